@@ -1,4 +1,4 @@
-"""Stubs of remote read: round trips in every syntax, hostile bytes, and the schema of QUEUE_FORMAT."""
+"""Stubs of remote read and the endpoint mapper: round trips in every syntax, hostile bytes, QUEUE_FORMAT."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from msmqwire.names import parse_format_name
 from msmqwire.remote_read.interface import build_request
 from msmqwire.remote_read.procedures import PROCEDURES
 from msmqwire.remote_read.queue_format import QUEUE_FORMAT, name_of, queue_format_of
+from msmqwire.rpc.endpoint_mapper import EPT_MAP_REQUEST, ept_map_response
 from msmqwire.rpc.ndr import NDR20, NDR64, Stub, Syntax, build_stub, from_json, parse_stub, to_json
 from tests.support.codec_checks import requirement
 from tests.support.ndr_strategies import values
 
 STUBS = [stub for procedure in PROCEDURES.values() for stub in (procedure.request, procedure.response)]
+STUBS += [EPT_MAP_REQUEST, ept_map_response(2)]
 DISTINCT = {id(stub): stub for stub in STUBS if stub.members}.values()
 SYNTAXES = [NDR20, NDR64, NDR20.ordered(big_endian=True), NDR64.ordered(big_endian=True)]
 syntaxes = st.sampled_from(SYNTAXES)

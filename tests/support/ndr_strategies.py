@@ -10,6 +10,8 @@ from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr import (
     ConformantArray,
     ConformantBytes,
+    ConformantVaryingArray,
+    Declaration,
     Enum,
     FixedBytes,
     Guid,
@@ -18,7 +20,6 @@ from msmqwire.rpc.ndr import (
     Pointer,
     Reference,
     Structure,
-    Stub,
     Type,
     Union,
     WideString,
@@ -28,37 +29,42 @@ SYNTAX_ENUM_MAX = 0x7FFF  # of either transfer syntax
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 
 
-def values(declaration: Structure | Stub) -> st.SearchStrategy[Any]:
+def values(declaration: Declaration) -> st.SearchStrategy[Any]:
     """Well-formed values of a stub or structure: counts are those of their arrays."""
     return _members(declaration).map(lambda members: declaration.value(**members))
 
 
-def _array(node: Type) -> ConformantArray | ConformantBytes | None:
+def _count(node: Type) -> str:
+    """The name of the sibling that counts the elements of an array; empty for another type."""
     while isinstance(node, (Pointer, Reference)):
         node = node.target
-    return node if isinstance(node, (ConformantArray, ConformantBytes)) else None
+    match node:
+        case ConformantArray() | ConformantBytes():
+            return node.size_is
+        case ConformantVaryingArray():
+            return node.length_is
+    return ""
 
 
 @st.composite
-def _members(draw: st.DrawFn, declaration: Structure | Stub) -> dict[str, Any]:
+def _members(draw: st.DrawFn, declaration: Declaration) -> dict[str, Any]:
+    switches = {
+        m.type.switch_is: sorted(m.type.arms) for m in declaration.members if isinstance(m.type, Union)
+    }
     members: dict[str, Any] = {}
     counts: dict[str, int] = {}
     for member in declaration.members:
-        array, node = _array(member.type), member.type
+        node = member.type
         if isinstance(node, Union):
             arm = node.arms[members[node.switch_is]]
             members[member.name] = None if arm is None else draw(_value(arm.type))
-        elif member.name.startswith("m_qft"):
-            members[member.name] = draw(st.sampled_from(sorted(_arms(declaration))))
+        elif member.name in switches:
+            members[member.name] = int(draw(st.sampled_from(switches[member.name])))
         else:
             members[member.name] = content = draw(_value(node))
-            if array is not None:
-                counts[array.size_is] = len(content or ())
+            if count := _count(node):
+                counts[count] = len(content or ())
     return {**members, **counts}
-
-
-def _arms(declaration: Structure | Stub) -> set[int]:
-    return {int(tag) for m in declaration.members if isinstance(m.type, Union) for tag in m.type.arms}
 
 
 def _value(node: Type) -> st.SearchStrategy[Any]:
@@ -81,6 +87,8 @@ def _value(node: Type) -> st.SearchStrategy[Any]:
             return TEXTS
         case ConformantArray():
             return st.lists(values(node.element), max_size=3).map(tuple)
+        case ConformantVaryingArray():
+            return st.lists(_value(node.element), max_size=min(3, node.most)).map(tuple)
         case Pointer():
             return st.none() | _value(node.target)
         case Reference():

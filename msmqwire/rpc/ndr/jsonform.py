@@ -16,19 +16,19 @@ from msmqwire.rpc.ndr.types import (
     ConformantArray,
     ConformantBytes,
     ConformantVaryingArray,
+    Declaration,
     FixedBytes,
     Guid,
     Handle,
     Pointer,
     Reference,
     Structure,
-    Stub,
     Type,
     Union,
 )
 
 
-def to_json(declaration: Structure | Stub, value: Any) -> dict[str, Any]:
+def to_json(declaration: Declaration, value: Any) -> dict[str, Any]:
     """Return the members of a value as JSON-ready data."""
     result: dict[str, Any] = {}
     for member in declaration.members:
@@ -61,7 +61,7 @@ def _to_json(node: Type, value: Any) -> Any:
     return value
 
 
-def from_json(declaration: Structure | Stub, data: Any) -> dict[str, Any]:
+def from_json(declaration: Declaration, data: Any) -> dict[str, Any]:
     """Return the members in such an object, for building; members may be left out.
 
     Raises InvalidValue with the path of what is no such data.
@@ -69,7 +69,7 @@ def from_json(declaration: Structure | Stub, data: Any) -> dict[str, Any]:
     return _members(declaration, data, declaration.name)
 
 
-def _members(declaration: Structure | Stub, data: Any, path: str) -> dict[str, Any]:
+def _members(declaration: Declaration, data: Any, path: str) -> dict[str, Any]:
     if not isinstance(data, Mapping):
         raise InvalidValue("not an object", path=path)
     left, result = dict(data), {}

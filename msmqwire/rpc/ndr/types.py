@@ -21,7 +21,7 @@ REQUIRED: Final = object()
 """The default of a member that has none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Integer:
     """An integer, aligned to its size.
 
@@ -46,29 +46,29 @@ class Integer:
         return (1 << (self.bits - self.signed)) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Enum:
     """An enum without v1_enum: 16 bits in NDR, 32 in NDR64. Values beyond its members are kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Guid:
     """A GUID structure: a `uuid.UUID`, aligned to 4."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Handle:
     """A context handle: a `msmqwire.rpc.handles.ContextHandle`, aligned to 4."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FixedBytes:
     """A fixed array of bytes."""
 
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ConformantBytes:
     """An array of bytes with size_is, `size_is` being the sibling with its length: bytes.
 
@@ -78,7 +78,7 @@ class ConformantBytes:
     size_is: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class WideString:
     """``[string] wchar_t``: maximum count, offset, actual count, UTF-16 with its null; a `str` without it.
 
@@ -164,36 +164,41 @@ class Member:
         return "" if isinstance(self.type, Union) else self.name
 
 
-@dataclass(frozen=True, eq=False)
-class Structure:
-    """A structure; its values are frozen, with an attribute for each member."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Declaration:
+    """Members under a name; the values are frozen, with an attribute for each member."""
 
     name: str
     section: str
     members: tuple[Member, ...]
     meaning: str = ""
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(member.name for member in self.members)
+
     @cached_property
     def value(self) -> Any:
-        """The class of its values."""
+        """The class of the values."""
         return _value_class(self)
 
 
-@dataclass(frozen=True, eq=False)
-class Stub:
+class Structure(Declaration):
+    """A structure."""
+
+
+class Stub(Declaration):
     """The parameters of one direction of a procedure, which stand for themselves, not in a structure.
 
-    Its values are frozen, with an attribute for each parameter, and `wire` for what the sender chose.
+    Its values also have `wire`, what the sender chose.
     """
-
-    name: str
-    section: str
-    members: tuple[Member, ...]
-    meaning: str = ""
 
     @cached_property
     def value(self) -> Any:
-        """The class of its values."""
+        """The class of the values."""
         return _value_class(self, ("wire", Wire | None, field(default=None, compare=False, repr=False)))
 
 
@@ -214,7 +219,7 @@ Type: TypeAlias = (
 )
 
 
-def _value_class(declaration: Structure | Stub, *more: tuple[str, Any, Any]) -> type[Any]:
+def _value_class(declaration: Declaration, *more: tuple[str, Any, Any]) -> type[Any]:
     fields: list[tuple[str, Any, Any]] = []
     for member in declaration.members:
         default = field() if member.default is REQUIRED else field(default=member.default)

@@ -126,6 +126,11 @@ def test_what_is_told_behind_a_message(address: str, invalid: bool) -> None:
     assert message_of(sections_of(packet, NO_LIMIT, 0)).state == state
 
 
+@requirement("MQRR-2.2.5.2-04", "MQRR-2.2.5.2-06")
+def test_no_dead_letter_queue_is_not_an_invalid_one() -> None:
+    assert packet_of(message(), dead_letter_invalid=True) == packet_of(message())
+
+
 @requirement("MQRR-3.1.4.7-37", "MQRR-3.1.4.13-26", "MQRR-2.2.5.1-03")
 @pytest.mark.parametrize(
     "stored, sent",
@@ -379,6 +384,7 @@ TAIL = packet_of(message())[len(message()) :]
 @pytest.mark.parametrize(
     "sections, path",
     [
+        proving(None, "ppPacketSections", name="null"),
         proving([], "ppPacketSections", name="none"),
         proving([section(9, b"")], "ppPacketSections", ids="MQRR-2.2.7-01", name="type 9"),
         proving([section(SECOND, TAIL)], "ppPacketSections", ids="MQRR-2.2.6-05", name="the second alone"),
@@ -444,7 +450,7 @@ TAIL = packet_of(message())[len(message()) :]
         ),
     ],
 )
-def test_sections_that_are_refused(sections: list[Any], path: str) -> None:
+def test_sections_that_are_refused(sections: list[Any] | None, path: str) -> None:
     with pytest.raises(MalformedPacket) as caught:
         message_of(sections)
     assert caught.value.path == path

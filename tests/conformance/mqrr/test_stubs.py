@@ -20,10 +20,12 @@ from msmqwire.remote_read.interface import (
     parse_request,
     parse_response,
 )
-from msmqwire.remote_read.procedures import PROCEDURES
+from msmqwire.remote_read.procedures import PROCEDURES, SECTION_BUFFER
+from msmqwire.remote_read.queue_format import ARMS, QUEUE_FORMAT
 from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr import NDR20, NDR64, SYNTAXES, Syntax, from_json, to_json
 from tests.support.codec_checks import proving, requirement
+from tools.conformance import read_tables
 
 UUID_TEXT = "01020304-0506-0708-090a-0b0c0d0e0f10"
 GUID = "04030201 0605 0807 090a0b0c0d0e0f10"
@@ -105,6 +107,16 @@ def test_opnums() -> None:
             parse_request(opnum, b"", NDR20)
         with pytest.raises(InvalidValue, match=f"no procedure {opnum}"):
             build_request(opnum, {}, NDR20)
+
+
+def test_requirements_that_declarations_name_exist() -> None:
+    known = {id_ for table in read_tables().values() for id_ in table}
+    named = {id_ for procedure in PROCEDURES.values() for id_ in procedure.req}
+    members = [m for p in PROCEDURES.values() for m in (*p.request.members, *p.response.members)]
+    members += [*QUEUE_FORMAT.members, *SECTION_BUFFER.members, *(arm for arm in ARMS.values() if arm)]
+    named |= {id_ for member in members for id_ in member.req}
+    assert len(named) > 50
+    assert named <= known
 
 
 @pytest.mark.parametrize(
