@@ -217,7 +217,7 @@ class ClientAssociation:
                 fields,
                 waiting.stub,
                 call_id=call,
-                flags=PfcFlags(0) if waiting.object is None else PfcFlags.OBJECT_UUID,
+                flags=0 if waiting.object is None else int(PfcFlags.OBJECT_UUID),
                 fragment_size=self._fragment_sent,
                 security=self._security,
             )

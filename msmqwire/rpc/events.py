@@ -14,6 +14,8 @@ from msmqwire.rpc.constants import AuthLevel, SyntaxId
 class Bound:
     """The association is there, or has changed: calls can be made.
 
+    A server tells it for each bind and alter_context, also while a handshake is not over.
+
     Attributes:
         group: the association group, which is the scope of context handles ([MS-RPCE] 3.3.1.4.1).
         transfer_syntaxes: the accepted transfer syntaxes by interface.

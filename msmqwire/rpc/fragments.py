@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.rpc.constants import PfcFlags
 from msmqwire.rpc.pdus import COMMON_HEADER, LITTLE_ENDIAN
-from msmqwire.rpc.security import AUTH_ALIGNMENT, Security
+from msmqwire.rpc.security import AUTH_ALIGNMENT, CALL_HEADER_SIZE, OBJECT_SIZE, Security
 from msmqwire.schema import Header
 
-_ALIGNMENT = 8
-_PATH = "rpcconn_common_hdr_t.pfc_flags"
-_OFFSET = 3
+_ALIGNMENT: Final = 8
+_PATH: Final = "rpcconn_common_hdr_t.pfc_flags"
+_OFFSET: Final = 3
+# Plain integers: this is done for every call, and flags of an enum take microseconds.
+_FIRST, _LAST, _OBJECT_UUID = map(int, (PfcFlags.FIRST_FRAG, PfcFlags.LAST_FRAG, PfcFlags.OBJECT_UUID))
 
 
 def stub_fragments(
@@ -32,7 +34,7 @@ def stub_fragments(
     """
     kind = fields["PTYPE"]
     body = {name: value for name, value in fields.items() if name != "PTYPE"}
-    head_size = len(_head(schema, kind, body, call_id, flags))
+    head_size = CALL_HEADER_SIZE + (OBJECT_SIZE if flags & _OBJECT_UUID else 0)
     protects = security is not None and security.protects
     room = fragment_size - head_size
     if security is not None and protects:
@@ -42,11 +44,7 @@ def stub_fragments(
     pdus = []
     for start in range(0, len(stub) or 1, room):
         piece = stub[start : start + room]
-        edge = PfcFlags(0)
-        if start == 0:
-            edge |= PfcFlags.FIRST_FRAG
-        if start + room >= len(stub):
-            edge |= PfcFlags.LAST_FRAG
+        edge = (_FIRST if start == 0 else 0) | (_LAST if start + room >= len(stub) else 0)
         hint = len(stub) - start
         if security is None or not protects:
             length = head_size + len(piece)
@@ -66,8 +64,8 @@ def _head(
     fields: Mapping[str, Any],
     call_id: int,
     flags: int,
-    frag_length: int = 0,
-    alloc_hint: int = 0,
+    frag_length: int,
+    alloc_hint: int,
     auth_length: int = 0,
 ) -> bytes:
     header = COMMON_HEADER.record(

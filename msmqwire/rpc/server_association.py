@@ -64,7 +64,8 @@ class _Incoming:
 class ServerAssociation:
     """One connection of a client: bytes in, events and bytes out.
 
-    After each call, `data_to_send` has what is to be sent. A protocol error or a wrong signature ends the
+    After each call, `data_to_send` has what is to be sent. Calls are told by their call_id, which no two
+    outstanding ones share. A protocol error or a wrong signature ends the
     association: `Closed` is the last event, and what comes later is ignored.
 
     Attributes:
@@ -127,7 +128,10 @@ class ServerAssociation:
         return len(self._calls)
 
     def answer(self, call: int, stub: bytes) -> None:
-        """Send the results of a call; nothing if it is no longer there."""
+        """Send the results of a call; nothing if it is no longer there.
+
+        Raises AuthenticationFailed if the security provider can't protect them.
+        """
         known = self._calls.pop(call, None)
         if known is None or self.closed:
             return

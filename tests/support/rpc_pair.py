@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
 
 from msmqwire.qm.runtime.rpc_ntlm import RpcUsers
 from msmqwire.qm.runtime.rpc_security import acceptors, initiator
@@ -12,6 +11,7 @@ from msmqwire.rpc.constants import AuthLevel, AuthType, PduType
 from msmqwire.rpc.events import ClientEvent, ServerEvent
 from msmqwire.rpc.groups import AssociationGroups
 from msmqwire.rpc.pdu import PduFramer, build_pdu, make_pdu
+from msmqwire.rpc.security import SecurityContext
 from msmqwire.rpc.server_association import ServerAssociation
 from tests.support.rpc_server import METHODS, REMOTE_READ
 
@@ -28,16 +28,17 @@ class Pair:
         level: AuthLevel = AuthLevel.NONE,
         auth_type: AuthType = AuthType.WINNT,
         *,
+        user: str = USER,
         password: str = PASSWORD,
+        security: SecurityContext | None = None,
         groups: AssociationGroups | None = None,
         group: int = 0,
         origin: str = "",
         bind: bool = True,
         **server: object,
     ) -> None:
-        security = None
-        if level > AuthLevel.NONE:
-            security = initiator(auth_type, level, user=USER, password=password)
+        if level > AuthLevel.NONE and security is None:
+            security = initiator(auth_type, level, user=user, password=password)
         self.groups = AssociationGroups() if groups is None else groups
         self.client = ClientAssociation(
             REMOTE_READ, security=security, auth_type=auth_type, level=level, group=group
@@ -59,13 +60,13 @@ class Pair:
 
     def exchange(self, step: int = 1 << 20, change: Callable[[bytes], bytes] = lambda data: data) -> None:
         """Carry bytes until both are silent, `step` at a time; `change` stands between them."""
-        for _ in count():
+        while True:
             to_server, to_client = self.client.data_to_send(), self.server.data_to_send()
             if not to_server and not to_client:
                 return
             self._record(True, to_server)
             self._record(False, to_client)
-            self.called += in_pieces(self.server, change(to_server), step)
+            self.called += in_pieces(self.server, change(to_server) if to_server else b"", step)
             self.told += in_pieces(self.client, to_client, step)
 
     def _record(self, by_client: bool, data: bytes) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import struct
 from itertools import pairwise
 from uuid import UUID
 
 import pytest
+from spnego._ntlm_raw.messages import NegotiateFlags
 
 from msmqwire.errors import AuthenticationFailed, InvalidValue, MalformedPacket, RpcRefused
 from msmqwire.qm.runtime.rpc_ntlm import RpcUsers
+from msmqwire.qm.runtime.rpc_security import initiator
 from msmqwire.rpc.constants import (
     NDR20,
     NDR64,
@@ -26,7 +29,7 @@ from msmqwire.rpc.events import Bound, Called, Cancelled, Closed, Denied, Orphan
 from msmqwire.rpc.groups import AssociationGroups
 from msmqwire.rpc.pdu import PduFramer, parse_pdu
 from msmqwire.rpc.pdus import syntax_fields
-from tests.support.rpc_pair import Pair, pdu
+from tests.support.rpc_pair import PASSWORD, USER, Pair, pdu
 from tests.support.rpc_server import ECHO, METHODS, REMOTE_READ
 
 FIRST, LAST, WHOLE = 1, 2, 3
@@ -383,13 +386,117 @@ def test_a_verifier_for_another_security_context(change):
     assert isinstance(closed.error, AuthenticationFailed)
 
 
-def test_a_handshake_that_is_not_over():
+@pytest.mark.parametrize("level", [AuthLevel.CONNECT, INTEGRITY], ids=lambda level: level.name)
+def test_a_handshake_that_is_not_over(level):
+    verifier = {"auth_type": 10, "auth_level": level, "auth_context_id": 1, "auth_value": bytes(16)}
+    for sec_trailer in (None, verifier):
+        pair = Pair(level, bind=False)
+        pair.client.bind()
+        pair.server.received(pair.client.data_to_send())
+        fields = {"stub_data": b"abcd"}
+        (closed,) = pair.server.received(pdu(PduType.REQUEST, fields, sec_trailer=sec_trailer, call_id=7))
+        assert isinstance(closed.error, AuthenticationFailed)
+
+
+def test_a_user_known_at_connect_does_not_claim_a_higher_level():
+    for level, called in ((2, True), (5, False), (6, False)):
+        pair = Pair(AuthLevel.CONNECT)
+        sec_trailer = {"auth_type": 10, "auth_level": level, "auth_context_id": 1, "auth_value": bytes(16)}
+        fields = {"stub_data": b"abcd"}
+        (event,) = pair.server.received(pdu(PduType.REQUEST, fields, sec_trailer=sec_trailer, call_id=7))
+        assert isinstance(event, Called if called else Closed)
+
+
+def check_refused(pair, change=lambda data: data):
+    pair.client.bind()
+    pair.exchange(change=change)
+    pair.client.call(ECHO, b"")
+    pair.exchange()
+    assert isinstance(pair.called[-1].error, AuthenticationFailed)
+    assert pair.told[-1].status == FaultStatus.ACCESS_DENIED
+
+
+def test_an_unknown_user_has_no_password_at_all():
+    for password in ("$NT$" + "0" * 32, "", PASSWORD):
+        check_refused(Pair(INTEGRITY, user="LAB\\nobody", password=password, bind=False))
+
+
+def test_a_changed_token_of_the_right_user():
+    """Nothing but the MIC covers the version and the workstation in it."""
+    for at in (60, 64, 71, 72, 90):
+
+        def change(data, at=at):
+            start = data.find(b"NTLMSSP\0\3\0\0\0") + at
+            return data if start < at else data[:start] + bytes([data[start] ^ 1]) + data[start + 1 :]
+
+        check_refused(Pair(INTEGRITY, bind=False), change)
+
+
+def test_handshakes_without_the_keys_that_the_level_needs():
+    """A signature without a key is the same for whoever sends it."""
+    unsigned = initiator(NTLM, AuthLevel.CONNECT, user=USER, password=PASSWORD)
+    check_refused(Pair(INTEGRITY, security=unsigned, bind=False))
+    weak = initiator(NTLM, INTEGRITY, user=USER, password=PASSWORD)
+    weak._context._context_req &= ~NegotiateFlags.key_128
+    weak._check_strength = lambda: None  # our client would not go on with them itself
+    check_refused(Pair(INTEGRITY, security=weak, bind=False))
+
+
+SIGNATURE = bytes.fromhex("8ae3137102f43671")
+HEADER_SIGNING, END, MUST = bytes.fromhex("01000400 01000000"), 0x4000, 0x8000
+
+
+def header_command(call_id=2, context=0, opnum=ECHO, kind=0, bits=END | 3):
+    return struct.pack("<HHB3xIIHH", bits, 16, kind, 0x10, call_id, context, opnum)
+
+
+def context_command(interface=REMOTE_READ, transfer=NDR64):
+    identifiers = (s.uuid.bytes_le + struct.pack("<HH", s.major, s.minor) for s in (interface, transfer))
+    return struct.pack("<HH", 2, 40) + b"".join(identifiers)
+
+
+GOOD = HEADER_SIGNING + context_command() + header_command()
+
+
+@pytest.mark.parametrize("level", [AuthLevel.CONNECT, INTEGRITY, PRIVACY], ids=lambda level: level.name)
+def test_a_verification_trailer_is_no_part_of_the_arguments_of_a_protected_call(level):
+    for stub in (b"abcd", b"abc\0", b"ab" * 5000):
+        pair = Pair(level)
+        pair.client.call(ECHO, stub + SIGNATURE + GOOD)
+        pair.exchange()
+        trailer = b"" if level > AuthLevel.CONNECT else SIGNATURE + GOOD
+        assert pair.called[-1].stub == stub + trailer
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        context_command(interface=NDR20) + header_command(),
+        context_command(transfer=NDR20) + header_command(),
+        header_command(call_id=3),
+        header_command(context=1),
+        header_command(opnum=1),
+        header_command(kind=1),
+        struct.pack("<HHI", MUST | END | 77, 4, 0),
+        struct.pack("<HHI", END | 3, 4, 0),
+    ],
+)
+def test_a_verification_trailer_that_tells_of_another_request(commands):
+    pair = Pair(INTEGRITY)
+    pair.client.call(ECHO, b"abcd" + SIGNATURE + commands)
+    pair.exchange()
+    assert isinstance(pair.called[-1], Closed)
+    assert pair.told[-1].executed is False
+
+
+def test_who_takes_header_signing_out_of_a_bind_is_found_by_the_verification_trailer():
     pair = Pair(INTEGRITY, bind=False)
     pair.client.bind()
-    pair.server.received(pair.client.data_to_send())
-    pair.server.data_to_send()
-    (closed,) = pair.server.received(request())
-    assert isinstance(closed.error, AuthenticationFailed)
+    pair.exchange(change=lambda data: data[:3] + bytes([data[3] & ~4]) + data[4:])
+    pair.client.call(ECHO, b"abcd" + SIGNATURE + GOOD)
+    pair.exchange()
+    assert isinstance(pair.called[-1].error, AuthenticationFailed)
+    assert "rpc_sec_vt_bitmask" in str(pair.called[-1].error)
 
 
 def test_security_contexts_are_bounded():
