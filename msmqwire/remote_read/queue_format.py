@@ -116,7 +116,7 @@ def queue_format_of(name: FormatName | None, *, subqueue_prefix: bool = True) ->
     arm, kept = ARMS[form["m_qft"]], form["m_SuffixAndFlags"]
     content = None if arm is None else form[arm.name]
     if arm is not None and isinstance(arm.type, Structure):
-        content = arm.type.value(**content)
+        content = arm.type.value(**form[arm.name])
     return QUEUE_FORMAT.value(
         m_qft=form["m_qft"],
         m_SuffixAndFlags=kept["SuffixType"] | kept["Flags"] << 4,
