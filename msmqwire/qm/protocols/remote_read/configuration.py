@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msmqwire.errors import InvalidValue
 
@@ -13,6 +13,13 @@ class Limit(NamedTuple):
 
     per_caller: int
     total: int
+
+
+_HANDLES: Final = Limit(16_384, 65_536)
+_CURSORS: Final = Limit(4_096, 65_536)
+_WAITING: Final = Limit(16_384, 65_536)
+_PENDING: Final = Limit(32_768, 131_072)
+_TRANSACTIONS: Final = Limit(1_024, 16_384)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +36,19 @@ class RemoteReadConfiguration:
         cursors: cursors.
         waiting: reads that wait for a message.
         pending: receives that are not ended, those that wait among them.
-        transactions: distributed transactions in which others have enlisted this queue manager, and calls that
-            wait for it.
+        transactions: distributed transactions in which others have enlisted this queue manager, and
+            calls that wait for it.
         subqueues_max: subqueues of a queue, beyond which nobody creates one by opening it for a move.
     """
 
     anonymous: bool = False
     pending_s: int = 300
     call_timeout_s: int = 300
-    handles: Limit = Limit(16_384, 65_536)
-    cursors: Limit = Limit(4_096, 65_536)
-    waiting: Limit = Limit(16_384, 65_536)
-    pending: Limit = Limit(32_768, 131_072)
-    transactions: Limit = Limit(1_024, 16_384)
+    handles: Limit = _HANDLES
+    cursors: Limit = _CURSORS
+    waiting: Limit = _WAITING
+    pending: Limit = _PENDING
+    transactions: Limit = _TRANSACTIONS
     subqueues_max: int = 1_024
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The server of [MS-MQRR] 3.1: calls, their cancellation and the end of associations go in, answers come out."""
+"""The server of [MS-MQRR] 3.1: calls, cancellations and the end of associations go in, answers come out."""
 
 from __future__ import annotations
 

@@ -69,9 +69,7 @@ class Opening:
         context = self._open(call, name, QueueAccessType.MOVE_ACCESS, arguments.dwShareMode)
         return {"pMoveContext": context.move_context, "pphContext": context.handle}
 
-    def _open(
-        self, call: Call, name: FormatName, wanted: QueueAccessType, share_mode: int
-    ) -> QueueContext:
+    def _open(self, call: Call, name: FormatName, wanted: QueueAccessType, share_mode: int) -> QueueContext:
         caller, for_move = call.caller, wanted is QueueAccessType.MOVE_ACCESS
         if caller.is_anonymous and not self._configuration.anonymous:
             raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
@@ -84,7 +82,8 @@ class Opening:
         # Before a subqueue is created.
         if not access.may_open(queue, caller.token, wanted):
             raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
-        denies = QueueShareMode.DENY_NONE if share_mode == ShareMode.MQ_DENY_NONE else QueueShareMode.DENY_RECEIVE
+        shared = share_mode == ShareMode.MQ_DENY_NONE
+        denies = QueueShareMode.DENY_NONE if shared else QueueShareMode.DENY_RECEIVE
         self._shares.handles.take(caller.counted_as)
         status, descriptor = self._queues.open(name, wanted, denies, user=caller.token)
         if descriptor is None:

@@ -28,8 +28,8 @@ from msmqwire.qm.protocols.remote_read.calls import (
 )
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.qm.protocols.remote_read.contexts import QueueContext, QueueContexts, ReadRequest, cursor_of
-from msmqwire.qm.protocols.remote_read.shares import Shares
 from msmqwire.qm.protocols.remote_read.message_sections import message_sections
+from msmqwire.qm.protocols.remote_read.shares import Shares
 from msmqwire.qm.rules.read_results import PENDING, Read
 from msmqwire.remote_read.constants import Acknowledge, Action
 
@@ -110,9 +110,7 @@ class Receiving:
             raise Refused(_SEQUENCE)
         self._begin(request, arguments, action, cursor)
 
-    def _request(
-        self, call: Call, context: QueueContext, arguments: Any, action: Action
-    ) -> ReadRequest:
+    def _request(self, call: Call, context: QueueContext, arguments: Any, action: Action) -> ReadRequest:
         """Return a new request. Raises Refused if its number is in use, or there are too many."""
         request_id, destructive = arguments.dwRequestId, action.receives
         if request_id in context.pending or request_id in context.waiting:
@@ -130,9 +128,7 @@ class Receiving:
             destructive,
         )
 
-    def _begin(
-        self, request: ReadRequest, arguments: Any, action: Action, cursor: Cursor | None
-    ) -> None:
+    def _begin(self, request: ReadRequest, arguments: Any, action: Action, cursor: Cursor | None) -> None:
         """Read a message, or begin to wait for one."""
         waiting, caller = self._shares.waiting, request.context.caller.counted_as
         timeout: int = arguments.ulTimeout
@@ -156,9 +152,7 @@ class Receiving:
             waiting.give_back(caller)
         self._hand_out(request, ReadCompleted(0, read.status, read.message, read.position))
 
-    def _read(
-        self, request: ReadRequest, arguments: Any, action: Action, cursor: Cursor | None
-    ) -> Read:
+    def _read(self, request: ReadRequest, arguments: Any, action: Action, cursor: Cursor | None) -> Read:
         messages, descriptor = self._messages, request.context.descriptor
         timeout, transaction = arguments.ulTimeout, request.transaction
         tag = request.context.handle, request.request_id
@@ -225,7 +219,7 @@ class Receiving:
         }
         answer(self._context, call, results)
 
-    # -- PendingRequestTable --------------------------------------------------------------------------------
+    # -- PendingRequestTable ------------------------------------------------------------------------------
 
     def _enter(self, request: ReadRequest) -> None:
         """Add an entry with its Pending Request Cleanup Timer, or start its timer anew."""

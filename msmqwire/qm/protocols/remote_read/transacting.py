@@ -57,7 +57,7 @@ class Transacting:
         self._enlisting: dict[int, _Enlisting] = {}
         self._enlisted: dict[UUID, str] = {}  # by the identifier: the caller
 
-    # -- moving -----------------------------------------------------------------------------------------------
+    # -- moving -------------------------------------------------------------------------------------------
 
     def move_message(self, call: Call, arguments: Any) -> Results:
         """R_MoveMessage: [MS-MQRR] 3.1.4.10."""
@@ -81,7 +81,7 @@ class Transacting:
         self._messages.move(position, target, transaction)
         return {}
 
-    # -- rejecting --------------------------------------------------------------------------------------------
+    # -- rejecting ----------------------------------------------------------------------------------------
 
     def set_user_acknowledgement_class(self, call: Call, arguments: Any) -> Results:
         """R_SetUserAcknowledgementClass: [MS-MQRR] 3.1.4.14."""
@@ -91,7 +91,7 @@ class Transacting:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
         return {}
 
-    # -- enlisting --------------------------------------------------------------------------------------------
+    # -- enlisting ----------------------------------------------------------------------------------------
 
     def enlist(self, call: Call, arguments: Any) -> Results | None:
         """R_QMEnlistRemoteTransaction: [MS-MQRR] 3.1.4.12. Returns None if the coordinator is asked first."""
