@@ -121,7 +121,11 @@ class RemoteReadHarness(EngineHarness):
         return not (
             any(totals) or any(counted) or len(engine.contexts) or engine.receiving._by_call or timers
             or self.core.messages.waiting_reads._completed
-            or any(queue.descriptors for queue in self.core.queue_manager.queues.values())
+            or any(
+                descriptor.user is not None
+                for queue in self.core.queue_manager.queues.values()
+                for descriptor in queue.descriptors.values()
+            )
         )  # fmt: skip
 
 
