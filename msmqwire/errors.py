@@ -174,3 +174,40 @@ class StoreInUse(StoreError):
 
 class StoreMissing(StoreError):
     """No store of this name exists, and none was to be created."""
+
+
+class AuthenticationFailed(MsmqError):
+    """A peer that did not prove who it is, or bytes that it did not sign: nothing of them may be believed.
+
+    Attributes:
+        why: the reason; never a secret.
+    """
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class RpcFault(MsmqError):
+    """A remote call that the server did not answer with results.
+
+    Attributes:
+        status: of the fault: an HRESULT of the called method, or a status of RPC.
+        name: of the status, or its number as text.
+    """
+
+    def __init__(self, status: int, name: str) -> None:
+        super().__init__(f"the remote call failed: {name}")
+        self.status, self.name = status, name
+
+
+class RpcRefused(MsmqError):
+    """An association that the server refuses or ends.
+
+    Attributes:
+        why: the reason.
+    """
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why

@@ -11,11 +11,11 @@ from uuid import UUID
 
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.remote_read.procedures import PROCEDURES, Procedure
+from msmqwire.rpc.constants import SyntaxId
 from msmqwire.rpc.ndr import Syntax, build_stub, parse_stub
 
-INTERFACE: Final = UUID("1a9134dd-7b39-45ba-ad88-44d01ca47f28")
-VERSION: Final = (1, 0)
-"""Major and minor version: MQRR-1.9-01."""
+INTERFACE: Final = SyntaxId(UUID("1a9134dd-7b39-45ba-ad88-44d01ca47f28"), 1, 0)
+"""UUID and version, by which a bind and the endpoint mapper name it: MQRR-1.9-01."""
 
 
 def parse_request(opnum: int, stub: bytes, syntax: Syntax) -> Any:

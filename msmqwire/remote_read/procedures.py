@@ -77,6 +77,7 @@ class Procedure:
         request: the parameters that the client sends.
         response: those that the server returns, the return value last under the name ``status``; a void
             procedure has none and fails with a fault.
+        req: ids of the requirements on the layout of both.
     """
 
     opnum: Opnum
@@ -85,6 +86,7 @@ class Procedure:
     sent: tuple[Member, ...] = ()
     returned: tuple[Member, ...] = ()
     status: Member | None = None
+    req: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -114,21 +116,41 @@ def _in(name: str, node: Type, meaning: str, req: tuple[str, ...] = ()) -> Membe
 _CONTEXT: Final = _in("phContext", Handle(), "Handle of the queue.", ("MQRR-2.2.4-03",))
 _OPENED: Final = _ref("pphContext", Handle(), "Handle of the queue.", NULL_HANDLE, ("MQRR-2.2.4-03",))
 _CLOSED: Final = _ref("pphContext", Handle(), "Handle of the queue, null once closed.")
-_REQUEST_ID: Final = _in("dwRequestId", _DWORD, "Number of the receive, by the client.")
+_REQUEST_ID: Final = _in(
+    "dwRequestId",
+    _DWORD,
+    "Number of the receive, by the client.",
+    req=("MQRR-3.1.4.7-23", "MQRR-3.1.4.13-15"),
+)
 _LOOKUP_ID: Final = _in("LookupId", _ULONGLONG, "Lookup identifier of a message, or 0.")
 _TRANSACTION: Final = _ref("pTransactionId", XACTUOW, "The transaction; all zero for none.")
 _QUEUE: Final = _ref("pQueueFormat", QUEUE_FORMAT, "The queue.")
 
 _OPEN: Final = (
     _QUEUE,
-    _in("dwAccess", _DWORD, "An Access."),
-    _in("dwShareMode", _DWORD, "A ShareMode."),
-    _ref("pClientId", Guid(), "GUID of the client's queue manager."),
-    _in("fNonRoutingServer", _LONG, "1 unless the client is a routing server."),
-    _in("Major", _BYTE, "Version of the client."),
-    _in("Minor", _BYTE, "Version of the client."),
-    _in("BuildNumber", _USHORT, "Version of the client."),
-    _in("fWorkgroup", _LONG, "1 unless the client is in a domain."),
+    _in("dwAccess", _DWORD, "An Access.", req=("MQRR-3.1.4.2-05", "MQRR-3.1.4.11-04")),
+    _in("dwShareMode", _DWORD, "A ShareMode.", req=("MQRR-3.1.4.2-07", "MQRR-3.1.4.11-05")),
+    _ref(
+        "pClientId",
+        Guid(),
+        "GUID of the client's queue manager.",
+        req=("MQRR-3.1.4.2-08", "MQRR-3.1.4.11-06"),
+    ),
+    _in(
+        "fNonRoutingServer",
+        _LONG,
+        "1 unless the client is a routing server.",
+        req=("MQRR-3.1.4.2-11", "MQRR-3.1.4.11-09"),
+    ),
+    _in("Major", _BYTE, "Version of the client.", req=("MQRR-3.1.4.2-13", "MQRR-3.1.4.11-10")),
+    _in("Minor", _BYTE, "Version of the client.", req=("MQRR-3.1.4.2-14", "MQRR-3.1.4.11-10")),
+    _in("BuildNumber", _USHORT, "Version of the client.", req=("MQRR-3.1.4.2-15", "MQRR-3.1.4.11-10")),
+    _in(
+        "fWorkgroup",
+        _LONG,
+        "1 unless the client is in a domain.",
+        req=("MQRR-3.1.4.2-17", "MQRR-3.1.4.11-12"),
+    ),
 )
 
 _RECEIVE: Final = (
@@ -136,29 +158,59 @@ _RECEIVE: Final = (
     _LOOKUP_ID,
     _in("hCursor", _DWORD, "A cursor, or 0."),
     _in("ulAction", _DWORD, "An Action."),
-    _in("ulTimeout", _DWORD, "How long to wait for a message: ms."),
+    _in(
+        "ulTimeout",
+        _DWORD,
+        "How long to wait for a message: ms.",
+        req=("MQRR-3.1.4.7-22", "MQRR-3.1.4.13-14"),
+    ),
     _REQUEST_ID,
-    _in("dwMaxBodySize", _DWORD, "Bytes of the body of a binary message to return at most."),
+    _in(
+        "dwMaxBodySize",
+        _DWORD,
+        "Bytes of the body of a binary message to return at most.",
+        req=("MQRR-3.1.4.7-24", "MQRR-3.1.4.13-16"),
+    ),
     _in(
         "dwMaxCompoundMessageSize",
         _DWORD,
         "Bytes of the CompoundMessageHeader of an SRMP message to return at most.",
+        req=("MQRR-3.1.4.7-25", "MQRR-3.1.4.13-16"),
     ),
 )
 
 _RECEIVED: Final = (
-    _ref("pdwArriveTime", _DWORD, "Arrival in the queue: seconds since 1970-01-01 UTC.", 0),
-    _ref("pSequenceId", _ULONGLONG, "Low 7 bytes of the lookup identifier.", 0),
-    _ref("pdwNumberOfSections", _DWORD, "Sections of the message."),
+    _ref(
+        "pdwArriveTime",
+        _DWORD,
+        "Arrival in the queue: seconds since 1970-01-01 UTC.",
+        0,
+        req=("MQRR-3.1.4.7-27", "MQRR-3.1.4.13-19"),
+    ),
+    _ref(
+        "pSequenceId",
+        _ULONGLONG,
+        "Low 7 bytes of the lookup identifier.",
+        0,
+        req=("MQRR-3.1.4.7-29", "MQRR-3.1.4.13-19"),
+    ),
+    _ref(
+        "pdwNumberOfSections", _DWORD, "Sections of the message.", req=("MQRR-3.1.4.7-30", "MQRR-3.1.4.13-19")
+    ),
     _ref(
         "ppPacketSections",
         Pointer(ConformantArray(SECTION_BUFFER, "pdwNumberOfSections")),
         "The sections: 1, or 2 of a cut message.",
         None,
+        req=("MQRR-3.1.4.7-04", "MQRR-3.1.4.13-05"),
     ),
 )
 
-_END: Final = (_CONTEXT, _in("dwAck", _ACK, "An Acknowledge."), _REQUEST_ID)
+_END: Final = (
+    _CONTEXT,
+    _in("dwAck", _ACK, "An Acknowledge.", req=("MQRR-3.1.4.9-04", "MQRR-3.1.4.15-04")),
+    _REQUEST_ID,
+)
 
 PROCEDURES: Final[Mapping[int, Procedure]] = MappingProxyType(
     {
@@ -170,10 +222,23 @@ PROCEDURES: Final[Mapping[int, Procedure]] = MappingProxyType(
                 "The port of the interface.",
                 status=Member("status", _DWORD, "TCP port, 0 for an error.", req=("MQRR-3.1.4.1-01",)),
             ),
-            Procedure(Opnum.Opnum1NotUsedOnWire, "[MS-MQRR] 3.1.4", "Never sent."),
-            Procedure(Opnum.R_OpenQueue, "[MS-MQRR] 3.1.4.2", "Opens a queue.", _OPEN, (_OPENED,)),
+            Procedure(Opnum.Opnum1NotUsedOnWire, "[MS-MQRR] 3.1.4", "Never sent.", req=("MQRR-6-02",)),
             Procedure(
-                Opnum.R_CloseQueue, "[MS-MQRR] 3.1.4.3", "Closes a queue.", (_CLOSED,), (_CLOSED,), _STATUS
+                Opnum.R_OpenQueue,
+                "[MS-MQRR] 3.1.4.2",
+                "Opens a queue.",
+                _OPEN,
+                (_OPENED,),
+                req=("MQRR-3.1.4.2-01", "MQRR-3.1.4.2-02"),
+            ),
+            Procedure(
+                Opnum.R_CloseQueue,
+                "[MS-MQRR] 3.1.4.3",
+                "Closes a queue.",
+                (_CLOSED,),
+                (_CLOSED,),
+                _STATUS,
+                req=("MQRR-3.1.4.3-01",),
             ),
             Procedure(
                 Opnum.R_CreateCursor,
@@ -182,6 +247,7 @@ PROCEDURES: Final[Mapping[int, Procedure]] = MappingProxyType(
                 (_CONTEXT,),
                 (_ref("phCursor", _DWORD, "The cursor.", 0),),
                 _STATUS,
+                req=("MQRR-3.1.4.4-01",),
             ),
             Procedure(
                 Opnum.R_CloseCursor,
@@ -189,9 +255,15 @@ PROCEDURES: Final[Mapping[int, Procedure]] = MappingProxyType(
                 "Closes a cursor.",
                 (_CONTEXT, _in("hCursor", _DWORD, "The cursor.")),
                 status=_STATUS,
+                req=("MQRR-3.1.4.5-01",),
             ),
             Procedure(
-                Opnum.R_PurgeQueue, "[MS-MQRR] 3.1.4.6", "Empties a queue.", (_CONTEXT,), status=_STATUS
+                Opnum.R_PurgeQueue,
+                "[MS-MQRR] 3.1.4.6",
+                "Empties a queue.",
+                (_CONTEXT,),
+                status=_STATUS,
+                req=("MQRR-3.1.4.6-01",),
             ),
             Procedure(
                 Opnum.R_StartReceive,
@@ -200,6 +272,7 @@ PROCEDURES: Final[Mapping[int, Procedure]] = MappingProxyType(
                 _RECEIVE,
                 _RECEIVED,
                 _STATUS,
+                req=("MQRR-3.1.4.7-01", "MQRR-3.1.4.7-02", "MQRR-3.1.4.7-03"),
             ),
             Procedure(
                 Opnum.R_CancelReceive,
@@ -207,6 +280,7 @@ PROCEDURES: Final[Mapping[int, Procedure]] = MappingProxyType(
                 "Cancels a receive or peek that waits.",
                 (_CONTEXT, _REQUEST_ID),
                 status=_STATUS,
+                req=("MQRR-3.1.4.8-01",),
             ),
             Procedure(
                 Opnum.R_EndReceive,
@@ -214,6 +288,7 @@ PROCEDURES: Final[Mapping[int, Procedure]] = MappingProxyType(
                 "Accepts a message that was received, or gives it back.",
                 _END,
                 status=_STATUS,
+                req=("MQRR-3.1.4.9-01",),
             ),
             Procedure(
                 Opnum.R_MoveMessage,
@@ -221,18 +296,34 @@ PROCEDURES: Final[Mapping[int, Procedure]] = MappingProxyType(
                 "Moves a message to another queue.",
                 (
                     _in("phContextFrom", Handle(), "Handle of the queue that it is in."),
-                    _in("ullContextTo", _ULONGLONG, "pMoveContext of the queue that it goes to."),
+                    _in(
+                        "ullContextTo",
+                        _ULONGLONG,
+                        "pMoveContext of the queue that it goes to.",
+                        req=("MQRR-3.1.4.10-05",),
+                    ),
                     _in("LookupId", _ULONGLONG, "Lookup identifier of the message."),
                     _TRANSACTION,
                 ),
                 status=_STATUS,
+                req=("MQRR-3.1.4.10-01",),
             ),
             Procedure(
                 Opnum.R_OpenQueueForMove,
                 "[MS-MQRR] 3.1.4.11",
                 "Opens a queue to move messages to.",
                 _OPEN,
-                (_ref("pMoveContext", _ULONGLONG, "The queue, for R_MoveMessage.", 0), _OPENED),
+                (
+                    _ref(
+                        "pMoveContext",
+                        _ULONGLONG,
+                        "The queue, for R_MoveMessage.",
+                        0,
+                        req=("MQRR-3.1.4.11-14",),
+                    ),
+                    _OPENED,
+                ),
+                req=("MQRR-3.1.4.11-01",),
             ),
             Procedure(
                 Opnum.R_QMEnlistRemoteTransaction,
@@ -244,15 +335,18 @@ PROCEDURES: Final[Mapping[int, Procedure]] = MappingProxyType(
                         "cbPropagationToken",
                         Integer(32, values=range(PROPAGATION_TOKEN_MAX + 1)),
                         "Bytes of pbPropagationToken.",
+                        req=("MQRR-3.1.4.12-06",),
                     ),
                     _ref(
                         "pbPropagationToken",
                         ConformantBytes("cbPropagationToken"),
                         "The transaction, for its coordinator.",
+                        req=("MQRR-3.1.4.12-07",),
                     ),
                     _QUEUE,
                 ),
                 status=_STATUS,
+                req=("MQRR-3.1.4.12-01", "MQRR-3.1.4.12-02"),
             ),
             Procedure(
                 Opnum.R_StartTransactionalReceive,
@@ -261,6 +355,7 @@ PROCEDURES: Final[Mapping[int, Procedure]] = MappingProxyType(
                 (*_RECEIVE, _TRANSACTION),
                 _RECEIVED,
                 _STATUS,
+                req=("MQRR-3.1.4.13-01", "MQRR-3.1.4.13-03", "MQRR-3.1.4.13-04"),
             ),
             Procedure(
                 Opnum.R_SetUserAcknowledgementClass,
@@ -269,9 +364,15 @@ PROCEDURES: Final[Mapping[int, Procedure]] = MappingProxyType(
                 (
                     _CONTEXT,
                     _LOOKUP_ID,
-                    _in("usClass", _USHORT, "0, or MQMSG_CLASS_NACK_RECEIVE_REJECTED."),
+                    _in(
+                        "usClass",
+                        _USHORT,
+                        "0, or MQMSG_CLASS_NACK_RECEIVE_REJECTED.",
+                        req=("MQRR-3.1.4.14-05",),
+                    ),
                 ),
                 status=_STATUS,
+                req=("MQRR-3.1.4.14-01",),
             ),
             Procedure(
                 Opnum.R_EndTransactionalReceive,
@@ -279,6 +380,7 @@ PROCEDURES: Final[Mapping[int, Procedure]] = MappingProxyType(
                 "Accepts a message that was received in a transaction, or gives it back.",
                 _END,
                 status=_STATUS,
+                req=("MQRR-3.1.4.15-01",),
             ),
         )
     }

@@ -150,8 +150,9 @@ class ReadMessage:
     time_to_reach_queue: int
 
 
-def message_of(sections: Sequence[Any]) -> ReadMessage:
-    """Return the message in the sections of an answer. Raises MalformedPacket."""
+def message_of(sections: Sequence[Any] | None) -> ReadMessage:
+    """Return the message in the sections of an answer, its ppPacketSections. Raises MalformedPacket."""
+    sections = sections or ()
     types = tuple(section.SectionBufferType for section in sections)
     if types not in _ORDERS:
         raise MalformedPacket(f"sections of the types {types!r:.100}", path="ppPacketSections")

@@ -12,12 +12,15 @@ from uuid import UUID
 
 from msmqwire.errors import InvalidValue
 from msmqwire.rpc.handles import ContextHandle
+from msmqwire.rpc.ndr.halt import Halt
 from msmqwire.rpc.ndr.layout import alignment
-from msmqwire.rpc.ndr.parsing import INTEGERS, NULL, swapped
+from msmqwire.rpc.ndr.parsing import NULL, swapped
 from msmqwire.rpc.ndr.types import (
     REQUIRED,
     ConformantArray,
     ConformantBytes,
+    ConformantVaryingArray,
+    Declaration,
     Enum,
     FixedBytes,
     Guid,
@@ -30,6 +33,7 @@ from msmqwire.rpc.ndr.types import (
     Type,
     Union,
     WideString,
+    hoisted,
 )
 from msmqwire.rpc.ndr.wire import FIRST_REFERENT, REFERENT_STEP, Syntax, Wire
 from msmqwire.schema.record import encode_text
@@ -46,54 +50,38 @@ def build_stub(stub: Stub, value: Any, syntax: Syntax) -> bytes:
     Raises InvalidValue with the path of what does not fit.
     """
     wire = getattr(value, "wire", None)
-    writer = _Writer(syntax, wire if isinstance(wire, Wire) and wire.syntax == syntax else Wire(syntax))
+    writer = _Writer(syntax, wire if isinstance(wire, Wire) and wire.syntax is syntax else Wire(syntax))
     try:
         members = _members(stub, value)
-    except _Unfit as unfit:
-        raise unfit.error(stub.name) from None
-    for member in stub.members:
-        try:
-            writer.whole(member.type, members[member.name], members)
-        except _Unfit as unfit:
-            raise unfit.under(member.shown).error(stub.name) from None
+        for member in stub.members:
+            try:
+                writer.whole(member.type, members[member.name], members)
+            except Halt as halt:
+                raise halt.under(member.shown) from None
+    except Halt as halt:
+        raise InvalidValue(halt.why, path=halt.under(stub.name).path) from None
     return bytes(writer.out) + writer.wire.rest
 
 
-class _Unfit(Exception):
-    """What can't be built; the path grows on the way out."""
-
-    def __init__(self, why: str, path: str = "") -> None:
-        super().__init__(why)
-        self.why, self.path = why, path
-
-    def under(self, name: str) -> _Unfit:
-        if name:
-            dot = "." if self.path and not self.path.startswith("[") else ""
-            self.path = f"{name}{dot}{self.path}"
-        return self
-
-    def error(self, name: str) -> InvalidValue:
-        return InvalidValue(self.why, path=self.under(name).path)
-
-
-def _members(declaration: Structure | Stub, value: Any) -> dict[str, Any]:
+def _members(declaration: Declaration, value: Any) -> dict[str, Any]:
     """Return all members, computing those that are left out."""
-    members = {member.name: _get(value, member.name) for member in declaration.members}
+    names = declaration.names
     if isinstance(value, Mapping):
+        members = {name: value.get(name, REQUIRED) for name in names}
         for name in value:
             if name not in members:
-                raise _Unfit("there is no such member", str(name)[:100])
+                raise Halt("there is no such member", path=str(name)[:100])
+    else:
+        members = {name: getattr(value, name, REQUIRED) for name in names}
+    if REQUIRED not in members.values():
+        return members
     for member in declaration.members:
         if members[member.name] is REQUIRED:
             members[member.name] = _computed(declaration, member, members)
     return members
 
 
-def _get(value: Any, name: str) -> Any:
-    return value.get(name, REQUIRED) if isinstance(value, Mapping) else getattr(value, name, REQUIRED)
-
-
-def _computed(declaration: Structure | Stub, member: Any, members: Values) -> Any:
+def _computed(declaration: Declaration, member: Any, members: Values) -> Any:
     for other in declaration.members:
         array = other.type
         while isinstance(array, (Reference, Pointer)):
@@ -101,13 +89,16 @@ def _computed(declaration: Structure | Stub, member: Any, members: Values) -> An
         if isinstance(array, (ConformantArray, ConformantBytes)) and array.size_is == member.name:
             content = members[other.name]
             return len(content) if isinstance(content, (bytes, tuple, list)) else 0
+        if isinstance(array, ConformantVaryingArray) and array.length_is == member.name:
+            content = members[other.name]
+            return len(content) if isinstance(content, (tuple, list)) else 0
     if member.default is REQUIRED:
-        raise _Unfit("missing", member.shown or member.name)
+        raise Halt("missing", path=member.name)
     return member.default
 
 
 def _not(expected: str, value: Any) -> NoReturn:
-    raise _Unfit(f"{value!r:.100} is not {expected}")
+    raise Halt(f"{value!r:.100} is not {expected}")
 
 
 class _Writer:
@@ -127,11 +118,11 @@ class _Writer:
 
     def integer(self, value: int, size: int, signed: bool = False) -> None:
         self.align(size)
-        self.out += INTEGERS[size, signed, self.syntax.big_endian].pack(value)
+        self.out += value.to_bytes(size, self.syntax.byte_order, signed=signed)
 
     def count(self, count: int) -> None:
         if count > 0xFFFF_FFFF:
-            raise _Unfit(f"{count} elements are too many")
+            raise Halt(f"{count} elements are too many")
         self.integer(count, self.syntax.word)
 
     def whole(self, node: Type, value: Any, siblings: Values) -> None:
@@ -153,21 +144,21 @@ class _Writer:
                 for member in node.members:
                     try:
                         self.pointees(member.type, value[member.name], value)
-                    except _Unfit as unfit:
-                        raise unfit.under(member.shown) from None
+                    except Halt as halt:
+                        raise halt.under(member.shown) from None
             case Union():
                 arm = node.arms[siblings[node.switch_is]]
                 if arm is not None:
                     try:
                         self.pointees(arm.type, value, siblings)
-                    except _Unfit as unfit:
-                        raise unfit.under(arm.shown) from None
-            case ConformantArray():
+                    except Halt as halt:
+                        raise halt.under(arm.shown) from None
+            case ConformantArray() | ConformantVaryingArray():
                 for number, item in enumerate(value):
                     try:
                         self.pointees(node.element, item, siblings)
-                    except _Unfit as unfit:
-                        raise unfit.under(f"[{number}]") from None
+                    except Halt as halt:
+                        raise halt.under(f"[{number}]") from None
 
     def _integer(self, node: Integer, value: Any, siblings: Values) -> None:
         if not isinstance(value, int) or not node.least <= value <= node.most:
@@ -230,23 +221,42 @@ class _Writer:
         if not isinstance(value, (tuple, list)):
             _not("a sequence", value)
         self.count(len(value))
+        return self._elements(node.element, value, siblings)
+
+    def _elements(self, element: Type, value: Any, siblings: Values) -> list[Any]:
         items = []
         for number, item in enumerate(value):
             try:
-                items.append(self.in_place(node.element, item, siblings))
-            except _Unfit as unfit:
-                raise unfit.under(f"[{number}]") from None
+                items.append(self._told(element, item, siblings))
+            except Halt as halt:
+                raise halt.under(f"[{number}]") from None
         return items
+
+    def _varying_array(self, node: ConformantVaryingArray, value: Any, siblings: Values) -> list[Any]:
+        if not isinstance(value, (tuple, list)):
+            _not("a sequence", value)
+        for count in (node.most, 0, len(value)):
+            self.count(count)
+        return self._elements(node.element, value, siblings)
 
     def _structure(self, node: Structure, value: Any, siblings: Values) -> dict[str, Any]:
         members = _members(node, value)
         to = alignment(node, self.syntax)
+        array = hoisted(node)
+        if array is not None:
+            content = members[node.members[-1].name]
+            if not isinstance(content, bytes):
+                _not("bytes", content)
+            self.count(len(content))
         self.align(to)
         for member in node.members:
             try:
+                if member.type is array:
+                    self.out += members[member.name]
+                    continue
                 members[member.name] = self._told(member.type, members[member.name], members)
-            except _Unfit as unfit:
-                raise unfit.under(member.shown) from None
+            except Halt as halt:
+                raise halt.under(member.shown) from None
         if self.syntax.padded:
             self.align(to)
         return members
@@ -261,7 +271,7 @@ class _Writer:
         self.align(to)
         tag = siblings[node.switch_is]
         if tag not in node.arms:
-            raise _Unfit(f"there is no arm for {node.switch_is} {tag!r:.100}")
+            raise Halt(f"there is no arm for {node.switch_is} {tag!r:.100}")
         self.integer(tag, node.discriminant.size, node.discriminant.signed)
         self.align(to)
         arm = node.arms[tag]
@@ -269,8 +279,8 @@ class _Writer:
             return None
         try:
             return self._told(arm.type, value, siblings)
-        except _Unfit as unfit:
-            raise unfit.under(arm.shown) from None
+        except Halt as halt:
+            raise halt.under(arm.shown) from None
 
 
 _IN_PLACE: Final[Mapping[type, Callable[[_Writer, Any, Any, Values], Any]]] = {
@@ -283,6 +293,7 @@ _IN_PLACE: Final[Mapping[type, Callable[[_Writer, Any, Any, Values], Any]]] = {
     WideString: _Writer._string,
     Pointer: _Writer._pointer,
     ConformantArray: _Writer._array,
+    ConformantVaryingArray: _Writer._varying_array,
     Structure: _Writer._structure,
     Union: _Writer._union,
 }

@@ -15,19 +15,20 @@ from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr.types import (
     ConformantArray,
     ConformantBytes,
+    ConformantVaryingArray,
+    Declaration,
     FixedBytes,
     Guid,
     Handle,
     Pointer,
     Reference,
     Structure,
-    Stub,
     Type,
     Union,
 )
 
 
-def to_json(declaration: Structure | Stub, value: Any) -> dict[str, Any]:
+def to_json(declaration: Declaration, value: Any) -> dict[str, Any]:
     """Return the members of a value as JSON-ready data."""
     result: dict[str, Any] = {}
     for member in declaration.members:
@@ -49,6 +50,8 @@ def _to_json(node: Type, value: Any) -> Any:
             return to_json(node, value)
         case ConformantArray():
             return [to_json(node.element, item) for item in value]
+        case ConformantVaryingArray():
+            return [_to_json(node.element, item) for item in value]
         case Handle():
             return {"attributes": value.attributes, "uuid": str(value.uuid)}
     if isinstance(value, UUID):
@@ -58,7 +61,7 @@ def _to_json(node: Type, value: Any) -> Any:
     return value
 
 
-def from_json(declaration: Structure | Stub, data: Any) -> dict[str, Any]:
+def from_json(declaration: Declaration, data: Any) -> dict[str, Any]:
     """Return the members in such an object, for building; members may be left out.
 
     Raises InvalidValue with the path of what is no such data.
@@ -66,7 +69,7 @@ def from_json(declaration: Structure | Stub, data: Any) -> dict[str, Any]:
     return _members(declaration, data, declaration.name)
 
 
-def _members(declaration: Structure | Stub, data: Any, path: str) -> dict[str, Any]:
+def _members(declaration: Declaration, data: Any, path: str) -> dict[str, Any]:
     if not isinstance(data, Mapping):
         raise InvalidValue("not an object", path=path)
     left, result = dict(data), {}
@@ -93,6 +96,8 @@ def _from_json(node: Type, data: Any, path: str) -> Any:
             return _members(node, data, path)
         case ConformantArray() if isinstance(data, list):
             return tuple(_members(node.element, item, f"{path}[{at}]") for at, item in enumerate(data))
+        case ConformantVaryingArray() if isinstance(data, list):
+            return tuple(_from_json(node.element, item, f"{path}[{at}]") for at, item in enumerate(data))
         case Handle() if isinstance(data, Mapping):
             return ContextHandle(data.get("attributes", 0), _guid(data.get("uuid"), f"{path}.uuid"))
         case Guid():

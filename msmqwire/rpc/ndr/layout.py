@@ -7,6 +7,7 @@ from functools import cache
 from msmqwire.rpc.ndr.types import (
     ConformantArray,
     ConformantBytes,
+    ConformantVaryingArray,
     Enum,
     FixedBytes,
     Guid,
@@ -18,6 +19,7 @@ from msmqwire.rpc.ndr.types import (
     Type,
     Union,
     WideString,
+    hoisted,
 )
 from msmqwire.rpc.ndr.wire import Syntax
 
@@ -39,12 +41,13 @@ def alignment(node: Type, syntax: Syntax) -> int:
             return 4
         case Pointer() | ConformantBytes() | WideString():
             return syntax.word
-        case ConformantArray():
+        case ConformantArray() | ConformantVaryingArray():
             return max(syntax.word, alignment(node.element, syntax))
         case Reference():
             return alignment(node.target, syntax)
         case Structure():
-            return max((alignment(member.type, syntax) for member in node.members), default=1)
+            inside = node.members[:-1] if hoisted(node) else node.members
+            return max((alignment(member.type, syntax) for member in inside), default=1)
         case Union():
             arms = [alignment(arm.type, syntax) for arm in node.arms.values() if arm is not None]
             return max([node.discriminant.size, *arms])
@@ -64,7 +67,7 @@ def least_size(node: Type, syntax: Syntax) -> int:
             return HANDLE_SIZE
         case Pointer() | ConformantBytes() | ConformantArray():
             return syntax.word
-        case WideString():
+        case WideString() | ConformantVaryingArray():
             return 3 * syntax.word
         case Reference():
             return least_size(node.target, syntax)

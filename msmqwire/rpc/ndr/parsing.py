@@ -8,16 +8,17 @@ before anything is allocated for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from struct import Struct
 from typing import Any, Final, NoReturn, TypeAlias
 from uuid import UUID
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.rpc.handles import ContextHandle
+from msmqwire.rpc.ndr.halt import Halt
 from msmqwire.rpc.ndr.layout import GUID_SIZE, alignment, least_size
 from msmqwire.rpc.ndr.types import (
     ConformantArray,
     ConformantBytes,
+    ConformantVaryingArray,
     Enum,
     FixedBytes,
     Guid,
@@ -31,18 +32,13 @@ from msmqwire.rpc.ndr.types import (
     Union,
     WideString,
     has_pointers,
+    hoisted,
 )
 from msmqwire.rpc.ndr.wire import Syntax, Wire
 from msmqwire.schema.record import text_exact
 
 Siblings: TypeAlias = Mapping[str, Any]
 
-INTEGERS: Final = {
-    (size, signed, big): Struct((">" if big else "<") + (code.lower() if signed else code))
-    for size, code in ((1, "B"), (2, "H"), (4, "I"), (8, "Q"))
-    for signed in (False, True)
-    for big in (False, True)
-}
 NULL: Final = 0
 
 
@@ -56,27 +52,11 @@ def parse_stub(stub: Stub, data: bytes, syntax: Syntax) -> Any:
     for member in stub.members:
         try:
             members[member.name] = reader.whole(member.type, members)
-        except _Stop as stop:
-            raise stop.under(member.shown).error(stub.name) from None
+        except Halt as halt:
+            path = halt.under(member.shown).under(stub.name).path
+            raise MalformedPacket(halt.why, path=path, offset=halt.offset) from None
     rest = data[reader.position :]
     return stub.value(**members, wire=Wire(syntax, tuple(reader.paddings), tuple(reader.referents), rest))
-
-
-class _Stop(Exception):
-    """Where parsing stops; the path grows on the way out."""
-
-    def __init__(self, why: str, offset: int) -> None:
-        super().__init__(why)
-        self.why, self.offset, self.path = why, offset, ""
-
-    def under(self, name: str) -> _Stop:
-        if name:
-            dot = "." if self.path and not self.path.startswith("[") else ""
-            self.path = f"{name}{dot}{self.path}"
-        return self
-
-    def error(self, name: str) -> MalformedPacket:
-        return MalformedPacket(self.why, path=self.under(name).path, offset=self.offset)
 
 
 class _Reader:
@@ -91,7 +71,7 @@ class _Reader:
         end = self.position + length
         if end > len(self.data):
             left = len(self.data) - self.position
-            raise _Stop(f"{left} bytes are left, {length} are needed", len(self.data))
+            raise Halt(f"{left} bytes are left, {length} are needed", len(self.data))
         taken = self.data[self.position : end]
         self.position = end
         return taken
@@ -102,9 +82,9 @@ class _Reader:
             self.paddings.append(self.take(gap))
 
     def integer(self, size: int, signed: bool = False) -> int:
-        self.align(size)
-        data = self.take(size)
-        return INTEGERS[size, signed, self.syntax.big_endian].unpack(data)[0]  # type: ignore[no-any-return]
+        if self.position % size:
+            self.align(size)
+        return int.from_bytes(self.take(size), self.syntax.byte_order, signed=signed)
 
     def count(self, size_is: str, siblings: Siblings, least: int) -> int:
         """Return the maximum count of an array with size_is, its elements taking `least` bytes or more."""
@@ -117,10 +97,10 @@ class _Reader:
     def room(self, count: int, least: int) -> None:
         left = len(self.data) - self.position
         if count * least > left:
-            raise _Stop(f"{left} bytes are left, {count * least} are needed", len(self.data))
+            raise Halt(f"{left} bytes are left, {count * least} are needed", len(self.data))
 
     def fail(self, why: str, back: int) -> NoReturn:
-        raise _Stop(why, self.position - back)
+        raise Halt(why, self.position - back)
 
     # A value is read in two steps: what stands in its place, then the pointees, which stand behind the
     # outermost structure or array.
@@ -144,21 +124,21 @@ class _Reader:
                 for member in node.members:
                     try:
                         raw[member.name] = self.pointees(member.type, raw[member.name], raw)
-                    except _Stop as stop:
-                        raise stop.under(member.shown) from None
+                    except Halt as halt:
+                        raise halt.under(member.shown) from None
                 return node.value(**raw)
             case Union():
                 arm = node.arms[siblings[node.switch_is]]
                 try:
                     return None if arm is None else self.pointees(arm.type, raw, siblings)
-                except _Stop as stop:
-                    raise stop.under(arm.shown if arm else "") from None
-            case ConformantArray() if has_pointers(node.element):
+                except Halt as halt:
+                    raise halt.under(arm.shown if arm else "") from None
+            case ConformantArray() | ConformantVaryingArray() if has_pointers(node.element):
                 for number, item in enumerate(raw):
                     try:
                         raw[number] = self.pointees(node.element, item, siblings)
-                    except _Stop as stop:
-                        raise stop.under(f"[{number}]") from None
+                    except Halt as halt:
+                        raise halt.under(f"[{number}]") from None
                 return tuple(raw)
         return raw
 
@@ -214,26 +194,49 @@ class _Reader:
 
     def _array(self, node: ConformantArray, siblings: Siblings) -> Any:
         count = self.count(node.size_is, siblings, least_size(node.element, self.syntax))
+        return self._elements(node.element, count, siblings)
+
+    def _elements(self, element: Type, count: int, siblings: Siblings) -> Any:
         items = []
         for number in range(count):
             try:
-                items.append(self.in_place(node.element, siblings))
-            except _Stop as stop:
-                raise stop.under(f"[{number}]") from None
-        return items if has_pointers(node.element) else tuple(items)
+                items.append(self.in_place(element, siblings))
+            except Halt as halt:
+                raise halt.under(f"[{number}]") from None
+        return items if has_pointers(element) else tuple(items)
+
+    def _varying_array(self, node: ConformantVaryingArray, siblings: Siblings) -> Any:
+        word = self.syntax.word
+        most, offset, count = (self.integer(word) for _ in range(3))
+        if most != node.most or offset or count > most:
+            self.fail(f"{count} of {most} elements from {offset} on, {node.most} are the most", 3 * word)
+        if count != siblings[node.length_is]:
+            self.fail(f"the actual count is {count}, {node.length_is} {siblings[node.length_is]}", word)
+        self.room(count, least_size(node.element, self.syntax))
+        return self._elements(node.element, count, siblings)
 
     def _structure(self, node: Structure, siblings: Siblings) -> Any:
         to = alignment(node, self.syntax)
+        array = hoisted(node)
+        most = self.integer(self.syntax.word) if array else 0
         self.align(to)
         members: dict[str, Any] = {}
         for member in node.members:
             try:
-                members[member.name] = self.in_place(member.type, members)
-            except _Stop as stop:
-                raise stop.under(member.shown) from None
+                if member.type is array:
+                    members[member.name] = self._hoisted(array, most, members)
+                else:
+                    members[member.name] = self.in_place(member.type, members)
+            except Halt as halt:
+                raise halt.under(member.shown) from None
         if self.syntax.padded:
             self.align(to)
         return members if has_pointers(node) else node.value(**members)
+
+    def _hoisted(self, node: ConformantBytes, most: int, siblings: Siblings) -> bytes:
+        if most != siblings[node.size_is]:
+            self.fail(f"the maximum count is {most}, {node.size_is} {siblings[node.size_is]}", 0)
+        return self.take(most)
 
     def _union(self, node: Union, siblings: Siblings) -> Any:
         to = alignment(node, self.syntax) if self.syntax.padded else 1
@@ -248,8 +251,8 @@ class _Reader:
         arm = node.arms[value]
         try:
             return None if arm is None else self.in_place(arm.type, siblings)
-        except _Stop as stop:
-            raise stop.under(arm.shown if arm else "") from None
+        except Halt as halt:
+            raise halt.under(arm.shown if arm else "") from None
 
 
 _IN_PLACE: Final[Mapping[type, Callable[[_Reader, Any, Siblings], Any]]] = {
@@ -262,6 +265,7 @@ _IN_PLACE: Final[Mapping[type, Callable[[_Reader, Any, Siblings], Any]]] = {
     WideString: _Reader._string,
     Pointer: _Reader._pointer,
     ConformantArray: _Reader._array,
+    ConformantVaryingArray: _Reader._varying_array,
     Structure: _Reader._structure,
     Union: _Reader._union,
 }

@@ -21,7 +21,7 @@ REQUIRED: Final = object()
 """The default of a member that has none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Integer:
     """An integer, aligned to its size.
 
@@ -46,36 +46,39 @@ class Integer:
         return (1 << (self.bits - self.signed)) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Enum:
     """An enum without v1_enum: 16 bits in NDR, 32 in NDR64. Values beyond its members are kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Guid:
     """A GUID structure: a `uuid.UUID`, aligned to 4."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Handle:
     """A context handle: a `msmqwire.rpc.handles.ContextHandle`, aligned to 4."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FixedBytes:
     """A fixed array of bytes."""
 
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ConformantBytes:
-    """An array of bytes with size_is, `size_is` being the sibling with its length: bytes."""
+    """An array of bytes with size_is, `size_is` being the sibling with its length: bytes.
+
+    As the last member of a structure it makes that a conformant one: the count stands before the structure.
+    """
 
     size_is: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class WideString:
     """``[string] wchar_t``: maximum count, offset, actual count, UTF-16 with its null; a `str` without it.
 
@@ -90,6 +93,20 @@ class ConformantArray:
 
     element: Structure
     size_is: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConformantVaryingArray:
+    """An array with size_is and length_is: a tuple of the elements that are sent, from the first on.
+
+    Attributes:
+        most: the maximum count; a parameter of the other direction decides it, so it is known beforehand.
+        length_is: the sibling with the number of elements.
+    """
+
+    element: Type
+    most: int
+    length_is: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,8 +165,8 @@ class Member:
 
 
 @dataclass(frozen=True, eq=False)
-class Structure:
-    """A structure; its values are frozen, with an attribute for each member."""
+class Declaration:
+    """Members under a name; the values are frozen, with an attribute for each member."""
 
     name: str
     section: str
@@ -157,26 +174,28 @@ class Structure:
     meaning: str = ""
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(member.name for member in self.members)
+
+    @cached_property
     def value(self) -> Any:
-        """The class of its values."""
+        """The class of the values."""
         return _value_class(self)
 
 
-@dataclass(frozen=True, eq=False)
-class Stub:
+class Structure(Declaration):
+    """A structure."""
+
+
+class Stub(Declaration):
     """The parameters of one direction of a procedure, which stand for themselves, not in a structure.
 
-    Its values are frozen, with an attribute for each parameter, and `wire` for what the sender chose.
+    Its values also have `wire`, what the sender chose.
     """
-
-    name: str
-    section: str
-    members: tuple[Member, ...]
-    meaning: str = ""
 
     @cached_property
     def value(self) -> Any:
-        """The class of its values."""
+        """The class of the values."""
         return _value_class(self, ("wire", Wire | None, field(default=None, compare=False, repr=False)))
 
 
@@ -189,6 +208,7 @@ Type: TypeAlias = (
     | ConformantBytes
     | WideString
     | ConformantArray
+    | ConformantVaryingArray
     | Pointer
     | Reference
     | Union
@@ -196,7 +216,7 @@ Type: TypeAlias = (
 )
 
 
-def _value_class(declaration: Structure | Stub, *more: tuple[str, Any, Any]) -> type[Any]:
+def _value_class(declaration: Declaration, *more: tuple[str, Any, Any]) -> type[Any]:
     fields: list[tuple[str, Any, Any]] = []
     for member in declaration.members:
         default = field() if member.default is REQUIRED else field(default=member.default)
@@ -217,6 +237,12 @@ def has_pointers(node: Type) -> bool:
             return any(has_pointers(member.type) for member in node.members)
         case Union():
             return any(arm is not None and has_pointers(arm.type) for arm in node.arms.values())
-        case ConformantArray():
+        case ConformantArray() | ConformantVaryingArray():
             return has_pointers(node.element)
     return False
+
+
+def hoisted(node: Structure) -> ConformantBytes | None:
+    """Return the array whose count stands before a conformant structure; None for another structure."""
+    last = node.members[-1].type if node.members else None
+    return last if isinstance(last, ConformantBytes) else None

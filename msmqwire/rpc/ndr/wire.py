@@ -3,41 +3,52 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, Self
-from uuid import UUID
+from typing import Final, Literal, NamedTuple
+
+from msmqwire.rpc import constants
+from msmqwire.rpc.constants import SyntaxId
 
 FIRST_REFERENT: Final = 0x20000
 REFERENT_STEP: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Syntax:
-    """A transfer syntax in one byte order.
+    """A transfer syntax in one byte order; there is one object for each.
 
     Attributes:
-        uuid, version: by which a bind names it.
+        identifier: by which a bind names it.
         word: bytes of a referent id and of a count, which are aligned to them.
         enum: bytes of an enum without v1_enum.
         padded: a structure is padded to a multiple of its alignment, and a union aligned as its widest arm.
-        big_endian: the byte order, from the data representation label of the PDU.
+        byte_order: from the data representation label of the PDU.
     """
 
     name: str
-    uuid: UUID
-    version: tuple[int, int]
+    identifier: SyntaxId
     word: int
     enum: int
     padded: bool
-    big_endian: bool = False
+    byte_order: Literal["little", "big"] = "little"
 
-    def ordered(self, *, big_endian: bool) -> Self:
+    @property
+    def big_endian(self) -> bool:
+        return self.byte_order == "big"
+
+    def ordered(self, *, big_endian: bool) -> Syntax:
         """Return it with this byte order."""
-        return replace(self, big_endian=big_endian)
+        return _BY_ORDER[self.identifier, big_endian]
 
 
-NDR20: Final = Syntax("NDR", UUID("8a885d04-1ceb-11c9-9fe8-08002b104860"), (2, 0), 4, 2, False)
-NDR64: Final = Syntax("NDR64", UUID("71710533-beba-4937-8319-b5dbef9ccc36"), (1, 0), 8, 4, True)
-SYNTAXES: Final = (NDR20, NDR64)
+NDR20: Final = Syntax("NDR", constants.NDR20, word=4, enum=2, padded=False)
+NDR64: Final = Syntax("NDR64", constants.NDR64, word=8, enum=4, padded=True)
+_BY_ORDER: Final = {
+    (syntax.identifier, syntax.big_endian): syntax
+    for little in (NDR20, NDR64)
+    for syntax in (little, replace(little, byte_order="big"))
+}
+SYNTAXES: Final = {syntax.identifier: syntax for syntax in (NDR20, NDR64)}
+"""The transfer syntaxes by what a bind calls them."""
 
 
 class Wire(NamedTuple):

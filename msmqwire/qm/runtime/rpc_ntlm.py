@@ -1,0 +1,148 @@
+"""NTLM for servers of remote calls: [MS-NLMP] 3.2.5 and 3.3.2, with messages and cryptography of pyspnego.
+
+As an acceptor, pyspnego has two habits that do not fit a service. It takes its users from a file that an
+environment variable names, and it judges an NTLMv2 response by packing the client's blob anew: who orders or
+ends the pairs in it in another way than pyspnego is refused although he knows the password (impacket is).
+Here users come from a table, and the response is judged over its bytes as they were received, which is also
+what [MS-NLMP] 3.3.2 says.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from struct import Struct
+from typing import Any, Final
+
+from spnego import NTLMHash
+from spnego._ntlm import NTLMProxy
+from spnego._ntlm_raw.crypto import hmac_md5, ntowfv2, rc4k
+from spnego._ntlm_raw.md4 import md4
+from spnego._ntlm_raw.messages import Authenticate, AvFlags, AvId, NegotiateFlags
+from spnego.exceptions import InvalidTokenError
+
+from msmqwire.errors import InvalidValue
+
+HASH_PREFIX: Final = "$NT$"
+"""What a hash instead of a password begins with; 32 hexadecimal digits follow."""
+
+_HASH_SIZE: Final = 16
+_PROOF_SIZE: Final = 16
+_BLOB_MIN: Final = 32
+_PAIRS_OFFSET: Final = 28
+_PAIR: Final = Struct("<HH")
+_MIC_SIZE: Final = 16
+
+
+class RpcUsers:
+    r"""Who may call: NT hashes by ``DOMAIN\user``, whatever their case."""
+
+    def __init__(self, users: Mapping[str, str]) -> None:
+        r"""Take passwords, or ``$NT$`` and 32 hexadecimal digits, by ``DOMAIN\user``.
+
+        Raises InvalidValue for a name without a user, a hash that is none, and a name that comes twice.
+        """
+        self._users: dict[tuple[str, str], tuple[str, bytes]] = {}
+        for name, secret in users.items():
+            domain, separator, user = name.rpartition("\\")
+            if not user or (separator and not domain):
+                raise InvalidValue(f"{name!r:.100} is not DOMAIN\\user", path="rpc_users")
+            key = domain.upper(), user.upper()
+            if key in self._users:
+                raise InvalidValue(f"{name!r:.100} comes twice", path="rpc_users")
+            self._users[key] = name, nt_hash(secret)
+
+    def __len__(self) -> int:
+        return len(self._users)
+
+    def find(self, domain: str, user: str) -> tuple[str, bytes] | None:
+        """Return a user's name as it was given, and the hash of the password."""
+        return self._users.get((domain.upper(), user.upper()))
+
+
+def nt_hash(secret: str) -> bytes:
+    """Return the NT hash of a password, or the one that is given in its stead. Raises InvalidValue."""
+    if not secret.startswith(HASH_PREFIX):
+        digest: bytes = md4(secret.encode("utf-16-le", "surrogatepass"))
+        return digest
+    try:
+        given = bytes.fromhex(secret.removeprefix(HASH_PREFIX))
+    except ValueError:
+        given = b""
+    if len(given) != _HASH_SIZE:
+        raise InvalidValue(f"32 hexadecimal digits follow {HASH_PREFIX}", path="rpc_users")
+    return given
+
+
+class NtlmAcceptor(NTLMProxy):
+    """The server's end of an NTLM handshake: NTLMv2 only, no anonymous users."""
+
+    def __init__(self, users: RpcUsers) -> None:
+        # An initiator's constructor, since an acceptor's wants the environment variable.
+        super().__init__(
+            NTLMHash("unused", nt_hash=bytes(_HASH_SIZE).hex()), usage="initiate", protocol="ntlm"
+        )
+        self.usage = "accept"
+        self._users = users
+        self._name = ""
+        self._sent: tuple[bytes, bytes] = b"", b""
+
+    @property
+    def client_principal(self) -> str | None:
+        return self._name if self.complete else None
+
+    def _step_accept_negotiate(self, token: bytes) -> bytes:
+        challenge: bytes = super()._step_accept_negotiate(token)
+        self._sent = token, challenge
+        return challenge
+
+    def _step_accept_authenticate(self, token: bytes, channel_bindings: Any) -> None:
+        auth = Authenticate.unpack(token)
+        response = auth.nt_challenge_response or b""
+        if not auth.user_name or len(response) < _PROOF_SIZE + _BLOB_MIN:
+            raise InvalidTokenError(context_msg="neither an anonymous user nor NTLMv1 is accepted")
+        proof, blob = response[:_PROOF_SIZE], response[_PROOF_SIZE:]
+        domain = auth.domain_name or ""
+        found = self._users.find(domain, auth.user_name)
+        # An unknown user takes as long as a known one.
+        self._name, hashed = found or ("", bytes(_HASH_SIZE))
+        key = ntowfv2(auth.user_name, hashed, domain)
+        assert self._temp_challenge is not None
+        expected = hmac_md5(key, self._temp_challenge.server_challenge + blob)
+        if not hmac.compare_digest(expected, proof) or found is None:
+            raise InvalidTokenError(context_msg="unknown user or wrong password")
+        session_key = hmac_md5(key, proof)
+        flags = auth.flags
+        if flags & NegotiateFlags.key_exch and flags & (NegotiateFlags.sign | NegotiateFlags.seal):
+            encrypted = auth.encrypted_random_session_key or b""
+            if len(encrypted) != len(session_key):
+                raise InvalidTokenError(context_msg="no exchanged session key")
+            session_key = rc4k(session_key, encrypted)
+        if _av_flags(blob[_PAIRS_OFFSET:]) & AvFlags.mic:
+            self._check_mic(auth, token, session_key)
+        self._session_key = session_key
+        self._context_attr = flags
+        self._complete = True
+
+    def _check_mic(self, auth: Authenticate, token: bytes, session_key: bytes) -> None:
+        offset = auth._get_mic_offset()
+        if not offset:
+            raise InvalidTokenError(context_msg="the announced MIC is missing")
+        mic = token[offset : offset + _MIC_SIZE]
+        without = token[:offset] + bytes(_MIC_SIZE) + token[offset + _MIC_SIZE :]
+        if not hmac.compare_digest(hmac_md5(session_key, b"".join(self._sent) + without), mic):
+            raise InvalidTokenError(context_msg="wrong MIC")
+
+
+def _av_flags(pairs: bytes) -> int:
+    """Return the MsvAvFlags among the pairs of a blob, 0 without."""
+    at = 0
+    while at + _PAIR.size <= len(pairs):
+        kind, length = _PAIR.unpack_from(pairs, at)
+        at += _PAIR.size
+        if kind == AvId.eol:
+            break
+        if kind == AvId.flags:
+            return int.from_bytes(pairs[at : at + length], "little")
+        at += length
+    return 0

@@ -1,0 +1,207 @@
+"""Security contexts of remote calls: NTLM, SPNEGO and Kerberos by pyspnego, in DCE style."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import spnego
+from spnego._context import GSSMech
+from spnego._negotiate import NegotiateProxy
+from spnego._ntlm_raw.messages import NegotiateFlags
+from spnego.exceptions import SpnegoError
+from spnego.iov import BufferType
+
+from msmqwire.errors import AuthenticationFailed, InvalidValue
+from msmqwire.qm.runtime.rpc_ntlm import HASH_PREFIX, NtlmAcceptor, RpcUsers, nt_hash
+from msmqwire.rpc.constants import AuthLevel, AuthType
+
+_Result = TypeVar("_Result")
+
+_NTLM_SIGNATURE_SIZE: Final = 16
+_KERBEROS_MIC_SIZE: Final = 28
+"""A MIC token of AES: [RFC4121] 4.2.6.1 with a checksum of 12 bytes. Other ciphers are refused."""
+
+_PROTOCOLS: Final = {
+    AuthType.WINNT: "ntlm",
+    AuthType.GSS_NEGOTIATE: "negotiate",
+    AuthType.GSS_KERBEROS: "kerberos",
+}
+
+
+class PyspnegoContext:
+    """A `msmqwire.rpc.security.SecurityContext` by a context of pyspnego."""
+
+    def __init__(self, context: Any, level: AuthLevel) -> None:
+        """Take a context that has not begun, and the level that it must reach."""
+        self._context, self._level = context, level
+
+    @property
+    def complete(self) -> bool:
+        """Whether the handshake has succeeded."""
+        return bool(self._context.complete)
+
+    @property
+    def identity(self) -> str:
+        r"""The client, ``DOMAIN\user``, at the server's end once complete."""
+        return self._context.client_principal or ""
+
+    def step(self, token: bytes) -> bytes:
+        """Return the next token of the handshake. Raises AuthenticationFailed."""
+        answer: bytes = _guarded(lambda: self._context.step(token or None)) or b""
+        if self.complete:
+            self._check_strength()
+        return answer
+
+    def signature_size(self, seal: bool) -> int:
+        """The bytes of a signature. Raises AuthenticationFailed before the handshake is over."""
+        if self._is_ntlm:
+            return _NTLM_SIGNATURE_SIZE
+        if not seal:
+            return _KERBEROS_MIC_SIZE
+        return int(_guarded(lambda: self._context.query_message_sizes().header))
+
+    def protect(
+        self, head: bytes, body: bytes, trailer: bytes, *, seal: bool, sign_head: bool
+    ) -> tuple[bytes, bytes]:
+        """Return the body as it is sent and its signature. Raises AuthenticationFailed."""
+        if not seal:
+            signed = self._signed(head, body, trailer, sign_head)
+            return body, _guarded(lambda: self._context.sign(signed))
+        around = BufferType.sign_only if sign_head else BufferType.data_readonly
+        buffers = [(around, head), (BufferType.data, body), (around, trailer), BufferType.header]
+        result = _guarded(lambda: self._context.wrap_iov(buffers, encrypt=True))
+        return result.buffers[1].data or b"", result.buffers[3].data or b""
+
+    def unprotect(
+        self, head: bytes, body: bytes, trailer: bytes, signature: bytes, *, seal: bool, sign_head: bool
+    ) -> bytes:
+        """Return the plain body of a PDU whose signature is right. Raises AuthenticationFailed."""
+        if not seal:
+            signed = self._signed(head, body, trailer, sign_head)
+            _guarded(lambda: self._context.verify(signed, signature))
+            return body
+        around = BufferType.sign_only if sign_head else BufferType.data_readonly
+        buffers = [
+            (around, head),
+            (BufferType.data, body),
+            (around, trailer),
+            (BufferType.header, signature),
+        ]
+        result = _guarded(lambda: self._context.unwrap_iov(buffers))
+        return result.buffers[1].data or b""
+
+    @property
+    def _is_ntlm(self) -> bool:
+        return bool(self._context.negotiated_protocol == "ntlm")
+
+    def _signed(self, head: bytes, body: bytes, trailer: bytes, sign_head: bool) -> bytes:
+        # NTLM signs what surrounds the body whether or not header signing was negotiated.
+        return head + body + trailer if sign_head or self._is_ntlm else body
+
+    def _check_strength(self) -> None:
+        """Refuse a handshake that gave less than the level needs."""
+        attributes = self._context.context_attr
+        needed = _requirements(self._level)
+        if needed & attributes != needed:
+            raise AuthenticationFailed("the handshake gave no keys for this authentication level")
+        if self._is_ntlm and self._level >= AuthLevel.CALL:
+            inner = getattr(self._context, "_context", self._context)
+            strong = NegotiateFlags.extended_session_security | NegotiateFlags.key_128
+            if inner._context_attr & strong != strong:
+                raise AuthenticationFailed("the client asked for weak keys")
+
+
+def initiator(
+    auth_type: AuthType,
+    level: AuthLevel,
+    *,
+    user: str | None,
+    password: str | None,
+    host: str = "unspecified",
+    service: str = "host",
+) -> PyspnegoContext:
+    r"""Return the client's end of a security context.
+
+    `user` is ``DOMAIN\user``; without one, Kerberos takes what its cache has. A password that begins with
+    ``$NT$`` is an NT hash. `service` and `host` name the server for Kerberos: [MS-MQRR] names no principal.
+    Raises InvalidValue for an unknown provider, AuthenticationFailed for one that is not installed.
+    """
+    protocol = _PROTOCOLS.get(auth_type)
+    if protocol is None:
+        raise InvalidValue(f"{auth_type} is no security provider", path="auth_type")
+    credential: Any = user
+    if user is not None and password is not None:
+        if password.startswith(HASH_PREFIX):
+            credential = spnego.NTLMHash(user, nt_hash=nt_hash(password).hex())
+        else:
+            credential = spnego.Password(user, password)
+    options = {
+        # The providers of pyspnego itself, not those of a library that may be installed or not.
+        "ntlm": spnego.NegotiateOptions.use_ntlm,
+        "negotiate": spnego.NegotiateOptions.use_negotiate,
+    }.get(protocol, spnego.NegotiateOptions.none)
+    context = _guarded(
+        lambda: spnego.client(
+            credential,
+            hostname=host,
+            service=service,
+            protocol=protocol,
+            context_req=_requirements(level) | spnego.ContextReq.dce_style,
+            options=options,
+        )
+    )
+    return PyspnegoContext(context, level)
+
+
+def acceptors(users: RpcUsers) -> Callable[[int, AuthLevel], PyspnegoContext | None]:
+    """Return what makes the server's ends of security contexts, for `ServerAssociation`.
+
+    NTLM and SPNEGO know the users given; Kerberos is there where its library is, and takes its key from the
+    system's keytab.
+    """
+
+    def acceptor(auth_type: int, level: AuthLevel) -> PyspnegoContext | None:
+        request = _requirements(level) | spnego.ContextReq.dce_style
+        if auth_type == AuthType.WINNT:
+            return PyspnegoContext(NtlmAcceptor(users), level)
+        if auth_type not in (AuthType.GSS_KERBEROS, AuthType.GSS_NEGOTIATE):
+            return None
+        kerberos = _kerberos_acceptor(request)
+        if auth_type == AuthType.GSS_KERBEROS:
+            return None if kerberos is None else PyspnegoContext(kerberos, level)
+        inner: dict[GSSMech, Any] = {} if kerberos is None else {GSSMech.kerberos: kerberos}
+        inner[GSSMech.ntlm] = NtlmAcceptor(users)
+        for context in inner.values():
+            context._is_wrapped = True
+        context = NegotiateProxy(usage="accept", context_req=request, _negotiate_contexts=inner)
+        return PyspnegoContext(context, level)
+
+    return acceptor
+
+
+def _kerberos_acceptor(request: spnego.ContextReq) -> Any | None:
+    """Return an acceptor's end; None without the library or a key."""
+    try:
+        return spnego.server(protocol="kerberos", context_req=request)
+    except (ImportError, SpnegoError):
+        return None
+
+
+def _requirements(level: AuthLevel) -> spnego.ContextReq:
+    """Return what a level asks of a provider: [MS-RPCE] 3.3.1.5.2.2."""
+    needed = spnego.ContextReq.none
+    if level >= AuthLevel.CALL:
+        needed |= spnego.ContextReq.replay_detect | spnego.ContextReq.sequence_detect
+        needed |= spnego.ContextReq.integrity
+    if level >= AuthLevel.PKT_PRIVACY:
+        needed |= spnego.ContextReq.confidentiality
+    return needed
+
+
+def _guarded(action: Callable[[], _Result]) -> _Result:
+    """Return what a call into pyspnego gives. Raises AuthenticationFailed for whatever it raises."""
+    try:
+        return action()
+    except Exception as exc:  # tokens of a peer raise nearly anything there: struct.error, StopIteration, ...
+        raise AuthenticationFailed(f"the security provider refuses: {exc}") from exc

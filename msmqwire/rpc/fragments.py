@@ -1,0 +1,117 @@
+"""Stubs in fragments: cut for sending, put together on receipt, [C706] 12.6.4.9 and 12.6.4.10."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msmqwire.errors import MalformedPacket
+from msmqwire.rpc.constants import PfcFlags
+from msmqwire.rpc.pdus import COMMON_HEADER, LITTLE_ENDIAN
+from msmqwire.rpc.security import AUTH_ALIGNMENT, Security
+from msmqwire.schema import Header
+
+_ALIGNMENT = 8
+_PATH = "rpcconn_common_hdr_t.pfc_flags"
+_OFFSET = 3
+
+
+def stub_fragments(
+    schema: Header,
+    fields: Mapping[str, Any],
+    stub: bytes,
+    *,
+    call_id: int,
+    flags: int = 0,
+    fragment_size: int,
+    security: Security | None = None,
+) -> list[bytes]:
+    """Return the request or response PDUs that carry a stub, each at most `fragment_size` bytes.
+
+    `fields` are those between alloc_hint and the stub; `flags` are set in each. Raises AuthenticationFailed.
+    """
+    kind = fields["PTYPE"]
+    body = {name: value for name, value in fields.items() if name != "PTYPE"}
+    head_size = len(_head(schema, kind, body, call_id, flags))
+    protects = security is not None and security.protects
+    room = fragment_size - head_size
+    if security is not None and protects:
+        room = (room - security.overhead) // AUTH_ALIGNMENT * AUTH_ALIGNMENT
+    else:
+        room = room // _ALIGNMENT * _ALIGNMENT
+    pdus = []
+    for start in range(0, len(stub) or 1, room):
+        piece = stub[start : start + room]
+        edge = PfcFlags(0)
+        if start == 0:
+            edge |= PfcFlags.FIRST_FRAG
+        if start + room >= len(stub):
+            edge |= PfcFlags.LAST_FRAG
+        hint = len(stub) - start
+        if security is None or not protects:
+            length = head_size + len(piece)
+            pdus.append(_head(schema, kind, body, call_id, flags | edge, length, hint) + piece)
+            continue
+        padding = -len(piece) % AUTH_ALIGNMENT
+        auth_length = security.context.signature_size(security.seals)
+        length = head_size + len(piece) + padding + security.overhead
+        head = _head(schema, kind, body, call_id, flags | edge, length, hint, auth_length)
+        pdus.append(security.protected(head, piece + bytes(padding), padding))
+    return pdus
+
+
+def _head(
+    schema: Header,
+    kind: int,
+    fields: Mapping[str, Any],
+    call_id: int,
+    flags: int,
+    frag_length: int = 0,
+    alloc_hint: int = 0,
+    auth_length: int = 0,
+) -> bytes:
+    header = COMMON_HEADER.record(
+        rpc_vers=5,
+        rpc_vers_minor=0,
+        PTYPE=kind,
+        pfc_flags=flags,
+        packed_drep=LITTLE_ENDIAN,
+        frag_length=frag_length,
+        auth_length=auth_length,
+        call_id=call_id,
+    )
+    data: bytes = schema.build(schema.record(header=header, alloc_hint=alloc_hint, stub_data=b"", **fields))
+    return data
+
+
+class Reassembly:
+    """The fragments of one stub, in order and bounded.
+
+    Attributes:
+        overflow: whether more bytes came than allowed; they are not kept.
+    """
+
+    def __init__(self, stub_max: int) -> None:
+        self._stub_max = stub_max
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self.overflow = False
+
+    def add(self, piece: bytes) -> None:
+        """Add the stub of the next fragment."""
+        self._size += len(piece)
+        if self._size > self._stub_max:
+            self.overflow = True
+            self._pieces.clear()
+        if not self.overflow and piece:
+            self._pieces.append(piece)
+
+    @property
+    def stub(self) -> bytes:
+        """The whole stub."""
+        return b"".join(self._pieces)
+
+
+def wrong_fragment(why: str) -> MalformedPacket:
+    """Return the error of a fragment that must not come now."""
+    return MalformedPacket(why, path=_PATH, offset=_OFFSET)

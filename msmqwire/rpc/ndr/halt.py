@@ -1,0 +1,24 @@
+"""Where parsing or building halts, before it is known in which stub."""
+
+from __future__ import annotations
+
+from typing import Self
+
+
+class Halt(Exception):
+    """What is wrong, and its path, which grows on the way out.
+
+    Attributes:
+        offset: the byte in the stub; None when building.
+    """
+
+    def __init__(self, why: str, offset: int | None = None, *, path: str = "") -> None:
+        super().__init__(why)
+        self.why, self.offset, self.path = why, offset, path
+
+    def under(self, name: str) -> Self:
+        """Put a name in front of the path; none for a union, which has no name."""
+        if name:
+            dot = "." if self.path and not self.path.startswith("[") else ""
+            self.path = f"{name}{dot}{self.path}"
+        return self

@@ -1,0 +1,494 @@
+"""The server's end of an association, without I/O: [C706] 11 and 12.6, [MS-RPCE] 3.3.1.5 and 3.3.3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from msmqwire.errors import AuthenticationFailed, MalformedPacket, MsmqError, RpcRefused
+from msmqwire.rpc.constants import (
+    FRAGMENT_SIZE,
+    FRAGMENT_SIZE_MIN,
+    NDR20,
+    NDR64,
+    WHOLE,
+    AuthLevel,
+    FaultStatus,
+    PduType,
+    PfcFlags,
+    RejectReason,
+    SyntaxId,
+)
+from msmqwire.rpc.events import Bound, Called, Cancelled, Closed, Denied, Orphaned, ServerEvent
+from msmqwire.rpc.fragments import Reassembly, stub_fragments, wrong_fragment
+from msmqwire.rpc.groups import AssociationGroups
+from msmqwire.rpc.pdu import Frame, PduFramer, build_pdu, make_pdu, parse_pdu
+from msmqwire.rpc.pdus import RESPONSE
+from msmqwire.rpc.presentation import PresentationContexts
+from msmqwire.rpc.security import Security, SecurityContext, sec_trailer_of
+from msmqwire.rpc.verification_trailer import check_commands, split_trailer
+from msmqwire.schema import Record
+
+STUB_MAX: Final = 0x40000
+"""The bytes of arguments accepted of a call by default: twice the longest propagation token."""
+
+CALLS_MAX: Final = 256
+"""The calls of an association that may be outstanding by default."""
+
+SECURITY_CONTEXTS_MAX: Final = 16
+"""The security contexts of an association; Windows allows up to 2,000 ([MS-RPCE] 3.3.1.5.4)."""
+
+_PTYPE_OFFSET: Final = 2
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call that is to be answered."""
+
+    context_id: int
+    security: Security | None
+
+
+@dataclass(slots=True)
+class _Incoming:
+    """A request of which fragments are missing."""
+
+    call_id: int
+    first: Record
+    security: Security | None
+    stub: Reassembly
+    refusal: int | None
+
+
+class ServerAssociation:
+    """One connection of a client: bytes in, events and bytes out.
+
+    After each call, `data_to_send` has what is to be sent. A protocol error or a wrong signature ends the
+    association: `Closed` is the last event, and what comes later is ignored.
+
+    Attributes:
+        closed: whether it has ended.
+        group: the association group; 0 before a bind.
+    """
+
+    def __init__(
+        self,
+        interfaces: Mapping[SyntaxId, int],
+        *,
+        groups: AssociationGroups,
+        origin: str = "",
+        port: int = 0,
+        security: Callable[[int, AuthLevel], SecurityContext | None] | None = None,
+        minimum_level: AuthLevel = AuthLevel.NONE,
+        transfer_syntaxes: Sequence[SyntaxId] = (NDR64, NDR20),
+        stub_max: int = STUB_MAX,
+        calls_max: int = CALLS_MAX,
+    ) -> None:
+        """Wait for a bind.
+
+        Args:
+            interfaces: how many methods each interface has.
+            groups: those of the server.
+            origin: the client's address: who is elsewhere can't join its group.
+            port: the port of the server, told to the client as the secondary address.
+            security: gives the acceptor's end of a new security context, or None for a provider (the first
+                argument) that the server does not have.
+            minimum_level: calls below it are answered with access denied.
+            transfer_syntaxes: the supported ones, the preferred one first.
+            stub_max: the bytes of arguments that a call may have.
+            calls_max: the calls that may be outstanding.
+        """
+        self._interfaces, self._groups, self._origin, self._port = interfaces, groups, origin, port
+        self._new_security, self._minimum_level = security, minimum_level
+        self._contexts = PresentationContexts(interfaces, transfer_syntaxes)
+        self._stub_max, self._calls_max = stub_max, calls_max
+        self._framer = PduFramer()
+        self._out: list[bytes] = []
+        self._securities: dict[int, Security] = {}
+        self._header_signing = False
+        self._calls: dict[int, _Call] = {}
+        self._incoming: _Incoming | None = None
+        self._fragment_sent = self._fragment_received = FRAGMENT_SIZE
+        self.group = 0
+        self.closed = False
+
+    # -- what goes out -----------------------------------------------------------------------------
+
+    def data_to_send(self) -> bytes:
+        """Return what is to be sent, and forget it."""
+        data = b"".join(self._out)
+        self._out.clear()
+        return data
+
+    @property
+    def outstanding(self) -> int:
+        """How many calls are to be answered."""
+        return len(self._calls)
+
+    def answer(self, call: int, stub: bytes) -> None:
+        """Send the results of a call; nothing if it is no longer there."""
+        known = self._calls.pop(call, None)
+        if known is None or self.closed:
+            return
+        self._out += stub_fragments(
+            RESPONSE,
+            {"PTYPE": PduType.RESPONSE, "p_cont_id": known.context_id, "cancel_count": 0, "reserved": 0},
+            stub,
+            call_id=call,
+            fragment_size=self._fragment_sent,
+            security=known.security,
+        )
+
+    def fault(self, call: int, status: int, *, executed: bool = True) -> None:
+        """Answer a call with a fault; nothing if it is no longer there. `status` is never 0."""
+        known = self._calls.pop(call, None)
+        if known is not None and not self.closed:
+            self._send_fault(call, known.context_id, status, executed=executed)
+
+    def shutdown(self) -> None:
+        """Ask the client to close the connection once nothing is outstanding: [C706] 12.6.4.11."""
+        if not self.closed:
+            self._send(PduType.SHUTDOWN, {}, call_id=0)
+
+    def connection_lost(self) -> bool:
+        """Forget everything: the connection is gone. Return whether the association group ended with it."""
+        self.closed = True
+        self._calls.clear()
+        self._incoming = None
+        group, self.group = self.group, 0
+        return bool(group) and self._groups.leave(group)
+
+    def _send(
+        self,
+        kind: PduType,
+        fields: Mapping[str, Any],
+        *,
+        call_id: int,
+        flags: int = 0,
+        sec_trailer: Mapping[str, Any] | None = None,
+    ) -> None:
+        header = {"call_id": call_id, "pfc_flags": WHOLE | flags}
+        self._out.append(build_pdu(make_pdu(kind, fields, header=header, sec_trailer=sec_trailer)))
+
+    def _send_fault(self, call_id: int, context_id: int, status: int, *, executed: bool) -> None:
+        # Without a verifier at any level: clients take the status from where it stands in a plain fault.
+        flags = 0 if executed else PfcFlags.DID_NOT_EXECUTE
+        fields = {"alloc_hint": 32, "p_cont_id": context_id, "status": status}
+        self._send(PduType.FAULT, fields, call_id=call_id, flags=flags)
+
+    # -- what comes in -----------------------------------------------------------------------------
+
+    def received(self, data: bytes) -> list[ServerEvent]:
+        """Return what the next bytes of the client bring about."""
+        events: list[ServerEvent] = []
+        if self.closed:
+            return events
+        for frame in self._framer.feed(data):
+            try:
+                events += self._on_frame(frame)
+            except MalformedPacket as exc:
+                self._refuse(frame.header["PTYPE"], frame.header["call_id"])
+                events.append(self._close(exc.detached()))
+            except AuthenticationFailed as exc:
+                self._send_fault(frame.header["call_id"], 0, FaultStatus.ACCESS_DENIED, executed=False)
+                events.append(self._close(exc))
+            if self.closed:
+                return events
+        if self._framer.error is not None:
+            head = self._framer.bad_header
+            # The call_id is told in the byte order that the refused data representation has.
+            order = "big" if head[4] & 0xF0 == 0 else "little"
+            self._refuse(head[_PTYPE_OFFSET], int.from_bytes(head[12:16], order))  # type: ignore[arg-type]
+            events.append(self._close(self._framer.error))
+        return events
+
+    def _refuse(self, kind: int, call_id: int) -> None:
+        if kind == PduType.BIND and not self.group:
+            self._send_nak(call_id, RejectReason.PROTOCOL_VERSION_NOT_SUPPORTED)
+        else:
+            self._send_fault(call_id, 0, FaultStatus.NCA_S_PROTO_ERROR, executed=False)
+
+    def _send_nak(self, call_id: int, reason: RejectReason) -> None:
+        self._send(PduType.BIND_NAK, {"provider_reject_reason": reason, "p_protocols": [{}]}, call_id=call_id)
+
+    def _close(self, error: MsmqError) -> Closed:
+        self.closed = True
+        self._incoming = None
+        return Closed(error)
+
+    def _on_frame(self, frame: Frame) -> list[ServerEvent]:
+        kind = frame.header["PTYPE"]
+        if kind == PduType.BIND:
+            return self._on_bind(frame)
+        if not self.group:
+            raise _unexpected("no bind came before")
+        match kind:
+            case PduType.REQUEST:
+                return self._on_request(frame)
+            case PduType.ALTER_CONTEXT:
+                return self._on_alter_context(frame)
+            case PduType.AUTH3:
+                return self._on_auth3(frame)
+            case PduType.CO_CANCEL:
+                self._opened(frame)
+                call_id = frame.header["call_id"]
+                return [Cancelled(call_id)] if call_id in self._calls else []
+            case PduType.ORPHANED:
+                self._opened(frame)
+                return self._on_orphaned(frame.header["call_id"])
+            case _:
+                raise _unexpected("a client does not send it")
+
+    # -- binding -----------------------------------------------------------------------------------
+
+    def _on_bind(self, frame: Frame) -> list[ServerEvent]:
+        call_id = frame.header["call_id"]
+        if self.group:
+            raise _unexpected("a second bind")
+        bind: Any = parse_pdu(frame.data).record
+        if frame.header["pfc_flags"] & WHOLE != WHOLE:
+            raise wrong_fragment("a bind in fragments")
+        for name in ("max_xmit_frag", "max_recv_frag"):
+            if bind[name] < FRAGMENT_SIZE_MIN:
+                raise MalformedPacket(f"{bind[name]} is less than {FRAGMENT_SIZE_MIN}", path=f"bind.{name}")
+        results = self._contexts.negotiate(bind.p_context_elem)
+        try:
+            flags, token = self._on_token(frame)
+        except AuthenticationFailed as exc:
+            return self._refuse_bind(call_id, RejectReason.INVALID_CHECKSUM, exc)
+        except RpcRefused as exc:
+            return self._refuse_bind(call_id, RejectReason.AUTHENTICATION_TYPE_NOT_RECOGNIZED, exc)
+        group = self._groups.join(bind.assoc_group_id, self._origin)
+        if group is None:
+            why = RpcRefused(f"association group {bind.assoc_group_id} is not there")
+            return self._refuse_bind(call_id, RejectReason.REASON_NOT_SPECIFIED, why)
+        self.group = group
+        self._fragment_sent = min(FRAGMENT_SIZE, bind.max_recv_frag)
+        self._fragment_received = min(FRAGMENT_SIZE, bind.max_xmit_frag)
+        flags |= frame.header["pfc_flags"] & PfcFlags.CONC_MPX
+        self._send_results(PduType.BIND_ACK, call_id, results, flags, token)
+        return [Bound(self.group, dict(self._contexts.accepted))]
+
+    def _refuse_bind(self, call_id: int, reason: RejectReason, why: MsmqError) -> list[ServerEvent]:
+        self._send_nak(call_id, reason)
+        return [self._close(why)]
+
+    def _on_alter_context(self, frame: Frame) -> list[ServerEvent]:
+        if self._incoming is not None:
+            raise wrong_fragment("a request is not yet whole")
+        alter: Any = parse_pdu(frame.data).record
+        results = self._contexts.negotiate(alter.p_context_elem)
+        try:
+            flags, token = self._on_token(frame)
+        except RpcRefused as exc:
+            raise AuthenticationFailed(exc.why) from None
+        self._send_results(PduType.ALTER_CONTEXT_RESP, frame.header["call_id"], results, flags, token)
+        return [Bound(self.group, dict(self._contexts.accepted))]
+
+    def _send_results(
+        self,
+        kind: PduType,
+        call_id: int,
+        results: list[dict[str, Any]],
+        flags: int,
+        sec_trailer: Mapping[str, Any] | None,
+    ) -> None:
+        port_spec = f"{self._port}\0".encode() if kind == PduType.BIND_ACK else b""
+        fields = {
+            "max_xmit_frag": self._fragment_sent,
+            "max_recv_frag": self._fragment_received,
+            "assoc_group_id": self.group,
+            "port_spec": port_spec,
+            "p_results": results,
+        }
+        self._send(kind, fields, call_id=call_id, flags=flags, sec_trailer=sec_trailer)
+
+    def _on_token(self, frame: Frame) -> tuple[int, dict[str, Any] | None]:
+        """Take the next token of a handshake, and return the flags and the verifier of the answer.
+
+        Raises AuthenticationFailed, RpcRefused for a provider or level that is not there.
+        """
+        trailer: Any = sec_trailer_of(frame)
+        if trailer is None:
+            return 0, None
+        security = self._securities.get(trailer.auth_context_id)
+        if security is None:
+            security = self._begin(trailer)
+            if frame.header["pfc_flags"] & PfcFlags.SUPPORT_HEADER_SIGN:
+                self._header_signing = True
+        elif security.ready or security.failed:
+            raise AuthenticationFailed("the handshake of this security context is over")
+        elif (trailer.auth_type, trailer.auth_level) != (security.auth_type, security.level):
+            raise AuthenticationFailed("authentication type or level change in a handshake")
+        token = self._step(security, trailer.auth_value)
+        security.sign_head = self._header_signing
+        flags = PfcFlags.SUPPORT_HEADER_SIGN if self._header_signing else 0
+        if not token:
+            return flags, None
+        return flags, {
+            "auth_type": security.auth_type,
+            "auth_level": security.level,
+            "auth_context_id": security.context_id,
+            "auth_value": token,
+        }
+
+    def _begin(self, trailer: Any) -> Security:
+        if len(self._securities) >= SECURITY_CONTEXTS_MAX:
+            raise AuthenticationFailed(f"more than {SECURITY_CONTEXTS_MAX} security contexts")
+        level = trailer.auth_level
+        if level not in tuple(AuthLevel) or level == AuthLevel.NONE:
+            raise RpcRefused(f"no authentication level {level}")
+        new = self._new_security
+        context = None if new is None else new(trailer.auth_type, AuthLevel(level))
+        if context is None:
+            raise RpcRefused(f"no security provider {trailer.auth_type}")
+        security = Security(trailer.auth_type, AuthLevel(level), trailer.auth_context_id, context)
+        self._securities[trailer.auth_context_id] = security
+        return security
+
+    def _step(self, security: Security, token: bytes) -> bytes:
+        try:
+            return security.context.step(token)
+        except AuthenticationFailed:
+            security.failed = True
+            raise
+
+    def _on_auth3(self, frame: Frame) -> list[ServerEvent]:
+        """Take the last token of a handshake. There is no answer: a failure is told to the first request."""
+        trailer: Any = sec_trailer_of(frame)
+        security = None if trailer is None else self._securities.get(trailer.auth_context_id)
+        if security is None or security.context.complete:
+            raise _unexpected("no handshake is under way")
+        if (trailer.auth_type, trailer.auth_level) != (security.auth_type, security.level):
+            security.failed = True
+        elif not security.failed:
+            try:
+                self._step(security, trailer.auth_value)
+            except AuthenticationFailed:
+                return []
+            security.failed = not security.context.complete
+        return []
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    def _on_request(self, frame: Frame) -> list[ServerEvent]:
+        call_id, flags = frame.header["call_id"], frame.header["pfc_flags"]
+        if len(frame.data) > self._fragment_received:
+            raise MalformedPacket(
+                f"{len(frame.data)} bytes, {self._fragment_received} were negotiated",
+                path="rpcconn_common_hdr_t.frag_length",
+                offset=8,
+            )
+        security = self._security_of(frame)
+        request: Any = parse_pdu(self._opened(frame)).record
+        if flags & PfcFlags.FIRST_FRAG:
+            if self._incoming is not None:
+                raise wrong_fragment("a first fragment before the last one of another call")
+            if call_id in self._calls:
+                raise MalformedPacket(
+                    f"call {call_id} is outstanding", path="rpcconn_common_hdr_t.call_id", offset=12
+                )
+            incoming = _Incoming(
+                call_id, request, security, Reassembly(self._stub_max), self._refusal(request, security)
+            )
+            self._incoming = incoming
+        else:
+            incoming = self._continued(call_id, request, security)
+        incoming.stub.add(request.stub_data if incoming.refusal is None else b"")
+        if not flags & PfcFlags.LAST_FRAG:
+            return []
+        self._incoming = None
+        return self._dispatch(incoming)
+
+    def _opened(self, frame: Frame) -> bytes:
+        """Return the plain bytes of a PDU, its verifier checked if it has one."""
+        trailer: Any = sec_trailer_of(frame)
+        if trailer is None:
+            return frame.data
+        security = self._securities.get(trailer.auth_context_id)
+        if security is None:
+            raise AuthenticationFailed(f"no security context {trailer.auth_context_id}")
+        return security.opened(frame, trailer)
+
+    def _security_of(self, frame: Frame) -> Security | None:
+        """Return the security context of a request: [MS-RPCE] 3.3.1.5.4."""
+        trailer: Any = sec_trailer_of(frame)
+        if trailer is not None:
+            return self._securities.get(trailer.auth_context_id)
+        if not self._securities:
+            return None
+        only = next(iter(self._securities.values()))
+        if len(self._securities) > 1 or only.protects or not only.ready:
+            raise AuthenticationFailed("a request without a verifier")
+        return only
+
+    def _continued(self, call_id: int, request: Any, security: Security | None) -> _Incoming:
+        """Return the request that a further fragment belongs to. Raises MalformedPacket."""
+        incoming = self._incoming
+        if incoming is None or incoming.call_id != call_id or incoming.security is not security:
+            raise wrong_fragment("no first fragment came before, or it was another call's")
+        first = incoming.first
+        if (first["opnum"], first["p_cont_id"]) != (request.opnum, request.p_cont_id):
+            raise wrong_fragment("method or context are not those of the first fragment")
+        return incoming
+
+    def _refusal(self, request: Any, security: Security | None) -> int | None:
+        """Return the status with which a call is refused; None if it can be made."""
+        context = self._contexts.get(request.p_cont_id)
+        if context is None:
+            return FaultStatus.NCA_S_UNK_IF
+        if request.opnum >= self._interfaces[context.interface]:
+            return FaultStatus.NCA_S_OP_RNG_ERROR
+        if (AuthLevel.NONE if security is None else security.level) < self._minimum_level:
+            return FaultStatus.ACCESS_DENIED
+        if len(self._calls) >= self._calls_max:
+            return FaultStatus.NCA_S_SERVER_TOO_BUSY
+        return None
+
+    def _dispatch(self, incoming: _Incoming) -> list[ServerEvent]:
+        first: Any = incoming.first
+        security, call_id = incoming.security, incoming.call_id
+        status = incoming.refusal
+        if status is None and incoming.stub.overflow:
+            status = FaultStatus.NCA_S_FAULT_REMOTE_NO_MEMORY
+        context = self._contexts.get(first.p_cont_id)
+        if status is not None or context is None:
+            status = FaultStatus.NCA_S_UNK_IF if status is None else status
+            self._send_fault(call_id, first.p_cont_id, status, executed=False)
+            return [Denied(call_id, status)]
+        stub = incoming.stub.stub
+        if security is not None and security.protects:
+            stub, commands = split_trailer(stub)
+            check_commands(
+                commands,
+                interface=context.proposed,
+                transfer_syntax=context.transfer_syntax,
+                call_id=call_id,
+                context_id=first.p_cont_id,
+                opnum=first.opnum,
+                header_signing=self._header_signing,
+            )
+        self._calls[call_id] = _Call(first.p_cont_id, security)
+        return [
+            Called(
+                call_id,
+                context.interface,
+                first.opnum,
+                context.transfer_syntax,
+                stub,
+                first.object,
+                AuthLevel.NONE if security is None else security.level,
+                "" if security is None else security.context.identity,
+            )
+        ]
+
+    def _on_orphaned(self, call_id: int) -> list[ServerEvent]:
+        if self._incoming is not None and self._incoming.call_id == call_id:
+            self._incoming = None
+            return []
+        return [Orphaned(call_id)] if self._calls.pop(call_id, None) else []
+
+
+def _unexpected(why: str) -> MalformedPacket:
+    return MalformedPacket(why, path="rpcconn_common_hdr_t.PTYPE", offset=_PTYPE_OFFSET)
