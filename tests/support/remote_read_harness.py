@@ -22,7 +22,7 @@ from msmqwire.remote_read.procedures import PROCEDURES, XACTUOW
 from msmqwire.remote_read.queue_format import queue_format_of
 from msmqwire.remote_read.sections import message_of
 from msmqwire.rpc.handles import ContextHandle
-from msmqwire.rpc.ndr import SYNTAXES, build_stub, parse_stub
+from msmqwire.rpc.ndr import NDR20, NDR64, build_stub, parse_stub
 from tests.support.engine_harness import EngineHarness
 
 OK = 0
@@ -61,7 +61,7 @@ class RemoteReadHarness(EngineHarness):
         names = RemoteReadConfiguration.__dataclass_fields__
         changed = {name: options.pop(name) for name in list(options) if name in names}
         self._calls = itertools.count(1)
-        self._syntaxes = itertools.cycle(SYNTAXES)
+        self._syntaxes = itertools.cycle((NDR20, NDR64))
         super().__init__(*args, remote_read=RemoteReadConfiguration(**changed), **options)
 
     def _start(self, options: Mapping[str, Any]) -> None:

@@ -11,12 +11,6 @@ from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import RpcAnswer, RpcFault
 from msmqwire.remote_read.constants import Opnum
 
-NCA_S_OP_RNG_ERROR: Final = 0x1C010002
-"""There is no such opnum: [C706] appendix E."""
-NCA_S_FAULT_CANCEL: Final = 0x1C00000D
-"""The call was cancelled."""
-NCA_S_FAULT_CONTEXT_MISMATCH: Final = 0x1C00001A
-"""A context handle that is not the caller's."""
 STATUS: Final = "status"
 """The name of the return value among the results."""
 

@@ -12,7 +12,8 @@ from msmqwire.constants.ntstatus import NtStatus
 from msmqwire.qm.model.caller import Caller
 from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor, Transaction
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.protocols.remote_read.calls import NCA_S_FAULT_CONTEXT_MISMATCH, Call, Refused
+from msmqwire.qm.protocols.remote_read.calls import Call, Refused
+from msmqwire.rpc.constants import FaultStatus
 from msmqwire.rpc.handles import ContextHandle
 
 _MOVE_CONTEXTS: Final = 1 << 64
@@ -132,7 +133,7 @@ class QueueContexts:
         if context is None:
             raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
         if not _owns(call, context):
-            raise Refused(NCA_S_FAULT_CONTEXT_MISMATCH, fault=True)
+            raise Refused(FaultStatus.NCA_S_FAULT_CONTEXT_MISMATCH, fault=True)
         return context
 
     def destination(self, call: Call, number: int) -> QueueContext:

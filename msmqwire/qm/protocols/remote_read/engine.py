@@ -9,7 +9,6 @@ from msmqwire.qm.model.caller import Caller
 from msmqwire.qm.model.effects import RpcFault
 from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.protocols.remote_read.calls import (
-    NCA_S_OP_RNG_ERROR,
     STATUS,
     Call,
     Refused,
@@ -24,6 +23,7 @@ from msmqwire.qm.protocols.remote_read.receiving import Receiving
 from msmqwire.qm.protocols.remote_read.shares import Shares
 from msmqwire.qm.protocols.remote_read.transacting import Transacting
 from msmqwire.remote_read.constants import Opnum
+from msmqwire.rpc.constants import FaultStatus
 
 Method = Callable[[Call, Any], Results | None]
 """Returns the results of a call that has succeeded, None if it is answered by other means or later. Raises
@@ -89,7 +89,7 @@ class RemoteReadEngine:
         """
         method = self._methods.get(opnum)
         if method is None:
-            self._context.effects.append(RpcFault(call, NCA_S_OP_RNG_ERROR))
+            self._context.effects.append(RpcFault(call, FaultStatus.NCA_S_OP_RNG_ERROR))
             return
         kept = {"pphContext": arguments.pphContext} if opnum == Opnum.R_CloseQueue else {}
         its = Call(call, association, caller, opnum, kept)

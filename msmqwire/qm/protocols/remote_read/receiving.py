@@ -19,7 +19,6 @@ from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition, Message
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.protocols.remote_read.calls import (
-    NCA_S_FAULT_CANCEL,
     Call,
     Refused,
     Results,
@@ -32,6 +31,7 @@ from msmqwire.qm.protocols.remote_read.message_sections import message_sections
 from msmqwire.qm.protocols.remote_read.shares import Shares
 from msmqwire.qm.rules.read_results import PENDING, Read
 from msmqwire.remote_read.constants import Acknowledge, Action
+from msmqwire.rpc.constants import FaultStatus
 
 _A: Final = Action
 _LOOKUPS: Final[Mapping[int, MessageSeekAction]] = MappingProxyType(
@@ -278,7 +278,7 @@ class Receiving:
         request = self._by_call.get(call)
         if request is not None:
             request.cancelled = True
-            self._stop(request, NCA_S_FAULT_CANCEL)
+            self._stop(request, FaultStatus.NCA_S_FAULT_CANCEL)
 
     def stop_all(self, context: QueueContext, *, answers: bool) -> None:
         """End all reads of an open queue that wait; `answers` says whether anybody waits for the answers."""
