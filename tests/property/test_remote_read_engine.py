@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from msmqwire.qm.model.enumerations import PositionState
+from msmqwire.qm.protocols.remote_read.configuration import Limit
 from msmqwire.remote_read.constants import Acknowledge, Action
+from msmqwire.remote_read.procedures import XACTUOW
+from msmqwire.remote_read.queue_format import QUEUE_FORMAT
 from msmqwire.rpc.handles import NULL_HANDLE, ContextHandle
 from tests.support.engine_harness import RECOVERABLE
-from tests.support.queue_contents import bodies
+from tests.support.queue_contents import bodies, states
 from tests.support.remote_read_harness import (
     ANNE,
     BOB,
@@ -346,3 +350,72 @@ def test_each_message_is_where_the_model_has_it(operations):
     for operation in operations:
         scene.step(*operation)
     scene.finish()
+
+
+NUMBERS = st.integers(0, 3) | st.sampled_from([*Action, 0xFFFF, 0x7FFFFFFF, FOREVER])
+LONG_NUMBERS = NUMBERS | st.sampled_from([1 << 56, 4 << 56 | 1, (1 << 64) - 1])
+UNITS = st.sampled_from([bytes(16), UNKNOWN_TX, b"\1" * 16]).map(lambda rgb: XACTUOW.value(rgb=rgb))
+TEXTS = st.sampled_from(
+    [None, "", "OS:", r"OS:here\private$\orders", r"OS:here\private$\orders;done", r"OS:here\private$\orders;JOURNAL",
+     r"OS:here\private$\order_queue$", "OS:" + "x" * 300, r"OS:here\private$\orders;" + "s" * 40]
+)  # fmt: skip
+GUIDS = st.sampled_from([UUID(int=0), UUID(int=0xA1)])
+FORMS = st.one_of(
+    st.builds(
+        QUEUE_FORMAT.value, m_qft=st.sampled_from([3, 8]), m_SuffixAndFlags=st.integers(0, 255), arm=TEXTS
+    ),
+    st.builds(QUEUE_FORMAT.value, m_qft=st.just(3), arm=TEXTS),
+    st.builds(
+        QUEUE_FORMAT.value, m_qft=st.sampled_from([1, 4, 5]), m_SuffixAndFlags=st.integers(0, 255), arm=GUIDS
+    ),
+)
+
+
+@st.composite
+def anything(
+    draw: st.DrawFn, handles: list[ContextHandle], numbers: list[int]
+) -> tuple[int, SimpleNamespace]:
+    """A call with any arguments."""
+    handle = draw(st.sampled_from([NULL_HANDLE, *handles]))
+    opnum = draw(st.integers(0, 16))
+    arguments = {
+        "pphContext": handle, "phContext": handle, "phContextFrom": handle, "pQueueFormat": draw(FORMS),
+        "ullContextTo": draw(st.sampled_from([0, *numbers])), "LookupId": draw(LONG_NUMBERS),
+        "pTransactionId": draw(UNITS), "usClass": draw(st.sampled_from([0, 0xC004, 0xFFFF])),
+        "cbPropagationToken": 3, "pbPropagationToken": draw(st.sampled_from([b"abc", b""])),
+        **{
+            name: draw(NUMBERS)
+            for name in ("dwAccess", "dwShareMode", "hCursor", "ulAction", "ulTimeout", "dwRequestId",
+                         "dwMaxBodySize", "dwMaxCompoundMessageSize", "dwAck")
+        },
+    }  # fmt: skip
+    return opnum, SimpleNamespace(**arguments)
+
+
+@given(st.data())
+def test_whatever_is_called_is_answered_once_and_leaves_nothing_behind(data):
+    harness = RemoteReadHarness(
+        handles=Limit(5, 9), cursors=Limit(3, 9), waiting=Limit(3, 9), subqueues_max=2
+    )
+    harness.queue(transactional=True)
+    engine = harness.core.remote_read
+    engine.transacting.coordinated = True
+    handles: list[ContextHandle] = []
+    numbers: list[int] = []
+    for call in range(1, data.draw(st.integers(1, 25)) + 1):
+        opnum, arguments = data.draw(anything(handles, numbers))
+        harness.opnums[call] = opnum
+        harness.enqueue_message(harness.find_queue(), b"body")
+        engine.called(call, 1, ANNE, opnum, arguments)
+        harness.run()
+        answer = harness.answers.get(call)
+        if opnum in (2, 11) and not isinstance(answer, int):
+            handles.append(answer.pphContext)
+            numbers += [answer.pMoveContext] if opnum == 11 else []
+        assert answer is not None or opnum in (7, 12, 13)
+    assert len(harness.find_queue().subqueues) <= 2
+    for request in harness.enlistments:
+        engine.enlisted(request.request, done=False)
+    harness.lose()
+    assert harness.nothing_is_left()
+    assert set(states(harness.find_queue())) <= {AVAILABLE}

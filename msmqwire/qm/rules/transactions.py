@@ -126,6 +126,8 @@ class Transactions:
 
         Returns False if no transaction has received it. Without `reason` nothing else happens.
         """
+        if not position.transaction:
+            return False
         for transaction in self._context.queue_manager.transactions.values():
             for operation in transaction.operations:
                 if _has_received(operation, position):

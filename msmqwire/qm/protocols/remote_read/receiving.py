@@ -13,7 +13,7 @@ from msmqwire.constants import MQ_OK, HResult
 from msmqwire.constants.ntstatus import NtStatus
 from msmqwire.errors import LocatedError
 from msmqwire.qm.model.effects import ReadCompleted
-from msmqwire.qm.model.elements import Cursor, Transaction
+from msmqwire.qm.model.elements import Cursor
 from msmqwire.qm.model.enumerations import MessageSeekAction, QueueAccessType
 from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition, MessagePositionList
 from msmqwire.qm.model.timers import Timer
@@ -335,14 +335,11 @@ class Receiving:
         if not self._transactions.takes(transaction, position):  # it has ended, and another may have it now
             return _SEQUENCE
         if request.internal:
-            return self._commit(transaction) if delete else MQ_OK  # what is not committed is aborted
+            # What is not committed is aborted.
+            return self._transactions.commit(transaction.identifier) if delete else MQ_OK
         if delete:
             return MQ_OK  # until the transaction is committed
         return MQ_OK if self._transactions.give_back(transaction, position) else _SEQUENCE
-
-    def _commit(self, transaction: Transaction) -> int:
-        self._transactions.prepare(transaction.identifier)
-        return self._transactions.commit(transaction.identifier)
 
 
 def _checked(arguments: Any) -> Action:
