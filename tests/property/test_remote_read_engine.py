@@ -24,6 +24,7 @@ from tests.support.remote_read_harness import (
     NO_MESSAGE,
     OK,
     ORDERS,
+    Client,
     RemoteReadHarness,
 )
 
@@ -352,70 +353,80 @@ def test_each_message_is_where_the_model_has_it(operations):
     scene.finish()
 
 
-NUMBERS = st.integers(0, 3) | st.sampled_from([*Action, 0xFFFF, 0x7FFFFFFF, FOREVER])
+NUMBERS = st.just(0) | st.integers(0, 3) | st.sampled_from([0xFFFF, 0x7FFFFFFF, FOREVER])
 LONG_NUMBERS = NUMBERS | st.sampled_from([1 << 56, 4 << 56 | 1, (1 << 64) - 1])
 UNITS = st.sampled_from([bytes(16), UNKNOWN_TX, b"\1" * 16]).map(lambda rgb: XACTUOW.value(rgb=rgb))
-TEXTS = st.sampled_from(
-    [None, "", "OS:", r"OS:here\private$\orders", r"OS:here\private$\orders;done", r"OS:here\private$\orders;JOURNAL",
-     r"OS:here\private$\order_queue$", "OS:" + "x" * 300, r"OS:here\private$\orders;" + "s" * 40]
-)  # fmt: skip
+HERE = ORDERS.removeprefix("DIRECT=")
+OTHERS = [r"OS:here\private$\order_queue$", "OS:" + "x" * 300, *(f"{HERE};{letter * 30}" for letter in "abc")]
+TEXTS = st.sampled_from([None, "", "OS:", HERE, f"{HERE};done", f"{HERE};JOURNAL", *OTHERS])
+SUFFIXES = st.integers(0, 5) | st.integers(0, 255)
 GUIDS = st.sampled_from([UUID(int=0), UUID(int=0xA1)])
-FORMS = st.one_of(
-    st.builds(
-        QUEUE_FORMAT.value, m_qft=st.sampled_from([3, 8]), m_SuffixAndFlags=st.integers(0, 255), arm=TEXTS
-    ),
-    st.builds(QUEUE_FORMAT.value, m_qft=st.just(3), arm=TEXTS),
-    st.builds(
-        QUEUE_FORMAT.value, m_qft=st.sampled_from([1, 4, 5]), m_SuffixAndFlags=st.integers(0, 255), arm=GUIDS
-    ),
-)
+
+
+def forms(kinds: list[int], arms: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    return st.builds(
+        QUEUE_FORMAT.value, m_qft=st.sampled_from(kinds), m_SuffixAndFlags=st.just(0) | SUFFIXES, arm=arms
+    )
+
+
+FORMS = forms([3], TEXTS) | forms([8, 0, 7], TEXTS) | forms([1, 4, 5], GUIDS)
 
 
 @st.composite
-def anything(
-    draw: st.DrawFn, handles: list[ContextHandle], numbers: list[int]
-) -> tuple[int, SimpleNamespace]:
+def anything(draw: st.DrawFn, client: Client, numbers: list[int]) -> tuple[int, SimpleNamespace]:
     """A call with any arguments."""
-    handle = draw(st.sampled_from([NULL_HANDLE, *handles]))
-    opnum = draw(st.integers(0, 16))
-    arguments = {
-        "pphContext": handle, "phContext": handle, "phContextFrom": handle, "pQueueFormat": draw(FORMS),
-        "ullContextTo": draw(st.sampled_from([0, *numbers])), "LookupId": draw(LONG_NUMBERS),
-        "pTransactionId": draw(UNITS), "usClass": draw(st.sampled_from([0, 0xC004, 0xFFFF])),
-        "cbPropagationToken": 3, "pbPropagationToken": draw(st.sampled_from([b"abc", b""])),
-        **{
-            name: draw(NUMBERS)
-            for name in ("dwAccess", "dwShareMode", "hCursor", "ulAction", "ulTimeout", "dwRequestId",
-                         "dwMaxBodySize", "dwMaxCompoundMessageSize", "dwAck")
-        },
+    handles = [context.handle for context in client.harness.core.remote_read.contexts]
+    handle = draw(st.sampled_from([*handles, NULL_HANDLE]))
+    opnum = draw(st.integers(0, 16) | st.sampled_from([7, 9, 13]))
+    values = {
+        name: draw(NUMBERS)
+        for name in (
+            "dwAccess", "dwShareMode", "hCursor", "ulTimeout", "dwRequestId", "dwMaxBodySize",
+            "dwMaxCompoundMessageSize", "dwAck",
+        )
     }  # fmt: skip
-    return opnum, SimpleNamespace(**arguments)
+    action, lookup = draw(st.sampled_from([*Action, 1])), draw(LONG_NUMBERS)
+    if draw(st.booleans()):  # what goes together
+        if action & 0x40000000:
+            values["hCursor"] = values["ulTimeout"] = 0
+        else:
+            lookup = 0
+    return opnum, SimpleNamespace(
+        **values,
+        pphContext=handle,
+        phContext=handle,
+        phContextFrom=handle,
+        pQueueFormat=draw(FORMS),
+        ullContextTo=draw(st.sampled_from([*numbers, 0])),
+        LookupId=lookup,
+        ulAction=action,
+        pTransactionId=draw(UNITS),
+        usClass=draw(st.sampled_from([0, 0xC004, 0xFFFF])),
+        cbPropagationToken=3,
+        pbPropagationToken=draw(st.sampled_from([b"abc", b""])),
+    )
 
 
 @given(st.data())
 def test_whatever_is_called_is_answered_once_and_leaves_nothing_behind(data):
-    harness = RemoteReadHarness(
-        handles=Limit(5, 9), cursors=Limit(3, 9), waiting=Limit(3, 9), subqueues_max=2
-    )
+    limit = Limit(6, 9)
+    harness = RemoteReadHarness(handles=limit, cursors=limit, waiting=Limit(3, 9), subqueues_max=2)
     harness.queue(transactional=True)
-    engine = harness.core.remote_read
+    engine, client = harness.core.remote_read, harness.client()
     engine.transacting.coordinated = True
-    handles: list[ContextHandle] = []
-    numbers: list[int] = []
-    for call in range(1, data.draw(st.integers(1, 25)) + 1):
-        opnum, arguments = data.draw(anything(handles, numbers))
+    client.create_cursor(client.open())
+    client.open(QUEUE_FORMAT.value(m_qft=3, arm=f"{HERE};JOURNAL"))
+    numbers = [client.open_for_move(name)[0] for name in QUEUES]
+    for call in range(101, 101 + data.draw(st.integers(1, 25))):
+        opnum, arguments = data.draw(anything(client, numbers))
         harness.opnums[call] = opnum
         harness.enqueue_message(harness.find_queue(), b"body")
-        engine.called(call, 1, ANNE, opnum, arguments)
+        engine.called(call, client.association, client.caller, opnum, arguments)
         harness.run()
-        answer = harness.answers.get(call)
-        if opnum in (2, 11) and not isinstance(answer, int):
-            handles.append(answer.pphContext)
-            numbers += [answer.pMoveContext] if opnum == 11 else []
-        assert answer is not None or opnum in (7, 12, 13)
+        assert call in harness.answers or opnum in (7, 12, 13)
     assert len(harness.find_queue().subqueues) <= 2
-    for request in harness.enlistments:
-        engine.enlisted(request.request, done=False)
+    for asked in harness.enlistments:
+        engine.enlisted(asked.request, done=False)
     harness.lose()
     assert harness.nothing_is_left()
     assert set(states(harness.find_queue())) <= {AVAILABLE}
