@@ -6,22 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from msmqwire.qm.runtime.requests import connection_closed
-
 T = TypeVar("T")
-
-
-def task_of(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """Start `work` as a task.
-
-    Raises InvalidValue if no loop runs: the connection of a program without asyncio was left.
-    """
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
-        work.close()
-        raise connection_closed() from None
-    return loop.create_task(work)
 
 
 async def finish(work: Coroutine[Any, Any, T]) -> T:
@@ -31,7 +16,7 @@ async def finish(work: Coroutine[Any, Any, T]) -> T:
     `work` gets to the caller: a message that has been taken would be lost otherwise. A second one does not
     wait for an end that does not come.
     """
-    task = task_of(work)
+    task = asyncio.ensure_future(work)
     cancelled = False
     while True:
         try:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, MsmqError, QueueError, ReadTimeout
-from msmqwire.qm.client.finishing import finish, task_of
+from msmqwire.qm.client.finishing import finish
 from msmqwire.qm.client.properties import Properties
 from msmqwire.qm.client.reading import (
     LOOKUP_PEEKS,
@@ -241,11 +241,11 @@ class Queue:
         If the task is cancelled, the read is cancelled too, and a message that has come is given back.
         """
         reading, request = self._reading, new_request()
-        started = task_of(reading.start(request, read))
+        started = asyncio.ensure_future(reading.start(request, read))
         try:
             return request, await asyncio.shield(started)
         except asyncio.CancelledError:
-            giving_back = task_of(_withdraw(reading, request, read, started))
+            giving_back = asyncio.ensure_future(_withdraw(reading, request, read, started))
             self._giving_back.add(giving_back)
             giving_back.add_done_callback(self._giving_back.discard)
             raise

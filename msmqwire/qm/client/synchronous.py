@@ -28,18 +28,21 @@ class SyncConnection:
         self._ended = False
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` in the loop, and wait for its result."""
-        with self._lock:  # the loop completes or cancels what is scheduled before its end
-            future = None if self._ended else asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Run `work` in the loop, and wait for its result. Raises InvalidValue if the connection was left."""
+        future = self._scheduled(work)
         if future is None:
-            return _run_without_loop(work)
-        try:
-            return future.result()
-        except concurrent.futures.CancelledError:
-            raise connection_closed() from None
-        except BaseException:
-            future.cancel()  # if the wait was interrupted, by Ctrl-C say, and not ended by `work`
-            raise
+            work.close()
+            raise connection_closed()
+        return _result(future)
+
+    def run_if_known(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` as `run` does; once the connection was left, it must not wait."""
+        future = self._scheduled(work)
+        return _run_without_loop(work) if future is None else _result(future)
+
+    def _scheduled(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T] | None:
+        with self._lock:  # the loop completes or cancels what is scheduled before its end
+            return None if self._ended else asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def start(self, opening: Coroutine[Any, Any, T]) -> T:
         """Start the loop, and open the connection in it."""
@@ -64,7 +67,8 @@ class SyncConnection:
         try:
             yield value
         except BaseException as exc:
-            self.run(_left_by(block, exc))
+            if not self._ended:
+                self.run(_left_by(block, exc))
             raise
         self.run(_left_by(block, None))
 
@@ -103,6 +107,16 @@ class _DaemonThreads(concurrent.futures.ThreadPoolExecutor):
         return future
 
 
+def _result(future: concurrent.futures.Future[T]) -> T:
+    try:
+        return future.result()
+    except concurrent.futures.CancelledError:
+        raise connection_closed() from None
+    except BaseException:
+        future.cancel()  # if the wait was interrupted, by Ctrl-C say, and not ended by its work
+        raise
+
+
 async def _left_by(block: AbstractAsyncContextManager[Any], exc: BaseException | None) -> None:
     await block.__aexit__(None if exc is None else type(exc), exc, None if exc is None else exc.__traceback__)
 
@@ -139,16 +153,16 @@ class SyncSent:
 
     def transferred(self, timeout: float | None = None) -> None:
         """See `Sent.transferred`."""
-        self._connection.run(self._sent.transferred(timeout))
+        self._connection.run_if_known(self._sent.transferred(timeout))
 
     def arrived(self, timeout: float | None = None) -> Acknowledgement:
         """See `Sent.arrived`."""
-        return self._connection.run(self._sent.arrived(timeout))
+        return self._connection.run_if_known(self._sent.arrived(timeout))
 
     def received(self, timeout: float | None = None) -> Acknowledgement:
         """See `Sent.received`."""
-        return self._connection.run(self._sent.received(timeout))
+        return self._connection.run_if_known(self._sent.received(timeout))
 
     def acknowledged(self, *classes: int, timeout: float | None = None) -> Acknowledgement:
         """See `Sent.acknowledged`."""
-        return self._connection.run(self._sent.acknowledged(*classes, timeout=timeout))
+        return self._connection.run_if_known(self._sent.acknowledged(*classes, timeout=timeout))

@@ -241,6 +241,10 @@ class InStoreRequests:
             if not task.done():
                 raise self._ended.result()
             return task.result()
+        except Unreachable:  # of the driver that was abandoned
+            if self._ended.done():
+                raise self._ended.result() from None
+            raise
         finally:
             if not task.done():
                 task.cancel()
