@@ -351,6 +351,23 @@ def test_cursors_and_transactions_that_are_not_there_are_told(lines: Lines) -> N
     assert lines.ask({"op": "cancel", "tag": 9})["answer"] == {"cancelled": False}
 
 
+def test_a_transaction_that_ends_leaves_no_read_behind(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_messages, "HELD_MAX", 1)
+    read = {"op": "read", "queue": LEDGER, "action": "receive"}
+    sent = [message(b"%d" % number, delivery="transactional") for number in range(2)]
+    lines.ask({"op": "send", "to": rf"DIRECT=OS:alpha\{LEDGER}", "messages": sent})
+    for _ in sent:  # the room of one is free again
+        within = lines.ask({"op": "begin"})["answer"]
+        assert "receipt" in lines.ask({**read, **within})["answer"]["message"]
+        assert lines.error({**read, **within, "action": "peek"})["name"] == "MQ_ERROR_TRANSACTION_USAGE"
+        lines.ask({"op": "commit", **within})
+    within = lines.ask({"op": "begin"})["answer"]
+    lines.write({"id": 1, **read, **within, "wait_ms": None}, {"id": 2, "op": "commit", **within})
+    ended = {answer["id"]: answer for answer in (lines.read(), lines.read())}
+    assert ended[1]["error"]["name"] == "MQ_ERROR_OPERATION_CANCELLED"
+    assert ended[2]["answer"] == within
+
+
 def test_cursors_transactions_and_reads_are_bounded(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_reads, "CURSORS_MAX", 1)
     monkeypatch.setattr(session_transactions, "TRANSACTIONS_MAX", 1)
