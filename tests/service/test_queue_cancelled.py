@@ -18,9 +18,10 @@ from msmqwire.errors import EngineFailed, QueueError, StoreRefused, Unreachable
 from msmqwire.qm.client import Queue
 from msmqwire.qm.client.finishing import finish
 from msmqwire.qm.runtime import requests as requests_module
+from msmqwire.qm.runtime.folder import ControlAddress, DataFolder
 from msmqwire.qm.runtime.requests import InStoreRequests
 from tests.support.queues import orders, refused, rest
-from tests.support.running import LEDGER, ORDERS, InThread, Process
+from tests.support.running import LEDGER, ORDERS, InThread, Process, options, served
 from tests.support.sending import run
 
 pytestmark = pytest.mark.uvloop
@@ -164,6 +165,56 @@ def test_reads_that_wait_are_told_that_the_folder_is_left(folder: Path) -> None:
             await queue.receive(0)
 
     run(scenario())
+
+
+def test_a_queue_that_is_closed_is_read_no_more_and_has_its_messages_back(folder: Path) -> None:
+    async def scenario() -> None:
+        async with orders(folder, b"1") as queue:
+            block = queue.receiving()
+            assert (await block.__aenter__()).body == b"1"
+            waiting = [asyncio.create_task(work) for work in (queue.receive(), queue.peek(), one_of(queue))]
+            await asyncio.sleep(0.05)
+            await queue.close()
+            for task in waiting:
+                assert await refused(task) == "MQ_ERROR_OPERATION_CANCELLED"
+            assert await refused(block.__aexit__(None, None, None)) == "MQ_ERROR_INVALID_HANDLE"
+            assert await rest(queue) == [b"1"]
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("answer", [b"", b'{"id": 2, "ans', b"no JSON\n", b"[]\n", b"{}\n"])
+def test_what_answers_like_no_server_is_gone(data: Path, answer: bytes) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(b'{"id": 1, "answer": {"name": "alpha"}}\n')
+        await reader.readline()
+        writer.write(answer)
+        writer.write_eof()
+        await reader.read()
+        writer.close()
+
+    async def scenario() -> None:
+        data.mkdir()
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            DataFolder(data).write_control(ControlAddress(port=server.sockets[0].getsockname()[1], token="x"))
+            async with msmqwire.attach(data) as manager:
+                for _ in range(2):
+                    with pytest.raises(Unreachable):
+                        await manager.queue(ORDERS).receive()
+
+    run(scenario())
+
+
+def test_a_server_is_reached_over_tcp_as_well(data: Path) -> None:
+    async def scenario() -> None:
+        async with msmqwire.attach(data) as manager:
+            assert manager.served
+            await manager.queue(ORDERS).send("1")
+            assert (await manager.queue(ORDERS).receive(60)).text == "1"
+
+    with served(options(data, ORDERS, control_tcp=True)):
+        run(scenario())
 
 
 def test_reads_that_wait_are_told_that_the_server_stops(alpha: Process) -> None:

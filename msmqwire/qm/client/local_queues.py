@@ -8,7 +8,8 @@ from contextlib import suppress
 from typing import Any, Final
 from uuid import UUID
 
-from msmqwire.errors import InvalidName, InvalidValue, MsmqError
+from msmqwire.constants import HResult
+from msmqwire.errors import InvalidName, InvalidValue, MsmqError, QueueError
 from msmqwire.qm.client.finishing import finish
 from msmqwire.qm.client.properties import Properties, as_request, to_message
 from msmqwire.qm.client.reading import Read, ReadAction
@@ -40,6 +41,7 @@ class LocalReading:
     def __init__(self, requests: Requests, format_name: str, computer: str) -> None:
         self._requests, self._queue, self._computer = requests, format_name, computer
         self._receipts: dict[int, int] = {}  # of messages received and not ended, by request number
+        self._started: set[int] = set()  # the requests that have no answer yet
 
     async def start(self, request: int, read: Read) -> ReceivedMessage:
         optional: dict[str, Any] = {}
@@ -49,21 +51,28 @@ class LocalReading:
             optional["lookup_identifier"] = read.lookup_identifier
         if read.transaction is not None:
             optional["transaction"] = str(read.transaction)
-        answer = await self._requests.call(
-            "read",
-            queue=self._queue,
-            wait_ms=None if read.timeout_ms == INFINITE else read.timeout_ms,
-            tag=request,
-            **_ACTIONS[read.action],
-            **optional,
-        )
+        self._started.add(request)
+        try:
+            answer = await self._requests.call(
+                "read",
+                queue=self._queue,
+                wait_ms=None if read.timeout_ms == INFINITE else read.timeout_ms,
+                tag=request,
+                **_ACTIONS[read.action],
+                **optional,
+            )
+        finally:
+            self._started.discard(request)
         message = answer["message"]
         if "receipt" in message:
             self._receipts[request] = message["receipt"]
         return ReceivedMessage.from_json(message)
 
     async def end(self, request: int, *, acknowledge: bool) -> None:
-        receipt = self._receipts.pop(request)
+        receipt = self._receipts.pop(request, None)
+        if receipt is None:
+            why = f"{self._queue}: the queue was closed, and the message is back in it"
+            raise QueueError(why, HResult.MQ_ERROR_INVALID_HANDLE)
         await self._requests.call("end", **{"done" if acknowledge else "back": [receipt]})
 
     async def cancel(self, request: int) -> None:
@@ -91,8 +100,10 @@ class LocalReading:
         )
 
     async def close(self) -> None:
-        if self._receipts:
-            receipts, self._receipts = list(self._receipts.values()), {}
+        for request in sorted(self._started):
+            await self.cancel(request)
+        receipts, self._receipts = list(self._receipts.values()), {}
+        if receipts:
             await self._requests.call("end", back=receipts)
 
 

@@ -220,6 +220,14 @@ class Queue:
         identifier = message.lookup_identifier if isinstance(message, ReceivedMessage) else message
         await self._reading.move(_lookup_identifier(identifier), to, _identifier(transaction))
 
+    async def close(self) -> None:
+        """Stop reading the queue, before its manager or connection is left, which does the same for all.
+
+        Reads that wait end with MQ_ERROR_OPERATION_CANCELLED. Messages in a block of `receiving` are given
+        back at once: leaving that raises QueueError, MQ_ERROR_INVALID_HANDLE.
+        """
+        await finish(self._reading.close())
+
     # -- single reads -------------------------------------------------------------------------------------
 
     @property

@@ -111,7 +111,11 @@ class Reading(Protocol):
         """
 
     async def close(self) -> None:
-        """Close the queue: R_CloseQueue. Messages that were received and not ended return to it."""
+        """Close the queue: R_CloseQueue.
+
+        Reads that wait end with MQ_ERROR_OPERATION_CANCELLED, messages that were received and not ended
+        return to it: to end them then is MQ_ERROR_INVALID_HANDLE.
+        """
 
 
 _REQUESTS: Final = count(1)

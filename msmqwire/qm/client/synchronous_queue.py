@@ -116,6 +116,10 @@ class SyncQueue:
         """Move a message to a subqueue or back. See `Queue.move`."""
         self._connection.run(self._queue.move(message, to, transaction=_inner(transaction)))
 
+    def close(self) -> None:
+        """Stop reading the queue, for all threads. See `Queue.close`."""
+        self._connection.run(self._queue.close())
+
 
 class SyncCursor:
     """A place in a queue from which a reader goes on: `msmqwire.qm.client.queue.Cursor` without ``await``."""

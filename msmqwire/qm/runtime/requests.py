@@ -150,8 +150,8 @@ class ServedRequests:
                     future.set_result(response)
         except OSError as exc:
             reason = f"the server has gone: {exc.strerror or exc}"
-        except ValueError as exc:  # longer than any answer, or no JSON
-            reason = f"what answers is not a server of ours: {exc}"
+        except (ValueError, KeyError, TypeError) as exc:  # longer than any answer, or not JSON of ours
+            reason = f"what answers is not a server of ours: {exc!r}"
         finally:
             self._end(Unreachable(reason), reason)
 
