@@ -32,7 +32,7 @@ QUEUE = rf"DIRECT=OS:alpha\{ORDERS}"
 ALICE, BOB = "LAB\\alice", "LAB\\bob"
 PASSWORD = "Grün: blau 7"
 BOBS_HASH = "8846f7eaee8fb117ad06bdd830b7586c"
-RPC = ("--rpc", f"{ADDRESS}:0")
+RPC = ("--rpc", f"{ADDRESS}:0", "--set", "close_s=0.2")
 CANCELLED = 0xC00E0008
 
 

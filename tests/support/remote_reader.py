@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import socket
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,6 +51,7 @@ class Reader(Client):
         if level > AuthLevel.NONE:
             self.dce.set_auth_level(level)
         self.dce.connect()
+        rpc.get_socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         identifier = syntax.identifier
         name = str(identifier.uuid), f"{identifier.major}.{identifier.minor}"
         self.dce.bind(RPC_INTERFACE, transfer_syntax=name)
