@@ -391,14 +391,7 @@ def command(
         tls_key=tls_key,
         tls_ca=tls_ca,
         tls_verify=tls_verify,
-        rpc=None
-        if rpc is None
-        else RpcOptions(
-            parse_endpoint(rpc, DEFAULT_PORT),
-            parse_endpoint(endpoint_mapper, ENDPOINT_MAPPER_PORT) if endpoint_mapper else None,
-            level=LEVELS[rpc_auth],
-            pending_s=rpc_pending,
-        ),
+        rpc=_rpc_options(rpc, endpoint_mapper, rpc_auth, rpc_pending) if rpc else None,
         quota=None if quota is None else quota << 20,
         min_free=min_free << 20,
         settings=settings,
@@ -420,6 +413,18 @@ def _pgm_options(text: str | None, interface: str | None, ttl: int, rate: int) -
         return parse_pgm_options(text, interface, ttl=ttl, rate=rate)
     except InvalidValue as exc:
         raise typer.BadParameter(f"--{exc.path.replace('_', '-')}: {exc.why}") from None
+
+
+def _rpc_options(rpc: str, endpoint_mapper: str | None, auth: RpcAuth, pending_s: int) -> RpcOptions:
+    """Parse the options of remote read. Raises typer.BadParameter."""
+    at = parse_endpoint(rpc, DEFAULT_PORT)
+    return RpcOptions(
+        at,
+        next_port=at != parse_endpoint(rpc, 0),  # no port was given
+        endpoint_mapper=parse_endpoint(endpoint_mapper, ENDPOINT_MAPPER_PORT) if endpoint_mapper else None,
+        level=LEVELS[auth],
+        pending_s=pending_s,
+    )
 
 
 def _run(options: ServerOptions, files: SrmpFiles, rpc_users: Path | None) -> None:

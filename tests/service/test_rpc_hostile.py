@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,9 +43,9 @@ BIG = 700_000
 @contextmanager
 def serving(data: Path, **limits: Any) -> Iterator[InThread]:
     """A server that lets in everybody, with an endpoint mapper."""
-    rpc = RpcOptions((ADDRESS, 0), (ADDRESS, 0), level=AuthLevel.NONE)
+    rpc = RpcOptions((ADDRESS, 0), endpoint_mapper=(ADDRESS, 0), level=AuthLevel.NONE)
     limits = {"close_s": 0.2, **limits}
-    with served(options(data, ORDERS, rpc=rpc, limits=Limits(**limits))) as server:
+    with served(options(data, ORDERS, rpc=rpc, limits=Limits(**limits), metrics=(ADDRESS, 0))) as server:
         yield server
 
 
@@ -266,3 +268,37 @@ def test_a_group_of_connections_keeps_its_queues_until_the_last_one_ends(data: P
         first.disconnect()
         until(lambda: is_clean(server), "the queue is closed")
         assert peeked(data, ORDERS) == [b"2"]
+
+
+def test_metrics_and_logs_say_what_goes_on(data: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "msmqwire"), serving(data, rpc_connections=2) as server:
+        at = server.do(lambda running: running._metrics.port)
+
+        def figures(name: str) -> list[float]:
+            with urllib.request.urlopen(f"http://{ADDRESS}:{at}/metrics", timeout=PATIENCE_S) as page:
+                found = re.findall(rf"(?m)^{name}{{.*}} (\S+)$", page.read().decode())
+            return [float(number) for number in found]
+
+        reader = RawReader(port(server))
+        handle = reader.open(QUEUE)
+        reader.start(handle, request=1, timeout=FOREVER)
+        reader.create_cursor(handle)
+        with pytest.raises(Fault):
+            reader.answer(reader.send_call(Opnum.R_OpenQueue, b""))
+        mapper = RawReader(mapper_port(server), bind=False)
+        mapper.socket.sendall(b"what?" * 10)
+        assert mapper.is_ended()
+        other = RawReader(port(server), bind=False)
+        assert RawReader(port(server), bind=False).is_ended()
+        other.disconnect()
+        for name, remote_read, endpoint_mapper in (
+            ("accepted", 2, 1), ("refused", 1, 0), ("ended", 0, 0), ("calls", 4, 0), ("faults", 1, 0),
+        ):  # fmt: skip
+            assert figures(f"msmqwire_rpc_{name}_total") == [remote_read, endpoint_mapper], name
+        assert figures("msmqwire_remote_read") == [1, 1, 1, 1]
+        reader.disconnect()
+        until(lambda: figures("msmqwire_remote_read") == [0, 0, 0, 0], "nothing is left")
+    logged = {record.getMessage() for record in caplog.records}
+    assert {
+        "the arguments of a call can't be read", "a connection of RPC is refused", "a connection of RPC ends",
+    } <= logged  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from impacket.dcerpc.v5 import epm, transport
 
 from msmqwire.qm.runtime.local import attach
-from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum
+from msmqwire.remote_read.constants import DEFAULT_PORT, Access, Acknowledge, Action, Opnum
 from msmqwire.rpc.constants import AuthLevel
 from msmqwire.rpc.ndr import NDR20, NDR64
 from tests.support.remote_read_harness import FOREVER
@@ -246,3 +247,17 @@ def test_options_that_do_not_go_together(data: Path, options: tuple[str, ...], w
     run = called("serve", "--data", data, *options)
     assert run.status == 2
     assert why in " ".join(re.sub(r"[^ -~]", " ", run.err).split())
+
+
+@pytest.mark.requirement("MQRR-3.1.4.1-02", "MQRR-3.1.4.1-04", "MQRR-3.1.4.1-05", "MQRR-2.1-03")
+def test_a_port_that_is_taken_makes_way_for_a_later_one_if_none_was_given(data: Path, tmp_path: Path) -> None:
+    address = "127.0.0.62"
+    with socket.create_server((address, DEFAULT_PORT)), socket.create_server((address, DEFAULT_PORT + 11)):
+        with process(data, "--rpc", address, "--rpc-auth", "none") as server:
+            assert server.rpc_port == DEFAULT_PORT + 22
+            reader = Reader(server.rpc_port, address=address)
+            assert reader.call(Opnum.R_GetServerPort).status == server.rpc_port
+            reader.disconnect()
+        given = ("--rpc", f"{address}:{DEFAULT_PORT}", "--rpc-auth", "none", "--ping", "off")
+        error = called("serve", "--data", tmp_path / "b", "--listen", f"{address}:0", *given).error(69)
+        assert str(DEFAULT_PORT) in error["error"]

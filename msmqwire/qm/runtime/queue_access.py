@@ -122,11 +122,9 @@ def changed_access(
     """
     parts = descriptor_parts(descriptor)
     if parts.dacl is None:  # everybody may do everything
-        everybody = AccessChange(EVERYONE, "", RIGHTS[ALL][0], 0)
-        aces = [
-            _entry(_ALLOWED, everybody._replace(sid=sid), everybody.allowed) for sid in (EVERYONE, ANONYMOUS)
-        ]
-        revision = 2
+        everything = RIGHTS[ALL][_ALLOWED]
+        aces = [_entry(_ALLOWED, sid, "", everything) for sid in (EVERYONE, ANONYMOUS)]
+        revision = _REVISION
     else:
         acl = ACL.parse(parts.dacl)
         aces, revision = list(acl.Aces), acl.AclRevision

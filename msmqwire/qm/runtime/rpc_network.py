@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from errno import EADDRINUSE
+from typing import Final
 
 from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
 from msmqwire.qm.runtime.rpc_listener import Acceptor, RpcListener
 from msmqwire.qm.runtime.rpc_services import MapperListener, RemoteReadListener
+from msmqwire.remote_read.constants import PORT_STEP
 from msmqwire.rpc.constants import AuthLevel
 
-PENDING_S = 300
+PENDING_S: Final = 300
 """Seconds of the Pending Request Cleanup Timer: [MS-MQRR] 3.1.2.2."""
+_PORT_MAX: Final = 0xFFFF
 Endpoint = tuple[str, int]
 
 
@@ -26,6 +30,7 @@ class RpcOptions:
 
     Attributes:
         listen: address and TCP port; the system chooses a free port for 0.
+        next_port: whether a port that is taken makes way for a later one: MQRR-3.1.4.1-05.
         endpoint_mapper: the same of the endpoint mapper; None for none.
         users: passwords, or NT hashes behind ``$NT$``, by ``DOMAIN\user``.
         level: the least authentication level of callers; with NONE anonymous ones are let in.
@@ -33,6 +38,7 @@ class RpcOptions:
     """
 
     listen: Endpoint
+    next_port: bool = False
     endpoint_mapper: Endpoint | None = None
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
     level: AuthLevel = AuthLevel.PKT_PRIVACY
@@ -72,7 +78,14 @@ class RpcNetwork:
     async def bind(self) -> None:
         """Listen, so that connections wait for `accept`. Raises OSError."""
         address, port = self._options.listen
-        self.listen = address, await self._queues.bind(address, port)
+        while True:
+            try:
+                self.listen = address, await self._queues.bind(address, port)
+                break
+            except OSError as exc:
+                port += PORT_STEP
+                if not self._options.next_port or exc.errno != EADDRINUSE or port > _PORT_MAX:
+                    raise
         self._driver.core.remote_read.port = self.listen[1]
         if self._options.endpoint_mapper is not None:
             self._mapper = MapperListener(
