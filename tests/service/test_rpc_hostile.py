@@ -230,7 +230,9 @@ def test_incomplete_requests_of_all_are_bounded(data: Path) -> None:
         check_served(server)
 
 
-def test_who_does_not_read_answers_is_cut_off_and_loses_nothing(data: Path) -> None:
+def test_who_does_not_read_answers_is_cut_off_and_loses_nothing_and_who_reads_slowly_is_not(
+    data: Path,
+) -> None:
     with serving(data, rpc_read_s=SHORT_S) as server:
         body = bytes(BIG)
         for _ in range(4):
@@ -241,7 +243,18 @@ def test_who_does_not_read_answers_is_cut_off_and_loses_nothing(data: Path) -> N
             reader.start(handle, request=number)
         until(lambda: is_clean(server), "the reader is cut off")
         assert listed(data)[ORDERS]["messages"] == 40
-        check_served(server)
+        slow = RawReader(port(server))
+        handle = slow.open(QUEUE)
+        calls = [slow.start(handle, request=number) for number in range(40)]
+        for _ in range(6):
+            for _ in range(32):
+                slow.receive()
+            time.sleep(SHORT_S / 2)
+        assert [slow.result(call) for call in calls] == [body] * 40
+        assert slow.end(handle, 0) == OK
+        slow.disconnect()
+        until(lambda: is_clean(server), "the queue is closed")
+        assert listed(data)[ORDERS]["messages"] == 39
 
 
 @pytest.mark.requirement("MQRR-3.1.6.2-03", "MQRR-3.1.6.2-04", "MQRR-3.1.6.2-05")

@@ -48,13 +48,15 @@ class Limits:
         rpc_held_bytes: bytes of incomplete requests, and of answers that peers have not read, of all
             connections together.
         rpc_read_s: seconds from the first byte of a request to the last one, from a connection to its bind,
-            and that a peer may leave answers unread.
+            and without any byte read of the answers that wait for a peer.
         rpc_idle_s: seconds that a connection may have neither a call nor an open queue.
-        rpc_handles, rpc_handles_per_caller: queues that remote readers have open together, and one user of
-            them or, of those who are anonymous, one address.
-        rpc_cursors, rpc_cursors_per_caller: their cursors.
-        rpc_waiting, rpc_waiting_per_caller: their receives and peeks that wait for a message.
-        rpc_pending, rpc_pending_per_caller: their receives that are not ended, those that wait among them.
+        rpc_handles, rpc_handles_per_caller: queues that all remote readers have open, or one of them: a user,
+            or an address from which anonymous ones call.
+        rpc_cursors, rpc_cursors_per_caller: cursors that all remote readers have, or one of them.
+        rpc_waiting, rpc_waiting_per_caller: receives and peeks of all remote readers, or of one of them, that
+            wait for a message.
+        rpc_pending, rpc_pending_per_caller: receives of all remote readers, or of one of them, that are not
+            ended, those that wait included.
         rpc_subqueues: subqueues of a queue, beyond which remote readers create no more of them.
     """
 

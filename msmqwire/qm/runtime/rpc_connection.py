@@ -78,6 +78,7 @@ class RpcConnection(asyncio.Protocol):
         self._wait: tuple[_Wait, int] | None = None
         self._bound = self._paused = self._ended = self._closing = False
         self._events = 0
+        self._written = self._taken = 0  # bytes, and those of them that the peer had read when it was watched
         self._unwanted = 0  # bytes received after the end
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -136,6 +137,7 @@ class RpcConnection(asyncio.Protocol):
         if association is None or transport is None or self._closing:
             return
         if data := association.data_to_send():
+            self._written += len(data)
             transport.write(data)
             if transport.get_write_buffer_size() > self._owner.limits.unsent_bytes:
                 log.warning(
@@ -184,6 +186,7 @@ class RpcConnection(asyncio.Protocol):
         if self._transport is None or self._closing:
             return
         self._paused = True
+        self._taken = self._written - self._transport.get_write_buffer_size()
         self._transport.pause_reading()
         self._watch()
 
@@ -218,7 +221,7 @@ class RpcConnection(asyncio.Protocol):
         if association is None:
             return None
         if self._paused:
-            return _Wait.READING, 0
+            return _Wait.READING, self._taken
         if not self._bound:
             return _Wait.BIND, 0
         if association.expects_more:
@@ -227,7 +230,11 @@ class RpcConnection(asyncio.Protocol):
 
     def _too_late(self) -> None:
         wait, self._wait, self._timer = self._wait, None, None
-        if wait is None:
+        if wait is None or self._transport is None:
+            return
+        taken, self._taken = self._taken, self._written - self._transport.get_write_buffer_size()
+        if wait[0] is _Wait.READING and self._taken > taken:
+            self._watch()
             return
         if wait[0] is _Wait.CALL and self._owner.keeps(self):
             self._watch()
