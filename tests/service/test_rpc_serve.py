@@ -8,24 +8,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from impacket.dcerpc.v5 import epm, transport
 
+from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import attach
+from msmqwire.qm.runtime.rpc_network import RpcOptions
 from msmqwire.remote_read.constants import DEFAULT_PORT, Access, Acknowledge, Action, Opnum
 from msmqwire.rpc.constants import AuthLevel
 from msmqwire.rpc.ndr import NDR20, NDR64
 from tests.support.remote_read_harness import FOREVER
-from tests.support.remote_reader import RPC_INTERFACE, DCERPCException, Reader
+from tests.support.remote_reader import DCERPCException, Reader, mapped
 from tests.support.running import (
     ADDRESS,
     ORDERS,
     Process,
     called,
     listed,
+    options,
     peeked,
     process,
     put,
     recoverable,
+    served,
     until,
 )
 
@@ -92,12 +95,7 @@ def check_reading(data: Path, reader: Reader) -> None:
 def test_an_anonymous_client_reads_a_queue_whose_port_the_endpoint_mapper_tells(
     anonymous: Process, syntax
 ) -> None:
-    rpc = transport.DCERPCTransportFactory(f"ncacn_ip_tcp:{ADDRESS}[{anonymous.mapper_port}]")
-    mapper = rpc.get_dce_rpc()
-    mapper.connect()
-    found = epm.hept_map(ADDRESS, RPC_INTERFACE, protocol="ncacn_ip_tcp", dce=mapper)
-    mapper.disconnect()
-    assert found == f"ncacn_ip_tcp:{ADDRESS}[{anonymous.rpc_port}]"
+    assert mapped(anonymous.mapper_port) == f"ncacn_ip_tcp:{ADDRESS}[{anonymous.rpc_port}]"
     reader = Reader(anonymous.rpc_port, syntax=syntax)
     assert reader.call(Opnum.R_GetServerPort).status == anonymous.rpc_port
     check_reading(anonymous.data, reader)
@@ -127,6 +125,20 @@ def test_users_read_at_the_least_level_and_above_and_nobody_else(secured: tuple[
     reader = Reader(server.rpc_port, levels[least], user="BOB", nt_hash=BOBS_HASH)
     check_reading(server.data, reader)
     assert PASSWORD not in server.log_text()
+
+
+def test_whom_the_provider_knows_and_the_file_does_not_is_denied(data: Path) -> None:
+    """As by Kerberos, which knows everybody of a realm; here the file forgets a user of NTLM."""
+    rpc = RpcOptions((ADDRESS, 0), users={ALICE: PASSWORD}, level=AuthLevel.PKT_PRIVACY)
+    with served(options(data, ORDERS, rpc=rpc, limits=Limits(close_s=0.2))) as server:
+        port = server.do(lambda running: running.rpc_network.listen[1])
+        reader = Reader(port, AuthLevel.PKT_PRIVACY, password=PASSWORD)
+        reader.close(reader.open(QUEUE))
+        server.do(lambda running: setattr(running.rpc_network._queues, "_is_known", lambda name: False))
+        for _ in range(2):
+            with pytest.raises(DCERPCException, match="access_denied"):
+                reader.open(QUEUE)
+        reader.disconnect()
 
 
 def test_rights_of_a_queue_by_user(data: Path, tmp_path: Path) -> None:

@@ -18,11 +18,11 @@ from tests.support.remote_read_harness import Client
 from tests.support.running import ADDRESS, PATIENCE_S
 
 pytest.importorskip("impacket")
-from impacket.dcerpc.v5 import transport
+from impacket.dcerpc.v5 import epm, transport
 from impacket.dcerpc.v5.rpcrt import DCERPCException
 from impacket.uuid import uuidtup_to_bin
 
-__all__ = ["DCERPCException", "Reader"]
+__all__ = ["DCERPCException", "Reader", "mapped"]
 
 RPC_INTERFACE = uuidtup_to_bin((str(INTERFACE.uuid), f"{INTERFACE.major}.{INTERFACE.minor}"))
 
@@ -72,3 +72,12 @@ class Reader(Client):
     def disconnect(self) -> None:
         """Close the connection."""
         self.dce.disconnect()
+
+
+def mapped(port: int) -> str:
+    """Where an endpoint mapper says that the interface is."""
+    mapper = transport.DCERPCTransportFactory(f"ncacn_ip_tcp:{ADDRESS}[{port}]").get_dce_rpc()
+    mapper.connect()
+    found: str = epm.hept_map(ADDRESS, RPC_INTERFACE, protocol="ncacn_ip_tcp", dce=mapper)
+    mapper.disconnect()
+    return found

@@ -134,7 +134,7 @@ class RpcConnection(asyncio.Protocol):
     def flush(self) -> None:
         """Pass what the association has to send to the transport."""
         association, transport = self.association, self._transport
-        if association is None or transport is None or self._closing:
+        if association is None or transport is None or self._closing or transport.is_closing():
             return
         if data := association.data_to_send():
             self._written += len(data)

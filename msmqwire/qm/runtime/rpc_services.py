@@ -70,7 +70,7 @@ class RemoteReadListener(RpcListener):
             self._refuse(connection, event, FaultStatus.NCA_S_SERVER_TOO_BUSY)
             return
         if event.identity and not self._is_known(event.identity):
-            log.warning("a caller is unknown", extra={"peer": connection.address, "name": event.identity})
+            log.warning("a caller is not listed", extra={"peer": connection.address, "user": event.identity})
             self._refuse(connection, event, FaultStatus.ACCESS_DENIED)
             return
         syntax = SYNTAXES[event.transfer_syntax]
