@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,7 @@ from tests.support.remote_reader import DCERPCException, Reader, mapped
 from tests.support.running import (
     ADDRESS,
     ORDERS,
+    InThread,
     Process,
     called,
     listed,
@@ -64,6 +67,14 @@ def secured(request: pytest.FixtureRequest, data: Path, tmp_path: Path) -> Itera
         yield server, request.param
 
 
+@contextmanager
+def rpc_server(data: Path, *queues: str, **changed: Any) -> Iterator[tuple[InThread, int]]:
+    """A server in a thread, and its port."""
+    rpc = RpcOptions((ADDRESS, 0), **changed)
+    with served(options(data, *queues, rpc=rpc, limits=Limits(close_s=0.2))) as server:
+        yield server, server.do(lambda running: running.rpc_network.listen[1])
+
+
 def send(data: Path, *bodies: bytes) -> None:
     with attach(data) as local:
         put(local, ORDERS, *recoverable(*bodies))
@@ -91,15 +102,13 @@ def check_reading(data: Path, reader: Reader) -> None:
 
 
 @pytest.mark.requirement("MQRR-2.1-01", "MQRR-2.1-02", "MQRR-3.1.4.1-01")
-@pytest.mark.parametrize("syntax", [NDR20, NDR64], ids=["NDR", "NDR64"])
-def test_an_anonymous_client_reads_a_queue_whose_port_the_endpoint_mapper_tells(
-    anonymous: Process, syntax
-) -> None:
+def test_an_anonymous_client_reads_a_queue_whose_port_the_endpoint_mapper_tells(anonymous: Process) -> None:
     assert mapped(anonymous.mapper_port) == f"ncacn_ip_tcp:{ADDRESS}[{anonymous.rpc_port}]"
-    reader = Reader(anonymous.rpc_port, syntax=syntax)
-    assert reader.call(Opnum.R_GetServerPort).status == anonymous.rpc_port
-    check_reading(anonymous.data, reader)
-    reader.disconnect()
+    for syntax in (NDR20, NDR64):
+        reader = Reader(anonymous.rpc_port, syntax=syntax)
+        assert reader.call(Opnum.R_GetServerPort).status == anonymous.rpc_port
+        check_reading(anonymous.data, reader)
+        reader.disconnect()
 
 
 @pytest.mark.requirement("MQRR-2.1-06", "MQRR-1.5-01")
@@ -129,9 +138,7 @@ def test_users_read_at_the_least_level_and_above_and_nobody_else(secured: tuple[
 
 def test_whom_the_provider_knows_and_the_file_does_not_is_denied(data: Path) -> None:
     """As by Kerberos, which knows everybody of a realm; here the file forgets a user of NTLM."""
-    rpc = RpcOptions((ADDRESS, 0), users={ALICE: PASSWORD}, level=AuthLevel.PKT_PRIVACY)
-    with served(options(data, ORDERS, rpc=rpc, limits=Limits(close_s=0.2))) as server:
-        port = server.do(lambda running: running.rpc_network.listen[1])
+    with rpc_server(data, ORDERS, users={ALICE: PASSWORD}) as (server, port):
         reader = Reader(port, AuthLevel.PKT_PRIVACY, password=PASSWORD)
         reader.close(reader.open(QUEUE))
         server.do(lambda running: setattr(running.rpc_network._queues, "_is_known", lambda name: False))
@@ -141,39 +148,43 @@ def test_whom_the_provider_knows_and_the_file_does_not_is_denied(data: Path) -> 
         reader.disconnect()
 
 
-def test_rights_of_a_queue_by_user(data: Path, tmp_path: Path) -> None:
-    users = str(users_file(tmp_path))
-    with process(data, "--queue", ORDERS, *RPC, "--rpc-users", users) as server:
-        send(data, b"1")
-        alice = Reader(server.rpc_port, AuthLevel.PKT_PRIVACY, password=PASSWORD)
-        bob = Reader(server.rpc_port, AuthLevel.PKT_PRIVACY, user="bob", nt_hash=BOBS_HASH)
+@pytest.mark.requirement("MQRR-2.1-07")
+def test_rights_of_a_queue_by_user(data: Path) -> None:
+    users = {ALICE: PASSWORD, BOB: f"$NT${BOBS_HASH}"}
 
-        def check(alices: str, bobs: str) -> None:
-            for reader, rights in ((alice, alices), (bob, bobs)):
-                for access, right in ((Access.RECEIVE_ACCESS, "receive"), (Access.PEEK_ACCESS, "peek")):
-                    if right in rights:
-                        reader.close(reader.open(QUEUE, access))
-                    else:
-                        with pytest.raises(DCERPCException, match=r"(?i)c00e0025"):
-                            reader.open(QUEUE, access)
+    def check(port: int, alices: str, bobs: str) -> None:
+        alice = Reader(port, AuthLevel.PKT_PRIVACY, password=PASSWORD)
+        bob = Reader(port, AuthLevel.PKT_PRIVACY, user="bob", nt_hash=BOBS_HASH)
+        for reader, rights in ((alice, alices), (bob, bobs)):
+            for access, right in ((Access.RECEIVE_ACCESS, "receive"), (Access.PEEK_ACCESS, "peek")):
+                if right in rights:
+                    reader.close(reader.open(QUEUE, access))
+                else:
+                    with pytest.raises(DCERPCException, match=r"(?i)c00e0025"):
+                        reader.open(QUEUE, access)
+            reader.disconnect()
 
-        def set_(*options: str) -> dict:
-            return called("queue", "set", ORDERS, "--data", data, *options).one
+    def changed(how: str, *options: str) -> dict:
+        return called("queue", how, ORDERS, "--data", data, *options).one
 
-        check("receive peek", "receive peek")
-        shown = set_("--deny", f"{BOB}:receive")
+    with rpc_server(data, users=users) as (_, port):
+        shown = changed("create", "--deny", f"{BOB}:receive")
         assert shown["deny"] == {BOB: ["receive"]}
-        check("receive peek", "peek")
-        shown = set_("--deny", "callers:receive,peek", "--allow", f"{BOB}:receive")
+        check(port, "receive peek", "peek")
+        shown = changed("set", "--deny", "callers:receive,peek", "--allow", f"{BOB}:receive")
         assert (shown["deny"], shown["allow"][BOB]) == ({}, ["receive"])
-        check("", "receive peek")
-        server.stop()
-    with process(data, *RPC, "--rpc-users", users) as server:
-        alice = Reader(server.rpc_port, AuthLevel.PKT_PRIVACY, password=PASSWORD)
-        bob = Reader(server.rpc_port, AuthLevel.PKT_PRIVACY, user="bob", nt_hash=BOBS_HASH)
-        check("", "receive peek")
-        set_("--allow", "callers:receive", "--allow", f"{BOB}:none")
-        check("receive peek", "receive peek")
+        check(port, "", "receive peek")
+    with rpc_server(data, users=users) as (_, port):
+        check(port, "", "receive peek")
+        changed("set", "--allow", "callers:receive", "--allow", f"{BOB}:none")
+        check(port, "receive peek", "receive peek")
+    run = called("queue", "set", rf"{ORDERS};sub", "--data", data, "--deny", f"{BOB}:receive")
+    assert run.status == 66
+    with attach(data) as local:
+        put(local, ORDERS, *recoverable(b"1"))
+        local.call("move", queue=ORDERS, to=rf"{ORDERS};sub")
+    run = called("queue", "set", rf"{ORDERS};sub", "--data", data, "--deny", f"{BOB}:receive")
+    assert "protected like its queue" in run.error(65)["error"]
 
 
 @pytest.mark.requirement("MQRR-3.1.6.2-01")
@@ -205,9 +216,9 @@ def test_receives_that_wait_end_with_the_server(anonymous: Process) -> None:
 
 
 def test_a_message_that_is_not_ended_in_time_comes_back(data: Path) -> None:
-    with process(data, "--queue", ORDERS, *RPC, "--rpc-auth", "none", "--rpc-pending", "1") as server:
+    with rpc_server(data, ORDERS, level=AuthLevel.NONE, pending_s=1) as (_, port):
         send(data, b"1")
-        reader = Reader(server.rpc_port)
+        reader = Reader(port)
         queue = reader.open(QUEUE)
         assert reader.read(queue, request=1) == b"1"
         until(lambda: peeked(data, ORDERS) == [b"1"], "the message is back")
