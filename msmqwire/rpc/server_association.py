@@ -65,8 +65,7 @@ class ServerAssociation:
     """One connection of a client: bytes in, events and bytes out.
 
     After each call, `data_to_send` has what is to be sent. Calls are told by their call_id, which no two
-    outstanding ones share. A protocol error or a wrong signature ends the
-    association: `Closed` is the last event, and what comes later is ignored.
+    outstanding ones share. A protocol error or a wrong signature ends it: `Closed` is the last event.
 
     Attributes:
         closed: whether it has ended.
@@ -128,15 +127,11 @@ class ServerAssociation:
         return len(self._calls)
 
     @property
-    def held(self) -> int:
-        """The bytes of a request, or of another PDU, that has begun and not ended."""
-        incoming = self._incoming
-        return self._framer.buffered + (0 if incoming is None else incoming.stub.held)
-
-    @property
-    def expects_more(self) -> bool:
-        """Whether a request, or another PDU, has begun and not ended."""
-        return bool(self._framer.buffered) or self._incoming is not None
+    def incomplete(self) -> int | None:
+        """The bytes held of a request or another PDU that has begun and not ended; None if none has."""
+        if self._incoming is None:
+            return self._framer.buffered or None
+        return self._framer.buffered + self._incoming.stub.held
 
     def answer(self, call: int, stub: bytes) -> None:
         """Send the results of a call; nothing if it is no longer there.
@@ -390,11 +385,8 @@ class ServerAssociation:
     def _on_request(self, frame: Frame) -> list[ServerEvent]:
         call_id, flags = frame.header["call_id"], frame.header["pfc_flags"]
         if len(frame.data) > self._fragment_received:
-            raise MalformedPacket(
-                f"{len(frame.data)} bytes, {self._fragment_received} were negotiated",
-                path="rpcconn_common_hdr_t.frag_length",
-                offset=8,
-            )
+            why = f"{len(frame.data)} bytes, {self._fragment_received} were negotiated"
+            raise MalformedPacket(why, path="rpcconn_common_hdr_t.frag_length", offset=8)
         security = self._security_of(frame)
         request: Any = parse_pdu(self._opened(frame)).record
         if flags & PfcFlags.FIRST_FRAG:
@@ -404,10 +396,8 @@ class ServerAssociation:
                 raise MalformedPacket(
                     f"call {call_id} is outstanding", path="rpcconn_common_hdr_t.call_id", offset=12
                 )
-            incoming = _Incoming(
-                call_id, request, security, Reassembly(self._stub_max), self._refusal(request, security)
-            )
-            self._incoming = incoming
+            refusal, stub = self._refusal(request, security), Reassembly(self._stub_max)
+            incoming = self._incoming = _Incoming(call_id, request, security, stub, refusal)
         else:
             incoming = self._continued(call_id, request, security)
         incoming.stub.add(request.stub_data if incoming.refusal is None else b"")

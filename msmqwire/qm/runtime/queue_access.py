@@ -101,7 +101,10 @@ def _change(text: object, path: str) -> AccessChange:
     if user.lower() in _GROUPS:
         return AccessChange(_GROUPS[user.lower()], "", allowed, denied)
     if user.upper().startswith(_SID_PREFIX):
-        return AccessChange(sid_bytes(user), "", allowed, denied)
+        try:
+            return AccessChange(sid_bytes(user), "", allowed, denied)
+        except InvalidValue as exc:
+            raise InvalidValue(exc.why, path=path) from None
     domain, _, name = user.partition("\\")
     if not domain or not name:
         known = ", ".join(_GROUPS)

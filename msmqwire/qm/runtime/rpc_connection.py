@@ -129,7 +129,8 @@ class RpcConnection(asyncio.Protocol):
         """The bytes of incomplete requests, and of answers that the peer has not read."""
         if self.association is None or self._transport is None:
             return 0
-        return (0 if self._ended else self.association.held) + self._transport.get_write_buffer_size()
+        incomplete = 0 if self._ended else self.association.incomplete or 0
+        return incomplete + self._transport.get_write_buffer_size()
 
     def flush(self) -> None:
         """Pass what the association has to send to the transport."""
@@ -224,7 +225,7 @@ class RpcConnection(asyncio.Protocol):
             return _Wait.READING, self._taken
         if not self._bound:
             return _Wait.BIND, 0
-        if association.expects_more:
+        if association.incomplete is not None:
             return _Wait.REST, self._events
         return None if association.outstanding else (_Wait.CALL, self._events)
 
