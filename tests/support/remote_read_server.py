@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from msmqwire.remote_read.interface import INTERFACE, build_response, parse_requ
 from msmqwire.remote_read.message_packet import MessageState, message_packet
 from msmqwire.remote_read.queue_format import name_of
 from msmqwire.remote_read.sections import sections_of
+from msmqwire.rpc.constants import AuthLevel
 from msmqwire.rpc.events import Called, ServerEvent
 from msmqwire.rpc.handles import NULL_HANDLE, ContextHandle
 from msmqwire.rpc.ndr import SYNTAXES
@@ -32,9 +34,9 @@ SOURCE = UUID(int=0xA1)
 BREAK, SILENCE = object(), object()
 """What a test may have for an answer: the connection breaks instead, or nothing comes."""
 
-Twist = Callable[["RemoteQueue", Any], Any]
-"""Gives another answer to a call by its arguments: results, the status of a fault, the bytes of a stub, BREAK,
-SILENCE; None for the honest one."""
+Twist = Callable[[Callable[[], Any], Any], Any]
+"""Answers a call, with what answers it honestly and its arguments: with results, the status of a fault, the
+bytes of a stub, BREAK or SILENCE."""
 
 
 def message(number: int, body: bytes | None = None, **properties: Any) -> Message:
@@ -84,6 +86,7 @@ class RemoteQueue:
         calls: the methods that were called, with their arguments.
         rights: the accesses that callers get.
         opened: the names that were opened, by handle.
+        callers: who has called, and at which level.
     """
 
     messages: list[Message]
@@ -97,6 +100,7 @@ class RemoteQueue:
     moved: list[tuple[int, str]] = field(default_factory=list)
     rejected: list[int] = field(default_factory=list)
     enlisted: list[tuple[UUID, bytes]] = field(default_factory=list)
+    callers: set[tuple[str, AuthLevel]] = field(default_factory=set)
     port: int = 0
 
     @property
@@ -120,13 +124,13 @@ class RemoteQueue:
         if not isinstance(event, Called):
             return
         self._run_down()
+        self.callers.add((event.identity, event.level))
         opnum, syntax = Opnum(event.opnum), SYNTAXES[event.transfer_syntax]
         arguments = parse_request(opnum, event.stub, syntax)
         self.calls.append((opnum, arguments))
         twist = self.twists.get(opnum)
-        answer = None if twist is None else twist(self, arguments)
-        if answer is None:
-            answer = getattr(self, opnum.name)(association, event, arguments)
+        honest = partial(getattr(self, opnum.name), association, event, arguments)
+        answer = honest() if twist is None else twist(honest, arguments)
         self.send(association, event.call, opnum, syntax, answer)
 
     def send(self, association: ServerAssociation, call: int, opnum: int, syntax: Any, answer: Any) -> None:

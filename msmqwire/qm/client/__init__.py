@@ -103,7 +103,7 @@ def connect(
     """
     if not isinstance(format_name, str):
         raise InvalidValue(f"{format_name!r:.100} is not a text", path="format_name")
-    name = parse_format_name(format_name)
+    direct = readable(parse_format_name(format_name))
     if state is not None and not isinstance(state, str | os.PathLike):
         raise InvalidValue(f"{state!r:.100} is not the name of a file", path="state")
     _check_port(port, "port")
@@ -120,7 +120,7 @@ def connect(
     credentials = credentials_of(user, password, auth)
     context = None if tls_ca is None and tls_verify else client_context(tls_ca, verify=tls_verify)
     overrides, multicast = AddressOverrides(port, hosts=addresses), parse_pgm_options(pgm, pgm_interface)
-    reading, direct = None, readable(name)
+    reading = None
     if direct is not None:
         host = addresses.get(direct.host.lower(), (direct.host, None))[0]
         reading = RemoteReading(direct, RemoteOptions(host, rpc_port, endpoint_mapper, credentials))

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from uuid import UUID, uuid4
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
-from msmqwire.errors import InvalidValue, MalformedPacket, MsmqError, QueueError, RpcFault, Unreachable
+from msmqwire.errors import EndUnknown, InvalidValue, MalformedPacket, MsmqError, QueueError, RpcFault, Unreachable
 from msmqwire.names import DirectName, FormatName, kind_of, parse_format_name
 from msmqwire.qm.client.reading import Read, ReadAction
 from msmqwire.qm.client.received_message import ReceivedMessage
@@ -131,7 +131,7 @@ class RemoteReading:
             opnum = Opnum.R_StartTransactionalReceive
             arguments["pTransactionId"] = {"rgb": read.transaction.bytes_le}
         wait = None if read.timeout_ms == INFINITE else read.timeout_ms / 1000
-        identifiers = (read.lookup_identifier,)
+        identifiers: tuple[int, ...] = (read.lookup_identifier,)
         if read.action in (ReadAction.MQ_LOOKUP_PEEK_CURRENT, ReadAction.MQ_LOOKUP_RECEIVE_CURRENT):
             identifiers = lookup_spellings(read.lookup_identifier)
         for identifier in identifiers:
@@ -166,7 +166,14 @@ class RemoteReading:
         transactional = pending.transaction is not None
         opnum = Opnum.R_EndTransactionalReceive if transactional else Opnum.R_EndReceive
         ack = Acknowledge.RR_ACK if acknowledge else Acknowledge.RR_NACK
-        await self._call(pending.link, opnum, phContext=pending.handle, dwAck=int(ack), dwRequestId=request)
+        try:
+            await self._call(
+                pending.link, opnum, phContext=pending.handle, dwAck=int(ack), dwRequestId=request
+            )
+        except MsmqError as exc:
+            if not acknowledge or not pending.link.client.closed:
+                raise
+            raise EndUnknown(f"{exc}, and may have deleted the message that was received") from None
 
     async def cancel(self, request: int) -> None:
         pending = self._pending.get(request)
