@@ -81,7 +81,7 @@ def _password(file: Path) -> str:
         raise NoInput(f"{file}: {exc.strerror or exc}") from None
     except UnicodeDecodeError:
         raise InvalidValue("not a text in UTF-8", path="password-file") from None
-    return text.removesuffix("\n").removesuffix("\r")
+    return text.removesuffix("\r\n" if text.endswith("\r\n") else "\n")
 
 
 @contextmanager

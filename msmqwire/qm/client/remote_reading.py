@@ -10,7 +10,15 @@ from typing import Any, Final, TypeVar
 from uuid import UUID, uuid4
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
-from msmqwire.errors import EndUnknown, InvalidValue, MalformedPacket, MsmqError, QueueError, RpcFault, Unreachable
+from msmqwire.errors import (
+    EndUnknown,
+    InvalidValue,
+    MalformedPacket,
+    MsmqError,
+    QueueError,
+    RpcFault,
+    Unreachable,
+)
 from msmqwire.names import DirectName, FormatName, kind_of, parse_format_name
 from msmqwire.qm.client.reading import Read, ReadAction
 from msmqwire.qm.client.received_message import ReceivedMessage
@@ -186,10 +194,13 @@ class RemoteReading:
         if not link.client.multiplexed:  # the request would wait for the end of what it cancels
             link.client.end(Unreachable(f"{self.name}: the connection was left, to cancel a read"))
             return
-        with suppress(QueueError):  # the read has ended meanwhile
+        try:
             await self._call(link, Opnum.R_CancelReceive, phContext=pending.handle, dwRequestId=request)
-        if pending.call is not None:
-            link.client.hurry(pending.call)
+        except QueueError:
+            pass  # it has ended meanwhile
+        finally:
+            if pending.call is not None:
+                link.client.hurry(pending.call)
 
     # -- cursors ------------------------------------------------------------------------------------------
 
@@ -234,6 +245,8 @@ class RemoteReading:
         opnum = Opnum.R_OpenQueueForMove
         arguments = self._opening(destination, Access.MQ_MOVE_ACCESS)
         opened = await self._answer(link, opnum, self._begin(link, opnum, arguments), destination)
+        if opened.pphContext.is_null or not opened.pMoveContext:
+            raise self._wrong(link, opnum, "with no handle")
         try:
             await self._move(link, handle, opened.pMoveContext, lookup_identifier, transaction)
         finally:
@@ -300,9 +313,10 @@ class RemoteReading:
                 self._pending[request] = read
         if link is None:
             return
-        with suppress(MsmqError):  # what the server does not close, it closes with the connection
-            for request in list(self._pending):
+        for request in list(self._pending):
+            with suppress(MsmqError):
                 await self.cancel(request)
+        with suppress(MsmqError):  # what the server does not close, it closes with the connection
             for cursor, handle in link.cursors.items():
                 await self._call(link, Opnum.R_CloseCursor, phContext=handle, hCursor=cursor)
             for opened in link.handles.values():
