@@ -1,8 +1,8 @@
 """Reads and writes the packets of the Microsoft Message Queuing (MSMQ) protocol family.
 
 ``parse`` and ``build`` convert bytes into packets and back, ``dissect`` finds and checks the packets of
-captures, ``connect`` sends to queues and reads them, ``attach`` uses those of this computer; everything else is imported
-from its module.
+captures, ``connect`` sends to queues of other computers and reads them, ``attach`` uses those of this one;
+everything else is imported from its module.
 """
 
 from typing import TYPE_CHECKING, Any

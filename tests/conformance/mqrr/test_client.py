@@ -13,7 +13,7 @@ import pytest
 import msmqwire
 from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, MalformedPacket, QueueError, ReadTimeout
-from msmqwire.names import parse_format_name
+from msmqwire.names import DirectName, parse_format_name
 from msmqwire.qm.client import Queue, ReceivedMessage
 from msmqwire.qm.client.reading import Read, ReadAction
 from msmqwire.qm.client.remote_options import RemoteOptions
@@ -47,7 +47,9 @@ def queue() -> Iterator[RemoteQueue]:
 
 def reading_of(queue: RemoteQueue, name: str = NAME) -> RemoteReading:
     """The client of a queue, below what programs use."""
-    return RemoteReading(parse_format_name(name), RemoteOptions("127.0.0.1", queue.port))  # type: ignore[arg-type]
+    direct = parse_format_name(name)
+    assert isinstance(direct, DirectName)
+    return RemoteReading(direct, RemoteOptions("127.0.0.1", queue.port))
 
 
 def refusal(work: Any) -> str:
@@ -58,7 +60,8 @@ def refusal(work: Any) -> str:
 
 
 @pytest.mark.requirement(
-    "MQRR-3.2.1-01", "MQRR-3.2.3-01", "MQRR-3.2.4.1-01", "MQRR-3.2.4.1-02", "MQRR-3.2.4.1-05", "MQRR-3.2.4.1-07",
+    "MQRR-3.2.1-01", "MQRR-3.2.3-01", "MQRR-3.2.4.1-01", "MQRR-3.2.4.1-02", "MQRR-3.2.4.1-05",
+    "MQRR-3.2.4.1-07",
     "MQRR-3.1.4.2-03", "MQRR-3.1.4.2-04", "MQRR-3.1.4.2-08", "MQRR-3.1.4.2-11", "MQRR-3.1.4.2-17",
     "MQRR-3.2.4.13-02",
 )  # fmt: skip
