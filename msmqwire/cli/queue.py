@@ -15,6 +15,7 @@ from msmqwire.cli.common import dumps, safe
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.runtime.local import attach
+from msmqwire.qm.runtime.queue_access import RIGHTS
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="Queues of a folder."
@@ -38,6 +39,20 @@ Multicast = Annotated[
     str | None,
     typer.Option(metavar="ADDR:PORT", help="Multicast group to receive from, 234.1.1.1:8001, or none."),
 ]
+_ACCESS = "USER:RIGHT,RIGHT"
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar=_ACCESS,
+        help=r"What a remote reader may do; more than once for several. USER is DOMAIN\user, a SID, callers "
+        f"(all that the server lets in), everyone or anonymous; RIGHT is of {', '.join(RIGHTS)}, or none "
+        "to forget what was set.",
+    ),
+]
+Deny = Annotated[
+    list[str] | None,
+    typer.Option(metavar=_ACCESS, help="What he must not; it goes before what callers are allowed."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
 
@@ -51,6 +66,8 @@ def _settings(
     base_priority: int | None,
     kind: str | None,
     multicast: str | None,
+    allow: list[str] | None,
+    deny: list[str] | None,
 ) -> dict[str, Any]:
     """Return the options given on the command line by their names in the control channel."""
     options = {
@@ -60,6 +77,8 @@ def _settings(
         "privacy": privacy,
         "base_priority": base_priority,
         "type": kind,
+        "allow": allow or None,
+        "deny": deny or None,
     }
     settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     for name, text in (("quota", quota), ("journal_quota", journal_quota)):
@@ -136,14 +155,17 @@ def create(
     base_priority: Priority = None,
     kind: Kind = None,
     multicast: Multicast = None,
+    allow: Allow = None,
+    deny: Deny = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a queue; the folder and its queue manager too, if they are missing."""
 
     def run() -> None:
         settings = _settings(
-            label, quota, journal, journal_quota, authenticated, privacy, base_priority, kind, multicast
-        )
+            label, quota, journal, journal_quota, authenticated, privacy, base_priority, kind, multicast,
+            allow, deny,
+        )  # fmt: skip
         with attach(data, create=True) as local:
             _print([local.call("create", queue=queue, transactional=transactional, **settings)], as_json)
 
@@ -185,6 +207,8 @@ def set_(
     base_priority: Priority = None,
     kind: Kind = None,
     multicast: Multicast = None,
+    allow: Allow = None,
+    deny: Deny = None,
     paused: Annotated[
         bool | None, typer.Option("--pause/--resume", help="Of a queue on the way to another computer.")
     ] = None,
@@ -194,8 +218,9 @@ def set_(
 
     def run() -> None:
         settings = _settings(
-            label, quota, journal, journal_quota, authenticated, privacy, base_priority, kind, multicast
-        )
+            label, quota, journal, journal_quota, authenticated, privacy, base_priority, kind, multicast,
+            allow, deny,
+        )  # fmt: skip
         if paused is not None:
             settings["paused"] = paused
         with attach(data) as local:

@@ -13,6 +13,7 @@ import typer
 
 from msmqwire.cli.common import EX_USAGE, format_endpoint, say
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.rpc_options import LEVELS, Auth, Mapper, Pending, Rpc, RpcAuth, Users, check_rpc, with_users
 from msmqwire.cli.srmp_files import SrmpFiles, readable, srmp_configuration
 from msmqwire.errors import InvalidValue, StoreInUse, Unreachable
 from msmqwire.names.addresses import HTTP_PORTS, without_brackets
@@ -30,7 +31,10 @@ from msmqwire.qm.runtime.local import server_of
 from msmqwire.qm.runtime.multicast import PgmOptions, parse_pgm_options
 from msmqwire.qm.runtime.multicast.options import TTL, UDP_PORT
 from msmqwire.qm.runtime.named_values import with_named_values
+from msmqwire.qm.runtime.rpc_network import PENDING_S, RpcOptions
 from msmqwire.qm.runtime.server import LOOPBACK, SETTINGS, Endpoint, Server, ServerOptions, with_limits
+from msmqwire.remote_read.constants import DEFAULT_PORT
+from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER_PORT
 
 _GC_THRESHOLD: Final = 20_000
 """New objects that trigger a garbage collection: messages create many, but leave no cycles."""
@@ -174,6 +178,8 @@ async def _started(options: ServerOptions) -> Server:
 def _ready(server: Server) -> str:
     """Return the line that says where a server listens."""
     places = {"tcp": server.listen, "ping": server.ping, "http": server.http, "https": server.https}
+    if (rpc := server.rpc_network) is not None:
+        places |= {"rpc": rpc.listen, "endpoint-mapper": rpc.endpoint_mapper}
     texts = {name: format_endpoint(*at) for name, at in places.items() if at is not None}
     texts.setdefault("ping", "off")
     where = " ".join(f"{name}={texts[name]}" for name in places if name in texts)
@@ -247,6 +253,11 @@ def command(
     http_trust: Annotated[
         Path | None, typer.Option(metavar="FILE", help="PEM: whose signatures of such messages are believed.")
     ] = None,
+    rpc: Rpc = None,
+    endpoint_mapper: Mapper = None,
+    rpc_users: Users = None,
+    rpc_auth: Auth = RpcAuth.PRIVACY,
+    rpc_pending: Pending = PENDING_S,
     quota: Annotated[int | None, typer.Option(min=1, help="MiB of all messages.")] = None,
     min_free: Annotated[
         int, typer.Option(min=0, max=1 << 30, help="MiB of disk space below which no new messages are taken.")
@@ -343,6 +354,7 @@ def command(
         raise typer.BadParameter("--https needs --tls-cert and --tls-key")
     if (tls_cert or tls_key) and not https:
         raise typer.BadParameter("--tls-cert and --tls-key are for --https")
+    check_rpc(rpc, endpoint_mapper, rpc_users, rpc_auth)
     at = parse_endpoint(listen, TCP_PORT)
     settings = with_limits(
         replace(SETTINGS, relay=relay, bind_senders=bind_senders),
@@ -379,6 +391,7 @@ def command(
         tls_key=tls_key,
         tls_ca=tls_ca,
         tls_verify=tls_verify,
+        rpc=_rpc_options(rpc, endpoint_mapper, rpc_auth, rpc_pending) if rpc else None,
         quota=None if quota is None else quota << 20,
         min_free=min_free << 20,
         settings=settings,
@@ -391,7 +404,7 @@ def command(
     descriptors.raise_limit()
     files = SrmpFiles(redirections, http_sign_cert, http_sign_key, http_trust)
     files.check()
-    run_reporting_errors(lambda: _run(options, files))
+    run_reporting_errors(lambda: _run(options, files, rpc_users))
 
 
 def _pgm_options(text: str | None, interface: str | None, ttl: int, rate: int) -> PgmOptions:
@@ -402,13 +415,25 @@ def _pgm_options(text: str | None, interface: str | None, ttl: int, rate: int) -
         raise typer.BadParameter(f"--{exc.path.replace('_', '-')}: {exc.why}") from None
 
 
-def _run(options: ServerOptions, files: SrmpFiles) -> None:
+def _rpc_options(rpc: str, endpoint_mapper: str | None, auth: RpcAuth, pending_s: int) -> RpcOptions:
+    """Parse the options of remote read. Raises typer.BadParameter."""
+    at = parse_endpoint(rpc, DEFAULT_PORT)
+    return RpcOptions(
+        at,
+        next_port=at != parse_endpoint(rpc, 0),  # no port was given
+        endpoint_mapper=parse_endpoint(endpoint_mapper, ENDPOINT_MAPPER_PORT) if endpoint_mapper else None,
+        level=LEVELS[auth],
+        pending_s=pending_s,
+    )
+
+
+def _run(options: ServerOptions, files: SrmpFiles, rpc_users: Path | None) -> None:
     readable(options.tls_cert, options.tls_key, options.tls_ca)
-    options = replace(options, srmp=srmp_configuration(files))
+    options = replace(options, srmp=srmp_configuration(files), rpc=with_users(options.rpc, rpc_users))
     try:
         asyncio.run(serve(options))
     except ModuleNotFoundError as exc:
-        _fail(f"--http, --https and --metrics need {exc.name}: install msmqwire[qm]", EX_USAGE)
+        _fail(f"--http, --https, --metrics and --rpc-users need {exc.name}: install msmqwire[qm]", EX_USAGE)
 
 
 def _fail(message: str, status: int) -> None:

@@ -105,6 +105,11 @@ class Reassembly:
             self._pieces.append(piece)
 
     @property
+    def held(self) -> int:
+        """The bytes that are kept."""
+        return 0 if self.overflow else self._size
+
+    @property
     def stub(self) -> bytes:
         """The whole stub."""
         return b"".join(self._pieces)

@@ -127,6 +127,17 @@ class ServerAssociation:
         """How many calls are to be answered."""
         return len(self._calls)
 
+    @property
+    def held(self) -> int:
+        """The bytes of a request, or of another PDU, that has begun and not ended."""
+        incoming = self._incoming
+        return self._framer.buffered + (0 if incoming is None else incoming.stub.held)
+
+    @property
+    def expects_more(self) -> bool:
+        """Whether a request, or another PDU, has begun and not ended."""
+        return bool(self._framer.buffered) or self._incoming is not None
+
     def answer(self, call: int, stub: bytes) -> None:
         """Send the results of a call; nothing if it is no longer there.
 

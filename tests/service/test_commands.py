@@ -34,7 +34,7 @@ AWAY = r"DIRECT=OS:away.invalid\private$\orders"
 QUEUE_KEYS = {
     "queue", "kind", "messages", "bytes", "format_name", "identifier", "label", "transactional", "journal",
     "journal_messages", "quota", "journal_quota", "authenticated", "privacy", "base_priority", "type",
-    "multicast", "subqueues", "open",
+    "multicast", "subqueues", "open", "owner", "allow", "deny",
 }  # fmt: skip
 
 

@@ -245,6 +245,18 @@ def test_a_wrong_property_of_a_message_is_named_and_nothing_is_sent(
         ("base_priority", 1 << 15),
         ("type", "x"),
         ("type", None),
+        ("allow", r"HOME\anne:receive"),
+        ("allow", [7]),
+        ("allow", [r"HOME\anne"]),
+        ("allow", [r"HOME\anne:"]),
+        ("allow", [":receive"]),
+        ("allow", ["anne:receive"]),
+        ("allow", ["\\anne:receive"]),
+        ("allow", [r"HOME\anne:receive,none"]),
+        ("allow", [r"HOME\anne:everything"]),
+        ("allow", [r"HOME\anne:receive"] * 101),
+        ("deny", ["S-1-5-99999999999:receive"]),
+        ("deny", ["HOME\\" + "n" * 256 + ":receive"]),
         ("multicast", "234.1.1.1"),
         ("multicast", 7),
         *(
@@ -407,6 +419,7 @@ QUEUES = st.sampled_from(
 )
 NAMES = (
     *("action", "cursor", "lookup_identifier", "seek", "tag", "transaction"),
+    *("allow", "deny"),
     *("acknowledge", "admin_queue", "after", "application", "authenticated", "back", "base_priority", "body"),
     *("body_type", "class", "correlation", "count", "dead_letter", "delivery", "done", "extension"),
     *("identifier", "journal", "journal_quota", "label", "messages", "missing", "multicast", "paused"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Callable
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, TypeVar
 
 from msmqwire.errors import (
     EngineFailed,
@@ -24,6 +24,7 @@ from msmqwire.qm.model.effects import (
     Connect,
     Disconnect,
     Effect,
+    EnlistTransaction,
     ErrorReport,
     HttpRequest,
     HttpResponse,
@@ -31,6 +32,8 @@ from msmqwire.qm.model.effects import (
     MulticastGroups,
     ReadCompleted,
     Resolve,
+    RpcAnswer,
+    RpcFault,
     Send,
     SendDatagram,
     TransactionReply,
@@ -96,6 +99,19 @@ class GroupNetwork(Protocol):
         """See `msmqwire.qm.model.effects.Multicast`."""
 
 
+class Rpc(Protocol):
+    """Carries out the effects of remote read."""
+
+    def answer(self, call: int, results: Mapping[str, Any]) -> None:
+        """See `msmqwire.qm.model.effects.RpcAnswer`."""
+
+    def fault(self, call: int, status: int) -> None:
+        """See `msmqwire.qm.model.effects.RpcFault`."""
+
+    def flush(self) -> None:
+        """Send the answers of this turn; called once after its effects."""
+
+
 class EngineDriver:
     """Runs one core in the running event loop.
 
@@ -110,6 +126,7 @@ class EngineDriver:
         core: the queue manager.
         network: carries out the effects that leave the process; None if there is nothing to send.
         http: carries out those of SRMP; None if there is no HTTP.
+        rpc: carries out those of remote read; None if there is none.
         multicast: carries out the effects on multicast groups; None if there is no multicast.
         refused: whether the disk refuses commits; nothing new is accepted meanwhile.
         room: the room on the disk; None if it is not watched.
@@ -123,6 +140,7 @@ class EngineDriver:
         self.core, self._store = core, store
         self.network: Network | None = None
         self.http: Http | None = None
+        self.rpc: Rpc | None = None
         self.multicast: GroupNetwork | None = None
         self.refused = False
         self.room: DiskRoom | None = None
@@ -314,6 +332,8 @@ class EngineDriver:
             self._carry_out(effect)
         if self.network is not None:
             self.network.flush()
+        if self.rpc is not None:
+            self.rpc.flush()
         self._set_alarm()
 
     def fail(self, exc: BaseException) -> MsmqError:
@@ -403,7 +423,13 @@ class EngineDriver:
             case Multicast(request, address, port, data):
                 if self.multicast is not None:
                     self.multicast.send(request, address, port, data)
-            case TransactionReply():
+            case RpcAnswer(call, results):
+                if self.rpc is not None:
+                    self.rpc.answer(call, results)
+            case RpcFault(call, status):
+                if self.rpc is not None:
+                    self.rpc.fault(call, status)
+            case TransactionReply() | EnlistTransaction():
                 pass  # only coordinators get one, and no request of the service creates any
             case ErrorReport(text):
                 log.error(text)

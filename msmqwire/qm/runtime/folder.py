@@ -19,6 +19,7 @@ from msmqwire.qm.core import Core
 from msmqwire.qm.model.elements import QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.settings import KeptSettings, Settings
+from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.rules import recovery
 from msmqwire.qm.runtime.logs import log
@@ -175,6 +176,7 @@ def open_core(
     addresses: tuple[str, ...] = (),
     known_hosts: Collection[str] = (),
     srmp: SrmpConfiguration | None = None,
+    remote_read: RemoteReadConfiguration | None = None,
     identifier: UUID = NULL_GUID,
     quota: int | None = None,
 ) -> Core:
@@ -194,6 +196,7 @@ def open_core(
             addresses=(*_LOCAL, *addresses),
             known_hosts=known_hosts,
             srmp=srmp,
+            remote_read=remote_read,
             identifier=identifier,
             quota=quota,
         )

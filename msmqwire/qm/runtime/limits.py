@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from msmqwire.qm.protocols.remote_read.configuration import Limit, RemoteReadConfiguration
+from msmqwire.rpc.server_association import CALLS_MAX, STUB_MAX
 from msmqwire.srmp.http_framer import ENTITY_SIZE_MAX
+
+REMOTE_READ: Final = RemoteReadConfiguration()
+"""The defaults of remote read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,23 @@ class Limits:
         http_out_per_host: the same, to one host and port.
         http_send_s: seconds from sending a request to its answer.
         http_response_bytes: bytes of an answer, those of interim answers included.
+        rpc_connections: connections opened by peers for remote read; the endpoint mapper has as many.
+        rpc_connections_per_peer: the same, from one IPv4 address or one IPv6 network of 64 bits.
+        rpc_calls: calls of one connection that wait for their answer at once.
+        rpc_request_bytes: bytes of the arguments of a call.
+        rpc_held_bytes: bytes of incomplete requests, and of answers that peers have not read, of all
+            connections together.
+        rpc_read_s: seconds from the first byte of a request to the last one, from a connection to its bind,
+            and without any byte read of the answers that wait for a peer.
+        rpc_idle_s: seconds that a connection may have neither a call nor an open queue.
+        rpc_handles, rpc_handles_per_caller: queues that all remote readers have open, or one of them: a user,
+            or an address from which anonymous ones call.
+        rpc_cursors, rpc_cursors_per_caller: cursors that all remote readers have, or one of them.
+        rpc_waiting, rpc_waiting_per_caller: receives and peeks of all remote readers, or of one of them, that
+            wait for a message.
+        rpc_pending, rpc_pending_per_caller: receives of all remote readers, or of one of them, that are not
+            ended, those that wait included.
+        rpc_subqueues: subqueues of a queue, beyond which remote readers create no more of them.
     """
 
     connections: int = 1000
@@ -60,6 +82,34 @@ class Limits:
     http_out_per_host: int = 8
     http_send_s: float = 60.0
     http_response_bytes: int = 256 << 10
+    rpc_connections: int = 1000
+    rpc_connections_per_peer: int = 250
+    rpc_calls: int = CALLS_MAX
+    rpc_request_bytes: int = STUB_MAX
+    rpc_held_bytes: int = 256 << 20
+    rpc_read_s: float = 30.0
+    rpc_idle_s: float = 300.0
+    rpc_handles: int = REMOTE_READ.handles.total
+    rpc_handles_per_caller: int = REMOTE_READ.handles.per_caller
+    rpc_cursors: int = REMOTE_READ.cursors.total
+    rpc_cursors_per_caller: int = REMOTE_READ.cursors.per_caller
+    rpc_waiting: int = REMOTE_READ.waiting.total
+    rpc_waiting_per_caller: int = REMOTE_READ.waiting.per_caller
+    rpc_pending: int = REMOTE_READ.pending.total
+    rpc_pending_per_caller: int = REMOTE_READ.pending.per_caller
+    rpc_subqueues: int = REMOTE_READ.subqueues_max
+
+    def remote_read(self, *, anonymous: bool, pending_s: int) -> RemoteReadConfiguration:
+        """Return the configuration of the server of remote read with these limits."""
+        return RemoteReadConfiguration(
+            anonymous=anonymous,
+            pending_s=pending_s,
+            handles=Limit(self.rpc_handles_per_caller, self.rpc_handles),
+            cursors=Limit(self.rpc_cursors_per_caller, self.rpc_cursors),
+            waiting=Limit(self.rpc_waiting_per_caller, self.rpc_waiting),
+            pending=Limit(self.rpc_pending_per_caller, self.rpc_pending),
+            subqueues_max=self.rpc_subqueues,
+        )
 
 
 LIMITS: Final = Limits()
@@ -91,3 +141,14 @@ class HttpTraffic:
     turned_away: int = 0
     sent: int = 0
     send_failed: int = 0
+
+
+@dataclass(slots=True)
+class RpcTraffic:
+    """Counters of remote calls."""
+
+    accepted: int = 0
+    refused: int = 0
+    ended: int = 0
+    calls: int = 0
+    faults: int = 0

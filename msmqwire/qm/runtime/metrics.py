@@ -12,6 +12,7 @@ from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.metrics_http import PageServer
 from msmqwire.qm.runtime.queues import kind, short_name
+from msmqwire.qm.runtime.rpc_network import RpcNetwork
 from msmqwire.qm.runtime.transport import TcpNetwork
 
 if TYPE_CHECKING:
@@ -39,6 +40,14 @@ _HTTP_COUNTS = (
     ("send_failed", "Requests of HTTP without an answer."),
 )
 
+_RPC_COUNTS = (
+    ("accepted", "Connections of RPC accepted."),
+    ("refused", "Connections of RPC refused because there were too many."),
+    ("ended", "Connections of RPC ended as they took too much memory."),
+    ("calls", "Remote calls."),
+    ("faults", "Remote calls that were answered with a fault."),
+)
+
 
 class Metrics:
     """Answers ``GET /metrics`` with values collected at that moment.
@@ -50,11 +59,17 @@ class Metrics:
     """
 
     def __init__(
-        self, driver: EngineDriver, network: TcpNetwork, http: HttpNetwork, control: ControlServer
+        self,
+        driver: EngineDriver,
+        network: TcpNetwork,
+        http: HttpNetwork,
+        rpc: RpcNetwork | None,
+        control: ControlServer,
     ) -> None:
         from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
         self._driver, self._network, self._http, self._control = driver, network, http, control
+        self._rpc = rpc
         registry = CollectorRegistry()
         registry.register(self)
         self._server = PageServer("/metrics", CONTENT_TYPE_LATEST, lambda: generate_latest(registry))
@@ -80,6 +95,8 @@ class Metrics:
             yield CounterMetricFamily(f"msmqwire_{name}", meaning, getattr(self._network.traffic, name))
         for name, meaning in _HTTP_COUNTS:
             yield CounterMetricFamily(f"msmqwire_http_{name}", meaning, getattr(self._http.traffic, name))
+        if self._rpc is not None:
+            yield from self._rpc_metrics(self._rpc, GaugeMetricFamily, CounterMetricFamily)
 
     def _queue_metrics(self, gauge: type[GaugeMetricFamily]) -> Iterator[Metric]:
         labels = ("queue", "kind")
@@ -106,6 +123,28 @@ class Metrics:
         yield sessions
         yield gauge("msmqwire_connections", "TCP connections.", len(self._network.connections))
         yield gauge("msmqwire_control_users", "Connections to the control channel.", self._control.clients)
+
+    def _rpc_metrics(
+        self, rpc: RpcNetwork, gauge: type[GaugeMetricFamily], counter: type[CounterMetricFamily]
+    ) -> Iterator[Metric]:
+        traffic = {"remote read": rpc.traffic}
+        if rpc.endpoint_mapper is not None:
+            traffic["endpoint mapper"] = rpc.mapper_traffic
+        for name, meaning in _RPC_COUNTS:
+            metric = counter(f"msmqwire_rpc_{name}", meaning, labels=("interface",))
+            for interface, counts in traffic.items():
+                metric.add_metric((interface,), getattr(counts, name))
+            yield metric
+        shares = self._driver.core.remote_read.shares
+        held = gauge("msmqwire_remote_read", "What remote readers have.", labels=("kind",))
+        for kind_of, share in (
+            ("open queues", shares.handles),
+            ("cursors", shares.cursors),
+            ("waiting reads", shares.waiting),
+            ("receives", shares.pending),
+        ):
+            held.add_metric((kind_of,), share.total)
+        yield held
 
     def _driver_metrics(
         self, gauge: type[GaugeMetricFamily], counter: type[CounterMetricFamily]

@@ -34,6 +34,11 @@ class PartialPackets:
             is_same = before is not None and size == held + received  # no packet has ended
             self._waits[connection] = _Wait(size, before.since if before is not None and is_same else now)
 
+    def of(self, connection: int) -> int:
+        """Return how much a connection held when it was last set."""
+        wait = self._waits.get(connection)
+        return 0 if wait is None else wait.bytes
+
     def forget(self, connection: int) -> None:
         """A connection has ended."""
         wait = self._waits.pop(connection, None)

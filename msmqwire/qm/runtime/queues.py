@@ -10,6 +10,7 @@ from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, QueueError
 from msmqwire.names import DirectName, parse_path_name
 from msmqwire.qm.core import Core
+from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import (
     INFINITE,
@@ -22,6 +23,7 @@ from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.rules.lookup import group_of
 from msmqwire.qm.runtime.local_names import path_of, queue_name
 from msmqwire.qm.runtime.message_json import flag, number
+from msmqwire.qm.runtime.queue_access import access_changes, access_json, changed_access
 
 LABEL_MAX: Final = 124
 """Limit of the label of a queue in characters."""
@@ -179,6 +181,7 @@ def queue_json(core: Core, queue: Queue) -> dict[str, Any]:
             sub.pathname.rpartition(";")[2]: len(sub.positions) for sub in queue.subqueues.values()
         },
         "open": len(queue.descriptors),
+        **access_json(queue.security),
     }
 
 
@@ -228,8 +231,10 @@ def _multicast(value: object, path: str) -> str | None:
 
 
 _SETTABLE: Final[Mapping[str, tuple[str, Callable[[object, str], object]]]] = {
+    "allow": ("allow", access_changes),
     "authenticated": ("authentication", flag),
     "base_priority": ("base_priority", _priority),
+    "deny": ("deny", access_changes),
     "journal": ("journaling", flag),
     "journal_quota": ("journal_quota", _quota),
     "label": ("label", _label),
@@ -238,10 +243,12 @@ _SETTABLE: Final[Mapping[str, tuple[str, Callable[[object, str], object]]]] = {
     "quota": ("quota", _quota),
     "type": ("type", _guid),
 }
-"""By property: the attribute of a queue and the function that reads it; `transactional` can't change."""
+"""By property: the attribute of a queue and the function that reads it; `transactional` can't change.
+
+What is allowed and denied changes entries of its descriptor."""
 
 
-def _settings(request: Mapping[str, Any], *others: str) -> dict[str, object]:
+def _settings(request: Mapping[str, Any], *others: str) -> dict[str, Any]:
     settings = {}
     for name, value in request.items():
         if name in _SETTABLE:
@@ -252,15 +259,21 @@ def _settings(request: Mapping[str, Any], *others: str) -> dict[str, object]:
     return settings
 
 
-def _set(queue: Queue, settings: Mapping[str, object]) -> None:
+def _set(queue: Queue, settings: Mapping[str, Any]) -> None:
     """Set attributes; the base priority of a private queue stays as it is: MQMQ-2.3.1.6-03.
 
     Raises InvalidValue for a multicast address of a transactional queue: no message could get there.
     """
     if settings.get("multicast_address") is not None and queue.transactional:
         raise InvalidValue("a transactional queue gets no multicast messages", path="multicast")
+    others = dict(settings)
+    deny, allow = others.pop("deny", ()), others.pop("allow", ())
+    if deny or allow:
+        if queue.owner_queue is not None:
+            raise InvalidValue("a subqueue is protected like its queue", path="deny" if deny else "allow")
+        access.set_security(queue, changed_access(queue.security, deny, allow))
     private = parse_path_name(queue.pathname).private
-    for attribute, value in settings.items():
+    for attribute, value in others.items():
         if attribute != "base_priority" or not private:
             setattr(queue, attribute, value)
 

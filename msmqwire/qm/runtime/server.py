@@ -15,6 +15,7 @@ from msmqwire.constants import HResult
 from msmqwire.errors import EngineFailed, InvalidName, InvalidValue, StoreError
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.settings import KeptSettings, Settings
+from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.runtime import queues, tls
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
@@ -27,8 +28,10 @@ from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.metrics import Metrics
 from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
+from msmqwire.qm.runtime.rpc_network import RpcNetwork, RpcOptions
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store.sqlite import SqliteStore
+from msmqwire.rpc.constants import AuthLevel
 
 STOP_S: Final = 10.0
 """Seconds that a start or a stop waits for a disk that refuses commits."""
@@ -61,6 +64,7 @@ class ServerOptions:
         tls_cert, tls_key: files with the certificate of HTTPS and its key.
         tls_ca: file with the authorities of other computers' certificates; None for those of the system.
         tls_verify: whether the certificates of other computers are verified.
+        rpc: how queues are served to remote readers; None for not at all.
         srmp: redirections and signatures of SRMP.
         quota: limit of all messages in bytes; None to leave it unchanged.
         min_free: bytes of free disk space below which no new messages are accepted; 0 for no such limit.
@@ -85,6 +89,7 @@ class ServerOptions:
     tls_key: Path | None = None
     tls_ca: Path | None = None
     tls_verify: bool = True
+    rpc: RpcOptions | None = None
     srmp: SrmpConfiguration = field(default_factory=SrmpConfiguration)
     quota: int | None = None
     min_free: int = MIN_FREE
@@ -105,6 +110,7 @@ class Server:
         driver: runs the core; None before the start.
         network: its sockets; None before the start.
         http_network: those of HTTP; None before the start.
+        rpc_network: those of remote read; None before the start, and without remote read.
         multicast: its multicast groups; None before the start.
     """
 
@@ -118,6 +124,7 @@ class Server:
         self.driver: EngineDriver | None = None
         self.network: TcpNetwork | None = None
         self.http_network: HttpNetwork | None = None
+        self.rpc_network: RpcNetwork | None = None
         self.multicast: MulticastOnDemand | None = None
         self._control: ControlServer | None = None
         self._metrics: Metrics | None = None
@@ -158,6 +165,7 @@ class Server:
             addresses=() if options.listen[0] in _ANY else (options.listen[0],),
             known_hosts=options.overrides.known_hosts,
             srmp=options.srmp,
+            remote_read=_remote_read(options),
             quota=options.quota,
         )
         self.driver = driver = EngineDriver(core, store)
@@ -166,9 +174,13 @@ class Server:
             driver, core.srmp, self.network, overrides=options.overrides, context=client_context
         )
         self.multicast = driver.multicast = multicast_of(driver, options.pgm)
+        if options.rpc is not None:
+            self.rpc_network = RpcNetwork(driver, options.rpc, options.limits, self.network.open_connections)
         driver.room = DiskRoom(store, options.min_free)
         # What the start sends says already where its receipts are to go.
         await self._bind_http(self.http_network, own_context)
+        if self.rpc_network is not None:
+            await self.rpc_network.bind()
         core.srmp.urls.listens(http=_port(self.http), https=_port(self.https))
         driver.start()
         for request in queue_requests:
@@ -178,9 +190,11 @@ class Server:
         if options.ping is not None:
             self.ping = options.ping[0], await self.network.answer_pings(*options.ping)
         self.http_network.accept()
+        if self.rpc_network is not None:
+            self.rpc_network.accept()
         self._control = ControlServer(driver, self._folder)
         if options.metrics is not None:
-            self._metrics = Metrics(driver, self.network, self.http_network, self._control)
+            self._metrics = Metrics(driver, self.network, self.http_network, self.rpc_network, self._control)
             await self._metrics.start(*options.metrics)
         await self._control.start(tcp=options.control_tcp)
         log.info(
@@ -220,6 +234,8 @@ class Server:
             self.network.stop_listening()
         if self.http_network is not None:
             self.http_network.stop_listening()
+        if self.rpc_network is not None:
+            self.rpc_network.stop_listening()
         if self._control is not None:
             await self._control.stop()
         if self.multicast is not None:
@@ -231,6 +247,8 @@ class Server:
                 self.network.abort()  # what it would say may be wrong
                 if self.http_network is not None:
                     self.http_network.abort()
+                if self.rpc_network is not None:
+                    self.rpc_network.abort()
         await self._end()
         log.info("stopped")
 
@@ -250,12 +268,21 @@ class Server:
             await self._control.stop()
         if self.http_network is not None:
             await self.http_network.close()
+        if self.rpc_network is not None:
+            await self.rpc_network.close()
         if self.multicast is not None:
             await self.multicast.close()
         if self.network is not None:
             await self.network.close()
         if self._store is not None:
             self._store.close()
+
+
+def _remote_read(options: ServerOptions) -> RemoteReadConfiguration | None:
+    rpc = options.rpc
+    if rpc is None:
+        return None
+    return options.limits.remote_read(anonymous=rpc.level is AuthLevel.NONE, pending_s=rpc.pending_s)
 
 
 def _port(endpoint: Endpoint | None) -> int | None:

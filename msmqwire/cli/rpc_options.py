@@ -1,0 +1,89 @@
+"""The options of ``msmqwire serve`` for remote read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Final
+
+import typer
+
+from msmqwire.cli.srmp_files import readable
+from msmqwire.qm.runtime.rpc_network import RpcOptions
+from msmqwire.qm.runtime.rpc_users import load_users
+from msmqwire.remote_read.constants import DEFAULT_PORT
+from msmqwire.rpc.constants import AuthLevel
+from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER_PORT
+
+
+class RpcAuth(Enum):
+    """The values of ``--rpc-auth``."""
+
+    NONE = "none"
+    CONNECT = "connect"
+    INTEGRITY = "integrity"
+    PRIVACY = "privacy"
+
+
+LEVELS: Final = MappingProxyType(
+    {
+        RpcAuth.NONE: AuthLevel.NONE,
+        RpcAuth.CONNECT: AuthLevel.CONNECT,
+        RpcAuth.INTEGRITY: AuthLevel.PKT_INTEGRITY,
+        RpcAuth.PRIVACY: AuthLevel.PKT_PRIVACY,
+    }
+)
+Rpc = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDR:PORT",
+        help=f"Where others may read the queues (remote read); usually port {DEFAULT_PORT}.",
+    ),
+]
+Mapper = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDR:PORT",
+        help=f"Where to tell the port of --rpc; other computers ask at port {ENDPOINT_MAPPER_PORT}.",
+    ),
+]
+Users = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help=r"Who may read: a line each, DOMAIN\user:password or DOMAIN\user:$NT$ and the NT hash. The "
+        "file must be its owner's alone, mode 0600.",
+    ),
+]
+Auth = Annotated[
+    RpcAuth,
+    typer.Option(help="The least protection of calls; none takes anonymous callers, too."),
+]
+Pending = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=0xFFFFFFFF // 1000,
+        help="Seconds after which a message that a remote reader has received and not ended returns.",
+    ),
+]
+
+
+def check_rpc(rpc: str | None, mapper: str | None, users: Path | None, auth: RpcAuth) -> None:
+    """Raise typer.BadParameter for options that do not go together."""
+    if rpc is None:
+        for option, given in (("--endpoint-mapper", mapper), ("--rpc-users", users)):
+            if given is not None:
+                raise typer.BadParameter(f"{option} is for --rpc")
+    elif users is None and auth is not RpcAuth.NONE:
+        raise typer.BadParameter("--rpc needs --rpc-users, or --rpc-auth none to let in everybody")
+
+
+def with_users(options: RpcOptions | None, users: Path | None) -> RpcOptions | None:
+    """Return options with the users of a file. Raises NoInput, and InvalidValue for contents."""
+    if options is None or users is None:
+        return options
+    readable(users)
+    return replace(options, users=load_users(users))

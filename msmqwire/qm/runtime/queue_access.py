@@ -1,0 +1,205 @@
+r"""Who may do what with a queue, in words: ``HOME\anne:receive,send`` and the entries of its descriptor.
+
+An entry for a user of whom only the name is known has that name behind its SID, which is a hash of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from msmqwire.constants import MQQUEUEACCESSMASK
+from msmqwire.errors import InvalidValue
+from msmqwire.headers.security_descriptor import (
+    ACCESS_ACE_BODY,
+    ACE,
+    ACE_HEADER_SIZE,
+    ACL,
+    SID,
+    access_entry,
+    build_descriptor,
+    descriptor_parts,
+    sid_bytes,
+    sid_text,
+)
+from msmqwire.qm.model.access import ANONYMOUS, EVERYONE, LOCAL_SYSTEM
+from msmqwire.qm.model.caller import user_sid
+
+_MASK: Final = MQQUEUEACCESSMASK
+ALL: Final = "all"
+NONE: Final = "none"
+CHANGES_MAX: Final = 100
+"""Changes in one request."""
+_NAME_MAX: Final = 256
+_SID_PREFIX: Final = "S-1-"
+_ALLOWED, _DENIED = 0, 1  # AceType
+_REVISION: Final = 2
+_ACL_HEADER_SIZE: Final = 8
+_ACL_SIZE_MAX: Final = 0xFFFF
+RIGHTS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
+    {
+        ALL: (_MASK.MQSEC_QUEUE_GENERIC_ALL, _MASK.MQSEC_QUEUE_GENERIC_ALL),
+        "receive": (_MASK.MQSEC_RECEIVE_MESSAGE, _MASK.MQSEC_DELETE_MESSAGE),
+        "receive_journal": (_MASK.MQSEC_RECEIVE_JOURNAL_MESSAGE, _MASK.MQSEC_DELETE_JOURNAL_MESSAGE),
+        "peek": (_MASK.MQSEC_PEEK_MESSAGE, _MASK.MQSEC_PEEK_MESSAGE),
+        "send": (_MASK.MQSEC_WRITE_MESSAGE, _MASK.MQSEC_WRITE_MESSAGE),
+        **{
+            name: (mask, mask)
+            for name, mask in (
+                ("get_properties", _MASK.MQSEC_GET_QUEUE_PROPERTIES),
+                ("set_properties", _MASK.MQSEC_SET_QUEUE_PROPERTIES),
+                ("get_permissions", _MASK.MQSEC_GET_QUEUE_PERMISSIONS),
+                ("change_permissions", _MASK.MQSEC_CHANGE_QUEUE_PERMISSIONS),
+                ("take_ownership", _MASK.MQSEC_TAKE_QUEUE_OWNERSHIP),
+                ("delete", _MASK.MQSEC_DELETE_QUEUE),
+            )
+        },
+    }
+)
+"""By name, the widest first: what allowing gives and what denying takes. To receive one must also peek; who
+must not receive may still peek."""
+_GROUPS: Final = MappingProxyType({"callers": LOCAL_SYSTEM, "everyone": EVERYONE, "anonymous": ANONYMOUS})
+
+
+class AccessChange(NamedTuple):
+    """A change of the rights of one user or group.
+
+    Attributes:
+        sid: whose.
+        name: that is told in the entry; empty if the SID tells all.
+        allowed, denied: the rights as allowing gives and as denying takes them; both 0 to forget all entries.
+    """
+
+    sid: bytes
+    name: str
+    allowed: int
+    denied: int
+
+
+def access_changes(value: object, path: str) -> tuple[AccessChange, ...]:
+    """Return the changes of a list of ``USER:RIGHTS``. Raises InvalidValue."""
+    if not isinstance(value, list) or len(value) > CHANGES_MAX:
+        raise InvalidValue(f"not a list of at most {CHANGES_MAX} texts", path=path)
+    return tuple(_change(text, path) for text in value)
+
+
+def _change(text: object, path: str) -> AccessChange:
+    user, colon, words = str(text).rpartition(":")
+    if not isinstance(text, str) or not colon or not words or not user or len(user) > _NAME_MAX:
+        raise InvalidValue(f"{text!r:.300} is not USER:RIGHT,RIGHT", path=path)
+    allowed = denied = 0
+    for word in words.lower().split(","):
+        if word == NONE and words.lower() == NONE:
+            continue
+        if word not in RIGHTS:
+            raise InvalidValue(f"{word!r:.100} is none of {', '.join((*RIGHTS, NONE))}", path=path)
+        allowed |= RIGHTS[word][0]
+        denied |= RIGHTS[word][1]
+    if user.lower() in _GROUPS:
+        return AccessChange(_GROUPS[user.lower()], "", allowed, denied)
+    if user.upper().startswith(_SID_PREFIX):
+        return AccessChange(sid_bytes(user), "", allowed, denied)
+    domain, _, name = user.partition("\\")
+    if not domain or not name:
+        known = ", ".join(_GROUPS)
+        raise InvalidValue(f"{user!r:.300} is neither DOMAIN\\user nor a SID, nor of {known}", path=path)
+    return AccessChange(user_sid(user), user, allowed, denied)
+
+
+def changed_access(
+    descriptor: bytes, deny: Iterable[AccessChange] = (), allow: Iterable[AccessChange] = ()
+) -> bytes:
+    """Return a descriptor after changes: first what is denied, then what is allowed.
+
+    What is denied to a user is allowed to him no more, and the other way round. An entry that denies stands
+    before all that allow. ``callers`` are never denied by an entry, as that would go before what one of them
+    is allowed: they just lose what they were allowed.
+
+    Raises MalformedPacket for the descriptor, InvalidValue if it gets too long.
+    """
+    parts = descriptor_parts(descriptor)
+    if parts.dacl is None:  # everybody may do everything
+        everything = RIGHTS[ALL][_ALLOWED]
+        aces = [_entry(_ALLOWED, sid, "", everything) for sid in (EVERYONE, ANONYMOUS)]
+        revision = _REVISION
+    else:
+        acl = ACL.parse(parts.dacl)
+        aces, revision = list(acl.Aces), acl.AclRevision
+    for change in deny:
+        denied = 0 if change.sid == LOCAL_SYSTEM else change.denied
+        aces = _changed(aces, change, added=(0, denied), removed=(change.denied, 0))
+    for change in allow:
+        aces = _changed(aces, change, added=(change.allowed, 0), removed=(0, change.allowed))
+    if _ACL_HEADER_SIZE + sum(ACE_HEADER_SIZE + len(ace.Body) for ace in aces) > _ACL_SIZE_MAX:
+        raise InvalidValue("too many users have rights of their own", path="allow")
+    return build_descriptor(replace(parts, dacl=ACL.build({"AclRevision": revision, "Aces": aces})))
+
+
+def _changed(
+    aces: Sequence[Any], change: AccessChange, *, added: tuple[int, int], removed: tuple[int, int]
+) -> list[Any]:
+    """Return entries after a change; `added` and `removed` are rights of its allowing and denying entry."""
+    masks, others = [0, 0], []
+    for ace in aces:
+        entry = access_entry(ace)
+        if ace.AceType in (_ALLOWED, _DENIED) and not ace.AceFlags and entry and entry[1] == change.sid:
+            masks[ace.AceType] |= entry[0]
+        else:
+            others.append(ace)
+    if not change.allowed and not change.denied:
+        return others
+    own = {
+        kind: _entry(kind, change.sid, change.name, mask)
+        for kind in (_ALLOWED, _DENIED)
+        if (mask := (masks[kind] | added[kind]) & ~removed[kind])
+    }
+    denying = [ace for ace in others if ace.AceType == _DENIED]
+    allowing = [ace for ace in others if ace.AceType != _DENIED]
+    denying += [own[_DENIED]] if _DENIED in own else []
+    return [*denying, *allowing, *([own[_ALLOWED]] if _ALLOWED in own else [])]
+
+
+def _entry(kind: int, sid: bytes, name: str, mask: int) -> Any:
+    data = name.encode("utf-16-le", "surrogatepass")
+    body = {"Mask": mask, "Sid": SID.parse(sid), "ApplicationData": data + bytes(-len(data) % 4)}
+    return ACE.parse(ACE.build({"AceType": kind, "Body": ACCESS_ACE_BODY.build(body)}))
+
+
+@lru_cache(maxsize=256)
+def _access(descriptor: bytes) -> tuple[str | None, dict[str, list[str]], dict[str, list[str]]]:
+    parts = descriptor_parts(descriptor)
+    rights: tuple[dict[str, list[str]], dict[str, list[str]]] = {}, {}
+    if parts.dacl is None:
+        rights[_ALLOWED].update({_name(sid, b""): [ALL] for sid in (EVERYONE, ANONYMOUS)})
+    for ace in ACL.parse(parts.dacl).Aces if parts.dacl is not None else ():
+        entry = access_entry(ace)
+        if ace.AceType in (_ALLOWED, _DENIED) and entry is not None:
+            body = ACCESS_ACE_BODY.parse(ace.Body)
+            rights[ace.AceType][_name(entry[1], body.ApplicationData)] = _words(ace.AceType, entry[0])
+    return (None if parts.owner is None else _name(parts.owner, b"")), *rights
+
+
+def access_json(descriptor: bytes) -> dict[str, Any]:
+    """Return the owner of a queue, and the rights that entries allow and deny. Raises MalformedPacket."""
+    owner, allowed, denied = _access(descriptor)
+    return {"owner": owner, "allow": dict(allowed), "deny": dict(denied)}
+
+
+def _name(sid: bytes, data: bytes) -> str:
+    for name, known in _GROUPS.items():
+        if sid == known:
+            return name
+    name = data.decode("utf-16-le", "replace").rstrip("\0")
+    return name if name and sid == user_sid(name) else sid_text(sid)
+
+
+def _words(kind: int, mask: int) -> list[str]:
+    words, rest = [], mask
+    for name, masks in RIGHTS.items():
+        if rest & masks[_DENIED] and mask & masks[kind] == masks[kind]:
+            words.append(name)
+            rest &= ~masks[kind]
+    return [*words, f"{rest:#010x}"] if rest else words

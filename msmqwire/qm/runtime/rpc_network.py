@@ -1,0 +1,126 @@
+"""Remote read of a queue manager, and its endpoint mapper: `Server.rpc`.
+
+pyspnego, of the extra ``[qm]``, is only imported by a queue manager that has users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from errno import EADDRINUSE
+from typing import Final
+
+from msmqwire.qm.runtime.descriptors import OpenConnections
+from msmqwire.qm.runtime.engine_driver import EngineDriver
+from msmqwire.qm.runtime.limits import Limits, RpcTraffic
+from msmqwire.qm.runtime.rpc_listener import Acceptor, RpcListener
+from msmqwire.qm.runtime.rpc_services import MapperListener, RemoteReadListener
+from msmqwire.remote_read.constants import PORT_STEP
+from msmqwire.rpc.constants import AuthLevel
+
+PENDING_S: Final = 300
+"""Seconds of the Pending Request Cleanup Timer: [MS-MQRR] 3.1.2.2."""
+_PORT_MAX: Final = 0xFFFF
+Endpoint = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RpcOptions:
+    r"""How the queues are served to remote readers.
+
+    Attributes:
+        listen: address and TCP port; the system chooses a free port for 0.
+        next_port: whether a port that is taken makes way for a later one: MQRR-3.1.4.1-05.
+        endpoint_mapper: the same of the endpoint mapper; None for none.
+        users: passwords, or NT hashes behind ``$NT$``, by ``DOMAIN\user``.
+        level: the least authentication level of callers; with NONE anonymous ones are let in.
+        pending_s: seconds after which a message that was received and not ended returns to its queue.
+    """
+
+    listen: Endpoint
+    next_port: bool = False
+    endpoint_mapper: Endpoint | None = None
+    users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    level: AuthLevel = AuthLevel.PKT_PRIVACY
+    pending_s: int = PENDING_S
+
+
+class RpcNetwork:
+    """Listens for remote readers.
+
+    Attributes:
+        traffic, mapper_traffic: counters.
+        listen, endpoint_mapper: its addresses, with the ports that the system has chosen.
+    """
+
+    def __init__(
+        self, driver: EngineDriver, options: RpcOptions, limits: Limits, open_connections: OpenConnections
+    ) -> None:
+        """Raises InvalidValue for users, ModuleNotFoundError without pyspnego if there are any."""
+        self._driver, self._limits, self._open_connections = driver, limits, open_connections
+        self._options = options
+        self.traffic, self.mapper_traffic = RpcTraffic(), RpcTraffic()
+        self.listen, self.endpoint_mapper = options.listen, options.endpoint_mapper
+        acceptor = None if not options.users else _acceptor(options.users)
+        known = {name.upper() for name in options.users}
+        anonymous = options.level is AuthLevel.NONE
+        self._queues = driver.rpc = RemoteReadListener(
+            driver,
+            limits,
+            self.traffic,
+            open_connections,
+            security=acceptor,
+            minimum_level=options.level,
+            is_known=lambda name: anonymous or name.upper() in known,
+        )
+        self._mapper: MapperListener | None = None
+
+    async def bind(self) -> None:
+        """Listen, so that connections wait for `accept`. Raises OSError."""
+        address, port = self._options.listen
+        while True:
+            try:
+                self.listen = address, await self._queues.bind(address, port)
+                break
+            except OSError as exc:
+                port += PORT_STEP
+                if not self._options.next_port or exc.errno != EADDRINUSE or port > _PORT_MAX:
+                    raise
+        self._driver.core.remote_read.port = self.listen[1]
+        if self._options.endpoint_mapper is not None:
+            self._mapper = MapperListener(
+                self.listen[1], self._limits, self.mapper_traffic, self._open_connections
+            )
+            address, port = self._options.endpoint_mapper
+            self.endpoint_mapper = address, await self._mapper.bind(address, port)
+
+    @property
+    def _listeners(self) -> list[RpcListener]:
+        return [self._queues] if self._mapper is None else [self._queues, self._mapper]
+
+    def accept(self) -> None:
+        """Begin to take calls."""
+        for listener in self._listeners:
+            listener.accept()
+
+    def stop_listening(self) -> None:
+        """Accept no more connections and calls."""
+        for listener in self._listeners:
+            listener.stop_listening()
+
+    def abort(self) -> None:
+        """End all connections at once."""
+        for listener in self._listeners:
+            listener.abort()
+
+    async def close(self) -> None:
+        """End all connections once their peers have read the answers, or after `Limits.close_s`."""
+        for listener in self._listeners:
+            await listener.close()
+
+
+def _acceptor(users: Mapping[str, str]) -> Acceptor:
+    from msmqwire.qm.runtime.rpc_ntlm import RpcUsers
+    from msmqwire.qm.runtime.rpc_security import acceptors
+
+    return acceptors(RpcUsers(users))

@@ -1,0 +1,178 @@
+"""What is served over DCE/RPC: the queues, by [MS-MQRR], and the endpoint mapper, by [MS-RPCE] 2.2.1.2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from ipaddress import IPv4Address, ip_address
+from typing import Any, Final, NamedTuple
+
+from msmqwire.errors import MalformedPacket, RpcFault
+from msmqwire.qm.model.caller import Caller
+from msmqwire.qm.runtime.descriptors import OpenConnections
+from msmqwire.qm.runtime.engine_driver import EngineDriver
+from msmqwire.qm.runtime.limits import Limits, RpcTraffic
+from msmqwire.qm.runtime.logs import log
+from msmqwire.qm.runtime.rpc_connection import RpcConnection
+from msmqwire.qm.runtime.rpc_listener import Acceptor, RpcListener
+from msmqwire.remote_read.constants import Opnum
+from msmqwire.remote_read.interface import INTERFACE, build_response, parse_request
+from msmqwire.rpc.constants import AuthLevel, FaultStatus
+from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, ENDPOINT_MAPPER_METHODS, EndpointMapper
+from msmqwire.rpc.events import Called
+from msmqwire.rpc.ndr import SYNTAXES, Syntax
+from msmqwire.rpc.towers import NO_ADDRESS
+
+_METHODS: Final = max(Opnum) + 1
+
+
+class _Outstanding(NamedTuple):
+    """A call that the engine has not answered."""
+
+    connection: RpcConnection
+    call: int
+    opnum: int
+    syntax: Syntax
+
+
+class RemoteReadListener(RpcListener):
+    """Passes calls to the engine of remote read, and its answers back: `EngineDriver.rpc`."""
+
+    def __init__(
+        self,
+        driver: EngineDriver,
+        limits: Limits,
+        traffic: RpcTraffic,
+        open_connections: OpenConnections,
+        *,
+        security: Acceptor | None,
+        minimum_level: AuthLevel,
+        is_known: Callable[[str], bool],
+    ) -> None:
+        """`is_known` says whether a caller with a name is one of the users."""
+        super().__init__(
+            {INTERFACE: _METHODS},
+            limits,
+            traffic,
+            open_connections,
+            security=security,
+            minimum_level=minimum_level,
+        )
+        self._driver, self._engine, self._is_known = driver, driver.core.remote_read, is_known
+        self._calls: dict[int, _Outstanding] = {}
+        self._call_numbers = 0
+        self._stopped = False
+
+    # -- from clients ---------------------------------------------------------------------------------------
+
+    def called(self, connection: RpcConnection, event: Called) -> None:
+        """Pass a call to the engine."""
+        if self._stopped:
+            self._refuse(connection, event, FaultStatus.NCA_S_SERVER_TOO_BUSY)
+            return
+        if event.identity and not self._is_known(event.identity):
+            log.warning("a caller is not listed", extra={"peer": connection.address, "user": event.identity})
+            self._refuse(connection, event, FaultStatus.ACCESS_DENIED)
+            return
+        syntax = SYNTAXES[event.transfer_syntax]
+        try:
+            arguments = parse_request(event.opnum, event.stub, syntax)
+        except MalformedPacket as exc:
+            log.info(
+                "the arguments of a call can't be read",
+                extra={"peer": connection.address, "opnum": event.opnum, "reason": str(exc)},
+            )
+            self._refuse(connection, event, FaultStatus.RPC_X_BAD_STUB_DATA)
+            return
+        assert connection.association is not None, "it has told the call"
+        self._call_numbers += 1
+        number = self._call_numbers
+        self._calls[number] = _Outstanding(connection, event.call, event.opnum, syntax)
+        connection.calls[event.call] = number
+        caller = Caller(event.identity, origin=connection.address)
+        group = connection.association.group
+        self._driver.notify(self._engine.called, number, group, caller, event.opnum, arguments)
+
+    def _refuse(self, connection: RpcConnection, event: Called, status: FaultStatus) -> None:
+        self.fault_call(connection, event.call, status, executed=False)
+
+    def cancelled(self, connection: RpcConnection, call: int) -> None:
+        """Ask the engine to end a call early."""
+        number = connection.calls.get(call)
+        if number is not None and not self._stopped:
+            self._driver.notify(self._engine.cancelled, number)
+
+    def has_open(self, group: int) -> bool:
+        """Return whether a client has queues open."""
+        return bool(self._engine.contexts.of(group))
+
+    def gone(self, connection: RpcConnection, group: int, *, last: bool) -> None:
+        """Let the engine forget the calls of a connection, and what its client has open with the last one."""
+        numbers = list(connection.calls.values())
+        connection.calls.clear()
+        for number in numbers:
+            del self._calls[number]
+        if self._stopped:
+            return
+        if last:
+            self._driver.notify(self._engine.association_lost, group)
+            return
+        for number in numbers:
+            self._driver.notify(self._engine.cancelled, number)
+
+    def stop_listening(self) -> None:
+        """Accept no more connections and calls; what the engine answers yet is sent."""
+        super().stop_listening()
+        self._stopped = True
+
+    # -- from the engine: `engine_driver.Rpc` ---------------------------------------------------------------
+
+    def answer(self, call: int, results: Mapping[str, Any]) -> None:
+        """See `msmqwire.qm.model.effects.RpcAnswer`."""
+        known = self._take(call)
+        if known is not None:
+            stub = build_response(known.opnum, results, known.syntax)
+            self.answer_call(known.connection, known.call, stub)
+
+    def fault(self, call: int, status: int) -> None:
+        """See `msmqwire.qm.model.effects.RpcFault`."""
+        known = self._take(call)
+        if known is not None:
+            self.fault_call(known.connection, known.call, status)
+
+    def _take(self, number: int) -> _Outstanding | None:
+        known = self._calls.pop(number, None)
+        # A client that has orphaned a call may use its number again.
+        if known is not None and known.connection.calls.get(known.call) == number:
+            del known.connection.calls[known.call]
+        return known
+
+
+class MapperListener(RpcListener):
+    """Tells at which port the queues are served."""
+
+    def __init__(
+        self, port: int, limits: Limits, traffic: RpcTraffic, open_connections: OpenConnections
+    ) -> None:
+        super().__init__({ENDPOINT_MAPPER: ENDPOINT_MAPPER_METHODS}, limits, traffic, open_connections)
+        self._mapper = EndpointMapper({INTERFACE: port})
+
+    def called(self, connection: RpcConnection, event: Called) -> None:
+        """Answer at once."""
+        address = ip_address(connection.local_address)
+        at = address if isinstance(address, IPv4Address) else NO_ADDRESS
+        try:
+            stub = self._mapper.called(event.opnum, event.stub, event.transfer_syntax, at)
+        except RpcFault as exc:
+            self.fault_call(connection, event.call, exc.status, executed=False)
+        else:
+            self.answer_call(connection, event.call, stub)
+
+    def cancelled(self, connection: RpcConnection, call: int) -> None:
+        """Nothing waits here."""
+
+    def has_open(self, group: int) -> bool:
+        """Nothing stays open here."""
+        return False
+
+    def gone(self, connection: RpcConnection, group: int, *, last: bool) -> None:
+        """Nothing is left."""
