@@ -19,6 +19,7 @@ from msmqwire.errors import (
     EndUnknown,
     MalformedPacket,
     QueueError,
+    ReadTimeout,
     RpcFault,
     RpcRefused,
     Unreachable,
@@ -36,6 +37,7 @@ from tests.support.remote_read_server import (
     BREAK,
     NAME,
     SILENCE,
+    SOURCE,
     RemoteQueue,
     message,
     received,
@@ -204,7 +206,7 @@ def between(port: int, change: Callable[[bytes], bytes]) -> Iterator[int]:
         with suppress(ConnectionError):
             while data := await reader.read(65536):
                 writer.write(how(data))
-            writer.close()
+        writer.close()
 
     async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         back, forth = await asyncio.open_connection("127.0.0.1", port)
@@ -474,3 +476,40 @@ def test_who_is_not_let_in() -> None:
         assert queue.calls == []
         with msmqwire.connect(NAME, rpc_port=queue.port, user=USER, password=PASSWORD) as orders:
             assert orders.receive(0).body == b"body 1"
+
+
+def test_nothing_is_lost_wherever_the_connection_breaks() -> None:
+    """The first connection ends after so many bytes of the server."""
+    for most in range(20, 3200, 83):
+        with remote_queue(*map(message, range(1, 5))) as queue, between(queue.port, Cut(most)) as port:
+            got, unknown = [], []
+            with msmqwire.connect(NAME, rpc_port=port) as orders:
+                for _ in range(100):
+                    try:
+                        got.append(orders.receive(0).identifier)
+                    except ReadTimeout:
+                        break
+                    except EndUnknown as exc:
+                        unknown.append(exc.message.identifier)  # type: ignore[attr-defined]
+                    except Unreachable:
+                        until(queue.has_all_back, "the server sees the end of the connection")
+            assert len(unknown) <= 1
+            assert len(got) == len(set(got))
+            assert {*got, *unknown} == {f"{SOURCE}\\{number}" for number in range(1, 5)}
+            assert got == sorted(got)
+
+
+class Cut:
+    """Lets so many bytes pass, and then ends the connection, once."""
+
+    def __init__(self, most: int) -> None:
+        self._left, self._ended = most, False
+
+    def __call__(self, data: bytes) -> bytes:
+        if self._ended:
+            return data
+        if len(data) < self._left:
+            self._left -= len(data)
+            return data
+        self._ended = True
+        raise ConnectionError

@@ -109,6 +109,11 @@ class RemoteQueue:
         self._run_down()
         return [message.body for message in self.messages]
 
+    def has_all_back(self) -> bool:
+        """Whether connections that are gone have given back what they had."""
+        self._run_down()
+        return not self.locked
+
     def called(self, *opnums: Opnum) -> list[Opnum]:
         """The methods that were called, without all others."""
         return [opnum for opnum, _ in self.calls if not opnums or opnum in opnums]
