@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ import msmqwire
 from msmqwire.constants import HResult
 from msmqwire.errors import (
     EndUnknown,
+    InvalidValue,
     MalformedPacket,
     QueueError,
     ReadTimeout,
@@ -295,6 +297,30 @@ def unreachable(reason: str, name: str = NAME, **options: Any) -> None:
         orders.receive(0)
 
 
+def test_a_queue_that_is_closed_while_it_is_connected() -> None:
+    async def scenario(port: int) -> None:
+        async with msmqwire.connect(NAME, rpc_port=port) as orders:
+            waiting = asyncio.create_task(orders.receive())
+            await asyncio.sleep(0.1)
+            await orders.close()
+            with pytest.raises(QueueError) as caught:
+                await waiting
+            assert caught.value.name == "MQ_ERROR_OPERATION_CANCELLED"
+
+    with peer(until_closed) as port:
+        asyncio.run(scenario(port))
+
+
+def test_without_the_library_for_authentication(queue: RemoteQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "msmqwire.qm.runtime.rpc_security", None)
+    who = {"user": USER, "password": PASSWORD}
+    with (
+        msmqwire.connect(NAME, rpc_port=queue.port, **who) as orders,  # type: ignore[arg-type]
+        pytest.raises(InvalidValue, match=r"needs the extra msmqwire\[qm\]"),
+    ):
+        orders.receive(0)
+
+
 def test_nobody_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -435,7 +461,9 @@ def test_faults_have_names(queue: RemoteQueue, status: FaultStatus) -> None:
         with pytest.raises(RpcFault) as caught:
             orders.receive(0)
         assert (caught.value.status, caught.value.name) == (status, status.name)
-        assert orders.receive(0).body == b"body 1"  # over a new connection, if the handle is not known
+        assert orders.receive(0).body == b"body 1"
+    forgotten = status is FaultStatus.NCA_S_FAULT_CONTEXT_MISMATCH  # the handle of the queue
+    assert len(server_of(queue).connections) == (2 if forgotten else 1)
 
 
 def test_a_code_of_msmq_as_a_fault(queue: RemoteQueue) -> None:

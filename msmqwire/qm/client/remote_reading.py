@@ -38,6 +38,9 @@ from msmqwire.rpc.ndr import SYNTAXES
 _BODY_MAX: Final = 0x40_0000
 """The bytes asked of a body: no packet is longer."""
 _VERSION: Final = {"Major": 6, "Minor": 1, "BuildNumber": 0}
+READS_MAX: Final = 240
+"""Limit of reads under way, less than the calls that servers of this package take of a connection: there is
+always room to cancel one."""
 _NO_TRANSACTION: Final = bytes(16)
 _MQ_FACILITY: Final = 0xC00E
 
@@ -51,11 +54,13 @@ class _Link:
     Attributes:
         handles: the handles of the queue, by the access for which it was opened.
         cursors: the handle to which each cursor belongs.
+        reads: how many are under way.
     """
 
     client: RpcClient
     handles: dict[Access, asyncio.Task[ContextHandle]] = field(default_factory=dict)
     cursors: dict[int, ContextHandle] = field(default_factory=dict)
+    reads: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -144,7 +149,11 @@ class RemoteReading:
             identifiers = lookup_spellings(read.lookup_identifier)
         for identifier in identifiers:
             arguments["LookupId"] = identifier
+            if link.reads >= READS_MAX:
+                why = f"{self.name}: {READS_MAX} reads are under way"
+                raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
             pending.call = self._begin(link, opnum, arguments, wait)
+            link.reads += 1
             try:
                 answer = await self._answer(link, opnum, pending.call)
             except MalformedPacket:
@@ -152,6 +161,8 @@ class RemoteReading:
                     with suppress(QueueError):  # none was received, after all
                         await self.end(request, acknowledge=False)
                 raise
+            finally:
+                link.reads -= 1
             if answer.status != HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
                 break
         self._check(answer)
@@ -196,8 +207,8 @@ class RemoteReading:
             return
         try:
             await self._call(link, Opnum.R_CancelReceive, phContext=pending.handle, dwRequestId=request)
-        except QueueError:
-            pass  # it has ended meanwhile
+        except (QueueError, RpcFault):
+            pass  # it has ended meanwhile, as a rule
         finally:
             if pending.call is not None:
                 link.client.hurry(pending.call)

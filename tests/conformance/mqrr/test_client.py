@@ -17,7 +17,7 @@ from msmqwire.names import DirectName, parse_format_name
 from msmqwire.qm.client import Queue, ReceivedMessage
 from msmqwire.qm.client.reading import Read, ReadAction
 from msmqwire.qm.client.remote_options import RemoteOptions
-from msmqwire.qm.client.remote_reading import RemoteReading
+from msmqwire.qm.client.remote_reading import READS_MAX, RemoteReading
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum, ShareMode
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, ENDPOINT_MAPPER_METHODS, EndpointMapper
@@ -317,12 +317,15 @@ async def waiting(queue: RemoteQueue, count: int) -> None:
 def test_many_receives_wait_on_one_connection() -> None:
     async def scenario(queue: RemoteQueue) -> None:
         async with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
-            reads = [asyncio.create_task(orders.receive()) for _ in range(200)]
-            await waiting(queue, 200)
+            reads = [asyncio.create_task(orders.receive()) for _ in range(READS_MAX)]
+            await waiting(queue, READS_MAX)
+            with pytest.raises(QueueError) as too_many:
+                await orders.receive()
+            assert too_many.value.name == "MQ_ERROR_INSUFFICIENT_RESOURCES"
             await orders.close()
             ends = await asyncio.gather(*reads, return_exceptions=True)
         assert {end.name for end in ends if isinstance(end, QueueError)} == {"MQ_ERROR_OPERATION_CANCELLED"}
-        assert len(ends) == 200
+        assert len(ends) == READS_MAX
 
     with remote_queue() as queue:
         asyncio.run(scenario(queue))
