@@ -87,6 +87,7 @@ class RemoteQueue:
         rights: the accesses that callers get.
         opened: the names that were opened, by handle.
         callers: who has called, and at which level.
+        breaches: calls that a client must not make.
     """
 
     messages: list[Message]
@@ -101,7 +102,10 @@ class RemoteQueue:
     rejected: list[int] = field(default_factory=list)
     enlisted: list[tuple[UUID, bytes]] = field(default_factory=list)
     callers: set[tuple[str, AuthLevel]] = field(default_factory=set)
+    accesses: dict[ContextHandle, int] = field(default_factory=dict)
+    breaches: list[tuple[Opnum, str]] = field(default_factory=list)
     port: int = 0
+    _handles: int = 0
 
     @property
     def bodies(self) -> list[bytes]:
@@ -133,6 +137,7 @@ class RemoteQueue:
         opnum, syntax = Opnum(event.opnum), SYNTAXES[event.transfer_syntax]
         arguments = parse_request(opnum, event.stub, syntax)
         self.calls.append((opnum, arguments))
+        self.breaches += [(opnum, breach) for breach in self._breaches(opnum, arguments)]
         twist = self.twists.get(opnum)
         honest = partial(getattr(self, opnum.name), association, event, arguments)
         answer = honest() if twist is None else twist(honest, arguments)
@@ -149,6 +154,30 @@ class RemoteQueue:
         elif isinstance(answer, Mapping):
             association.answer(call, build_response(opnum, answer, syntax))
 
+    def _breaches(self, opnum: Opnum, arguments: Any) -> Iterator[str]:
+        """Yield what a client must not do, of handles, cursors and numbers of requests."""
+        names = [name for name in ("phContext", "pphContext", "phContextFrom") if hasattr(arguments, name)]
+        if not names:
+            return
+        handle = getattr(arguments, names[0])
+        if handle not in self.opened:
+            yield "a handle that is not open"
+        elif opnum not in (Opnum.R_CloseQueue, Opnum.R_CreateCursor, Opnum.R_CloseCursor):
+            looks = opnum == Opnum.R_CancelReceive
+            if opnum == Opnum.R_StartReceive:
+                looks = not Action(arguments.ulAction).receives
+            if self.accesses[handle] != Access.RECEIVE_ACCESS and not looks:
+                yield "a handle that was not opened to receive"
+        if getattr(arguments, "hCursor", 0) and arguments.hCursor not in self.cursors:
+            yield "a cursor that is not open"
+        if opnum in (Opnum.R_StartReceive, Opnum.R_StartTransactionalReceive):
+            key = handle, arguments.dwRequestId
+            if key in self.locked or key in self.waiting:
+                yield "a number of a request that is in use"
+        to = getattr(arguments, "ullContextTo", None)
+        if to is not None and ContextHandle(0, UUID(int=to)) not in self.opened:
+            yield "a destination that is not open"
+
     def _run_down(self) -> None:
         for key, locked in list(self.locked.items()):
             if locked.association.closed:
@@ -159,7 +188,8 @@ class RemoteQueue:
         self.messages.sort(key=lambda message: message.lookup_identifier)
 
     def _handle(self, name: str) -> ContextHandle:
-        handle = ContextHandle(0, UUID(int=0xB000 + len(self.opened)))
+        self._handles += 1
+        handle = ContextHandle(0, UUID(int=0xB000 + self._handles - 1))
         self.opened[handle] = name
         return handle
 
@@ -170,7 +200,9 @@ class RemoteQueue:
             return int(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
         if arguments.dwAccess not in self.rights:
             return int(HResult.MQ_ERROR_ACCESS_DENIED)
-        return {"pphContext": self._handle(str(name))}
+        handle = self._handle(str(name))
+        self.accesses[handle] = arguments.dwAccess
+        return {"pphContext": handle}
 
     def R_OpenQueueForMove(self, association: Any, event: Called, arguments: Any) -> Any:
         handle = self._handle(str(name_of(arguments.pQueueFormat)))

@@ -255,7 +255,12 @@ def test_purging(queue: RemoteQueue) -> None:
 
 
 @pytest.mark.requirement(
-    "MQRR-3.2.4.6-02", "MQRR-3.2.4.6-03", "MQRR-3.1.4.10-06", "MQRR-3.1.4.11-04", "MQRR-3.1.4.11-05"
+    "MQRR-3.2.4.6-02",
+    "MQRR-3.2.4.6-03",
+    "MQRR-3.1.4.10-06",
+    "MQRR-3.1.4.11-04",
+    "MQRR-3.1.4.11-05",
+    "MQRR-3.1.4.11-03",
 )
 def test_moving(queue: RemoteQueue) -> None:
     with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
@@ -389,7 +394,44 @@ def test_a_program_has_no_coordinator(queue: RemoteQueue) -> None:
     assert queue.bodies == [b"body 1", b"body 2", b"body 3"]
 
 
-@pytest.mark.requirement("MQRR-3.2.4.5-01")
+@pytest.mark.requirement(
+    "MQRR-2.2.4-01", "MQRR-2.2.4-02", "MQRR-3.1.4.3-02", "MQRR-3.1.4.4-02", "MQRR-3.1.4.5-02",
+    "MQRR-3.1.4.5-03",
+    "MQRR-3.1.4.6-02", "MQRR-3.1.4.7-06", "MQRR-3.1.4.7-11", "MQRR-3.1.4.7-23", "MQRR-3.1.4.8-03",
+    "MQRR-3.1.4.9-02", "MQRR-3.1.4.9-03", "MQRR-3.1.4.10-04", "MQRR-3.1.4.10-05", "MQRR-3.1.4.11-02",
+    "MQRR-4.2-01",
+)  # fmt: skip
+def test_handles_cursors_and_requests_are_used_as_they_must_be(queue: RemoteQueue) -> None:
+    async def scenario() -> None:
+        async with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
+            await orders.peek(0)
+            async with orders.cursor() as cursor, orders.receiving(0):
+                await cursor.peek(0)
+                await orders.move(await orders.peek(0), r"private$\orders;poison")
+            for _ in range(2):  # the second time with new handles
+                await orders.receive_by_lookup((await orders.peek(0)).lookup_identifier)
+                await orders.purge()
+                waits = asyncio.create_task(orders.receive())
+                await waiting(queue, 1)
+                waits.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await waits
+                await waiting(queue, 0)
+                await orders.close()
+                queue.messages.append(message(9))
+
+    asyncio.run(scenario())
+    assert queue.breaches == []
+    assert (queue.opened, queue.cursors, queue.locked, queue.waiting) == ({}, {}, {}, {})
+    starts = [
+        call.dwRequestId for call in queue.arguments(Opnum.R_StartReceive) if Action(call.ulAction).receives
+    ]
+    ends = queue.arguments(Opnum.R_EndReceive) + queue.arguments(Opnum.R_CancelReceive)
+    assert sorted(starts) == sorted(end.dwRequestId for end in ends)
+    assert len(queue.arguments(Opnum.R_OpenQueue)) == 4
+
+
+@pytest.mark.requirement("MQRR-3.2.4.5-01", "MQRR-3.1.4.14-05")
 def test_rejecting(queue: RemoteQueue) -> None:
     async def scenario() -> None:
         reading = reading_of(queue)
