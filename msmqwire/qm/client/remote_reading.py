@@ -196,7 +196,7 @@ class RemoteReading:
 
     async def cancel(self, request: int) -> None:
         pending = self._pending.get(request)
-        if pending is None:
+        if pending is None or pending.cancelled:
             return
         pending.cancelled = True
         link, call = pending.link, pending.call
@@ -319,8 +319,9 @@ class RemoteReading:
         self._connecting = None
         pending, self._pending = self._pending, {}
         for request, read in pending.items():
-            read.cancelled = True
-            if read.call is not None:
+            if read.call is None:
+                read.cancelled = True
+            else:
                 self._pending[request] = read
         if link is None:
             return
