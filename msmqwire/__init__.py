@@ -1,14 +1,15 @@
 """Reads and writes the packets of the Microsoft Message Queuing (MSMQ) protocol family.
 
 ``parse`` and ``build`` convert bytes into packets and back, ``dissect`` finds and checks the packets of
-captures, ``connect`` sends to queues, ``attach`` uses those of this computer; everything else is imported
-from its module.
+captures, ``connect`` sends to queues of other computers and reads them, ``attach`` uses those of this one;
+everything else is imported from its module.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.errors import (
     CaptureError,
+    EndUnknown,
     EngineFailed,
     InvalidName,
     InvalidValue,
@@ -32,6 +33,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CaptureError",
     "Dissection",
+    "EndUnknown",
     "EngineFailed",
     "InvalidName",
     "InvalidValue",

@@ -121,6 +121,16 @@ class Unreachable(MsmqError):
     """A queue manager that does not answer or is gone."""
 
 
+class EndUnknown(Unreachable):
+    """A queue manager was lost while it was to delete a received message: it has, or the message is back.
+
+    Attributes:
+        message: the message, for a program that has not got it otherwise; None for one that has.
+    """
+
+    message: object = None
+
+
 class EngineFailed(MsmqError):
     """A fault of msmqwire itself inside a queue manager, which has ended on account of it.
 

@@ -20,6 +20,7 @@ _PLACES: Final = {
     "send": ("send", "command"),
     "receive": ("reading", "receive"),
     "peek": ("reading", "peek"),
+    "purge": ("remote_reading", "purge"),
     "move": ("reading", "move"),
     "queue": ("queue", "app"),
 }

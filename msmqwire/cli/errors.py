@@ -19,12 +19,15 @@ from msmqwire.cli.common import (
 )
 from msmqwire.constants import HResult
 from msmqwire.errors import (
+    AuthenticationFailed,
     EngineFailed,
     InvalidName,
     LocatedError,
     MsmqError,
     NotDelivered,
     QueueError,
+    RpcFault,
+    RpcRefused,
     StoreError,
     StoreInUse,
     StoreMissing,
@@ -42,7 +45,7 @@ def status_of(exc: MsmqError) -> int:
         return _STORE_STATUSES.get(type(exc), EX_DATAERR)
     if isinstance(exc, EngineFailed):
         return EX_SOFTWARE
-    if isinstance(exc, Unreachable | NotDelivered):
+    if isinstance(exc, Unreachable | NotDelivered | RpcFault | RpcRefused | AuthenticationFailed):
         return EX_UNAVAILABLE
     if isinstance(exc, QueueError):
         missing = exc.hresult == HResult.MQ_ERROR_QUEUE_NOT_FOUND

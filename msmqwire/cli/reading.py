@@ -1,30 +1,32 @@
-"""``msmqwire peek | receive | move``: the messages of a queue of a folder."""
+"""``msmqwire peek | receive | move``: the messages of a queue of a folder, or of another computer."""
 
 from __future__ import annotations
 
 import sys
 import time
-from base64 import b64decode
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
-from msmqwire.bodies import decode_body
-from msmqwire.cli.common import dumps, safe
+from msmqwire.cli import remote_reading
+from msmqwire.cli.common import dumps
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.messages import show
+from msmqwire.cli.remote_reading import Auth, IsRemote, MapperPort, PasswordFile, Remote, RpcPort, User
 from msmqwire.qm.runtime.local import Local, attach
 from msmqwire.qm.runtime.operations import BATCH_MAX
+from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER_PORT
 
 _BATCH: Final = 100
 _SLICE_MS: Final = 60_000
-_TEXT_SHOWN: Final = 200
 
-Data = Annotated[Path, typer.Option(help="Folder of the queue manager.")]
+Data = Annotated[Path | None, typer.Option(help="Folder of the queue manager.")]
 Name = Annotated[
     str,
     typer.Argument(
-        metavar="QUEUE", help=r"private$\orders, with ;name for a subqueue, ;journal for its journal."
+        metavar="QUEUE",
+        help=r"private$\orders, with ;name for a subqueue, ;journal for its journal; see --remote.",
     ),
 ]
 Timeout = Annotated[
@@ -33,21 +35,10 @@ Timeout = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a message.")]
 
 
-def show(message: dict[str, Any], as_json: bool) -> None:
-    """Print one message, as JSON or for human readers."""
-    message.pop("receipt", None)
-    if as_json or not sys.stdout.isatty():
-        print(dumps(message), flush=True)
-        return
-    body = b64decode(message["body"])
-    text = decode_body(body, message["body_type"]).text
-    if text is None:
-        body_text = f"{len(body)} bytes"
-    else:
-        body_text = safe(text[:_TEXT_SHOWN]) + ("..." if len(text) > _TEXT_SHOWN else "")
-    kind = "" if message["class"] == 0 else f" {message['class_name']}"
-    print(f"{message['identifier']}  {message['sent'] or '-'}  {message['delivery']}{kind}")
-    print(f"  {safe(message['label']) or '(no label)'}: {body_text}", flush=True)
+def _folder(data: Path | None) -> Path:
+    if data is None:
+        raise typer.BadParameter("a folder, or --remote for a queue of another computer", param_hint="--data")
+    return data
 
 
 class _Deadline:
@@ -88,15 +79,26 @@ def _receive(local: Local, queue: str, count: int, timeout: float, as_json: bool
 
 def receive(
     queue: Name,
-    data: Data,
+    data: Data = None,
     count: Annotated[int, typer.Option(min=1, help="How many messages at most.")] = 1,
     timeout: Timeout = 0,
+    is_remote: IsRemote = False,
+    rpc_port: RpcPort = None,
+    endpoint_mapper: MapperPort = ENDPOINT_MAPPER_PORT,
+    user: User = None,
+    password_file: PasswordFile = None,
+    auth: Auth = None,
     as_json: AsJson = False,
 ) -> None:
     """Take messages out of a queue and print them; nothing is printed when none comes in time."""
+    if is_remote:
+        remote = Remote(rpc_port, endpoint_mapper, user, password_file, auth)
+        remote_reading.receive(queue, remote, count, timeout, as_json)
+        return
+    folder = _folder(data)
 
     def run() -> None:
-        with attach(data) as local:
+        with attach(folder) as local:
             _receive(local, queue, count, timeout, as_json)
 
     run_reporting_errors(run)
@@ -104,16 +106,27 @@ def receive(
 
 def peek(
     queue: Name,
-    data: Data,
+    data: Data = None,
     count: Annotated[int, typer.Option(min=1, help="How many messages at most.")] = 1,
     timeout: Timeout = 0,
+    is_remote: IsRemote = False,
+    rpc_port: RpcPort = None,
+    endpoint_mapper: MapperPort = ENDPOINT_MAPPER_PORT,
+    user: User = None,
+    password_file: PasswordFile = None,
+    auth: Auth = None,
     as_json: AsJson = False,
 ) -> None:
     """Print messages of a queue and leave them there."""
+    if is_remote:
+        remote = Remote(rpc_port, endpoint_mapper, user, password_file, auth)
+        remote_reading.peek(queue, remote, count, timeout, as_json)
+        return
+    folder = _folder(data)
 
     def run() -> None:
         remaining, after, deadline = count, None, _Deadline(timeout)
-        with attach(data) as local:
+        with attach(folder) as local:
             while remaining:
                 wait = 0 if after is not None else deadline.wait_ms()
                 batch = min(remaining, _BATCH)
@@ -134,17 +147,28 @@ def move(
     to: Annotated[
         str, typer.Argument(metavar="TO", help=r"A subqueue of the same queue: private$\orders;poison.")
     ],
-    data: Data,
+    data: Data = None,
     count: Annotated[int, typer.Option(min=1, max=BATCH_MAX, help="How many messages at most.")] = 1,
     identifier: Annotated[
         str | None, typer.Option(metavar=r"GUID\NUMBER", help="Only the message with this identifier.")
     ] = None,
+    is_remote: IsRemote = False,
+    rpc_port: RpcPort = None,
+    endpoint_mapper: MapperPort = ENDPOINT_MAPPER_PORT,
+    user: User = None,
+    password_file: PasswordFile = None,
+    auth: Auth = None,
     as_json: AsJson = False,
 ) -> None:
     """Move messages between a queue and its subqueues, which are made if they are missing."""
+    if is_remote:
+        remote = Remote(rpc_port, endpoint_mapper, user, password_file, auth)
+        remote_reading.move(queue, to, remote, count, identifier, as_json)
+        return
+    folder = _folder(data)
 
     def run() -> None:
-        with attach(data) as local:
+        with attach(folder) as local:
             moved = local.call("move", queue=queue, to=to, count=count, identifier=identifier)["moved"]
             for moved_id in moved:
                 text_only = sys.stdout.isatty() and not as_json

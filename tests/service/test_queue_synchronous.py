@@ -11,8 +11,7 @@ import pytest
 import msmqwire
 from msmqwire.errors import InvalidValue, QueueError, ReadTimeout
 from tests.support.queues import POISON
-from tests.support.running import LEDGER, ORDERS, InThread
-from tests.support.sending import connect
+from tests.support.running import LEDGER, ORDERS
 
 
 def test_all_that_a_queue_does(folder: Path) -> None:
@@ -96,8 +95,8 @@ def test_threads_share_a_queue_and_leaving_ends_their_waiting(folder: Path) -> N
     assert codes == ["MQ_ERROR_OPERATION_CANCELLED"] * 4
 
 
-def test_a_queue_of_another_computer_is_sent_to_only(server: InThread) -> None:
-    with connect(server) as queue:
+def test_several_queues_are_sent_to_only() -> None:
+    with msmqwire.connect(r"DIRECT=OS:one.invalid\q,DIRECT=OS:two.invalid\q") as queue:
         for read in (
             lambda: queue.receive(0),
             lambda: queue.peek(0),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 from msmqwire.errors import InvalidValue
 from msmqwire.names import parse_format_name
@@ -15,11 +15,14 @@ from msmqwire.qm.client.attachment import Attachment, QueueManager, SyncQueueMan
 from msmqwire.qm.client.connection import Connection
 from msmqwire.qm.client.queue import Cursor, Queue, Transactional
 from msmqwire.qm.client.received_message import ReceivedMessage
+from msmqwire.qm.client.remote_options import RemoteOptions, credentials_of, readable
+from msmqwire.qm.client.remote_reading import RemoteReading
 from msmqwire.qm.client.sent import Acknowledgement, Sent
 from msmqwire.qm.client.synchronous_queue import SyncQueue
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.multicast import parse_pgm_options
 from msmqwire.qm.runtime.tls import client_context
+from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER_PORT
 
 _PORT_MAX: Final = 0xFFFF
 
@@ -52,8 +55,16 @@ def connect(
     tls_verify: bool = True,
     pgm: str | None = None,
     pgm_interface: str | None = None,
+    rpc_port: int | None = None,
+    endpoint_mapper: int = ENDPOINT_MAPPER_PORT,
+    user: str | None = None,
+    password: str | None = None,
+    auth: Literal["none", "connect", "integrity", "privacy"] | None = None,
 ) -> Connection:
     r"""Return a connection to a queue of any queue manager that accepts [MS-MQQB] sessions over TCP.
+
+    If it offers remote read ([MS-MQRR]), its queues ``DIRECT=TCP:`` and ``DIRECT=OS:`` can be read, too. What
+    is needed for that is asked of it when a queue is read first.
 
     Enter it with ``async with``, which gives a `Queue`, or with ``with``, which gives a `SyncQueue`: the same
     without ``await``, for any number of threads. A small queue manager runs inside until the block is left.
@@ -79,6 +90,12 @@ def connect(
         pgm: what carries multicast messages, ``raw``, ``udp[:MULTICAST[:UNICAST]]`` or ``off``; by default
             IP where the process may, else UDP.
         pgm_interface: the address of the interface for multicast messages; by default the system chooses.
+        rpc_port: the TCP port of remote read; by default the endpoint mapper of the other side is asked.
+        endpoint_mapper: the TCP port of that.
+        user: who reads, ``DOMAIN\user``; None for anybody.
+        password: of the user, or ``$NT$`` and the 32 hexadecimal digits of its NT hash.
+        auth: what is protected of remote read: ``none``; ``connect``, who the user is; ``integrity``, all
+            calls from being changed; ``privacy``, from being seen, too, which is the default with a user.
 
     Raises:
         InvalidName: the format name is invalid.
@@ -86,7 +103,7 @@ def connect(
     """
     if not isinstance(format_name, str):
         raise InvalidValue(f"{format_name!r:.100} is not a text", path="format_name")
-    parse_format_name(format_name)
+    direct = readable(parse_format_name(format_name))
     if state is not None and not isinstance(state, str | os.PathLike):
         raise InvalidValue(f"{state!r:.100} is not the name of a file", path="state")
     _check_port(port, "port")
@@ -97,9 +114,17 @@ def connect(
         _check_address(listen, "listen", least=0)
     if isinstance(drain, bool) or not isinstance(drain, int | float) or not drain >= 0:
         raise InvalidValue(f"{drain!r:.100} is no number of seconds", path="drain")
+    if rpc_port is not None:
+        _check_port(rpc_port, "rpc_port")
+    _check_port(endpoint_mapper, "endpoint_mapper")
+    credentials = credentials_of(user, password, auth)
     context = None if tls_ca is None and tls_verify else client_context(tls_ca, verify=tls_verify)
     overrides, multicast = AddressOverrides(port, hosts=addresses), parse_pgm_options(pgm, pgm_interface)
-    return Connection(format_name, state, overrides, listen, drain, context, multicast)
+    reading = None
+    if direct is not None:
+        host = addresses.get(direct.host.lower(), (direct.host, None))[0]
+        reading = RemoteReading(direct, RemoteOptions(host, rpc_port, endpoint_mapper, credentials))
+    return Connection(format_name, state, overrides, listen, drain, context, multicast, reading)
 
 
 def _check_port(port: object, path: str, least: int = 1) -> None:

@@ -11,7 +11,8 @@ from typing import Final
 from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.qm.client.manager import ClientManager
 from msmqwire.qm.client.queue import Queue
-from msmqwire.qm.client.sending import NetworkSending
+from msmqwire.qm.client.remote_reading import RemoteReading
+from msmqwire.qm.client.sending import NetworkSending, ReadOnlySending, Sending
 from msmqwire.qm.client.synchronous import SyncConnection
 from msmqwire.qm.client.synchronous_queue import SyncQueue
 from msmqwire.qm.runtime.addresses import AddressOverrides
@@ -39,9 +40,11 @@ class Connection:
         drain: float,
         context: ssl.SSLContext | None = None,
         pgm: PgmOptions | None = None,
+        reading: RemoteReading | None = None,
     ) -> None:
         self._format_name, self._drain = format_name, drain
         self._manager_arguments = state, overrides, listen, context, pgm
+        self._reading = reading
         self._manager: ClientManager | None = None
         self._sync: SyncConnection | None = None
         self._entered = False
@@ -78,18 +81,25 @@ class Connection:
         manager = ClientManager(*self._manager_arguments)
         try:
             await manager.start()
-            queue = Queue(NetworkSending(manager, manager.open(self._format_name)))
+            queue = Queue(self._sending(manager), self._reading)
         except BaseException:
             await manager.stop()
             raise
         self._manager = manager
         return queue
 
+    def _sending(self, manager: ClientManager) -> Sending:
+        if self._reading is not None and self._reading.name.is_read_only:
+            return ReadOnlySending(str(self._reading.name))
+        return NetworkSending(manager, manager.open(self._format_name))
+
     async def leave(self, *, wait: bool) -> None:
         """Stop the inner queue manager; with `wait` once everything is transferred."""
         manager = self._manager
         assert manager is not None, "it was entered"
         try:
+            if self._reading is not None:
+                await self._reading.close()
             if wait:
                 await self._drain_transfers(manager)
         finally:

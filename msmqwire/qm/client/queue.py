@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from msmqwire.constants import HResult
-from msmqwire.errors import InvalidValue, MsmqError, QueueError, ReadTimeout
+from msmqwire.errors import EndUnknown, InvalidValue, MsmqError, QueueError, ReadTimeout
 from msmqwire.qm.client.finishing import finish
 from msmqwire.qm.client.properties import Properties
 from msmqwire.qm.client.reading import (
@@ -143,6 +143,8 @@ class Queue:
             ReadTimeout: no message has come in time.
             QueueError: with the code; MQ_ERROR_TRANSACTION_USAGE for a transaction and a queue that is not
                 transactional.
+            EndUnknown: the queue manager of another computer was lost when the message was to be deleted,
+                which is the exception's attribute `message`.
         """
         action = ReadAction.MQ_ACTION_RECEIVE
         return await self.take(Read(action, _milliseconds(timeout), transaction=_identifier(transaction)))
@@ -240,7 +242,11 @@ class Queue:
     async def take(self, read: Read) -> ReceivedMessage:
         """Receive a message and end it."""
         request, message = await self.start(read)
-        await finish(self._reading.end(request, acknowledge=True))
+        try:
+            await finish(self._reading.end(request, acknowledge=True))
+        except EndUnknown as exc:
+            exc.message = message
+            raise
         return message
 
     async def start(self, read: Read) -> tuple[int, ReceivedMessage]:

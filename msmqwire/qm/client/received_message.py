@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,7 +11,7 @@ from uuid import UUID
 
 from msmqwire.bodies import decode_body
 from msmqwire.constants import class_name
-from msmqwire.qm.runtime.message_json import EXPRESS, TRANSACTIONAL
+from msmqwire.qm.runtime.message_json import EXPRESS, RECOVERABLE, TRANSACTIONAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,41 @@ class ReceivedMessage:
             hops=message["hops"],
         )
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the message as `msmqwire.qm.runtime.message_json.message_json` writes it."""
+        delivery = RECOVERABLE if self.recoverable else EXPRESS
+        return {
+            "identifier": self.identifier,
+            "lookup_identifier": self.lookup_identifier,
+            "label": self.label,
+            "body": b64encode(self.body).decode(),
+            "body_type": self.body_type,
+            "class": self.message_class,
+            "class_name": self.class_name,
+            "delivery": TRANSACTIONAL if self.transactional else delivery,
+            "priority": self.priority,
+            "sent": _time_text(self.sent),
+            "arrived": _time_text(self.arrived),
+            "time_to_reach_queue": self.time_to_reach_queue,
+            "time_to_be_received": self.time_to_be_received,
+            "source": None if self.source is None else str(self.source),
+            "sender": self.sender,
+            "acknowledge": list(self.acknowledge),
+            "admin_queue": self.admin_queue,
+            "response_queue": self.response_queue,
+            "destination": self.destination,
+            "correlation": self.correlation,
+            "application": self.application,
+            "extension": b64encode(self.extension).decode() if self.extension else None,
+            "journal": self.journal,
+            "dead_letter": self.dead_letter,
+            "hops": self.hops,
+        }
+
 
 def _time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
+
+
+def _time_text(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat().replace("+00:00", "Z")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 from uuid import UUID
 
-from msmqwire.errors import InvalidValue
+from msmqwire.constants import HResult
+from msmqwire.errors import InvalidValue, QueueError
 from msmqwire.qm.client.manager import ClientManager
 from msmqwire.qm.client.properties import Properties, to_message
 from msmqwire.qm.client.sent import Sent
@@ -86,6 +87,26 @@ class NetworkSending:
         if not isinstance(unit, NetworkUnit) or not unit.belongs_to(self._manager):
             raise of_another()
         return self._manager.send(self._descriptor, to_message(body, properties), unit.transaction)
+
+
+class ReadOnlySending:
+    """A journal or a dead-letter queue, which nobody can send to."""
+
+    def __init__(self, format_name: str) -> None:
+        self.format_name = format_name
+
+    async def send(self, body: bytes | str, properties: Properties) -> Sent:
+        raise self._refused()
+
+    async def begin(self) -> Unit:
+        raise self._refused()
+
+    def add(self, unit: Unit, body: bytes | str, properties: Properties) -> Sent:
+        raise self._refused()
+
+    def _refused(self) -> QueueError:
+        code = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
+        return QueueError(f"{self.format_name}: it can be read only", code)
 
 
 def of_another() -> InvalidValue:

@@ -1,0 +1,29 @@
+"""Messages as commands print them."""
+
+from __future__ import annotations
+
+import sys
+from base64 import b64decode
+from typing import Any, Final
+
+from msmqwire.bodies import decode_body
+from msmqwire.cli.common import dumps, safe
+
+_TEXT_SHOWN: Final = 200
+
+
+def show(message: dict[str, Any], as_json: bool) -> None:
+    """Print one message, as JSON or for human readers."""
+    message.pop("receipt", None)
+    if as_json or not sys.stdout.isatty():
+        print(dumps(message), flush=True)
+        return
+    body = b64decode(message["body"])
+    text = decode_body(body, message["body_type"]).text
+    if text is None:
+        body_text = f"{len(body)} bytes"
+    else:
+        body_text = safe(text[:_TEXT_SHOWN]) + ("..." if len(text) > _TEXT_SHOWN else "")
+    kind = "" if message["class"] == 0 else f" {message['class_name']}"
+    print(f"{message['identifier']}  {message['sent'] or '-'}  {message['delivery']}{kind}")
+    print(f"  {safe(message['label']) or '(no label)'}: {body_text}", flush=True)

@@ -1,0 +1,54 @@
+"""Messages of queues of other computers, as their queue manager hands them out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msmqwire.errors import MalformedPacket
+from msmqwire.qm.client.received_message import ReceivedMessage
+from msmqwire.qm.model.message import Message
+from msmqwire.qm.rules.serialization import deserialize
+from msmqwire.qm.runtime.message_json import message_json
+from msmqwire.remote_read.sections import message_of
+
+_PRIORITY_SHIFT: Final = 56
+_SEQUENCE_ID: Final = (1 << _PRIORITY_SHIFT) - 1
+_LOWEST: Final = 7 << _PRIORITY_SHIFT
+
+
+def received_message(sections: Sequence[Any] | None, arrival_time: int, sequence_id: int) -> ReceivedMessage:
+    """Return the message in an answer to R_StartReceive: [MS-MQRR] 3.1.4.7.
+
+    Raises MalformedPacket, also for a body that was cut: all of it had been asked for.
+    """
+    read = message_of(sections)
+    if read.cut:
+        why = f"{len(read.body)} bytes of the body came, and all of them were asked for"
+        raise MalformedPacket(why, path="ppPacketSections[0]", requirement="MQRR-3.1.4.7-32")
+    message = deserialize(read.packet, keep=False)
+    message.body = read.body
+    message.arrival_time = arrival_time
+    message.time_to_reach_queue = read.time_to_reach_queue
+    message.lookup_identifier = _lookup_identifier(message, sequence_id)
+    return ReceivedMessage.from_json(message_json(message))
+
+
+def _lookup_identifier(message: Message, sequence_id: int) -> int:
+    """Return the LookupIdentifier, whose low seven bytes are known: [MS-MQDMPR] 3.1.7.1.9.
+
+    The high byte of a message that is not transactional has its priority, so that they are in the order of
+    their queue.
+    """
+    high = 0 if message.transactional else 7 - message.priority
+    return high << _PRIORITY_SHIFT | sequence_id & _SEQUENCE_ID
+
+
+def lookup_spellings(identifier: int) -> tuple[int, ...]:
+    """Return the LookupIdentifiers that a server may know a message by; the first one is the given one.
+
+    Servers differ in whether the priority is part of those of transactional messages, or of all others. The
+    low seven bytes tell the messages of a queue manager apart.
+    """
+    low = identifier & _SEQUENCE_ID
+    return tuple(dict.fromkeys((identifier, low, _LOWEST | low)))

@@ -1,0 +1,282 @@
+"""The client's end of remote calls over TCP: one connection, any number of calls at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from msmqwire.errors import InvalidValue, MsmqError, RpcFault, Unreachable
+from msmqwire.rpc.client_association import ClientAssociation
+from msmqwire.rpc.constants import AuthLevel, AuthType, SyntaxId, status_name
+from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, EPT_MAP, map_request, mapped_port
+from msmqwire.rpc.events import Answered, Bound, ClientEvent, Closed, Faulted
+from msmqwire.rpc.security import SecurityContext
+
+ANSWER_S: Final = 20.0
+"""Seconds without a byte from the server after which a call that should be answered by now has failed."""
+WHOLE_ANSWER_S: Final = 300.0
+"""Seconds that an answer may take in all, however slowly its bytes come: [MS-MQRR] 3.1.2.1."""
+
+_KEEPALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
+"""A server that is gone without a word ends the calls that wait without limit, too: seconds, and probes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    r"""Who calls, and how calls are protected.
+
+    Attributes:
+        level: above NONE there is a user.
+        user: ``DOMAIN\user``.
+        password: or ``$NT$`` and the 32 hexadecimal digits of the NT hash.
+    """
+
+    level: AuthLevel = AuthLevel.NONE
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+    def context(self, host: str) -> SecurityContext | None:
+        """Return the client's end of a security context, None for anonymous calls.
+
+        Raises AuthenticationFailed, and InvalidValue without the library for it.
+        """
+        if self.level <= AuthLevel.NONE:
+            return None
+        try:
+            from msmqwire.qm.runtime.rpc_security import initiator
+        except ModuleNotFoundError as exc:
+            why = f"needs the extra msmqwire[qm]: {exc.name} is not installed"
+            raise InvalidValue(why, path="auth") from None
+        return initiator(AuthType.WINNT, self.level, user=self.user, password=self.password, host=host)
+
+
+ANONYMOUS: Final = Credentials()
+
+
+@dataclass(slots=True, eq=False)
+class RpcCall:
+    """A call that is under way.
+
+    Attributes:
+        number: names it in the association.
+        until: when its answer begins to be due, by the clock of the loop; None for one that may wait forever.
+    """
+
+    number: int
+    until: float | None
+    answer: asyncio.Future[Answered]
+    timer: asyncio.TimerHandle | None = None
+
+
+class RpcClient(asyncio.Protocol):
+    """A connection to a server. Once it has ended, all calls raise why.
+
+    Attributes:
+        error: why it has ended; None while it has not.
+    """
+
+    def __init__(self, association: ClientAssociation, server: str) -> None:
+        """Take an association that has not begun, and how to name the server in errors."""
+        self._association, self._server = association, server
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._calls: dict[int, RpcCall] = {}
+        self._bound: asyncio.Future[None] = self._loop.create_future()
+        self._heard = self._loop.time()
+        self.error: MsmqError | None = None
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended."""
+        return self.error is not None
+
+    @property
+    def multiplexed(self) -> bool:
+        """Whether the server takes several calls at a time; if not, later calls wait for earlier ones."""
+        return self._association.multiplexed
+
+    @property
+    def transfer_syntax(self) -> SyntaxId:
+        """That of arguments."""
+        return self._association.transfer_syntax
+
+    # -- calls --------------------------------------------------------------------------------------------
+
+    async def bind(self) -> None:
+        """Begin the association. Raises RpcRefused, AuthenticationFailed and Unreachable."""
+        self._association.bind()
+        self._flush()
+        await self._bound
+
+    def begin(self, opnum: int, stub: bytes, *, wait: float | None = 0.0) -> RpcCall:
+        """Call a method that may take `wait` seconds to answer, None for no limit; see `answer`.
+
+        Raises what has ended the connection, and AuthenticationFailed.
+        """
+        if self.error is not None:
+            raise self.error
+        number = self._association.call(opnum, stub)
+        self._flush()
+        until = None if wait is None else self._loop.time() + wait
+        call = self._calls[number] = RpcCall(number, until, self._loop.create_future())
+        self._set_timer(call)
+        return call
+
+    async def answer(self, call: RpcCall) -> Answered:
+        """Return the results of a call.
+
+        Raises RpcFault, and Unreachable if none come in time: the connection is closed then.
+        """
+        try:
+            return await call.answer
+        finally:
+            self._calls.pop(call.number, None)
+            if call.timer is not None:
+                call.timer.cancel()
+
+    def hurry(self, call: RpcCall) -> None:
+        """Let the answer of a call be due from now on: it was cancelled, say."""
+        if call.number in self._calls:
+            call.until = self._loop.time()
+            self._set_timer(call)
+
+    def _set_timer(self, call: RpcCall) -> None:
+        if call.timer is not None:
+            call.timer.cancel()
+        if call.until is not None:
+            due = min(max(call.until, self._heard) + ANSWER_S, call.until + WHOLE_ANSWER_S)
+            call.timer = self._loop.call_at(due, self._check, call)
+
+    def _check(self, call: RpcCall) -> None:
+        """Give up a call whose time is over, and the connection: nobody knows what the server did."""
+        now = self._loop.time()
+        if call.until is None or call.answer.done():
+            return
+        if not self.multiplexed and next(iter(self._calls.values())) is not call:
+            call.until = now  # it has not been sent: an earlier one waits
+        if now - max(call.until, self._heard) < ANSWER_S and now - call.until < WHOLE_ANSWER_S:
+            self._set_timer(call)
+            return
+        self.end(Unreachable(f"{self._server} does not answer"))
+
+    # -- the connection -----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport), "it is a stream"
+        self._transport = transport
+        connected = transport.get_extra_info("socket")
+        with suppress(OSError):
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option, value in _KEEPALIVE.items():
+                if hasattr(socket, option):
+                    connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+    def data_received(self, data: bytes) -> None:
+        self._heard = self._loop.time()
+        for event in self._association.received(data):
+            self._on_event(event)
+        self._flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        reason = "" if exc is None else f": {exc}"
+        self.end(Unreachable(f"{self._server} has closed the connection{reason}"))
+
+    def _on_event(self, event: ClientEvent) -> None:
+        match event:
+            case Bound():
+                if not self._bound.done():
+                    self._bound.set_result(None)
+            case Answered(call):
+                self._set(call, event)
+            case Faulted(call, status):
+                self._set(call, RpcFault(status, status_name(status)))
+            case Closed(error):
+                self._flush()
+                if isinstance(error, ValueError):  # MalformedPacket: it does not speak DCE/RPC as it should
+                    error = Unreachable(f"{self._server} breaks the protocol: {error}")
+                self.end(error)
+
+    def _set(self, number: int, result: Answered | RpcFault) -> None:
+        call = self._calls.get(number)
+        if call is None or call.answer.done():  # nobody waits for it any more
+            return
+        if isinstance(result, RpcFault):
+            call.answer.set_exception(result)
+        else:
+            call.answer.set_result(result)
+
+    def _flush(self) -> None:
+        data = self._association.data_to_send()
+        if data and self._transport is not None:
+            self._transport.write(data)
+
+    def end(self, error: MsmqError) -> None:
+        """Close the connection; calls that have no answer raise `error`. Nothing if it has ended."""
+        if self.error is not None:
+            return
+        self.error = error
+        if self._transport is not None:
+            self._transport.abort() if isinstance(error, Unreachable) else self._transport.close()
+        for call in self._calls.values():
+            if not call.answer.done():
+                call.answer.set_exception(error)
+                call.answer.exception()  # the task that waits for it may be gone
+        if not self._bound.done():
+            self._bound.set_exception(error)
+            self._bound.exception()
+
+
+async def open_rpc(
+    host: str, port: int, interface: SyntaxId, credentials: Credentials = ANONYMOUS
+) -> RpcClient:
+    """Return a connection to the server of an interface.
+
+    Raises:
+        Unreachable: there is none, or it does not answer.
+        RpcRefused: it does not serve the interface, or refuses the association.
+        AuthenticationFailed: it does not accept who calls.
+        InvalidValue: the library for authentication is not installed.
+    """
+    server = f"{host} at port {port}"
+    security = credentials.context(host)
+    association = ClientAssociation(interface, security=security, level=credentials.level)
+    client = RpcClient(association, server)
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            await asyncio.get_running_loop().create_connection(lambda: client, host, port)
+            await client.bind()
+    except TimeoutError:
+        client.end(Unreachable(f"{server} does not answer"))
+    except (OSError, UnicodeError) as exc:
+        client.end(Unreachable(f"{server} can't be reached: {_reason(exc)}"))
+    except BaseException:
+        client.end(Unreachable(f"{server} was left"))
+        raise
+    if client.error is not None:
+        raise client.error
+    return client
+
+
+async def find_port(host: str, interface: SyntaxId, mapper_port: int) -> int:
+    """Return the TCP port at which a host serves an interface, as its endpoint mapper says.
+
+    Raises Unreachable, RpcRefused, RpcFault (EPT_S_NOT_REGISTERED for an interface that is not there).
+    """
+    client = await open_rpc(host, mapper_port, ENDPOINT_MAPPER)
+    try:
+        stub = map_request(interface, client.transfer_syntax)
+        answered = await client.answer(client.begin(EPT_MAP, stub))
+        return mapped_port(answered.stub, interface, answered.transfer_syntax)
+    except ValueError as exc:  # MalformedPacket
+        raise Unreachable(f"the endpoint mapper of {host} does not tell the port: {exc}") from None
+    finally:
+        client.end(Unreachable("the connection was left"))
+
+
+def _reason(exc: OSError | UnicodeError) -> str:
+    number = getattr(exc, "errno", None) or 0
+    return os.strerror(number) if number > 0 else str(getattr(exc, "strerror", None) or exc)
