@@ -11,6 +11,7 @@ from msmqwire.dissection.connection import Connection
 from msmqwire.dissection.finder import ScanResult
 from msmqwire.dissection.item import SRMP_KIND, Item
 from msmqwire.dissection.pgm_items import LocateFrames, PgmItems, is_pgm
+from msmqwire.dissection.rpc_calls import Handles
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import (
     Finding,
@@ -22,6 +23,7 @@ from msmqwire.lint import (
 )
 from msmqwire.packets import parse
 from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
+from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 from msmqwire.srmp.message import SrmpMessage
 
@@ -58,6 +60,7 @@ class Tracker:
         self.reassembler = Reassembler(max_flows=CONNECTIONS_MAX)
         self.connections: dict[int, Connection] = {}
         self.held = 0
+        self._handles = Handles()
         self._half_ended: dict[int, None] = {}
         self._pings: dict[tuple[str, int, str], PingLint] = {}
         self._pgm_items = PgmItems(lint=lint, locate=locate)
@@ -107,8 +110,7 @@ class Tracker:
         """Resume a connection from a checkpoint. Only before anything is fed."""
         self.reassembler.resume(checkpoint)
         if flows := checkpoint.flows():
-            self.connections[flows[0].stream] = connection = Connection(flows[0], self.tcp_ports)
-            connection.resume(flows)
+            self.add_connection(flows[0]).resume(flows)
 
     def _ping(self, datagram: Datagram) -> Iterator[Item]:
         payload = datagram.payload
@@ -146,6 +148,11 @@ class Tracker:
             del self._pings[next(iter(self._pings))]
         return linter.packet(is_request, packet)
 
+    def add_connection(self, flow: Flow) -> Connection:
+        """Add the connection of a direction that is about to deliver."""
+        connection = self.connections[flow.stream] = Connection(flow, self.tcp_ports, self._handles)
+        return connection
+
     def event(self, event: Event) -> Iterator[Item]:
         """Yield the items that an event of the reassembler completes: for callers that need the events."""
         flow = event.flow
@@ -153,7 +160,7 @@ class Tracker:
         if connection is None:
             if isinstance(event, End):
                 return
-            connection = self.connections[flow.stream] = Connection(flow, self.tcp_ports)
+            connection = self.add_connection(flow)
         held = connection.held
         if isinstance(event, Data):
             results = connection.data(event)
@@ -202,6 +209,8 @@ class Tracker:
             kind = SRMP_KIND
             if self._lint:
                 findings = lint_srmp(packet)
+        elif isinstance(packet, RpcPacket):
+            kind = packet.kind
         elif packet is not None:
             kind = packet.schema.name
             if self._lint:
@@ -213,6 +222,8 @@ class Tracker:
             kind = "Malformed"
             if self._lint and connection.http is not None:
                 findings = _unless_cut(lint_malformed_srmp(result.data, error), cut=result.cut)
+            elif self._lint and connection.rpc is not None:
+                findings = []
             elif self._lint:
                 findings = _unless_cut(lint_malformed(result.data, error), cut=result.cut)
                 connection.lint.gap()

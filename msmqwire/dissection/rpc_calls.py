@@ -1,0 +1,173 @@
+"""What an association in a capture has agreed on: presentation contexts, security, calls without an answer."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from msmqwire.errors import MalformedPacket
+from msmqwire.remote_read.interface import INTERFACE
+from msmqwire.remote_read.procedures import PROCEDURES, Procedure
+from msmqwire.remote_read.rpc_packet import CallSecurity, StubPart, packet_offset
+from msmqwire.rpc.constants import ContextResult, PduType, SyntaxId, features_of
+from msmqwire.rpc.handles import ContextHandle
+from msmqwire.rpc.ndr import SYNTAXES, Syntax
+from msmqwire.rpc.ntlm_names import user_of
+from msmqwire.rpc.pdu import Pdu
+from msmqwire.rpc.pdus import syntax_of
+
+CALLS_MAX: Final = 4096
+"""Calls of a connection that wait for their answers; of more, the oldest are forgotten."""
+CONTEXTS_MAX: Final = 256
+"""Presentation contexts and security contexts of a connection that are known, each."""
+HANDLES_MAX: Final = 1 << 16
+"""Context handles and move contexts of all servers that are known; of more, the oldest are forgotten."""
+
+_PROPOSING: Final = (PduType.BIND, PduType.ALTER_CONTEXT)
+_ANSWERING: Final = (PduType.BIND_ACK, PduType.ALTER_CONTEXT_RESP)
+_REMOTE_READ: Final = (INTERFACE.uuid, INTERFACE.major)
+
+
+class PresentationContext(NamedTuple):
+    """What calls under a context id are about.
+
+    Attributes:
+        remote_read: whether it is the RemoteRead interface.
+        syntax: the transfer syntax; None for one that is not known.
+    """
+
+    remote_read: bool
+    syntax: Syntax | None
+
+
+@dataclass(slots=True)
+class Call:
+    """A call without an answer so far.
+
+    Attributes:
+        number: among those of its connection, from 0.
+        frame: the last frame of the request.
+        procedure: None for another interface.
+        arguments: None if they can't be seen.
+        queue: the format name of the queue that it is about; empty if that is unknown.
+    """
+
+    number: int
+    frame: int
+    context_id: int
+    procedure: Procedure | None
+    arguments: Any
+    queue: str
+
+
+def _is_remote_read(interface: SyntaxId) -> bool:
+    return (interface.uuid, interface.major) == _REMOTE_READ
+
+
+class Association:
+    """What both ends of a connection have agreed on, learnt from their PDUs.
+
+    Attributes:
+        calls: by call id, those without an answer.
+    """
+
+    __slots__ = ("_contexts", "_proposals", "_security", "_numbers", "calls")
+
+    def __init__(self) -> None:
+        self._contexts: OrderedDict[int, PresentationContext] = OrderedDict()
+        self._proposals: OrderedDict[int, list[Any]] = OrderedDict()  # elements by call id
+        self._security: OrderedDict[int, CallSecurity] = OrderedDict()
+        self._numbers = 0
+        self.calls: OrderedDict[int, Call] = OrderedDict()
+
+    def learn(self, pdu: Pdu) -> None:
+        """Take note of what a PDU agrees on."""
+        record, kind = pdu.record, pdu.record.header.PTYPE
+        if kind in _PROPOSING:
+            _put(self._proposals, record.header.call_id, list(record.p_context_elem), 4)
+        elif kind in _ANSWERING:
+            proposed = self._proposals.pop(record.header.call_id, [])
+            for element, result in zip(proposed, record.p_results, strict=False):
+                if result.result == ContextResult.ACCEPTANCE:
+                    self._accept(element, syntax_of(result.transfer_syntax))
+        if pdu.sec_trailer is None:
+            return
+        number, trailer = pdu.sec_trailer["auth_context_id"], pdu.sec_trailer
+        known = self._security.get(number)
+        user = user_of(trailer["auth_value"]) if kind not in (PduType.REQUEST, PduType.RESPONSE) else ""
+        if known is None or user:
+            security = CallSecurity(trailer["auth_type"], trailer["auth_level"], user)
+            _put(self._security, number, security, CONTEXTS_MAX)
+
+    def _accept(self, element: Any, syntax: SyntaxId) -> None:
+        if features_of(syntax) is not None:
+            return
+        context = PresentationContext(
+            _is_remote_read(syntax_of(element.abstract_syntax)), SYNTAXES.get(syntax)
+        )
+        _put(self._contexts, element.p_cont_id, context, CONTEXTS_MAX)
+
+    def context(self, context_id: int) -> PresentationContext | None:
+        """Return the presentation context of that id; None if it is unknown."""
+        return self._contexts.get(context_id)
+
+    def security(self, pdu: Pdu) -> CallSecurity | None:
+        """Return the security context of a PDU; None if it has no verifier."""
+        trailer = pdu.sec_trailer
+        if trailer is None:
+            return None
+        known = self._security.get(trailer["auth_context_id"])
+        return CallSecurity(trailer["auth_type"], trailer["auth_level"], known.user if known else "")
+
+    def procedure(self, context: PresentationContext | None, opnum: int) -> Procedure | None:
+        """Return what a request calls; None for another interface and for an opnum that RemoteRead has not.
+
+        Without its bind a call is not known to be one of RemoteRead.
+        """
+        return PROCEDURES.get(opnum) if context is not None and context.remote_read else None
+
+    def begin(self, call_id: int, frame: int, context_id: int) -> Call:
+        """Let a call wait for its answer; one of the same id that waits is given up."""
+        call = Call(self._numbers, frame, context_id, None, None, "")
+        self._numbers += 1
+        self.calls.pop(call_id, None)
+        _put(self.calls, call_id, call, CALLS_MAX)
+        return call
+
+
+class Handles:
+    """Which queue a context handle or a move context stands for, by the server that issued it.
+
+    A client may use it in each connection of an association group, and may have one for each call.
+    """
+
+    __slots__ = ("_queues",)
+
+    def __init__(self) -> None:
+        self._queues: OrderedDict[tuple[str, int, ContextHandle | int], str] = OrderedDict()
+
+    def opened(self, server: tuple[str, int], handle: ContextHandle | int, queue: str) -> None:
+        """Note the handle of a queue that has been opened."""
+        _put(self._queues, (*server, handle), queue, HANDLES_MAX)
+
+    def closed(self, server: tuple[str, int], handle: ContextHandle | int) -> None:
+        """Forget a handle."""
+        self._queues.pop((*server, handle), None)
+
+    def queue(self, server: tuple[str, int], handle: ContextHandle | int) -> str:
+        """Return the format name of the queue; empty if the handle was not seen to be opened."""
+        return self._queues.get((*server, handle), "")
+
+
+def _put(table: OrderedDict[Any, Any], key: Any, value: Any, most: int) -> None:
+    table[key] = value
+    table.move_to_end(key)
+    if len(table) > most:
+        table.popitem(last=False)
+
+
+def in_packet(error: MalformedPacket, parts: tuple[StubPart, ...]) -> MalformedPacket:
+    """Return an error in a stub as one in the packet with it."""
+    offset = None if error.offset is None else packet_offset(parts, error.offset)
+    return MalformedPacket(error.why, path=error.path, offset=offset, requirement=error.requirement)
