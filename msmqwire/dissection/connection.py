@@ -22,8 +22,8 @@ class Connection:
 
     On the MSMQ ports it is MSMQ; on others as soon as one of its segments contains a BaseHeader. The bytes
     before that are then reported as skipped. A segment that begins with POST, or has it anywhere if the port
-    is 80, makes it HTTP until a request has turned out not to be SRMP, and been answered. A segment that begins
-    with a bind to the RemoteRead interface makes it DCE/RPC; on the ports of MSMQ and of its RPC any PDU.
+    is 80, makes it HTTP until a request has turned out not to be SRMP, and been answered. A segment that
+    begins with a bind to the RemoteRead interface makes it DCE/RPC; on the ports of MSMQ and its RPC any PDU.
 
     Args:
         flow: the direction that has delivered first.
@@ -224,7 +224,7 @@ class Connection:
         return [ScanResult(b"", size, None, None, reason, (frame,), time_ns), *results]
 
     def _recognise(self, event: Data) -> bool:
-        """Return whether a segment shows that the connection is MSMQ; set `http` or `rpc` if it shows those."""
+        """Return whether a segment shows that the connection is MSMQ; set `http` or `rpc` if it is that."""
         sender = _sender(event.flow)
         pending = self.pending.pop(sender, [])
         head = b"".join(earlier.data for earlier in pending) + event.data[:PREFIX_SIZE]
@@ -258,7 +258,7 @@ class Connection:
         return is_rpc is not False
 
     def _is_rpc_on_port(self, event: Data) -> bool:
-        """Return whether a connection on an MSMQ port may be RPC, which it is then; it holds no data so far."""
+        """Return whether a connection on an MSMQ port, without a packet so far, may be RPC; set `rpc`."""
         pending = self.pending.get(_sender(event.flow), [])
         data = b"".join([*(earlier.data for earlier in pending), event.data])
         is_rpc = begins_pdu(data)

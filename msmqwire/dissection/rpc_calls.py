@@ -1,4 +1,4 @@
-"""What an association in a capture has agreed on: presentation contexts, security, calls without an answer."""
+"""What an association in a capture has agreed on: presentation contexts, security, open calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.remote_read.interface import INTERFACE
-from msmqwire.remote_read.procedures import PROCEDURES, Procedure
+from msmqwire.remote_read.procedures import Procedure
 from msmqwire.remote_read.rpc_packet import CallSecurity, StubPart, packet_offset
 from msmqwire.rpc.constants import ContextResult, PduType, SyntaxId, features_of
 from msmqwire.rpc.handles import ContextHandle
@@ -69,22 +69,25 @@ class Association:
     """What both ends of a connection have agreed on, learnt from their PDUs.
 
     Attributes:
+        began_group: whether the bind asked for a new association group.
         calls: by call id, those without an answer.
     """
 
-    __slots__ = ("_contexts", "_proposals", "_security", "_numbers", "calls")
+    __slots__ = ("_contexts", "_numbers", "_proposals", "_security", "began_group", "calls")
 
     def __init__(self) -> None:
         self._contexts: OrderedDict[int, PresentationContext] = OrderedDict()
         self._proposals: OrderedDict[int, list[Any]] = OrderedDict()  # elements by call id
         self._security: OrderedDict[int, CallSecurity] = OrderedDict()
         self._numbers = 0
+        self.began_group = False
         self.calls: OrderedDict[int, Call] = OrderedDict()
 
     def learn(self, pdu: Pdu) -> None:
         """Take note of what a PDU agrees on."""
         record, kind = pdu.record, pdu.record.header.PTYPE
         if kind in _PROPOSING:
+            self.began_group |= kind == PduType.BIND and not record.assoc_group_id
             _put(self._proposals, record.header.call_id, list(record.p_context_elem), 4)
         elif kind in _ANSWERING:
             proposed = self._proposals.pop(record.header.call_id, [])
@@ -119,13 +122,6 @@ class Association:
             return None
         known = self._security.get(trailer["auth_context_id"])
         return CallSecurity(trailer["auth_type"], trailer["auth_level"], known.user if known else "")
-
-    def procedure(self, context: PresentationContext | None, opnum: int) -> Procedure | None:
-        """Return what a request calls; None for another interface and for an opnum that RemoteRead has not.
-
-        Without its bind a call is not known to be one of RemoteRead.
-        """
-        return PROCEDURES.get(opnum) if context is not None and context.remote_read else None
 
     def begin(self, call_id: int, frame: int, context_id: int) -> Call:
         """Let a call wait for its answer; one of the same id that waits is given up."""

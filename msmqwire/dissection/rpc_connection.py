@@ -10,9 +10,11 @@ from msmqwire.capture import Data, End, Flow, Gap
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.dissection.finder import ScanResult
 from msmqwire.dissection.rpc_calls import Association, Call, Handles, in_packet
-from msmqwire.dissection.rpc_finder import BEGINS_INSIDE, RpcFinder, RpcRange
+from msmqwire.dissection.rpc_finder import RpcFinder, RpcRange
 from msmqwire.errors import MalformedPacket
+from msmqwire.lint import Finding, RemoteReadLint
 from msmqwire.remote_read.constants import Opnum
+from msmqwire.remote_read.procedures import PROCEDURES
 from msmqwire.remote_read.rpc_packet import RpcPacket, StubPart, call_kind, read_stub
 from msmqwire.rpc.constants import PduType
 from msmqwire.rpc.fragments import wrong_fragment
@@ -81,12 +83,13 @@ class RpcConnection:
             a direction takes what is its own when it begins.
     """
 
-    __slots__ = ("_association", "_directions", "_handles", "_ignored")
+    __slots__ = ("_association", "_directions", "_handles", "_ignored", "_whole")
 
     def __init__(self, handles: Handles, ignored: dict[_Sender, Ignored]) -> None:
         self._handles, self._ignored = handles, ignored
         self._directions: dict[_Sender, _Direction] = {}
         self._association = Association()
+        self._whole = True  # so far all was captured, and in the clear
 
     @property
     def held(self) -> int:
@@ -106,7 +109,7 @@ class RpcConnection:
     def gap(self, event: Gap) -> Iterator[ScanResult]:
         """Yield the results of the bytes before a gap, and of the gap."""
         direction = self._direction(event.flow)
-        direction.lossy = True
+        self._lose(direction)
         yield from self._results(direction, direction.finder.gap())
         if event.size:
             yield from self._report_skipped(direction)
@@ -123,22 +126,37 @@ class RpcConnection:
                 yield self._give_up(direction, "the last fragment is missing", cut=cut)
             yield from self._report_skipped(direction)
 
+    def lint_call(self, lint: RemoteReadLint, flow: Flow, packet: RpcPacket) -> list[Finding]:
+        """Judge the last result of a direction by the calls before it."""
+        if packet.encrypted:
+            self._whole = False
+        client, server = _sender(flow), _receiver(flow)
+        if packet.ptype != PduType.REQUEST:
+            client, server = server, client
+        new_group = self._association.began_group
+        return lint.packet(client[0], server, packet, whole=self._whole, new_group=new_group)
+
     def discard(self) -> list[tuple[Flow, list[ScanResult]]]:
         """Let go of the buffered bytes of both directions to free memory."""
         return [(direction.flow, list(self._discard(direction))) for direction in self._directions.values()]
 
     def _discard(self, direction: _Direction) -> Iterator[ScanResult]:
         yield from self._results(direction, direction.finder.discard())
-        direction.lossy = True
+        self._lose(direction)
         while direction.fragments:
-            yield self._give_up(direction, "let go, as too much is held of stubs that are not whole", cut=True)
+            yield self._give_up(direction, "let go, as too much is held", cut=True)
+
+    def _lose(self, direction: _Direction) -> None:
+        direction.lossy, self._whole = True, False
 
     def _direction(self, flow: Flow) -> _Direction:
         sender = _sender(flow)
         if sender not in self._directions:
             size, frame, time_ns = self._ignored.pop(sender, (0, 0, 0))
             finder = RpcFinder(midstream=flow.midstream)
-            direction = _Direction(flow, finder, size, _UNKNOWN, frame, time_ns, lossy=flow.midstream)
+            direction = _Direction(flow, finder, size, _UNKNOWN, frame, time_ns)
+            if flow.midstream or size:
+                self._lose(direction)
             self._directions[sender] = direction
         return self._directions[sender]
 
@@ -151,7 +169,7 @@ class RpcConnection:
             elif found.error is not None:
                 results = [_malformed([found], found.error, cut=found.cut)]
             else:
-                direction.lossy |= found.reason != BEGINS_INSIDE
+                self._lose(direction)
                 yield from self._skip(direction, found, found.reason)
                 continue
             yield from self._report_skipped(direction)
@@ -222,14 +240,17 @@ class RpcConnection:
         record, association = packet.pdu.record, self._association
         context = association.context(record.p_cont_id)
         call = association.begin(packet.call_id, max(f for r in ranges for f in r.frames), record.p_cont_id)
-        call.procedure = association.procedure(context, record.opnum)
+        if context is None or not context.remote_read:  # without its bind a call may be one of any interface
+            return _whole(ranges, packet, call)
+        call.procedure = PROCEDURES.get(record.opnum)
+        packet = replace(packet, remote_read=True)
         if call.procedure is None:
             return _whole(ranges, packet, call)
         kind = record.schema.name
         if call.procedure.opnum != Opnum.Opnum1NotUsedOnWire:
             kind = call_kind(call.procedure, PduType.REQUEST)
         packet = replace(packet, kind=kind, procedure=call.procedure)
-        if context is None or context.syntax is None or packet.encrypted:
+        if context.syntax is None or packet.encrypted:
             return _whole(ranges, packet, call)
         try:
             stub = read_stub(
@@ -256,7 +277,13 @@ class RpcConnection:
         call = self._association.calls.pop(packet.call_id, None)
         if call is None:
             return _whole(ranges, packet, is_answer=True)
-        packet = replace(packet, procedure=call.procedure, queue=call.queue)
+        packet = replace(
+            packet,
+            remote_read=call.procedure is not None,
+            procedure=call.procedure,
+            arguments=call.arguments,
+            queue=call.queue,
+        )
         if packet.ptype == PduType.FAULT or call.procedure is None:
             return _whole(ranges, packet, call, is_answer=True)
         if call.procedure.opnum != Opnum.Opnum1NotUsedOnWire:

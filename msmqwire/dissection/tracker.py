@@ -16,9 +16,12 @@ from msmqwire.errors import MalformedPacket
 from msmqwire.lint import (
     Finding,
     PingLint,
+    RemoteReadLint,
     lint_malformed,
+    lint_malformed_rpc,
     lint_malformed_srmp,
     lint_packet,
+    lint_rpc,
     lint_srmp,
 )
 from msmqwire.packets import parse
@@ -60,7 +63,7 @@ class Tracker:
         self.reassembler = Reassembler(max_flows=CONNECTIONS_MAX)
         self.connections: dict[int, Connection] = {}
         self.held = 0
-        self._handles = Handles()
+        self._handles, self._remote_read_lint = Handles(), RemoteReadLint()
         self._half_ended: dict[int, None] = {}
         self._pings: dict[tuple[str, int, str], PingLint] = {}
         self._pgm_items = PgmItems(lint=lint, locate=locate)
@@ -211,6 +214,9 @@ class Tracker:
                 findings = lint_srmp(packet)
         elif isinstance(packet, RpcPacket):
             kind = packet.kind
+            if self._lint and connection.rpc is not None:
+                findings = lint_rpc(packet)
+                findings += connection.rpc.lint_call(self._remote_read_lint, flow, packet)
         elif packet is not None:
             kind = packet.schema.name
             if self._lint:
@@ -223,7 +229,7 @@ class Tracker:
             if self._lint and connection.http is not None:
                 findings = _unless_cut(lint_malformed_srmp(result.data, error), cut=result.cut)
             elif self._lint and connection.rpc is not None:
-                findings = []
+                findings = _unless_cut(lint_malformed_rpc(result.data, error), cut=result.cut)
             elif self._lint:
                 findings = _unless_cut(lint_malformed(result.data, error), cut=result.cut)
                 connection.lint.gap()

@@ -1,4 +1,4 @@
-"""What a packet of DCE/RPC in a capture says: a PDU, or a call or answer of RemoteRead from all its fragments.
+"""A packet of DCE/RPC in a capture: a PDU, or a call or answer of RemoteRead from all its fragments.
 
 Offsets count from the first byte of the first PDU, the PDUs of a stub in fragments standing one after the
 other.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -86,8 +87,10 @@ class RpcPacket:
         fragments: PDUs that it came in.
         stub: the stub of a request, response or fault, as it was transmitted.
         parts: where the fragments of the stub stand.
-        procedure: of RemoteRead, if a request, response or fault is known to be about it.
+        remote_read: whether a request, response or fault is known to be one of RemoteRead.
+        procedure: the procedure of RemoteRead; None for an opnum that it has not, too.
         value: the arguments or results; None if they can't be seen.
+        arguments: those of the call that an answer belongs to; None if they can't be seen.
         places: the offset in the stub of each of them.
         message: the message in an answer.
         security: the security context; None without one.
@@ -99,8 +102,10 @@ class RpcPacket:
     fragments: int = 1
     stub: bytes = b""
     parts: tuple[StubPart, ...] = ()
+    remote_read: bool = False
     procedure: Procedure | None = None
     value: Any = None
+    arguments: Any = None
     places: Mapping[str, int] = field(default_factory=dict)
     message: ReadMessage | None = None
     security: CallSecurity | None = None
@@ -189,10 +194,9 @@ def read_stub(
     MalformedPacket, its offset counted in the stub.
     """
     if may_have_trailer and kind == PduType.REQUEST:
-        try:
+        # What a server refuses a trailer for is not in the arguments.
+        with suppress(AuthenticationFailed, MalformedPacket):
             stub, _ = split_trailer(stub)
-        except (AuthenticationFailed, MalformedPacket):
-            pass  # what the server refuses it for is not in the arguments
     places: dict[str, int] = {}
     declaration = procedure.request if kind == PduType.REQUEST else procedure.response
     value = parse_stub(declaration, stub, syntax, places)

@@ -61,9 +61,7 @@ class Talk:
             security=acceptors(RpcUsers({USER: PASSWORD})),
         )  # fmt: skip
         self.syntax = syntax
-        self.conversation = c.TcpConversation(
-            (c.CLIENT, client_port), (c.SERVER, port), mss=mss
-        ).handshake()
+        self.conversation = c.TcpConversation((c.CLIENT, client_port), (c.SERVER, port), mss=mss).handshake()
         self.pdus: list[tuple[bool, bytes]] = []
         self.client.bind()
         self.exchange()

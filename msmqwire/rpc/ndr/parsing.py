@@ -45,7 +45,8 @@ NULL: Final = 0
 def parse_stub(stub: Stub, data: bytes, syntax: Syntax, places: dict[str, int] | None = None) -> Any:
     """Return the value of a stub: the parameters by their names, and `wire`.
 
-    `places` gets the offset of each parameter, as far as they can be read. Raises MalformedPacket with the path and offset of what is wrong.
+    `places` gets the offset of each parameter, as far as they can be read. Raises MalformedPacket with the
+    path and offset of what is wrong.
     """
     reader = _Reader(data, syntax)
     members: dict[str, Any] = {}
