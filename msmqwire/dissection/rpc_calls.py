@@ -10,7 +10,7 @@ from msmqwire.errors import MalformedPacket
 from msmqwire.remote_read.interface import INTERFACE
 from msmqwire.remote_read.procedures import Procedure
 from msmqwire.remote_read.rpc_packet import CallSecurity, StubPart, packet_offset
-from msmqwire.rpc.constants import ContextResult, PduType, SyntaxId, features_of
+from msmqwire.rpc.constants import AuthLevel, ContextResult, PduType, SyntaxId, features_of
 from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr import SYNTAXES, Syntax
 from msmqwire.rpc.ntlm_names import user_of
@@ -116,10 +116,15 @@ class Association:
         return self._contexts.get(context_id)
 
     def security(self, pdu: Pdu) -> CallSecurity | None:
-        """Return the security context of a PDU; None if it has no verifier."""
+        """Return the security context of a PDU; None without one.
+
+        At the level CONNECT calls have no verifier: they are in the context that began last.
+        """
         trailer = pdu.sec_trailer
         if trailer is None:
-            return None
+            last = next(reversed(self._security.values()), None)
+            in_call = pdu.record.header.PTYPE in (PduType.REQUEST, PduType.RESPONSE)
+            return last if in_call and last is not None and last.level <= AuthLevel.CALL else None
         known = self._security.get(trailer["auth_context_id"])
         return CallSecurity(trailer["auth_type"], trailer["auth_level"], known.user if known else "")
 

@@ -40,6 +40,8 @@ HELD_MAX: Final = 32 << 20
 HALF_ENDED_MAX: Final = 4096
 """Connections remembered of which one direction has ended and the other delivered nothing."""
 
+_BY_THE_CAPTURE: Final = ("ATTACK-RPC-FRAGMENT", "ATTACK-TRUNCATED")
+
 
 class Tracker:
     """Turns datagrams, in capture order, into the items that each completes.
@@ -246,5 +248,5 @@ class Tracker:
 
 
 def _unless_cut(findings: list[Finding], *, cut: bool) -> list[Finding]:
-    """Return the findings of a malformed packet; a truncation by the capture is no attack."""
-    return [finding for finding in findings if not cut or finding.id != "ATTACK-TRUNCATED"]
+    """Return the findings of a malformed packet; what the capture has left out is no attack."""
+    return [finding for finding in findings if not cut or finding.id not in _BY_THE_CAPTURE]
