@@ -197,10 +197,7 @@ def test_stubs_gaps_and_numbers_of_procedures():
     assert stub[20:24] == bytes(4)
     for opnum, data in (
         (Opnum.R_StartReceive, stub[:20] + b"gaps" + stub[24:]),
-        (
-            Opnum.R_PurgeQueue,
-            build_request(Opnum.R_PurgeQueue, {"phContext": r.HANDLE}, NDR20) + b"hidden data",
-        ),
+        (Opnum.R_PurgeQueue, purge + b"hidden data"),
         (1, b""),
         (16, b""),
     ):
@@ -270,7 +267,7 @@ def test_attacks_on_pdus():
     ]  # fmt: skip
 
 
-# --- order ---------------------------------------------------------------------------------------------------
+# --- order -----------------------------------------------------------------------------------------------
 
 CLOSED = [
     (Opnum.R_CloseQueue, {"pphContext": r.HANDLE}, "3-02"),
