@@ -10,7 +10,7 @@ from msmqwire.errors import MalformedPacket
 from msmqwire.remote_read.interface import INTERFACE
 from msmqwire.remote_read.procedures import Procedure
 from msmqwire.remote_read.rpc_packet import CallSecurity, StubPart, packet_offset
-from msmqwire.rpc.constants import AuthLevel, ContextResult, PduType, SyntaxId, features_of
+from msmqwire.rpc.constants import AuthLevel, ContextResult, PduType, SyntaxId
 from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr import SYNTAXES, Syntax
 from msmqwire.rpc.ntlm_names import user_of
@@ -19,10 +19,18 @@ from msmqwire.rpc.pdus import syntax_of
 
 CALLS_MAX: Final = 4096
 """Calls of a connection that wait for their answers; of more, the oldest are forgotten."""
-CONTEXTS_MAX: Final = 256
+CONTEXTS_MAX: Final = 64
 """Presentation contexts and security contexts of a connection that are known, each."""
 HANDLES_MAX: Final = 1 << 16
 """Context handles and move contexts of all servers that are known; of more, the oldest are forgotten."""
+
+_PROPOSALS_MAX: Final = 4
+_ARGUMENTS_MAX: Final = 1024  # bytes of the stub of a call whose arguments are kept
+_QUEUE_MAX: Final = 1024  # characters of the name of a queue that is kept
+# About what each takes; a client needs no more contexts than the usual ones.
+_CALL_COST: Final = 2048
+_CONTEXT_COST: Final = 1024
+_CONTEXTS_USUAL: Final = 8
 
 _PROPOSING: Final = (PduType.BIND, PduType.ALTER_CONTEXT)
 _ANSWERING: Final = (PduType.BIND_ACK, PduType.ALTER_CONTEXT_RESP)
@@ -49,7 +57,7 @@ class Call:
         number: among those of its connection, from 0.
         frame: the last frame of the request.
         procedure: None for another interface.
-        arguments: None if they can't be seen.
+        arguments: None if they can't be seen, or are unusually large.
         queue: the format name of the queue that it is about; empty if that is unknown.
     """
 
@@ -59,6 +67,11 @@ class Call:
     procedure: Procedure | None
     arguments: Any
     queue: str
+
+    def called(self, arguments: Any, size: int, queue: str) -> None:
+        """Keep the arguments of a call, of a stub of this size, and the queue, unless they are too large."""
+        self.arguments = arguments if size <= _ARGUMENTS_MAX else None
+        self.queue = queue if len(queue) <= _QUEUE_MAX else ""
 
 
 def _is_remote_read(interface: SyntaxId) -> bool:
@@ -77,7 +90,8 @@ class Association:
 
     def __init__(self) -> None:
         self._contexts: OrderedDict[int, PresentationContext] = OrderedDict()
-        self._proposals: OrderedDict[int, list[Any]] = OrderedDict()  # elements by call id
+        # By call id: context ids, and whether each is for RemoteRead.
+        self._proposals: OrderedDict[int, list[tuple[int, bool]]] = OrderedDict()
         self._security: OrderedDict[int, CallSecurity] = OrderedDict()
         self._numbers = 0
         self.began_group = False
@@ -88,12 +102,18 @@ class Association:
         record, kind = pdu.record, pdu.record.header.PTYPE
         if kind in _PROPOSING:
             self.began_group |= kind == PduType.BIND and not record.assoc_group_id
-            _put(self._proposals, record.header.call_id, list(record.p_context_elem), 4)
+            elements = [
+                (element.p_cont_id, _is_remote_read(syntax_of(element.abstract_syntax)))
+                for element in record.p_context_elem
+            ]
+            _put(self._proposals, record.header.call_id, elements, _PROPOSALS_MAX)
         elif kind in _ANSWERING:
             proposed = self._proposals.pop(record.header.call_id, [])
-            for element, result in zip(proposed, record.p_results, strict=False):
+            for (number, remote_read), result in zip(proposed, record.p_results, strict=False):
+                syntax = syntax_of(result.transfer_syntax)
                 if result.result == ContextResult.ACCEPTANCE:
-                    self._accept(element, syntax_of(result.transfer_syntax))
+                    context = PresentationContext(remote_read, SYNTAXES.get(syntax))
+                    _put(self._contexts, number, context, CONTEXTS_MAX)
         if pdu.sec_trailer is None:
             return
         number, trailer = pdu.sec_trailer["auth_context_id"], pdu.sec_trailer
@@ -103,13 +123,18 @@ class Association:
             security = CallSecurity(trailer["auth_type"], trailer["auth_level"], user)
             _put(self._security, number, security, CONTEXTS_MAX)
 
-    def _accept(self, element: Any, syntax: SyntaxId) -> None:
-        if features_of(syntax) is not None:
-            return
-        context = PresentationContext(
-            _is_remote_read(syntax_of(element.abstract_syntax)), SYNTAXES.get(syntax)
-        )
-        _put(self._contexts, element.p_cont_id, context, CONTEXTS_MAX)
+    @property
+    def held(self) -> int:
+        """The approximate number of bytes of memory that calls take, and unusually many contexts."""
+        contexts = len(self._contexts) + len(self._security)
+        return _CALL_COST * len(self.calls) + _CONTEXT_COST * max(0, contexts - _CONTEXTS_USUAL)
+
+    def discard(self) -> None:
+        """Free that memory."""
+        self.calls.clear()
+        for table in (self._contexts, self._security):
+            while len(table) > _CONTEXTS_USUAL // 2:
+                table.popitem(last=False)
 
     def context(self, context_id: int) -> PresentationContext | None:
         """Return the presentation context of that id; None if it is unknown."""
@@ -150,6 +175,8 @@ class Handles:
 
     def opened(self, server: tuple[str, int], handle: ContextHandle | int, queue: str) -> None:
         """Note the handle of a queue that has been opened."""
+        if len(queue) > _QUEUE_MAX:
+            return
         _put(self._queues, (*server, handle), queue, HANDLES_MAX)
 
     def closed(self, server: tuple[str, int], handle: ContextHandle | int) -> None:

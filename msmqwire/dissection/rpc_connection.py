@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from msmqwire.capture import Data, End, Flow, Gap
-from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.dissection.finder import ScanResult
 from msmqwire.dissection.rpc_calls import Association, Call, Handles, in_packet
 from msmqwire.dissection.rpc_finder import RpcFinder, RpcRange
@@ -28,6 +27,7 @@ STUB_MAX: Final = 8 << 20
 FRAGMENTED_MAX: Final = 64
 """Stubs of a direction that may be incomplete at a time; of more, the oldest is given up."""
 
+_FRAGMENT_COST: Final = 1024  # bytes, about, that a fragment takes besides its own and its stub's
 _SKIP_SHOWN: Final = 0x1_0000  # bytes; so many are reported, of one reason, though more may follow
 _UNKNOWN: Final = "before anything was recognised as MSMQ"
 _NO_BEGINNING: Final = "fragments of which the first is not in the capture"
@@ -52,7 +52,7 @@ class _Fragments:
 
     @property
     def cost(self) -> int:
-        return self.size + SEGMENT_COST * len(self.ranges)
+        return 2 * self.size + _FRAGMENT_COST * len(self.ranges)
 
 
 @dataclass(slots=True)
@@ -93,8 +93,10 @@ class RpcConnection:
 
     @property
     def held(self) -> int:
-        """The approximate number of bytes of memory that incomplete PDUs and stubs take."""
-        return sum(direction.held for direction in self._directions.values())
+        """The approximate number of bytes of memory that incomplete PDUs and stubs take, and open calls."""
+        if not self._directions:
+            return 0
+        return self._association.held + sum(direction.held for direction in self._directions.values())
 
     @property
     def idle(self) -> bool:
@@ -137,7 +139,9 @@ class RpcConnection:
         return lint.packet(client[0], server, packet, whole=self._whole, new_group=new_group)
 
     def discard(self) -> list[tuple[Flow, list[ScanResult]]]:
-        """Let go of the buffered bytes of both directions to free memory."""
+        """Let go of the buffered bytes of both directions, and of open calls, to free memory."""
+        self._association.discard()
+        self._whole = False
         return [(direction.flow, list(self._discard(direction))) for direction in self._directions.values()]
 
     def _discard(self, direction: _Direction) -> Iterator[ScanResult]:
@@ -259,10 +263,10 @@ class RpcConnection:
             )  # fmt: skip
         except MalformedPacket as exc:
             return _malformed(ranges, in_packet(exc, packet.parts), call)
-        call.arguments = stub.value
         packet = replace(packet, value=stub.value, places=stub.places)
-        call.queue = packet.opened_queue or self._queue_of(stub.value, _receiver(direction.flow))
-        return _whole(ranges, replace(packet, queue=call.queue), call)
+        queue = packet.opened_queue or self._queue_of(stub.value, _receiver(direction.flow))
+        call.called(stub.value, len(packet.stub), queue)
+        return _whole(ranges, replace(packet, queue=queue), call)
 
     def _queue_of(self, arguments: object, server: _Sender) -> str:
         """Return the queue of the context handle in the arguments; empty if it is unknown."""

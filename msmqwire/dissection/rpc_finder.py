@@ -64,16 +64,16 @@ class RpcRange:
 
 def may_begin_pdu(data: bytes) -> bool:
     """Return whether bytes begin like a PDU, as far as they reach."""
-    head = data[:COMMON_HEADER_SIZE]
-    if len(head) == COMMON_HEADER_SIZE:
-        try:
-            parse_header(head)
-        except MalformedPacket:
-            return False
-        return True
-    if len(head) >= _HEADER_START:
-        return _HEADER.match(head) is not None
-    return head[:1] == b"\5"[: len(head)] and (len(head) < 2 or head[1] < 2)
+    if len(data) < _HEADER_START:
+        return data[:1] == b"\5"[: len(data)] and (len(data) < 2 or data[1] < 2)
+    if _HEADER.match(data) is None:
+        return False
+    try:
+        if len(data) >= COMMON_HEADER_SIZE:
+            parse_header(data[:COMMON_HEADER_SIZE])
+    except MalformedPacket:
+        return False
+    return True
 
 
 def begins_pdu(data: bytes) -> bool | None:

@@ -307,6 +307,16 @@ def test_calls_that_are_never_answered_are_forgotten():
     assert [item.exchange for item in found[-2:]] == [None, CALLS_MAX + 1]
 
 
+def test_memory_for_calls_is_bounded_and_given_back(monkeypatch):
+    monkeypatch.setattr(tracker, "HELD_MAX", 1 << 20)
+    calls = b"".join(fragment(number, True, True) for number in range(2000))
+    answer = build_pdu(make_pdu(PduType.RESPONSE, {"stub_data": b""}, header={"call_id": 3}))
+    talk = raw_talk((True, calls), (False, answer))
+    dissection = dissect(io.BytesIO(c.pcap_bytes(talk.close().frames)), lint=False)
+    assert list(dissection)[-1].exchange is None  # forgotten
+    assert dissection.tracker.held == 0
+
+
 def test_a_bind_to_another_interface_first_and_remote_read_by_alter_context():
     elements = [
         {
@@ -345,3 +355,11 @@ def test_parse_reads_pdus_from_bytes():
     assert run_rpc(data[:-1], io.StringIO(), err) == 65
     at = len(data) - objects[-1]["size"]
     assert json.loads(err.getvalue())["offset"] == at + 8
+
+
+def test_a_capture_in_pieces_gives_the_same_items():
+    frames = r.session(mss=700).close().frames
+    whole = [(item.kind, item.exchange, item.raw) for item in items(frames)]
+    for size in (1, 7, 40):
+        pieces = [io.BytesIO(c.pcap_bytes(frames[at : at + size])) for at in range(0, len(frames), size)]
+        assert [(item.kind, item.exchange, item.raw) for item in dissect(pieces)] == whole
