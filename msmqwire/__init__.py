@@ -1,7 +1,8 @@
 """Reads and writes the packets of the Microsoft Message Queuing (MSMQ) protocol family.
 
 ``parse`` and ``build`` convert bytes into packets and back, ``dissect`` finds and checks the packets of
-captures, ``connect`` sends to queues; everything else is imported from its module.
+captures, ``connect`` sends to queues, ``attach`` uses those of this computer; everything else is imported
+from its module.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from msmqwire.errors import (
     MsmqError,
     NotDelivered,
     QueueError,
+    ReadTimeout,
     Unreachable,
 )
 from msmqwire.packets import build, from_json, parse, to_json
@@ -23,7 +25,7 @@ from msmqwire.packets import build, from_json, parse, to_json
 if TYPE_CHECKING:
     from msmqwire.columnar import read_capture
     from msmqwire.dissection import Dissection, Item, dissect
-    from msmqwire.qm.client import connect
+    from msmqwire.qm.client import ReceivedMessage, attach, connect
 
 __version__ = "0.1.0"
 
@@ -39,8 +41,11 @@ __all__ = [
     "MsmqError",
     "NotDelivered",
     "QueueError",
+    "ReadTimeout",
+    "ReceivedMessage",
     "Unreachable",
     "__version__",
+    "attach",
     "build",
     "connect",
     "dissect",
@@ -61,8 +66,8 @@ def __getattr__(name: str) -> Any:
         from msmqwire import dissection
 
         return getattr(dissection, name)
-    if name == "connect":
-        from msmqwire.qm.client import connect
+    if name in ("ReceivedMessage", "attach", "connect"):
+        from msmqwire.qm import client
 
-        return connect
+        return getattr(client, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

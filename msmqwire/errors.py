@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Self
 
+from msmqwire.constants import HResult, hresult_name
+
 
 class MsmqError(Exception):
     """The base of all exceptions that msmqwire raises on purpose."""
@@ -101,6 +103,18 @@ class QueueError(MsmqError):
     def __init__(self, why: str, hresult: int) -> None:
         super().__init__(why)
         self.why, self.hresult = why, hresult
+
+    @property
+    def name(self) -> str:
+        """The name of the code, ``MQ_ERROR_QUEUE_NOT_FOUND``, or its digits if it has none."""
+        return hresult_name(self.hresult)
+
+
+class ReadTimeout(QueueError, TimeoutError):
+    """No message has come in time: MQ_ERROR_IO_TIMEOUT. It is a TimeoutError of Python, too."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why, HResult.MQ_ERROR_IO_TIMEOUT)
 
 
 class Unreachable(MsmqError):

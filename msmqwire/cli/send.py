@@ -18,7 +18,7 @@ from msmqwire.cli.srmp_files import readable
 from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.client import connect
-from msmqwire.qm.client.queue import VT_BSTR, Properties, as_request
+from msmqwire.qm.client.properties import VT_BSTR, Properties, as_request
 from msmqwire.qm.client.synchronous import SyncSent
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.runtime.addresses import TCP_PORT

@@ -21,6 +21,8 @@ from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
 from msmqwire.qm.protocols.interface import CoreServices, TransferProtocol
+from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
+from msmqwire.qm.protocols.remote_read.engine import RemoteReadEngine
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.engine import SrmpEngine
 from msmqwire.qm.rules import recovery, stored_rows
@@ -58,6 +60,7 @@ class Core:
         messages, queues, transactions, dispatch, directory, routing: the events of [MS-MQDMPR].
         protocols: those that transfer messages to and from other queue managers.
         binary, srmp: those of [MS-MQQB] and [MC-MQSRM].
+        remote_read: the server of [MS-MQRR], by which others read the queues.
         outcome: where messages go that are delivered or given up.
     """
 
@@ -76,6 +79,7 @@ class Core:
         identifier: UUID = NULL_GUID,
         quota: int | None = None,
         srmp: SrmpConfiguration | None = None,
+        remote_read: RemoteReadConfiguration | None = None,
     ) -> None:
         """Build a queue manager over a store; nothing happens before `start`.
 
@@ -93,6 +97,7 @@ class Core:
             identifier: of the queue manager, for an empty store; a new one by default.
             quota: QueueManagerQuota in bytes; the specification's by default.
             srmp: the configuration of SRMP.
+            remote_read: the configuration of the server of remote read.
         """
         kept_before = recovery.kept_settings(stored)
         kept = kept_before.changed_by(keep or KeptSettings())
@@ -134,6 +139,7 @@ class Core:
             context=context,
             messages=self.messages,
             queues=self.queues,
+            transactions=self.transactions,
             dispatch=self.dispatch,
             routing=self.routing,
             identity=self.identity,
@@ -148,6 +154,7 @@ class Core:
         )
         self.binary = BinaryEngine(services)
         self.srmp = SrmpEngine(services, srmp)
+        self.remote_read = RemoteReadEngine(services, remote_read)
         self.protocols: tuple[TransferProtocol, ...] = (self.binary, self.srmp)
         context.subscribers += self.protocols
         self.messages.when_arrived = self.system_messages.arrived_locally
@@ -199,6 +206,7 @@ class Core:
     def stop(self) -> None:
         """Queue Manager Stopped: [MS-MQDMPR] 3.1.4.2."""
         self.context.queue_manager.state = QueueManagerState.STOPPING
+        self.remote_read.stop()
         for protocol in self.protocols:
             protocol.stop()
         self.identity.store()

@@ -54,6 +54,16 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "alpha"
 
 
+@pytest.fixture(params=["served", "store"])
+def folder(request: pytest.FixtureRequest, data: Path) -> Iterator[Path]:
+    """A folder with two queues, with and without a server."""
+    with served(options(data, ORDERS, f"{LEDGER};transactional")):
+        if request.param == "served":
+            yield data
+    if request.param == "store":
+        yield data
+
+
 @pytest.fixture
 def alpha(data: Path) -> Iterator[Process]:
     """A server as a process, with two queues."""

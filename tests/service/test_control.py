@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from msmqwire.qm.model.effects import ReadCompleted
-from msmqwire.qm.runtime import operations
+from msmqwire.qm.runtime import held_messages
 from msmqwire.qm.runtime.operations import LocalSession
 from tests.support.control_lines import Lines
 from tests.support.running import ORDERS, InThread, bodies, message, peeked, recoverable, until
@@ -118,7 +118,7 @@ def test_a_receipt_is_of_one_connection_alone(lines: Lines, server: InThread) ->
 def test_a_reader_holds_no_more_than_it_may(
     lines: Lines, server: InThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operations, "HELD_MAX", 3)
+    monkeypatch.setattr(held_messages, "HELD_MAX", 3)
     lines.ask({"op": "send", "to": TO_ORDERS, "messages": recoverable(*(b"%d" % n for n in range(5)))})
     received = lines.ask({"op": "receive", "queue": ORDERS, "count": 5})["answer"]["messages"]
     assert bodies(received) == [b"0", b"1", b"2"]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmqwire.qm.runtime import control
+from msmqwire.qm.runtime import control, held_messages, session_reads, session_transactions
 from msmqwire.qm.runtime.folder import DataFolder
 from tests.support.control_lines import Lines
 from tests.support.running import (
@@ -29,6 +29,7 @@ from tests.support.running import (
 )
 
 TO_ORDERS = rf"DIRECT=OS:alpha\{ORDERS}"
+NOBODYS = "629d266e-11e0-40fb-b8c0-a27078dc2fb7"
 OPERATIONS = [
     "status",
     "create",
@@ -39,7 +40,14 @@ OPERATIONS = [
     "show",
     "peek",
     "receive",
+    "read",
+    "cancel",
+    "open_cursor",
+    "close_cursor",
     "end",
+    "begin",
+    "commit",
+    "abort",
     "move",
     "send",
 ]
@@ -143,15 +151,26 @@ def test_an_unknown_operation_is_named(lines: Lines, op: object) -> None:
     assert error["error"] == f"{op!r} is none of {', '.join(OPERATIONS)}"
 
 
-@pytest.mark.parametrize("op", ["create", "delete", "set", "purge", "show", "peek", "receive", "move"])
+@pytest.mark.parametrize(
+    "op", ["create", "delete", "set", "purge", "show", "peek", "receive", "read", "open_cursor", "move"]
+)
 @pytest.mark.parametrize("queue", [None, "", 7, [], {}, True])
 def test_a_queue_that_is_not_named_is_missed(lines: Lines, op: str, queue: object) -> None:
-    assert lines.error({"op": op, "queue": queue, "to": ORDERS})["path"] == "queue"
+    assert lines.error({"op": op, "queue": queue, "to": ORDERS, "action": "peek"})["path"] == "queue"
 
 
-@pytest.mark.parametrize("op", ["delete", "purge", "show", "peek", "receive", "set", "move"])
+@pytest.mark.parametrize(
+    "op", ["delete", "purge", "show", "peek", "receive", "read", "open_cursor", "set", "move"]
+)
 def test_a_queue_that_is_not_there_is_told(lines: Lines, op: str) -> None:
-    error = lines.error({"op": op, "queue": r"private$\nothing", "to": r"private$\nothing;sub", "label": "x"})
+    more = (
+        {"to": r"private$\nothing;sub"}
+        if op == "move"
+        else {"action": "peek"}
+        if op == "read"
+        else {"label": "x"}
+    )
+    error = lines.error({"op": op, "queue": r"private$\nothing", **more})
     assert error["name"] == "MQ_ERROR_QUEUE_NOT_FOUND"
     assert error["hresult"] == "0xC00E0003"
     assert error["error"] == r"private$\nothing: there is no such queue"
@@ -267,6 +286,32 @@ def test_a_multicast_address_may_have_any_port(lines: Lines, address: str) -> No
         ({"op": "peek", "queue": ORDERS, "wait_ms": -1}, "wait_ms"),
         ({"op": "peek", "queue": ORDERS, "after": "x"}, "after"),
         ({"op": "peek", "queue": ORDERS, "after": 1 << 64}, "after"),
+        ({"op": "read", "queue": ORDERS}, "action"),
+        ({"op": "read", "queue": ORDERS, "action": "take"}, "action"),
+        ({"op": "read", "queue": ORDERS, "action": "peek_next"}, "action"),
+        ({"op": "read", "queue": ORDERS, "action": "peek", "wait_ms": 1 << 32}, "wait_ms"),
+        ({"op": "read", "queue": ORDERS, "action": "peek", "wait_ms": "1"}, "wait_ms"),
+        ({"op": "read", "queue": ORDERS, "action": "peek", "tag": "x"}, "tag"),
+        ({"op": "read", "queue": ORDERS, "action": "peek", "cursor": 0}, "cursor"),
+        ({"op": "read", "queue": ORDERS, "action": "peek", "seek": "last", "lookup_identifier": 1}, "seek"),
+        ({"op": "read", "queue": ORDERS, "action": "peek", "seek": "next"}, "lookup_identifier"),
+        (
+            {
+                "op": "read",
+                "queue": ORDERS,
+                "action": "peek",
+                "seek": "next",
+                "lookup_identifier": 1,
+                "wait_ms": 1,
+            },
+            "wait_ms",
+        ),
+        ({"op": "read", "queue": ORDERS, "action": "receive", "transaction": "x"}, "transaction"),
+        ({"op": "cancel"}, "tag"),
+        ({"op": "close_cursor"}, "cursor"),
+        ({"op": "commit"}, "transaction"),
+        ({"op": "abort", "transaction": 7}, "transaction"),
+        ({"op": "move", "queue": ORDERS, "to": f"{ORDERS};a", "lookup_identifier": -1}, "lookup_identifier"),
         ({"op": "end", "done": 1}, "done"),
         ({"op": "end", "back": [0]}, "back"),
         ({"op": "end", "back": [None]}, "back"),
@@ -292,6 +337,61 @@ def test_a_wrong_argument_is_named(lines: Lines, request_: dict, path: str) -> N
     is_well(lines)
 
 
+def test_cursors_and_transactions_that_are_not_there_are_told(lines: Lines) -> None:
+    for request, name in (
+        ({"op": "close_cursor", "cursor": 9}, "MQ_ERROR_INVALID_HANDLE"),
+        ({"op": "read", "queue": ORDERS, "action": "peek", "cursor": 9}, "MQ_ERROR_INVALID_HANDLE"),
+        ({"op": "commit", "transaction": NOBODYS}, "MQ_ERROR_TRANSACTION_SEQUENCE"),
+        (
+            {"op": "send", "to": TO_ORDERS, "messages": [{}], "transaction": NOBODYS},
+            "MQ_ERROR_TRANSACTION_SEQUENCE",
+        ),
+    ):
+        assert lines.error(request)["name"] == name
+    assert lines.ask({"op": "cancel", "tag": 9})["answer"] == {"cancelled": False}
+
+
+def test_a_transaction_that_ends_leaves_no_read_behind(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_messages, "HELD_MAX", 1)
+    read = {"op": "read", "queue": LEDGER, "action": "receive"}
+    sent = [message(b"%d" % number, delivery="transactional") for number in range(2)]
+    lines.ask({"op": "send", "to": rf"DIRECT=OS:alpha\{LEDGER}", "messages": sent})
+    for _ in sent:  # the room of one is free again
+        within = lines.ask({"op": "begin"})["answer"]
+        assert "receipt" in lines.ask({**read, **within})["answer"]["message"]
+        assert lines.error({**read, **within, "action": "peek"})["name"] == "MQ_ERROR_TRANSACTION_USAGE"
+        lines.ask({"op": "commit", **within})
+    within = lines.ask({"op": "begin"})["answer"]
+    lines.write({"id": 1, **read, **within, "wait_ms": None}, {"id": 2, "op": "commit", **within})
+    ended = {answer["id"]: answer for answer in (lines.read(), lines.read())}
+    assert ended[1]["error"]["name"] == "MQ_ERROR_OPERATION_CANCELLED"
+    assert ended[2]["answer"] == within
+
+
+def test_cursors_transactions_and_reads_are_bounded(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_reads, "CURSORS_MAX", 1)
+    monkeypatch.setattr(session_transactions, "TRANSACTIONS_MAX", 1)
+    monkeypatch.setattr(held_messages, "HELD_MAX", 1)
+    cursor = lines.ask({"op": "open_cursor", "queue": ORDERS})["answer"]["cursor"]
+    transaction = lines.ask({"op": "begin"})["answer"]["transaction"]
+    lines.write({"id": 1, "op": "read", "queue": ORDERS, "action": "receive", "wait_ms": None, "tag": 5})
+    for request in (
+        {"op": "open_cursor", "queue": ORDERS},
+        {"op": "begin"},
+        {"op": "read", "queue": ORDERS, "action": "receive"},
+    ):
+        assert lines.error(request)["name"] == "MQ_ERROR_INSUFFICIENT_RESOURCES"
+    assert lines.error({"op": "read", "queue": ORDERS, "action": "peek", "tag": 5})["path"] == "tag"
+    lines.write({"id": 2, "op": "cancel", "tag": 5})
+    ended = {answer["id"]: answer for answer in (lines.read(), lines.read())}
+    assert ended[1]["error"]["name"] == "MQ_ERROR_OPERATION_CANCELLED"
+    assert ended[2]["answer"] == {"cancelled": True}
+    lines.ask({"op": "close_cursor", "cursor": cursor})
+    lines.ask({"op": "abort", "transaction": transaction})
+    lines.ask({"op": "begin"})
+    lines.ask({"op": "open_cursor", "queue": ORDERS})
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=())),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -306,6 +406,7 @@ QUEUES = st.sampled_from(
     ]
 )
 NAMES = (
+    *("action", "cursor", "lookup_identifier", "seek", "tag", "transaction"),
     *("acknowledge", "admin_queue", "after", "application", "authenticated", "back", "base_priority", "body"),
     *("body_type", "class", "correlation", "count", "dead_letter", "delivery", "done", "extension"),
     *("identifier", "journal", "journal_quota", "label", "messages", "missing", "multicast", "paused"),
@@ -317,6 +418,7 @@ LIKELY = (
     | QUEUES
     | st.integers(-1, 1001)
     | st.sampled_from(["express", "recoverable", "transactional", "full_receive", "YQ==", "none", "optional"])
+    | st.sampled_from(["receive", "peek", "peek_next", "current", "next", "previous", NOBODYS])
 )
 VALUES = LIKELY | st.lists(st.dictionaries(st.sampled_from(NAMES), LIKELY, max_size=4), max_size=3)
 REQUESTS = st.builds(

@@ -20,7 +20,10 @@ QUEUE = r"private$\orders"
 
 @pytest.mark.parametrize("delivery", ["recoverable", "transactional"])
 @pytest.mark.parametrize("wait_ms", [0, 60_000])
-def test_a_message_of_the_same_turn_is_handed_out_once_it_is_durable(delivery: str, wait_ms: int) -> None:
+@pytest.mark.parametrize("op", ["receive", "read"])
+def test_a_message_of_the_same_turn_is_handed_out_once_it_is_durable(
+    delivery: str, wait_ms: int, op: str
+) -> None:
     store = MemoryStore()
 
     async def run() -> tuple[list[Any], int]:
@@ -32,8 +35,10 @@ def test_a_message_of_the_same_turn_is_handed_out_once_it_is_durable(delivery: s
         request = {"op": "send", "to": rf"DIRECT=OS:alpha\{QUEUE}", "messages": to_send}
 
         async def receive() -> tuple[list[Any], int]:
-            answer = await receiver.run({"op": "receive", "queue": QUEUE, "count": 2, "wait_ms": wait_ms})
-            return answer["messages"], len(list(store.rows(Table.PACKET)))
+            more = {"count": 2} if op == "receive" else {"action": "receive"}
+            answer = await receiver.run({"op": op, "queue": QUEUE, "wait_ms": wait_ms, **more})
+            messages = answer["messages"] if op == "receive" else [answer["message"]]
+            return messages, len(list(store.rows(Table.PACKET)))
 
         requests = [sender.run(request), receive()]  # in one turn
         if wait_ms:
@@ -45,4 +50,4 @@ def test_a_message_of_the_same_turn_is_handed_out_once_it_is_durable(delivery: s
         return received
 
     messages, stored = asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
-    assert (len(messages), stored) == (2, 2)
+    assert (len(messages), stored) == (2 if op == "receive" else 1, 2)

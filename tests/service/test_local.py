@@ -142,7 +142,7 @@ def test_a_store_that_somebody_has_open_and_does_not_serve_is_in_use(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attach(data, create=True).close()
-    monkeypatch.setattr(local_module, "_STARTING_S", 0.2)
+    monkeypatch.setattr(local_module, "STARTING_S", 0.2)
     store = SqliteStore(data / "queues.msmq")
     with pytest.raises(StoreInUse):
         attach(data)

@@ -65,7 +65,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch) -> None:
         raise StoreRefused("No space left on device", file="store")
 
     monkeypatch.setattr(SqliteStore, "commit", commit)
-    monkeypatch.setattr(local_module, "_DISK_S", 0.3)
+    monkeypatch.setattr(local_module, "DISK_S", 0.3)
 
 
 def test_a_disk_that_refuses_is_not_waited_for_for_ever(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,7 @@
-r"""Sending to queues from programs: ``msmqwire.connect(r"DIRECT=TCP:10.0.0.5\private$\orders")``."""
+r"""Queues for programs: elsewhere, and on this computer.
+
+``msmqwire.connect(r"DIRECT=TCP:10.0.0.5\private$\orders")``, ``msmqwire.attach(FOLDER)``.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,33 @@ from typing import Final
 
 from msmqwire.errors import InvalidValue
 from msmqwire.names import parse_format_name
+from msmqwire.qm.client.attachment import Attachment, QueueManager, SyncQueueManager, attach
 from msmqwire.qm.client.connection import Connection
-from msmqwire.qm.client.queue import Queue
+from msmqwire.qm.client.queue import Cursor, Queue, Transactional
+from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.sent import Acknowledgement, Sent
-from msmqwire.qm.client.synchronous import SyncQueue
+from msmqwire.qm.client.synchronous_queue import SyncQueue
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.multicast import parse_pgm_options
 from msmqwire.qm.runtime.tls import client_context
 
 _PORT_MAX: Final = 0xFFFF
 
-__all__ = ["Acknowledgement", "Connection", "Queue", "Sent", "SyncQueue", "connect"]
+__all__ = [
+    "Acknowledgement",
+    "Attachment",
+    "Connection",
+    "Cursor",
+    "Queue",
+    "QueueManager",
+    "ReceivedMessage",
+    "Sent",
+    "SyncQueue",
+    "SyncQueueManager",
+    "Transactional",
+    "attach",
+    "connect",
+]
 
 
 def connect(

@@ -11,7 +11,9 @@ from typing import Final
 from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.qm.client.manager import ClientManager
 from msmqwire.qm.client.queue import Queue
-from msmqwire.qm.client.synchronous import SyncConnection, SyncQueue
+from msmqwire.qm.client.sending import NetworkSending
+from msmqwire.qm.client.synchronous import SyncConnection
+from msmqwire.qm.client.synchronous_queue import SyncQueue
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.multicast import PgmOptions
 
@@ -61,13 +63,13 @@ class Connection:
     def __enter__(self) -> SyncQueue:
         self._enter()
         self._sync = sync = SyncConnection()
-        return sync.start(self)
+        return SyncQueue(sync, sync.start(self.open()))
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._sync is not None, "it was entered"
-        self._sync.stop(self, wait=kind is None)
+        self._sync.stop(self.leave(wait=kind is None))
 
     # -- in the loop --------------------------------------------------------------------------------------
 
@@ -76,7 +78,7 @@ class Connection:
         manager = ClientManager(*self._manager_arguments)
         try:
             await manager.start()
-            queue = Queue(manager, manager.open(self._format_name))
+            queue = Queue(NetworkSending(manager, manager.open(self._format_name)))
         except BaseException:
             await manager.stop()
             raise

@@ -46,6 +46,7 @@ from msmqwire.qm.runtime.local_names import path_of
 from msmqwire.qm.runtime.message_json import identifier_text
 from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
 from msmqwire.qm.runtime.queues import reason
+from msmqwire.qm.runtime.requests import connection_closed
 from msmqwire.qm.runtime.server import multicast_of
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store import Store
@@ -384,11 +385,6 @@ def _any(test: Callable[[FormatName], bool], name: FormatName) -> bool:
 
 def _is_of_srmp(name: FormatName) -> bool:
     return is_http(name) or isinstance(name, MulticastName)
-
-
-def connection_closed() -> InvalidValue:
-    """Return the exception for the use of a connection that was left."""
-    return InvalidValue("it was left, and can't be used any more", path="connection")
 
 
 def _left_error() -> MsmqError:

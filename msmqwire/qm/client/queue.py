@@ -1,148 +1,96 @@
-"""A remote queue to send to, for programs that use asyncio."""
+"""A queue that programs send to and read, wherever it is; for programs that use asyncio."""
 
 from __future__ import annotations
 
-from base64 import b64encode
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
-from msmqwire.errors import InvalidValue
-from msmqwire.qm.client.manager import ClientManager
+from msmqwire.constants import HResult
+from msmqwire.errors import InvalidValue, MsmqError, QueueError, ReadTimeout
+from msmqwire.qm.client.finishing import finish
+from msmqwire.qm.client.properties import Properties
+from msmqwire.qm.client.reading import (
+    LOOKUP_PEEKS,
+    LOOKUP_RECEIVES,
+    Read,
+    ReadAction,
+    Reading,
+    Seek,
+    new_request,
+)
+from msmqwire.qm.client.received_message import ReceivedMessage
+from msmqwire.qm.client.sending import Sending, Unit
 from msmqwire.qm.client.sent import Sent
-from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
-from msmqwire.qm.model.message import Message
-from msmqwire.qm.runtime.message_json import RECOVERABLE, TRANSACTIONAL, message_from
+from msmqwire.qm.model.enumerations import INFINITE
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-VT_BSTR: Final = 8
-_BYTES: Final = (bytes, bytearray, memoryview)
-
-
-class Properties(TypedDict, total=False):
-    r"""The properties of a message to be sent.
-
-    Attributes:
-        label: up to 249 characters.
-        recoverable: it survives failures of both sides.
-        acknowledge: acknowledgements requested: ``full_reach_queue``, ``full_receive``, ``nack_receive``, or
-            ``pos_arrival``, ``pos_receive``, ``neg_arrival``, ``neg_receive`` one by one.
-        admin_queue: format name of a queue for them; without one they come back to this connection.
-        response_queue: format name of a queue for answers.
-        correlation: the identifier (``guid\number``) of another message, or 20 bytes.
-        priority: 0 to 7, 3 by default; for messages that are not transactional.
-        body_type: VARENUM of the body; 0 by default for bytes, and 8, VT_BSTR, for a text.
-        message_class: a class that an application may set.
-        application: a number of the application.
-        extension: further bytes besides the body.
-        journal: keep a copy in the journal of this side.
-        dead_letter: keep it in the dead-letter queue of this side if it can't be delivered.
-        time_to_reach_queue, time_to_be_received: seconds from now.
-    """
-
-    label: str
-    recoverable: bool
-    acknowledge: str | Iterable[str]
-    admin_queue: str
-    response_queue: str
-    correlation: str | bytes
-    priority: int
-    body_type: int
-    message_class: int
-    application: int
-    extension: bytes
-    journal: bool
-    dead_letter: bool
-    time_to_reach_queue: int
-    time_to_be_received: int
-
-
-def as_request(properties: Properties, *, transactional: bool = False) -> dict[str, Any]:
-    """Return properties with the names and values that `message_json.message_from` reads."""
-    request: dict[str, Any] = dict(properties)
-    for name in request:
-        if name not in Properties.__annotations__:
-            raise InvalidValue("not a property of a message that is sent", path=name)
-    recoverable = request.pop("recoverable", False)
-    if not isinstance(recoverable, bool):
-        raise InvalidValue(f"{recoverable!r:.100} is neither true nor false", path="recoverable")
-    if transactional or recoverable:
-        request["delivery"] = TRANSACTIONAL if transactional else RECOVERABLE
-    if isinstance(request.get("correlation"), bytes):
-        request["correlation"] = request["correlation"].hex()
-    if isinstance(request.get("acknowledge"), Iterable) and not isinstance(request["acknowledge"], str):
-        request["acknowledge"] = list(request["acknowledge"])
-    if "message_class" in request:
-        request["class"] = request.pop("message_class")
-    extension = request.get("extension")
-    if extension is not None:
-        if not isinstance(extension, _BYTES):
-            raise InvalidValue(f"{extension!r:.100} is no bytes", path="extension")
-        request["extension"] = b64encode(extension).decode()
-    return request
-
-
-def to_message(body: bytes | str, properties: Properties) -> Message:
-    """Return the message to send. Raises InvalidValue and InvalidName with the name of the property."""
-    request = as_request(properties)
-    try:
-        message = message_from(request)
-    except InvalidValue as exc:
-        if exc.path != "class":
-            raise
-        raise InvalidValue(exc.why, path="message_class") from None
-    if isinstance(body, str):
-        message.body = body.encode("utf-16-le", "surrogatepass")
-        if properties.get("body_type") is None:
-            message.body_type = VT_BSTR
-    elif isinstance(body, _BYTES):
-        message.body = bytes(body)
-    else:
-        raise InvalidValue(f"{body!r:.100} is neither bytes nor a text", path="body")
-    return message
+_TIMEOUT_MAX_S: Final = (INFINITE - 1) // 1000
 
 
 class Transactional:
-    """A transaction whose messages are sent when its block is left.
+    """A transaction, whose messages are sent, received and moved when its block is left.
 
     Attributes:
         ended: whether the block was left.
     """
 
-    def __init__(
-        self, manager: ClientManager, descriptor: OpenQueueDescriptor, transaction: Transaction
-    ) -> None:
-        self._manager, self._descriptor, self._transaction = manager, descriptor, transaction
+    def __init__(self, sending: Sending, unit: Unit) -> None:
+        self._sending, self._unit = sending, unit
         self.ended = False
 
-    def send(self, body: bytes | str = b"", **properties: Unpack[Properties]) -> Sent:
-        """Add a message. Raises what `Queue.send` raises."""
+    @property
+    def unit(self) -> Unit:
+        """What stands for it in the queue manager. Raises InvalidValue once it has ended."""
         if self.ended:
             raise InvalidValue("it has ended: begin another one", path="transaction")
-        return self._manager.send(self._descriptor, to_message(body, properties), self._transaction)
+        return self._unit
+
+    def send(self, body: bytes | str = b"", **properties: Unpack[Properties]) -> Sent:
+        """Add a message to the queue of which it is the transaction. Raises what `Queue.send` raises."""
+        return self._sending.add(self.unit, body, properties)
 
 
 class Queue:
-    """A remote queue.
+    """A queue, of this computer or another.
+
+    Any number of tasks may use it at a time. What a queue manager refuses is a QueueError with its code
+    (`hresult`) and the name of that (`name`); a queue manager that is gone is Unreachable.
 
     Attributes:
         format_name: its format name.
     """
 
-    def __init__(self, manager: ClientManager, descriptor: OpenQueueDescriptor) -> None:
-        self._manager, self._descriptor = manager, descriptor
-        self.format_name = str(descriptor.format_name)
+    def __init__(self, sending: Sending, reading: Reading | None = None) -> None:
+        """`reading` is None for a queue that can be sent to only."""
+        self._sending, self._reading_or_none = sending, reading
+        self.format_name = sending.format_name
+        self._giving_back: set[asyncio.Task[None]] = set()
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.format_name}>"
+
+    # -- sending ------------------------------------------------------------------------------------------
 
     async def send(
-        self, body: bytes | str = b"", *, transactional: bool = False, **properties: Unpack[Properties]
+        self,
+        body: bytes | str = b"",
+        *,
+        transactional: bool = False,
+        transaction: Transactional | None = None,
+        **properties: Unpack[Properties],
     ) -> Sent:
         """Send a message: store it, and return an object that follows its delivery.
 
         Args:
             body: bytes, or a text, which is sent as UTF-16 with the body type VT_BSTR.
             transactional: whether it arrives exactly once and in order; the queue must be transactional.
+            transaction: one that was begun with this queue or another of the same queue manager. The message
+                is sent when its block is left, with all else that belongs to it.
             properties: see `Properties`.
 
         Raises:
@@ -151,25 +99,275 @@ class Queue:
         """
         if not isinstance(transactional, bool):
             raise InvalidValue(f"{transactional!r:.100} is neither true nor false", path="transactional")
+        if transaction is not None:
+            return self._sending.add(_unit(transaction), body, properties)
         if not transactional:
-            sent = self._manager.send(self._descriptor, to_message(body, properties))
-            await self._manager.driver.durable()
-            return sent
-        async with self.transaction() as transaction:
-            return transaction.send(body, **properties)
+            return await self._sending.send(body, properties)
+        async with self.transaction() as own:
+            return own.send(body, **properties)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transactional]:
-        """Send several messages in order, all or none; an exception inside the block sends none."""
-        manager = self._manager
-        transaction = manager.begin()
-        transactional = Transactional(manager, self._descriptor, transaction)
+        """Do several things together, all or none; an exception inside the block does none.
+
+        Messages that are sent in it leave in order. Messages that are received with it are back in their
+        queue if it is aborted.
+        """
+        unit = await self._sending.begin()
+        transactional = Transactional(self._sending, unit)
         try:
             yield transactional
         except BaseException:
-            manager.abort(transaction)
-            raise
-        finally:
             transactional.ended = True
-        manager.commit(transaction)
-        await manager.driver.durable()
+            await unit.abort()
+            raise
+        transactional.ended = True
+        await unit.commit()
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    async def receive(
+        self, timeout: float | None = None, *, transaction: Transactional | None = None
+    ) -> ReceivedMessage:
+        """Take the first message out of the queue.
+
+        It is deleted before it is returned, or, with a transaction, when that is committed. If the task is
+        cancelled while it waits, no message is taken; a cancellation that comes when one has been taken is
+        delivered at the next ``await`` of the task. `receiving` deletes a message after it was processed.
+
+        Args:
+            timeout: seconds to wait for a message; None for no limit.
+            transaction: one of this queue or another of the same queue manager.
+
+        Raises:
+            ReadTimeout: no message has come in time.
+            QueueError: with the code; MQ_ERROR_TRANSACTION_USAGE for a transaction and a queue that is not
+                transactional.
+        """
+        action = ReadAction.MQ_ACTION_RECEIVE
+        return await self.take(Read(action, _milliseconds(timeout), transaction=_identifier(transaction)))
+
+    async def peek(self, timeout: float | None = None) -> ReceivedMessage:
+        """Return the first message and leave it in the queue. See `receive`."""
+        return (await self.start(Read(ReadAction.MQ_ACTION_PEEK_CURRENT, _milliseconds(timeout))))[1]
+
+    async def receive_by_lookup(
+        self, lookup_identifier: int, seek: Seek = "current", *, transaction: Transactional | None = None
+    ) -> ReceivedMessage:
+        """Take the message with a lookup identifier, or the one before or behind it, without waiting.
+
+        Raises QueueError, MQ_ERROR_MESSAGE_NOT_FOUND for one that is not there, and what `receive` raises.
+        """
+        return await self.take(_by_lookup(LOOKUP_RECEIVES, lookup_identifier, seek, transaction))
+
+    async def peek_by_lookup(self, lookup_identifier: int, seek: Seek = "current") -> ReceivedMessage:
+        """Return the message with a lookup identifier, or a neighbour. See `receive_by_lookup`."""
+        return (await self.start(_by_lookup(LOOKUP_PEEKS, lookup_identifier, seek, None)))[1]
+
+    @asynccontextmanager
+    async def receiving(self, timeout: float | None = None) -> AsyncIterator[ReceivedMessage]:
+        """Receive a message and delete it when the block is left.
+
+        An exception inside the block gives it back to the queue, at its place. Nobody else gets it meanwhile,
+        and if the program ends, or its connection, it is back in the queue, too.
+
+        Raises what `receive` raises.
+        """
+        request, message = await self.start(Read(ReadAction.MQ_ACTION_RECEIVE, _milliseconds(timeout)))
+        try:
+            yield message
+        except BaseException:
+            with suppress(MsmqError):  # as when the queue manager is gone, which gives it back itself
+                await finish(self._reading.end(request, acknowledge=False))
+            raise
+        await finish(self._reading.end(request, acknowledge=True))
+
+    async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
+        """Receive messages as they come, without end; each as `receive` does."""
+        while True:
+            yield await self.receive()
+
+    @asynccontextmanager
+    async def cursor(self) -> AsyncIterator[Cursor]:
+        """Open a cursor before the first message, to look at messages one by one."""
+        reading = self._reading
+        handle = await finish(reading.open_cursor())  # or nobody would know it, to close it
+        try:
+            yield Cursor(self, handle)
+        finally:
+            with suppress(MsmqError):  # its queue is deleted, or the queue manager gone, and so is the cursor
+                await finish(reading.close_cursor(handle))
+
+    # -- managing -----------------------------------------------------------------------------------------
+
+    async def purge(self) -> None:
+        """Delete all messages that can be read."""
+        await self._reading.purge()
+
+    async def move(
+        self, message: ReceivedMessage | int, to: str, *, transaction: Transactional | None = None
+    ) -> None:
+        r"""Move a message to a subqueue of this queue, or from one to the queue or another subqueue.
+
+        Args:
+            message: a message that was peeked at, or its lookup identifier. It gets another one.
+            to: the name of the other queue, ``private$\orders;poison``; a subqueue is created if it is
+                missing.
+            transaction: it is moved when this is committed.
+
+        Raises QueueError: MQ_ERROR_MESSAGE_NOT_FOUND if the message is not there or received by somebody.
+        """
+        identifier = message.lookup_identifier if isinstance(message, ReceivedMessage) else message
+        await self._reading.move(_lookup_identifier(identifier), to, _identifier(transaction))
+
+    async def close(self) -> None:
+        """Stop reading the queue, before its manager or connection is left, which does the same for all.
+
+        Reads that wait end with MQ_ERROR_OPERATION_CANCELLED. Messages in a block of `receiving` are given
+        back at once: leaving that raises QueueError, MQ_ERROR_INVALID_HANDLE.
+        """
+        await finish(self._reading.close())
+
+    # -- single reads -------------------------------------------------------------------------------------
+
+    @property
+    def _reading(self) -> Reading:
+        if self._reading_or_none is None:
+            code = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
+            raise QueueError(f"{self.format_name}: a queue with such a name can be sent to only", code)
+        return self._reading_or_none
+
+    async def take(self, read: Read) -> ReceivedMessage:
+        """Receive a message and end it."""
+        request, message = await self.start(read)
+        await finish(self._reading.end(request, acknowledge=True))
+        return message
+
+    async def start(self, read: Read) -> tuple[int, ReceivedMessage]:
+        """Read a message; return its request number, by which one that is received has to be ended.
+
+        If the task is cancelled, the read is cancelled too, and a message that has come is given back.
+        """
+        reading, request = self._reading, new_request()
+        started = asyncio.ensure_future(reading.start(request, read))
+        try:
+            return request, await asyncio.shield(started)
+        except asyncio.CancelledError:
+            giving_back = asyncio.ensure_future(_withdraw(reading, request, read, started))
+            self._giving_back.add(giving_back)
+            giving_back.add_done_callback(self._giving_back.discard)
+            raise
+        except QueueError as exc:
+            if exc.hresult == HResult.MQ_ERROR_IO_TIMEOUT:
+                raise ReadTimeout(exc.why) from None
+            raise
+
+
+async def _withdraw(
+    reading: Reading, request: int, read: Read, started: asyncio.Future[ReceivedMessage]
+) -> None:
+    """Cancel a read that nobody waits for any more; give its message back if it has come all the same."""
+    with suppress(MsmqError):  # as when the queue manager is gone, which gives it back itself
+        if not started.done():
+            await reading.cancel(request)
+        await started
+        if read.action.receives:
+            await reading.end(request, acknowledge=False)
+
+
+class Cursor:
+    """A place in a queue from which a reader goes on. Only one read of it may be under way at a time.
+
+    Iterating over it gives the messages that are in the queue, one by one, and leaves them there.
+    """
+
+    def __init__(self, queue: Queue, handle: int) -> None:
+        self._queue, self._handle = queue, handle
+        self._at_message = False
+
+    async def peek(self, timeout: float | None = None) -> ReceivedMessage:
+        """Return the message at its place, which at first is that of the first message.
+
+        Raises ReadTimeout if no message is there in time; QueueError, MQ_ERROR_MESSAGE_ALREADY_RECEIVED if
+        somebody has received the message.
+        """
+        return await self._peek(ReadAction.MQ_ACTION_PEEK_CURRENT, timeout)
+
+    async def peek_next(self, timeout: float | None = None) -> ReceivedMessage:
+        """Go on to the next message, and return it.
+
+        Raises ReadTimeout if none comes in time; QueueError, MQ_ERROR_ILLEGAL_CURSOR_ACTION if no message has
+        been peeked at, or that was received by the cursor: `peek` goes on there.
+        """
+        return await self._peek(ReadAction.MQ_ACTION_PEEK_NEXT, timeout)
+
+    async def receive(
+        self, timeout: float | None = None, *, transaction: Transactional | None = None
+    ) -> ReceivedMessage:
+        """Take the message at its place out of the queue, and go on to the next one. See `Queue.receive`.
+
+        Raises QueueError, MQ_ERROR_MESSAGE_ALREADY_RECEIVED if somebody has received it, and
+        MQ_ERROR_MESSAGE_NOT_FOUND with the timeout 0 if there is none.
+        """
+        self._at_message = False
+        action = ReadAction.MQ_ACTION_RECEIVE
+        read = Read(action, _milliseconds(timeout), self._handle, transaction=_identifier(transaction))
+        return await self._queue.take(read)
+
+    async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
+        while True:
+            try:
+                yield await self.following()
+            except ReadTimeout:
+                return
+
+    async def following(self) -> ReceivedMessage:
+        """Return the message that iteration gives next. Raises ReadTimeout if there is none."""
+        return await (self.peek_next(0) if self._at_message else self.peek(0))
+
+    async def _peek(self, action: ReadAction, timeout: float | None) -> ReceivedMessage:
+        self._at_message = False
+        _, message = await self._queue.start(Read(action, _milliseconds(timeout), self._handle))
+        self._at_message = True
+        return message
+
+
+# -- arguments ------------------------------------------------------------------------------------------
+
+
+def _milliseconds(timeout: float | None) -> int:
+    if timeout is None:
+        return INFINITE
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if not number or not 0 <= timeout <= _TIMEOUT_MAX_S:
+        raise InvalidValue(f"{timeout!r:.100} is not 0 to {_TIMEOUT_MAX_S} seconds", path="timeout")
+    return round(timeout * 1000)
+
+
+def _lookup_identifier(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 1 << 64:
+        raise InvalidValue(f"{value!r:.100} is no lookup identifier", path="lookup_identifier")
+    return value
+
+
+def _by_lookup(
+    actions: dict[Seek, ReadAction], identifier: int, seek: Seek, transaction: Transactional | None
+) -> Read:
+    if seek not in actions:
+        raise InvalidValue(f"{seek!r:.100} is none of {', '.join(actions)}", path="seek")
+    return Read(
+        actions[seek],
+        timeout_ms=0,
+        lookup_identifier=_lookup_identifier(identifier),
+        transaction=_identifier(transaction),
+    )
+
+
+def _unit(transaction: Transactional) -> Unit:
+    if not isinstance(transaction, Transactional):
+        raise InvalidValue(f"{transaction!r:.100} is no transaction", path="transaction")
+    return transaction.unit
+
+
+def _identifier(transaction: Transactional | None) -> UUID | None:
+    return None if transaction is None else _unit(transaction).identifier

@@ -1,4 +1,4 @@
-"""A remote queue to send to, for programs without asyncio: runs an event loop on a thread of its own."""
+"""What programs without asyncio use queues by: an event loop on a thread of its own."""
 
 from __future__ import annotations
 
@@ -6,25 +6,15 @@ import asyncio
 import concurrent.futures
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from contextlib import AbstractAsyncContextManager, contextmanager
+from typing import Any, ParamSpec, TypeVar
 
-from msmqwire.qm.client.manager import connection_closed
-from msmqwire.qm.client.queue import Properties, Queue, Transactional
 from msmqwire.qm.client.sent import Acknowledgement, Sent
+from msmqwire.qm.runtime.requests import connection_closed
 from msmqwire.qm.runtime.tasks import cancel_other_tasks
-
-if TYPE_CHECKING:
-    from typing import Unpack
 
 T = TypeVar("T")
 P = ParamSpec("P")
-
-
-class _Connection(Protocol):
-    async def open(self) -> Queue: ...
-
-    async def leave(self, *, wait: bool) -> None: ...
 
 
 class SyncConnection:
@@ -38,31 +28,49 @@ class SyncConnection:
         self._ended = False
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` in the loop, and wait for its result."""
-        with self._lock:  # the loop completes or cancels what is scheduled before its end
-            future = None if self._ended else asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Run `work` in the loop, and wait for its result. Raises InvalidValue if the connection was left."""
+        future = self._scheduled(work)
         if future is None:
-            return _run_without_loop(work)
-        try:
-            return future.result()
-        except concurrent.futures.CancelledError:
-            raise connection_closed() from None
+            work.close()
+            raise connection_closed()
+        return _result(future)
 
-    def start(self, connection: _Connection) -> SyncQueue:
-        """Open the connection."""
+    def run_if_known(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` as `run` does; once the connection was left, it must not wait."""
+        future = self._scheduled(work)
+        return _run_without_loop(work) if future is None else _result(future)
+
+    def _scheduled(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T] | None:
+        with self._lock:  # the loop completes or cancels what is scheduled before its end
+            return None if self._ended else asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def start(self, opening: Coroutine[Any, Any, T]) -> T:
+        """Start the loop, and open the connection in it."""
         self._thread.start()
         try:
-            return SyncQueue(self, self.run(connection.open()))
+            return self.run(opening)
         except BaseException:
             self._end()
             raise
 
-    def stop(self, connection: _Connection, *, wait: bool) -> None:
-        """Leave the connection."""
+    def stop(self, leaving: Coroutine[Any, Any, None]) -> None:
+        """Leave the connection, and end the loop."""
         try:
-            self.run(connection.leave(wait=wait))
+            self.run(leaving)
         finally:
             self._end()
+
+    @contextmanager
+    def entered(self, block: AbstractAsyncContextManager[T]) -> Iterator[T]:
+        """Enter a block in the loop, and leave it with the exception that leaves this one, if any."""
+        value = self.run(block.__aenter__())
+        try:
+            yield value
+        except BaseException as exc:
+            if not self._ended:
+                self.run(_left_by(block, exc))
+            raise
+        self.run(_left_by(block, None))
 
     def _run_loop(self) -> None:
         loop = self._loop
@@ -99,6 +107,20 @@ class _DaemonThreads(concurrent.futures.ThreadPoolExecutor):
         return future
 
 
+def _result(future: concurrent.futures.Future[T]) -> T:
+    try:
+        return future.result()
+    except concurrent.futures.CancelledError:
+        raise connection_closed() from None
+    except BaseException:
+        future.cancel()  # if the wait was interrupted, by Ctrl-C say, and not ended by its work
+        raise
+
+
+async def _left_by(block: AbstractAsyncContextManager[Any], exc: BaseException | None) -> None:
+    await block.__aexit__(None if exc is None else type(exc), exc, None if exc is None else exc.__traceback__)
+
+
 def _run_without_loop(work: Coroutine[Any, Any, T]) -> T:
     """Run `work`, which must not wait: the connection was left."""
     try:
@@ -131,64 +153,16 @@ class SyncSent:
 
     def transferred(self, timeout: float | None = None) -> None:
         """See `Sent.transferred`."""
-        self._connection.run(self._sent.transferred(timeout))
+        self._connection.run_if_known(self._sent.transferred(timeout))
 
     def arrived(self, timeout: float | None = None) -> Acknowledgement:
         """See `Sent.arrived`."""
-        return self._connection.run(self._sent.arrived(timeout))
+        return self._connection.run_if_known(self._sent.arrived(timeout))
 
     def received(self, timeout: float | None = None) -> Acknowledgement:
         """See `Sent.received`."""
-        return self._connection.run(self._sent.received(timeout))
+        return self._connection.run_if_known(self._sent.received(timeout))
 
     def acknowledged(self, *classes: int, timeout: float | None = None) -> Acknowledgement:
         """See `Sent.acknowledged`."""
-        return self._connection.run(self._sent.acknowledged(*classes, timeout=timeout))
-
-
-class SyncTransactional:
-    """A transaction whose messages are sent when its block is left."""
-
-    def __init__(self, connection: SyncConnection, transactional: Transactional) -> None:
-        self._connection, self._transactional = connection, transactional
-
-    def send(self, body: bytes | str = b"", **properties: Unpack[Properties]) -> SyncSent:
-        """Add a message. Raises what `SyncQueue.send` raises."""
-        return SyncSent(
-            self._connection, self._connection.run(_call_in_loop(self._transactional.send, body, properties))
-        )
-
-
-async def _call_in_loop(send: Callable[..., Sent], body: bytes | str, properties: Properties) -> Sent:
-    return send(body, **properties)
-
-
-class SyncQueue:
-    """A remote queue: `msmqwire.qm.client.queue.Queue` without ``await``.
-
-    Attributes:
-        format_name: its format name.
-    """
-
-    def __init__(self, connection: SyncConnection, queue: Queue) -> None:
-        self._connection, self._queue = connection, queue
-        self.format_name = queue.format_name
-
-    def send(
-        self, body: bytes | str = b"", *, transactional: bool = False, **properties: Unpack[Properties]
-    ) -> SyncSent:
-        """Send a message. See `msmqwire.qm.client.queue.Queue.send`."""
-        sent = self._connection.run(self._queue.send(body, transactional=transactional, **properties))
-        return SyncSent(self._connection, sent)
-
-    @contextmanager
-    def transaction(self) -> Iterator[SyncTransactional]:
-        """Send several messages in order, all or none; an exception inside the block sends none."""
-        entered = self._queue.transaction()
-        transactional = self._connection.run(entered.__aenter__())
-        try:
-            yield SyncTransactional(self._connection, transactional)
-        except BaseException as exc:
-            self._connection.run(entered.__aexit__(type(exc), exc, exc.__traceback__))
-            raise
-        self._connection.run(entered.__aexit__(None, None, None))
+        return self._connection.run_if_known(self._sent.acknowledged(*classes, timeout=timeout))

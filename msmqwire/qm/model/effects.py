@@ -5,7 +5,8 @@ No effect may be carried out before the changes of its step, and of all earlier 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from msmqwire.qm.model.message import Message
@@ -122,6 +123,38 @@ class TransactionReply(NamedTuple):
     tag: str
 
 
+class RpcAnswer(NamedTuple):
+    """Answer a remote procedure call. Ignored if its association is gone by now.
+
+    `results` are its out parameters by their names in the IDL, and its return value as ``status``.
+    """
+
+    call: int
+    results: Mapping[str, Any]
+
+
+class RpcFault(NamedTuple):
+    """Let a remote procedure call fail with the status of a fault. Ignored if its association is gone."""
+
+    call: int
+    status: int
+
+
+class EnlistTransaction(NamedTuple):
+    """Enlist the queue manager in a distributed transaction: [MS-DTCO] 3.5.4.3.
+
+    Answered with the same number: whether that has been done.
+
+    Attributes:
+        transaction: its Identifier.
+        token: the propagation token, [MS-DTCO] 2.2.5.4, by which its coordinator is found.
+    """
+
+    request: int
+    transaction: UUID
+    token: bytes
+
+
 class ErrorReport(NamedTuple):
     """A report for the administrator."""
 
@@ -140,5 +173,8 @@ Effect = (
     | Multicast
     | ReadCompleted
     | TransactionReply
+    | RpcAnswer
+    | RpcFault
+    | EnlistTransaction
     | ErrorReport
 )

@@ -12,7 +12,7 @@ _HEAP_MIN: Final = 64
 
 
 class Timer(Enum):
-    """The timers of [MS-MQDMPR] 3.1.2, [MS-MQQB] 3.1.2, [MC-MQSRM] 3.1.2 and [MS-MQBR] 3.1.2."""
+    """The timers of [MS-MQDMPR], [MS-MQQB], [MC-MQSRM], [MS-MQRR] and [MS-MQBR], 3.1.2 of each."""
 
     __hash__ = object.__hash__  # that of Enum is slow, and timers are keys
 
@@ -33,6 +33,8 @@ class Timer(Enum):
     STREAM_RECEIPT_WAIT = "Stream Receipt Wait Timer"
     STREAM_RECEIPT_COALESCING = "Stream Receipt Coalescing Timer"
     SRMP_SESSION_CLEANUP = "Session Cleanup Timer of SRMP"
+    RPC_CALL_TIMEOUT = "RPC Call Timeout Timer"
+    PENDING_REQUEST_CLEANUP = "Pending Request Cleanup Timer"
     QUEUE_MANAGER_QUERY = "QueueManager Query Timer"
     PING_RESPONSE = "Ping Response Timer"
     TIME_TO_REACH_QUEUE = (

@@ -27,6 +27,7 @@ from msmqwire.qm.rules.routing import Routing
 from msmqwire.qm.rules.sequence_identity import SequenceIdentity
 from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.rules.third_places import ThirdPlaces
+from msmqwire.qm.rules.transactions import Transactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class CoreServices:
         context: the data model, the time, the settings, timers, and where changes and effects are collected.
         messages: the events on messages in queues, [MS-MQDMPR] 3.1.7.
         queues: the events on queues, and which queue a format name means.
+        transactions: the transactions that the queue manager takes part in.
         dispatch: DispatchCollection, where messages wait for their turn to be sent.
         routing: the next hops to a queue manager.
         identity, sequence_identity: identifiers of messages and of transactional sequences that begin here.
@@ -52,6 +54,7 @@ class CoreServices:
     context: Context
     messages: Messages
     queues: Queues
+    transactions: Transactions
     dispatch: Dispatch
     routing: Routing
     identity: MessageIdentity

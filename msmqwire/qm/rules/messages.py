@@ -362,27 +362,44 @@ class Messages:
             return Read(MQ_OK, position.message, position)
         return self._receive(position, transaction, two_phase)
 
-    def peek_next(self, descriptor: OpenQueueDescriptor, cursor: Cursor, *, timeout: int = INFINITE) -> Read:
-        """Peek Next Message: [MS-MQDMPR] 3.1.7.1.14. `timeout` is milliseconds."""
+    def peek_next(
+        self,
+        descriptor: OpenQueueDescriptor,
+        cursor: Cursor,
+        *,
+        timeout: int = INFINITE,
+        tag: object = None,
+    ) -> Read:
+        """Peek Next Message: [MS-MQDMPR] 3.1.7.1.14. `timeout` is milliseconds; `tag` as of a dequeue."""
         if descriptor.queue is None:
             return Read(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
-        return self._peeked(descriptor, cursor, cursors.get_next_message_for_peek(cursor), timeout)
+        return self._peeked(descriptor, cursor, cursors.get_next_message_for_peek(cursor), timeout, tag)
 
     def peek(
-        self, descriptor: OpenQueueDescriptor, *, timeout: int = INFINITE, cursor: Cursor | None = None
+        self,
+        descriptor: OpenQueueDescriptor,
+        *,
+        timeout: int = INFINITE,
+        cursor: Cursor | None = None,
+        tag: object = None,
     ) -> Read:
-        """Peek Message: [MS-MQDMPR] 3.1.7.1.15. `timeout` is milliseconds."""
+        """Peek Message: [MS-MQDMPR] 3.1.7.1.15. `timeout` is milliseconds; `tag` as of a dequeue."""
         queue = descriptor.queue
         if queue is None:
             return Read(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
         if cursor is not None:
-            return self._peeked(descriptor, cursor, cursors.get_message_for_peek(cursor), timeout)
+            return self._peeked(descriptor, cursor, cursors.get_message_for_peek(cursor), timeout, tag)
         position = seek_available(queue, queue.positions.start, peek=True)
         result = CursorResult.WAITING if position is None else CursorResult.SUCCEEDED
-        return self._peeked(descriptor, None, (result, position), timeout)
+        return self._peeked(descriptor, None, (result, position), timeout, tag)
 
     def _peeked(
-        self, descriptor: OpenQueueDescriptor, cursor: Cursor | None, peeked: cursors.Result, timeout: int
+        self,
+        descriptor: OpenQueueDescriptor,
+        cursor: Cursor | None,
+        peeked: cursors.Result,
+        timeout: int,
+        tag: object,
     ) -> Read:
         """Return the message that a peek gave, or wait for one."""
         result, position = peeked
@@ -391,7 +408,7 @@ class Messages:
         if position is not None:
             return Read(MQ_OK, position.message, position)
         return self.waiting_reads.wait(
-            WaitingMessageReadOperation(0, descriptor, False, None, cursor), timeout
+            WaitingMessageReadOperation(0, descriptor, False, tag, cursor), timeout
         )
 
     def _receive(self, position: MessagePosition, transaction: Transaction | None, two_phase: bool) -> Read:

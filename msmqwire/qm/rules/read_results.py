@@ -10,7 +10,6 @@ from msmqwire.qm.model.enumerations import CursorResult
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 
-STATUS_NOT_FOUND: Final = 0xC0000225
 PENDING: Final = HResult.MQ_INFORMATION_OPERATION_PENDING
 FAILED: Final[Mapping[CursorResult, HResult]] = {
     CursorResult.ALREADY_RECEIVED: HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED,

@@ -10,6 +10,7 @@ from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import ErrorReport, TransactionReply
 from msmqwire.qm.model.elements import OutgoingQueue, Transaction, TransactionalOperation
 from msmqwire.qm.model.enumerations import OperationType, PositionState
+from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules import stored_rows
 from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.packet_patch import patch_transaction_flags
@@ -103,6 +104,39 @@ class Transactions:
         transaction.operations.clear()
         return MQ_OK
 
+    def takes(self, transaction: Transaction, position: MessagePosition) -> bool:
+        """Return whether a transaction that is still open has received a message."""
+        active = self._context.queue_manager.transactions.get(transaction.identifier) is transaction
+        return active and any(_has_received(operation, position) for operation in transaction.operations)
+
+    def give_back(self, transaction: Transaction, position: MessagePosition) -> bool:
+        """Return a message that a transaction has received to its queue, as if it had not been received.
+
+        Returns False if it stays in the transaction, which is prepared, or is not in it any more.
+        """
+        if transaction.prepared or not self.takes(transaction, position):
+            return False
+        operations = transaction.operations
+        index = next(i for i, operation in enumerate(operations) if _has_received(operation, position))
+        self._undo(operations.pop(index))
+        return True
+
+    def rejected(self, position: MessagePosition, reason: int | None) -> bool:
+        """Let the transaction that has received a message remove it for another reason when it is committed.
+
+        Returns False if no transaction has received it. Without `reason` nothing else happens.
+        """
+        if not position.transaction:
+            return False
+        for transaction in self._context.queue_manager.transactions.values():
+            for operation in transaction.operations:
+                if _has_received(operation, position):
+                    operation.dequeue_reason = reason or operation.dequeue_reason
+                    if transaction.prepared:
+                        stored_rows.put_transaction(self._context.changes, transaction)
+                    return True
+        return False
+
     def _remove(self, identifier: UUID) -> Transaction | None:
         """Remove a transaction from the collection and the store."""
         transaction = self._context.queue_manager.transactions.pop(identifier, None)
@@ -168,3 +202,7 @@ class Transactions:
 
     def _reply(self, identifier: UUID, tag: str) -> None:
         self._context.effects.append(TransactionReply(identifier, tag))
+
+
+def _has_received(operation: TransactionalOperation, position: MessagePosition) -> bool:
+    return operation.position is position and operation.operation_type is OperationType.DEQUEUE

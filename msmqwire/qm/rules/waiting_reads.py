@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from msmqwire.constants import MQ_OK, HResult
+from msmqwire.constants.ntstatus import NtStatus
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import Queue, Transaction, WaitingMessageReadOperation
@@ -12,7 +13,7 @@ from msmqwire.qm.model.enumerations import INFINITE
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import cursors
-from msmqwire.qm.rules.read_results import PENDING, STATUS_NOT_FOUND, Read
+from msmqwire.qm.rules.read_results import PENDING, Read
 
 
 class WaitingReads:
@@ -28,6 +29,7 @@ class WaitingReads:
         """
         self._context, self._receive = context, receive
         self._requests = 0
+        self._completed: dict[int, Callable[[ReadCompleted], None]] = {}
 
     def wait(self, reader: WaitingMessageReadOperation, timeout: int) -> Read:
         """Wait For New Message: [MS-MQDMPR] 3.1.7.3.1, and 3.1.7.3.4. `timeout` is milliseconds."""
@@ -44,6 +46,10 @@ class WaitingReads:
                 lambda: self.stop(reader, HResult.MQ_ERROR_IO_TIMEOUT),
             )  # fmt: skip
         return Read(PENDING, request=reader.request)
+
+    def when_completed(self, request: int, completed: Callable[[ReadCompleted], None]) -> None:
+        """Let a waiting read end with a call instead of an effect: for a protocol, which knows it at once."""
+        self._completed[request] = completed
 
     def offer(self, queue: Queue, position: MessagePosition) -> bool:
         """Give an available message to the waiting reads of its queue, up to the first destructive one.
@@ -73,14 +79,21 @@ class WaitingReads:
         message = position.message
         if reader.destructive:
             self._receive(position, reader.transaction, reader.two_phase)
-        self._context.effects.append(ReadCompleted(reader.request, MQ_OK, message, position))
+        self._report(ReadCompleted(reader.request, MQ_OK, message, position))
 
     def stop(self, reader: WaitingMessageReadOperation, status: int) -> None:
         """Waiting Message Read Timer Stop: [MS-MQDMPR] 3.1.7.3.5. The read ends without a message."""
         if self._remove(reader):
             if reader.cursor is not None:
                 cursors.wait_time_expired(reader.cursor)
-            self._context.effects.append(ReadCompleted(reader.request, status, None, None))
+            self._report(ReadCompleted(reader.request, status, None, None))
+
+    def _report(self, read: ReadCompleted) -> None:
+        completed = self._completed.pop(read.request, None)
+        if completed is None:
+            self._context.effects.append(read)
+        else:
+            completed(read)
 
     def cancel(self, queue: Queue, tag: object, status: int) -> int:
         """Cancel Waiting Message Read Request: [MS-MQDMPR] 3.1.7.1.17."""
@@ -89,7 +102,7 @@ class WaitingReads:
                 if reader.tag is not None and reader.tag == tag:
                     self.stop(reader, status)
                     return MQ_OK
-        return STATUS_NOT_FOUND
+        return NtStatus.STATUS_NOT_FOUND
 
     def _remove(self, reader: WaitingMessageReadOperation) -> bool:
         """Remove a read, and stop its timer; return whether it was waiting."""

@@ -23,10 +23,10 @@ T = TypeVar("T")
 if TYPE_CHECKING:
     from typing import Self
 
-_STARTING_S: Final = 10.0
+STARTING_S: Final = 10.0
 """Seconds that a server which has just been started may take until it is reachable."""
-_RETRY_S: Final = 0.05
-_DISK_S: Final = 10.0
+RETRY_S: Final = 0.05
+DISK_S: Final = 10.0
 """Seconds that a disk may refuse commits before a request fails."""
 _POLL_S: Final = 0.1
 
@@ -69,7 +69,7 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Local:
     another process has its store open without serving it.
     """
     folder = DataFolder(path)
-    until = time.monotonic() + _STARTING_S
+    until = time.monotonic() + STARTING_S
     while True:
         served = server_of(folder)
         if served is not None:
@@ -79,7 +79,7 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Local:
         except StoreInUse:
             if time.monotonic() > until:
                 raise
-            time.sleep(_RETRY_S)
+            time.sleep(RETRY_S)
 
 
 class _Base:
@@ -154,7 +154,7 @@ class Served(_Base):
             raise Unreachable(self._gone)
         response = json.loads(answer)
         if "error" in response:
-            raise _error(response["error"])
+            raise error_of(response["error"])
         result: dict[str, Any] = response["answer"]
         return result
 
@@ -168,7 +168,7 @@ class Served(_Base):
         self._connection.close()
 
 
-def _error(error: dict[str, Any]) -> QueueError | InvalidName | InvalidValue | RuntimeError:
+def error_of(error: dict[str, Any]) -> QueueError | InvalidName | InvalidValue | RuntimeError:
     """Return the exception for an error of the control channel."""
     match error["kind"]:
         case control.QUEUE:
@@ -221,7 +221,7 @@ class InStore(_Base):
                     refused_since = None
                 elif refused_since is None:
                     refused_since = time.monotonic()
-                elif time.monotonic() - refused_since > _DISK_S:
+                elif time.monotonic() - refused_since > DISK_S:
                     self._driver.abandon()
                     reason = "the disk does not take what was to be changed"
                     self._refused = StoreRefused(reason, file=self._path)

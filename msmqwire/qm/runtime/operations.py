@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from functools import partial
 from typing import Any, Final
 
 from msmqwire.constants import MQ_OK, HResult, hresult_name
 from msmqwire.errors import InvalidName, InvalidValue, LocatedError, QueueError
 from msmqwire.names import FormatName, parse_format_name
-from msmqwire.qm.model.effects import ReadCompleted
-from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
-from msmqwire.qm.model.enumerations import INFINITE, EnqueueStatus, PositionState, QueueAccessType
+from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, Transaction
+from msmqwire.qm.model.enumerations import EnqueueStatus, PositionState, QueueAccessType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.rules.read_results import PENDING, Read
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.engine_driver import EngineDriver
+from msmqwire.qm.runtime.held_messages import HELD_MAX, HeldMessages
 from msmqwire.qm.runtime.local_names import queue_name
 from msmqwire.qm.runtime.message_json import (
     TRANSACTIONAL,
@@ -27,14 +24,14 @@ from msmqwire.qm.runtime.message_json import (
     message_json,
     number,
 )
+from msmqwire.qm.runtime.session_reads import WAIT_MAX_MS, SessionReads
+from msmqwire.qm.runtime.session_transactions import SessionTransactions, check_transactional
 
 BATCH_MAX: Final = 1000
 """Limit of messages in a request."""
 BATCH_BYTES: Final = 8 << 20
 """Bytes of bodies after which an answer has no further messages."""
-HELD_MAX: Final = 10_000
-"""Limit of messages that one session may have received and not ended."""
-_WAIT_MAX_MS: Final = INFINITE - 1
+_UINT64_MAX: Final = (1 << 64) - 1
 _REFUSED: Final = {
     EnqueueStatus.QUEUE_QUOTA_EXCEEDED: "the quota of the queue is used up",
     EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED: "the quota of the computer is used up, or its disk full",
@@ -55,10 +52,10 @@ class LocalSession:
         """Open a session. `lasting` says whether the queue manager runs on after this session is closed."""
         self._driver, self._core, self._lasting = driver, driver.core, lasting
         self._open: dict[tuple[str, QueueAccessType], OpenQueueDescriptor] = {}
-        self._held: dict[int, tuple[OpenQueueDescriptor, MessagePosition]] = {}
-        self._receipts = 0
+        self._held = HeldMessages(self._core)
+        self._transactions = SessionTransactions(driver, self._held, self._stop_readers)
+        self._reads = SessionReads(driver, self._held, self._transactions, self._descriptor)
         self._closed = False
-        self._may_wait = True
         self._operations: dict[str, Callable[[Request], Awaitable[Answer]]] = {
             "status": self._status,
             "create": self._durably(queues.create),
@@ -69,7 +66,14 @@ class LocalSession:
             "show": self._show,
             "peek": self._peek,
             "receive": self._receive,
+            "read": self._reads.read,
+            "cancel": self._reads.cancel,
+            "open_cursor": self._reads.open_cursor,
+            "close_cursor": self._reads.close_cursor,
             "end": self._end,
+            "begin": self._transactions.begin,
+            "commit": self._transactions.commit,
+            "abort": self._transactions.abort,
             "move": self._move,
             "send": self._send,
         }
@@ -84,16 +88,21 @@ class LocalSession:
 
     def stop_waiting(self) -> None:
         """End the reads that wait, and let no read wait from now on."""
-        self._may_wait = False
+        self._reads.may_wait = False
         self._driver.notify(self._stop_readers)
 
-    def _stop_readers(self) -> None:
+    def _stop_readers(self, transaction: Transaction | None = None) -> None:
+        """End the reads that wait: all, or those in a transaction."""
         for descriptor in self._open.values():
             for reader in list(descriptor.waiting.values()):
-                self._core.messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
+                if transaction is None or reader.transaction is transaction:
+                    self._core.messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
 
     def close(self) -> None:
-        """Return the messages that were received and not ended to their queues, and close the queues."""
+        """Return the messages that were received and not ended to their queues, and close the queues.
+
+        Transactions that have not ended are aborted.
+        """
         if not self._closed:
             self._closed = True
             self._driver.notify(self._return_all)
@@ -146,25 +155,26 @@ class LocalSession:
         descriptor = self._driver.call(self._descriptor, request, QueueAccessType.PEEK_ACCESS)
         after = request.get("after")
         messages = self._driver.read(_available_messages, descriptor, count, after)
-        if not messages and wait and after is None and self._may_wait:
-            read = await self._read(lambda: self._core.messages.peek(descriptor, timeout=wait), descriptor)
+        if not messages and wait and after is None and self._reads.may_wait:
+            peek = self._core.messages.peek
+            read = await self._reads.wait(lambda: peek(descriptor, timeout=wait), descriptor)
             messages = [read.message] if read.message is not None else []
         return {"messages": [message_json(message) for message in messages]}
 
     async def _receive(self, request: Request) -> Answer:
         """Receive messages: they are deleted when they are ended, and return to the queue otherwise."""
         count, wait = _count(request), _wait_ms(request)
-        done, back = self._receipts_of(request)
-        if len(self._held) - len(done) - len(back) >= HELD_MAX:
+        done, back = self._held.receipts_of(request)
+        if self._held.room() + len(done) + len(back) <= 0:
             raise InvalidValue(f"{HELD_MAX} messages are taken and not ended", path="count")
         descriptor = self._driver.call(self._descriptor, request, QueueAccessType.RECEIVE_ACCESS)
         ended = self._end_receipts(done, back)
         taken = self._driver.call(self._take, descriptor, count)
-        if not taken and wait and self._may_wait:
-            messages = self._core.messages
-            read = await self._read(lambda: messages.dequeue_begin(descriptor, timeout=wait), descriptor)
+        if not taken and wait and self._reads.may_wait:
+            begin = self._core.messages.dequeue_begin
+            read = await self._reads.wait(lambda: begin(descriptor, timeout=wait), descriptor)
             if read.message is not None and read.position is not None:
-                taken = [(self._hold(descriptor, read.position), read.message)]
+                taken = [(self._held.hold(descriptor, read.position), read.message)]
                 taken += self._driver.call(self._take, descriptor, count - 1)
         if (
             ended or taken
@@ -176,79 +186,28 @@ class LocalSession:
         """Receive available messages without waiting; return them with their receipts."""
         taken: list[tuple[int, Message]] = []
         size = 0
-        while len(taken) < count and size < BATCH_BYTES and len(self._held) < HELD_MAX:
+        while len(taken) < count and size < BATCH_BYTES and self._held.room() > 0:
             read = self._core.messages.dequeue_begin(descriptor, timeout=0)
             if read.message is None or read.position is None:
                 break
             size += len(read.message.body)
-            taken.append((self._hold(descriptor, read.position), read.message))
+            taken.append((self._held.hold(descriptor, read.position), read.message))
         return taken
-
-    def _hold(self, descriptor: OpenQueueDescriptor, position: MessagePosition) -> int:
-        self._receipts += 1
-        self._held[self._receipts] = descriptor, position
-        return self._receipts
-
-    async def _read(self, begin: Callable[[], Read], descriptor: OpenQueueDescriptor) -> ReadCompleted:
-        """Wait for a read. If the waiting is cancelled, end the read and return its message to the queue."""
-        driver = self._driver
-        read = driver.call(begin)
-        if read.status != PENDING:
-            return ReadCompleted(0, read.status, read.message, read.position)
-        future: asyncio.Future[ReadCompleted] = asyncio.get_running_loop().create_future()
-        driver.on_read(read.request, partial(self._completed, future, descriptor))
-        try:
-            return await future
-        except asyncio.CancelledError:
-            reader = descriptor.waiting.get(read.request)
-            if reader is not None:
-                driver.notify(
-                    self._core.messages.waiting_reads.stop, reader, HResult.MQ_ERROR_OPERATION_CANCELLED
-                )
-            elif future.done() and not future.cancelled():  # completed in the turn in which the client went
-                self._completed(future, descriptor, future.result())
-            raise
-
-    def _completed(
-        self, future: asyncio.Future[ReadCompleted], descriptor: OpenQueueDescriptor, completed: ReadCompleted
-    ) -> None:
-        if not future.done():
-            future.set_result(completed)
-            return
-        position, messages = completed.position, self._core.messages
-        if position is not None and position.state is PositionState.LOCKED:
-            self._driver.notify(lambda: messages.dequeue_end(descriptor, position, delete=False))
 
     async def _end(self, request: Request) -> Answer:
         """End messages: those of ``done`` are deleted, those of ``back`` return to their queues."""
-        count = self._end_receipts(*self._receipts_of(request))
+        count = self._end_receipts(*self._held.receipts_of(request))
         await self._driver.durable()
         return {"ended": count}
 
-    def _receipts_of(self, request: Request) -> tuple[list[int], list[int]]:
-        """Return the receipts that a request deletes and returns. Raises InvalidValue for unknown ones."""
-        done, back = _receipts(request, "done"), _receipts(request, "back")
-        for path, receipts in (("done", done), ("back", back)):
-            for receipt in receipts:
-                if receipt not in self._held:
-                    raise InvalidValue(f"no message with the receipt {receipt} is taken", path=path)
-        if len({*done, *back}) < len(done) + len(back):
-            raise InvalidValue("a receipt is there twice", path="done")
-        return done, back
-
     def _end_receipts(self, done: list[int], back: list[int]) -> int:
         if done or back:
-            self._driver.call(self._finish, done, back)
+            self._driver.call(self._held.end, done, back)
         return len(done) + len(back)
 
-    def _finish(self, done: list[int], back: list[int]) -> None:
-        for receipts, delete in ((done, True), (back, False)):
-            for receipt in receipts:
-                descriptor, position = self._held.pop(receipt)
-                self._core.messages.dequeue_end(descriptor, position, delete=delete)
-
     def _return_all(self) -> None:
-        self._finish([], list(self._held))
+        self._held.return_all()
+        self._transactions.abort_all()
         self._stop_readers()
         for descriptor in self._open.values():
             self._core.queues.close(descriptor)
@@ -257,7 +216,7 @@ class LocalSession:
     # -- moving and sending -------------------------------------------------------------------------------
 
     async def _move(self, request: Request) -> Answer:
-        """Move messages between a queue and its subqueues."""
+        """Move messages between a queue and its subqueues, in a transaction once that is committed."""
         moved = self._driver.call(self._move_messages, request, _count(request))
         await self._driver.durable()
         return {"moved": moved}
@@ -266,21 +225,43 @@ class LocalSession:
         core = self._core
         descriptor = self._descriptor(request, QueueAccessType.RECEIVE_ACCESS)
         target = queues.move_target(core, descriptor, queues.text(request, "to"))
+        transaction = self._transactions.of(request)
+        if transaction is not None:
+            check_transactional(descriptor.queue, queues.text(request, "queue"))
+        moved: list[str] = []
+        for position in self._to_move(descriptor, request):
+            if len(moved) >= count:
+                break
+            moved.append(identifier_text(position.message.identifier))
+            core.messages.move(position, target, transaction)
+        return moved
+
+    @staticmethod
+    def _to_move(descriptor: OpenQueueDescriptor, request: Request) -> Iterator[MessagePosition]:
+        """Yield the messages that a request means: one by its lookup identifier, or those available.
+
+        Raises QueueError if none has the lookup identifier, or another reader has that message.
+        """
+        if request.get("lookup_identifier") is not None:
+            wanted = number(request["lookup_identifier"], "lookup_identifier", _UINT64_MAX)
+            position = None if descriptor.queue is None else descriptor.queue.positions.find(wanted)
+            if position is None or position.state is not PositionState.AVAILABLE:
+                code = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
+                raise QueueError(queues.reason(code, queues.text(request, "queue")), code)
+            yield position
+            return
         identifier = None
         if request.get("identifier") is not None:
             identifier = identifier_from(queues.text(request, "identifier"))
-        moved: list[str] = []
         for position in _available(descriptor.queue, None):
-            if len(moved) >= count:
-                break
-            message = position.message
-            if identifier is None or message.identifier == identifier:
-                core.messages.move(position, target)
-                moved.append(identifier_text(message.identifier))
-        return moved
+            if identifier is None or position.message.identifier == identifier:
+                yield position
 
     async def _send(self, request: Request) -> Answer:
-        """Send messages; transactional ones of one request belong to one transaction."""
+        """Send messages; transactional ones of one request belong to one transaction.
+
+        Those in a transaction of the session are sent when that is committed.
+        """
         answer = self._driver.call(self._send_messages, request)
         await self._driver.durable()
         return answer
@@ -301,19 +282,24 @@ class LocalSession:
         descriptor = self._open.get(key)
         if descriptor is None or (descriptor.queue is None and not descriptor.multiple):
             descriptor = self._open_queue(key, parse_format_name(text))
-        transaction = core.transactions.create(core.context.new_guid()) if True in transactional else None
+        joined = self._transactions.of(request)
+        if joined is not None and transactional != {True}:
+            raise InvalidValue("only transactional messages are sent in a transaction", path="transaction")
+        transaction = joined
+        if transaction is None and True in transactional:
+            transaction = core.transactions.create(core.context.new_guid())
         sent: list[str] = []
         for message in messages:
             try:
                 _check(core.send(descriptor, message, transaction), text)
             except (InvalidName, InvalidValue, QueueError) as exc:
-                if transaction is not None:
+                if transaction is not None and joined is None:
                     core.transactions.abort(transaction.identifier)
                 if transaction is not None or not sent:
                     raise
                 return {"sent": sent, "refused": error_json(exc)}
             sent.append(identifier_text(message.identifier))
-        if transaction is not None:
+        if transaction is not None and joined is None:
             core.commit(transaction)
         return {"sent": sent}
 
@@ -365,7 +351,7 @@ def _available(queue: Queue | None, after: int | None) -> Iterator[MessagePositi
 
 
 def _available_messages(descriptor: OpenQueueDescriptor, count: int, after: object) -> list[Message]:
-    behind = None if after is None else number(after, "after", (1 << 64) - 1)
+    behind = None if after is None else number(after, "after", _UINT64_MAX)
     messages: list[Message] = []
     size = 0
     for position in _available(descriptor.queue, behind):
@@ -382,11 +368,4 @@ def _count(request: Request) -> int:
 
 
 def _wait_ms(request: Request) -> int:
-    return number(request.get("wait_ms", 0), "wait_ms", _WAIT_MAX_MS)
-
-
-def _receipts(request: Request, name: str) -> list[int]:
-    receipts = request.get(name, [])
-    if not isinstance(receipts, list):
-        raise InvalidValue("not a list of receipts", path=name)
-    return [number(receipt, name, (1 << 53) - 1, 1) for receipt in receipts]
+    return number(request.get("wait_ms", 0), "wait_ms", WAIT_MAX_MS)

@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from msmqwire.constants import HResult
+from msmqwire.constants.ntstatus import NtStatus
 from msmqwire.headers import USER_HEADER
 from msmqwire.qm.directory.attributes import update
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
@@ -34,7 +35,6 @@ from msmqwire.qm.model.elements import (
 from msmqwire.qm.model.enumerations import MessageSeekAction, PositionState
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.rules.read_results import STATUS_NOT_FOUND
 from tests.support.engine_harness import OWN_ID, SEND, EngineHarness
 from tests.support.paths import ROOT
 from tests.support.queue_contents import bodies, body_of
@@ -53,7 +53,7 @@ def test_a_code_of_our_own_would_have_the_customer_bit() -> None:
         with (TABLES / name).open(newline="") as table:
             for row in csv.reader(table, delimiter="\t"):
                 defined |= {int(code, 16) for code in re.findall(r"0x[0-9A-Fa-f]{8}\b", " ".join(row))}
-    ours = {int(code) for code in HResult} | {STATUS_NOT_FOUND}
+    ours = {int(code) for code in HResult} | {int(NtStatus.STATUS_NOT_FOUND)}
     assert all(code & 0x2000_0000 for code in ours - defined)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
+from msmqwire.constants.ntstatus import NtStatus
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Queue
 from msmqwire.qm.model.enumerations import (
@@ -17,7 +18,6 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import serialization
-from msmqwire.qm.rules.read_results import STATUS_NOT_FOUND
 from tests.support.engine_harness import PEEK, RECOVERABLE, EngineHarness
 from tests.support.queue_contents import bodies, body_of, completed_reads, states
 
@@ -415,7 +415,8 @@ def test_a_tag_that_no_read_has(
 ) -> None:
     harness.core.messages.dequeue(open_queue, timeout=1_000)
     harness.core.messages.dequeue(open_queue, timeout=1_000, tag=1)
-    assert harness.core.messages.waiting_reads.cancel(queue, tag, CANCELLED) == 0xC0000225 == STATUS_NOT_FOUND
+    status = harness.core.messages.waiting_reads.cancel(queue, tag, CANCELLED)
+    assert status == 0xC0000225 == NtStatus.STATUS_NOT_FOUND
     assert len(open_queue.waiting) == 2
 
 

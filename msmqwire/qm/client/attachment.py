@@ -1,0 +1,146 @@
+"""The queue manager of a folder on this computer, for programs."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+
+from msmqwire.errors import InvalidValue
+from msmqwire.qm.client.local_queues import LocalReading, LocalSending
+from msmqwire.qm.client.queue import Queue
+from msmqwire.qm.client.synchronous import SyncConnection
+from msmqwire.qm.client.synchronous_queue import SyncQueue
+from msmqwire.qm.runtime.local_names import queue_name
+from msmqwire.qm.runtime.requests import Requests, open_requests
+
+
+class QueueManager:
+    """The queue manager of a folder.
+
+    Attributes:
+        name: the name of the computer.
+        served: whether a server runs; without one, nothing is sent to other computers, and express messages
+            are refused: they would be lost.
+    """
+
+    def __init__(self, requests: Requests, name: str) -> None:
+        self._requests, self.name, self.served = requests, name, requests.served
+
+    def queue(self, name: str) -> Queue:
+        r"""Return a queue, to be sent to and read. Whether it is there shows when it is used.
+
+        Args:
+            name: ``private$\orders``, with ``;name`` for a subqueue and ``;journal`` for its journal;
+                ``system$;deadletter`` and ``system$;deadxact``; or a format name, also of a queue of another
+                computer, which is sent to through this queue manager.
+
+        Raises InvalidName.
+        """
+        if not isinstance(name, str):
+            raise InvalidValue(f"{name!r:.100} is not a text", path="name")
+        format_name = str(queue_name(name, self.name))
+        sending = LocalSending(self._requests, format_name)
+        return Queue(sending, LocalReading(self._requests, format_name, self.name))
+
+    async def create_queue(self, name: str, *, transactional: bool = False, label: str = "") -> Queue:
+        """Create a queue, or return the one that is there.
+
+        Raises QueueError, MQ_ERROR_QUEUE_EXISTS, if that is transactional and should not be, or the reverse.
+        """
+        queue = self.queue(name)
+        await self._requests.call(
+            "create", queue=name, transactional=transactional, label=label, missing=True
+        )
+        return queue
+
+
+class SyncQueueManager:
+    """The queue manager of a folder: `QueueManager` without ``await``, for any number of threads.
+
+    Attributes:
+        name, served: as there.
+    """
+
+    def __init__(self, connection: SyncConnection, manager: QueueManager) -> None:
+        self._connection, self._manager = connection, manager
+        self.name, self.served = manager.name, manager.served
+
+    def queue(self, name: str) -> SyncQueue:
+        """Return a queue. See `QueueManager.queue`."""
+        return SyncQueue(self._connection, self._manager.queue(name))
+
+    def create_queue(self, name: str, *, transactional: bool = False, label: str = "") -> SyncQueue:
+        """Create a queue, or return the one that is there. See `QueueManager.create_queue`."""
+        work = self._manager.create_queue(name, transactional=transactional, label=label)
+        return SyncQueue(self._connection, self._connection.run(work))
+
+
+class Attachment:
+    """The result of `msmqwire.attach`, which can be entered once."""
+
+    def __init__(self, path: str | os.PathLike[str], create: bool) -> None:
+        self._path, self._create = path, create
+        self._requests: Requests | None = None
+        self._sync: SyncConnection | None = None
+        self._entered = False
+
+    def _enter(self) -> None:
+        if self._entered:
+            raise InvalidValue("it was entered before: make another one", path="attachment")
+        self._entered = True
+
+    async def __aenter__(self) -> QueueManager:
+        self._enter()
+        return await self._open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._leave()
+
+    def __enter__(self) -> SyncQueueManager:
+        self._enter()
+        self._sync = sync = SyncConnection()
+        return SyncQueueManager(sync, sync.start(self._open()))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._sync is not None, "it was entered"
+        self._sync.stop(self._leave())
+
+    async def _open(self) -> QueueManager:
+        requests = await open_requests(self._path, create=self._create)
+        try:
+            status = await requests.call("status")
+        except BaseException:
+            await requests.close()
+            raise
+        self._requests = requests
+        return QueueManager(requests, status["name"])
+
+    async def _leave(self) -> None:
+        assert self._requests is not None, "it was entered"
+        await self._requests.close()
+
+
+def attach(path: str | os.PathLike[str], *, create: bool = False) -> Attachment:
+    """Return access to the queue manager of a folder: through its server, or in its store if none runs.
+
+    Enter it with ``async with``, which gives a `QueueManager`, or with ``with``, which gives a
+    `SyncQueueManager`: the same without ``await``. Leaving it ends what waits: such a read raises QueueError
+    with MQ_ERROR_OPERATION_CANCELLED. Messages that were received and not ended return to their queues.
+
+    Args:
+        path: the folder, DIR of ``msmqwire serve --data DIR``.
+        create: create a queue manager, with the name of this computer, if the folder has none.
+
+    Entering raises the subclasses of StoreError: StoreMissing if the folder has no queue manager, StoreInUse
+    if another process has its store open without serving it.
+
+    Raises:
+        InvalidValue: the path is none.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidValue(f"{path!r:.100} is not the name of a folder", path="path")
+    return Attachment(path, create)

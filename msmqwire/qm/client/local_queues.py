@@ -1,0 +1,193 @@
+"""Queues of this computer, reached by the requests of local clients."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+from uuid import UUID
+
+from msmqwire.constants import HResult
+from msmqwire.errors import InvalidName, InvalidValue, MsmqError, QueueError
+from msmqwire.qm.client.finishing import finish
+from msmqwire.qm.client.properties import Properties, as_request, to_message
+from msmqwire.qm.client.reading import Read, ReadAction
+from msmqwire.qm.client.received_message import ReceivedMessage
+from msmqwire.qm.client.sending import Unit, of_another
+from msmqwire.qm.client.sent import Sent
+from msmqwire.qm.model.enumerations import INFINITE, AcknowledgementsRequested
+from msmqwire.qm.runtime.local_names import queue_name
+from msmqwire.qm.runtime.requests import Requests
+
+_ACTIONS: Final[Mapping[ReadAction, Mapping[str, str]]] = {
+    ReadAction.MQ_ACTION_RECEIVE: {"action": "receive"},
+    ReadAction.MQ_ACTION_PEEK_CURRENT: {"action": "peek"},
+    ReadAction.MQ_ACTION_PEEK_NEXT: {"action": "peek_next"},
+    ReadAction.MQ_LOOKUP_PEEK_CURRENT: {"action": "peek", "seek": "current"},
+    ReadAction.MQ_LOOKUP_PEEK_NEXT: {"action": "peek", "seek": "next"},
+    ReadAction.MQ_LOOKUP_PEEK_PREV: {"action": "peek", "seek": "previous"},
+    ReadAction.MQ_LOOKUP_RECEIVE_CURRENT: {"action": "receive", "seek": "current"},
+    ReadAction.MQ_LOOKUP_RECEIVE_NEXT: {"action": "receive", "seek": "next"},
+    ReadAction.MQ_LOOKUP_RECEIVE_PREV: {"action": "receive", "seek": "previous"},
+}
+_PATHS: Final = {"delivery": "recoverable"}
+"""The property that has another name for programs than in requests."""
+
+
+class LocalReading:
+    """A queue of this computer that is read: see `msmqwire.qm.client.reading.Reading`."""
+
+    def __init__(self, requests: Requests, format_name: str, computer: str) -> None:
+        self._requests, self._queue, self._computer = requests, format_name, computer
+        self._receipts: dict[int, int] = {}  # of messages received and not ended, by request number
+        self._started: set[int] = set()  # the requests that have no answer yet
+
+    async def start(self, request: int, read: Read) -> ReceivedMessage:
+        optional: dict[str, Any] = {}
+        if read.cursor:
+            optional["cursor"] = read.cursor
+        if read.lookup_identifier:
+            optional["lookup_identifier"] = read.lookup_identifier
+        if read.transaction is not None:
+            optional["transaction"] = str(read.transaction)
+        self._started.add(request)
+        try:
+            answer = await self._requests.call(
+                "read",
+                queue=self._queue,
+                wait_ms=None if read.timeout_ms == INFINITE else read.timeout_ms,
+                tag=request,
+                **_ACTIONS[read.action],
+                **optional,
+            )
+        finally:
+            self._started.discard(request)
+        message = answer["message"]
+        if "receipt" in message:
+            self._receipts[request] = message["receipt"]
+        return ReceivedMessage.from_json(message)
+
+    async def end(self, request: int, *, acknowledge: bool) -> None:
+        receipt = self._receipts.pop(request, None)
+        if receipt is None:
+            why = f"{self._queue}: the queue was closed, and the message is back in it"
+            raise QueueError(why, HResult.MQ_ERROR_INVALID_HANDLE)
+        await self._requests.call("end", **{"done" if acknowledge else "back": [receipt]})
+
+    async def cancel(self, request: int) -> None:
+        await self._requests.call("cancel", tag=request)
+
+    async def open_cursor(self) -> int:
+        cursor: int = (await self._requests.call("open_cursor", queue=self._queue))["cursor"]
+        return cursor
+
+    async def close_cursor(self, cursor: int) -> None:
+        await self._requests.call("close_cursor", cursor=cursor)
+
+    async def purge(self) -> None:
+        await self._requests.call("purge", queue=self._queue)
+
+    async def move(self, lookup_identifier: int, to: str, transaction: UUID | None) -> None:
+        if not isinstance(to, str):
+            raise InvalidValue(f"{to!r:.100} is not a text", path="to")
+        await self._requests.call(
+            "move",
+            queue=self._queue,
+            to=str(queue_name(to, self._computer)),
+            lookup_identifier=lookup_identifier,
+            transaction=None if transaction is None else str(transaction),
+        )
+
+    async def close(self) -> None:
+        for request in sorted(self._started):
+            await self.cancel(request)
+        receipts, self._receipts = list(self._receipts.values()), {}
+        if receipts:
+            await self._requests.call("end", back=receipts)
+
+
+class LocalUnit:
+    """A transaction of the queue manager of a folder. What it sends goes there with its commit."""
+
+    def __init__(self, requests: Requests, identifier: UUID) -> None:
+        self._requests, self.identifier = requests, identifier
+        self._outgoing: list[tuple[str, dict[str, Any], Sent]] = []
+
+    def add(self, requests: Requests, to: str, message: dict[str, Any]) -> Sent:
+        """Add a message. Raises InvalidValue for a queue of another folder."""
+        if requests is not self._requests:
+            raise of_another()
+        sent = _sent("")
+        self._outgoing.append((to, message, sent))
+        return sent
+
+    async def commit(self) -> None:
+        await finish(self._commit())
+
+    async def _commit(self) -> None:
+        transaction = str(self.identifier)
+        try:
+            for to, message, sent in self._outgoing:
+                sent.identifier = await _send(self._requests, to, message, transaction)
+        except BaseException:
+            await self._abort()
+            raise
+        await self._requests.call("commit", transaction=transaction)
+        for _, _, sent in self._outgoing:
+            sent.set_outcome(True)
+
+    async def abort(self) -> None:
+        await finish(self._abort())
+
+    async def _abort(self) -> None:
+        with suppress(MsmqError):  # a queue manager that is gone, or was left, has done so itself
+            await self._requests.call("abort", transaction=str(self.identifier))
+
+
+class LocalSending:
+    """A queue that is sent to through the queue manager of a folder: see `Sending`."""
+
+    def __init__(self, requests: Requests, format_name: str) -> None:
+        self._requests, self.format_name = requests, format_name
+
+    async def send(self, body: bytes | str, properties: Properties) -> Sent:
+        message = _message(body, properties, transactional=False)
+        sent = _sent(await _send(self._requests, self.format_name, message, None))
+        sent.set_outcome(True)
+        return sent
+
+    async def begin(self) -> Unit:
+        answer = await finish(self._requests.call("begin"))  # or nobody would know it, to abort it
+        return LocalUnit(self._requests, UUID(answer["transaction"]))
+
+    def add(self, unit: Unit, body: bytes | str, properties: Properties) -> Sent:
+        if not isinstance(unit, LocalUnit):
+            raise of_another()
+        message = _message(body, properties, transactional=True)
+        return unit.add(self._requests, self.format_name, message)
+
+
+def _message(body: bytes | str, properties: Properties, *, transactional: bool) -> dict[str, Any]:
+    message = to_message(body, properties)  # raises for what is wrong, with the names of programs
+    request = as_request(properties, transactional=transactional)
+    return {**request, "body": b64encode(message.body).decode(), "body_type": message.body_type}
+
+
+async def _send(requests: Requests, to: str, message: dict[str, Any], transaction: str | None) -> str:
+    """Send a message and return its identifier. The path of an error is the name of the property."""
+    try:
+        answer = await requests.call("send", to=to, messages=[message], transaction=transaction)
+    except InvalidValue as exc:
+        path = exc.path.removeprefix("messages[0].")
+        raise InvalidValue(exc.why, path=_PATHS.get(path, path), offset=exc.offset) from None
+    except InvalidName as exc:
+        path = exc.path.removeprefix("messages[0].")
+        raise InvalidName(exc.why, path=path, offset=exc.offset, hresult=exc.hresult) from None
+    identifier: str = answer["sent"][0]
+    return identifier
+
+
+def _sent(identifier: str) -> Sent:
+    """Return what follows a message that the queue manager of this computer has: it needs nobody's help."""
+    return Sent(identifier, AcknowledgementsRequested.NONE, 1, lambda: "", lambda: None)

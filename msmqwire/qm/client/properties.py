@@ -1,0 +1,97 @@
+"""The properties of messages to be sent, as programs give them."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable
+from typing import Any, Final, TypedDict
+
+from msmqwire.errors import InvalidValue
+from msmqwire.qm.model.message import Message
+from msmqwire.qm.runtime.message_json import RECOVERABLE, TRANSACTIONAL, message_from
+
+VT_BSTR: Final = 8
+_BYTES: Final = (bytes, bytearray, memoryview)
+
+
+class Properties(TypedDict, total=False):
+    r"""The properties of a message to be sent.
+
+    Attributes:
+        label: up to 249 characters.
+        recoverable: it survives failures of both sides.
+        acknowledge: acknowledgements requested: ``full_reach_queue``, ``full_receive``, ``nack_receive``, or
+            ``pos_arrival``, ``pos_receive``, ``neg_arrival``, ``neg_receive`` one by one.
+        admin_queue: format name of a queue for them; without one they come back to this connection.
+        response_queue: format name of a queue for answers.
+        correlation: the identifier (``guid\number``) of another message, or 20 bytes.
+        priority: 0 to 7, 3 by default; for messages that are not transactional.
+        body_type: VARENUM of the body; 0 by default for bytes, and 8, VT_BSTR, for a text.
+        message_class: a class that an application may set.
+        application: a number of the application.
+        extension: further bytes besides the body.
+        journal: keep a copy in the journal of this side.
+        dead_letter: keep it in the dead-letter queue of this side if it can't be delivered.
+        time_to_reach_queue, time_to_be_received: seconds from now.
+    """
+
+    label: str
+    recoverable: bool
+    acknowledge: str | Iterable[str]
+    admin_queue: str
+    response_queue: str
+    correlation: str | bytes
+    priority: int
+    body_type: int
+    message_class: int
+    application: int
+    extension: bytes
+    journal: bool
+    dead_letter: bool
+    time_to_reach_queue: int
+    time_to_be_received: int
+
+
+def as_request(properties: Properties, *, transactional: bool = False) -> dict[str, Any]:
+    """Return properties with the names and values that `message_json.message_from` reads."""
+    request: dict[str, Any] = dict(properties)
+    for name in request:
+        if name not in Properties.__annotations__:
+            raise InvalidValue("not a property of a message that is sent", path=name)
+    recoverable = request.pop("recoverable", False)
+    if not isinstance(recoverable, bool):
+        raise InvalidValue(f"{recoverable!r:.100} is neither true nor false", path="recoverable")
+    if transactional or recoverable:
+        request["delivery"] = TRANSACTIONAL if transactional else RECOVERABLE
+    if isinstance(request.get("correlation"), bytes):
+        request["correlation"] = request["correlation"].hex()
+    if isinstance(request.get("acknowledge"), Iterable) and not isinstance(request["acknowledge"], str):
+        request["acknowledge"] = list(request["acknowledge"])
+    if "message_class" in request:
+        request["class"] = request.pop("message_class")
+    extension = request.get("extension")
+    if extension is not None:
+        if not isinstance(extension, _BYTES):
+            raise InvalidValue(f"{extension!r:.100} is no bytes", path="extension")
+        request["extension"] = b64encode(extension).decode()
+    return request
+
+
+def to_message(body: bytes | str, properties: Properties) -> Message:
+    """Return the message to send. Raises InvalidValue and InvalidName with the name of the property."""
+    request = as_request(properties)
+    try:
+        message = message_from(request)
+    except InvalidValue as exc:
+        if exc.path != "class":
+            raise
+        raise InvalidValue(exc.why, path="message_class") from None
+    if isinstance(body, str):
+        message.body = body.encode("utf-16-le", "surrogatepass")
+        if properties.get("body_type") is None:
+            message.body_type = VT_BSTR
+    elif isinstance(body, _BYTES):
+        message.body = bytes(body)
+    else:
+        raise InvalidValue(f"{body!r:.100} is neither bytes nor a text", path="body")
+    return message

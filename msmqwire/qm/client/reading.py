@@ -1,0 +1,126 @@
+"""What lies behind a queue that programs read: one interface for all ways to get at messages.
+
+It has the shape of [MS-MQRR] 3.2.4, so that a queue of another computer is read by the same rules as one of
+this computer: reads have request numbers of the caller, a received message is ended by a second request, and
+what waits can be cancelled.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from itertools import count
+from typing import Final, Literal, NamedTuple, Protocol
+from uuid import UUID
+
+from msmqwire.qm.client.received_message import ReceivedMessage
+from msmqwire.qm.model.enumerations import INFINITE
+
+Seek = Literal["current", "next", "previous"]
+"""Which message a lookup identifier means: the one that has it, or its neighbour."""
+
+
+class ReadAction(IntEnum):
+    """ulAction of R_StartReceive: [MS-MQRR] 3.1.4.7."""
+
+    MQ_ACTION_RECEIVE = 0x00000000
+    MQ_ACTION_PEEK_CURRENT = 0x80000000
+    MQ_ACTION_PEEK_NEXT = 0x80000001
+    MQ_LOOKUP_PEEK_CURRENT = 0x40000010
+    MQ_LOOKUP_PEEK_NEXT = 0x40000011
+    MQ_LOOKUP_PEEK_PREV = 0x40000012
+    MQ_LOOKUP_RECEIVE_CURRENT = 0x40000020
+    MQ_LOOKUP_RECEIVE_NEXT = 0x40000021
+    MQ_LOOKUP_RECEIVE_PREV = 0x40000022
+
+    @property
+    def receives(self) -> bool:
+        """Whether the message is taken, and has to be ended."""
+        return self in _RECEIVES
+
+
+_RECEIVES: Final = frozenset(action for action in ReadAction if "RECEIVE" in action.name)
+LOOKUP_PEEKS: Final[dict[Seek, ReadAction]] = {
+    "current": ReadAction.MQ_LOOKUP_PEEK_CURRENT,
+    "next": ReadAction.MQ_LOOKUP_PEEK_NEXT,
+    "previous": ReadAction.MQ_LOOKUP_PEEK_PREV,
+}
+LOOKUP_RECEIVES: Final[dict[Seek, ReadAction]] = {
+    "current": ReadAction.MQ_LOOKUP_RECEIVE_CURRENT,
+    "next": ReadAction.MQ_LOOKUP_RECEIVE_NEXT,
+    "previous": ReadAction.MQ_LOOKUP_RECEIVE_PREV,
+}
+
+
+class Read(NamedTuple):
+    """What is to be read: the parameters of R_StartReceive and R_StartTransactionalReceive.
+
+    Attributes:
+        action: what to do with which message.
+        timeout_ms: how long to wait for it; 0 with a lookup identifier.
+        cursor: the handle of a cursor, or 0.
+        lookup_identifier: or 0.
+        transaction: in which it is received, or None.
+    """
+
+    action: ReadAction
+    timeout_ms: int = INFINITE
+    cursor: int = 0
+    lookup_identifier: int = 0
+    transaction: UUID | None = None
+
+
+class Reading(Protocol):
+    """An open queue that can be read. Many reads may be under way at a time.
+
+    All methods raise QueueError with the code of the queue manager, and Unreachable if it is gone. What a
+    method has asked for may have been done if its task is cancelled: only `Queue` calls them, and sees to it.
+    """
+
+    async def start(self, request: int, read: Read) -> ReceivedMessage:
+        """Read a message: R_StartReceive, R_StartTransactionalReceive.
+
+        One that is received is locked until `end` is called with the same request number, which must be that
+        of no other read between `start` and `end`; peeking ends with the answer. Nothing in time is
+        MQ_ERROR_IO_TIMEOUT, and a cancelled read MQ_ERROR_OPERATION_CANCELLED.
+
+        Raises MalformedPacket as well, for a message that can't be read: it has been given back.
+        """
+
+    async def end(self, request: int, *, acknowledge: bool) -> None:
+        """Delete a message that was received, or give it back: R_EndReceive, R_EndTransactionalReceive.
+
+        One that was received in a transaction is deleted when that is committed.
+        """
+
+    async def cancel(self, request: int) -> None:
+        """End a read that waits: R_CancelReceive. One that does not wait is left as it is."""
+
+    async def open_cursor(self) -> int:
+        """Open a cursor before the first message, and return its handle: R_CreateCursor."""
+
+    async def close_cursor(self, cursor: int) -> None:
+        """Close a cursor: R_CloseCursor. Its reads that wait end with MQ_ERROR_OPERATION_CANCELLED."""
+
+    async def purge(self) -> None:
+        """Delete the messages that can be read: R_PurgeQueue."""
+
+    async def move(self, lookup_identifier: int, to: str, transaction: UUID | None) -> None:
+        """Move a message to a subqueue or back: R_OpenQueueForMove, R_MoveMessage.
+
+        `to` is a queue as users name it.
+        """
+
+    async def close(self) -> None:
+        """Close the queue: R_CloseQueue.
+
+        Reads that wait end with MQ_ERROR_OPERATION_CANCELLED, messages that were received and not ended
+        return to it: to end them then is MQ_ERROR_INVALID_HANDLE.
+        """
+
+
+_REQUESTS: Final = count(1)
+
+
+def new_request() -> int:
+    """Return a request number of 32 bits that no other read has that is under way."""
+    return next(_REQUESTS) & 0xFFFFFFFF

@@ -1,0 +1,126 @@
+"""Messages that programs read."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Self
+from uuid import UUID
+
+from msmqwire.bodies import decode_body
+from msmqwire.constants import class_name
+from msmqwire.qm.runtime.message_json import EXPRESS, TRANSACTIONAL
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedMessage:
+    r"""A message that was received or peeked at, as an application sees it.
+
+    It is a value: changing the queue does not change it. Names of queues are format names, as `connect` and
+    the property ``response_queue`` take them. Identifiers are texts, ``guid\number``.
+
+    Attributes:
+        body: its bytes; `text` is what they say.
+        label: up to 249 characters.
+        body_type: VARENUM of the body, 0 if the sender did not say.
+        identifier: identifies it in the whole system.
+        lookup_identifier: identifies it in its present queue.
+        correlation: the identifier of the message that it answers or reports on; None if it has none.
+        message_class: 0 for an ordinary message, else what is reported: MESSAGE_CLASS_VALUES.
+        priority: 0 to 7, higher ones are read first.
+        recoverable: whether it survives failures; all transactional ones do.
+        transactional: whether it was sent in a transaction.
+        sent: when it was sent, by the clock of the sender, in UTC; None if that is unknown.
+        arrived: when it was put into its present queue, in UTC.
+        time_to_reach_queue, time_to_be_received: limits in seconds after `sent`; None for no limit.
+        source: identifies the queue manager that sent it; None if an SRMP message does not say.
+        sender: who claims to have sent it: a SID as ``S-1-...``, a GUID, else hex; None for nobody. Nothing
+            proves it.
+        acknowledge: the acknowledgements that its sender asks for: ``pos_arrival``, ``pos_receive``,
+            ``neg_arrival``, ``neg_receive``.
+        admin_queue: where they go; None if nowhere.
+        response_queue: where answers are expected; None if nowhere.
+        destination: the queue that it was sent to.
+        application: a number of the application.
+        extension: further bytes besides the body.
+        journal: whether its sender keeps a copy in a journal.
+        dead_letter: whether its sender keeps it in a dead-letter queue if it can't be delivered.
+        hops: routing servers that it has passed.
+    """
+
+    body: bytes = field(repr=False)
+    label: str
+    body_type: int
+    identifier: str
+    lookup_identifier: int
+    correlation: str | None
+    message_class: int
+    priority: int
+    recoverable: bool
+    transactional: bool
+    sent: datetime | None
+    arrived: datetime | None
+    time_to_reach_queue: int | None
+    time_to_be_received: int | None
+    source: UUID | None
+    sender: str | None
+    acknowledge: tuple[str, ...]
+    admin_queue: str | None
+    response_queue: str | None
+    destination: str | None
+    application: int
+    extension: bytes = field(repr=False)
+    journal: bool
+    dead_letter: bool
+    hops: int
+
+    @property
+    def text(self) -> str | None:
+        """The body as text: by its type, and by its content if the type is bytes or unknown.
+
+        None if it is no text. See `msmqwire.bodies.decode_body`, which has other values as well.
+        """
+        return decode_body(self.body, self.body_type).text
+
+    @property
+    def class_name(self) -> str:
+        """The name of its class without prefix: ``NORMAL``, ``ACK_RECEIVE``, ``NACK_BAD_DST_Q``."""
+        return class_name(self.message_class)
+
+    @classmethod
+    def from_json(cls, message: Mapping[str, Any]) -> Self:
+        """Return the message that `msmqwire.qm.runtime.message_json.message_json` has written."""
+        extension, source = message["extension"], message["source"]
+        return cls(
+            body=b64decode(message["body"]),
+            label=message["label"],
+            body_type=message["body_type"],
+            identifier=message["identifier"],
+            lookup_identifier=message["lookup_identifier"],
+            correlation=message["correlation"],
+            message_class=int(message["class"]),
+            priority=message["priority"],
+            recoverable=message["delivery"] != EXPRESS,
+            transactional=message["delivery"] == TRANSACTIONAL,
+            sent=_time(message["sent"]),
+            arrived=_time(message["arrived"]),
+            time_to_reach_queue=message["time_to_reach_queue"],
+            time_to_be_received=message["time_to_be_received"],
+            source=None if source is None else UUID(source),
+            sender=message["sender"],
+            acknowledge=tuple(message["acknowledge"]),
+            admin_queue=message["admin_queue"],
+            response_queue=message["response_queue"],
+            destination=message["destination"],
+            application=message["application"],
+            extension=b"" if extension is None else b64decode(extension),
+            journal=message["journal"],
+            dead_letter=message["dead_letter"],
+            hops=message["hops"],
+        )
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

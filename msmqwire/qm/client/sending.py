@@ -1,0 +1,93 @@
+"""What lies behind a queue that programs send to: one interface for all ways to send."""
+
+from __future__ import annotations
+
+from typing import Protocol
+from uuid import UUID
+
+from msmqwire.errors import InvalidValue
+from msmqwire.qm.client.manager import ClientManager
+from msmqwire.qm.client.properties import Properties, to_message
+from msmqwire.qm.client.sent import Sent
+from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
+
+
+class Unit(Protocol):
+    """A transaction that is under way.
+
+    Attributes:
+        identifier: its GUID.
+    """
+
+    identifier: UUID
+
+    async def commit(self) -> None:
+        """Do all that belongs to it. Raises QueueError if that is refused: nothing has been done then."""
+
+    async def abort(self) -> None:
+        """Undo all that belongs to it."""
+
+
+class Sending(Protocol):
+    """A queue that can be sent to.
+
+    Attributes:
+        format_name: its format name.
+    """
+
+    format_name: str
+
+    async def send(self, body: bytes | str, properties: Properties) -> Sent:
+        """Send a message that is not transactional; see `Queue.send`."""
+
+    async def begin(self) -> Unit:
+        """Begin a transaction."""
+
+    def add(self, unit: Unit, body: bytes | str, properties: Properties) -> Sent:
+        """Add a message to a transaction. Raises InvalidValue for one that was begun elsewhere."""
+
+
+class NetworkUnit:
+    """A transaction of the queue manager inside a connection."""
+
+    def __init__(self, manager: ClientManager) -> None:
+        self._manager = manager
+        self.transaction: Transaction = manager.begin()
+        self.identifier = self.transaction.identifier
+
+    async def commit(self) -> None:
+        self._manager.commit(self.transaction)
+        await self._manager.driver.durable()
+
+    async def abort(self) -> None:
+        self._manager.abort(self.transaction)
+
+    def belongs_to(self, manager: ClientManager) -> bool:
+        """Whether it was begun in this queue manager."""
+        return manager is self._manager
+
+
+class NetworkSending:
+    """A queue of another queue manager, sent to through the small one inside a connection."""
+
+    def __init__(self, manager: ClientManager, descriptor: OpenQueueDescriptor) -> None:
+        self._manager, self._descriptor = manager, descriptor
+        self.format_name = str(descriptor.format_name)
+
+    async def send(self, body: bytes | str, properties: Properties) -> Sent:
+        sent = self._manager.send(self._descriptor, to_message(body, properties))
+        await self._manager.driver.durable()
+        return sent
+
+    async def begin(self) -> Unit:
+        return NetworkUnit(self._manager)
+
+    def add(self, unit: Unit, body: bytes | str, properties: Properties) -> Sent:
+        if not isinstance(unit, NetworkUnit) or not unit.belongs_to(self._manager):
+            raise of_another()
+        return self._manager.send(self._descriptor, to_message(body, properties), unit.transaction)
+
+
+def of_another() -> InvalidValue:
+    """Return the exception for a transaction that was begun in another queue manager."""
+    return InvalidValue("it was begun in another queue manager", path="transaction")

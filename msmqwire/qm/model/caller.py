@@ -1,0 +1,67 @@
+"""The caller of a remote procedure, and what access checks and limits know it as."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from msmqwire.headers.security_descriptor import sid_bytes
+from msmqwire.qm.model.access import ANONYMOUS, LOCAL_SYSTEM, Token
+from msmqwire.qm.model.address import origin_of
+
+_SUB_AUTHORITIES: Final = 4
+
+
+def user_sid(name: str) -> bytes:
+    r"""Return the SID that stands for a user of whom only the name is known, ``DOMAIN\user`` in any case.
+
+    A queue manager outside a domain has no accounts that could have a SID of their own: S-1-5-21 is followed
+    by 128 bits of a hash of the name, so that a descriptor can name the user.
+    """
+    digest = sha256(name.upper().encode("utf-16-le", "surrogatepass")).digest()
+    parts = [int.from_bytes(digest[4 * i : 4 * i + 4], "little") for i in range(_SUB_AUTHORITIES)]
+    return sid_bytes("-".join(["S-1-5-21", *map(str, parts)]))
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    r"""Who calls, as the security provider of its association has told: [MS-RPCE] 3.3.3.4.3.
+
+    Attributes:
+        name: ``DOMAIN\user``; empty for an anonymous caller.
+        sid: its SID; empty if only the name is known, see `user_sid`.
+        groups: the SIDs of its groups.
+        origin: the address from which it calls.
+    """
+
+    name: str = ""
+    sid: bytes = b""
+    groups: frozenset[bytes] = frozenset()
+    origin: str = ""
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether nobody has told who it is."""
+        return not self.name
+
+    @property
+    def identity(self) -> tuple[str, bytes]:
+        """What two calls of one user have in common."""
+        return self.name.upper(), self.sid
+
+    @property
+    def counted_as(self) -> str:
+        """By what limits count it: its name, or where it comes from if it has none."""
+        return self.name.upper() or origin_of(self.origin)
+
+    @property
+    def token(self) -> Token:
+        """The user on whose behalf access is checked.
+
+        A server lets in only whom its administrator has listed, or everybody where he asked for that. They
+        have the rights of the queue manager's own account, S-1-5-18, which owns its queues by default, unless
+        an entry of the descriptor denies them to the caller or to one of its groups.
+        """
+        user = ANONYMOUS if self.is_anonymous else self.sid or user_sid(self.name)
+        return Token.of(user, self.groups | {LOCAL_SYSTEM})

@@ -1,0 +1,1 @@
+"""The server of [MS-MQRR], remote read, without I/O."""

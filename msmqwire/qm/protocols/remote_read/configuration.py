@@ -1,0 +1,58 @@
+"""What an administrator configures of remote read beside `Settings`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from msmqwire.errors import InvalidValue
+
+
+class Limit(NamedTuple):
+    """How many there may be of one caller, and of all together."""
+
+    per_caller: int
+    total: int
+
+
+_HANDLES: Final = Limit(16_384, 65_536)
+_CURSORS: Final = Limit(4_096, 65_536)
+_WAITING: Final = Limit(16_384, 65_536)
+_PENDING: Final = Limit(32_768, 131_072)
+_TRANSACTIONS: Final = Limit(1_024, 16_384)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteReadConfiguration:
+    """The configuration of the server of remote read.
+
+    Beyond a limit a call fails with MQ_ERROR_INSUFFICIENT_RESOURCES.
+
+    Attributes:
+        anonymous: whether callers may read of whom nobody has told who they are.
+        pending_s: seconds of the Pending Request Cleanup Timer: [MS-MQRR] 3.1.2.2.
+        call_timeout_s: seconds of the RPC Call Timeout Timer: [MS-MQRR] 3.1.2.1.
+        handles: open queues.
+        cursors: cursors.
+        waiting: reads that wait for a message.
+        pending: receives that are not ended, those that wait among them.
+        transactions: distributed transactions in which others have enlisted this queue manager, and
+            calls that wait for it.
+        subqueues_max: subqueues of a queue, beyond which nobody creates one by opening it for a move.
+    """
+
+    anonymous: bool = False
+    pending_s: int = 300
+    call_timeout_s: int = 300
+    handles: Limit = _HANDLES
+    cursors: Limit = _CURSORS
+    waiting: Limit = _WAITING
+    pending: Limit = _PENDING
+    transactions: Limit = _TRANSACTIONS
+    subqueues_max: int = 1_024
+
+    def __post_init__(self) -> None:
+        """Raise InvalidValue for a time of zero: a message must stay with its reader for a while."""
+        for name in ("pending_s", "call_timeout_s"):
+            if getattr(self, name) < 1:
+                raise InvalidValue("not a number of seconds from 1 on", path=name)

@@ -1,0 +1,130 @@
+"""The server of [MS-MQRR] 3.1: calls, cancellations and the end of associations go in, answers come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msmqwire.qm.model.caller import Caller
+from msmqwire.qm.model.effects import RpcFault
+from msmqwire.qm.protocols.interface import CoreServices
+from msmqwire.qm.protocols.remote_read.calls import (
+    STATUS,
+    Call,
+    Refused,
+    Results,
+    answer,
+    refuse,
+)
+from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
+from msmqwire.qm.protocols.remote_read.contexts import QueueContexts
+from msmqwire.qm.protocols.remote_read.opening import Opening
+from msmqwire.qm.protocols.remote_read.receiving import Receiving
+from msmqwire.qm.protocols.remote_read.shares import Shares
+from msmqwire.qm.protocols.remote_read.transacting import Transacting
+from msmqwire.remote_read.constants import Opnum
+from msmqwire.rpc.constants import FaultStatus
+
+Method = Callable[[Call, Any], Results | None]
+"""Returns the results of a call that has succeeded, None if it is answered by other means or later. Raises
+Refused."""
+
+
+class RemoteReadEngine:
+    """Lets others read the queues of this queue manager.
+
+    Each call is answered once, by an `RpcAnswer` or `RpcFault` with its number: at once, or when a message
+    comes for which it waits. Calls on one handle run side by side: MQRR-2.2.4.1-01. The answer of a receive
+    leaves its message locked; it is deleted when the client ends the receive, and returns to its queue if
+    the client does not, closes the queue or vanishes.
+
+    Args:
+        services: of the core.
+        configuration: of the administrator.
+
+    Attributes:
+        port: the TCP port at which the interface is served, which R_GetServerPort returns; 0 for none.
+        shares: what callers have.
+        contexts: the open queues of all clients.
+        receiving, transacting: parts.
+    """
+
+    def __init__(self, services: CoreServices, configuration: RemoteReadConfiguration | None = None) -> None:
+        configuration = configuration or RemoteReadConfiguration()
+        self._context = services.context
+        self.port = 0
+        self.shares = Shares(configuration)
+        self.contexts = QueueContexts(services.context.new_guid)
+        self.receiving = Receiving(services, configuration, self.contexts, self.shares)
+        self._opening = Opening(services, configuration, self.contexts, self.shares, self.receiving)
+        self.transacting = Transacting(services, configuration, self.contexts, self.shares)
+        self._methods: Final[Mapping[int, Method]] = {
+            Opnum.R_GetServerPort: self._get_server_port,
+            Opnum.R_OpenQueue: self._opening.open_queue,
+            Opnum.R_CloseQueue: self._opening.close_queue,
+            Opnum.R_CreateCursor: self._opening.create_cursor,
+            Opnum.R_CloseCursor: self._opening.close_cursor,
+            Opnum.R_PurgeQueue: self._opening.purge_queue,
+            Opnum.R_StartReceive: self.receiving.start_receive,
+            Opnum.R_CancelReceive: self.receiving.cancel_receive,
+            Opnum.R_EndReceive: self.receiving.end_receive,
+            Opnum.R_MoveMessage: self.transacting.move_message,
+            Opnum.R_OpenQueueForMove: self._opening.open_queue_for_move,
+            Opnum.R_QMEnlistRemoteTransaction: self.transacting.enlist,
+            Opnum.R_StartTransactionalReceive: self.receiving.start_transactional_receive,
+            Opnum.R_SetUserAcknowledgementClass: self.transacting.set_user_acknowledgement_class,
+            Opnum.R_EndTransactionalReceive: self.receiving.end_transactional_receive,
+        }
+
+    def called(self, call: int, association: int, caller: Caller, opnum: int, arguments: Any) -> None:
+        """A client calls a method: [MS-MQRR] 3.1.4.
+
+        Args:
+            call: a number that no other call has that is not answered.
+            association: an association group, or a connection if its client makes none: context handles are
+                good within it, and run down at its end.
+            caller: who calls.
+            opnum: which method.
+            arguments: its in parameters, as attributes by their names in the IDL.
+        """
+        method = self._methods.get(opnum)
+        if method is None:
+            self._context.effects.append(RpcFault(call, FaultStatus.NCA_S_OP_RNG_ERROR))
+            return
+        kept = {"pphContext": arguments.pphContext} if opnum == Opnum.R_CloseQueue else {}
+        its = Call(call, association, caller, opnum, kept)
+        try:
+            results = method(its, arguments)
+        except Refused as refused:
+            refuse(self._context, its, refused)
+        else:
+            if results is not None:
+                answer(self._context, its, results)
+
+    def cancelled(self, call: int) -> None:
+        """A client has cancelled a call, or its connection is gone while its association goes on.
+
+        A read that waits ends with a fault. A call that is answered already stays so: its client ends the
+        receive, or its time does.
+        """
+        self.receiving.cancelled(call)
+
+    def association_lost(self, association: int) -> None:
+        """RPC Failure Event, and the rundown of the handles of an association: [MS-MQRR] 3.1.6.
+
+        None of its calls is answered any more.
+        """
+        self.transacting.forget(association)
+        self._opening.run_down(self.contexts.of(association), answers=False)
+
+    def enlisted(self, request: int, *, done: bool) -> None:
+        """An `EnlistTransaction` has been carried out, or has failed."""
+        self.transacting.enlisted(request, done=done)
+
+    def stop(self) -> None:
+        """Queue Manager Stopped: end the reads that wait, and return the messages that are not ended."""
+        self._opening.run_down(self.contexts)
+
+    def _get_server_port(self, call: Call, arguments: Any) -> Results:
+        """R_GetServerPort: [MS-MQRR] 3.1.4.1."""
+        return {STATUS: self.port}

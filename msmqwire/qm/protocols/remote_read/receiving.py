@@ -1,0 +1,384 @@
+"""Messages peeked at and received: [MS-MQRR] 3.1.4.7 to 3.1.4.9, 3.1.4.13, 3.1.4.15 and 3.1.5.1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from itertools import count
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import UUID
+
+from msmqwire.constants import MQ_OK, HResult
+from msmqwire.constants.ntstatus import NtStatus
+from msmqwire.errors import LocatedError
+from msmqwire.qm.model.effects import ReadCompleted
+from msmqwire.qm.model.elements import Cursor
+from msmqwire.qm.model.enumerations import MessageSeekAction, QueueAccessType
+from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition, MessagePositionList
+from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.interface import CoreServices
+from msmqwire.qm.protocols.remote_read.calls import (
+    Call,
+    Refused,
+    Results,
+    answer,
+    refuse,
+)
+from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
+from msmqwire.qm.protocols.remote_read.contexts import QueueContext, QueueContexts, ReadRequest, cursor_of
+from msmqwire.qm.protocols.remote_read.message_sections import message_sections
+from msmqwire.qm.protocols.remote_read.shares import Shares
+from msmqwire.qm.rules.read_results import PENDING, Read
+from msmqwire.remote_read.constants import Acknowledge, Action
+from msmqwire.rpc.constants import FaultStatus
+
+_A: Final = Action
+_LOOKUPS: Final[Mapping[int, MessageSeekAction]] = MappingProxyType(
+    {
+        _A.MQ_LOOKUP_PEEK_CURRENT: MessageSeekAction.SEEK_CURRENT,
+        _A.MQ_LOOKUP_PEEK_NEXT: MessageSeekAction.SEEK_NEXT,
+        _A.MQ_LOOKUP_PEEK_PREV: MessageSeekAction.SEEK_PREVIOUS,
+        _A.MQ_LOOKUP_RECEIVE_CURRENT: MessageSeekAction.SEEK_CURRENT,
+        _A.MQ_LOOKUP_RECEIVE_NEXT: MessageSeekAction.SEEK_NEXT,
+        _A.MQ_LOOKUP_RECEIVE_PREV: MessageSeekAction.SEEK_PREVIOUS,
+    }
+)
+_ACTIONS: Final = frozenset(_A)
+_READS: Final = (QueueAccessType.RECEIVE_ACCESS, QueueAccessType.PEEK_ACCESS)
+_SEQUENCE_ID: Final = (1 << PRIORITY_SHIFT) - 1
+"""pSequenceId has the low seven bytes of a LookupIdentifier: MQRR-3.1.4.7-29."""
+_TIME_STAMP: Final = 0xFFFFFFFF
+_INVALID: Final = HResult.MQ_ERROR_INVALID_PARAMETER
+_NOT_FOUND: Final = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
+_USAGE: Final = HResult.MQ_ERROR_TRANSACTION_USAGE
+_SEQUENCE: Final = HResult.MQ_ERROR_TRANSACTION_SEQUENCE
+
+
+class Receiving:
+    """The methods that read messages, those that end reads, and the timers of both."""
+
+    def __init__(
+        self,
+        services: CoreServices,
+        configuration: RemoteReadConfiguration,
+        contexts: QueueContexts,
+        shares: Shares,
+    ) -> None:
+        self._context, self._messages = services.context, services.messages
+        self._transactions = services.transactions
+        self._cleanup_ms = 1000 * configuration.pending_s
+        self._contexts, self._shares = contexts, shares
+        self._numbers = count(1)
+        self._by_call: dict[int, ReadRequest] = {}
+
+    # -- beginning ----------------------------------------------------------------------------------------
+
+    def start_receive(self, call: Call, arguments: Any) -> None:
+        """R_StartReceive: [MS-MQRR] 3.1.4.7."""
+        action = _checked(arguments)
+        context = self._contexts.find(call, arguments.phContext)
+        _check_access(context, action)
+        cursor = cursor_of(context, arguments.hCursor) if arguments.hCursor else None
+        self._begin(self._request(call, context, arguments, action), arguments, action, cursor)
+
+    def start_transactional_receive(self, call: Call, arguments: Any) -> None:
+        """R_StartTransactionalReceive: [MS-MQRR] 3.1.4.13."""
+        identifier = transaction_identifier(arguments.pTransactionId)
+        if identifier is None:
+            self.start_receive(call, arguments)
+            return
+        action = _checked(arguments)
+        context = self._contexts.find(call, arguments.phContext)
+        if action.receives:
+            _check_access(context, action)
+        cursor = cursor_of(context, arguments.hCursor) if arguments.hCursor else None
+        queue = context.descriptor.queue
+        if queue is None:
+            raise Refused(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+        if not queue.transactional or not action.receives:
+            raise Refused(_USAGE)
+        request = self._request(call, context, arguments, action)
+        request.transaction = self._context.queue_manager.transactions.get(identifier)
+        if request.transaction is None:
+            # The text makes one without identifier. It needs one here, and nobody else can end it: it is
+            # committed or aborted with the end of this receive.
+            request.transaction = self._transactions.create(self._context.new_guid())
+            request.internal = True
+        elif request.transaction.prepared:
+            self._shares.pending.give_back(context.caller.counted_as)
+            raise Refused(_SEQUENCE)
+        self._begin(request, arguments, action, cursor)
+
+    def _request(self, call: Call, context: QueueContext, arguments: Any, action: Action) -> ReadRequest:
+        """Return a new request. Raises Refused if its number is in use, or there are too many."""
+        request_id, destructive = arguments.dwRequestId, action.receives
+        if request_id in context.pending or request_id in context.waiting:
+            raise Refused(_INVALID)
+        if destructive:
+            self._shares.pending.take(context.caller.counted_as)
+        return ReadRequest(
+            call,
+            context,
+            request_id,
+            next(self._numbers),
+            arguments.dwMaxBodySize,
+            arguments.dwMaxCompoundMessageSize,
+            self._context.now & _TIME_STAMP,
+            destructive,
+        )
+
+    def _begin(self, request: ReadRequest, arguments: Any, action: Action, cursor: Cursor | None) -> None:
+        """Read a message, or begin to wait for one."""
+        waiting, caller = self._shares.waiting, request.context.caller.counted_as
+        timeout: int = arguments.ulTimeout
+        if timeout:
+            try:
+                waiting.take(caller)
+            except Refused:
+                self._drop(request)
+                raise
+        if request.destructive:
+            self._enter(request)
+        read = self._read(request, arguments, action, cursor)
+        if read.status == PENDING:
+            request.reader = read.request
+            request.context.waiting[request.request_id] = request
+            if request.call is not None:
+                self._by_call[request.call.number] = request
+            self._messages.waiting_reads.when_completed(read.request, partial(self._completed, request))
+            return
+        if timeout:
+            waiting.give_back(caller)
+        self._hand_out(request, ReadCompleted(0, read.status, read.message, read.position))
+
+    def _read(self, request: ReadRequest, arguments: Any, action: Action, cursor: Cursor | None) -> Read:
+        messages, descriptor = self._messages, request.context.descriptor
+        timeout, transaction = arguments.ulTimeout, request.transaction
+        tag = request.context.handle, request.request_id
+        if action in _LOOKUPS:
+            identifier = arguments.LookupId
+            if descriptor.queue is not None:
+                position = find(descriptor.queue.positions, identifier)
+                identifier = identifier if position is None else position.lookup_identifier
+            return messages.read_by_lookup_identifier(
+                descriptor,
+                identifier,
+                _LOOKUPS[action],
+                peek=not request.destructive,
+                transaction=transaction,
+                two_phase=True,
+            )
+        if action is _A.MQ_ACTION_RECEIVE:
+            return messages.dequeue_begin(
+                descriptor, timeout=timeout, cursor=cursor, transaction=transaction, tag=tag
+            )
+        if action is _A.MQ_ACTION_PEEK_NEXT and cursor is not None:
+            return messages.peek_next(descriptor, cursor, timeout=timeout, tag=tag)
+        return messages.peek(descriptor, timeout=timeout, cursor=cursor, tag=tag)
+
+    # -- a read has a result ------------------------------------------------------------------------------
+
+    def _completed(self, request: ReadRequest, read: ReadCompleted) -> None:
+        """A read that waited has ended."""
+        request.reader = 0
+        del request.context.waiting[request.request_id]
+        self._shares.waiting.give_back(request.context.caller.counted_as)
+        if request.call is not None:
+            del self._by_call[request.call.number]
+        self._hand_out(request, read)
+
+    def _hand_out(self, request: ReadRequest, read: ReadCompleted) -> None:
+        """Answer a call with a message, or with the reason why there is none."""
+        call, request.call = request.call, None
+        message, position = read.message, read.position
+        if message is None or position is None:
+            self._leave(request)
+            self._drop(request)
+            if call is not None:
+                refuse(self._context, call, Refused(read.status, fault=request.cancelled))
+            return
+        request.position, request.lookup_identifier = position, position.lookup_identifier
+        if request.destructive:
+            self._enter(request)  # again: the time begins when the client gets the message
+        if call is None:
+            return
+        try:
+            sections = message_sections(message, position, request.max_body, request.max_compound)
+        except LocatedError as exc:
+            self._context.trouble("message not readable remotely", str(exc))
+            if request.destructive:  # not at once, or each reader that waits would get it inside the last one
+                self._start_cleanup(request, 0)
+            refuse(self._context, call, Refused(HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED))
+            return
+        results: Results = {
+            "pdwArriveTime": message.arrival_time,
+            "pSequenceId": position.lookup_identifier & _SEQUENCE_ID,
+            "pdwNumberOfSections": len(sections),
+            "ppPacketSections": sections,
+        }
+        answer(self._context, call, results)
+
+    # -- PendingRequestTable ------------------------------------------------------------------------------
+
+    def _enter(self, request: ReadRequest) -> None:
+        """Add an entry with its Pending Request Cleanup Timer, or start its timer anew."""
+        request.context.pending[request.request_id] = request
+        self._start_cleanup(request, self._cleanup_ms)
+
+    def _start_cleanup(self, request: ReadRequest, delay: int) -> None:
+        self._context.timers.start(
+            Timer.PENDING_REQUEST_CLEANUP, request.number, delay, lambda: self._clean_up(request)
+        )
+
+    def _leave(self, request: ReadRequest) -> None:
+        """Remove an entry, if it is there, and cancel its timer."""
+        self._context.timers.stop(Timer.PENDING_REQUEST_CLEANUP, request.number)
+        if request.context.pending.get(request.request_id) is request:
+            del request.context.pending[request.request_id]
+
+    def _drop(self, request: ReadRequest) -> None:
+        """Forget a request that has ended."""
+        if request.destructive:
+            self._shares.pending.give_back(request.context.caller.counted_as)
+        if request.internal and request.transaction is not None:
+            self._transactions.abort(request.transaction.identifier)
+
+    def _clean_up(self, request: ReadRequest) -> None:
+        """Pending Request Cleanup Timer Event: [MS-MQRR] 3.1.5.1.
+
+        A receive that still waits goes on without its entry, which it gets again with its message.
+        """
+        self._leave(request)
+        if not request.reader:
+            self._release(request)
+
+    def _release(self, request: ReadRequest) -> None:
+        """Return the message of a receive that has not ended to its queue, and forget it."""
+        position, transaction = request.position, request.transaction
+        if transaction is None and position is not None:
+            self._messages.dequeue_end(request.context.descriptor, position, delete=False)
+        elif position is not None and transaction is not None and not request.internal:
+            self._transactions.give_back(transaction, position)
+        self._drop(request)
+
+    # -- ending -------------------------------------------------------------------------------------------
+
+    def cancel_receive(self, call: Call, arguments: Any) -> Results:
+        """R_CancelReceive: [MS-MQRR] 3.1.4.8. Peeks that wait can be cancelled as well: MQRR-3.1.4.8-09."""
+        context = self._contexts.find(call, arguments.phContext)
+        request = context.waiting.get(arguments.dwRequestId)
+        if request is None:
+            raise Refused(NtStatus.STATUS_NOT_FOUND)
+        self._stop(request, HResult.MQ_ERROR_OPERATION_CANCELLED)
+        return {}
+
+    def cancelled(self, call: int) -> None:
+        """The RPC runtime of the client has cancelled a call, or does not wait for it any more."""
+        request = self._by_call.get(call)
+        if request is not None:
+            request.cancelled = True
+            self._stop(request, FaultStatus.NCA_S_FAULT_CANCEL)
+
+    def stop_all(self, context: QueueContext, *, answers: bool) -> None:
+        """End all reads of an open queue that wait; `answers` says whether anybody waits for the answers."""
+        for request in list(context.waiting.values()):
+            if not answers and request.call is not None:
+                del self._by_call[request.call.number]
+                request.call = None
+            self._stop(request, HResult.MQ_ERROR_OPERATION_CANCELLED)
+
+    def _stop(self, request: ReadRequest, status: int) -> None:
+        """Cancel Waiting Message Read Request, of which the reader is known: [MS-MQDMPR] 3.1.7.1.17."""
+        reader = request.context.descriptor.waiting[request.reader]
+        self._messages.waiting_reads.stop(reader, status)
+
+    def release_all(self, context: QueueContext) -> None:
+        """Return all messages of an open queue that its client has received and not ended."""
+        for request in list(context.pending.values()):
+            self._leave(request)
+            self._release(request)
+
+    def end_receive(self, call: Call, arguments: Any) -> Results:
+        """R_EndReceive: [MS-MQRR] 3.1.4.9."""
+        return self._end(call, arguments, transactional=False)
+
+    def end_transactional_receive(self, call: Call, arguments: Any) -> Results:
+        """R_EndTransactionalReceive: [MS-MQRR] 3.1.4.15. It may end what no transaction has received, too."""
+        return self._end(call, arguments, transactional=True)
+
+    def _end(self, call: Call, arguments: Any, *, transactional: bool) -> Results:
+        context = self._contexts.find(call, arguments.phContext)
+        if arguments.dwAck not in iter(Acknowledge):
+            raise Refused(_INVALID)
+        if not context.pending:
+            raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
+        request = context.pending.get(arguments.dwRequestId)
+        if request is None or (request.transaction is not None and not transactional):
+            raise Refused(_INVALID)
+        self._leave(request)
+        if request.reader:  # it still waits: there is no message with LookupIdentifier 0
+            raise Refused(_NOT_FOUND)
+        status = self._end_dequeue(request, delete=arguments.dwAck == Acknowledge.RR_ACK)
+        self._drop(request)
+        if status != MQ_OK:
+            raise Refused(status)
+        return {}
+
+    def _end_dequeue(self, request: ReadRequest, *, delete: bool) -> int:
+        """Dequeue Message End: [MS-MQDMPR] 3.1.7.1.12, with what its transaction asks for."""
+        position, transaction = request.position, request.transaction
+        if position is None or not position.listed:
+            return _NOT_FOUND
+        if transaction is None:
+            return self._messages.dequeue_end(request.context.descriptor, position, delete=delete)
+        if not self._transactions.takes(transaction, position):  # it has ended, and another may have it now
+            return _SEQUENCE
+        if request.internal:
+            # What is not committed is aborted.
+            return self._transactions.commit(transaction.identifier) if delete else MQ_OK
+        if delete:
+            return MQ_OK  # until the transaction is committed
+        return MQ_OK if self._transactions.give_back(transaction, position) else _SEQUENCE
+
+
+def _checked(arguments: Any) -> Action:
+    """Return the action of a read. Raises Refused for arguments that do not go together: MQRR-3.1.4.7-40."""
+    if arguments.ulAction not in _ACTIONS:
+        raise Refused(_INVALID)
+    action = Action(arguments.ulAction)
+    if action in _LOOKUPS:
+        valid = arguments.LookupId and not arguments.hCursor and not arguments.ulTimeout
+    else:
+        valid = not arguments.LookupId and (arguments.hCursor or action is not _A.MQ_ACTION_PEEK_NEXT)
+    if not valid:
+        raise Refused(_INVALID)
+    return action
+
+
+def _check_access(context: QueueContext, action: Action) -> None:
+    """Raise Refused if a queue was not opened for an action: MQRR-3.1.4.7-12."""
+    opened_for = context.descriptor.access_type
+    if opened_for not in _READS or (action.receives and opened_for is not QueueAccessType.RECEIVE_ACCESS):
+        raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
+
+
+def transaction_identifier(unit_of_work: Any) -> UUID | None:
+    """Return the identifier in an XACTUOW; None if it is all zeroes, which stands for no transaction."""
+    identifier = UUID(bytes_le=bytes(unit_of_work.rgb))
+    return identifier if identifier.int else None
+
+
+def find(positions: MessagePositionList, identifier: int) -> MessagePosition | None:
+    """Return the position with a LookupIdentifier, or with a pSequenceId.
+
+    A client that has peeked at a message knows no more of it than the low seven bytes, which no other
+    message of this queue manager has.
+    """
+    position = positions.find(identifier)
+    if position is None and not identifier >> PRIORITY_SHIFT:
+        for priority in range(1, 8):
+            position = positions.find(priority << PRIORITY_SHIFT | identifier)
+            if position is not None:
+                break
+    return position

@@ -1,0 +1,86 @@
+"""Messages that a session has received and not ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msmqwire.errors import InvalidValue
+from msmqwire.qm.core import Core
+from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
+from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.runtime.message_json import number
+
+HELD_MAX: Final = 10_000
+"""Limit of messages that one session may have received and not ended."""
+_RECEIPT_MAX: Final = (1 << 53) - 1
+
+_Held = tuple[OpenQueueDescriptor, MessagePosition, Transaction | None]
+
+
+class HeldMessages:
+    """The messages that one session has received and not ended, by receipt."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._held: dict[int, _Held] = {}
+        self._last = 0
+
+    def room(self) -> int:
+        """Return how many messages may be received further."""
+        return HELD_MAX - len(self._held)
+
+    def hold(
+        self,
+        descriptor: OpenQueueDescriptor,
+        position: MessagePosition,
+        transaction: Transaction | None = None,
+    ) -> int:
+        """Hold a message that was received, in a transaction or not; return its receipt."""
+        self._last += 1
+        self._held[self._last] = descriptor, position, transaction
+        return self._last
+
+    def receipts_of(self, request: Mapping[str, Any]) -> tuple[list[int], list[int]]:
+        """Return the receipts that a request deletes and returns. Raises InvalidValue for unknown ones."""
+        done, back = _receipts(request, "done"), _receipts(request, "back")
+        for path, receipts in (("done", done), ("back", back)):
+            for receipt in receipts:
+                if receipt not in self._held:
+                    raise InvalidValue(f"no message with the receipt {receipt} is taken", path=path)
+        if len({*done, *back}) < len(done) + len(back):
+            raise InvalidValue("a receipt is there twice", path="done")
+        return done, back
+
+    def end(self, done: list[int], back: list[int]) -> None:
+        """Delete messages and return others to their queues.
+
+        One that was received in a transaction is deleted when that is committed, and leaves it on return.
+        """
+        messages = self._core.messages
+        for receipts, delete in ((done, True), (back, False)):
+            for receipt in receipts:
+                descriptor, position, transaction = self._held.pop(receipt)
+                if transaction is not None:
+                    if delete:
+                        continue
+                    operations = transaction.operations
+                    operations[:] = [entry for entry in operations if entry.position is not position]
+                messages.dequeue_end(descriptor, position, delete=delete)
+
+    def forget(self, transaction: Transaction) -> None:
+        """Forget the messages of a transaction that has ended."""
+        ended = [receipt for receipt, held in self._held.items() if held[2] is transaction]
+        for receipt in ended:
+            del self._held[receipt]
+
+    def return_all(self) -> None:
+        """Return all messages to their queues."""
+        self.end([], list(self._held))
+
+
+def _receipts(request: Mapping[str, Any], name: str) -> list[int]:
+    receipts = request.get(name, [])
+    if not isinstance(receipts, list):
+        raise InvalidValue("not a list of receipts", path=name)
+    return [number(receipt, name, _RECEIPT_MAX, 1) for receipt in receipts]

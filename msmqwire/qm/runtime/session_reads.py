@@ -1,0 +1,233 @@
+"""Single reads of local clients: they wait, can be cancelled, have cursors and lookup identifiers.
+
+A read is what R_StartReceive of [MS-MQRR] 3.1.4.7 is to remote clients, and takes the same choices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from msmqwire.constants import MQ_OK, HResult
+from msmqwire.errors import InvalidValue, QueueError
+from msmqwire.qm.model.effects import ReadCompleted
+from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor
+from msmqwire.qm.model.enumerations import INFINITE, MessageSeekAction, PositionState, QueueAccessType
+from msmqwire.qm.rules.read_results import PENDING, Read
+from msmqwire.qm.runtime import queues
+from msmqwire.qm.runtime.engine_driver import EngineDriver
+from msmqwire.qm.runtime.held_messages import HeldMessages
+from msmqwire.qm.runtime.message_json import message_json, number
+from msmqwire.qm.runtime.session_transactions import SessionTransactions, check_transactional
+
+CURSORS_MAX: Final = 1000
+"""Limit of the cursors that one session may have open."""
+WAIT_MAX_MS: Final = INFINITE - 1
+RECEIVE: Final = "receive"
+_PEEK: Final = "peek"
+_PEEK_NEXT: Final = "peek_next"
+_ACTIONS: Final = (RECEIVE, _PEEK, _PEEK_NEXT)
+_SEEKS: Final = {
+    "current": MessageSeekAction.SEEK_CURRENT,
+    "next": MessageSeekAction.SEEK_NEXT,
+    "previous": MessageSeekAction.SEEK_PREVIOUS,
+}
+_UINT64_MAX: Final = (1 << 64) - 1
+_TAG_MAX: Final = (1 << 53) - 1
+
+Request = Mapping[str, Any]
+Answer = dict[str, Any]
+
+
+class SessionReads:
+    """The reads and cursors of one session.
+
+    Attributes:
+        may_wait: whether reads may wait for a message.
+    """
+
+    def __init__(
+        self,
+        driver: EngineDriver,
+        held: HeldMessages,
+        transactions: SessionTransactions,
+        opened: Callable[[Request, QueueAccessType], OpenQueueDescriptor],
+    ) -> None:
+        """`opened` returns the open queue of a request."""
+        self._driver, self._core = driver, driver.core
+        self._held, self._transactions, self._opened = held, transactions, opened
+        self._cursors: dict[int, Cursor] = {}
+        self._tagged: dict[int, tuple[OpenQueueDescriptor, int]] = {}  # waiting reads by their tag
+        self._receiving = 0
+        self.may_wait = True
+
+    # -- requests -----------------------------------------------------------------------------------------
+
+    async def read(self, request: Request) -> Answer:
+        """Receive a message, which has to be ended, or peek at one."""
+        action, tag = queues.text(request, "action"), request.get("tag")
+        if action not in _ACTIONS:
+            raise InvalidValue(f"{action!r:.100} is none of {', '.join(_ACTIONS)}", path="action")
+        if tag is not None and number(tag, "tag", _TAG_MAX) in self._tagged:
+            raise InvalidValue(f"a read with the tag {tag} waits already", path="tag")
+        if action != RECEIVE:
+            _, read = await self._perform(request, action, tag)
+            await self._driver.durable()
+            assert read.message is not None, "it was read"
+            return {"message": message_json(read.message)}
+        if self._held.room() <= self._receiving:
+            why = "too many messages are received and not ended, or waited for"
+            raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+        self._receiving += 1
+        try:
+            descriptor, read = await self._perform(request, action, tag)
+        finally:
+            self._receiving -= 1
+        assert read.message is not None and read.position is not None, "it was received"  # noqa: PT018
+        receipt = self._held.hold(descriptor, read.position, self._transactions.of(request))
+        await self._driver.durable()
+        return {"message": {**message_json(read.message), "receipt": receipt}}
+
+    async def cancel(self, request: Request) -> Answer:
+        """End a read that waits, by its tag, with MQ_ERROR_OPERATION_CANCELLED; tell whether it did wait."""
+        tag = number(request.get("tag"), "tag", _TAG_MAX)
+        descriptor, waiting = self._tagged.pop(tag, (None, 0))
+        reader = None if descriptor is None else descriptor.waiting.get(waiting)
+        if reader is not None:
+            stop = self._core.messages.waiting_reads.stop
+            self._driver.call(stop, reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
+        return {"cancelled": reader is not None}
+
+    async def open_cursor(self, request: Request) -> Answer:
+        """Open a cursor at the beginning of a queue."""
+        if len(self._cursors) >= CURSORS_MAX:
+            why = f"{CURSORS_MAX} cursors are open"
+            raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+        cursor = self._driver.call(self._open_cursor, request)
+        self._cursors[cursor.handle] = cursor
+        return {"cursor": cursor.handle}
+
+    def _open_cursor(self, request: Request) -> Cursor:
+        cursor = self._core.queues.open_cursor(self._opened(request, QueueAccessType.RECEIVE_ACCESS))
+        assert cursor is not None, "its queue has just been opened"
+        return cursor
+
+    async def close_cursor(self, request: Request) -> Answer:
+        """Close a cursor. Its reads that wait end with MQ_ERROR_OPERATION_CANCELLED."""
+        cursor = self._cursor(request)
+        self._driver.call(self._core.queues.close_cursor, cursor)
+        del self._cursors[cursor.handle]
+        return {"cursor": cursor.handle}
+
+    def _cursor(self, request: Request) -> Cursor:
+        handle = number(request.get("cursor"), "cursor", _TAG_MAX, 1)
+        cursor = self._cursors.get(handle)
+        if cursor is None:
+            raise QueueError(f"no cursor {handle} is open", HResult.MQ_ERROR_INVALID_HANDLE)
+        return cursor
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    async def _perform(
+        self, request: Request, action: str, tag: int | None
+    ) -> tuple[OpenQueueDescriptor, ReadCompleted]:
+        """Read a message. Raises QueueError with the status if there is none."""
+        descriptor, begin = self._driver.call(self._chosen, request, action)
+        read = await self.wait(begin, descriptor, tag)
+        if read.status != MQ_OK:
+            raise QueueError(queues.reason(read.status, queues.text(request, "queue")), read.status)
+        return descriptor, read
+
+    def _chosen(self, request: Request, action: str) -> tuple[OpenQueueDescriptor, Callable[[], Read]]:
+        """Return the open queue of a read, and what begins it.
+
+        Raises InvalidValue for what does not go together.
+        """
+        messages, transaction = self._core.messages, self._transactions.of(request)
+        receives = action == RECEIVE
+        by_cursor, by_lookup = request.get("cursor") is not None, request.get("seek") is not None
+        wait = self._wait(request)
+        cursor = self._cursor(request) if by_cursor else None
+        access = QueueAccessType.RECEIVE_ACCESS if receives else QueueAccessType.PEEK_ACCESS
+        descriptor = self._opened(request, access) if cursor is None else cursor.descriptor
+        if transaction is not None:
+            name = queues.text(request, "queue")
+            if not receives:  # MQRR-3.1.4.13-34
+                why = f"{name}: nothing is peeked at in a transaction"
+                raise QueueError(why, HResult.MQ_ERROR_TRANSACTION_USAGE)
+            check_transactional(descriptor.queue, name)
+        if action == _PEEK_NEXT:
+            if cursor is None or by_lookup:
+                raise InvalidValue("only a cursor has a next message", path="action")
+            return descriptor, partial(messages.peek_next, descriptor, cursor, timeout=wait)
+        if by_lookup:
+            if by_cursor or wait:
+                other = "cursor" if by_cursor else "wait_ms"
+                raise InvalidValue("not together with a lookup identifier", path=other)
+            identifier = number(request.get("lookup_identifier"), "lookup_identifier", _UINT64_MAX)
+            return descriptor, partial(
+                messages.read_by_lookup_identifier, descriptor, identifier, self._seek(request),
+                peek=not receives, transaction=transaction, two_phase=transaction is None,
+            )  # fmt: skip
+        if not receives:
+            return descriptor, partial(messages.peek, descriptor, timeout=wait, cursor=cursor)
+        return descriptor, partial(
+            messages.dequeue, descriptor, timeout=wait, cursor=cursor, transaction=transaction,
+            two_phase=transaction is None,
+        )  # fmt: skip
+
+    @staticmethod
+    def _seek(request: Request) -> MessageSeekAction:
+        name = queues.text(request, "seek")
+        if name not in _SEEKS:
+            raise InvalidValue(f"{name!r:.100} is none of {', '.join(_SEEKS)}", path="seek")
+        return _SEEKS[name]
+
+    def _wait(self, request: Request) -> int:
+        if request.get("wait_ms", 0) is None:
+            return INFINITE if self.may_wait else 0
+        wait = number(request.get("wait_ms", 0), "wait_ms", WAIT_MAX_MS)
+        return wait if self.may_wait else 0
+
+    async def wait(
+        self, begin: Callable[[], Read], descriptor: OpenQueueDescriptor, tag: int | None = None
+    ) -> ReadCompleted:
+        """Begin a read and wait for its end.
+
+        If the waiting is cancelled, end the read and return its message to the queue. `tag` is what `cancel`
+        knows it by.
+        """
+        driver = self._driver
+        read = driver.call(begin)
+        if read.status != PENDING:
+            return ReadCompleted(0, read.status, read.message, read.position)
+        future: asyncio.Future[ReadCompleted] = asyncio.get_running_loop().create_future()
+        driver.on_read(read.request, partial(self._completed, future, descriptor))
+        if tag is not None:
+            self._tagged[tag] = descriptor, read.request
+        try:
+            return await future
+        except asyncio.CancelledError:
+            reader = descriptor.waiting.get(read.request)
+            if reader is not None:
+                driver.notify(
+                    self._core.messages.waiting_reads.stop, reader, HResult.MQ_ERROR_OPERATION_CANCELLED
+                )
+            elif future.done() and not future.cancelled():  # completed in the turn in which the client went
+                self._completed(future, descriptor, future.result())
+            raise
+        finally:
+            if tag is not None:
+                self._tagged.pop(tag, None)
+
+    def _completed(
+        self, future: asyncio.Future[ReadCompleted], descriptor: OpenQueueDescriptor, completed: ReadCompleted
+    ) -> None:
+        if not future.done():
+            future.set_result(completed)
+            return
+        position, messages = completed.position, self._core.messages
+        if position is not None and position.state is PositionState.LOCKED and not position.transaction:
+            self._driver.notify(lambda: messages.dequeue_end(descriptor, position, delete=False))

@@ -1,0 +1,33 @@
+"""Refusals of queue managers name their codes."""
+
+from __future__ import annotations
+
+import pytest
+
+from msmqwire.constants import HResult
+from msmqwire.errors import QueueError, ReadTimeout
+
+
+@pytest.mark.parametrize(
+    "code, name",
+    [
+        (0xC00E0003, "MQ_ERROR_QUEUE_NOT_FOUND"),
+        (HResult.MQ_ERROR_SHARING_VIOLATION, "MQ_ERROR_SHARING_VIOLATION"),
+        (0xC0000008, "0xC0000008"),
+    ],
+)
+def test_a_refusal_names_its_code(code: int, name: str) -> None:
+    error = QueueError("why", code)
+    assert (str(error), error.why, error.hresult, error.name) == ("why", "why", code, name)
+
+
+def test_a_read_without_a_message_in_time_is_a_timeout_of_python_too() -> None:
+    error = ReadTimeout("why")
+    assert isinstance(error, TimeoutError)
+    assert isinstance(error, QueueError)
+    assert (str(error), error.why, error.hresult, error.name) == (
+        "why",
+        "why",
+        0xC00E001B,
+        "MQ_ERROR_IO_TIMEOUT",
+    )
