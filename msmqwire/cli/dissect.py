@@ -199,7 +199,7 @@ def command(
     ] = None,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
 ) -> None:
-    """Dissect captures: every MSMQ packet in them, named, decoded and judged; also over HTTP and PGM.
+    """Dissect captures: every MSMQ packet in them, named, decoded and judged; also over HTTP, PGM and RPC.
 
     Ends with status 65 if a file is cut off or damaged; what precedes the damage is printed.
     """

@@ -13,6 +13,8 @@ from msmqwire.cli.common import format_endpoint
 from msmqwire.cli.show import queue_text
 from msmqwire.dissection import Item
 from msmqwire.dissection.item import PGM_KIND, SRMP_KIND
+from msmqwire.remote_read.rpc_packet import KINDS as RPC_KINDS
+from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 from msmqwire.srmp.attributes import attribute
 from msmqwire.srmp.message import SrmpMessage
@@ -24,7 +26,7 @@ Condition = tuple[str, str, Any]
 KINDS: Final = {
     name.lower(): name
     for name in ("EstablishConnection", "ConnectionParameters", "SessionAck", "UserMessage", "OrderAck",
-                 "FinalAck", "Ping", SRMP_KIND, PGM_KIND, "Malformed", "Skipped")
+                 "FinalAck", "Ping", SRMP_KIND, PGM_KIND, *RPC_KINDS, "Malformed", "Skipped")
 }  # fmt: skip
 """The kinds of items by their names in lower case."""
 _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
@@ -85,15 +87,23 @@ def by_endpoint(text: str) -> Filter:
     return test
 
 
+def message_packet(item: Item) -> Record | None:
+    """Return the packet of an item, of an answer of remote read the message packet in it."""
+    if isinstance(item.packet, RpcPacket):
+        return None if item.packet.message is None else item.packet.message.whole
+    return item.packet if isinstance(item.packet, Record) else None
+
+
 def by_label(pattern: str) -> Filter:
     """Return a filter for messages whose label matches a pattern with ``*`` and ``?``, in any case."""
 
     def test(item: Item) -> bool:
         label = None
+        packet = message_packet(item)
         if isinstance(item.packet, SrmpMessage):
             label = attribute("label", item.packet)
-        elif isinstance(item.packet, Record):
-            properties = item.packet.get("MessagePropertiesHeader")
+        elif packet is not None:
+            properties = packet.get("MessagePropertiesHeader")
             label = properties.Label if properties is not None else None
         return isinstance(label, str) and fnmatch.fnmatchcase(label.lower(), pattern.lower())
 
@@ -101,14 +111,19 @@ def by_label(pattern: str) -> Filter:
 
 
 def by_queue(pattern: str) -> Filter:
-    """Return a filter for messages whose destination matches a pattern or contains it, in any case."""
+    """Return a filter for messages whose destination matches a pattern or contains it, in any case.
+
+    A call of remote read without a message passes by the queue that it is about.
+    """
     pattern = pattern.lower()
 
     def test(item: Item) -> bool:
         if isinstance(item.packet, SrmpMessage):
             name = (attribute("destination", item.packet) or "").lower()
-        elif isinstance(item.packet, Record) and item.packet.get("UserHeader") is not None:
-            name = queue_text(item.packet).lower()
+        elif isinstance(item.packet, RpcPacket) and item.packet.message is None:
+            name = item.packet.queue.lower()
+        elif (packet := message_packet(item)) is not None and packet.get("UserHeader") is not None:
+            name = queue_text(packet).lower()
         else:
             return False
         return fnmatch.fnmatchcase(name, pattern) or (bool(pattern) and pattern in name)

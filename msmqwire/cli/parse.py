@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, TextIO
 import typer
 
 from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, NoInput, dumps, from_hex, read_input, say
-from msmqwire.errors import LocatedError
+from msmqwire.errors import LocatedError, MalformedPacket
 from msmqwire.packets import Protocol, parse
 from msmqwire.ping import PING_SIGNATURE, PING_SIZE
 
@@ -31,6 +31,17 @@ class AnyKind(StrEnum):
     PING = "ping"
     REMOTE_READ = "remote_read"
     SRMP = "srmp"
+
+
+class ParseKind(StrEnum):
+    """The same for what `parse` reads besides: PDUs of DCE/RPC."""
+
+    AUTO = "auto"
+    SESSION = "session"
+    PING = "ping"
+    REMOTE_READ = "remote_read"
+    SRMP = "srmp"
+    RPC = "rpc"
 
 
 # None of them begins a packet of a session, whose first byte is its version, 0x10.
@@ -63,6 +74,24 @@ def run(
     return 0
 
 
+def run_rpc(data: bytes, out: TextIO, err: TextIO, *, indent: int | None = None) -> int:
+    """Print the PDUs that stand one after the other; return the exit status."""
+    from msmqwire.rpc.pdu import parse_header, parse_pdu
+
+    start = 0
+    while not start or start < len(data):
+        try:
+            end = start + parse_header(data[start:]).frag_length
+            pdu = parse_pdu(data[start:end])
+        except MalformedPacket as exc:
+            offset = None if exc.offset is None else start + exc.offset
+            say(MalformedPacket(exc.why, path=exc.path, offset=offset), err)
+            return EX_DATAERR
+        print(dumps(pdu.to_json(), indent=indent), file=out)
+        start = end
+    return 0
+
+
 def _to_json(data: bytes, kind: AnyKind) -> dict[str, Any]:
     if is_srmp(data, kind):
         from msmqwire.srmp import message, message_json
@@ -79,12 +108,12 @@ def _to_json(data: bytes, kind: AnyKind) -> dict[str, Any]:
 
 def command(
     file: Annotated[
-        str, typer.Argument(help="File with the bytes of one packet; - is standard input.")
+        str, typer.Argument(help="File with the bytes of one packet, or PDUs of RPC; - is standard input.")
     ] = "-",
     hex_text: Annotated[bool, typer.Option("--hex", help="The input is hex text.")] = False,
-    protocol: Annotated[AnyKind, typer.Option(help="What the bytes are.")] = AnyKind.AUTO,
+    protocol: Annotated[ParseKind, typer.Option(help="What the bytes are.")] = ParseKind.AUTO,
 ) -> None:
-    """Parse one packet and print it as one JSON object."""
+    """Parse one packet and print it as one JSON object; of RPC each PDU as an object."""
     try:
         data = read_input(file)
         if hex_text:
@@ -96,4 +125,6 @@ def command(
         say(exc)
         raise typer.Exit(EX_DATAERR) from None
     indent = 2 if sys.stdout.isatty() else None
-    raise typer.Exit(run(data, sys.stdout, sys.stderr, kind=protocol, indent=indent))
+    if protocol is ParseKind.RPC:
+        raise typer.Exit(run_rpc(data, sys.stdout, sys.stderr, indent=indent))
+    raise typer.Exit(run(data, sys.stdout, sys.stderr, kind=AnyKind(protocol.value), indent=indent))

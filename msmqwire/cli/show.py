@@ -7,12 +7,15 @@ from typing import Any, Final
 
 from msmqwire.bodies import decode_body
 from msmqwire.cli.common import safe
-from msmqwire.constants import class_name
+from msmqwire.constants import class_name, hresult_name
 from msmqwire.dissection import Item
 from msmqwire.dissection.item import PGM_KIND, SRMP_KIND
 from msmqwire.headers.queue_names import destination
 from msmqwire.pgm import PgmPacket
 from msmqwire.pgm.packet_json import fields_to_json
+from msmqwire.remote_read.constants import Action, Opnum
+from msmqwire.remote_read.rpc_packet import RpcPacket
+from msmqwire.rpc.constants import PduType, status_name
 from msmqwire.schema import FlagsValue, Record
 from msmqwire.schema.layout import Field, layout
 from msmqwire.srmp.attributes import attribute
@@ -41,6 +44,8 @@ def summary(item: Item) -> str:
         return _srmp(item.packet, item.exchange)
     if isinstance(item.packet, PgmPacket):
         return _pgm(item.packet)
+    if isinstance(item.packet, RpcPacket):
+        return _rpc(item.packet, item.exchange)
     summarise = _SUMMARIES.get(item.kind)
     return summarise(item.packet) if summarise else ""
 
@@ -124,6 +129,38 @@ def _pgm(packet: PgmPacket) -> str:
     numbers = [f"{name} {value}" for name, value in fields["Body"].items() if isinstance(value, int)]
     name = fields["TypeName"] or f"type {packet.Type}"
     return ", ".join([name, *numbers, f"{len(packet.data)} bytes"])
+
+
+def _rpc(packet: RpcPacket, exchange: int | None) -> str:
+    parts = [] if exchange is None else [f"#{exchange}"]
+    if packet.queue:
+        parts.append(packet.queue)
+    if packet.ptype == PduType.FAULT:
+        if packet.procedure is not None:
+            parts.append(packet.procedure.name)
+        parts.append(_status(packet.pdu.record.status))
+    action = getattr(packet.value, "ulAction", None)
+    if action is not None:
+        parts.append(Action(action).name if action in set(Action) else f"action {action:#x}")
+    if getattr(packet.value, "status", 0):
+        status = packet.value.status
+        is_port = packet.procedure is not None and packet.procedure.opnum == Opnum.R_GetServerPort
+        parts.append(str(status) if is_port else _status(status))
+    if packet.message is not None:
+        parts += ["cut:"] * packet.message.cut + [_message(packet.message.whole)]
+    if packet.procedure is None and packet.opnum is not None:
+        parts.append(f"opnum {packet.opnum}")
+    if packet.encrypted:
+        parts.append("encrypted")
+    if packet.security is not None and packet.security.user:
+        parts.append(f"by {packet.security.user}")
+    return safe(" ".join(parts))
+
+
+def _status(number: int) -> str:
+    """Return the name of an HRESULT or of a status of RPC."""
+    name = hresult_name(number)
+    return status_name(number) if name.startswith("0x") else name
 
 
 _SUMMARIES: Final[dict[str, Callable[[Record], str]]] = {

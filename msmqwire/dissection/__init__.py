@@ -36,8 +36,8 @@ def dissect(
     Args:
         sources: one or several capture files, glob patterns or binary streams; several are read in order,
             as parts of one capture.
-        ports: TCP ports besides 1801 and UDP ports besides 3527 whose traffic is MSMQ. Packets on
-            other ports are recognised by their signature, SRMP by its requests.
+        ports: TCP ports besides 1801 and UDP ports besides 3527 whose traffic is MSMQ, its RPC too. On other
+            ports packets are recognised by their signature, SRMP by its requests, remote read by its bind.
         lint: whether to lint the packets.
         flush: whether the capture ends with the last source, so that unfinished packets and connections
             are reported.

@@ -1,4 +1,4 @@
-"""A TCP connection in a capture: whether it is MSMQ or HTTP, and the packets of both directions."""
+"""A TCP connection in a capture: whether it is MSMQ, HTTP or RPC, and the packets of both directions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Collection, Iterable, Iterator
 from msmqwire.capture import Data, End, Flow, Gap
 from msmqwire.dissection.finder import PacketFinder, ScanResult
 from msmqwire.dissection.http_connection import HTTP_PORT, METHOD, HttpConnection
+from msmqwire.dissection.rpc_calls import Handles
+from msmqwire.dissection.rpc_connection import RPC_PORTS, RpcConnection
+from msmqwire.dissection.rpc_finder import begins_bind, begins_pdu, may_begin_pdu
 from msmqwire.framing import begins_packet, find_header
 from msmqwire.headers.base import PREFIX_SIZE
 from msmqwire.lint import SessionLint
@@ -19,11 +22,18 @@ class Connection:
 
     On the MSMQ ports it is MSMQ; on others as soon as one of its segments contains a BaseHeader. The bytes
     before that are then reported as skipped. A segment that begins with POST, or has it anywhere if the port
-    is 80, makes it HTTP until a request has turned out not to be SRMP, and been answered.
+    is 80, makes it HTTP until a request has turned out not to be SRMP, and been answered. A segment that
+    begins with a bind to the RemoteRead interface makes it DCE/RPC; on the ports of MSMQ and its RPC any PDU.
+
+    Args:
+        flow: the direction that has delivered first.
+        ports: the MSMQ ports.
+        handles: the context handles of all connections.
 
     Attributes:
-        is_msmq: whether it is MSMQ, not over HTTP.
+        is_msmq: whether it is MSMQ, not over HTTP or RPC.
         http: the messages, if it is HTTP.
+        rpc: the calls, if it is DCE/RPC.
         ended: the senders whose directions have ended.
         finders: the packet finders, by sender.
         pending: by sender, data too short to be recognised or ruled out.
@@ -33,21 +43,27 @@ class Connection:
     __slots__ = (
         "_client",
         "_flows",
+        "_handles",
         "_lint",
         "_midstream",
         "_on_http_port",
+        "_on_rpc_port",
         "ended",
         "finders",
         "http",
         "ignored",
         "is_msmq",
         "pending",
+        "rpc",
     )
 
-    def __init__(self, flow: Flow, ports: Collection[int]) -> None:
+    def __init__(self, flow: Flow, ports: Collection[int], handles: Handles) -> None:
         self.is_msmq = flow.src_port in ports or flow.dst_port in ports
         self.http: HttpConnection | None = None
+        self.rpc: RpcConnection | None = None
+        self._handles = handles
         self._on_http_port = not self.is_msmq and HTTP_PORT in (flow.src_port, flow.dst_port)
+        self._on_rpc_port = not self.is_msmq and not RPC_PORTS.isdisjoint((flow.src_port, flow.dst_port))
         self.ended: set[_Sender] = set()
         self._midstream = flow.midstream
         self._lint: SessionLint | None = None
@@ -71,12 +87,15 @@ class Connection:
         """The approximate number of bytes of memory that incomplete packets take."""
         if self.http is not None:
             return self.http.held
+        if self.rpc is not None:
+            return self.rpc.held
         return sum(finder.held for finder in self.finders.values())
 
     @property
     def idle(self) -> bool:
         """Whether no direction has delivered anything that is not ended yet."""
-        return not self.finders and not self.pending and (self.http is None or self.http.idle)
+        followed = self.rpc if self.http is None else self.http
+        return not self.finders and not self.pending and (followed is None or followed.idle)
 
     def between_packets(self, flows: Collection[Flow]) -> bool:
         """Whether it is MSMQ, nothing has ended, and `flows` are all its directions, each between packets."""
@@ -105,6 +124,8 @@ class Connection:
         finder = self.finders.get(_sender(event.flow))
         if finder is not None:
             return finder.feed(event.data, event.frame, event.time_ns)
+        if self.rpc is not None:
+            return self.rpc.data(event)
         if self.http is not None and (self.http.certain or not _has_header(event.data)):
             return self._http_data(self.http, event)
         return self._first_data(event)
@@ -116,15 +137,15 @@ class Connection:
 
     def _first_data(self, event: Data) -> Iterator[ScanResult]:
         midstream = False
-        if not self.is_msmq:
+        if self.is_msmq:
+            if not self.finders and self._is_rpc_on_port(event):
+                yield from self._replay(event)
+                return
+        else:
             if self.http is not None:
                 self.ignored, self.http = self.http.abandon(), None
             if not self._recognise(event):
-                if self.http is not None:
-                    pending = [earlier for of_sender in self.pending.values() for earlier in of_sender]
-                    self.pending.clear()
-                    for data in (*pending, event):
-                        yield from self.data(data)
+                yield from self._replay(event)
                 return
             midstream = not self.pending.get(_sender(event.flow)) and not begins_packet(
                 event.data[:PREFIX_SIZE]
@@ -132,10 +153,22 @@ class Connection:
         yield from self._open(event.flow, midstream=midstream)
         yield from self.finders[_sender(event.flow)].feed(event.data, event.frame, event.time_ns)
 
+    def _replay(self, event: Data) -> Iterator[ScanResult]:
+        """Yield the results of the pending data and of a segment that has made it HTTP or RPC, if it has."""
+        if self.http is None and self.rpc is None:
+            return
+        pending = [earlier for of_sender in self.pending.values() for earlier in of_sender]
+        self.pending.clear()
+        for data in (*pending, event):
+            yield from self.data(data)
+
     def gap(self, event: Gap) -> Iterator[ScanResult]:
         """Report a gap in a direction; yield the results of the bytes before it."""
         if self.http is not None:
             yield from self.http.gap(event)
+            return
+        if self.rpc is not None:
+            yield from self.rpc.gap(event)
             return
         if not self.is_msmq:
             self._ignore(self.pending.pop(_sender(event.flow), []))
@@ -151,6 +184,8 @@ class Connection:
         self.ended.add(sender)
         if self.http is not None:
             yield from self.http.end(event)
+        if self.rpc is not None:
+            yield from self.rpc.end(event)
         if not self.is_msmq:
             self.pending.pop(sender, None)
         if sender not in self.finders and sender not in self.pending:
@@ -162,6 +197,8 @@ class Connection:
         """Skip the buffered bytes of both directions to free memory."""
         if self.http is not None:
             return self.http.discard()
+        if self.rpc is not None:
+            return self.rpc.discard()
         return [(self._flows[sender], finder.discard()) for sender, finder in self.finders.items()]
 
     def finder(self, flow: Flow) -> PacketFinder:
@@ -187,7 +224,7 @@ class Connection:
         return [ScanResult(b"", size, None, None, reason, (frame,), time_ns), *results]
 
     def _recognise(self, event: Data) -> bool:
-        """Return whether a segment shows that the connection is MSMQ; set `http` if it shows HTTP."""
+        """Return whether a segment shows that the connection is MSMQ; set `http` or `rpc` if it is that."""
         sender = _sender(event.flow)
         pending = self.pending.pop(sender, [])
         head = b"".join(earlier.data for earlier in pending) + event.data[:PREFIX_SIZE]
@@ -199,13 +236,37 @@ class Connection:
             self.http = HttpConnection(event.flow, self.ignored)
         elif METHOD.startswith(head):
             self.pending[sender] = [*pending, event]
+        elif self._may_be_rpc(event, pending):
+            self.pending[sender] = pending if self.rpc is not None else [*pending, event]
         elif pending:
             self._ignore(pending)  # no packet began in it, but one may begin in this segment
             return self._recognise(event)
         else:
-            self.is_msmq = _has_header(event.data)
+            # Of an answer of RemoteRead, a segment inside it may have the header of a message.
+            self.is_msmq = not self._on_rpc_port and _has_header(event.data)
             self._ignore([] if self.is_msmq else [event])
         return self.is_msmq
+
+    def _may_be_rpc(self, event: Data, pending: list[Data]) -> bool:
+        """Return whether a segment, with pending data before it, may be RPC; set `rpc` if it is."""
+        if not may_begin_pdu((pending[0] if pending else event).data):
+            return False
+        data = b"".join([*(earlier.data for earlier in pending), event.data])
+        is_rpc = begins_pdu(data) if self._on_rpc_port else begins_bind(data)
+        if is_rpc:
+            self.rpc = RpcConnection(self._handles, self.ignored)
+        return is_rpc is not False
+
+    def _is_rpc_on_port(self, event: Data) -> bool:
+        """Return whether a connection on an MSMQ port, without a packet so far, may be RPC; set `rpc`."""
+        pending = self.pending.get(_sender(event.flow), [])
+        data = b"".join([*(earlier.data for earlier in pending), event.data])
+        is_rpc = begins_pdu(data)
+        if is_rpc:
+            self.is_msmq, self.rpc = False, RpcConnection(self._handles, self.ignored)
+        elif is_rpc is None:
+            self.pending[_sender(event.flow)] = [*pending, event]
+        return is_rpc is not False
 
     def _ignore(self, events: list[Data]) -> None:
         """Count bytes that are skipped while the connection is not recognised."""

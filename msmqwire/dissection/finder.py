@@ -30,6 +30,7 @@ from msmqwire.headers.base import (
     SIGNATURE_END,
 )
 from msmqwire.packets import headers_end, packet_length, parse, well_formed
+from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 from msmqwire.srmp.message import SrmpMessage
 
@@ -56,13 +57,13 @@ class ScanResult:
         frames: the numbers of the frames that carry it, in order.
         time_ns: when the last of them was captured, which completed it.
         cut: whether the rest of a malformed packet is missing from the capture, though perhaps it was sent.
-        exchange: the number of an HTTP request in its connection, and of the response to it.
+        exchange: the number of an HTTP request or call in its connection, and of the response to it.
         request_frame: in a response, the last frame of that request.
     """
 
     data: bytes
     size: int
-    packet: Record | SrmpMessage | None
+    packet: Record | SrmpMessage | RpcPacket | None
     error: MalformedPacket | None
     reason: str
     frames: tuple[int, ...]

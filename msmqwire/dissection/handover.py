@@ -2,7 +2,7 @@
 
 While a direction is in order and in sync, its whole state is its position and the bytes of an incomplete
 packet. A faster reader takes it over as a `DirectionSnapshot` and gives it back when anything else arrives.
-HTTP stays with the tracker.
+HTTP and RPC stay with the tracker.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from msmqwire.capture.direction import OPEN, Direction
 from msmqwire.capture.events import Event, Moment
 from msmqwire.capture.segment_buffer import Segment
 from msmqwire.capture.tcp import ACKED_BYTES, ACKED_SEGMENTS
-from msmqwire.dissection.connection import Connection
 from msmqwire.dissection.tracker import Tracker
 
 
@@ -64,7 +63,7 @@ def take_over(tracker: Tracker, direction: Direction) -> DirectionSnapshot | Non
     is_msmq = not {direction.key[1], direction.key[3]}.isdisjoint(tracker.tcp_ports)
     finder, ignored = None, (0, 0, 0)
     if connection is not None:
-        if sender in connection.pending or connection.http is not None:
+        if sender in connection.pending or connection.http is not None or connection.rpc is not None:
             return None
         is_msmq = connection.is_msmq
         finder = connection.finders.get(sender)
@@ -154,7 +153,7 @@ def _restore(tracker: Tracker, direction: Direction, snapshot: DirectionSnapshot
         return  # nothing was delivered
     flow = direction.ensure_flow()
     if connection is None:
-        connection = tracker.connections[direction.stream] = Connection(flow, tracker.tcp_ports)
+        connection = tracker.add_connection(flow)
     if snapshot.known:
         connection.finder(flow).resume(snapshot.taken, snapshot.segments)
     else:

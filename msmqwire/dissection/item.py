@@ -12,12 +12,13 @@ from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding
 from msmqwire.pgm import PgmPacket
 from msmqwire.pgm.packet_json import fields_to_json
+from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record, to_json
 from msmqwire.srmp import message_json
 from msmqwire.srmp.compound import compound_to_json
 from msmqwire.srmp.message import SrmpMessage
 
-Packet = Record | SrmpMessage | PgmPacket
+Packet = Record | SrmpMessage | PgmPacket | RpcPacket
 SRMP_KIND: Final = message_json.PACKET
 PGM_KIND: Final = "PgmPacket"
 
@@ -33,16 +34,17 @@ class Item:
         transport: ``tcp``, ``udp``, or ``pgm`` for IP protocol 113.
         stream: the number of the TCP connection; None without TCP.
         src, src_port, dst, dst_port: address and port of the sender and the receiver.
-        packet: the packet, or the HTTP message of SRMP; None when it is malformed or skipped.
+        packet: the packet, the HTTP message of SRMP, or the PDU or call of RPC; None when it is malformed or
+            skipped.
         kind: the packet's name, ``Malformed`` or ``Skipped``.
         size: its length in bytes on the wire.
         findings: its departures from the specifications.
         error: why a malformed packet can't be parsed.
         raw: the bytes of the packet, even if malformed; empty for skipped bytes.
         reason: why bytes were skipped.
-        exchange: the number of an HTTP request in its connection, from 0, and of the response to it; None
-            where that is unknown.
-        request_frame: the last frame of the request to which an HTTP message is the response.
+        exchange: the number of an HTTP request or call in its connection, from 0, and of the response to it;
+            None where that is unknown.
+        request_frame: the last frame of the request to which a message or answer is the response.
     """
 
     file: str
@@ -93,6 +95,8 @@ class Item:
             inner = compound_to_json(self.packet)
             if inner is not None:
                 result["srmp"] = inner
+        if isinstance(self.packet, RpcPacket):
+            result |= _around_a_call(self.packet)
         result["findings"] = [finding.to_json() for finding in self.findings]
         result["error"] = self.error.to_json() if self.error else None
         if self.packet is None and self.raw:
@@ -102,7 +106,28 @@ class Item:
         return result
 
 
+def _around_a_call(packet: RpcPacket) -> dict[str, Any]:
+    """Return what is known of a call beside its bytes, and the message in an answer."""
+    result: dict[str, Any] = {}
+    if packet.queue:
+        result["queue"] = packet.queue
+    if packet.security is not None:
+        result["security"] = packet.security.to_json()
+    if packet.message is not None:
+        message = packet.message
+        result["message"] = {
+            **message.whole.to_json(),
+            "body_size": message.body_size,
+            "cut": message.cut,
+        }
+        if (inner := compound_to_json(message.whole)) is not None:
+            result["srmp"] = inner
+    return result
+
+
 def _fields_to_json(packet: Packet) -> dict[str, Any]:
+    if isinstance(packet, RpcPacket):
+        return packet.to_json()
     if isinstance(packet, SrmpMessage):
         fields: dict[str, Any] = message_json.to_json(packet)["fields"]
         return fields

@@ -11,17 +11,22 @@ from msmqwire.dissection.connection import Connection
 from msmqwire.dissection.finder import ScanResult
 from msmqwire.dissection.item import SRMP_KIND, Item
 from msmqwire.dissection.pgm_items import LocateFrames, PgmItems, is_pgm
+from msmqwire.dissection.rpc_calls import Handles
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import (
     Finding,
     PingLint,
+    RemoteReadLint,
     lint_malformed,
+    lint_malformed_rpc,
     lint_malformed_srmp,
     lint_packet,
+    lint_rpc,
     lint_srmp,
 )
 from msmqwire.packets import parse
 from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
+from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 from msmqwire.srmp.message import SrmpMessage
 
@@ -34,6 +39,8 @@ HELD_MAX: Final = 32 << 20
 """Bytes of memory that the incomplete packets of all connections may take together."""
 HALF_ENDED_MAX: Final = 4096
 """Connections remembered of which one direction has ended and the other delivered nothing."""
+
+_BY_THE_CAPTURE: Final = ("ATTACK-RPC-FRAGMENT", "ATTACK-TRUNCATED")
 
 
 class Tracker:
@@ -58,6 +65,7 @@ class Tracker:
         self.reassembler = Reassembler(max_flows=CONNECTIONS_MAX)
         self.connections: dict[int, Connection] = {}
         self.held = 0
+        self._handles, self._remote_read_lint = Handles(), RemoteReadLint()
         self._half_ended: dict[int, None] = {}
         self._pings: dict[tuple[str, int, str], PingLint] = {}
         self._pgm_items = PgmItems(lint=lint, locate=locate)
@@ -107,8 +115,7 @@ class Tracker:
         """Resume a connection from a checkpoint. Only before anything is fed."""
         self.reassembler.resume(checkpoint)
         if flows := checkpoint.flows():
-            self.connections[flows[0].stream] = connection = Connection(flows[0], self.tcp_ports)
-            connection.resume(flows)
+            self.add_connection(flows[0]).resume(flows)
 
     def _ping(self, datagram: Datagram) -> Iterator[Item]:
         payload = datagram.payload
@@ -146,6 +153,11 @@ class Tracker:
             del self._pings[next(iter(self._pings))]
         return linter.packet(is_request, packet)
 
+    def add_connection(self, flow: Flow) -> Connection:
+        """Add the connection of a direction that is about to deliver."""
+        connection = self.connections[flow.stream] = Connection(flow, self.tcp_ports, self._handles)
+        return connection
+
     def event(self, event: Event) -> Iterator[Item]:
         """Yield the items that an event of the reassembler completes: for callers that need the events."""
         flow = event.flow
@@ -153,7 +165,7 @@ class Tracker:
         if connection is None:
             if isinstance(event, End):
                 return
-            connection = self.connections[flow.stream] = Connection(flow, self.tcp_ports)
+            connection = self.add_connection(flow)
         held = connection.held
         if isinstance(event, Data):
             results = connection.data(event)
@@ -202,6 +214,11 @@ class Tracker:
             kind = SRMP_KIND
             if self._lint:
                 findings = lint_srmp(packet)
+        elif isinstance(packet, RpcPacket):
+            kind = packet.kind
+            if self._lint and connection.rpc is not None:
+                findings = lint_rpc(packet)
+                findings += connection.rpc.lint_call(self._remote_read_lint, flow, packet)
         elif packet is not None:
             kind = packet.schema.name
             if self._lint:
@@ -213,6 +230,8 @@ class Tracker:
             kind = "Malformed"
             if self._lint and connection.http is not None:
                 findings = _unless_cut(lint_malformed_srmp(result.data, error), cut=result.cut)
+            elif self._lint and connection.rpc is not None:
+                findings = _unless_cut(lint_malformed_rpc(result.data, error), cut=result.cut)
             elif self._lint:
                 findings = _unless_cut(lint_malformed(result.data, error), cut=result.cut)
                 connection.lint.gap()
@@ -229,5 +248,5 @@ class Tracker:
 
 
 def _unless_cut(findings: list[Finding], *, cut: bool) -> list[Finding]:
-    """Return the findings of a malformed packet; a truncation by the capture is no attack."""
-    return [finding for finding in findings if not cut or finding.id != "ATTACK-TRUNCATED"]
+    """Return the findings of a malformed packet; what the capture has left out is no attack."""
+    return [finding for finding in findings if not cut or finding.id not in _BY_THE_CAPTURE]

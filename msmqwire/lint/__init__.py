@@ -2,7 +2,8 @@
 
 `lint_packet` checks one packet, `SessionLint` the order of the packets on a connection, `PingLint` ping
 requests and responses, `lint_malformed` bytes that are no packet; `lint_srmp` a message of SRMP,
-`lint_malformed_srmp` bytes that are none. `checks` lists all rules.
+`lint_malformed_srmp` bytes that are none; `lint_rpc` a call or answer of remote read, `RemoteReadLint` their
+order, `lint_malformed_rpc` bytes of RPC that can't be read. `checks` lists all rules.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from msmqwire.lint.finding import Finding, Severity
 from msmqwire.lint.packet import checks, lint_packet
 from msmqwire.lint.pings import PingLint
 from msmqwire.lint.registry import Check
+from msmqwire.lint.remote_read_calls import lint_malformed_rpc, lint_rpc
+from msmqwire.lint.remote_read_session import RemoteReadLint
 from msmqwire.lint.session import SessionLint
 from msmqwire.lint.srmp import lint_srmp
 from msmqwire.lint.srmp_attacks import lint_malformed_srmp
@@ -26,13 +29,16 @@ __all__ = [
     "Check",
     "Finding",
     "PingLint",
+    "RemoteReadLint",
     "SessionLint",
     "Severity",
     "checks",
     "lint",
     "lint_malformed",
+    "lint_malformed_rpc",
     "lint_malformed_srmp",
     "lint_packet",
+    "lint_rpc",
     "lint_srmp",
 ]
 

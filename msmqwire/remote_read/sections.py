@@ -132,6 +132,8 @@ class ReadMessage:
     """A message as a remote reader has got it.
 
     Attributes:
+        whole: the message packet, a RemoteReadMessage, cut as it came.
+        data: its bytes.
         packet: its UserMessage; TimeToReachQueue is the time at which it expires, and what was cut off is
             in none of its sizes.
         state: what the server told about it besides.
@@ -142,6 +144,8 @@ class ReadMessage:
         time_to_reach_queue: seconds after SentTime, 0xFFFFFFFF for any.
     """
 
+    whole: Record
+    data: bytes
     packet: Record
     state: MessageState
     body: bytes
@@ -175,7 +179,7 @@ def message_of(sections: Sequence[Any] | None) -> ReadMessage:
         body = compound.Data[compound.MsgBodyOffset : compound.MsgBodyOffset + compound.MsgBodySize]
         body_size = compound.MsgBodySize
     relative = time_to_reach_queue(packet.UserHeader.SentTime, packet.BaseHeader.TimeToReachQueue)
-    return ReadMessage(message, state, body, body_size, missing > 0, relative)
+    return ReadMessage(packet, data, message, state, body, body_size, missing > 0, relative)
 
 
 def _buffer(number: int, section: Any) -> bytes:

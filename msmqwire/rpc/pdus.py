@@ -14,6 +14,7 @@ from msmqwire.schema import REST, Header, Record, Ref, align, bit, flags, guid, 
 
 COMMON_HEADER_SIZE: Final = 16
 SEC_TRAILER_SIZE: Final = 8
+RPC_VERSION: Final = 5
 LITTLE_ENDIAN: Final = 0x10
 """packed_drep: little-endian integers, ASCII, IEEE floating point."""
 
@@ -21,7 +22,7 @@ COMMON_HEADER: Final = Header(
     "rpcconn_common_hdr_t",
     "[C706] 12.6.3.1",
     (
-        uint(8, "rpc_vers", "Major version.", default=5, must=frozenset({5})),
+        uint(8, "rpc_vers", "Major version.", default=RPC_VERSION, must=frozenset({RPC_VERSION})),
         uint(8, "rpc_vers_minor", "Minor version.", must=frozenset({0, 1})),
         uint(8, "PTYPE", "Type of the PDU."),
         flags(

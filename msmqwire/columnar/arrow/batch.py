@@ -38,6 +38,7 @@ from msmqwire.columnar.compiled.state import (
 from msmqwire.columnar.filters import Filter
 from msmqwire.constants import class_name
 from msmqwire.packets import parse
+from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.srmp.message import SrmpMessage
 
 BATCH_BYTES_MAX: Final = 32 << 20
@@ -61,7 +62,7 @@ class Extra(NamedTuple):
     error: str | None = None
     path: str | None = None
     offset: int | None = None
-    message: SrmpMessage | None = None
+    message: SrmpMessage | RpcPacket | None = None
 
 
 _INT64S: Final = {
@@ -164,7 +165,7 @@ class BatchMaker:
         self._n = 0
         self._extras: dict[int, Extra] = {}
         self._body_limit = body_limit
-        self._messages: dict[int, dict[str, Any]] = {}  # cells of SRMP by row
+        self._messages: dict[int, dict[str, Any]] = {}  # cells of SRMP and RPC by row
         self._message_bytes = 0
 
     @cached_property
@@ -219,7 +220,7 @@ class BatchMaker:
         self._variable_width.add(block, to, _reparse)
         self._n += n
 
-    def _add_message(self, row: int, message: SrmpMessage) -> None:
+    def _add_message(self, row: int, message: SrmpMessage | RpcPacket) -> None:
         """Make the cells of a message now: it takes more memory than these."""
         cells = {
             column.name: value_of_packet(column, message, self._body_limit)
@@ -274,7 +275,7 @@ class BatchMaker:
             yield batch
 
     def _with_messages(self, array: Any, column: Column) -> Any:
-        """Return a column with the cells of the messages of SRMP, which are null in an array."""
+        """Return a column with the cells of SRMP and RPC, which are null in an array."""
         cells = {row: of_row.get(column.name) for row, of_row in self._messages.items()}
         rows = sorted(row for row, cell in cells.items() if cell is not None)
         if not rows:

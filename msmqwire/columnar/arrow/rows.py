@@ -10,6 +10,7 @@ import pyarrow as pa
 from msmqwire.columnar.columns import Column, arrow_schema
 from msmqwire.dissection import Item
 from msmqwire.dissection.item import Packet
+from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.srmp.attributes import attribute
 from msmqwire.srmp.message import SrmpMessage
 
@@ -48,6 +49,8 @@ def value_of_packet(column: Column, packet: Packet | None, body_limit: int | Non
     if isinstance(packet, SrmpMessage):
         value = attribute(column.name, packet)
         return value[:body_limit] if column.name == "body" and value is not None else value
+    if isinstance(packet, RpcPacket):
+        return _value_of_call(column, packet, body_limit)
     for path in column.paths:
         value = _follow(packet, path)
         if value is not None:
@@ -55,6 +58,18 @@ def value_of_packet(column: Column, packet: Packet | None, body_limit: int | Non
                 value = value[:body_limit]
             return value if column.convert is None else column.convert(value)
     return None
+
+
+def _value_of_call(column: Column, packet: RpcPacket, body_limit: int | None) -> Any:
+    """Return what an answer of remote read has of the message in it, or the queue that a call opens."""
+    message = packet.message
+    if message is None:
+        return (packet.opened_queue or None) if column.name == "destination" else None
+    if column.name == "time_to_reach_queue":  # in the message packet it is the time at which it expires
+        return message.time_to_reach_queue
+    if column.name == "body_size":
+        return message.body_size
+    return value_of_packet(column, message.whole, body_limit)
 
 
 def _follow(value: Any, path: str) -> Any:

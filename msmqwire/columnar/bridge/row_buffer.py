@@ -21,6 +21,7 @@ from msmqwire.columnar.compiled.scan_arrays import RowBlock, ScanArrays
 from msmqwire.columnar.compiled.stop_codes import StopCode
 from msmqwire.dissection import Item, Tracker
 from msmqwire.dissection.pgm_items import PGM_PORTS
+from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 from msmqwire.srmp.message import SrmpMessage
 
@@ -94,7 +95,7 @@ class RowBuffer:
                 f"{item.kind} of frame {item.frames}"
             )
         extra = -1
-        if kind in (BAD, SKIPPED, SRMP):
+        if kind in (BAD, SKIPPED, SRMP) or isinstance(item.packet, RpcPacket):
             extra = len(self._extras)
             self._extras.append(_extra(item))
         cells = self.rows[row]
@@ -160,7 +161,7 @@ class RowBuffer:
 
 
 def _extra(item: Item) -> Extra:
-    if isinstance(item.packet, SrmpMessage):
+    if isinstance(item.packet, SrmpMessage | RpcPacket):
         return Extra(message=item.packet)
     error = item.error
     return Extra(item.reason) if error is None else Extra(error.why, error.path, error.offset)

@@ -32,6 +32,8 @@ _STAMPED: Final = (
     "names",
     "pgm",
     "ping",
+    "remote_read",
+    "rpc",
     "schema",
     "srmp",
 )

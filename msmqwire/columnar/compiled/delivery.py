@@ -75,10 +75,15 @@ from msmqwire.columnar.compiled.stop_codes import (
     ROWS_FULL,
 )
 from msmqwire.dissection.http_connection import HTTP_PORT, METHOD
+from msmqwire.dissection.rpc_connection import RPC_PORTS
 from msmqwire.dissection.tracker import HELD_MAX
 from msmqwire.headers.base import PREFIX_SIZE, SIGNATURE, VERSION
+from msmqwire.rpc.constants import PduType
+from msmqwire.rpc.pdus import RPC_VERSION
 
 _METHOD: Final = np.frombuffer(METHOD, np.uint8).copy()
+_RPC_PORT, _SECOND_RPC_PORT, _THIRD_RPC_PORT = sorted(RPC_PORTS)
+_BIND, _ALTER_CONTEXT = int(PduType.BIND), int(PduType.ALTER_CONTEXT)
 
 
 @inlined
@@ -208,7 +213,7 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
         write_row(rows, r, state, header, flow[STREAM], kind, p, length)
         r += 1
         p += length
-    if p < stop and held + stop - p + SEGMENT_COST > HELD_MAX:
+    if p < stop and (held + stop - p + SEGMENT_COST > HELD_MAX or memory[p] == RPC_VERSION):
         return GENERIC_RECORD
     if flow[PACKET_BYTES]:
         flow[PACKET_BYTES] = flow[PACKET_SEGMENTS] = 0
@@ -235,11 +240,27 @@ def may_be_followed(memory: Any, start: int, stop: int, ports: int) -> bool:
 
 
 @jit
+def is_rpc_port(port: int) -> bool:
+    """Whether a port is one of the RPC of queue managers."""
+    return port == _RPC_PORT or port == _SECOND_RPC_PORT or port == _THIRD_RPC_PORT
+
+
+@jit
+def may_be_rpc(memory: Any, start: int, stop: int, ports: int) -> bool:
+    """Whether a segment of an unrecognised connection may be the first that is followed as DCE/RPC."""
+    if is_rpc_port(ports >> 16) or is_rpc_port(ports & 0xFFFF):
+        return True
+    if memory[start] != RPC_VERSION:
+        return False
+    return stop - start < 3 or memory[start + 2] == _BIND or memory[start + 2] == _ALTER_CONTEXT
+
+
+@jit
 def count_ignored(state: Any, flow: Any, memory: Any, start: int, stop: int, ports: int) -> int:
     """Count bytes of an unrecognised connection; return GENERIC_RECORD if they may be or begin a packet."""
     if stop - start < PREFIX_SIZE and memory[start] == VERSION:
         return GENERIC_RECORD
-    if may_be_followed(memory, start, stop, ports):
+    if may_be_followed(memory, start, stop, ports) or may_be_rpc(memory, start, stop, ports):
         return GENERIC_RECORD
     p = start + 7
     while p < stop:  # of any four bytes in a row, one is in a signature that covers them

@@ -28,6 +28,7 @@ from msmqwire.headers.internal import PT_CONNECTION_PARAMETERS, PT_ESTABLISH_CON
 from msmqwire.headers.session import SESSION_HEADER_SIZE
 from msmqwire.names.header_names import AT_DESTINATION, DIRECT
 from msmqwire.packets import FINAL_ACK, ORDER_ACK
+from msmqwire.remote_read.rpc_packet import KINDS as RPC_KINDS
 
 KINDS: Final = (
     "UserMessage",
@@ -41,6 +42,7 @@ KINDS: Final = (
     "Skipped",
     "SrmpMessage",
     "PgmPacket",
+    *RPC_KINDS,
 )
 """The kinds of rows, by number."""
 USER, ORDER, FINAL, ACK, ESTABLISH, PARAMETERS, PING_KIND, BAD, SKIPPED, SRMP, PGM_PACKET = range(11)

@@ -42,14 +42,18 @@ Siblings: TypeAlias = Mapping[str, Any]
 NULL: Final = 0
 
 
-def parse_stub(stub: Stub, data: bytes, syntax: Syntax) -> Any:
+def parse_stub(stub: Stub, data: bytes, syntax: Syntax, places: dict[str, int] | None = None) -> Any:
     """Return the value of a stub: the parameters by their names, and `wire`.
 
-    Raises MalformedPacket with the path and offset of what is wrong.
+    `places` gets the offset of each parameter, as far as they can be read. Raises MalformedPacket with the
+    path and offset of what is wrong.
     """
     reader = _Reader(data, syntax)
     members: dict[str, Any] = {}
     for member in stub.members:
+        if places is not None:
+            at = reader.position
+            places[member.name] = at + -at % alignment(member.type, syntax)
         try:
             members[member.name] = reader.whole(member.type, members)
         except Halt as halt:

@@ -1,0 +1,201 @@
+"""What an association in a capture has agreed on: presentation contexts, security, open calls."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from msmqwire.errors import MalformedPacket
+from msmqwire.remote_read.interface import INTERFACE
+from msmqwire.remote_read.procedures import Procedure
+from msmqwire.remote_read.rpc_packet import CallSecurity, StubPart, packet_offset
+from msmqwire.rpc.constants import AuthLevel, ContextResult, PduType, SyntaxId
+from msmqwire.rpc.handles import ContextHandle
+from msmqwire.rpc.ndr import SYNTAXES, Syntax
+from msmqwire.rpc.ntlm_names import user_of
+from msmqwire.rpc.pdu import Pdu
+from msmqwire.rpc.pdus import syntax_of
+
+CALLS_MAX: Final = 4096
+"""Calls of a connection that wait for their answers; of more, the oldest are forgotten."""
+CONTEXTS_MAX: Final = 64
+"""Presentation contexts and security contexts of a connection that are known, each."""
+HANDLES_MAX: Final = 1 << 16
+"""Context handles and move contexts of all servers that are known; of more, the oldest are forgotten."""
+
+_PROPOSALS_MAX: Final = 4
+_ARGUMENTS_MAX: Final = 1024  # bytes of the stub of a call whose arguments are kept
+_QUEUE_MAX: Final = 1024  # characters of the name of a queue that is kept
+# About what each takes; a client needs no more contexts than the usual ones.
+_CALL_COST: Final = 2048
+_CONTEXT_COST: Final = 1024
+_CONTEXTS_USUAL: Final = 8
+
+_PROPOSING: Final = (PduType.BIND, PduType.ALTER_CONTEXT)
+_ANSWERING: Final = (PduType.BIND_ACK, PduType.ALTER_CONTEXT_RESP)
+_REMOTE_READ: Final = (INTERFACE.uuid, INTERFACE.major)
+
+
+class PresentationContext(NamedTuple):
+    """What calls under a context id are about.
+
+    Attributes:
+        remote_read: whether it is the RemoteRead interface.
+        syntax: the transfer syntax; None for one that is not known.
+    """
+
+    remote_read: bool
+    syntax: Syntax | None
+
+
+@dataclass(slots=True)
+class Call:
+    """A call without an answer so far.
+
+    Attributes:
+        number: among those of its connection, from 0.
+        frame: the last frame of the request.
+        procedure: None for another interface.
+        arguments: None if they can't be seen, or are unusually large.
+        queue: the format name of the queue that it is about; empty if that is unknown.
+    """
+
+    number: int
+    frame: int
+    context_id: int
+    procedure: Procedure | None
+    arguments: Any
+    queue: str
+
+    def called(self, arguments: Any, size: int, queue: str) -> None:
+        """Keep the arguments of a call, of a stub of this size, and the queue, unless they are too large."""
+        self.arguments = arguments if size <= _ARGUMENTS_MAX else None
+        self.queue = queue if len(queue) <= _QUEUE_MAX else ""
+
+
+def _is_remote_read(interface: SyntaxId) -> bool:
+    return (interface.uuid, interface.major) == _REMOTE_READ
+
+
+class Association:
+    """What both ends of a connection have agreed on, learnt from their PDUs.
+
+    Attributes:
+        began_group: whether the bind asked for a new association group.
+        calls: by call id, those without an answer.
+    """
+
+    __slots__ = ("_contexts", "_numbers", "_proposals", "_security", "began_group", "calls")
+
+    def __init__(self) -> None:
+        self._contexts: OrderedDict[int, PresentationContext] = OrderedDict()
+        # By call id: context ids, and whether each is for RemoteRead.
+        self._proposals: OrderedDict[int, list[tuple[int, bool]]] = OrderedDict()
+        self._security: OrderedDict[int, CallSecurity] = OrderedDict()
+        self._numbers = 0
+        self.began_group = False
+        self.calls: OrderedDict[int, Call] = OrderedDict()
+
+    def learn(self, pdu: Pdu) -> None:
+        """Take note of what a PDU agrees on."""
+        record, kind = pdu.record, pdu.record.header.PTYPE
+        if kind in _PROPOSING:
+            self.began_group |= kind == PduType.BIND and not record.assoc_group_id
+            elements = [
+                (element.p_cont_id, _is_remote_read(syntax_of(element.abstract_syntax)))
+                for element in record.p_context_elem
+            ]
+            _put(self._proposals, record.header.call_id, elements, _PROPOSALS_MAX)
+        elif kind in _ANSWERING:
+            proposed = self._proposals.pop(record.header.call_id, [])
+            for (number, remote_read), result in zip(proposed, record.p_results, strict=False):
+                syntax = syntax_of(result.transfer_syntax)
+                if result.result == ContextResult.ACCEPTANCE:
+                    context = PresentationContext(remote_read, SYNTAXES.get(syntax))
+                    _put(self._contexts, number, context, CONTEXTS_MAX)
+        if pdu.sec_trailer is None:
+            return
+        number, trailer = pdu.sec_trailer["auth_context_id"], pdu.sec_trailer
+        known = self._security.get(number)
+        user = user_of(trailer["auth_value"]) if kind not in (PduType.REQUEST, PduType.RESPONSE) else ""
+        if known is None or user:
+            security = CallSecurity(trailer["auth_type"], trailer["auth_level"], user)
+            _put(self._security, number, security, CONTEXTS_MAX)
+
+    @property
+    def held(self) -> int:
+        """The approximate number of bytes of memory that calls take, and unusually many contexts."""
+        contexts = len(self._contexts) + len(self._security)
+        return _CALL_COST * len(self.calls) + _CONTEXT_COST * max(0, contexts - _CONTEXTS_USUAL)
+
+    def discard(self) -> None:
+        """Free that memory."""
+        self.calls.clear()
+        for table in (self._contexts, self._security):
+            while len(table) > _CONTEXTS_USUAL // 2:
+                table.popitem(last=False)
+
+    def context(self, context_id: int) -> PresentationContext | None:
+        """Return the presentation context of that id; None if it is unknown."""
+        return self._contexts.get(context_id)
+
+    def security(self, pdu: Pdu) -> CallSecurity | None:
+        """Return the security context of a PDU; None without one.
+
+        At the level CONNECT calls have no verifier: they are in the context that began last.
+        """
+        trailer = pdu.sec_trailer
+        if trailer is None:
+            last = next(reversed(self._security.values()), None)
+            in_call = pdu.record.header.PTYPE in (PduType.REQUEST, PduType.RESPONSE)
+            return last if in_call and last is not None and last.level <= AuthLevel.CALL else None
+        known = self._security.get(trailer["auth_context_id"])
+        return CallSecurity(trailer["auth_type"], trailer["auth_level"], known.user if known else "")
+
+    def begin(self, call_id: int, frame: int, context_id: int) -> Call:
+        """Let a call wait for its answer; one of the same id that waits is given up."""
+        call = Call(self._numbers, frame, context_id, None, None, "")
+        self._numbers += 1
+        self.calls.pop(call_id, None)
+        _put(self.calls, call_id, call, CALLS_MAX)
+        return call
+
+
+class Handles:
+    """Which queue a context handle or a move context stands for, by the server that issued it.
+
+    A client may use it in each connection of an association group, and may have one for each call.
+    """
+
+    __slots__ = ("_queues",)
+
+    def __init__(self) -> None:
+        self._queues: OrderedDict[tuple[str, int, ContextHandle | int], str] = OrderedDict()
+
+    def opened(self, server: tuple[str, int], handle: ContextHandle | int, queue: str) -> None:
+        """Note the handle of a queue that has been opened."""
+        if len(queue) > _QUEUE_MAX:
+            return
+        _put(self._queues, (*server, handle), queue, HANDLES_MAX)
+
+    def closed(self, server: tuple[str, int], handle: ContextHandle | int) -> None:
+        """Forget a handle."""
+        self._queues.pop((*server, handle), None)
+
+    def queue(self, server: tuple[str, int], handle: ContextHandle | int) -> str:
+        """Return the format name of the queue; empty if the handle was not seen to be opened."""
+        return self._queues.get((*server, handle), "")
+
+
+def _put(table: OrderedDict[Any, Any], key: Any, value: Any, most: int) -> None:
+    table[key] = value
+    table.move_to_end(key)
+    if len(table) > most:
+        table.popitem(last=False)
+
+
+def in_packet(error: MalformedPacket, parts: tuple[StubPart, ...]) -> MalformedPacket:
+    """Return an error in a stub as one in the packet with it."""
+    offset = None if error.offset is None else packet_offset(parts, error.offset)
+    return MalformedPacket(error.why, path=error.path, offset=offset, requirement=error.requirement)

@@ -1,0 +1,391 @@
+"""A TCP connection that carries DCE/RPC: its PDUs, and the calls of RemoteRead in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from msmqwire.capture import Data, End, Flow, Gap
+from msmqwire.dissection.finder import ScanResult
+from msmqwire.dissection.rpc_calls import Association, Call, Handles, in_packet
+from msmqwire.dissection.rpc_finder import RpcFinder, RpcRange
+from msmqwire.errors import MalformedPacket
+from msmqwire.lint import Finding, RemoteReadLint
+from msmqwire.remote_read.constants import Opnum
+from msmqwire.remote_read.procedures import PROCEDURES
+from msmqwire.remote_read.rpc_packet import RpcPacket, StubPart, call_kind, read_stub
+from msmqwire.rpc.constants import PduType
+from msmqwire.rpc.fragments import wrong_fragment
+from msmqwire.rpc.pdu import Pdu
+from msmqwire.rpc.pdus import SEC_TRAILER_SIZE
+
+RPC_PORTS: Final = frozenset({2103, 2105, 2107})
+"""TCP ports on which queue managers serve RPC: [MS-MQRR] 3.1.4.1, and those of older interfaces."""
+STUB_MAX: Final = 8 << 20
+"""Bytes of the longest stub that is put together: twice the largest message, and more."""
+FRAGMENTED_MAX: Final = 64
+"""Stubs of a direction that may be incomplete at a time; of more, the oldest is given up."""
+
+_FRAGMENT_COST: Final = 1024  # bytes, about, that a fragment takes besides its own and its stub's
+_SKIP_SHOWN: Final = 0x1_0000  # bytes; so many are reported, of one reason, though more may follow
+_UNKNOWN: Final = "before anything was recognised as MSMQ"
+_NO_BEGINNING: Final = "fragments of which the first is not in the capture"
+_WITH_STUB: Final = (PduType.REQUEST, PduType.RESPONSE, PduType.FAULT)
+
+_Sender = tuple[str, int]  # address and port
+Ignored = tuple[int, int, int]
+"""How many bytes were skipped while nothing was recognised, the last frame of them and its time."""
+
+
+@dataclass(slots=True)
+class _Fragments:
+    """A stub that has not ended."""
+
+    first: RpcRange
+    ranges: list[RpcRange] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, found: RpcRange) -> None:
+        self.ranges.append(found)
+        self.size += found.size
+
+    @property
+    def cost(self) -> int:
+        return 2 * self.size + _FRAGMENT_COST * len(self.ranges)
+
+
+@dataclass(slots=True)
+class _Direction:
+    """One direction, with the skipped bytes that are not reported yet."""
+
+    flow: Flow
+    finder: RpcFinder
+    size: int = 0
+    reason: str = ""
+    frame: int = 0
+    time_ns: int = 0
+    lossy: bool = False  # whether PDUs are missing
+    fragments: dict[tuple[int, int], _Fragments] = field(default_factory=dict)  # by type and call id
+    fragments_cost: int = 0
+
+    @property
+    def held(self) -> int:
+        return self.finder.held + self.fragments_cost
+
+
+class RpcConnection:
+    """Both directions of a connection that carries DCE/RPC.
+
+    Args:
+        handles: the context handles of all connections.
+        ignored: by sender how many bytes came before it was recognised, the last frame of them and its time;
+            a direction takes what is its own when it begins.
+    """
+
+    __slots__ = ("_association", "_directions", "_handles", "_ignored", "_whole")
+
+    def __init__(self, handles: Handles, ignored: dict[_Sender, Ignored]) -> None:
+        self._handles, self._ignored = handles, ignored
+        self._directions: dict[_Sender, _Direction] = {}
+        self._association = Association()
+        self._whole = True  # so far all was captured, and in the clear
+
+    @property
+    def held(self) -> int:
+        """The approximate number of bytes of memory that incomplete PDUs and stubs take, and open calls."""
+        if not self._directions:
+            return 0
+        return self._association.held + sum(direction.held for direction in self._directions.values())
+
+    @property
+    def idle(self) -> bool:
+        """Whether no direction has delivered anything that is not ended yet."""
+        return not self._directions
+
+    def data(self, event: Data) -> Iterator[ScanResult]:
+        """Yield the results of the next bytes of a direction."""
+        direction = self._direction(event.flow)
+        return self._results(direction, direction.finder.feed(event.data, event.frame, event.time_ns))
+
+    def gap(self, event: Gap) -> Iterator[ScanResult]:
+        """Yield the results of the bytes before a gap, and of the gap."""
+        direction = self._direction(event.flow)
+        self._lose(direction)
+        yield from self._results(direction, direction.finder.gap())
+        if event.size:
+            yield from self._report_skipped(direction)
+            reason = f"not in the capture: {event.reason}"
+            yield ScanResult(b"", event.size, None, None, reason, (event.frame,), event.time_ns)
+
+    def end(self, event: End) -> Iterator[ScanResult]:
+        """End a direction; yield its last results."""
+        direction = self._directions.pop(_sender(event.flow), None)
+        if direction is not None:
+            cut = event.reason not in ("fin", "rst")
+            yield from self._results(direction, direction.finder.end(cut=cut))
+            while direction.fragments:
+                yield self._give_up(direction, "the last fragment is missing", cut=cut)
+            yield from self._report_skipped(direction)
+
+    def lint_call(self, lint: RemoteReadLint, flow: Flow, packet: RpcPacket) -> list[Finding]:
+        """Judge the last result of a direction by the calls before it."""
+        if packet.encrypted:
+            self._whole = False
+        client, server = _sender(flow), _receiver(flow)
+        if packet.ptype != PduType.REQUEST:
+            client, server = server, client
+        new_group = self._association.began_group
+        return lint.packet(client[0], server, packet, whole=self._whole, new_group=new_group)
+
+    def discard(self) -> list[tuple[Flow, list[ScanResult]]]:
+        """Let go of the buffered bytes of both directions, and of open calls, to free memory."""
+        self._association.discard()
+        self._whole = False
+        return [(direction.flow, list(self._discard(direction))) for direction in self._directions.values()]
+
+    def _discard(self, direction: _Direction) -> Iterator[ScanResult]:
+        yield from self._results(direction, direction.finder.discard())
+        self._lose(direction)
+        while direction.fragments:
+            yield self._give_up(direction, "let go, as too much is held", cut=True)
+
+    def _lose(self, direction: _Direction) -> None:
+        direction.lossy, self._whole = True, False
+
+    def _direction(self, flow: Flow) -> _Direction:
+        sender = _sender(flow)
+        if sender not in self._directions:
+            size, frame, time_ns = self._ignored.pop(sender, (0, 0, 0))
+            finder = RpcFinder(midstream=flow.midstream)
+            direction = _Direction(flow, finder, size, _UNKNOWN, frame, time_ns)
+            if flow.midstream or size:
+                self._lose(direction)
+            self._directions[sender] = direction
+        return self._directions[sender]
+
+    # -- ranges to results --------------------------------------------------------------------------
+
+    def _results(self, direction: _Direction, ranges: Iterable[RpcRange]) -> Iterator[ScanResult]:
+        for found in ranges:
+            if found.pdu is not None:
+                results = self._pdu(direction, found, found.pdu)
+            elif found.error is not None:
+                results = [_malformed([found], found.error, cut=found.cut)]
+            else:
+                self._lose(direction)
+                yield from self._skip(direction, found, found.reason)
+                continue
+            yield from self._report_skipped(direction)
+            yield from results
+
+    def _pdu(self, direction: _Direction, found: RpcRange, pdu: Pdu) -> list[ScanResult]:
+        header, flags = pdu.record.header, pdu.record.header.pfc_flags
+        if header.PTYPE not in _WITH_STUB:
+            self._association.learn(pdu)
+            packet = RpcPacket(pdu, pdu.record.schema.name, security=self._association.security(pdu))
+            return [_whole([found], packet)]
+        key = (header.PTYPE, header.call_id)
+        results = []
+        if flags.PFC_FIRST_FRAG and key in direction.fragments:
+            results.append(self._give_up(direction, "another first fragment follows", key))
+        if flags.PFC_FIRST_FRAG and flags.PFC_LAST_FRAG:
+            return [*results, self._stub(direction, [found])]
+        if flags.PFC_FIRST_FRAG:
+            direction.fragments[key] = _Fragments(found)
+        elif key not in direction.fragments:
+            error = wrong_fragment(_NO_BEGINNING if direction.lossy else "the first fragment is missing")
+            return [*results, _malformed([found], error, cut=direction.lossy)]
+        fragments = direction.fragments[key]
+        direction.fragments_cost -= fragments.cost
+        fragments.add(found)
+        direction.fragments_cost += fragments.cost
+        if flags.PFC_LAST_FRAG:
+            self._take(direction, key)
+            results.append(self._stub(direction, fragments.ranges))
+        elif fragments.size > STUB_MAX:
+            results.append(self._give_up(direction, f"more than {STUB_MAX} bytes in fragments", key))
+        elif len(direction.fragments) > FRAGMENTED_MAX:
+            results.append(self._give_up(direction, f"more than {FRAGMENTED_MAX} stubs at a time"))
+        return results
+
+    def _take(self, direction: _Direction, key: tuple[int, int]) -> _Fragments:
+        fragments = direction.fragments.pop(key)
+        direction.fragments_cost -= fragments.cost
+        return fragments
+
+    def _give_up(
+        self, direction: _Direction, why: str, key: tuple[int, int] | None = None, *, cut: bool = False
+    ) -> ScanResult:
+        """Return a stub without its end, the oldest one if none is told, as malformed."""
+        key = next(iter(direction.fragments)) if key is None else key
+        fragments = self._take(direction, key)
+        return _malformed(fragments.ranges, wrong_fragment(why), cut=cut)
+
+    def _stub(self, direction: _Direction, ranges: list[RpcRange]) -> ScanResult:
+        """Return the result of a request, response or fault that is whole."""
+        first = ranges[0].pdu
+        assert first is not None
+        self._association.learn(first)
+        stub, parts = _joined(ranges)
+        packet = RpcPacket(
+            first,
+            first.record.schema.name,
+            len(ranges),
+            stub,
+            parts,
+            security=self._association.security(first),
+        )
+        if packet.ptype == PduType.REQUEST:
+            return self._request(direction, ranges, packet)
+        return self._answer(direction, ranges, packet)
+
+    def _request(self, direction: _Direction, ranges: list[RpcRange], packet: RpcPacket) -> ScanResult:
+        record, association = packet.pdu.record, self._association
+        context = association.context(record.p_cont_id)
+        call = association.begin(packet.call_id, max(f for r in ranges for f in r.frames), record.p_cont_id)
+        if context is None or not context.remote_read:  # without its bind a call may be one of any interface
+            return _whole(ranges, packet, call)
+        call.procedure = PROCEDURES.get(record.opnum)
+        packet = replace(packet, remote_read=True)
+        if call.procedure is None:
+            return _whole(ranges, packet, call)
+        kind = record.schema.name
+        if call.procedure.opnum != Opnum.Opnum1NotUsedOnWire:
+            kind = call_kind(call.procedure, PduType.REQUEST)
+        packet = replace(packet, kind=kind, procedure=call.procedure)
+        if context.syntax is None or packet.encrypted:
+            return _whole(ranges, packet, call)
+        try:
+            stub = read_stub(
+                call.procedure, PduType.REQUEST, packet.stub, context.syntax,
+                may_have_trailer=packet.security is not None,
+            )  # fmt: skip
+        except MalformedPacket as exc:
+            return _malformed(ranges, in_packet(exc, packet.parts), call)
+        packet = replace(packet, value=stub.value, places=stub.places)
+        queue = packet.opened_queue or self._queue_of(stub.value, _receiver(direction.flow))
+        call.called(stub.value, len(packet.stub), queue)
+        return _whole(ranges, replace(packet, queue=queue), call)
+
+    def _queue_of(self, arguments: object, server: _Sender) -> str:
+        """Return the queue of the context handle in the arguments; empty if it is unknown."""
+        for name in ("phContext", "pphContext", "phContextFrom"):
+            handle = getattr(arguments, name, None)
+            if handle is not None:
+                return self._handles.queue(server, handle)
+        return ""
+
+    def _answer(self, direction: _Direction, ranges: list[RpcRange], packet: RpcPacket) -> ScanResult:
+        """Return the result of a response or fault."""
+        call = self._association.calls.pop(packet.call_id, None)
+        if call is None:
+            return _whole(ranges, packet, is_answer=True)
+        packet = replace(
+            packet,
+            remote_read=call.procedure is not None,
+            procedure=call.procedure,
+            arguments=call.arguments,
+            queue=call.queue,
+        )
+        if packet.ptype == PduType.FAULT or call.procedure is None:
+            return _whole(ranges, packet, call, is_answer=True)
+        if call.procedure.opnum != Opnum.Opnum1NotUsedOnWire:
+            packet = replace(packet, kind=call_kind(call.procedure, PduType.RESPONSE))
+        context = self._association.context(call.context_id)
+        if context is None or context.syntax is None or packet.encrypted:
+            return _whole(ranges, packet, call, is_answer=True)
+        try:
+            stub = read_stub(
+                call.procedure, PduType.RESPONSE, packet.stub, context.syntax, may_have_trailer=False
+            )
+        except MalformedPacket as exc:
+            return _malformed(ranges, in_packet(exc, packet.parts), call)
+        packet = replace(packet, value=stub.value, places=stub.places, message=stub.message)
+        self._follow(call, stub.value, _sender(direction.flow))
+        return _whole(ranges, packet, call, is_answer=True)
+
+    def _follow(self, call: Call, results: object, server: _Sender) -> None:
+        """Take note of the handles that an answer issues or closes."""
+        assert call.procedure is not None
+        handle = getattr(results, "pphContext", None)
+        if handle is None:
+            return
+        if call.procedure.opnum == Opnum.R_CloseQueue:
+            if handle.is_null and call.arguments is not None:
+                self._handles.closed(server, call.arguments.pphContext)
+        elif not handle.is_null:
+            self._handles.opened(server, handle, call.queue)
+            move_context = getattr(results, "pMoveContext", None)
+            if move_context:
+                self._handles.opened(server, move_context, call.queue)
+
+    # -- skipped bytes ------------------------------------------------------------------------------
+
+    def _skip(self, direction: _Direction, found: RpcRange, reason: str) -> Iterator[ScanResult]:
+        """Count bytes as skipped; report them when there are many, or those before are of another reason."""
+        if reason != direction.reason:
+            yield from self._report_skipped(direction)
+        direction.size += found.size
+        direction.reason, direction.frame, direction.time_ns = reason, found.frames[-1], found.time_ns
+        if direction.size >= _SKIP_SHOWN:
+            yield from self._report_skipped(direction)
+
+    def _report_skipped(self, direction: _Direction) -> Iterator[ScanResult]:
+        if direction.size:
+            size, direction.size = direction.size, 0
+            reason, frame, time_ns = direction.reason, direction.frame, direction.time_ns
+            yield ScanResult(b"", size, None, None, reason, (frame,), time_ns)
+
+
+def _joined(ranges: list[RpcRange]) -> tuple[bytes, tuple[StubPart, ...]]:
+    """Return the stub of fragments, and where each stands in the stub and among the bytes of all PDUs."""
+    pieces, parts = list[bytes](), list[StubPart]()
+    stub_at = packet_at = 0
+    for found in ranges:
+        pdu = found.pdu
+        assert pdu is not None
+        piece = pdu.record.stub_data
+        body_end = found.size
+        if pdu.sec_trailer is not None:
+            body_end -= pdu.record.header.auth_length + SEC_TRAILER_SIZE + len(pdu.auth_padding)
+        parts.append(StubPart(stub_at, packet_at + body_end - len(piece)))
+        pieces.append(piece)
+        stub_at, packet_at = stub_at + len(piece), packet_at + found.size
+    return b"".join(pieces), tuple(parts)
+
+
+def _frames(ranges: list[RpcRange]) -> tuple[tuple[int, ...], int]:
+    last = max(ranges, key=lambda found: found.frames[-1])
+    return tuple(sorted({frame for found in ranges for frame in found.frames})), last.time_ns
+
+
+def _data(ranges: list[RpcRange]) -> bytes:
+    return ranges[0].data if len(ranges) == 1 else b"".join(found.data for found in ranges)
+
+
+def _whole(
+    ranges: list[RpcRange], packet: RpcPacket, call: Call | None = None, *, is_answer: bool = False
+) -> ScanResult:
+    data, (frames, time_ns) = _data(ranges), _frames(ranges)
+    return ScanResult(
+        data, len(data), packet, None, "", frames, time_ns,
+        exchange=None if call is None else call.number,
+        request_frame=call.frame if call is not None and is_answer else None,
+    )  # fmt: skip
+
+
+def _malformed(
+    ranges: list[RpcRange], error: MalformedPacket, call: Call | None = None, *, cut: bool = False
+) -> ScanResult:
+    data, (frames, time_ns) = _data(ranges), _frames(ranges)
+    exchange = None if call is None else call.number
+    return ScanResult(data, len(data), None, error.detached(), "", frames, time_ns, cut, exchange=exchange)
+
+
+def _sender(flow: Flow) -> _Sender:
+    return flow.src, flow.src_port
+
+
+def _receiver(flow: Flow) -> _Sender:
+    return flow.dst, flow.dst_port

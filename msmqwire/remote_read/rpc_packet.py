@@ -1,0 +1,225 @@
+"""A packet of DCE/RPC in a capture: a PDU, or a call or answer of RemoteRead from all its fragments.
+
+Offsets count from the first byte of the first PDU, the PDUs of a stub in fragments standing one after the
+other.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from msmqwire.errors import AuthenticationFailed, InvalidName, MalformedPacket
+from msmqwire.remote_read.constants import Opnum
+from msmqwire.remote_read.procedures import PROCEDURES, Procedure
+from msmqwire.remote_read.queue_format import name_of
+from msmqwire.remote_read.sections import ReadMessage, message_of
+from msmqwire.rpc.constants import AuthLevel, AuthType, PduType, status_name
+from msmqwire.rpc.ndr import Syntax, parse_stub, to_json
+from msmqwire.rpc.pdu import Pdu
+from msmqwire.rpc.pdus import PDUS
+from msmqwire.rpc.verification_trailer import split_trailer
+
+_WITH_STUB: Final = (PduType.REQUEST, PduType.RESPONSE)
+
+
+def call_kind(procedure: Procedure, kind: int) -> str:
+    """Return the name of a call or an answer: ``R_StartReceive request``."""
+    return f"{procedure.name} {PDUS[PduType(kind)].name}"
+
+
+KINDS: Final = (
+    *(schema.name for schema in PDUS.values()),
+    *(
+        call_kind(procedure, kind)
+        for procedure in PROCEDURES.values()
+        if procedure.opnum != Opnum.Opnum1NotUsedOnWire
+        for kind in _WITH_STUB
+    ),
+)
+"""The names of packets of DCE/RPC: those of calls and answers of RemoteRead, and of all other PDUs."""
+
+
+class CallSecurity(NamedTuple):
+    """The security context of a packet, as far as it is visible.
+
+    Attributes:
+        auth_type: the security provider, an AuthType.
+        level: an AuthLevel.
+        user: ``DOMAIN\\user`` of an NTLM handshake in the connection; empty if none was seen.
+    """
+
+    auth_type: int
+    level: int
+    user: str = ""
+
+    @property
+    def seals(self) -> bool:
+        """Whether it encrypts stubs."""
+        return self.level >= AuthLevel.PKT_PRIVACY
+
+    def to_json(self) -> dict[str, Any]:
+        """Return ``{"auth_type", "level", "user"}``, names where there are any."""
+        return {
+            "auth_type": _name(AuthType, self.auth_type),
+            "level": _name(AuthLevel, self.level),
+            "user": self.user or None,
+        }
+
+
+class StubPart(NamedTuple):
+    """A fragment: where its bytes begin in the stub, and in the packet."""
+
+    stub: int
+    packet: int
+
+
+@dataclass(frozen=True, slots=True)
+class RpcPacket:
+    """A PDU, or a call or answer put together from fragments.
+
+    Attributes:
+        pdu: the PDU, the first of several.
+        kind: its name, one of `KINDS`.
+        fragments: PDUs that it came in.
+        stub: the stub of a request, response or fault, as it was transmitted.
+        parts: where the fragments of the stub stand.
+        remote_read: whether a request, response or fault is known to be one of RemoteRead.
+        procedure: the procedure of RemoteRead; None for an opnum that it has not, too.
+        value: the arguments or results; None if they can't be seen.
+        arguments: those of the call that an answer belongs to; None if they can't be seen.
+        places: the offset in the stub of each of them.
+        message: the message in an answer.
+        security: the security context; None without one.
+        queue: the format name of the queue that a call or answer is about; empty if that is unknown.
+    """
+
+    pdu: Pdu
+    kind: str
+    fragments: int = 1
+    stub: bytes = b""
+    parts: tuple[StubPart, ...] = ()
+    remote_read: bool = False
+    procedure: Procedure | None = None
+    value: Any = None
+    arguments: Any = None
+    places: Mapping[str, int] = field(default_factory=dict)
+    message: ReadMessage | None = None
+    security: CallSecurity | None = None
+    queue: str = ""
+
+    @property
+    def ptype(self) -> int:
+        """The type of the PDU."""
+        return int(self.pdu.record.header.PTYPE)
+
+    @property
+    def call_id(self) -> int:
+        return int(self.pdu.record.header.call_id)
+
+    @property
+    def opnum(self) -> int | None:
+        """The number of the procedure in a request, also of another interface."""
+        return int(self.pdu.record.opnum) if self.ptype == PduType.REQUEST else None
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether it has a stub that is encrypted."""
+        return bool(self.stub) and self.security is not None and self.security.seals
+
+    @property
+    def opened_queue(self) -> str:
+        """The format name of the queue in the arguments; empty if there is none, or none that is legal."""
+        queue_format = getattr(self.value, "pQueueFormat", None)
+        if queue_format is None:
+            return ""
+        try:
+            name = name_of(queue_format)
+        except InvalidName:
+            return ""
+        return "" if name is None else str(name)
+
+    def offset(self, stub_offset: int) -> int:
+        """Return the offset in the packet of a byte of the stub."""
+        return packet_offset(self.parts, stub_offset)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields: those of the PDU, and in place of its bytes the stub by names.
+
+        A stub that is encrypted or of an unknown interface is hex text under ``stub_data``.
+        """
+        fields: dict[str, Any] = self.pdu.to_json()["fields"]
+        if self.fragments > 1:
+            fields["fragments"] = self.fragments
+        if "stub_data" in fields:
+            fields["stub_data"] = self.stub.hex()
+        if self.procedure is not None:
+            fields["procedure"] = self.procedure.name
+        if self.ptype == PduType.FAULT:
+            fields["status_name"] = status_name(self.pdu.record.status)
+        if self.value is not None and self.procedure is not None:
+            is_request = self.ptype == PduType.REQUEST
+            declaration = self.procedure.request if is_request else self.procedure.response
+            fields["arguments" if is_request else "results"] = to_json(declaration, self.value)
+            del fields["stub_data"]
+        if self.encrypted:
+            fields["encrypted"] = True
+        return fields
+
+
+def packet_offset(parts: Sequence[StubPart], stub_offset: int) -> int:
+    """Return the offset in a packet of a byte of the stub in these parts."""
+    number = bisect_right(parts, stub_offset, key=lambda part: part.stub) - 1
+    part = parts[max(0, number)]
+    return part.packet + stub_offset - part.stub
+
+
+class Stub(NamedTuple):
+    """A stub that could be read: its value, the places of the parameters, and the message in it."""
+
+    value: Any
+    places: Mapping[str, int]
+    message: ReadMessage | None
+
+
+def read_stub(
+    procedure: Procedure, kind: int, stub: bytes, syntax: Syntax, *, may_have_trailer: bool
+) -> Stub:
+    """Return what a stub of RemoteRead says.
+
+    `may_have_trailer` tells whether a verification trailer may stand behind the arguments. Raises
+    MalformedPacket, its offset counted in the stub.
+    """
+    if may_have_trailer and kind == PduType.REQUEST:
+        # What a server refuses a trailer for is not in the arguments.
+        with suppress(AuthenticationFailed, MalformedPacket):
+            stub, _ = split_trailer(stub)
+    places: dict[str, int] = {}
+    declaration = procedure.request if kind == PduType.REQUEST else procedure.response
+    value = parse_stub(declaration, stub, syntax, places)
+    sections = getattr(value, "ppPacketSections", None)
+    if not sections:
+        return Stub(value, places, None)
+    try:
+        message = message_of(sections)
+    except MalformedPacket as exc:
+        start = section_offset(stub, sections) if exc.offset is not None else places["ppPacketSections"]
+        raise MalformedPacket(
+            exc.why, path=exc.path, offset=start + (exc.offset or 0), requirement=exc.requirement
+        ) from None
+    return Stub(value, places, message)
+
+
+def section_offset(stub: bytes, sections: Sequence[Any]) -> int:
+    """Return where the bytes of the first section begin in the stub that the sections were read from."""
+    return max(0, stub.find(sections[0].pSectionBuffer or b""))
+
+
+def _name(names: type[AuthType] | type[AuthLevel], number: int) -> str | int:
+    try:
+        return names(number).name
+    except ValueError:
+        return number
