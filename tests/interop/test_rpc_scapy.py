@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 pytest.importorskip("scapy")
@@ -11,7 +13,7 @@ from scapy.layers.msrpce.rpcserver import DCERPC_Server
 
 from msmqwire.errors import RpcRefused
 from msmqwire.rpc.client_association import ClientAssociation
-from msmqwire.rpc.constants import NDR20, NDR64, BindTimeFeatures, FaultStatus
+from msmqwire.rpc.constants import NDR20, NDR64, BindTimeFeatures, FaultStatus, SyntaxId
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, EPT_MAP, map_request, mapped_port
 from msmqwire.rpc.events import Answered, Bound, Closed, Faulted
 from msmqwire.rpc.pdu import PduFramer
@@ -64,7 +66,8 @@ def test_a_bind_with_both_transfer_syntaxes_and_the_port_of_an_interface(ndr64):
 
 
 def test_an_interface_that_is_not_there():
-    server, client = ScapyServer(False), ClientAssociation(REMOTE_READ)
+    # One that nothing registers in scapy: its register is that of the whole process.
+    server, client = ScapyServer(False), ClientAssociation(SyntaxId(UUID(int=0xD1), 1, 0))
     client.bind()
     (closed,) = server.exchange(client)
     assert isinstance(closed, Closed)

@@ -97,10 +97,10 @@ def test_a_peer_that_says_nothing() -> None:
 def test_what_goes_nowhere_is_refused_at_once() -> None:
     with pytest.raises(InvalidName, match="/MSMQ is missing after the host"):
         msmqwire.connect(rf"{TO_ADDRESS},DIRECT=HTTP://x/{ORDERS}").__enter__()
-    with pytest.raises(QueueError, match="read only"):
+    with pytest.raises(QueueError, match="read only"):  # and nothing reads by HTTP
         msmqwire.connect(rf"DIRECT=HTTP://x/msmq/{ORDERS};journal").__enter__()
-    with pytest.raises(QueueError, match="read only"):
-        msmqwire.connect(rf"{TO_ADDRESS};journal").__enter__()
+    with msmqwire.connect(rf"{TO_ADDRESS};journal") as client, pytest.raises(QueueError, match="read only"):
+        client.send(b"x")
 
 
 def test_an_exception_in_the_block_does_not_wait() -> None:
