@@ -283,6 +283,17 @@ def test_a_group_of_connections_keeps_its_queues_until_the_last_one_ends(data: P
         assert peeked(data, ORDERS) == [b"2"]
 
 
+def test_one_connection_does_not_fill_the_log(data: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "msmqwire"), serving(data) as server:
+        reader = RawReader(port(server))
+        for _ in range(50):
+            with pytest.raises(Fault):
+                reader.answer(reader.send_call(Opnum.R_OpenQueue, b""))
+        reader.disconnect()
+    logged = [record.getMessage() for record in caplog.records]
+    assert logged.count("the arguments of a call can't be read") == 1
+
+
 def test_metrics_and_logs_say_what_goes_on(data: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", "msmqwire"), serving(data, rpc_connections=2) as server:
         at = server.do(lambda running: running._metrics.port)

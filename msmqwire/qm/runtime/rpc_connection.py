@@ -80,6 +80,7 @@ class RpcConnection(asyncio.Protocol):
         self._events = 0
         self._written = self._taken = 0  # bytes, and those of them that the peer had read when it was watched
         self._unwanted = 0  # bytes received after the end
+        self._has_reported = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
@@ -148,6 +149,12 @@ class RpcConnection(asyncio.Protocol):
                 self.abort()
                 return
         self._watch()
+
+    def report(self, what: str, **details: object) -> None:
+        """Log what is wrong with a call: the first of a connection at `info`, for a peer sends any number."""
+        level = log.debug if self._has_reported else log.info
+        self._has_reported = True
+        level(what, extra={"peer": self.address, **details})
 
     def abort(self) -> None:
         """End the connection at once."""

@@ -149,7 +149,7 @@ class RpcListener(ABC):
             case Denied(_, status):
                 self.traffic.calls += 1
                 self.traffic.faults += 1
-                log.info("a call is denied", extra={"peer": connection.address, "status": f"{status:#x}"})
+                connection.report("a call is denied", status=f"{status:#x}")
             case Cancelled(call) | Orphaned(call):
                 self.cancelled(connection, call)
             case Bound() | Closed():

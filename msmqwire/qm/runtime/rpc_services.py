@@ -11,7 +11,6 @@ from msmqwire.qm.model.caller import Caller
 from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
-from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.rpc_connection import RpcConnection
 from msmqwire.qm.runtime.rpc_listener import Acceptor, RpcListener
 from msmqwire.remote_read.constants import Opnum
@@ -70,17 +69,14 @@ class RemoteReadListener(RpcListener):
             self._refuse(connection, event, FaultStatus.NCA_S_SERVER_TOO_BUSY)
             return
         if event.identity and not self._is_known(event.identity):
-            log.warning("a caller is not listed", extra={"peer": connection.address, "user": event.identity})
+            connection.report("a caller is not listed", user=event.identity)
             self._refuse(connection, event, FaultStatus.ACCESS_DENIED)
             return
         syntax = SYNTAXES[event.transfer_syntax]
         try:
             arguments = parse_request(event.opnum, event.stub, syntax)
         except MalformedPacket as exc:
-            log.info(
-                "the arguments of a call can't be read",
-                extra={"peer": connection.address, "opnum": event.opnum, "reason": str(exc)},
-            )
+            connection.report("the arguments of a call can't be read", opnum=event.opnum, reason=str(exc))
             self._refuse(connection, event, FaultStatus.RPC_X_BAD_STUB_DATA)
             return
         assert connection.association is not None, "it has told the call"
