@@ -10,7 +10,8 @@ import msmqwire
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.client import Queue, QueueManager
 from msmqwire.qm.client.local_queues import LocalReading
-from msmqwire.qm.client.reading import Read, ReadAction
+from msmqwire.qm.client.reading import Read
+from msmqwire.remote_read.constants import Action
 from tests.support.queues import POISON, orders, refused, rest
 from tests.support.running import LEDGER, ORDERS
 from tests.support.sending import run
@@ -108,7 +109,7 @@ def test_what_is_given_back_in_a_transaction_is_not_deleted_with_it(folder: Path
             reading = LocalReading(manager._requests, queue.format_name, manager.name)
             async with queue.transaction() as transaction:
                 await queue.receive(0, transaction=transaction)
-                read = Read(ReadAction.MQ_ACTION_RECEIVE, 0, transaction=transaction.unit.identifier)
+                read = Read(Action.MQ_ACTION_RECEIVE, 0, transaction=transaction.unit.identifier)
                 assert (await reading.start(1, read)).body == b"2"
                 await reading.end(1, acknowledge=False)
                 assert await rest(queue) == [b"2"]

@@ -12,24 +12,25 @@ from msmqwire.constants import HResult
 from msmqwire.errors import InvalidName, InvalidValue, MsmqError, QueueError
 from msmqwire.qm.client.finishing import finish
 from msmqwire.qm.client.properties import Properties, as_request, to_message
-from msmqwire.qm.client.reading import Read, ReadAction
+from msmqwire.qm.client.reading import Read
 from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.sending import Unit, of_another
 from msmqwire.qm.client.sent import Sent
 from msmqwire.qm.model.enumerations import INFINITE, AcknowledgementsRequested
 from msmqwire.qm.runtime.local_names import queue_name
 from msmqwire.qm.runtime.requests import Requests
+from msmqwire.remote_read.constants import Action
 
-_ACTIONS: Final[Mapping[ReadAction, Mapping[str, str]]] = {
-    ReadAction.MQ_ACTION_RECEIVE: {"action": "receive"},
-    ReadAction.MQ_ACTION_PEEK_CURRENT: {"action": "peek"},
-    ReadAction.MQ_ACTION_PEEK_NEXT: {"action": "peek_next"},
-    ReadAction.MQ_LOOKUP_PEEK_CURRENT: {"action": "peek", "seek": "current"},
-    ReadAction.MQ_LOOKUP_PEEK_NEXT: {"action": "peek", "seek": "next"},
-    ReadAction.MQ_LOOKUP_PEEK_PREV: {"action": "peek", "seek": "previous"},
-    ReadAction.MQ_LOOKUP_RECEIVE_CURRENT: {"action": "receive", "seek": "current"},
-    ReadAction.MQ_LOOKUP_RECEIVE_NEXT: {"action": "receive", "seek": "next"},
-    ReadAction.MQ_LOOKUP_RECEIVE_PREV: {"action": "receive", "seek": "previous"},
+_ACTIONS: Final[Mapping[Action, Mapping[str, str]]] = {
+    Action.MQ_ACTION_RECEIVE: {"action": "receive"},
+    Action.MQ_ACTION_PEEK_CURRENT: {"action": "peek"},
+    Action.MQ_ACTION_PEEK_NEXT: {"action": "peek_next"},
+    Action.MQ_LOOKUP_PEEK_CURRENT: {"action": "peek", "seek": "current"},
+    Action.MQ_LOOKUP_PEEK_NEXT: {"action": "peek", "seek": "next"},
+    Action.MQ_LOOKUP_PEEK_PREV: {"action": "peek", "seek": "previous"},
+    Action.MQ_LOOKUP_RECEIVE_CURRENT: {"action": "receive", "seek": "current"},
+    Action.MQ_LOOKUP_RECEIVE_NEXT: {"action": "receive", "seek": "next"},
+    Action.MQ_LOOKUP_RECEIVE_PREV: {"action": "receive", "seek": "previous"},
 }
 _PATHS: Final = {"delivery": "recoverable"}
 """The property that has another name for programs than in requests."""

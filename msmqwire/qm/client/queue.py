@@ -16,7 +16,6 @@ from msmqwire.qm.client.reading import (
     LOOKUP_PEEKS,
     LOOKUP_RECEIVES,
     Read,
-    ReadAction,
     Reading,
     Seek,
     new_request,
@@ -25,6 +24,7 @@ from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.sending import Sending, Unit
 from msmqwire.qm.client.sent import Sent
 from msmqwire.qm.model.enumerations import INFINITE
+from msmqwire.remote_read.constants import Action
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -146,12 +146,12 @@ class Queue:
             EndUnknown: the queue manager of another computer was lost when the message was to be deleted,
                 which is the exception's attribute `message`.
         """
-        action = ReadAction.MQ_ACTION_RECEIVE
+        action = Action.MQ_ACTION_RECEIVE
         return await self.take(Read(action, _milliseconds(timeout), transaction=_identifier(transaction)))
 
     async def peek(self, timeout: float | None = None) -> ReceivedMessage:
         """Return the first message and leave it in the queue. See `receive`."""
-        return (await self.start(Read(ReadAction.MQ_ACTION_PEEK_CURRENT, _milliseconds(timeout))))[1]
+        return (await self.start(Read(Action.MQ_ACTION_PEEK_CURRENT, _milliseconds(timeout))))[1]
 
     async def receive_by_lookup(
         self, lookup_identifier: int, seek: Seek = "current", *, transaction: Transactional | None = None
@@ -175,7 +175,7 @@ class Queue:
 
         Raises what `receive` raises.
         """
-        request, message = await self.start(Read(ReadAction.MQ_ACTION_RECEIVE, _milliseconds(timeout)))
+        request, message = await self.start(Read(Action.MQ_ACTION_RECEIVE, _milliseconds(timeout)))
         try:
             yield message
         except BaseException:
@@ -297,7 +297,7 @@ class Cursor:
         Raises ReadTimeout if no message is there in time; QueueError, MQ_ERROR_MESSAGE_ALREADY_RECEIVED if
         somebody has received the message.
         """
-        return await self._peek(ReadAction.MQ_ACTION_PEEK_CURRENT, timeout)
+        return await self._peek(Action.MQ_ACTION_PEEK_CURRENT, timeout)
 
     async def peek_next(self, timeout: float | None = None) -> ReceivedMessage:
         """Go on to the next message, and return it.
@@ -305,7 +305,7 @@ class Cursor:
         Raises ReadTimeout if none comes in time; QueueError, MQ_ERROR_ILLEGAL_CURSOR_ACTION if no message has
         been peeked at, or that was received by the cursor: `peek` goes on there.
         """
-        return await self._peek(ReadAction.MQ_ACTION_PEEK_NEXT, timeout)
+        return await self._peek(Action.MQ_ACTION_PEEK_NEXT, timeout)
 
     async def receive(
         self, timeout: float | None = None, *, transaction: Transactional | None = None
@@ -316,7 +316,7 @@ class Cursor:
         MQ_ERROR_MESSAGE_NOT_FOUND with the timeout 0 if there is none.
         """
         self._at_message = False
-        action = ReadAction.MQ_ACTION_RECEIVE
+        action = Action.MQ_ACTION_RECEIVE
         read = Read(action, _milliseconds(timeout), self._handle, transaction=_identifier(transaction))
         return await self._queue.take(read)
 
@@ -331,7 +331,7 @@ class Cursor:
         """Return the message that iteration gives next. Raises ReadTimeout if there is none."""
         return await (self.peek_next(0) if self._at_message else self.peek(0))
 
-    async def _peek(self, action: ReadAction, timeout: float | None) -> ReceivedMessage:
+    async def _peek(self, action: Action, timeout: float | None) -> ReceivedMessage:
         self._at_message = False
         _, message = await self._queue.start(Read(action, _milliseconds(timeout), self._handle))
         self._at_message = True
@@ -357,7 +357,7 @@ def _lookup_identifier(value: object) -> int:
 
 
 def _by_lookup(
-    actions: dict[Seek, ReadAction], identifier: int, seek: Seek, transaction: Transactional | None
+    actions: dict[Seek, Action], identifier: int, seek: Seek, transaction: Transactional | None
 ) -> Read:
     if seek not in actions:
         raise InvalidValue(f"{seek!r:.100} is none of {', '.join(actions)}", path="seek")

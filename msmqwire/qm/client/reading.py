@@ -7,47 +7,27 @@ what waits can be cancelled.
 
 from __future__ import annotations
 
-from enum import IntEnum
 from itertools import count
 from typing import Final, Literal, NamedTuple, Protocol
 from uuid import UUID
 
 from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.model.enumerations import INFINITE
+from msmqwire.remote_read.constants import Action
 
 Seek = Literal["current", "next", "previous"]
 """Which message a lookup identifier means: the one that has it, or its neighbour."""
 
 
-class ReadAction(IntEnum):
-    """ulAction of R_StartReceive: [MS-MQRR] 3.1.4.7."""
-
-    MQ_ACTION_RECEIVE = 0x00000000
-    MQ_ACTION_PEEK_CURRENT = 0x80000000
-    MQ_ACTION_PEEK_NEXT = 0x80000001
-    MQ_LOOKUP_PEEK_CURRENT = 0x40000010
-    MQ_LOOKUP_PEEK_NEXT = 0x40000011
-    MQ_LOOKUP_PEEK_PREV = 0x40000012
-    MQ_LOOKUP_RECEIVE_CURRENT = 0x40000020
-    MQ_LOOKUP_RECEIVE_NEXT = 0x40000021
-    MQ_LOOKUP_RECEIVE_PREV = 0x40000022
-
-    @property
-    def receives(self) -> bool:
-        """Whether the message is taken, and has to be ended."""
-        return self in _RECEIVES
-
-
-_RECEIVES: Final = frozenset(action for action in ReadAction if "RECEIVE" in action.name)
-LOOKUP_PEEKS: Final[dict[Seek, ReadAction]] = {
-    "current": ReadAction.MQ_LOOKUP_PEEK_CURRENT,
-    "next": ReadAction.MQ_LOOKUP_PEEK_NEXT,
-    "previous": ReadAction.MQ_LOOKUP_PEEK_PREV,
+LOOKUP_PEEKS: Final[dict[Seek, Action]] = {
+    "current": Action.MQ_LOOKUP_PEEK_CURRENT,
+    "next": Action.MQ_LOOKUP_PEEK_NEXT,
+    "previous": Action.MQ_LOOKUP_PEEK_PREV,
 }
-LOOKUP_RECEIVES: Final[dict[Seek, ReadAction]] = {
-    "current": ReadAction.MQ_LOOKUP_RECEIVE_CURRENT,
-    "next": ReadAction.MQ_LOOKUP_RECEIVE_NEXT,
-    "previous": ReadAction.MQ_LOOKUP_RECEIVE_PREV,
+LOOKUP_RECEIVES: Final[dict[Seek, Action]] = {
+    "current": Action.MQ_LOOKUP_RECEIVE_CURRENT,
+    "next": Action.MQ_LOOKUP_RECEIVE_NEXT,
+    "previous": Action.MQ_LOOKUP_RECEIVE_PREV,
 }
 
 
@@ -62,7 +42,7 @@ class Read(NamedTuple):
         transaction: in which it is received, or None.
     """
 
-    action: ReadAction
+    action: Action
     timeout_ms: int = INFINITE
     cursor: int = 0
     lookup_identifier: int = 0

@@ -20,7 +20,7 @@ from msmqwire.errors import (
     Unreachable,
 )
 from msmqwire.names import DirectName, FormatName, kind_of, parse_format_name
-from msmqwire.qm.client.reading import Read, ReadAction
+from msmqwire.qm.client.reading import Read
 from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.remote_messages import lookup_spellings, received_message
 from msmqwire.qm.client.remote_options import RemoteOptions
@@ -28,7 +28,7 @@ from msmqwire.qm.model.enumerations import INFINITE
 from msmqwire.qm.runtime.local_names import queue_name
 from msmqwire.qm.runtime.queues import reason
 from msmqwire.qm.runtime.rpc_client import RpcCall, RpcClient, find_port, open_rpc
-from msmqwire.remote_read.constants import Access, Acknowledge, Opnum, ShareMode
+from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum, ShareMode
 from msmqwire.remote_read.interface import INTERFACE, build_request, parse_response
 from msmqwire.remote_read.queue_format import queue_format_of
 from msmqwire.rpc.constants import FaultStatus
@@ -145,7 +145,7 @@ class RemoteReading:
             arguments["pTransactionId"] = {"rgb": read.transaction.bytes_le}
         wait = None if read.timeout_ms == INFINITE else read.timeout_ms / 1000
         identifiers: tuple[int, ...] = (read.lookup_identifier,)
-        if read.action in (ReadAction.MQ_LOOKUP_PEEK_CURRENT, ReadAction.MQ_LOOKUP_RECEIVE_CURRENT):
+        if read.action in (Action.MQ_LOOKUP_PEEK_CURRENT, Action.MQ_LOOKUP_RECEIVE_CURRENT):
             identifiers = lookup_spellings(read.lookup_identifier)
         for identifier in identifiers:
             arguments["LookupId"] = identifier

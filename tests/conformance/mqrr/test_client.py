@@ -15,7 +15,7 @@ from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, MalformedPacket, QueueError, ReadTimeout
 from msmqwire.names import DirectName, parse_format_name
 from msmqwire.qm.client import Queue, ReceivedMessage
-from msmqwire.qm.client.reading import Read, ReadAction
+from msmqwire.qm.client.reading import Read
 from msmqwire.qm.client.remote_options import RemoteOptions
 from msmqwire.qm.client.remote_reading import READS_MAX, RemoteReading
 from msmqwire.qm.model.message import TxSequenceId
@@ -357,7 +357,7 @@ def test_a_message_is_acknowledged_when_its_block_is_left(queue: RemoteQueue) ->
 def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
     async def scenario() -> None:
         reading = reading_of(queue)
-        read = Read(ReadAction.MQ_ACTION_RECEIVE, 0, transaction=TX)
+        read = Read(Action.MQ_ACTION_RECEIVE, 0, transaction=TX)
         for refused in (reading.start(1, read), reading.move(1, r"private$\orders;x", TX)):
             with pytest.raises(QueueError) as unknown:
                 await refused
@@ -473,7 +473,7 @@ def test_a_message_that_can_not_be_read_is_given_back(queue: RemoteQueue, transa
         if transaction is not None:
             await reading.enlist(transaction, b"")
         with pytest.raises(MalformedPacket, match="3 bytes of the body came"):
-            await reading.start(8, Read(ReadAction.MQ_ACTION_RECEIVE, 0, transaction=transaction))
+            await reading.start(8, Read(Action.MQ_ACTION_RECEIVE, 0, transaction=transaction))
         await reading.close()
 
     opnum = Opnum.R_StartReceive if transaction is None else Opnum.R_StartTransactionalReceive
@@ -494,7 +494,7 @@ def test_a_failed_end_is_told(queue: RemoteQueue) -> None:
     async def scenario() -> None:
         reading = reading_of(queue)
         await reading.enlist(TX, b"")
-        read = Read(ReadAction.MQ_ACTION_RECEIVE, 0, transaction=TX)
+        read = Read(Action.MQ_ACTION_RECEIVE, 0, transaction=TX)
         await reading.start(1, read)
         cursor = await reading.open_cursor()
         await reading.start(2, read._replace(cursor=cursor))
