@@ -75,12 +75,13 @@ QM_ROOMS = {
     "directory": {"model"},
     "store": {"model"},
     "rules": {"directory", "model"},
+    "security": {"directory", "model", "rules"},
     "coordinator": {"model", "rules"},
-    "protocols": {"model", "rules"},
-    "core": {"directory", "model", "protocols", "rules"},
-    "runtime": {"core", "model", "protocols", "rules", "store"},
-    "client": {"core", "model", "protocols", "rules", "runtime", "store"},
-    "sim": {"core", "directory", "model", "protocols", "rules", "store"},
+    "protocols": {"model", "rules", "security"},
+    "core": {"directory", "model", "protocols", "rules", "security"},
+    "runtime": {"core", "model", "protocols", "rules", "security", "store"},
+    "client": {"core", "model", "protocols", "rules", "runtime", "security", "store"},
+    "sim": {"core", "directory", "model", "protocols", "rules", "security", "store"},
 }
 
 SCAPY_ONLY_IN = {"layers", "fuzz"}  # scapy is GPL-2.0-only and an extra

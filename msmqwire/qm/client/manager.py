@@ -87,12 +87,12 @@ class Failures:
     """Messages that were refused or given up, as far as the program has not been informed."""
 
     def __init__(self) -> None:
-        self._unreported: dict[ObjectId, int | None] = {}
+        self._unreported: dict[ObjectId, int | str | None] = {}
         self._reported: set[ObjectId] = set()
         self._others = 0
 
-    def add(self, identifier: ObjectId, final: int | None) -> None:
-        """Add a message with the class of its final acknowledgement."""
+    def add(self, identifier: ObjectId, final: int | str | None) -> None:
+        """Add a message with the class of its final acknowledgement, or the reason."""
         if identifier in self._reported or identifier in self._unreported:
             return
         if len(self._unreported) < _FAILURES_MAX:
@@ -110,7 +110,8 @@ class Failures:
         for identifier, final in self._unreported.items():
             others = len(self._unreported) + self._others - 1
             reason = given_up_reason(final) + (f", and {others} more were not delivered" if others else "")
-            return NotDelivered(reason, identifier=identifier_text(identifier), message_class=final)
+            known = final if isinstance(final, int) else None
+            return NotDelivered(reason, identifier=identifier_text(identifier), message_class=known)
         return None
 
 
@@ -320,7 +321,7 @@ class ClientManager:
             return f" ({history[-1].status.value if failed else 'no answer'} at {by_http.url})"
         return ""
 
-    def _outcome(self, identifier: ObjectId, delivered: bool, final: int | None) -> None:
+    def _outcome(self, identifier: ObjectId, delivered: bool, final: int | str | None) -> None:
         if not delivered:
             self.failures.add(identifier, final)
         sent = self._sent.get(identifier)

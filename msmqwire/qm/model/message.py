@@ -84,8 +84,7 @@ class Message:
         response: ResponseQueueFormatName.
         destinations, administrations, responses: the names of the multiple-element forms.
         hop_count: routing servers passed: UserHeader.Flags.RC.
-        encrypted: whether the packet in which it was received says that its body is encrypted:
-            SecurityHeader.Flags.EB.
+        encrypted: whether `body` is encrypted: SecurityHeader.Flags.EB of the packet in which it was received.
         origin: where it came from over the network, or the message that it is about: see `origin_of`; empty
             for a message of this computer.
         packet: the UserMessage packet in which the message was received, as bytes; None for a new one.
@@ -162,6 +161,11 @@ class Message:
     def transactional(self) -> bool:
         """Whether it belongs to a transactional sequence."""
         return self.transactional_message_sequence_identifier is not None
+
+    @property
+    def decrypted(self) -> bool:
+        """Whether its body was encrypted with `encryption_algorithm`, and has been decrypted here."""
+        return bool(self.symmetric_key and self.privacy_level) and not self.encrypted
 
     @property
     def outcome_requested(self) -> bool:

@@ -264,8 +264,8 @@ def _write_security(message: Message, header: Record) -> None:
     sender, key = message.sender_identifier, message.symmetric_key
     signature, certificate = message.signature, message.sender_certificate
     word = message.sender_identifier_type << _ST.shift  # AU and AS stay 0: DMPR-3.1.7.1.32-10 and -11
-    if message.privacy_level:
-        word |= _EB
+    if message.encrypted or (message.privacy_level and not message.symmetric_key):
+        word |= _EB  # also before the body is encrypted; not when it has been decrypted here
     if _signed_by_system(message):
         word |= _DE
     if key or signature or certificate or provider:  # a bare SecurityID has AI clear: MQMQ-2.2.20.6-12
@@ -400,6 +400,11 @@ def _size(message: Message, queues: tuple[QueueField, QueueField, QueueField]) -
 def packet_size(message: Message) -> int:
     """Return the size of the packet that `serialize` would build. Raises InvalidName."""
     return _size(message, queue_fields(message))
+
+
+def mark_clear(security: Record) -> None:
+    """Write into a SecurityHeader for the store that the body is in clear, whatever PrivacyLevel asks."""
+    security.Flags = _SECURITY_FLAGS(security.Flags & ~_EB)
 
 
 def mark_verified(security: Record, level: AuthenticationLevel) -> None:

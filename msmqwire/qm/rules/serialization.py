@@ -22,7 +22,7 @@ from msmqwire.headers import FINAL_ACK_BODY, ORDER_ACK_BODY, SESSION_HEADER, TX_
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.model.message import Message, TxSequenceId
 from msmqwire.qm.rules import message_to_packet
-from msmqwire.qm.rules.message_to_packet import construct, mark_verified, serialize
+from msmqwire.qm.rules.message_to_packet import construct, mark_clear, mark_verified, serialize
 from msmqwire.qm.rules.packet_patch import add_session_header, patch_transit_fields
 from msmqwire.qm.rules.packet_to_message import deserialize, deserialize_head
 from msmqwire.schema import Record
@@ -96,13 +96,20 @@ def to_stored(message: Message) -> bytes:
             record.CompoundMessageHeader = record.CompoundMessageHeader.replace(
                 MsgBodySize=len(body), MsgBodyOffset=offset
             )
-    elif level:
+    elif level or _is_clear(message):
         record = USER_MESSAGE.parse(to_packet(message))
     else:
         return to_packet(message)
     if level and record.SecurityHeader is not None:
         mark_verified(record.SecurityHeader, level)
+    if _is_clear(message):
+        mark_clear(record.SecurityHeader)
     return USER_MESSAGE.codec.build(record)
+
+
+def _is_clear(message: Message) -> bool:
+    """Return whether a message asks for encryption, and its body is in clear as long as it is here."""
+    return bool(message.privacy_level) and not message.encrypted
 
 
 def from_stored(data: bytes, identifier: UUID) -> Message:

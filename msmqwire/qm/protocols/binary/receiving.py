@@ -29,6 +29,7 @@ from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.lookup import ORDER_QUEUE_NUMBER
 from msmqwire.qm.rules.memory_pool import EXPRESS_BYTES, Kind
+from msmqwire.qm.security.work_limits import TooMuchWork
 from msmqwire.schema import Record
 
 HOPS_MAX: Final = 0x1D
@@ -149,8 +150,12 @@ class Receiving:
     def _take(self, session: Session, message: Message, *, local: bool, refusal: int | None = None) -> bool:
         """Enqueue or refuse a message; return False if its sender has to send it again."""
         queue = None
-        if refusal is None:
-            refusal, queue = self._judge(message, local=local)
+        try:
+            if refusal is None:
+                refusal, queue = self._judge(message, local=local)
+        except TooMuchWork:
+            self._close(session)
+            return False
         if not local and (message.soap_envelope or message.soap_compound_message):
             # What came over HTTP is told to readers here, and not sent on: MQMQ-2.2.19.2-39
             message.packet, message.soap_envelope, message.soap_compound_message = None, "", b""
