@@ -44,6 +44,7 @@ SIDEWAYS = {
     ("schema", "errors"),
     ("packets", "headers"),
     ("packets", "ping"),
+    ("crypto", "headers"),
     ("framing", "headers"),
     ("framing", "packets"),
     ("columnar", "capture"),
@@ -53,6 +54,7 @@ SIDEWAYS = {
     ("remote_read", "headers"),
     ("remote_read", "packets"),
     ("remote_read", "rpc"),
+    ("srmp", "crypto"),
     ("cli", "fuzz"),
 }
 
@@ -86,9 +88,23 @@ QM_ROOMS = {
 
 SCAPY_ONLY_IN = {"layers", "fuzz"}  # scapy is GPL-2.0-only and an extra
 # Protocol rules without I/O, clock or chance.
-PURE = tuple(f"msmqwire/qm/{room}" for room in ("model", "protocols", "rules", "security"))
+PURE = (
+    "msmqwire/crypto",
+    *(f"msmqwire/qm/{room}" for room in ("model", "protocols", "rules", "security")),
+)
 IMPURE = {"asyncio", "os", "random", "socket", "sqlite3", "threading", "time"}
-HEAVY = {"aiohttp", "cryptography", "hypothesis", "lxml", "numba", "numpy", "pyarrow", "pyspark", "scapy"}
+HEAVY = {
+    "Cryptodome",
+    "aiohttp",
+    "cryptography",
+    "hypothesis",
+    "lxml",
+    "numba",
+    "numpy",
+    "pyarrow",
+    "pyspark",
+    "scapy",
+}
 
 MODULES = sorted(
     path.relative_to(ROOT) for package in PACKAGES for path in ROOT.joinpath(package).rglob("*.py")
