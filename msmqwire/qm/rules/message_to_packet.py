@@ -264,8 +264,8 @@ def _write_security(message: Message, header: Record) -> None:
     sender, key = message.sender_identifier, message.symmetric_key
     signature, certificate = message.signature, message.sender_certificate
     word = message.sender_identifier_type << _ST.shift  # AU and AS stay 0: DMPR-3.1.7.1.32-10 and -11
-    if message.encrypted or (message.privacy_level and not message.symmetric_key):
-        word |= _EB  # also before the body is encrypted; not when it has been decrypted here
+    if message.privacy_level:
+        word |= _EB
     if _signed_by_system(message):
         word |= _DE
     if key or signature or certificate or provider:  # a bare SecurityID has AI clear: MQMQ-2.2.20.6-12

@@ -102,7 +102,7 @@ def to_stored(message: Message) -> bytes:
         return to_packet(message)
     if level and record.SecurityHeader is not None:
         mark_verified(record.SecurityHeader, level)
-    if _is_clear(message):
+    if _is_clear(message) and record.SecurityHeader is not None:
         mark_clear(record.SecurityHeader)
     return USER_MESSAGE.codec.build(record)
 
