@@ -84,7 +84,7 @@ class Message:
         response: ResponseQueueFormatName.
         destinations, administrations, responses: the names of the multiple-element forms.
         hop_count: routing servers passed: UserHeader.Flags.RC.
-        encrypted: whether `body` is encrypted: SecurityHeader.Flags.EB of the packet in which it was received.
+        encrypted: whether `body` is encrypted: SecurityHeader.Flags.EB of a packet that was received.
         origin: where it came from over the network, or the message that it is about: see `origin_of`; empty
             for a message of this computer.
         packet: the UserMessage packet in which the message was received, as bytes; None for a new one.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msmqwire.errors import InvalidName, InvalidSignature, InvalidValue, UnsupportedAlgorithm
 from msmqwire.qm.model.context import Context
@@ -20,9 +20,6 @@ from msmqwire.schema import Record
 
 if TYPE_CHECKING:
     from msmqwire.crypto.certificates import SenderCertificate
-
-CERTIFICATE_SIZE_MAX: Final = 0xFFFF
-"""Bytes: MQMQ-2.2.20.6-18."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +85,9 @@ class Authentication:
             return AuthenticationLevel.NONE
         return AuthenticationLevel(version)
 
-    def _check_certificate(self, certificate: SenderCertificate, configuration: SecurityConfiguration) -> None:
+    def _check_certificate(
+        self, certificate: SenderCertificate, configuration: SecurityConfiguration
+    ) -> None:
         if not certificate.is_valid(self._context.utc):
             raise InvalidSignature("the certificate has expired, or is not valid yet")
         if certificate.digest in configuration.revoked:
@@ -115,8 +114,6 @@ def _read(certificate: bytes) -> SenderCertificate:
     """Read a certificate. Raises InvalidSignature."""
     from msmqwire.crypto.certificates import SenderCertificate
 
-    if not 0 < len(certificate) <= CERTIFICATE_SIZE_MAX:
-        raise InvalidSignature("no certificate, or one that is too large")
     try:
         return SenderCertificate.read(certificate)
     except InvalidValue as exc:

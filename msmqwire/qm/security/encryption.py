@@ -112,7 +112,9 @@ class Encryption:
             changed["authentication_provider_type"] = PROVIDER_TYPES[key.crypto_service_provider]
         encrypted = message.copy(**changed)
         if packet_size(encrypted) > PACKET_SIZE_MAX:
-            raise QueueError("encrypted it is too large for a packet", HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+            raise QueueError(
+                "encrypted it is too large for a packet", HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+            )
         return encrypted
 
     def _key_for(
@@ -149,7 +151,9 @@ class Encryption:
         read = self._directory.read_directory(
             "QueueManager", [("Identifier", Operator.EQUALS, destination)], ["PublicEncryptionKeyList"]
         )
-        keys = keys_of(read.object.public_encryption_key_list) if isinstance(read.object, QueueManager) else {}
+        keys = (
+            keys_of(read.object.public_encryption_key_list) if isinstance(read.object, QueueManager) else {}
+        )
         if not keys:  # MQQB-3.1.7.1.5-04 and -11
             raise QueueError(
                 f"no public key of the queue manager {destination} is known",
@@ -170,7 +174,11 @@ class Encryption:
         if asked is None:
             raise QueueError(f"there is no PrivacyLevel {level}", HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE)
         algorithm = message.encryption_algorithm
-        if asked in keys and algorithm in CIPHERS_OF_LEVEL[level] and legacy.is_sent(self._context, algorithm):
+        if (
+            asked in keys
+            and algorithm in CIPHERS_OF_LEVEL[level]
+            and legacy.is_sent(self._context, algorithm)
+        ):
             return asked, algorithm
         if CryptographicProvider.AES in keys:
             return CryptographicProvider.AES, settings.preferred_advanced_algorithm.algorithm

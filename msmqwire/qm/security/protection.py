@@ -1,4 +1,4 @@
-"""What message security asks of messages that arrive and of those that are sent: [MS-MQQB] 3.1.5.8.3, 3.1.7.1."""
+"""Messages verified, decrypted and encrypted by a queue manager: [MS-MQQB] 3.1.5.8.3 and 3.1.7.1."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Protection:
     # -- configuration --------------------------------------------------------------------------------
 
     def configure(self, configuration: SecurityConfiguration) -> None:
-        """Use other keys and lists from now on; nothing that was found with the earlier ones is used again."""
+        """Use other keys from now on; nothing that was found with the earlier ones is used again."""
         self.configuration = configuration
         self.forget()
         self.publish()
@@ -77,7 +77,7 @@ class Protection:
         self._identities.forget()
 
     def publish(self) -> None:
-        """Set PublicEncryptionKeyList and PublicSigningKeyList, in the directory too: DMPR-3.1.3-11 and -12."""
+        """Set the lists of public keys, in the directory too: DMPR-3.1.3-11 and -12."""
         manager, configuration = self._context.queue_manager, self.configuration
         lists: dict[str, tuple[str, bytes]] = {}
         if configuration.exchange_keys:
@@ -153,7 +153,7 @@ class Protection:
         return None
 
     def _level(self, message: Message) -> AuthenticationLevel:
-        """Return the kind of signature that proves who sent a message. Raises as `Authentication.level_of`."""
+        """Return the kind of signature that proves who sent a message. Raises as `level_of`."""
         if not (message.signature or message.multiple_destination_signature):
             return AuthenticationLevel.NONE
         return self.authentication.level_of(message, _packet(message), self.configuration)
@@ -172,7 +172,9 @@ class Protection:
         """
         signature = message.signature or message.multiple_destination_signature
         if message.authentication_level and not signature:
-            raise QueueError("it asks for a signature, and has none", HResult.MQ_ERROR_CERTIFICATE_NOT_PROVIDED)
+            raise QueueError(
+                "it asks for a signature, and has none", HResult.MQ_ERROR_CERTIFICATE_NOT_PROVIDED
+            )
         if message.multiple_destination_signature and not message.sender_certificate:
             # Nobody could verify it; and a SecurityHeader of nothing is forbidden: MQMQ-2.2.20.6-20.
             raise QueueError("it has no certificate", HResult.MQ_ERROR_CERTIFICATE_NOT_PROVIDED)
@@ -201,7 +203,7 @@ def _packet(message: Message) -> Record:
         packet = construct(message)
         serialize(message, packet)
         return packet
-    packet = USER_MESSAGE.parse(message.packet)
+    packet: Record = USER_MESSAGE.parse(message.packet)
     properties = packet.MessagePropertiesHeader
     if properties.MessageBody != message.body:
         packet = packet.replace(MessagePropertiesHeader=properties.replace(MessageBody=message.body))

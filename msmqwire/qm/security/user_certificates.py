@@ -6,7 +6,7 @@ from hashlib import md5
 from uuid import UUID
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.headers import MQUSERSIGNCERTS
+from msmqwire.headers import MQUSERSIGNCERT, MQUSERSIGNCERTS
 from msmqwire.qm.model.directory_objects import User
 from msmqwire.schema import Record
 
@@ -28,8 +28,10 @@ def register(user: User, certificate: bytes, identifier: UUID) -> None:
     """
     known = registered(user)
     if all(entry.Certificate != certificate for entry in known):
-        entry = {"Digest": digest_of(certificate), "Identifier": identifier, "Certificate": certificate}
-        _set(user, [*known, entry])
+        added = MQUSERSIGNCERT.make(
+            {"Digest": digest_of(certificate), "Identifier": identifier, "Certificate": certificate}
+        )
+        _set(user, [*known, added])
 
 
 def unregister(user: User, certificate: bytes) -> bool:
@@ -48,6 +50,6 @@ def is_registered(user: User, certificate: bytes) -> bool:
         return False
 
 
-def _set(user: User, entries: list[Record | dict[str, object]]) -> None:
+def _set(user: User, entries: list[Record]) -> None:
     user.certificates = MQUSERSIGNCERTS.build({"Certificates": entries})
-    user.certificate_digest_list = [bytes(entry["Digest"]) for entry in entries]  # type: ignore[call-overload]
+    user.certificate_digest_list = [entry.Digest for entry in entries]
