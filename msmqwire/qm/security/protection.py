@@ -199,11 +199,12 @@ class Protection:
 
 def _packet(message: Message) -> Record:
     """Return the packet of a message with its body in clear."""
+    packet: Record
     if message.packet is None:
         packet = construct(message)
         serialize(message, packet)
         return packet
-    packet: Record = USER_MESSAGE.parse(message.packet)
+    packet = USER_MESSAGE.parse(message.packet)
     properties = packet.MessagePropertiesHeader
     if properties.MessageBody != message.body:
         packet = packet.replace(MessagePropertiesHeader=properties.replace(MessageBody=message.body))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _SECOND: Final = 1_000
 _ORIGINS_MAX: Final = 4_096
 _BITS: Final = 2_048
-"""Bits of the key whose times are given. They grow with the square of its length, private ones by the cube."""
+"""Bits of the key whose times are given, which grow with the square of its length, private ones the cube."""
 _PRIVATE_MS: Final = 1.0
 _SQUARING_MS: Final = 0.0025
 _CERTIFICATE_MS: Final = 0.1
