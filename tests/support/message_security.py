@@ -1,6 +1,6 @@
 """Keys, certificates, and messages that are signed and encrypted by hand.
 
-Nothing here uses the library: signatures and ciphers are `cryptography`'s, fields are put together with struct.
+Nothing here uses the library: signatures and ciphers are `cryptography`'s, and struct puts fields together.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
+from uuid import UUID
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, padding
@@ -97,6 +98,7 @@ class Sealed:
     algorithm: int = AES256
     privacy: int = 5
     blob: bytes | None = None
+    source: UUID = PEER_ID
     others: dict[str, Any] = field(default_factory=dict)
 
     def signed_fields(self) -> bytes:
@@ -109,7 +111,7 @@ class Sealed:
             data += self.extension + _element(self.queue)
         journal = (self.user_flags >> 9 & 1) << 1 | self.user_flags >> 8 & 1
         transactional = "tx" in self.others
-        data += PEER_ID.bytes_le + struct.pack(
+        data += self.source.bytes_le + struct.pack(
             "<BBBBHL", self.recoverable or transactional, 0 if transactional else self.priority, journal,
             self.acks & 0x0F, 0, 0,
         ) + bytes(16)  # fmt: skip

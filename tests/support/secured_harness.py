@@ -1,4 +1,4 @@
-"""A queue manager with keys and users, and what it makes of messages that are signed and encrypted by hand."""
+"""A queue manager with keys and users, and what becomes of messages signed and encrypted by hand."""
 
 from __future__ import annotations
 

@@ -107,7 +107,8 @@ def test_what_can_not_be_decrypted_is_refused(transactional, asked, insecure):
 
 def _faults() -> dict[str, dict[str, object]]:
     good = for_us().wrapped()
-    key = rsa_key("aes").public_key()
+    numbers = rsa_key("aes").public_key().public_numbers()
+    textbook = pow(3, numbers.e, numbers.n)  # without any padding
     return {
         "body cut": {"body": b"x" * 15},
         "body empty": {"body": b""},
@@ -123,7 +124,7 @@ def _faults() -> dict[str, dict[str, object]]:
         "no blob": {"blob": b"k" * 140},
         "64 KiB": {"blob": good + bytes(60_000) + b"x"},
         "encrypted for another": {"blob": for_us(recipient=rsa_key("another").public_key()).wrapped()},
-        "textbook": {"blob": simpleblob(pow(3, key.public_numbers().e, key.public_numbers().n).to_bytes(128, "little"))},
+        "textbook": {"blob": simpleblob(textbook.to_bytes(128, "little"))},
     }  # fmt: skip
 
 

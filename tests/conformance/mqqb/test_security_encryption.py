@@ -99,7 +99,7 @@ def test_a_body_is_encrypted_if_its_privacy_level_says_so(delivery):
 
 
 @pytest.mark.requirement("MQQB-3.1.7.1.5-02", "MQQB-5.1-02")
-@pytest.mark.parametrize("to", [PEER_QUEUE, rf"DIRECT=OS:far\private$\q"])
+@pytest.mark.parametrize("to", [PEER_QUEUE, r"DIRECT=OS:far\private$\q"])
 def test_nothing_is_encrypted_for_a_direct_name(to):
     harness = sender(*AES)
     harness.names["far"] = PEER_ADDRESS
@@ -124,11 +124,9 @@ def assert_given_up(
     harness.core.outcome.when_sent = lambda identifier, delivered, why: told.append((delivered, why))
     manager = harness.core.queue_manager
     for transactional in (False, True):
-        dead = (
-            manager.system_transactional_deadletter_queue
-            if transactional
-            else manager.system_deadletter_queue
-        )
+        dead = manager.system_deadletter_queue
+        if transactional:
+            dead = manager.system_transactional_deadletter_queue
         for wanted in (False, True):
             harness.send(
                 b"secret", to=to, privacy_level=level, transactional=transactional,
@@ -318,7 +316,9 @@ def test_there_are_no_other_levels(level):
 # --- the packet ---
 
 
-@pytest.mark.requirement("MQQB-3.1.7.1.5-19", "MQQB-3.1.7.1.5-21", "MQMQ-2.2.19.3-40", "MQMQ-2.2.20.6-24")
+@pytest.mark.requirement(
+    "MQQB-3.1.7.1.5-19", "MQQB-3.1.7.1.5-21", "MQMQ-2.2.19.3-40", "MQMQ-2.2.20.6-24"
+)
 @pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 1000])
 def test_the_fields_of_an_encrypted_message(size):
     body = bytes(range(256)) * 4
