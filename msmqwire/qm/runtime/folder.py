@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import socket
 import stat
 from collections.abc import Collection
@@ -24,6 +25,7 @@ from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.rules import recovery
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.restoring import restoring
+from msmqwire.qm.security.configuration import SecurityConfiguration
 from msmqwire.qm.store import Store
 from msmqwire.qm.store.sqlite import SqliteStore
 
@@ -177,6 +179,7 @@ def open_core(
     known_hosts: Collection[str] = (),
     srmp: SrmpConfiguration | None = None,
     remote_read: RemoteReadConfiguration | None = None,
+    security: SecurityConfiguration | None = None,
     identifier: UUID = NULL_GUID,
     quota: int | None = None,
 ) -> Core:
@@ -197,6 +200,7 @@ def open_core(
             known_hosts=known_hosts,
             srmp=srmp,
             remote_read=remote_read,
+            security=security or SecurityConfiguration(random_bytes=secrets.token_bytes),
             identifier=identifier,
             quota=quota,
         )

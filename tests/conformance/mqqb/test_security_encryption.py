@@ -232,8 +232,8 @@ def test_without_an_aes_key_the_advanced_level_fails(keys):
 @pytest.mark.parametrize(("preferred", "algorithm"), [(LegacyCipher.RC2, RC2), (LegacyCipher.RC4, RC4)])
 def test_the_enhanced_provider_comes_second(preferred, algorithm, reduced, level):
     harness = sender(
-        "base", "enhanced", preferred_enhanced_algorithm=preferred, send_enhanced_rc2_using_40_bit_keys=reduced,
-        **{f"send_{preferred.value}": True},
+        "base", "enhanced", preferred_enhanced_algorithm=preferred,
+        send_enhanced_rc2_using_40_bit_keys=reduced, **{f"send_{preferred.value}": True},
     )  # fmt: skip
     asked = RC2 if preferred is LegacyCipher.RC4 else RC4  # is off: the preferred one is used
     packet = sent(harness, level=level, encryption_algorithm=asked)
@@ -316,9 +316,7 @@ def test_there_are_no_other_levels(level):
 # --- the packet ---
 
 
-@pytest.mark.requirement(
-    "MQQB-3.1.7.1.5-19", "MQQB-3.1.7.1.5-21", "MQMQ-2.2.19.3-40", "MQMQ-2.2.20.6-24"
-)
+@pytest.mark.requirement("MQQB-3.1.7.1.5-19", "MQQB-3.1.7.1.5-21", "MQMQ-2.2.19.3-40", "MQMQ-2.2.20.6-24")
 @pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 1000])
 def test_the_fields_of_an_encrypted_message(size):
     body = bytes(range(256)) * 4
