@@ -116,7 +116,8 @@ def create_self_signed(
     try:
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
         builder = (
-            x509.CertificateBuilder(name, name, private_key.public_key(), serial)
+            x509.CertificateBuilder(name, name, private_key.public_key())
+            .serial_number(serial)
             .not_valid_before(datetime.fromtimestamp(not_before, UTC))
             .not_valid_after(datetime.fromtimestamp(not_after, UTC))
         )

@@ -148,11 +148,14 @@ def encrypt(session_key: SessionKey, data: bytes) -> bytes:
     if session_key.algorithm == RC4:
         return _rc4(session_key, data)
     if session_key.algorithm == RC2:
-        padder = _RC2_PADDING.padder()
-        return _rc2(session_key).encrypt(padder.update(data) + padder.finalize())
-    padder = _AES_PADDING.padder()
-    encryptor = _aes(session_key).encryptor()
-    return encryptor.update(padder.update(data)) + encryptor.update(padder.finalize())
+        return _rc2(session_key).encrypt(_padded(data, _RC2_BLOCK))
+    return _aes(session_key).encryptor().update(_padded(data, _AES_BLOCK))
+
+
+def _padded(data: bytes, block: int) -> bytes:
+    """Return bytes with the padding of PKCS #5 behind: so many bytes as it takes, each their number."""
+    missing = block - len(data) % block
+    return data + bytes((missing,)) * missing
 
 
 def decrypt(session_key: SessionKey, data: bytes) -> bytes:

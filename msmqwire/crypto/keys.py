@@ -167,8 +167,12 @@ def _from_hexadecimal(content: bytes) -> bytes:
         raise InvalidValue("half a byte at the end of the hexadecimal digits") from None
 
 
+def _certified_key(content: bytes) -> RSAPublicKey:
+    return SenderCertificate.read(content).key
+
+
 _PEM_LOADERS: Final = (load_pem_public_key, load_private_key)
-_DER_LOADERS: Final = (load_der_public_key, load_private_key, SenderCertificate.read)
+_DER_LOADERS: Final = (load_der_public_key, load_private_key, _certified_key)
 
 
 # -- session keys ---------------------------------------------------------------------------------------
