@@ -391,6 +391,26 @@ def test_a_key_that_has_changed_in_the_directory_is_found_with_the_next_session_
     assert opened(sent(harness), "new") == b"secret"
 
 
+def test_a_transactional_message_that_may_have_arrived_is_not_given_up():
+    """By the letter it would be dead-lettered here although it may be in its queue; so it is tried again."""
+    harness = sender(*AES)
+    harness.send(b"1", to=TO_PEER, privacy_level=5, transactional=True, negative_journaling_requested=True)
+    assert len(harness.called[0].take("UserMessage")) == 1
+    harness.called[0].disconnect()
+    directory = harness._core_options["directory"].directory
+    directory.connected = False
+    restarted = harness.restarted()  # which forgets the keys that it had
+    restarted.advance(12_000)
+    assert bodies(restarted.core.queue_manager.system_transactional_deadletter_queue) == []
+    entry = restarted.outgoing(TO_PEER).connection_history[-1]
+    assert entry.status is not ConnectionStatus.UNKNOWN_FAILURE
+    assert [peer.take("UserMessage") for peer in restarted.called] == [[]] * len(restarted.called)
+    assert len(restarted.called) > 1
+    directory.connected = True
+    restarted.advance(70_000)
+    assert opened(restarted.called[-1].take("UserMessage")[-1]) == b"1"
+
+
 @pytest.mark.parametrize("transactional", [False, True])
 def test_a_message_is_encrypted_again_when_it_is_sent_again(transactional):
     harness = sender(*AES)
