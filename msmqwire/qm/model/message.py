@@ -32,6 +32,7 @@ _ATTRIBUTES_OUTSIDE_PACKET: Final = frozenset(
         "lookup_identifier",
         "origin",
         "packet",
+        "signature_type",
         "transaction_status_queue",
     }
 )
@@ -84,6 +85,8 @@ class Message:
         response: ResponseQueueFormatName.
         destinations, administrations, responses: the names of the multiple-element forms.
         hop_count: routing servers passed: UserHeader.Flags.RC.
+        signature_type: the kind of its signature, if that was verified here, whoever made it:
+            SecurityHeader.Flags.AS. `authentication_level` says besides that its sender is proved.
         encrypted: whether `body` is encrypted: SecurityHeader.Flags.EB of a packet that was received.
         origin: where it came from over the network, or the message that it is about: see `origin_of`; empty
             for a message of this computer.
@@ -134,6 +137,7 @@ class Message:
     hash_algorithm: int = HashAlgorithm.CALG_SHA1
     symmetric_key: bytes = b""
     encrypted: bool = False
+    signature_type: AuthenticationLevel = AuthenticationLevel.NONE
     connector_type_identifier: UUID = NULL_GUID
     connector_queue_manager_identifier: UUID = NULL_GUID
     transactional_message_sequence_identifier: TxSequenceId | None = None

@@ -407,6 +407,7 @@ def mark_clear(security: Record) -> None:
     security.Flags = _SECURITY_FLAGS(security.Flags & ~_EB)
 
 
-def mark_verified(security: Record, level: AuthenticationLevel) -> None:
-    """Write AuthenticationLevel into a SecurityHeader for the store: on the wire AU and AS are 0."""
-    security.Flags = _SECURITY_FLAGS(security.Flags & ~_AS.mask | level << _AS.shift | _AU)
+def mark_verified(security: Record, kind: AuthenticationLevel, *, authenticated: bool) -> None:
+    """Write into a SecurityHeader for the store what was verified: on the wire AU and AS are 0."""
+    word = security.Flags & ~(_AS.mask | _AU) | kind << _AS.shift
+    security.Flags = _SECURITY_FLAGS(word | (_AU if authenticated else 0))

@@ -449,7 +449,7 @@ class Messages:
             return position
         if isinstance(position.queue, OutgoingQueue):
             # It asked for that kind of signature; in a queue that is read it would say what was proved.
-            message.authentication_level = AuthenticationLevel.NONE
+            message.authentication_level = message.signature_type = AuthenticationLevel.NONE
         self._uncount(position)
         position.state, position.transaction = PositionState.DELETED, False
         position.queue.positions.remove(position)
