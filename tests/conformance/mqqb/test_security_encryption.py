@@ -388,7 +388,9 @@ def test_a_key_that_has_changed_in_the_directory_is_found_with_the_next_session_
         harness.advance(60_000)
         harness.send(b"to stay connected", to=TO_PEER)
         harness.called[-1].take()
+        harness.called[-1].acknowledge()
     assert opened(sent(harness), "new") == b"secret"
+    assert len(harness.called) == 1  # all in one session
 
 
 def test_a_transactional_message_that_may_have_arrived_is_not_given_up():
