@@ -214,6 +214,8 @@ class Ledger:
         elif tracked.arrivals and not self._may_repeat(tracked, arrival[0]):
             raise Violation(Invariant.NOT_TWICE, f"{tracked} has come again")
         self._environment.counts["arrivals"] += 1
+        self._environment.counts["signed"] += bool(tracked.signature)
+        self._environment.counts["encrypted"] += position.message.decrypted
         self._environment.log(node.name, f"{tracked} is in the queue")
         tracked.arrivals.append(arrival)
         if not tracked.is_express:
