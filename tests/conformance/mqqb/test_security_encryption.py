@@ -316,7 +316,9 @@ def test_there_are_no_other_levels(level):
 # --- the packet ---
 
 
-@pytest.mark.requirement("MQQB-3.1.7.1.5-19", "MQQB-3.1.7.1.5-21", "MQMQ-2.2.19.3-40", "MQMQ-2.2.20.6-24")
+@pytest.mark.requirement(
+    "MQQB-3.1.7.1.5-19", "MQQB-3.1.7.1.5-21", "MQMQ-2.2.19.3-40", "MQMQ-2.2.20.6-24", "MQMQ-2.2.20.6-03"
+)
 @pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 1000])
 def test_the_fields_of_an_encrypted_message(size):
     body = bytes(range(256)) * 4
@@ -324,6 +326,7 @@ def test_the_fields_of_an_encrypted_message(size):
     padded = size + 16 - size % 16
     assert (packet.MessageSize, packet.AllocationBodySize, len(packet.body)) == (padded,) * 3
     assert opened(packet) == body[:size]
+    assert packet.security.flags & 0xF == 0  # there is no SecurityID
     assert packet.security.provider == (0x18, str(CryptographicProvider.AES))
     assert len(packet.security.encryption_key) == 12 + 128
 
