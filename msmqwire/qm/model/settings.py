@@ -177,8 +177,8 @@ class Settings:
     read_sha1: bool = True
     read_rc2: bool = True
     read_rc4: bool = True
-    security_per_origin_ms: int = 250
-    security_total_ms: int = 500
+    security_per_origin_ms: int = 500
+    security_total_ms: int = 750
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class Protection:
 
     def configure(self, configuration: SecurityConfiguration) -> None:
         """Use other keys from now on; nothing that was found with the earlier ones is used again."""
-        self.configuration = configuration
+        self.configuration, self._identities.users = configuration, configuration.users
         self.forget()
         self.publish()
 

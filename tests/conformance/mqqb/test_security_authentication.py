@@ -229,6 +229,8 @@ def test_users_can_be_in_a_directory_of_their_own():
     assert not harness.core.queue_manager.directory_integrated
     assert verdict(harness, by_alice()) == TAKEN
     assert verdict(harness, by_alice(sid=STRANGER)) == BAD_SIGNATURE
+    harness.core.protection.configure(SecurityConfiguration())
+    assert verdict(harness, by_alice()) == BAD_SIGNATURE
 
 
 @pytest.mark.parametrize(
@@ -306,7 +308,7 @@ def test_slow_hashes_count_as_work():
     """A signature with MD2 over 4 MiB takes longer than the packet on its way."""
     harness = secured()
     peer = harness.accept_session()
-    fields = by_alice(body=bytes(2 << 20)).fields() | {"hash_algorithm": 0x8001}
+    fields = by_alice(body=bytes(3 << 20)).fields() | {"hash_algorithm": 0x8001}
     peer.send_message(**fields)
     assert not peer.closed
     peer.send_message(**by_alice().fields())
