@@ -166,10 +166,14 @@ def test_a_destination_without_a_known_key(case):
     assert_given_up(harness, error=HResult.MQ_ERROR_PUBLIC_KEY_NOT_FOUND)
 
 
-@pytest.mark.requirement("MQQB-3.1.7.1.5-03", "MQQB-3.1.1.3.1-04")
+@pytest.mark.requirement("MQQB-3.1.7.1.5-03", "MQQB-3.1.1.3.1-04", "MQQB-3.1.3.2-16")
 def test_the_keys_are_read_from_the_directory_once_a_session():
     harness = sender(*AES)
     log = harness._core_options["directory"].log
+    harness.send(b"clear", to=TO_PEER)
+    harness.called[0].take()
+    harness.called[0].acknowledge()
+    assert harness.called[0].session.remote_public_keys == {}
     log.clear()
     sent(harness)
     sent(harness)
@@ -178,8 +182,11 @@ def test_the_keys_are_read_from_the_directory_once_a_session():
     session = harness.called[-1].session
     assert session.remote_public_keys[PEER_ID].keys() == {CryptographicProvider.AES}
     harness.called[-1].disconnect()
-    assert session.remote_public_keys[PEER_ID]  # until the next connection begins
+    harness.send(b"clear", to=TO_PEER)
     harness.advance(5_000)
+    assert harness.called[-1].session.remote_public_keys == {}
+    harness.called[-1].take()
+    harness.called[-1].acknowledge()
     sent(harness)
     assert len([entry for entry in log if entry[-1] == ["PublicEncryptionKeyList"]]) == 2
 
