@@ -75,7 +75,8 @@ class Authentication:
         """
         from msmqwire.crypto.signatures import signature_version
 
-        sid = message.sender_identifier if message.sender_identifier_type else b""
+        has_sid = message.sender_identifier_type is SenderIdentifierType.SID
+        sid = message.sender_identifier if has_sid else b""
         known = self.user_cert_cache.get((message.sender_certificate, sid))  # MQQB-3.1.5.8.3-08
         self._work.check(message.origin)
         certificate = _read(message.sender_certificate) if known is None else known.user_cert
@@ -108,7 +109,7 @@ class Authentication:
 
         Raises InvalidSignature if it is not there and the specification is to be followed to the letter.
         """
-        if sid and message.sender_identifier_type is SenderIdentifierType.SID:
+        if sid:
             user = self._identities.user(sid)
             if user is not None and is_registered(user, certificate.der):
                 self.user_cert_cache.add(

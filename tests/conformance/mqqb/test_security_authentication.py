@@ -215,7 +215,9 @@ def test_a_signature_without_a_sid_is_no_identity(kind, sid):
     for message in (last(harness), last(harness.restarted())):
         assert message.authentication_level is AuthenticationLevel.NONE
         assert message.signature_type is AuthenticationLevel.SIG20  # it was right, whoever made it
-    assert verdict(secured(queue=AUTHENTICATED), sealed) == BAD_SIGNATURE
+    harness = secured(queue=AUTHENTICATED)
+    assert verdict(harness, by_alice()) == TAKEN  # from now on the cache has her certificate
+    assert verdict(harness, sealed) == BAD_SIGNATURE
 
 
 def test_users_can_be_in_a_directory_of_their_own():
