@@ -18,9 +18,8 @@ from msmqwire.dissection.frame_ranges import SegmentRange, completed, take_frame
 from msmqwire.errors import MalformedPacket
 from msmqwire.remote_read.interface import INTERFACE
 from msmqwire.rpc.constants import FRAGMENT_SIZE, PduType
-from msmqwire.rpc.pdu import FRAG_LENGTH_OFFSET, Pdu, parse_header, parse_pdu
+from msmqwire.rpc.pdu import PTYPE_OFFSET, Pdu, parse_header, parse_pdu, wrong_header
 from msmqwire.rpc.pdus import COMMON_HEADER, COMMON_HEADER_SIZE, LITTLE_ENDIAN
-from msmqwire.schema import field_offset
 
 BEGINS_INSIDE: Final = "the capture begins inside the stream"
 """Why the bytes before the first PDU are skipped."""
@@ -29,7 +28,6 @@ MALFORMED_MAX: Final = 1 << 16
 
 _INTERFACE: Final = INTERFACE.uuid.bytes_le
 _BIND_MAX: Final = FRAGMENT_SIZE  # bytes in which the interface is looked for
-_PTYPE_OFFSET: Final = field_offset(COMMON_HEADER, "PTYPE")
 _PROPOSING: Final = (PduType.BIND, PduType.ALTER_CONTEXT)
 _DREP: Final = LITTLE_ENDIAN.to_bytes(4, "little")
 _TYPES: Final = b"".join(re.escape(bytes([kind])) for kind in PduType)
@@ -85,7 +83,7 @@ def begins_pdu(data: bytes) -> bool | None:
 
 def begins_bind(data: bytes) -> bool | None:
     """Return whether bytes begin with a PDU that proposes the RemoteRead interface; None if that is open."""
-    if not may_begin_pdu(data) or (len(data) > _PTYPE_OFFSET and data[_PTYPE_OFFSET] not in _PROPOSING):
+    if not may_begin_pdu(data) or (len(data) > PTYPE_OFFSET and data[PTYPE_OFFSET] not in _PROPOSING):
         return False
     if len(data) < COMMON_HEADER_SIZE:
         return None
@@ -226,12 +224,10 @@ class RpcFinder:
 
     def _broken_off(self, size: int) -> MalformedPacket:
         if size < COMMON_HEADER_SIZE:
-            return MalformedPacket(
-                f"{COMMON_HEADER_SIZE} bytes are needed", path=COMMON_HEADER.name, offset=size
-            )
+            why = f"{COMMON_HEADER_SIZE} bytes are needed"
+            return MalformedPacket(why, path=COMMON_HEADER.name, offset=size)
         length, _ = self._length()
-        why = f"{length} bytes, and {size} are there"
-        return MalformedPacket(why, path=f"{COMMON_HEADER.name}.frag_length", offset=FRAG_LENGTH_OFFSET)
+        return wrong_header("frag_length", f"{length} bytes, and {size} are there")
 
     def _consume(self, size: int) -> tuple[bytes, dict[int, int]]:
         data = bytes(self._buffer[:size])
