@@ -262,7 +262,7 @@ class _Writer:
         return members
 
     def _member(self, node: Type, value: Any, siblings: Values) -> Any:
-        """Write what stands in its place; return what is to be written of it later, at least `value`."""
+        """Write a member in its place; return it as `pointees` takes it."""
         completed = self.in_place(node, value, siblings)
         return value if completed is None else completed
 
