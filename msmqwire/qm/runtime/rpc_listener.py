@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from msmqwire.errors import AuthenticationFailed
@@ -18,8 +18,10 @@ from msmqwire.qm.runtime.rpc_connection import RpcConnection
 from msmqwire.rpc.constants import AuthLevel, SyntaxId
 from msmqwire.rpc.events import Bound, Called, Cancelled, Closed, Denied, Orphaned, ServerEvent
 from msmqwire.rpc.groups import AssociationGroups
+from msmqwire.rpc.security import SecurityContext
 from msmqwire.rpc.server_association import ServerAssociation
-from msmqwire.rpc.server_security import Acceptor
+
+Acceptor = Callable[[int, AuthLevel], SecurityContext | None]
 
 
 class RpcListener(ABC):

@@ -14,11 +14,10 @@ from msmqwire.qm.runtime.addresses import Endpoint
 from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
-from msmqwire.qm.runtime.rpc_listener import RpcListener
+from msmqwire.qm.runtime.rpc_listener import Acceptor, RpcListener
 from msmqwire.qm.runtime.rpc_services import MapperListener, RemoteReadListener
 from msmqwire.remote_read.constants import PORT_STEP
 from msmqwire.rpc.constants import AuthLevel
-from msmqwire.rpc.server_security import Acceptor
 
 PENDING_S: Final = 300
 """Seconds of the Pending Request Cleanup Timer: [MS-MQRR] 3.1.2.2."""

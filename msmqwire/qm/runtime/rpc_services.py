@@ -12,14 +12,13 @@ from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
 from msmqwire.qm.runtime.rpc_connection import RpcConnection
-from msmqwire.qm.runtime.rpc_listener import RpcListener
+from msmqwire.qm.runtime.rpc_listener import Acceptor, RpcListener
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.remote_read.interface import INTERFACE, build_response, parse_request
 from msmqwire.rpc.constants import AuthLevel, FaultStatus
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, ENDPOINT_MAPPER_METHODS, EndpointMapper
 from msmqwire.rpc.events import Called
 from msmqwire.rpc.ndr import SYNTAXES, Syntax
-from msmqwire.rpc.server_security import Acceptor
 from msmqwire.rpc.towers import NO_ADDRESS
 
 _METHODS: Final = max(Opnum) + 1
