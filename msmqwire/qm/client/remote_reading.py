@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 from uuid import UUID, uuid4
 
@@ -395,23 +395,23 @@ class RemoteReading:
         }
 
     def _destination(self, to: str) -> FormatName:
-        """Return the queue that a text names, without a computer one of the same. Raises InvalidName."""
+        """Return the queue that a text names, without a computer one of the same. Raises InvalidName.
+
+        Raises InvalidValue for one that has another queue in its name than this one: MQRR-3.1.4.10-03.
+        """
         if not isinstance(to, str):
             raise InvalidValue(f"{to!r:.100} is not a text", path="to")
         if kind_of(to) is not None:
-            return parse_format_name(to)
-        name = queue_name(to, ".")
-        if not isinstance(name, DirectName) or name.host != ".":
-            raise InvalidValue(f"{to!r:.100} is on another computer", path="to")
-        return DirectName(
-            self.name.protocol,
-            self.name.address,
-            name.queue,
-            name.private,
-            name.system,
-            name.journal,
-            name.subqueue,
-        )
+            name = parse_format_name(to)
+        else:
+            name = queue_name(to, ".")
+            if not isinstance(name, DirectName) or name.host != ".":
+                raise InvalidValue(f"{to!r:.100} is on another computer", path="to")
+            name = replace(name, protocol=self.name.protocol, address=self.name.address, text="")
+        if isinstance(name, DirectName) and _queue(name) != _queue(self.name):
+            why = f"{to!r:.100} is neither the queue of {self.name} nor a subqueue of that"
+            raise InvalidValue(why, path="to")
+        return name
 
     # -- calls --------------------------------------------------------------------------------------------
 
@@ -470,6 +470,11 @@ class RemoteReading:
 
     def _gone(self, why: str) -> QueueError:
         return QueueError(f"{self.name}: {why}", HResult.MQ_ERROR_INVALID_HANDLE)
+
+
+def _queue(name: DirectName) -> tuple[str, bool, bool, str | None]:
+    """Return what tells a queue of a computer from others; its subqueues have the same."""
+    return name.queue.lower(), name.private, name.journal, name.system
 
 
 def _kept(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

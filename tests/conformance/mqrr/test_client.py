@@ -36,6 +36,7 @@ from tests.support.rpc_server import map_endpoints, rpc_server
 
 TX = UUID("01020304-0506-0708-090a-0b0c0d0e0f10")
 ORDERS = r"DIRECT=TCP:127.0.0.1\PRIVATE$\orders"
+VERSION = (6, 1, 0)
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def refusal(work: Any) -> str:
     "MQRR-3.2.1-01", "MQRR-3.2.3-01", "MQRR-3.2.4.1-01", "MQRR-3.2.4.1-02", "MQRR-3.2.4.1-05",
     "MQRR-3.2.4.1-07",
     "MQRR-3.1.4.2-03", "MQRR-3.1.4.2-04", "MQRR-3.1.4.2-08", "MQRR-3.1.4.2-11", "MQRR-3.1.4.2-17",
-    "MQRR-3.2.4.13-02",
+    "MQRR-3.2.4.13-02", "MQRR-3.1.4.2-13", "MQRR-3.1.4.2-14", "MQRR-3.1.4.2-15",
 )  # fmt: skip
 def test_a_queue_is_opened_for_what_is_done_with_it_and_closed(queue: RemoteQueue) -> None:
     with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
@@ -82,6 +83,7 @@ def test_a_queue_is_opened_for_what_is_done_with_it_and_closed(queue: RemoteQueu
             1,
             1,
         )
+        assert (opening.Major, opening.Minor, opening.BuildNumber) == VERSION
         assert (opening.pQueueFormat.m_qft, opening.pQueueFormat.arm) == (3, r"TCP:127.0.0.1\private$\orders")
     first, second = (UUID(int=0xB000), UUID(int=0xB001))
     reads = [arguments.phContext.uuid for arguments in queue.arguments(Opnum.R_StartReceive)]
@@ -261,6 +263,8 @@ def test_purging(queue: RemoteQueue) -> None:
     "MQRR-3.1.4.11-04",
     "MQRR-3.1.4.11-05",
     "MQRR-3.1.4.11-03",
+    "MQRR-3.1.4.10-07",
+    "MQRR-3.1.4.11-10",
 )
 def test_moving(queue: RemoteQueue) -> None:
     with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
@@ -279,8 +283,28 @@ def test_moving(queue: RemoteQueue) -> None:
         ShareMode.MQ_DENY_NONE,
         8,
     )
+    assert (opening.Major, opening.Minor, opening.BuildNumber) == VERSION
     assert all(bytes(call.pTransactionId.rgb) == bytes(16) for call in queue.arguments(Opnum.R_MoveMessage))
     assert queue.opened == {}  # the destinations are closed, too
+
+
+@pytest.mark.requirement("MQRR-3.1.4.10-03")
+@pytest.mark.parametrize("name", [NAME, rf"{NAME};poison"])
+def test_a_message_is_moved_within_a_queue_and_its_subqueues(queue: RemoteQueue, name: str) -> None:
+    unrelated = (
+        r"private$\others", r"private$\others;poison", r"orders;poison", r"private$\orders;journal",
+        r"system$;deadletter", r"DIRECT=TCP:127.0.0.1\private$\others", r"DIRECT=OS:here\orders;poison",
+    )  # fmt: skip
+    related = (r"PRIVATE$\Orders;done", NAME, r"DIRECT=OS:localhost\private$\orders;other")
+    with msmqwire.connect(name, rpc_port=queue.port) as orders:
+        for to in unrelated:
+            with pytest.raises(InvalidValue) as caught:
+                orders.move(1, to)
+            assert caught.value.path == "to"
+        assert queue.calls == []
+        for to in related:
+            orders.move(orders.peek(0), to)
+    assert [number for number, _ in queue.moved] == [1, 2, 3]
 
 
 @pytest.mark.requirement("MQRR-3.2.4.11-01", "MQRR-3.2.4.12-01", "MQRR-3.2.4.13-01")
@@ -351,9 +375,12 @@ def test_a_message_is_acknowledged_when_its_block_is_left(queue: RemoteQueue) ->
     assert queue.bodies == [b"body 2", b"body 3"]
 
 
-@pytest.mark.requirement("MQRR-3.2.4.2-01", "MQRR-3.2.4.2-02", "MQRR-3.2.4.4.2-01", "MQRR-3.2.4.4.2-02",
-                         "MQRR-3.2.4.4.2-04", "MQRR-3.2.4.4.2-05", "MQRR-3.2.4.6-01", "MQRR-3.2.4.10.2-01",
-                         "MQRR-3.2.4.10.2-02")  # fmt: skip
+@pytest.mark.requirement(
+    "MQRR-3.2.4.2-01", "MQRR-3.2.4.2-02", "MQRR-3.2.4.4.2-01", "MQRR-3.2.4.4.2-02", "MQRR-3.2.4.4.2-04",
+    "MQRR-3.2.4.4.2-05", "MQRR-3.2.4.6-01", "MQRR-3.2.4.10.2-01", "MQRR-3.2.4.10.2-02", "MQRR-2.2.8-02",
+    "MQRR-3.1.4.10-07", "MQRR-3.1.4.12-04", "MQRR-3.1.4.12-05", "MQRR-3.1.4.12-07", "MQRR-3.1.4.12-08",
+    "MQRR-3.1.4.13-18",
+)  # fmt: skip
 def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
     async def scenario() -> None:
         reading = reading_of(queue)
@@ -362,6 +389,7 @@ def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
             with pytest.raises(QueueError) as unknown:
                 await refused
             assert unknown.value.name == "MQ_ERROR_TRANSACTION_ENLIST"
+        assert queue.calls == []
         await reading.enlist(TX, b"token")
         cursor = await reading.open_cursor()
         assert (await reading.start(5, read)).body == b"body 1"
@@ -373,6 +401,10 @@ def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
 
     asyncio.run(scenario())
     assert queue.enlisted == [(TX, b"token")]
+    (enlisting,), (opening,) = (
+        queue.arguments(opnum) for opnum in (Opnum.R_QMEnlistRemoteTransaction, Opnum.R_OpenQueue)
+    )
+    assert (enlisting.pQueueFormat.m_qft, enlisting.pQueueFormat.arm) == (3, opening.pQueueFormat.arm)
     first, second = queue.arguments(Opnum.R_StartTransactionalReceive)
     assert bytes(first.pTransactionId.rgb) == bytes(second.pTransactionId.rgb) == TX.bytes_le
     assert (first.hCursor, second.hCursor, second.LookupId) == (0, 1, 0)
@@ -383,6 +415,36 @@ def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
     ]
     assert bytes(queue.arguments(Opnum.R_MoveMessage)[0].pTransactionId.rgb) == TX.bytes_le
     assert Opnum.R_EndReceive not in queue.called()
+
+
+@pytest.mark.requirement("MQRR-3.1.4.13-07")
+def test_a_transactional_receive_is_ended_or_cancelled(queue: RemoteQueue) -> None:
+    async def scenario() -> None:
+        reading = reading_of(queue)
+        await reading.enlist(TX, b"token")
+        read = Read(Action.MQ_ACTION_RECEIVE, transaction=TX)
+        for number in (6, 7, 8):
+            await reading.start(number, read)
+            await reading.end(number, acknowledge=number != 7)  # 8 has what 7 has given back
+        await reading.start(9, read)
+        waits = asyncio.create_task(reading.start(10, read))
+        await waiting(queue, 1)
+        await reading.cancel(10)
+        with pytest.raises(QueueError, match="cancelled"):
+            await waits
+        await reading.end(9, acknowledge=True)
+        await reading.close()
+
+    asyncio.run(scenario())
+    starts = queue.arguments(Opnum.R_StartTransactionalReceive)
+    ends, cancels = (
+        queue.arguments(opnum) for opnum in (Opnum.R_EndTransactionalReceive, Opnum.R_CancelReceive)
+    )
+    assert [call.dwRequestId for call in starts] == [6, 7, 8, 9, 10]
+    assert [call.dwRequestId for call in ends] == [6, 7, 8, 9]
+    assert [call.dwRequestId for call in cancels] == [10]
+    assert Opnum.R_EndReceive not in queue.called()
+    assert len({call.phContext for call in (*starts, *ends, *cancels)}) == 1
 
 
 def test_a_program_has_no_coordinator(queue: RemoteQueue) -> None:

@@ -105,7 +105,7 @@ def test_a_message_that_is_given_back_is_at_its_old_place(harness, queue, client
 
 @pytest.mark.requirement(
     "MQRR-3.1.4.7-05", "MQRR-3.1.4.7-18", "MQRR-3.1.4.7-19", "MQRR-3.1.4.7-47", "MQRR-3.1.4.7-48",
-    "MQRR-3.1.4.7-09", "MQRR-3.1.4.7-17",
+    "MQRR-3.1.4.7-09", "MQRR-3.1.4.7-17", "MQRR-3.1.4.13-07",
 )  # fmt: skip
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
 def test_peeking_and_cursors(harness, queue, client, tx):
