@@ -219,10 +219,8 @@ class RemoteReading:
         link = await self._link()
         try:
             handle = await self._opened(link, Access.RECEIVE_ACCESS)
-        except QueueError as exc:
-            if exc.hresult != HResult.MQ_ERROR_ACCESS_DENIED:
-                raise
-            handle = await self._opened(link, Access.PEEK_ACCESS)  # which is enough to look at messages
+        except QueueError:  # which is enough to look at messages
+            handle = await self._opened(link, Access.PEEK_ACCESS)
         cursor: int = (await self._call(link, Opnum.R_CreateCursor, phContext=handle)).phCursor
         if not cursor or cursor in link.cursors:
             raise self._wrong(link, Opnum.R_CreateCursor, f"with the cursor {cursor}")

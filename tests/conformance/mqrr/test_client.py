@@ -505,7 +505,6 @@ def test_rejecting(queue: RemoteQueue) -> None:
     assert (call.LookupId, call.usClass) == (7, 0xC004)
 
 
-@pytest.mark.requirement("MQRR-3.1.4.2-23", "MQRR-3.1.4.7-39")
 def test_what_is_refused_has_its_name(queue: RemoteQueue) -> None:
     async def received_of(name: str) -> None:
         async with msmqwire.connect(name, rpc_port=queue.port) as orders:

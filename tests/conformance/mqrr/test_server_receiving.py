@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
 from types import SimpleNamespace
 
 import pytest
 
 from msmqwire.constants import HResult
 from msmqwire.constants.ntstatus import NtStatus
+from msmqwire.headers import source_address
 from msmqwire.packets import parse
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import INFINITE, PositionState
@@ -268,8 +270,30 @@ def test_a_message_that_is_larger_than_asked_for(harness, queue, client, tx):
     assert whole.pSectionBuffer.endswith(second.pSectionBuffer)
 
 
+@pytest.mark.requirement("MQRR-2.2.5.1.1-01", "MQRR-2.2.5.1-12", "MQRR-2.2.5.1-07")
+@pytest.mark.parametrize("transactional", [False, True])
+def test_a_message_that_has_come_by_the_binary_protocol(harness, transactional):
+    harness.queue(transactional=transactional)
+    tx = {"tx": (1, 0)} if transactional else {}
+    harness.accept_session().send_message(b"12345", **tx)
+    client = harness.client()
+    (full,) = client.answer(client.start(client.open())).ppPacketSections
+    packet = parse(full.pSectionBuffer, protocol="remote_read")
+    assert packet.MessagePropertiesHeader.MessageBody == b"12345"
+    assert (packet.TransactionHeader is not None) == transactional
+    assert not packet.UserHeader.Flags.AH
+    assert (packet.SRMPEnvelopeHeader, packet.CompoundMessageHeader, packet.TrailingData) == (None, None, b"")
+    sender = source_address(IPv4Address(PEER_ADDRESS))
+    assert packet.UserHeader.QueueManagerAddress == sender
+
+
 @pytest.mark.requirement(
-    "MQRR-3.1.4.7-31", "MQRR-3.1.4.7-26", "MQRR-2.2.5.1-12", "MQRR-3.1.1.4-01", "MQRR-3.1.4.7-33"
+    "MQRR-2.2.5.1.2-01",
+    "MQRR-3.1.4.7-31",
+    "MQRR-3.1.4.7-26",
+    "MQRR-2.2.5.1-12",
+    "MQRR-3.1.1.4-01",
+    "MQRR-3.1.4.7-33",
 )
 def test_a_message_that_has_come_by_http(harness, queue, client):
     harness.core.srmp.urls.listens(http=80, https=443)
@@ -281,6 +305,16 @@ def test_a_message_that_has_come_by_http(harness, queue, client):
     assert full.SectionBufferType == SectionType.stFullPacket
     packet = parse(full.pSectionBuffer, protocol="remote_read")
     assert packet.UserHeader.Flags.AH
+    present = [name for name in dict(packet) if packet[name] is not None]
+    srmp = present.index("SRMPEnvelopeHeader")
+    assert present[srmp - 1 : srmp + 2] == [
+        "MessagePropertiesHeader",
+        "SRMPEnvelopeHeader",
+        "CompoundMessageHeader",
+    ]
+    assert packet.SRMPEnvelopeHeader.Data.endswith("Envelope>")
+    compound = packet.CompoundMessageHeader
+    assert compound.Data[compound.MsgBodyOffset :][: compound.MsgBodySize] == b"12345"
     assert packet.ExtendedAddressHeader.Address[:4] == bytes([10, 0, 0, 2])
     result = client.answer(client.start(handle, compound=3, body=FOREVER))
     assert [section.SectionBufferType for section in result.ppPacketSections] == [
