@@ -122,6 +122,9 @@ class RemoteReading:
 
     async def _started(self, request: int, read: Read, pending: _Pending) -> Any:
         """Return the answer to R_StartReceive or R_StartTransactionalReceive."""
+        if read.transaction is not None and not read.action.receives:
+            why = f"{self.name}: a transaction is for what is received"
+            raise QueueError(why, HResult.MQ_ERROR_TRANSACTION_USAGE)
         if read.transaction is not None and read.transaction not in self._enlisted:
             why = f"{self.name}: the transaction has no coordinator that the other computer takes part in"
             raise QueueError(why, HResult.MQ_ERROR_TRANSACTION_ENLIST)

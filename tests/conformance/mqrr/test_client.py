@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, MalformedPacket, QueueError, ReadTimeout
 from msmqwire.names import DirectName, parse_format_name
 from msmqwire.qm.client import Queue, ReceivedMessage
+from msmqwire.qm.client.queue import Transactional
 from msmqwire.qm.client.reading import Read
 from msmqwire.qm.client.remote_options import RemoteOptions
 from msmqwire.qm.client.remote_reading import READS_MAX, RemoteReading
@@ -111,6 +113,7 @@ def test_the_port_by_the_endpoint_mapper(queue: RemoteQueue) -> None:
 @pytest.mark.requirement(
     "MQRR-3.2.4.3-01", "MQRR-3.2.4.3-02", "MQRR-3.2.4.4.1-01", "MQRR-3.2.4.4.1-02", "MQRR-3.2.4.4.1-04",
     "MQRR-3.2.4.4.1-05", "MQRR-3.1.4.7-22", "MQRR-3.1.4.7-24", "MQRR-3.1.4.7-25", "MQRR-3.2.4.4-01",
+    "MQRR-3.1.4.7-16", "MQRR-3.1.4.9-03",
 )  # fmt: skip
 def test_peeking_and_receiving(queue: RemoteQueue) -> None:
     with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
@@ -209,7 +212,7 @@ def test_a_cursor_of_who_may_only_look(queue: RemoteQueue) -> None:
         assert orders.receive(0).body == b"body 1"  # a refusal is not remembered
 
 
-@pytest.mark.requirement("MQRR-3.1.4.7-13", "MQRR-3.1.4.7-20", "MQRR-3.1.4.7-21")
+@pytest.mark.requirement("MQRR-3.1.4.7-13", "MQRR-3.1.4.7-14", "MQRR-3.1.4.7-20", "MQRR-3.1.4.7-21")
 def test_by_lookup_identifier(queue: RemoteQueue) -> None:
     with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
         first = orders.peek(0).lookup_identifier
@@ -220,12 +223,17 @@ def test_by_lookup_identifier(queue: RemoteQueue) -> None:
         assert orders.receive_by_lookup(first, "next").body == b"body 3"
         with pytest.raises(QueueError) as missing:
             orders.receive_by_lookup(first, "next")
+        called = len(queue.calls)
+        with pytest.raises(InvalidValue, match="no lookup identifier"):
+            orders.receive_by_lookup(0)
+        assert len(queue.calls) == called
     assert missing.value.name == "MQ_ERROR_MESSAGE_NOT_FOUND"
     reads = queue.arguments(Opnum.R_StartReceive)[1:]
     assert [Action(read.ulAction).name.removeprefix("MQ_LOOKUP_") for read in reads] == [
         "PEEK_NEXT", "PEEK_PREV", "RECEIVE_CURRENT", "RECEIVE_NEXT", "RECEIVE_NEXT",
     ]  # fmt: skip
     assert all((read.hCursor, read.ulTimeout) == (0, 0) for read in reads)
+    assert [read.LookupId for read in reads] == [4 << 56 | number for number in (1, 2, 2, 1, 1)]
     assert queue.bodies == [b"body 1"]
 
 
@@ -264,7 +272,10 @@ def test_purging(queue: RemoteQueue) -> None:
     "MQRR-3.1.4.11-05",
     "MQRR-3.1.4.11-03",
     "MQRR-3.1.4.10-07",
+    "MQRR-3.1.4.11-06",
+    "MQRR-3.1.4.11-09",
     "MQRR-3.1.4.11-10",
+    "MQRR-3.1.4.11-12",
 )
 def test_moving(queue: RemoteQueue) -> None:
     with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
@@ -284,6 +295,8 @@ def test_moving(queue: RemoteQueue) -> None:
         8,
     )
     assert (opening.Major, opening.Minor, opening.BuildNumber) == VERSION
+    assert opening.pClientId == queue.arguments(Opnum.R_OpenQueue)[0].pClientId != UUID(int=0)
+    assert (opening.fNonRoutingServer, opening.fWorkgroup) == (1, 1)
     assert all(bytes(call.pTransactionId.rgb) == bytes(16) for call in queue.arguments(Opnum.R_MoveMessage))
     assert queue.opened == {}  # the destinations are closed, too
 
@@ -391,6 +404,11 @@ def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
             assert unknown.value.name == "MQ_ERROR_TRANSACTION_ENLIST"
         assert queue.calls == []
         await reading.enlist(TX, b"token")
+        for action in Action:
+            if not action.receives:
+                with pytest.raises(QueueError) as usage:
+                    await reading.start(1, read._replace(action=action))
+                assert usage.value.name == "MQ_ERROR_TRANSACTION_USAGE"
         cursor = await reading.open_cursor()
         assert (await reading.start(5, read)).body == b"body 1"
         assert (await reading.start(6, read._replace(cursor=cursor))).body == b"body 2"
@@ -493,16 +511,48 @@ def test_handles_cursors_and_requests_are_used_as_they_must_be(queue: RemoteQueu
     assert len(queue.arguments(Opnum.R_OpenQueue)) == 4
 
 
-@pytest.mark.requirement("MQRR-3.2.4.5-01", "MQRR-3.1.4.14-05")
+@pytest.mark.requirement("MQRR-3.2.4.5-01", "MQRR-3.1.4.14-04", "MQRR-3.1.4.14-05")
 def test_rejecting(queue: RemoteQueue) -> None:
-    async def scenario() -> None:
+    async def scenario() -> int:
         reading = reading_of(queue)
-        await reading.reject(7)
+        await reading.start(1, Read(Action.MQ_ACTION_PEEK_CURRENT, 0))
+        await reading.enlist(TX, b"token")
+        received = await reading.start(2, Read(Action.MQ_ACTION_RECEIVE, 0, transaction=TX))
+        await reading.end(2, acknowledge=True)
+        await reading.reject(received.lookup_identifier)
         await reading.close()
+        return received.lookup_identifier
+
+    identifier = asyncio.run(scenario())
+    (call,) = queue.arguments(Opnum.R_SetUserAcknowledgementClass)
+    assert (call.LookupId, call.usClass) == (identifier, 0xC004)
+    assert identifier == 4 << 56 | 1
+    assert queue.accesses[call.phContext] == Access.RECEIVE_ACCESS
+    assert queue.breaches == []
+
+
+@pytest.mark.requirement("MQRR-3.1.4.13-09", "MQRR-3.1.4.13-15", "MQRR-3.1.4.15-02", "MQRR-3.1.4.15-03")
+def test_receives_of_a_transaction_at_the_same_time(queue: RemoteQueue) -> None:
+    async def scenario() -> None:
+        async with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
+            reading, unit = orders._reading, SimpleNamespace(identifier=TX)
+            assert isinstance(reading, RemoteReading)
+            await orders.peek(0)
+            await reading.enlist(TX, b"token")
+            transaction = Transactional(orders._sending, unit)  # type: ignore[arg-type]
+            await asyncio.gather(*(orders.receive(0, transaction=transaction) for _ in range(3)))
+            await orders.close()
 
     asyncio.run(scenario())
-    (call,) = queue.arguments(Opnum.R_SetUserAcknowledgementClass)
-    assert (call.LookupId, call.usClass) == (7, 0xC004)
+    starts = queue.arguments(Opnum.R_StartTransactionalReceive)
+    ends = queue.arguments(Opnum.R_EndTransactionalReceive)
+    assert len({call.dwRequestId for call in starts}) == 3
+    assert {(call.phContext, call.dwRequestId) for call in starts} == {
+        (call.phContext, call.dwRequestId) for call in ends
+    }
+    assert [call.dwAck for call in ends] == [Acknowledge.RR_ACK] * 3
+    assert {queue.accesses[call.phContext] for call in starts} == {Access.RECEIVE_ACCESS}
+    assert (queue.breaches, queue.bodies) == ([], [])
 
 
 def test_what_is_refused_has_its_name(queue: RemoteQueue) -> None:
