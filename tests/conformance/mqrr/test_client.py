@@ -392,7 +392,7 @@ def test_a_message_is_acknowledged_when_its_block_is_left(queue: RemoteQueue) ->
     "MQRR-3.2.4.2-01", "MQRR-3.2.4.2-02", "MQRR-3.2.4.4.2-01", "MQRR-3.2.4.4.2-02", "MQRR-3.2.4.4.2-04",
     "MQRR-3.2.4.4.2-05", "MQRR-3.2.4.6-01", "MQRR-3.2.4.10.2-01", "MQRR-3.2.4.10.2-02", "MQRR-2.2.8-02",
     "MQRR-3.1.4.10-07", "MQRR-3.1.4.12-04", "MQRR-3.1.4.12-05", "MQRR-3.1.4.12-07", "MQRR-3.1.4.12-08",
-    "MQRR-3.1.4.13-18",
+    "MQRR-3.1.4.13-16", "MQRR-3.1.4.13-18",
 )  # fmt: skip
 def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
     async def scenario() -> None:
@@ -426,6 +426,8 @@ def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
     first, second = queue.arguments(Opnum.R_StartTransactionalReceive)
     assert bytes(first.pTransactionId.rgb) == bytes(second.pTransactionId.rgb) == TX.bytes_le
     assert (first.hCursor, second.hCursor, second.LookupId) == (0, 1, 0)
+    assert {call.dwMaxBodySize for call in (first, second)} == {0x40_0000}
+    assert {call.dwMaxCompoundMessageSize for call in (first, second)} == {0x40_0000}
     ends = queue.arguments(Opnum.R_EndTransactionalReceive)
     assert [(end.dwRequestId, end.dwAck) for end in ends] == [
         (5, Acknowledge.RR_ACK),
