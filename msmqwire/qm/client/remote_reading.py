@@ -222,8 +222,8 @@ class RemoteReading:
         link = await self._link()
         try:
             handle = await self._opened(link, Access.RECEIVE_ACCESS)
-        except QueueError:  # which is enough to look at messages
-            handle = await self._opened(link, Access.PEEK_ACCESS)
+        except QueueError:  # whatever it is: MQRR-3.1.4.2-23
+            handle = await self._opened(link, Access.PEEK_ACCESS)  # enough to look at messages
         cursor: int = (await self._call(link, Opnum.R_CreateCursor, phContext=handle)).phCursor
         if not cursor or cursor in link.cursors:
             raise self._wrong(link, Opnum.R_CreateCursor, f"with the cursor {cursor}")
