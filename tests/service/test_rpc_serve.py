@@ -103,7 +103,7 @@ def check_reading(data: Path, reader: Reader) -> None:
     assert listed(data)[ORDERS]["messages"] == 0
 
 
-@pytest.mark.requirement("MQRR-2.1-01", "MQRR-2.1-02", "MQRR-3.1.4.1-01", "MQRR-4.1-01")
+@pytest.mark.requirement("MQRR-2.1-01", "MQRR-2.1-02", "MQRR-2.1-04", "MQRR-3.1.4.1-01", "MQRR-4.1-01")
 def test_an_anonymous_client_reads_a_queue_whose_port_the_endpoint_mapper_tells(anonymous: Process) -> None:
     assert mapped(anonymous.mapper_port) == f"ncacn_ip_tcp:{ADDRESS}[{anonymous.rpc_port}]"
     for syntax in (NDR20, NDR64):

@@ -334,6 +334,24 @@ def test_a_message_in_a_subqueue_says_so(harness, queue, client):
     assert packet.SubqueueHeader.SubqueueName == "done"
 
 
+@pytest.mark.requirement("MQRR-2.2.5.2-04", "MQRR-2.2.5.2-06")
+@pytest.mark.parametrize("transactional", [False, True])
+@pytest.mark.parametrize("name, known", [("", False), ("dead", True), ("DEADX", True), ("nowhere", False)])
+def test_the_dead_letter_queue_of_a_message(harness, name, known, transactional):
+    harness.queue(transactional=transactional)
+    harness.queue("dead")
+    harness.queue("deadx", transactional=True)
+    path = rf"here\private$\{name}" if name else ""
+    harness.send(b"1", to=ORDERS, transactional=transactional, application_deadletter_queue=path)
+    client = harness.client()
+    (section,) = client.answer(client.start(client.open())).ppPacketSections
+    packet = parse(section.pSectionBuffer, protocol="remote_read")
+    flags, header = packet.ExtensionHeader.Flags, packet.DeadLetterHeader
+    shown = "" if header is None else header.DeadLetterPathName
+    usable = known and (name == "DEADX" or not transactional)
+    assert (shown, flags.DL, flags.DI) == (path, bool(name), bool(name) and not usable)
+
+
 def test_a_message_that_no_section_can_hold_returns_to_its_queue(harness, queue, client):
     """Each reader that waits is told so, however many there are, and none of them loses it."""
     handle = client.open()
