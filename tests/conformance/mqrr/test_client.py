@@ -392,7 +392,7 @@ def test_a_message_is_acknowledged_when_its_block_is_left(queue: RemoteQueue) ->
     "MQRR-3.2.4.2-01", "MQRR-3.2.4.2-02", "MQRR-3.2.4.4.2-01", "MQRR-3.2.4.4.2-02", "MQRR-3.2.4.4.2-04",
     "MQRR-3.2.4.4.2-05", "MQRR-3.2.4.6-01", "MQRR-3.2.4.10.2-01", "MQRR-3.2.4.10.2-02", "MQRR-2.2.8-02",
     "MQRR-3.1.4.10-07", "MQRR-3.1.4.12-04", "MQRR-3.1.4.12-05", "MQRR-3.1.4.12-07", "MQRR-3.1.4.12-08",
-    "MQRR-3.1.4.13-16", "MQRR-3.1.4.13-18",
+    "MQRR-3.1.4.13-16", "MQRR-3.1.4.13-18", "MQRR-3.2.4.4-01",
 )  # fmt: skip
 def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
     async def scenario() -> None:
@@ -533,19 +533,21 @@ def test_rejecting(queue: RemoteQueue) -> None:
     assert queue.breaches == []
 
 
-@pytest.mark.requirement("MQRR-3.1.4.13-09", "MQRR-3.1.4.13-15", "MQRR-3.1.4.15-02", "MQRR-3.1.4.15-03")
+@pytest.mark.requirement(
+    "MQRR-3.1.4.13-09", "MQRR-3.1.4.13-15", "MQRR-3.1.4.15-02", "MQRR-3.1.4.15-03", "MQRR-3.2.4.4.2-05"
+)
 def test_receives_of_a_transaction_at_the_same_time(queue: RemoteQueue) -> None:
-    async def scenario() -> None:
+    async def scenario() -> list[ReceivedMessage]:
         async with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
             reading, unit = orders._reading, SimpleNamespace(identifier=TX)
             assert isinstance(reading, RemoteReading)
             await orders.peek(0)
             await reading.enlist(TX, b"token")
             transaction = Transactional(orders._sending, unit)  # type: ignore[arg-type]
-            await asyncio.gather(*(orders.receive(0, transaction=transaction) for _ in range(3)))
-            await orders.close()
+            return await asyncio.gather(*(orders.receive(0, transaction=transaction) for _ in range(3)))
 
-    asyncio.run(scenario())
+    received = asyncio.run(scenario())
+    assert sorted(each.body for each in received) == [b"body 1", b"body 2", b"body 3"]
     starts = queue.arguments(Opnum.R_StartTransactionalReceive)
     ends = queue.arguments(Opnum.R_EndTransactionalReceive)
     assert len({call.dwRequestId for call in starts}) == 3

@@ -69,6 +69,12 @@ def fill(harness: RemoteReadHarness, queue: Queue, count: int = 3) -> list[int]:
     return lookup_identifiers(queue)
 
 
+def cleanup_timers(harness: RemoteReadHarness) -> int:
+    """How many Pending Request Cleanup Timers run."""
+    armed = [timer for timer, _ in harness.core.context.timers._armed]
+    return armed.count(Timer.PENDING_REQUEST_CLEANUP)
+
+
 # -- which message -------------------------------------------------------------------------------------------
 
 
@@ -414,6 +420,7 @@ def test_messages_go_to_the_readers_that_wait_in_their_order(harness, queue, cli
     assert bodies(queue) == [b"1"]
 
 
+@pytest.mark.requirement("MQRR-3.1.4.9-11")
 def test_a_queue_that_is_deleted_ends_its_reads(harness, queue, client):
     fill(harness, queue, 1)
     handle = client.open()
@@ -447,7 +454,10 @@ def test_a_read_that_waits_is_cancelled_by_handle_and_request(harness, queue, cl
     theirs = other.open()
     calls = [client.start(each, action, request=5, timeout=FOREVER) for each in (handle, second)]
     stranger = other.start(theirs, action, request=5, timeout=FOREVER)
+    entries = 3 if action.receives else 0
+    assert cleanup_timers(harness) == entries
     assert client.cancel(second, 5) == OK
+    assert cleanup_timers(harness) == max(entries - 1, 0)
     assert [client.result(call) for call in calls] == [None, CANCELLED]
     assert other.result(stranger) is None
     assert client.cancel(second, 5) == NtStatus.STATUS_NOT_FOUND
