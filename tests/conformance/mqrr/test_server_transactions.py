@@ -274,7 +274,10 @@ def test_a_prepared_transaction_keeps_its_messages(harness, queue, client):
     assert bodies(twin.find_queue()) == [b"2", b"3"]
 
 
-@pytest.mark.requirement("MQRR-3.1.4.13-33", "MQRR-3.1.4.13-34", "MQRR-3.1.4.13-32", "MQRR-3.1.4.13-27")
+@pytest.mark.requirement(
+    "MQRR-3.1.4.13-10", "MQRR-3.1.4.13-11", "MQRR-3.1.4.13-12", "MQRR-3.1.4.13-27", "MQRR-3.1.4.13-32",
+    "MQRR-3.1.4.13-33", "MQRR-3.1.4.13-34",
+)  # fmt: skip
 def test_what_no_transaction_does(harness, queue, client):
     harness.queue("plain")
     harness.enqueue(harness.find_queue("plain"), b"p")
