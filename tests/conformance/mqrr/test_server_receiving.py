@@ -9,8 +9,9 @@ import pytest
 from msmqwire.constants import HResult
 from msmqwire.constants.ntstatus import NtStatus
 from msmqwire.packets import parse
+from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import Queue
-from msmqwire.qm.model.enumerations import INFINITE, PositionState
+from msmqwire.qm.model.enumerations import INFINITE, AuthenticationLevel, DeliveryGuarantee, PositionState
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.remote_read.configuration import Limit
 from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum, SectionType
@@ -287,6 +288,19 @@ def test_a_message_that_has_come_by_http(harness, queue, client):
         SectionType.stSrmpFirstSection,
         SectionType.stSrmpSecondSection,
     ]
+
+
+@pytest.mark.requirement("MQMQ-2.2.20.6-06", "MQMQ-2.2.20.6-13")
+@pytest.mark.parametrize("delivery", DeliveryGuarantee)
+def test_readers_are_not_told_what_was_verified_here(harness, queue, client, delivery):
+    position = harness.enqueue(
+        queue, delivery_guarantee=delivery, authentication_level=AuthenticationLevel.SIG20, signature=b"sign"
+    )
+    (section,) = client.answer(client.start(client.open())).ppPacketSections
+    security = parse(section.pSectionBuffer, protocol="remote_read").SecurityHeader
+    assert (security.Flags.AU, security.Flags.AS, security.SecurityData.Signature) == (0, 0, b"sign")
+    if delivery is DeliveryGuarantee.RECOVERABLE:  # the store is told
+        assert parse(harness.rows(Table.PACKET)[position.number]).SecurityHeader.Flags.AS == 3
 
 
 def test_a_message_in_a_subqueue_says_so(harness, queue, client):

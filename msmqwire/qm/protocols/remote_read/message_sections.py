@@ -31,7 +31,7 @@ def message_sections(
     """
     # The last host is known by its GUID only if it is the first one as well.
     sender = None if message.hop_count else message.source_machine_identifier
-    packet = message_packet(serialization.to_stored(message), _state(message, position), sender=sender)
+    packet = message_packet(serialization.to_readable(message), _state(message, position), sender=sender)
     return sections_of(packet, max_body, max_compound)
 
 
