@@ -8,7 +8,6 @@ from typing import Any
 
 from msmqwire.names import parse_path_name
 from msmqwire.qm.model.elements import Queue
-from msmqwire.qm.model.enumerations import OperationType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules import serialization
@@ -40,8 +39,12 @@ def _state(message: Message, position: MessagePosition) -> MessageState:
         address = IPv4Address(message.origin)
     except AddressValueError:  # of this computer, or of a network of IPv6 of which no more is known
         address = None
+    abort_count, move_count, last_move_time = position.history
     return MessageState(
         address=address,
+        abort_count=abort_count,
+        move_count=move_count,
+        last_move_time=last_move_time,
         subqueue=_subqueue(position.queue),
         target_subqueue=_target(position),
         dead_letter_queue=message.application_deadletter_queue,
@@ -54,8 +57,8 @@ def _target(position: MessagePosition) -> str:
     if not position.transaction or manager is None:
         return ""
     for transaction in manager.transactions.values():
-        for operation in transaction.operations:
-            if operation.position is position and operation.operation_type is OperationType.MOVE:
+        for operation in reversed(transaction.operations):  # what was just received is the last one
+            if operation.position is position:
                 return _subqueue(operation.target)
     return ""
 
