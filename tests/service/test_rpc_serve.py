@@ -152,16 +152,16 @@ def test_whom_the_provider_knows_and_the_file_does_not_is_denied(data: Path) -> 
 def test_rights_of_a_queue_by_user(data: Path) -> None:
     users = {ALICE: PASSWORD, BOB: f"$NT${BOBS_HASH}"}
 
-    def check(port: int, alices: str, bobs: str) -> None:
+    def check(port: int, alices: str, bobs: str, queue: str = QUEUE) -> None:
         alice = Reader(port, AuthLevel.PKT_PRIVACY, password=PASSWORD)
         bob = Reader(port, AuthLevel.PKT_PRIVACY, user="bob", nt_hash=BOBS_HASH)
         for reader, rights in ((alice, alices), (bob, bobs)):
             for access, right in ((Access.RECEIVE_ACCESS, "receive"), (Access.PEEK_ACCESS, "peek")):
                 if right in rights:
-                    reader.close(reader.open(QUEUE, access))
+                    reader.close(reader.open(queue, access))
                 else:
                     with pytest.raises(DCERPCException, match=r"(?i)c00e0025"):
-                        reader.open(QUEUE, access)
+                        reader.open(queue, access)
             reader.disconnect()
 
     def changed(how: str, *options: str) -> dict:
@@ -178,6 +178,28 @@ def test_rights_of_a_queue_by_user(data: Path) -> None:
         check(port, "", "receive peek")
         changed("set", "--allow", "callers:receive", "--allow", f"{BOB}:none")
         check(port, "receive peek", "receive peek")
+        deadletter = called(
+            "queue",
+            "set",
+            "system$;deadxact",
+            "--data",
+            data,
+            "--deny",
+            "callers:all",
+            "--allow",
+            f"{BOB}:peek",
+        ).one
+        assert (deadletter["allow"], deadletter["deny"]) == ({BOB: ["peek"]}, {})
+        assert called("queue", "show", "system$;deadletter", "--data", data).one["allow"] == {BOB: ["peek"]}
+        assert called("queue", "show", "system$;journal", "--data", data).one["allow"] == {"callers": ["all"]}
+        check(port, "", "peek", r"DIRECT=OS:127.0.0.1\SYSTEM$;DEADLETTER")
+        check(port, "receive peek", "receive peek", r"DIRECT=OS:127.0.0.1\SYSTEM$;JOURNAL")
+        for options, why in (
+            (("--label", "x"), "not label"),
+            (("--allow", f"{BOB}:send"), "on such a queue"),
+        ):
+            run = called("queue", "set", "system$;journal", "--data", data, *options)
+            assert why in run.error(65)["error"]
     run = called("queue", "set", rf"{ORDERS};sub", "--data", data, "--deny", f"{BOB}:receive")
     assert run.status == 66
     with attach(data) as local:
