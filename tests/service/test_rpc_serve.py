@@ -178,27 +178,18 @@ def test_rights_of_a_queue_by_user(data: Path) -> None:
         check(port, "", "receive peek")
         changed("set", "--allow", "callers:receive", "--allow", f"{BOB}:none")
         check(port, "receive peek", "receive peek")
-        deadletter = called(
-            "queue",
-            "set",
-            "system$;deadxact",
-            "--data",
-            data,
-            "--deny",
-            "callers:all",
-            "--allow",
-            f"{BOB}:peek",
-        ).one
+        options = "--data", data, "--deny", "callers:all", "--allow", f"{BOB}:peek"
+        deadletter = called("queue", "set", "system$;deadxact", *options).one
         assert (deadletter["allow"], deadletter["deny"]) == ({BOB: ["peek"]}, {})
         assert called("queue", "show", "system$;deadletter", "--data", data).one["allow"] == {BOB: ["peek"]}
         assert called("queue", "show", "system$;journal", "--data", data).one["allow"] == {"callers": ["all"]}
         check(port, "", "peek", r"DIRECT=OS:127.0.0.1\SYSTEM$;DEADLETTER")
         check(port, "receive peek", "receive peek", r"DIRECT=OS:127.0.0.1\SYSTEM$;JOURNAL")
-        for options, why in (
-            (("--label", "x"), "not label"),
-            (("--allow", f"{BOB}:send"), "on such a queue"),
+        for option, value, why in (
+            ("--label", "x", "not label"),
+            ("--allow", "callers:send", "such a queue"),
         ):
-            run = called("queue", "set", "system$;journal", "--data", data, *options)
+            run = called("queue", "set", "system$;journal", "--data", data, option, value)
             assert why in run.error(65)["error"]
     run = called("queue", "set", rf"{ORDERS};sub", "--data", data, "--deny", f"{BOB}:receive")
     assert run.status == 66
