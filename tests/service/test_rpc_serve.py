@@ -67,11 +67,16 @@ def secured(request: pytest.FixtureRequest, data: Path, tmp_path: Path) -> Itera
         yield server, request.param
 
 
+LIMITS = Limits(close_s=0.2)
+
+
 @contextmanager
-def rpc_server(data: Path, *queues: str, **changed: Any) -> Iterator[tuple[InThread, int]]:
+def rpc_server(
+    data: Path, *queues: str, limits: Limits = LIMITS, **changed: Any
+) -> Iterator[tuple[InThread, int]]:
     """A server in a thread, and its port."""
     rpc = RpcOptions((ADDRESS, 0), **changed)
-    with served(options(data, *queues, rpc=rpc, limits=Limits(close_s=0.2))) as server:
+    with served(options(data, *queues, rpc=rpc, limits=limits)) as server:
         yield server, server.do(lambda running: running.rpc_network.listen[1])
 
 
@@ -134,6 +139,19 @@ def test_users_read_at_the_least_level_and_above_and_nobody_else(secured: tuple[
     reader = Reader(server.rpc_port, levels[least], user="BOB", nt_hash=BOBS_HASH)
     check_reading(server.data, reader)
     assert PASSWORD not in server.log_text()
+
+
+def test_wrong_passwords_are_limited_in_rate(data: Path) -> None:
+    limits = Limits(close_s=0.2, rpc_logins_per_user=1)
+    with rpc_server(data, ORDERS, limits=limits, users={ALICE: PASSWORD, BOB: PASSWORD}) as (server, port):
+        for user, password, refused in (("alice", "wrong", 0), ("alice", PASSWORD, 1), ("bob", PASSWORD, 1)):
+            reader = Reader(port, AuthLevel.PKT_PRIVACY, user=user, password=password)
+            if user == "bob":
+                reader.close(reader.open(QUEUE))
+            else:
+                with pytest.raises(DCERPCException, match="access_denied"):
+                    reader.open(QUEUE)
+            assert server.do(lambda running: running.rpc_network.traffic.logins_refused) == refused
 
 
 def test_whom_the_provider_knows_and_the_file_does_not_is_denied(data: Path) -> None:

@@ -23,7 +23,8 @@ from msmqwire.rpc.groups import AssociationGroups
 from msmqwire.rpc.security import SecurityContext
 from msmqwire.rpc.server_association import ServerAssociation
 
-Acceptor = Callable[[int, AuthLevel], SecurityContext | None]
+Acceptors = Callable[[str], Callable[[int, AuthLevel], SecurityContext | None]]
+"""By the address of a client: what makes the server's ends of its security contexts."""
 
 
 class RpcListener(ABC):
@@ -42,7 +43,7 @@ class RpcListener(ABC):
         traffic: RpcTraffic,
         open_connections: OpenConnections,
         *,
-        security: Acceptor | None = None,
+        security: Acceptors | None = None,
         minimum_level: AuthLevel = AuthLevel.NONE,
     ) -> None:
         """See `ServerAssociation` for interfaces, security and level."""
@@ -134,7 +135,7 @@ class RpcListener(ABC):
             groups=self._groups,
             origin=connection.address,
             port=self.port,
-            security=self._security,
+            security=None if self._security is None else self._security(connection.address),
             minimum_level=self._minimum_level,
             stub_max=limits.rpc_request_bytes,
             calls_max=limits.rpc_calls,

@@ -12,7 +12,7 @@ from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
 from msmqwire.qm.runtime.rpc_connection import RpcConnection
-from msmqwire.qm.runtime.rpc_listener import Acceptor, RpcListener
+from msmqwire.qm.runtime.rpc_listener import Acceptors, RpcListener
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.remote_read.interface import INTERFACE, build_response, parse_request
 from msmqwire.rpc.constants import AuthLevel, FaultStatus
@@ -43,7 +43,7 @@ class RemoteReadListener(RpcListener):
         traffic: RpcTraffic,
         open_connections: OpenConnections,
         *,
-        security: Acceptor | None,
+        security: Acceptors | None,
         minimum_level: AuthLevel,
         is_known: Callable[[str], bool],
     ) -> None:
