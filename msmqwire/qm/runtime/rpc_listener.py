@@ -76,13 +76,14 @@ class RpcListener(ABC):
         self._listeners.close()
 
     async def close(self) -> None:
-        """End all connections once their peers have read the answers, or after `Limits.close_s`."""
+        """End all connections: idle ones at once, others when their peers have read the answers.
+
+        Nobody gets more time for that than `Limits.close_s`.
+        """
         self.stop_listening()
         connections = list(self._connections.values())
         for connection in connections:
-            if connection.association is not None:
-                connection.association.shutdown()
-            connection.close()
+            connection.stop()
         if connections:
             gone = (connection.gone for connection in connections)
             await asyncio.wait(list(gone), timeout=self.limits.close_s + 1)

@@ -117,7 +117,7 @@ class RpcNetwork:
             listener.abort()
 
     async def close(self) -> None:
-        """End all connections once their peers have read the answers, or after `Limits.close_s`."""
+        """End all connections: see `RpcListener.close`."""
         for listener in self._listeners:
             await listener.close()
 
