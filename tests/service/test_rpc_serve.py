@@ -141,6 +141,21 @@ def test_users_read_at_the_least_level_and_above_and_nobody_else(secured: tuple[
     assert PASSWORD not in server.log_text()
 
 
+@pytest.mark.requirement("MQRR-2.1-02")
+def test_the_endpoint_mapper_answers_users_too(data: Path) -> None:
+    mapper = {"endpoint_mapper": (ADDRESS, 0)}
+    with rpc_server(data, users={ALICE: PASSWORD}, **mapper) as (server, port):
+        at = server.do(lambda running: running.rpc_network.endpoint_mapper[1])
+        for level in (AuthLevel.NONE, AuthLevel.CONNECT, AuthLevel.PKT_PRIVACY):
+            assert mapped(at, level, PASSWORD) == f"ncacn_ip_tcp:{ADDRESS}[{port}]"
+        with pytest.raises(DCERPCException, match="access_denied"):
+            mapped(at, AuthLevel.PKT_INTEGRITY, "wrong")
+    with rpc_server(data, level=AuthLevel.NONE, **mapper) as (server, port):
+        at = server.do(lambda running: running.rpc_network.endpoint_mapper[1])
+        with pytest.raises(DCERPCException, match=r"(?i)authentication.type.not.recognized"):
+            mapped(at, AuthLevel.CONNECT, PASSWORD)
+
+
 def test_wrong_passwords_are_limited_in_rate(data: Path) -> None:
     limits = Limits(close_s=0.2, rpc_logins_per_user=1)
     with rpc_server(data, ORDERS, limits=limits, users={ALICE: PASSWORD, BOB: PASSWORD}) as (server, port):

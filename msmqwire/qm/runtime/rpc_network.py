@@ -64,7 +64,7 @@ class RpcNetwork:
         self.traffic, self.mapper_traffic = RpcTraffic(), RpcTraffic()
         self.listen, self.endpoint_mapper = options.listen, options.endpoint_mapper
         attempts = LoginAttempts(limits, self.traffic)
-        acceptors = None if not options.users else _acceptors(options.users, attempts)
+        self._acceptors = None if not options.users else _acceptors(options.users, attempts)
         known = {name.upper() for name in options.users}
         anonymous = options.level is AuthLevel.NONE
         self._queues = driver.rpc = RemoteReadListener(
@@ -72,7 +72,7 @@ class RpcNetwork:
             limits,
             self.traffic,
             open_connections,
-            security=acceptors,
+            security=self._acceptors,
             minimum_level=options.level,
             is_known=lambda name: anonymous or name.upper() in known,
         )
@@ -92,7 +92,11 @@ class RpcNetwork:
         self._driver.core.remote_read.port = self.listen[1]
         if self._options.endpoint_mapper is not None:
             self._mapper = MapperListener(
-                self.listen[1], self._limits, self.mapper_traffic, self._open_connections
+                self.listen[1],
+                self._limits,
+                self.mapper_traffic,
+                self._open_connections,
+                security=self._acceptors,
             )
             address, port = self._options.endpoint_mapper
             self.endpoint_mapper = address, await self._mapper.bind(address, port)

@@ -144,12 +144,23 @@ class RemoteReadListener(RpcListener):
 
 
 class MapperListener(RpcListener):
-    """Tells at which port the queues are served."""
+    """Tells everybody at which port the queues are served.
+
+    Windows asks anonymously, unless a policy (Enable RPC Endpoint Mapper Client Authentication) has it prove
+    here too who calls. Users can; where there are none, bind_nak tells that no provider is known.
+    """
 
     def __init__(
-        self, port: int, limits: Limits, traffic: RpcTraffic, open_connections: OpenConnections
+        self,
+        port: int,
+        limits: Limits,
+        traffic: RpcTraffic,
+        open_connections: OpenConnections,
+        *,
+        security: Acceptors | None,
     ) -> None:
-        super().__init__({ENDPOINT_MAPPER: ENDPOINT_MAPPER_METHODS}, limits, traffic, open_connections)
+        interfaces = {ENDPOINT_MAPPER: ENDPOINT_MAPPER_METHODS}
+        super().__init__(interfaces, limits, traffic, open_connections, security=security)
         self._mapper = EndpointMapper({INTERFACE: port})
 
     def called(self, connection: RpcConnection, event: Called) -> None:
