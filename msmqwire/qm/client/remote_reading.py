@@ -22,7 +22,7 @@ from msmqwire.errors import (
 from msmqwire.names import DirectName, FormatName, kind_of, parse_format_name
 from msmqwire.qm.client.reading import Read
 from msmqwire.qm.client.received_message import ReceivedMessage
-from msmqwire.qm.client.remote_messages import lookup_spellings, received_message
+from msmqwire.qm.client.remote_messages import PEEK_CURRENT, lookup_spellings, received_message
 from msmqwire.qm.client.remote_options import RemoteOptions
 from msmqwire.qm.model.enumerations import INFINITE
 from msmqwire.qm.runtime.local_names import queue_name
@@ -129,7 +129,7 @@ class RemoteReading:
         pending.handle = handle = await self._handle_for(link, read)
         if pending.cancelled:
             raise self._cancelled()
-        opnum = Opnum.R_StartReceive
+        opnum, unit = Opnum.R_StartReceive, {}
         arguments: dict[str, Any] = {
             "phContext": handle,
             "LookupId": read.lookup_identifier,
@@ -142,31 +142,42 @@ class RemoteReading:
         }
         if read.transaction is not None:
             opnum = Opnum.R_StartTransactionalReceive
-            arguments["pTransactionId"] = {"rgb": read.transaction.bytes_le}
+            unit = {"pTransactionId": {"rgb": read.transaction.bytes_le}}
         wait = None if read.timeout_ms == INFINITE else read.timeout_ms / 1000
-        identifiers: tuple[int, ...] = (read.lookup_identifier,)
-        if read.action in (Action.MQ_LOOKUP_PEEK_CURRENT, Action.MQ_LOOKUP_RECEIVE_CURRENT):
-            identifiers = lookup_spellings(read.lookup_identifier)
-        for identifier in identifiers:
+        current = read.action in (Action.MQ_LOOKUP_PEEK_CURRENT, Action.MQ_LOOKUP_RECEIVE_CURRENT)
+        for identifier in lookup_spellings(read.lookup_identifier):
             arguments["LookupId"] = identifier
-            if link.reads >= READS_MAX:
-                why = f"{self.name}: {READS_MAX} reads are under way"
-                raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
-            pending.call = self._begin(link, opnum, arguments, wait)
-            link.reads += 1
+            if read.action.by_lookup_identifier and not current:
+                # By a wrong spelling some servers may find a neighbour, too: of another place.
+                peek = arguments | PEEK_CURRENT
+                answer = await self._read(link, Opnum.R_StartReceive, peek, 0.0, pending)
+                if answer.status == HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
+                    continue
             try:
-                answer = await self._answer(link, opnum, pending.call)
+                answer = await self._read(link, opnum, arguments | unit, wait, pending)
             except MalformedPacket:
                 if read.action.receives:
                     with suppress(QueueError):  # none was received, after all
                         await self.end(request, acknowledge=False)
                 raise
-            finally:
-                link.reads -= 1
-            if answer.status != HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
+            if not current or answer.status != HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
                 break
         self._check(answer)
         return answer
+
+    async def _read(
+        self, link: _Link, opnum: Opnum, arguments: dict[str, Any], wait: float | None, pending: _Pending
+    ) -> Any:
+        """Return the answer to a read, whatever its status."""
+        if link.reads >= READS_MAX:
+            why = f"{self.name}: {READS_MAX} reads are under way"
+            raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+        pending.call = self._begin(link, opnum, arguments, wait)
+        link.reads += 1
+        try:
+            return await self._answer(link, opnum, pending.call)
+        finally:
+            link.reads -= 1
 
     async def _handle_for(self, link: _Link, read: Read) -> ContextHandle:
         if not read.cursor:

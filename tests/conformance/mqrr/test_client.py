@@ -221,7 +221,8 @@ def test_by_lookup_identifier(queue: RemoteQueue) -> None:
     assert missing.value.name == "MQ_ERROR_MESSAGE_NOT_FOUND"
     reads = queue.arguments(Opnum.R_StartReceive)[1:]
     assert [Action(read.ulAction).name.removeprefix("MQ_LOOKUP_") for read in reads] == [
-        "PEEK_NEXT", "PEEK_PREV", "RECEIVE_CURRENT", "RECEIVE_NEXT", "RECEIVE_NEXT",
+        "PEEK_CURRENT", "PEEK_NEXT", "PEEK_CURRENT", "PEEK_PREV", "RECEIVE_CURRENT", "PEEK_CURRENT",
+        "RECEIVE_NEXT", "PEEK_CURRENT", "RECEIVE_NEXT",
     ]  # fmt: skip
     assert all((read.hCursor, read.ulTimeout) == (0, 0) for read in reads)
     assert queue.bodies == [b"body 1"]
@@ -242,6 +243,12 @@ def test_lookup_identifiers_of_a_server_that_counts_priorities_otherwise() -> No
     with remote_queue(plain, transactional) as queue, msmqwire.connect(NAME, rpc_port=queue.port) as orders:
         with orders.cursor() as cursor:
             found = [each.lookup_identifier for each in cursor]
+        # The server has a neighbour for each number, whether or not a message has it.
+        queue.by_order = True
+        assert orders.peek_by_lookup(found[0], "next").body == b"body 2"
+        assert orders.peek_by_lookup(found[1], "previous").body == b"body 1"
+        with pytest.raises(QueueError, match="no such message"):
+            orders.receive_by_lookup(99, "next")
         orders.move(found[1], r"private$\orders;done")
         assert orders.receive_by_lookup(found[0]).body == b"body 1"
     assert queue.bodies == []
