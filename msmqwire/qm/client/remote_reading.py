@@ -122,9 +122,7 @@ class RemoteReading:
 
     async def _started(self, request: int, read: Read, pending: _Pending) -> Any:
         """Return the answer to R_StartReceive or R_StartTransactionalReceive."""
-        if read.transaction is not None and read.transaction not in self._enlisted:
-            why = f"{self.name}: the transaction has no coordinator that the other computer takes part in"
-            raise QueueError(why, HResult.MQ_ERROR_TRANSACTION_ENLIST)
+        self._check_enlisted(read.transaction)
         pending.link = link = await self._link()
         pending.handle = handle = await self._handle_for(link, read)
         if pending.cancelled:
@@ -258,9 +256,7 @@ class RemoteReading:
         await self._call(link, Opnum.R_PurgeQueue, phContext=handle)
 
     async def move(self, lookup_identifier: int, to: str, transaction: UUID | None) -> None:
-        if transaction is not None and transaction not in self._enlisted:
-            why = f"{self.name}: the transaction has no coordinator that the other computer takes part in"
-            raise QueueError(why, HResult.MQ_ERROR_TRANSACTION_ENLIST)
+        self._check_enlisted(transaction)
         destination = self._destination(to)
         link = await self._link()
         handle = await self._opened(link, Access.RECEIVE_ACCESS)
@@ -307,6 +303,12 @@ class RemoteReading:
             pQueueFormat=queue_format_of(self.name),
         )
         self._enlisted.add(transaction)
+
+    def _check_enlisted(self, transaction: UUID | None) -> None:
+        if transaction is None or transaction in self._enlisted:
+            return
+        why = "reading in a transaction needs a coordinator (MS DTC) that the other computer takes part in"
+        raise QueueError(f"{self.name}: {why}; here is none", HResult.MQ_ERROR_TRANSACTION_ENLIST)
 
     async def reject(self, lookup_identifier: int) -> None:
         """Let the sender know that a message was rejected that is received in a transaction.

@@ -369,6 +369,7 @@ def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
             with pytest.raises(QueueError) as unknown:
                 await refused
             assert unknown.value.name == "MQ_ERROR_TRANSACTION_ENLIST"
+            assert "needs a coordinator (MS DTC)" in str(unknown.value)
         await reading.enlist(TX, b"token")
         cursor = await reading.open_cursor()
         assert (await reading.start(5, read)).body == b"body 1"
