@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ipaddress import AddressValueError, IPv4Address
-from typing import Any
+from ipaddress import IPv4Address, IPv6Address, ip_network
+from typing import Any, Final
 
 from msmqwire.names import parse_path_name
 from msmqwire.qm.model.elements import Queue
@@ -13,6 +13,8 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules import serialization
 from msmqwire.remote_read.message_packet import MessageState, message_packet
 from msmqwire.remote_read.sections import sections_of
+
+_THIS_HOST: Final = IPv4Address("127.0.0.1")
 
 
 def message_sections(
@@ -30,15 +32,24 @@ def message_sections(
     """
     # The last host is known by its GUID only if it is the first one as well.
     sender = None if message.hop_count else message.source_machine_identifier
-    packet = message_packet(serialization.to_readable(message), _state(message, position), sender=sender)
+    source = _source(message.origin)
+    state = _state(message, position, source if isinstance(source, IPv4Address) else None)
+    if not message.origin:
+        source = _THIS_HOST
+    packet = message_packet(serialization.to_readable(message), state, sender=sender, source=source)
     return sections_of(packet, max_body, max_compound)
 
 
-def _state(message: Message, position: MessagePosition) -> MessageState:
+def _source(origin: str) -> IPv4Address | IPv6Address | None:
+    """Return the address that a message came from; of an IPv6 address no more than the network is known."""
     try:
-        address = IPv4Address(message.origin)
-    except AddressValueError:  # of this computer, or of a network of IPv6 of which no more is known
-        address = None
+        network = ip_network(origin)
+    except ValueError:  # of this computer, or stored by a version that did not know
+        return None
+    return network.network_address
+
+
+def _state(message: Message, position: MessagePosition, address: IPv4Address | None) -> MessageState:
     abort_count, move_count, last_move_time = position.history
     return MessageState(
         address=address,
