@@ -8,12 +8,13 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 ETH_P_ALL = 3
+SO_RCVBUFFORCE = 33
 LINKTYPE_ETHERNET = 1
 
 
@@ -27,6 +28,8 @@ def captured(path: Path, addresses: tuple[str, ...]) -> Iterator[None]:
     except PermissionError:
         pytest.skip("captures need the right to open packet sockets")
     sniffer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 20)
+    with suppress(PermissionError):  # more than the system lets everybody have
+        sniffer.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
     sniffer.bind(("lo", 0))
     packed_addresses = {socket.inet_aton(address) for address in addresses}
     stop = threading.Event()
