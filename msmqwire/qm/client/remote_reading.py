@@ -39,8 +39,7 @@ _BODY_MAX: Final = 0x40_0000
 """The bytes asked of a body: no packet is longer."""
 _VERSION: Final = {"Major": 6, "Minor": 1, "BuildNumber": 0}
 READS_MAX: Final = 240
-"""Limit of reads under way, less than the calls that servers of this package take of a connection: there is
-always room to cancel one."""
+"""Limit of reads under way. Servers of this package take more calls: there is always room to cancel one."""
 _NO_TRANSACTION: Final = bytes(16)
 _MQ_FACILITY: Final = 0xC00E
 
@@ -125,8 +124,6 @@ class RemoteReading:
         self._check_enlisted(read.transaction)
         pending.link = link = await self._link()
         pending.handle = handle = await self._handle_for(link, read)
-        if pending.cancelled:
-            raise self._cancelled()
         opnum, unit = Opnum.R_StartReceive, {}
         arguments: dict[str, Any] = {
             "phContext": handle,
@@ -147,8 +144,7 @@ class RemoteReading:
             arguments["LookupId"] = identifier
             if read.action.by_lookup_identifier and not current:
                 # By a wrong spelling some servers may find a neighbour, too: of another place.
-                peek = arguments | PEEK_CURRENT
-                answer = await self._read(link, Opnum.R_StartReceive, peek, 0.0, pending)
+                answer = await self._read(link, Opnum.R_StartReceive, arguments | PEEK_CURRENT, 0.0, pending)
                 if answer.status == HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
                     continue
             try:
@@ -167,6 +163,8 @@ class RemoteReading:
         self, link: _Link, opnum: Opnum, arguments: dict[str, Any], wait: float | None, pending: _Pending
     ) -> Any:
         """Return the answer to a read, whatever its status."""
+        if pending.cancelled:
+            raise self._cancelled()
         if link.reads >= READS_MAX:
             why = f"{self.name}: {READS_MAX} reads are under way"
             raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
@@ -305,10 +303,9 @@ class RemoteReading:
         self._enlisted.add(transaction)
 
     def _check_enlisted(self, transaction: UUID | None) -> None:
-        if transaction is None or transaction in self._enlisted:
-            return
-        why = "reading in a transaction needs a coordinator (MS DTC) that the other computer takes part in"
-        raise QueueError(f"{self.name}: {why}; here is none", HResult.MQ_ERROR_TRANSACTION_ENLIST)
+        if transaction is not None and transaction not in self._enlisted:
+            why = f"{self.name}: reading in a transaction needs a coordinator (MS DTC) of both, here is none"
+            raise QueueError(why, HResult.MQ_ERROR_TRANSACTION_ENLIST)
 
     async def reject(self, lookup_identifier: int) -> None:
         """Let the sender know that a message was rejected that is received in a transaction.
