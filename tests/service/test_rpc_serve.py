@@ -218,12 +218,13 @@ def test_rights_of_a_queue_by_user(data: Path) -> None:
         assert called("queue", "show", "system$;journal", "--data", data).one["allow"] == {"callers": ["all"]}
         check(port, "", "peek", r"DIRECT=OS:127.0.0.1\SYSTEM$;DEADLETTER")
         check(port, "receive peek", "receive peek", r"DIRECT=OS:127.0.0.1\SYSTEM$;JOURNAL")
-        for option, value, why in (
-            ("--label", "x", "not label"),
-            ("--allow", "callers:send", "such a queue"),
-        ):
+        wrong = (
+            ("--label", "x", 69, "but for allow and deny"),
+            ("--allow", "callers:send", 65, "such a queue"),
+        )
+        for option, value, status, why in wrong:
             run = called("queue", "set", "system$;journal", "--data", data, option, value)
-            assert why in run.error(65)["error"]
+            assert why in run.error(status)["error"]
     run = called("queue", "set", rf"{ORDERS};sub", "--data", data, "--deny", f"{BOB}:receive")
     assert run.status == 66
     with attach(data) as local:

@@ -343,10 +343,10 @@ def change(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
     settings = _settings(request)
     queue = find(core, request)
     on = _machine_rights(core, queue)
-    if on is not None:
+    if on is not None and settings and settings.keys() <= {"allow", "deny"}:
         _set_machine_rights(core, on, settings)
         return queue_json(core, queue)
-    _check_application_queue(queue, request, "changed")
+    _check_application_queue(queue, request, "changed" if on is None else "changed, but for allow and deny")
     if not settings:
         raise InvalidValue(f"nothing is to be set: {', '.join(_SETTABLE)}", path="queue")
     _set(queue, settings)
@@ -356,10 +356,6 @@ def change(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
 
 def _set_machine_rights(core: Core, on: RightsOn, settings: Mapping[str, Any]) -> None:
     """Set who may read a queue of the computer, and the other dead-letter queue with one of the two."""
-    others = [name for name in settings if name not in ("allow", "deny")]
-    if others or not settings:
-        why = "of a queue of the computer only allow and deny can be set"
-        raise InvalidValue(f"{why}{', not ' if others else ''}{', '.join(others)}", path="queue")
     manager = core.queue_manager
     changes = settings.get("deny", ()), settings.get("allow", ())
     access.set_security(manager, changed_access(manager.security, *changes, on=on))
