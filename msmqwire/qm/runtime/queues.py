@@ -340,13 +340,13 @@ def change(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
         if flag(request["paused"], "paused") != (queue.state is OutgoingQueueState.ON_HOLD):
             (core.queues.pause if request["paused"] else core.queues.resume)(queue)
         return queue_json(core, queue)
-    settings = _settings(request)
     queue = find(core, request)
     on = _machine_rights(core, queue)
-    if on is not None and settings and settings.keys() <= {"allow", "deny"}:
-        _set_machine_rights(core, on, settings)
+    if on is not None:
+        _set_machine_rights(core, queue, on, request)
         return queue_json(core, queue)
-    _check_application_queue(queue, request, "changed" if on is None else "changed, but for allow and deny")
+    _check_application_queue(queue, request, "changed")
+    settings = _settings(request)
     if not settings:
         raise InvalidValue(f"nothing is to be set: {', '.join(_SETTABLE)}", path="queue")
     _set(queue, settings)
@@ -354,9 +354,11 @@ def change(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
     return queue_json(core, queue)
 
 
-def _set_machine_rights(core: Core, on: RightsOn, settings: Mapping[str, Any]) -> None:
+def _set_machine_rights(core: Core, queue: Queue, on: RightsOn, request: Mapping[str, Any]) -> None:
     """Set who may read a queue of the computer, and the other dead-letter queue with one of the two."""
-    manager = core.queue_manager
+    settings, manager = _settings(request), core.queue_manager
+    if not settings or settings.keys() - {"allow", "deny"}:
+        _check_application_queue(queue, request, "changed, but for allow and deny")
     changes = settings.get("deny", ()), settings.get("allow", ())
     access.set_security(manager, changed_access(manager.security, *changes, on=on))
     core.changed()
