@@ -280,6 +280,7 @@ class Hands:
         )
         if position is None:
             raise Violation(Invariant.RECEIVED_ONCE, f"a message is handed out which {node.name} has not")
+        self._ledger.handed_out(node, queue, position)
         if Action(arguments.ulAction).receives:
             self.take(node.name, position, hold)
             return

@@ -175,6 +175,12 @@ class Ledger:
         if queue_kind(queue) is QueueKind.USER:
             self._arrives(node, tracked, position)
 
+    def handed_out(self, node: NodeView, queue: Queue, position: MessagePosition) -> None:
+        """Record a message that a reader is given for the time being: one who waited, before it was there."""
+        number = message_number(position.message)
+        if number is not None and queue_kind(queue) is QueueKind.USER:
+            self._arrives(node, self.messages[number], position)
+
     def deleted(self, node: NodeView, queue: Queue, position: MessagePosition, reason: int) -> None:
         """Record a message that leaves a queue; the reason is a class of message."""
         number = message_number(position.message)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Final, NamedTuple
 
 from msmqwire.constants import MQ_OK, HResult
+from msmqwire.errors import RpcRefused
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.host import Host
 from msmqwire.qm.sim.rpc_network import RpcEnd, RpcHost, RpcNetwork
@@ -159,6 +160,8 @@ class RemoteReader:
                     self._take(end, call_id, parse_response(end.opnums[call_id], stub, SYNTAXES[syntax]))
                 case Faulted(call_id, status):
                     self._take(end, call_id, Failed(status))
+                case Closed(RpcRefused()):
+                    self.vanish()
                 case Closed(error):
                     raise Violation(Invariant.REFUSED, f"the answers of {self.server.name}: {error}")
 

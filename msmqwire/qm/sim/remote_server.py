@@ -10,6 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from msmqwire.constants import MQ_OK
+from msmqwire.errors import RpcRefused
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.caller import Caller
 from msmqwire.qm.model.effects import Effect, RpcAnswer, RpcFault
@@ -101,6 +102,10 @@ class RemoteServer:
                     self._called(end, event)
                 case Cancelled(call_id) | Orphaned(call_id):
                     self._cancelled(end, call_id)
+                case Closed(RpcRefused()):  # the group that it would join has ended
+                    end.send(end.association.data_to_send())
+                    end.close()
+                    return
                 case Closed(error):
                     raise Violation(Invariant.REFUSED, f"an honest reader is refused: {error}")
         end.send(end.association.data_to_send())
