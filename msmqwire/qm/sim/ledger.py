@@ -179,7 +179,8 @@ class Ledger:
         """Record a message that a reader is given for the time being: one who waited, before it was there."""
         number = message_number(position.message)
         if number is not None and queue_kind(queue) is QueueKind.USER:
-            self._arrives(node, self.messages[number], position)
+            tracked = self.by_position[node.name, position.number] = self.messages[number]
+            self._arrives(node, tracked, position)
 
     def deleted(self, node: NodeView, queue: Queue, position: MessagePosition, reason: int) -> None:
         """Record a message that leaves a queue; the reason is a class of message."""

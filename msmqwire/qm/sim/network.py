@@ -178,9 +178,11 @@ class Connection:
             in_flight.extend(arriving)
         self.break_off(delays)
 
-    def break_off(self, delays: tuple[int, int] = (0, 0)) -> None:
-        """Break both directions behind what is in flight; see `cut`."""
+    def break_off(self, delays: tuple[int, int] = (0, 0), *, loses: bool = False) -> None:
+        """Break both directions behind what is in flight, which may be lost as well; see `cut`."""
         for side in range(2):
+            if loses:
+                self._in_flight[side].clear()
             self.ends[side].open = False
             self.put(side, _GONE, delays[side])
         self._forget_if_over()

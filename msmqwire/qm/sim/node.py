@@ -44,6 +44,8 @@ T = TypeVar("T")
 QUOTA: Final = 1 << 20
 _RETRY_MS: Final = 250
 """A commit that was refused is tried again after this time."""
+_STORED: Final = 0.3
+"""How likely a commit that a crash interrupts has reached the disk."""
 _FUSE_MS: Final = 2_000
 """A crash that waits for effects comes after this time at the latest."""
 
@@ -318,12 +320,16 @@ class Node:
         crash = self._in_this_life(lambda: self.crash(down_ms) if self._fuse is not None else None)
         self._environment.after(_FUSE_MS, crash)
 
-    def crash(self, down_ms: int) -> None:
-        """Lose all that is not durable; start again after a time."""
+    def crash(self, down_ms: int, *, stored: bool | None = None) -> None:
+        """Lose all that is not durable; start again after a time.
+
+        `stored` says whether a commit under way has reached the disk, though nobody was informed; drawn if
+        left out.
+        """
         if self.core is None:
             return
-        if self._committing and self._merged and self._environment.rng.random() < 0.3:
-            # The commit has reached the disk, but nobody was informed.
+        under_way = self._committing and self._merged
+        if under_way and (self._environment.rng.random() < _STORED if stored is None else stored):
             self._store_merged()
             self._committing = []
         self._environment.log(self.name, f"CRASH, down for {down_ms} ms")

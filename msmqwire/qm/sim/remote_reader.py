@@ -6,6 +6,7 @@ What it does is a generator, a script: it yields the number of a call to get its
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from msmqwire.constants import MQ_OK, HResult
@@ -84,6 +85,7 @@ class RemoteReader:
 
     Attributes:
         gone: whether it has no connection any more.
+        finished: whether its script has ended.
     """
 
     def __init__(
@@ -103,7 +105,7 @@ class RemoteReader:
         self._calls: dict[int, tuple[_ClientEnd, int]] = {}
         self._results: dict[tuple[_ClientEnd, int], Any] = {}
         self._last = 0
-        self.gone = False
+        self.gone = self.finished = False
 
     def run(self, script: Callable[[], Script]) -> None:
         """Connect, and carry out a script."""
@@ -144,6 +146,14 @@ class RemoteReader:
         self.gone = True
         for end in self._ends:
             end.close()
+
+    def kill(self) -> None:
+        """End the program wherever it is, from outside."""
+        script, self._script, self.finished = self._script, None, True
+        self.vanish()
+        if script is not None:
+            with suppress(StopIteration, Lost):
+                script.throw(Lost())
 
     # -- what happens ------------------------------------------------------------------------------------
 
@@ -192,7 +202,7 @@ class RemoteReader:
                 else:
                     wait = script.send(results)
             except (StopIteration, Lost, Failed) as ended:
-                self._script = None
+                self._script, self.finished = None, True
                 self.vanish()
                 if isinstance(ended, Failed) and ended.status not in MAY_FAIL:
                     why = f"a call of an honest reader fails: {ended}"

@@ -47,6 +47,12 @@ class Reading:
         coordinator: of its transactions.
         reader: its connections.
         args: of its item.
+
+    Attributes:
+        given: the messages that it was given, by RequestId.
+        asked: those that it wants to accept.
+        told: those that the server has told to be accepted.
+        decided: whether its transaction is to be committed, once it has decided that.
     """
 
     def __init__(
@@ -60,6 +66,10 @@ class Reading:
         self._environment, self._ledger = environment, ledger
         self._coordinator, self._reader, self._args = coordinator, reader, args
         self._requests = count(1)
+        self.given: dict[int, int] = {}
+        self.asked: set[int] = set()
+        self.told: set[int] = set()
+        self.decided: bool | None = None
 
     def script(self) -> Script:
         """Return what it does."""
@@ -109,7 +119,7 @@ class Reading:
             arguments["pTransactionId"] = {"rgb": transaction.bytes_le}
         return self._reader.begin(opnum, connection=connection, **arguments)
 
-    def _result(self, call: int) -> _Steps:
+    def _result(self, call: int, request: int, *, receives: bool = True) -> _Steps:
         """Return the results of a read, None if there is no message; check what it gives."""
         try:
             results = yield call
@@ -118,25 +128,45 @@ class Reading:
             if failed.status in none:
                 return None
             raise
-        self._check(results)
+        number = self._check(results)
+        if receives and number is not None:
+            self.given[request] = number
         return results
 
-    def _read(self, handle: ContextHandle, request: int, **options: Any) -> _Steps:
-        return (yield from self._result(self._start(handle, request, **options)))
+    def _read(
+        self,
+        handle: ContextHandle,
+        request: int,
+        action: Action = Action.MQ_ACTION_RECEIVE,
+        **options: Any,
+    ) -> _Steps:
+        call = self._start(handle, request, action, **options)
+        return (yield from self._result(call, request, receives=action.receives))
 
-    def _check(self, results: Any) -> None:
-        """Check that a message is one that was sent to this node, and whole."""
+    def _check(self, results: Any) -> int | None:
+        """Check that a message is one that was sent to this node, and whole; return its number."""
         message = message_of(results.ppPacketSections)
         tag, _, rest = message.body.partition(_TAG_END)
         if not tag.startswith(b"#"):
-            return
+            return None
         tracked = self._ledger.messages[int(tag[1:])]
         self._environment.counts["remote messages"] += 1
         whole = len(rest) == tracked.options["size"] and not any(rest)
         if tracked.destination != self._reader.server.name or not whole or message.cut:
             raise Violation(Invariant.SENT_ONLY, f"a remote reader gets {tracked} otherwise than it was sent")
+        return tracked.number
 
-    def _end(
+    def _end(self, handle: ContextHandle, request: int, *args: Any, **options: Any) -> _Steps:
+        """End a receive."""
+        yield from self._ended(request, self._begin_end(handle, request, *args, **options))
+
+    def _ended(self, request: int, call: int) -> _Steps:
+        """Wait for the end of a receive."""
+        yield call
+        if (number := self.given.get(request)) in self.asked:
+            self.told.add(number)
+
+    def _begin_end(
         self,
         handle: ContextHandle,
         request: int,
@@ -145,7 +175,9 @@ class Reading:
         transactional: bool = False,
         connection: int = 0,
     ) -> int:
-        """End a receive; return the number of the call."""
+        """Begin to end a receive; return the number of the call."""
+        if acknowledge is _ACK and request in self.given:
+            self.asked.add(self.given[request])
         opnum = Opnum.R_EndTransactionalReceive if transactional else Opnum.R_EndReceive
         return self._reader.begin(
             opnum, connection=connection, phContext=handle, dwAck=int(acknowledge), dwRequestId=request
@@ -165,7 +197,7 @@ class Reading:
             if (yield from self._read(handle, request, timeout=timeout)) is None:
                 break
             yield from self._hold()
-            yield self._end(handle, request, kinds[number % len(kinds)])
+            yield from self._end(handle, request, kinds[number % len(kinds)])
         yield from self._close(handle)
 
     def _late(self) -> Script:
@@ -179,7 +211,7 @@ class Reading:
         yield Pause(1000 * self._environment.plan.remote_pending_s + self._args["hold_ms"])
         for request in requests:
             try:
-                yield self._end(handle, request)
+                yield from self._end(handle, request)
             except Failed:
                 continue
         yield from self._close(handle)
@@ -194,11 +226,11 @@ class Reading:
         self._reader.hurry(calls[2])
         for request, call in calls.items():
             try:
-                results = yield from self._result(call)
+                results = yield from self._result(call, request)
             except Failed:
                 continue
             if results is not None:
-                yield self._end(handle, request, (_ACK, _NACK)[request - 1])
+                yield from self._end(handle, request, (_ACK, _NACK)[request - 1])
         yield from self._close(handle)
 
     def _look_up(self) -> Script:
@@ -217,7 +249,7 @@ class Reading:
                 results = yield from self._read(handle, request, action=action, lookup=seen.pSequenceId)
                 if results is not None and action.receives:
                     yield from self._hold()
-                    yield self._end(handle, request, _ACK if request == 2 else _NACK)
+                    yield from self._end(handle, request, _ACK if request == 2 else _NACK)
         yield from self._close(handle)
 
     def _walk(self) -> Script:
@@ -236,7 +268,7 @@ class Reading:
             except Failed:  # somebody else has it
                 received = None
             if received is not None:
-                yield self._end(handle, 1001)
+                yield from self._end(handle, 1001)
         yield from self._close(handle)
 
     def _several(self) -> Script:
@@ -246,11 +278,12 @@ class Reading:
         calls = [self._start(handle, request, timeout=_WAIT_MS) for request in requests]
         has = []
         for request, call in zip(requests, calls, strict=True):
-            if (yield from self._result(call)) is not None:
+            if (yield from self._result(call, request)) is not None:
                 has.append(request)
         yield from self._hold()
-        for call in [self._end(handle, request, connection=1) for request in reversed(has)]:
-            yield call
+        ends = [(request, self._begin_end(handle, request, connection=1)) for request in reversed(has)]
+        for request, call in ends:
+            yield from self._ended(request, call)
         yield from self._close(handle)
 
     def _other_connection(self) -> Script:
@@ -258,7 +291,7 @@ class Reading:
         handle = yield from self._open()
         if (yield from self._read(handle, 1)) is not None:
             yield from self._hold()
-            yield self._end(handle, 1, connection=1)
+            yield from self._end(handle, 1, connection=1)
         yield self._reader.begin(Opnum.R_CloseQueue, connection=1, pphContext=handle)
 
     def _move(self) -> Script:
@@ -285,7 +318,7 @@ class Reading:
         there = yield from self._open(f"{queue};{SUBQUEUE}")
         if (yield from self._read(there, 1)) is not None:
             yield from self._hold()
-            yield self._end(there, 1)
+            yield from self._end(there, 1)
         yield from self._close(handle)
 
     def _purge(self) -> Script:
@@ -295,7 +328,7 @@ class Reading:
         yield self._reader.begin(Opnum.R_PurgeQueue, phContext=handle)
         if received is not None:
             yield from self._hold()
-            yield self._end(handle, 1, _NACK)
+            yield from self._end(handle, 1, _NACK)
         yield from self._close(handle)
 
     def _vanish(self) -> Script:
@@ -313,20 +346,24 @@ class Reading:
         """Receive in a transaction; reject every third message."""
         handle = yield from self._open()
         transaction = self._environment.guid()
-        yield self._reader.begin(
-            Opnum.R_QMEnlistRemoteTransaction,
-            pTransactionId={"rgb": transaction.bytes_le},
-            cbPropagationToken=len(_TOKEN),
-            pbPropagationToken=_TOKEN,
-            pQueueFormat=self._name(self._args["queue"]),
-        )
         try:
+            yield self._reader.begin(
+                Opnum.R_QMEnlistRemoteTransaction,
+                pTransactionId={"rgb": transaction.bytes_le},
+                cbPropagationToken=len(_TOKEN),
+                pbPropagationToken=_TOKEN,
+                pQueueFormat=self._name(self._args["queue"]),
+            )
             yield from self._receive_in(transaction, handle, vanishes=vanishes)
         except (Lost, Failed):
-            self._coordinator.decide(transaction, commit=False)
+            self._decide(transaction, commit=False)
             raise
-        self._coordinator.decide(transaction, commit=commit)
+        self._decide(transaction, commit=commit)
         yield from self._close(handle)
+
+    def _decide(self, transaction: UUID, *, commit: bool) -> None:
+        self.decided = commit
+        self._coordinator.decide(transaction, commit=commit)
 
     def _receive_in(self, transaction: UUID, handle: ContextHandle, *, vanishes: bool) -> _Steps:
         for request in range(1, 1 + self._args["count"]):
@@ -344,7 +381,7 @@ class Reading:
                     LookupId=received.pSequenceId,
                     usClass=int(MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED),
                 )
-            yield self._end(handle, request, _NACK if request % 3 == 0 else _ACK, transactional=True)
+            yield from self._end(handle, request, _NACK if request % 3 == 0 else _ACK, transactional=True)
 
     def _single(self) -> Script:
         """Receive in transactions of one message each."""
@@ -353,7 +390,7 @@ class Reading:
             if (yield from self._read(handle, request, transaction=_SINGLE)) is None:
                 break
             yield from self._hold()
-            yield self._end(handle, request, _NACK if request % 3 == 0 else _ACK, transactional=True)
+            yield from self._end(handle, request, _NACK if request % 3 == 0 else _ACK, transactional=True)
         yield from self._close(handle)
 
 

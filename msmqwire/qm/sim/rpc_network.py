@@ -54,7 +54,10 @@ class RpcHost(Host, NodeView, Protocol):
     """A node that serves, and what the books read of it."""
 
     core: Core | None
-    remote: Server
+
+    @property
+    def remote(self) -> Server:
+        """What it serves in its present life."""
 
 
 class RpcConnection(Connection):

@@ -50,6 +50,7 @@ class Transactions:
     def __init__(self, environment: Environment, ledger: Ledger, hands: Hands) -> None:
         self._environment, self._ledger, self._hands = environment, ledger, hands
         self._transactions: dict[UUID, ApplicationTransaction] = {}
+        self._over: set[UUID] = set()  # those that remote readers have decided about
 
     def begin(self, node: Node, core: Core, end: str) -> ApplicationTransaction:
         """Begin a transaction of an application, with the way in which it is to end."""
@@ -75,10 +76,11 @@ class Transactions:
     def enlist(self, node: Node, effect: EnlistTransaction) -> None:
         """Carry out `EnlistTransaction`."""
         epoch = node.epoch
-        done = self._environment.rng.random() >= _REFUSED
+        willing = self._environment.rng.random() >= _REFUSED
 
         def enlisted() -> None:
             if node.epoch == epoch and node.core is not None:
+                done = willing and effect.transaction not in self._over
                 if done:
                     identifier = effect.transaction
                     self._transactions[identifier] = ApplicationTransaction(
@@ -91,6 +93,7 @@ class Transactions:
 
     def decide(self, transaction: UUID, *, commit: bool) -> None:
         """A remote reader wants its transaction to end; nothing if that has been aborted by a crash."""
+        self._over.add(transaction)
         known = self._transactions.get(transaction)
         if known is not None:
             known.commit = commit

@@ -74,6 +74,7 @@ class Workload:
         self._messages_sent = 0
         self._private_numbers: dict[tuple[str, str], int] = {}
         self._waiting_reads: dict[tuple[str, int, int], str] = {}  # the queue, by node, life and number
+        self._readers: list[RemoteReader] = []
         self.drained = False
 
     # -- before and after -------------------------------------------------------------------------------
@@ -206,7 +207,10 @@ class Workload:
         self._transactions.enlist(node, effect)
 
     def crashed(self, node: Node) -> None:
-        """Forget what a node has lost."""
+        """Forget what a node has lost, and end the programs that ran there."""
+        for reader in [reader for reader in self._readers if reader.host is node]:
+            reader.kill()
+        self._readers = [reader for reader in self._readers if not reader.finished]
         self._transactions.crashed(node)
 
     def started(self, node: Node) -> None:
@@ -281,11 +285,16 @@ class Workload:
         self._environment.after(args["hold_ms"], lambda: node.call(end))
 
     def _read_remotely(self, node: Node, args: Any) -> None:
-        """Run a program at a node that reads the queues of another one."""
+        self.read_remotely(node, args)
+
+    def read_remotely(self, node: Node, args: Any) -> tuple[RemoteReader, Reading]:
+        """Run a program at a node that reads the queues of another one; return it."""
         connections = CONNECTIONS.get(args["mode"], 1)
         reader = RemoteReader(self._environment, self._rpc, node, self._nodes[args["from"]], connections)
         reading = Reading(self._environment, self._ledger, self._transactions, reader, args)
+        self._readers.append(reader)
         reader.run(reading.script)
+        return reader, reading
 
     # -- administrators ---------------------------------------------------------------------------------
 
