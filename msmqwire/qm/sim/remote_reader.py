@@ -70,6 +70,7 @@ class _ClientEnd(RpcEnd):
         self._reader.received(self, data)
 
     def disconnected(self) -> None:
+        self.close()
         self._reader.lost(self)
 
 

@@ -68,6 +68,7 @@ class _ServerEnd(RpcEnd):
         self._server.received(self, data)
 
     def disconnected(self) -> None:
+        self.close()
         self._server.lost(self)
 
 
