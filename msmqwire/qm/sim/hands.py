@@ -282,6 +282,10 @@ class Hands:
             raise Violation(Invariant.RECEIVED_ONCE, f"a message is handed out which {node.name} has not")
         self._ledger.handed_out(node, queue, position)
         if Action(arguments.ulAction).receives:
+            if position.state is PositionState.AVAILABLE:
+                raise Violation(
+                    Invariant.RECEIVED_ONCE, f"{self._name(position)} is there for others as well"
+                )
             self.take(node.name, position, hold)
             return
         self._check_there(node.name, books, position)
