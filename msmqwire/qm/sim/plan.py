@@ -359,7 +359,7 @@ def _remote_reads(rng: Random, names: tuple[str, ...], items: list[Item]) -> lis
     """Draw programs that read the queues of other nodes soon after messages come, and faults meanwhile."""
     sends = [item for item in items if item.kind in ("send", "transaction") and item.args["form"] != STRAY]
     drawn = []
-    for _ in range(rng.choice((2, 4, 6))):
+    for _ in range(rng.choice((3, 5, 8))):
         sent = rng.choice(sends)
         at = sent.at + rng.choice((200, 1_000, 3_000)) * rng.randrange(1, 4)
         server = sent.args["to"]
@@ -373,7 +373,7 @@ def _remote_reads(rng: Random, names: tuple[str, ...], items: list[Item]) -> lis
             "hold_ms": rng.choice((0, 0, 20, 500, 3_000)),
         }
         drawn.append(Item(at, "remote read", client, args))
-        if rng.random() < 0.4:
+        if rng.random() < 0.25:
             kind = rng.choice(("crash", "cut", "cut", "restart", "partition", "slow disk"))
             at += rng.choice((0, 20, 100, 500, 3_000)) * rng.randrange(1, 4)
             drawn.append(Item(at, kind, server, _fault_args(rng, kind, names)))
