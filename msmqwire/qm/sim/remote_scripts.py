@@ -10,10 +10,9 @@ from uuid import UUID
 
 from msmqwire.constants import HResult, MessageClass
 from msmqwire.names import parse_format_name
-from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.ledger import Ledger
-from msmqwire.qm.sim.plan import SUBQUEUE
+from msmqwire.qm.sim.plan import SUBQUEUE, identifier_of
 from msmqwire.qm.sim.remote_reader import Failed, Lost, Pause, RemoteReader, Script
 from msmqwire.qm.sim.violation import Invariant, Violation
 from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum, ShareMode
@@ -83,8 +82,8 @@ class Reading:
     def _opening(self, queue: str, access: int) -> dict[str, Any]:
         return {
             "pQueueFormat": self._name(queue), "dwAccess": access, "dwShareMode": ShareMode.MQ_DENY_NONE,
-            "pClientId": NULL_GUID, "fNonRoutingServer": 1, "Major": 6, "Minor": 1, "BuildNumber": 7600,
-            "fWorkgroup": 1,
+            "pClientId": identifier_of(self._reader.host.name), "fNonRoutingServer": 1, "Major": 6,
+            "Minor": 1, "BuildNumber": 7600, "fWorkgroup": 1,
         }  # fmt: skip
 
     def _open(self, queue: str | None = None) -> _Steps:
