@@ -151,9 +151,7 @@ class History:
     # -- faults
 
     def connections(self):
-        return [
-            connection for connection in self.world.network._connections if connection.ends[1].number < 0
-        ]  # fmt: skip
+        return [connection for connection in self.world.network._connections if connection.ends[1].number < 0]
 
     def cut(self) -> None:
         """Break all connections; what is in flight is lost."""

@@ -26,9 +26,6 @@ from msmqwire.rpc.handles import ContextHandle
 _SEQUENCE_ID: Final = (1 << PRIORITY_SHIFT) - 1
 _RECEIVED: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 
-Key = tuple[str, int]
-"""A node and the number of a position there."""
-
 
 @dataclass(slots=True, eq=False)
 class Hold:
@@ -303,10 +300,8 @@ class Hands:
         if walk is None:
             return
         skipped = [
-            number
-            for number in walk.ahead & _available(queue)
-            if books.changed.get(number, 0) <= walk.begun
-        ]  # fmt: skip
+            number for number in walk.ahead & _available(queue) if books.changed.get(number, 0) <= walk.begun
+        ]
         if skipped:
             raise Violation(Invariant.WALKED, f"a cursor at {node.name} has skipped {skipped}")
 

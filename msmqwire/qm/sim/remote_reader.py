@@ -85,7 +85,6 @@ class RemoteReader:
         connections: how many it makes.
 
     Attributes:
-        gone: whether it has no connection any more.
         finished: whether its script has ended.
     """
 
@@ -106,7 +105,7 @@ class RemoteReader:
         self._calls: dict[int, tuple[_ClientEnd, int]] = {}
         self._results: dict[tuple[_ClientEnd, int], Any] = {}
         self._last = 0
-        self.gone = self.finished = False
+        self.finished = False
 
     def run(self, script: Callable[[], Script]) -> None:
         """Connect, and carry out a script."""
@@ -144,7 +143,6 @@ class RemoteReader:
 
     def vanish(self) -> None:
         """End all connections at once."""
-        self.gone = True
         for end in self._ends:
             end.close()
 
@@ -186,7 +184,6 @@ class RemoteReader:
     def lost(self, end: _ClientEnd) -> None:
         """A connection has gone."""
         end.open = False
-        self.gone = not any(other.open for other in self._ends)
         if self._awaited is not None and self._awaited[0] is end:
             self._awaited = None
             self._advance(Lost())

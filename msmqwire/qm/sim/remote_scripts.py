@@ -180,7 +180,7 @@ class Reading:
         opnum = Opnum.R_EndTransactionalReceive if transactional else Opnum.R_EndReceive
         return self._reader.begin(
             opnum, connection=connection, phContext=handle, dwAck=int(acknowledge), dwRequestId=request
-        )  # fmt: skip
+        )
 
     def _hold(self) -> _Steps:
         if self._args["hold_ms"]:

@@ -129,9 +129,7 @@ class RemoteServer:
         elif event.opnum == Opnum.R_CloseQueue:
             self._hands.leaves(node, group, arguments.pphContext)
         caller = Caller(event.identity, origin=end.origin)
-        self._host.call(
-            lambda core: core.remote_read.called(number, group, caller, event.opnum, arguments)
-        )  # fmt: skip
+        self._host.call(lambda core: core.remote_read.called(number, group, caller, event.opnum, arguments))
 
     def _cancelled(self, end: _ServerEnd, call_id: int) -> None:
         for number, call in list(self._calls.items()):
@@ -202,9 +200,7 @@ class RemoteServer:
             self._environment.log(self._host.name, f"answers {Opnum(call.opnum).name}: {status:#x}")
             if call.opnum in _ENDS and call.held is not None and call.arguments.dwAck == Acknowledge.RR_ACK:
                 self._hands.accepted(self._host, call.held)
-            call.end.association.answer(
-                call.call_id, build_response(call.opnum, effect.results, call.syntax)
-            )  # fmt: skip
+            call.end.association.answer(call.call_id, build_response(call.opnum, effect.results, call.syntax))
         call.end.send(call.end.association.data_to_send())
 
 
