@@ -98,9 +98,11 @@ class Workload:
             self._private_numbers[node.name, name] = queue.private_queue_number
 
     def end_transactions(self) -> None:
-        """After the faults, resume what was paused and end every transaction."""
+        """After the faults, resume what was paused and end all remote readers and every transaction."""
         for node in self._nodes.values():
             node.call(_resume_all)
+        for reader in self._readers:
+            reader.kill()
         self._transactions.end_all()
 
     def drain(self) -> None:
