@@ -38,8 +38,10 @@ class RpcEnd(Endpoint):
             self._connection.send(self._side, data)
 
     def close(self) -> None:
-        """Close the connection: what was sent still arrives."""
-        if self._connection is not None and self.alive:
+        """Close the connection, or make none any more; what was sent still arrives."""
+        if self._connection is None:
+            self.open = False
+        elif self.alive:
             self._connection.close(self._side)
 
 
@@ -102,7 +104,7 @@ class RpcNetwork:
 
     def _reach(self, client: RpcEnd, server: RpcHost) -> None:
         environment = self.network.environment
-        if not client.alive:
+        if not (client.alive and client.open):
             return
         if (until := self.network.blocked_until(client.host, server)) > environment.now:
             environment.after(until - environment.now, lambda: self._reach(client, server))
