@@ -17,6 +17,8 @@ ROWS ?= 300
 SEED ?= 10
 
 export NO_MKDOCS_2_WARNING := 1
+# The tests start hundreds of processes: each would compile the library anew, and pytest rewrite every test.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint format types floors docs machine-code columns state-docs srmp-docs settings-docs conformance conformance-check mutate unit nightly bench clean
 
