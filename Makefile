@@ -48,7 +48,8 @@ docs: $(VENV)/.installed-dev
 
 # What numba compiles, once: else each process of the tests that comes first does.
 machine-code: $(VENV)/.installed-dev
-	$(BIN)/python -c 'import msmqwire; msmqwire.read_capture("examples/session.pcap")'
+	$(BIN)/python -c 'from msmqwire import read_capture as read; \
+		read("examples/session.pcap"); read("examples/hostile.pcapng")'
 
 conformance: $(VENV)/.installed-dev
 	$(BIN)/python tools/conformance.py
