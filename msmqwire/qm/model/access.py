@@ -420,6 +420,7 @@ def default_security(
     return build_descriptor(DescriptorParts(owner, None, parts.sacl, dacl, control))  # -11
 
 
+@lru_cache(maxsize=256)  # the queues of a computer have few owners
 def _default_dacl(owner: bytes, open_to_all: bool, machine_sid: bytes | None, srmp: bool) -> bytes:
     if open_to_all:  # -06
         world, owners = int(_FULL_ACCESS), 0
