@@ -33,7 +33,7 @@ from qm_clients import WINDOW, Sample
 from qm_daemons import ADDRESS, QUEUE, Daemon, Msmqwire
 
 AIM: Final = 0.5
-_PROFILED: Final = (
+PROFILED: Final = (
     "import cProfile, sys; from msmqwire.cli import main; file = sys.argv.pop(1)\n"
     "profile = cProfile.Profile()\n"
     "try: profile.runcall(main)\n"
@@ -51,7 +51,7 @@ class MsmqwireHttp(Msmqwire):
     def __init__(self, folder: Path, profile: str = "") -> None:
         super().__init__(folder)
         if profile:
-            self.program = ("-c", _PROFILED, profile)
+            self.program = ("-c", PROFILED, profile)
 
     def queued(self) -> int:
         """Return the number of messages in the queue."""
