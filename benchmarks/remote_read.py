@@ -11,8 +11,8 @@ recoverable message is on disk. The sides, each a process beside the one of its 
     impacket   impacket's RPC client with such stubs; it can only wait for one call at a time.
     bare       our RPC stack on both ends: pairs of calls whose stubs have the same sizes (`rpc_bare.py`).
 
-The ratio is that of receives to pairs of bare calls: as many round trips, the same bytes. "To single calls" is
-half of it: receives for each bare round trip. The sides take turns, and the best of some rounds counts for
+The ratio is that of receives to pairs of bare calls: as many round trips, the same bytes. "To single calls"
+is half of it: receives for each bare round trip. The sides take turns, and the best of some rounds counts for
 each. Rates of a machine that has other work say little; the processor time of each receive says more.
 ``--profile FILE`` writes a profile of the server, and ``REMOTE_READ_PROFILE=FILE`` one of the client.
 """
@@ -201,7 +201,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     told = ", ".join(f"{opnum.name} {sizes[opnum]}" for opnum in (Opnum.R_StartReceive, Opnum.R_EndReceive))
     print(f"bytes of results: {told}")
     reached = [line for line, ratio in ratios.items() if ratio >= AIM]
-    print(f"aim, receives in at least {AIM} of the pairs of bare calls: {len(reached)} of {len(ratios)} reached")
+    print(
+        f"aim, receives in at least {AIM} of the pairs of bare calls: {len(reached)} of {len(ratios)} reached"
+    )
     print("to single calls:", ", ".join(f"{line} {ratio / 2:.2f}" for line, ratio in ratios.items()))
 
 
