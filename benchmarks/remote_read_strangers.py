@@ -51,7 +51,8 @@ _OF_A_CONNECTION: Final = 250
 _FOREVER: Final = 0xFFFFFFFF
 _ANSWERED_S: Final = 120.0
 _CONTEXTS: Final = 255
-_CALLS: Final = 4096
+_CALLS: Final = 16_384
+"""More than the server reads at once, so that no two calls with a number are under way."""
 _FRAGMENT: Final = 5792
 
 # -- receives that wait -------------------------------------------------------------------------------------
