@@ -35,7 +35,7 @@ from qm_daemons import ADDRESS, QUEUE, Daemon, Msmqwire
 AIM: Final = 0.5
 PROFILED: Final = (
     "import cProfile, sys; from msmqwire.cli import main; file = sys.argv.pop(1)\n"
-    "profile = cProfile.Profile()\n"
+    "import time; profile = cProfile.Profile(time.process_time)\n"
     "try: profile.runcall(main)\n"
     "finally: profile.dump_stats(file)\n"
 )

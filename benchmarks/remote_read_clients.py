@@ -161,7 +161,7 @@ async def _measured(one: Callable[[], Any], outstanding: int, count: int, start:
     if PROFILE:
         import cProfile
 
-        profile = cProfile.Profile()
+        profile = cProfile.Profile(time.process_time)
         profile.enable()
     await asyncio.gather(*(many() for _ in range(outstanding)))
     end, used = clock(), time.process_time() - used

@@ -79,11 +79,12 @@ class Options:
     """Options of a run.
 
     Attributes:
-        kills: least number of kills of servers.
+        kills: least number of kills of servers, if there is time for them.
         seed: seed of all random numbers.
         between: range of seconds that a server runs.
         pause: range of seconds between the messages of a sender.
         folder: an empty folder for everything.
+        seconds: time after which no more servers are killed.
     """
 
     kills: int
@@ -91,6 +92,7 @@ class Options:
     folder: Path
     between: tuple[float, float] = (0.3, 2.5)
     pause: tuple[float, float] = (0.02, 0.25)
+    seconds: float = float("inf")
 
 
 class Torture:
@@ -239,7 +241,8 @@ class Torture:
         drained = False
         try:
             self._begin()
-            while self._figures["kills"] < self._options.kills:
+            until = start + self._options.seconds
+            while self._figures["kills"] < self._options.kills and time.monotonic() < until:
                 self._round()
             self._end()
             drained = True
@@ -443,6 +446,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run as the command line says."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--kills", type=int, default=200, help="of servers, at least")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="for fewer kills than that")
     parser.add_argument("--seed", type=int, default=None, help="of all chance; one of its own without it")
     parser.add_argument("--seconds-between", type=_span, default=(0.3, 2.5), metavar="A:B", help="kills")
     parser.add_argument("--pause", type=_span, default=(0.02, 0.25), metavar="A:B", help="seconds of senders")
@@ -455,7 +459,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"{folder} is not empty")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and not without ending all others first
     print(f"seed {seed}, folder {folder}", file=sys.stderr, flush=True)
-    balance = Torture(Options(parsed.kills, seed, folder, parsed.seconds_between, parsed.pause)).run()
+    options = Options(parsed.kills, seed, folder, parsed.seconds_between, parsed.pause, 60 * parsed.minutes)
+    balance = Torture(options).run()
     status = report(balance)
     if status == 0 and not parsed.keep:
         shutil.rmtree(folder)
