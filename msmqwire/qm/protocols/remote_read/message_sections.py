@@ -13,7 +13,7 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules import serialization
 from msmqwire.remote_read.message_packet import MessageState, message_packet
-from msmqwire.remote_read.sections import sections_of
+from msmqwire.remote_read.sections import full_section, sections_of
 
 
 def message_sections(
@@ -32,6 +32,8 @@ def message_sections(
     # The last host is known by its GUID only if it is the first one as well.
     sender = None if message.hop_count else message.source_machine_identifier
     packet = message_packet(serialization.to_stored(message), _state(message, position), sender=sender)
+    if min(max_body, max_compound) >= len(packet):
+        return (full_section(packet),)
     return sections_of(packet, max_body, max_compound)
 
 
