@@ -21,7 +21,8 @@ EXPRESS, RECOVERABLE, TRANSACTIONAL = KINDS = ("express", "recoverable", "transa
 _DIGEST: Final = 16
 _UNSOUND: Final = "?"
 _KILLS_AFTER: Final = 4
-_NOTICED_S: Final = 10.0
+_NOTICED_S: Final = 60.0
+"""Seconds by which a participant may notice the end of a server before the supervisor has written it."""
 Entry = dict[str, Any]
 
 
@@ -374,7 +375,6 @@ class Balance:
             self.figures[f"received remotely, end in doubt, {'read again' if again else 'gone'}"] += 1
             killed = fate.way[-1] if reading.doubted is not None else reading.by
             at = self._first_kill(reading.asked, killed)
-            # A reader may notice the end of its server before the supervisor has written it.
             if at is None or at > (reading.doubted or at) + _NOTICED_S:
                 self._add("doubt", fate.message, f"is in doubt for {reading.by}, and {killed} was not killed")
 
