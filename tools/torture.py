@@ -252,6 +252,7 @@ class Torture:
             for life in (*self._servers.values(), *self._clients.values()):
                 if life.process is not None and life.status is None:
                     life.kill()
+                    self._book.write("killed", who=life.name)
         entries = read_books(self._books)
         balance = Balance(entries, moved=MOVED, shared=SHARED, by_http=BY_HTTP, drained=drained)
         balance.wrong[:0] = self._wrong

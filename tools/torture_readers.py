@@ -14,8 +14,9 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 import msmqwire
-from msmqwire.errors import EndUnknown, MsmqError, QueueError, ReadTimeout, Unreachable
+from msmqwire.errors import EndUnknown, MsmqError, QueueError, ReadTimeout, RpcFault, Unreachable
 from msmqwire.qm.client import Queue, ReceivedMessage
+from msmqwire.rpc.constants import FaultStatus
 from tools import torture_books as books
 from tools.torture_participant import Participant
 
@@ -65,6 +66,11 @@ class _Reader:
                 await asyncio.sleep(_POLL_S)
             except QueueError as exc:
                 self._participant.book.write("failed", why=str(exc))
+                await asyncio.sleep(_POLL_S)
+            except RpcFault as exc:
+                if exc.status != FaultStatus.NCA_S_SERVER_TOO_BUSY:
+                    raise
+                self._participant.book.write("failed", why="the server stops in good order")
                 await asyncio.sleep(_POLL_S)
 
     async def _read(self) -> None:
