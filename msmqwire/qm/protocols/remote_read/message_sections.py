@@ -13,7 +13,7 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.remote_read.message_packet import MessageState, message_packet
-from msmqwire.remote_read.sections import sections_of
+from msmqwire.remote_read.sections import full_section, sections_of
 
 _THIS_HOST: Final = IPv4Address("127.0.0.1")
 
@@ -39,6 +39,8 @@ def message_sections(
     if not message.origin:
         source = _THIS_HOST
     packet = message_packet(serialization.to_readable(message), state, sender=sender, source=source)
+    if min(max_body, max_compound) >= len(packet):
+        return (full_section(packet),)
     return sections_of(packet, max_body, max_compound)
 
 
