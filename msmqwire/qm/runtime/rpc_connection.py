@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final, Protocol, cast
 
 from msmqwire.qm.runtime.addresses import canonical
+from msmqwire.qm.runtime.keep_alive import keep_alive
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.logs import log
 from msmqwire.rpc.events import Bound, Closed, ServerEvent
@@ -16,9 +15,8 @@ from msmqwire.rpc.server_association import ServerAssociation
 
 _HIGH_WATER: Final = 1 << 18
 """Unread bytes beyond which no more calls are taken from a peer."""
-_KEEPALIVE: Final[Mapping[str, int]] = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
-"""Seconds of silence, between questions, and their number: a client that is gone must not keep its receives
-waiting for the hours that systems take by default."""
+QUIET_S: Final = 0.25
+"""Seconds without a byte after which a client without calls is taken to have read its last answer."""
 
 
 class RpcConnectionOwner(Protocol):
@@ -81,6 +79,7 @@ class RpcConnection(asyncio.Protocol):
         self._written = self._taken = 0  # bytes, and those of them that the peer had read when it was watched
         self._unwanted = 0  # bytes received after the end
         self._has_reported = False
+        self._last_used = 0.0  # when bytes came or went, on the clock of the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
@@ -90,7 +89,7 @@ class RpcConnection(asyncio.Protocol):
             return
         self.address = canonical(peer[0])
         self.local_address = canonical(transport.get_extra_info("sockname")[0])
-        _keep_alive(transport.get_extra_info("socket"))
+        keep_alive(transport.get_extra_info("socket"))
         transport.set_write_buffer_limits(_HIGH_WATER)
         self.association = self._owner.accepted(self)
         if self.association is None:
@@ -109,6 +108,7 @@ class RpcConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         association = self.association
+        self._last_used = asyncio.get_running_loop().time()
         if association is None or self._ended:
             self._unwanted += len(data)
             if self._unwanted > self._owner.limits.unwanted_bytes:
@@ -140,6 +140,7 @@ class RpcConnection(asyncio.Protocol):
             return
         if data := association.data_to_send():
             self._written += len(data)
+            self._last_used = asyncio.get_running_loop().time()
             transport.write(data)
             if transport.get_write_buffer_size() > self._owner.limits.unsent_bytes:
                 log.warning(
@@ -182,6 +183,19 @@ class RpcConnection(asyncio.Protocol):
             transport.write_eof()
         except OSError:  # the peer has reset it
             transport.abort()
+
+    def stop(self) -> None:
+        """Tell the client that the server stops, and end the connection: at once if it is idle."""
+        transport, association = self._transport, self.association
+        if transport is None or association is None:
+            return
+        quiet = asyncio.get_running_loop().time() - self._last_used
+        is_idle = not association.outstanding and association.incomplete is None and not self._paused
+        association.shutdown()
+        self.close()
+        if is_idle and quiet >= QUIET_S:
+            # Nothing is lost by a reset, which a request on its way brings about.
+            transport.close()
 
     def _end(self) -> None:
         if not self._ended:
@@ -256,12 +270,3 @@ class RpcConnection(asyncio.Protocol):
             self.close()
         else:
             self.abort()
-
-
-def _keep_alive(sock: socket.socket | None) -> None:
-    if sock is None:
-        return
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _KEEPALIVE.items():
-        if hasattr(socket, name):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

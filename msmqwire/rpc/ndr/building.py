@@ -12,6 +12,7 @@ from uuid import UUID
 
 from msmqwire.errors import InvalidValue
 from msmqwire.rpc.handles import ContextHandle
+from msmqwire.rpc.ndr.compiled import stub_writer
 from msmqwire.rpc.ndr.halt import Halt
 from msmqwire.rpc.ndr.layout import alignment
 from msmqwire.rpc.ndr.parsing import NULL, swapped
@@ -50,9 +51,21 @@ def build_stub(stub: Stub, value: Any, syntax: Syntax) -> bytes:
     Raises InvalidValue with the path of what does not fit.
     """
     wire = getattr(value, "wire", None)
-    writer = _Writer(syntax, wire if isinstance(wire, Wire) and wire.syntax is syntax else Wire(syntax))
+    kept = wire if isinstance(wire, Wire) and wire.syntax is syntax else None
+    compiled = stub_writer(stub, syntax) if kept is None else None
     try:
         members = _members(stub, value)
+        if compiled is not None and (data := compiled(members, _members)) is not None:
+            return data
+    except Halt as halt:
+        raise InvalidValue(halt.why, path=halt.under(stub.name).path) from None
+    return interpreted(stub, members, kept or Wire(syntax))
+
+
+def interpreted(stub: Stub, members: dict[str, Any], wire: Wire) -> bytes:
+    """Return the bytes of all members of a stub, by its declaration: `build_stub`."""
+    writer = _Writer(wire.syntax, wire)
+    try:
         for member in stub.members:
             try:
                 writer.whole(member.type, members[member.name], members)
@@ -133,7 +146,7 @@ class _Writer:
         self.pointees(node, self.in_place(node, value, siblings), siblings)
 
     def in_place(self, node: Type, value: Any, siblings: Values) -> Any:
-        """Write what stands in its place; return the value for `pointees`."""
+        """Write what stands in its place; return what its pointees are written from, None without any."""
         return _IN_PLACE[type(node)](self, node, value, siblings)
 
     def pointees(self, node: Type, value: Any, siblings: Values) -> None:
@@ -227,7 +240,7 @@ class _Writer:
         items = []
         for number, item in enumerate(value):
             try:
-                items.append(self._told(element, item, siblings))
+                items.append(self._member(element, item, siblings))
             except Halt as halt:
                 raise halt.under(f"[{number}]") from None
         return items
@@ -254,17 +267,17 @@ class _Writer:
                 if member.type is array:
                     self.out += members[member.name]
                     continue
-                members[member.name] = self._told(member.type, members[member.name], members)
+                members[member.name] = self._member(member.type, members[member.name], members)
             except Halt as halt:
                 raise halt.under(member.shown) from None
         if self.syntax.padded:
             self.align(to)
         return members
 
-    def _told(self, node: Type, value: Any, siblings: Values) -> Any:
-        """Write a member; return what its pointees are written from: `value`, or the parts of a structure."""
-        told = self.in_place(node, value, siblings)
-        return value if told is None else told
+    def _member(self, node: Type, value: Any, siblings: Values) -> Any:
+        """Write a member in its place; return it as `pointees` takes it."""
+        completed = self.in_place(node, value, siblings)
+        return value if completed is None else completed
 
     def _union(self, node: Union, value: Any, siblings: Values) -> Any:
         to = alignment(node, self.syntax) if self.syntax.padded else 1
@@ -278,7 +291,7 @@ class _Writer:
         if arm is None:
             return None
         try:
-            return self._told(arm.type, value, siblings)
+            return self._member(arm.type, value, siblings)
         except Halt as halt:
             raise halt.under(arm.shown) from None
 
