@@ -29,25 +29,20 @@ from tests.support.queue_contents import bodies
 from tests.support.remote_read_harness import (
     ANNE,
     ANONYMOUS,
+    BAD_HANDLE,
     BOB,
+    DENIED,
+    FULL,
+    INVALID,
     NO_MESSAGE,
     ORDERS,
     Fault,
     RemoteReadHarness,
 )
 
-INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
-BAD_HANDLE = HResult.MQ_ERROR_INVALID_HANDLE
-DENIED = HResult.MQ_ERROR_ACCESS_DENIED
-FULL = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
 NOT_FOUND = 0xC00E0003
 MISMATCH = 0x1C00001A
 STRANGE = ContextHandle(0, UUID(int=0xBAD))
-
-
-@pytest.fixture
-def harness() -> RemoteReadHarness:
-    return RemoteReadHarness()
 
 
 def refused(harness: RemoteReadHarness, *args, client=None, **options) -> int:

@@ -10,23 +10,30 @@ from msmqwire.constants import HResult
 from msmqwire.constants.ntstatus import NtStatus
 from msmqwire.packets import parse
 from msmqwire.qm.model.elements import Queue
-from msmqwire.qm.model.enumerations import INFINITE, PositionState
+from msmqwire.qm.model.enumerations import INFINITE
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.remote_read.configuration import Limit
-from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum, SectionType
+from msmqwire.remote_read.constants import Access, Action, Opnum, SectionType
 from msmqwire.srmp.http_framer import parse_http
 from tests.support.engine_harness import PEER_ADDRESS, START_UTC
 from tests.support.queue_contents import bodies, states
 from tests.support.remote_read_harness import (
     ANNE,
+    AVAILABLE,
+    BAD_HANDLE,
     BOB,
+    CANCELLED,
     FOREVER,
+    FULL,
+    INVALID,
+    LOCKED,
     NO_MESSAGE,
     NO_TX,
+    NOT_FOUND,
     OK,
     ORDERS,
+    RR_NACK,
     TX,
-    Client,
     Fault,
     RemoteReadHarness,
     lookup_identifiers,
@@ -34,30 +41,13 @@ from tests.support.remote_read_harness import (
 from tests.support.srmp_requests import SrmpPeer
 
 A = Action
-CANCELLED = HResult.MQ_ERROR_OPERATION_CANCELLED
-INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
-BAD_HANDLE = HResult.MQ_ERROR_INVALID_HANDLE
-NOT_FOUND = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
 ALREADY = HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED
-FULL = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
-AVAILABLE, LOCKED = PositionState.AVAILABLE, PositionState.LOCKED
-RR_ACK, RR_NACK = Acknowledge.RR_ACK, Acknowledge.RR_NACK
 MINUTES = 300_000
-
-
-@pytest.fixture
-def harness() -> RemoteReadHarness:
-    return RemoteReadHarness()
 
 
 @pytest.fixture
 def queue(harness: RemoteReadHarness) -> Queue:
     return harness.queue()
-
-
-@pytest.fixture
-def client(harness: RemoteReadHarness, queue: Queue) -> Client:
-    return harness.client()
 
 
 def fill(harness: RemoteReadHarness, queue: Queue, count: int = 3) -> list[int]:
