@@ -10,7 +10,7 @@ from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
 from msmqwire.dissection.connection import Connection
 from msmqwire.dissection.finder import ScanResult
 from msmqwire.dissection.item import SRMP_KIND, Item
-from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner
+from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, SignatureStatus
 from msmqwire.dissection.pgm_items import LocateFrames, PgmItems, is_pgm
 from msmqwire.dissection.rpc_calls import Handles
 from msmqwire.errors import MalformedPacket
@@ -24,6 +24,7 @@ from msmqwire.lint import (
     lint_packet,
     lint_rpc,
     lint_srmp,
+    lint_wrong_signature,
 )
 from msmqwire.packets import parse
 from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
@@ -217,6 +218,14 @@ class Tracker:
                 for result in results:
                     yield self._item(flow, connection, result)
 
+    def _lint_signature(self, packet: Record) -> list[Finding]:
+        """Judge the signature of a message, if there are keys or certificates."""
+        if not self._examiner.was_given_any:
+            return []
+        examined = self._examiner.examine(packet)
+        is_wrong = examined is not None and examined.signature_status is SignatureStatus.INVALID
+        return lint_wrong_signature(packet) if is_wrong else []
+
     def _item(self, flow: Flow, connection: Connection, result: ScanResult) -> Item:
         packet, error = result.packet, result.error
         findings: list[Finding] = []
@@ -232,7 +241,7 @@ class Tracker:
         elif packet is not None:
             kind = packet.schema.name
             if self._lint:
-                findings = lint_packet(packet, result.data)
+                findings = lint_packet(packet, result.data) + self._lint_signature(packet)
                 findings += connection.lint.packet(
                     connection.from_initiator(flow), packet, result.data, result.time_ns
                 )
