@@ -255,6 +255,11 @@ NOTHING_GIVEN: Final = Examiner()
 # -- files ----------------------------------------------------------------------------------------------
 
 
+def contents_of(files: FileContent | Iterable[FileContent]) -> list[bytes]:
+    """Return the content of each file, for `Examiner.from_files` elsewhere. Raises OSError."""
+    return [content for content, _ in _contents(files)]
+
+
 def _contents(files: FileContent | Iterable[FileContent]) -> list[tuple[bytes, str]]:
     """Return the content of each file, and its path if it has one."""
     single = isinstance(files, (bytes, str, os.PathLike))
