@@ -58,12 +58,14 @@ def queue_text(packet: Record) -> str:
 
 def _protection(item: Item) -> str:
     """Return what is known of the signature and the encryption of a message."""
-    status, security = item.signature_status, item.packet.get("SecurityHeader")
+    security = item.packet.get("SecurityHeader") if isinstance(item.packet, Record) else None
+    if security is None:
+        return ""
     parts = []
-    if security is not None and security.Flags.EB:
+    if security.Flags.EB:
         parts.append("decrypted" if item.decrypted else "encrypted")
-    if status not in (None, SignatureStatus.NONE):
-        parts.append(f"signature {status}")
+    if item.signature_status is not SignatureStatus.NONE:
+        parts.append(f"signature {item.signature_status}")
     return ", ".join(parts)
 
 

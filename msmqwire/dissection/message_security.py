@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 from msmqwire.constants import PROVIDER_OF_LEVEL
 from msmqwire.crypto.readings import DEFAULT, Readings
@@ -262,9 +262,9 @@ def contents_of(files: FileContent | Iterable[FileContent]) -> list[bytes]:
 
 def _contents(files: FileContent | Iterable[FileContent]) -> list[tuple[bytes, str]]:
     """Return the content of each file, and its path if it has one."""
-    single = isinstance(files, (bytes, str, os.PathLike))
-    sources: Iterable[Any] = [files] if single else files  # type: ignore[list-item]
-    return [_content(source) for source in sources]
+    if isinstance(files, (bytes, str, os.PathLike)):
+        return [_content(files)]
+    return [_content(source) for source in files]
 
 
 def _content(source: FileContent) -> tuple[bytes, str]:

@@ -168,9 +168,9 @@ def _readings(keys: tuple[bytes, ...], certificates: tuple[bytes, ...], value: s
         readings = Readings.of({name.strip(): text.strip() for name, _, text in pairs})
     except InvalidValue as exc:
         raise BadOption(f"option readings: {exc}") from None
-    for name, files in (("keyFile", {"keys": keys}), ("certFile", {"certificates": certificates})):
+    for name, files in (("keyFile", (keys, ())), ("certFile", ((), certificates))):
         try:
-            Examiner.from_files(**files)
+            Examiner.from_files(*files)
         except InvalidValue as exc:
             raise BadOption(f"option {name}: {exc}") from None
     return readings
