@@ -125,12 +125,14 @@ def command(
 
     SHOULD and MUST are the strength of the requirement; ATTACK is a known shape of attack.
     """
+    security = MessageSecurity(key, cert, reading)
     try:
         captures = [] if hex_text else [name for name in files if _is_capture(name)]
         if captures:
-            security = MessageSecurity(key, cert, reading)
             status = _captures(files, port or [], record_size_max, security, as_json=as_json, check=check)
         else:
+            if any(security):
+                raise typer.BadParameter("--key, --cert and --reading go with captures")
             status = 0
             for name in files:
                 data = read_input(name)

@@ -32,6 +32,7 @@ from msmqwire.errors import InvalidValue
 from msmqwire.lint import lint_packet
 from msmqwire.schema import Record
 from spark_udfs import functions
+from spark_udfs.jobs import decode
 from spark_udfs.source.options import BadOption, Options
 from tests.support import captures as c
 from tests.support import rpc_captures as r
@@ -190,9 +191,13 @@ def test_nothing_is_examined_unless_a_column_asks_for_it(monkeypatch: pytest.Mon
         PROTECTED, columns=["body"], where=[("frame", "<", 26)], **given()
     )  # none of these is encrypted
     assert bodies.num_rows == 11
-    unprotected = packets()["neither signed nor encrypted"].to_bytes()
-    table = msmqwire.read_capture(capture_of(unprotected), columns=NAMES, **given())
-    assert table["signature_status"].to_pylist() == ["none"]
+    several = packets()["MSMQ 3.0 for two queues"].MultiQueueFormatHeader
+    unsigned = several.replace(Signature=several.Signature.replace(Signature=b"", Size=0))
+    plain = packets()["neither signed nor encrypted"]
+    for_two = plain.replace(MultiQueueFormatHeader=unsigned).recomputed()
+    capture = capture_of(plain.to_bytes(), for_two.to_bytes())
+    table = msmqwire.read_capture(capture, columns=NAMES, **given())
+    assert table["signature_status"].to_pylist() == ["none", "none"]
 
 
 def test_what_is_kept_is_bounded() -> None:
@@ -312,6 +317,13 @@ def test_what_is_no_key(name: str, tmp_path: Path, capsys: pytest.CaptureFixture
     run(command, 66, key=[str(tmp_path / "missing")])
 
 
+def test_keys_go_with_captures(tmp_path: Path) -> None:
+    file = tmp_path / "packet"
+    file.write_bytes(packets()["signed by alice"].to_bytes())
+    with pytest.raises(typer.BadParameter, match="go with captures"):
+        lint_command.command([str(file)], cert=[str(ALICE)])
+
+
 def test_lint_with_a_certificate_finds_a_wrong_signature(capsys: pytest.CaptureFixture[str]) -> None:
     def found(**options: Any) -> list[tuple[str, int]]:
         run(lint_command.command, as_json=True, **options)
@@ -334,6 +346,15 @@ def test_a_wrong_signature_for_several_queues_is_found_in_its_place() -> None:
 
 
 # -- options of the data source ------------------------------------------------------------------------
+
+
+def test_files_of_the_decode_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [str(PROTECTED), "--out", str(tmp_path / "out")]
+    assert decode.main([*arguments, "--key", str(tmp_path / "missing.pem")]) == 66
+    assert "missing.pem" in json.loads(capsys.readouterr().err)["error"]
+    with pytest.raises(SystemExit) as caught:
+        decode.main([*arguments, "--cert", str(QM_KEY)])
+    assert caught.value.code == 2
 
 
 def test_options_of_the_data_source() -> None:

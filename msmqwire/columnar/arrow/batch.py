@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
@@ -39,7 +40,8 @@ from msmqwire.columnar.filters import Filter
 from msmqwire.constants import class_name
 from msmqwire.dissection.item import Packet
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, SignatureStatus
-from msmqwire.packets import parse
+from msmqwire.headers.multiqueue import SIGNATURE_ID
+from msmqwire.packets import Protocol, parse
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.srmp.message import SrmpMessage
 
@@ -88,6 +90,9 @@ _SIGNED, _ENCRYPTED = BY_NAME["signed"], BY_NAME["encrypted"]
 _SEVERAL: Final = Column(
     "several", "user", BOOL, "There is a MultiQueueFormatHeader, perhaps signed.", ("UserHeader.Flags.MQ",)
 )
+
+_MAY_BE_SIGNED: Final = re.compile(re.escape(SIGNATURE_ID.to_bytes(2, "little")) + rb"..(?!\0{4})", re.DOTALL)
+"""What a MultiQueueFormatHeader with a signature has in it: an MQFSignatureHeader whose Size is not 0."""
 
 
 class Addresses:
@@ -261,11 +266,12 @@ class BatchMaker:
         """Decrypt bodies and verify signatures, where there are any and the columns ask for it."""
         stop = to + len(block.rows)
         signed, secured = self._fixed_width.flags(_SIGNED, to, stop)
-        chosen = np.zeros(len(signed), np.bool_)
-        if self._verifies:
-            chosen |= signed | self._fixed_width.flags(_SEVERAL, to, stop)[0]
+        several, _ = self._fixed_width.flags(_SEVERAL, to, stop)
+        chosen = signed & self._verifies
         if self._examiner.has_keys:
             chosen |= self._fixed_width.flags(_ENCRYPTED, to, stop)[0]
+        for i in np.flatnonzero(several & secured & ~chosen & self._verifies).tolist():
+            chosen[i] = _MAY_BE_SIGNED.search(_bytes_of(block, i)) is not None
         for i in np.flatnonzero(chosen & secured).tolist():
             self._add_cells(to + i, _reparse(block, i), self._examined)
 
@@ -380,6 +386,10 @@ def _part(block: RowBlock, selection: Any) -> RowBlock:
 
 def _reparse(block: RowBlock, i: int) -> Any:
     """Return the packet of a row by the generic reader."""
-    start, size, kind = (block.rows[i, field] for field in (R_START, R_LENGTH, R_KIND))
-    data = bytes(block.memory[start : start + size])
-    return parse(data, protocol="ping" if kind == PING_KIND else "session")
+    protocol: Protocol = "ping" if block.rows[i, R_KIND] == PING_KIND else "session"
+    return parse(_bytes_of(block, i), protocol=protocol)
+
+
+def _bytes_of(block: RowBlock, i: int) -> bytes:
+    start, size = block.rows[i, R_START], block.rows[i, R_LENGTH]
+    return bytes(block.memory[start : start + size])
