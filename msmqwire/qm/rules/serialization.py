@@ -38,6 +38,7 @@ __all__ = [
     "serialize",
     "session_packet",
     "to_packet",
+    "to_readable",
     "to_stored",
 ]
 
@@ -86,23 +87,39 @@ def to_stored(message: Message) -> bytes:
     HTTP. Raises as `to_packet` does.
     """
     level = message.authentication_level
-    if message.packet is None or message.soap_envelope:
-        body, offset = message.body, message.soap_compound_message.find(message.body)
-        if message.soap_compound_message and offset >= 0:
-            message = message.copy(body=b"")  # it need not be stored twice, nor twice fit into a packet
-        record = construct(message, stored=True)
-        serialize(message, record)
-        if message.body is not body and record.CompoundMessageHeader is not None:
-            record.CompoundMessageHeader = record.CompoundMessageHeader.replace(
-                MsgBodySize=len(body), MsgBodyOffset=offset
-            )
-    elif level:
-        record = USER_MESSAGE.parse(to_packet(message))
-    else:
-        return to_packet(message)
-    if level and record.SecurityHeader is not None:
+    if not level:
+        return to_readable(message)
+    record = _readable(message) or USER_MESSAGE.parse(to_packet(message))
+    if record.SecurityHeader is not None:
         mark_verified(record.SecurityHeader, level)
     return USER_MESSAGE.codec.build(record)
+
+
+def to_readable(message: Message) -> bytes:
+    """Return the packet of a message for remote readers: [MS-MQRR] 2.2.5.1.
+
+    Unlike that of `to_packet` it has the SOAP envelope of a message received over HTTP. Its SecurityHeader
+    tells nothing of what this queue manager has verified: AU and AS are 0 in all that is sent, and no
+    override of [MS-MQRR] changes that. Raises as `to_packet` does.
+    """
+    record = _readable(message)
+    return to_packet(message) if record is None else USER_MESSAGE.codec.build(record)
+
+
+def _readable(message: Message) -> Record | None:
+    """Return the packet of a message that is not as received; None if `to_packet` has it as it is."""
+    if message.packet is not None and not message.soap_envelope:
+        return None
+    body, offset = message.body, message.soap_compound_message.find(message.body)
+    if message.soap_compound_message and offset >= 0:
+        message = message.copy(body=b"")  # it need not be there twice, nor twice fit into a packet
+    record = construct(message, stored=True)
+    serialize(message, record)
+    if message.body is not body and record.CompoundMessageHeader is not None:
+        record.CompoundMessageHeader = record.CompoundMessageHeader.replace(
+            MsgBodySize=len(body), MsgBodyOffset=offset
+        )
+    return record
 
 
 def from_stored(data: bytes, identifier: UUID) -> Message:

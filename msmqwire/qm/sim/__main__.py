@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack
 from typing import Final
 
-from msmqwire.qm.sim.plan import FAULTS, Plan, make_plan
+from msmqwire.qm.sim.plan import FAULTS, REMOTE_SHARE, Plan, make_plan
 from msmqwire.qm.sim.shrink import shrink
 from msmqwire.qm.sim.violation import Violation
 from msmqwire.qm.sim.world import Outcome, World
@@ -21,7 +21,7 @@ BLOCK: Final = 50
 
 
 def run_block(
-    first: int, last: int, nodes: int | None, http: float | None = None
+    first: int, last: int, nodes: int | None, http: float | None = None, remote: float = REMOTE_SHARE
 ) -> tuple[Counter[str], list[tuple[int, Violation]]]:
     """Run the seeds from `first` up to, not including, `last`.
 
@@ -31,7 +31,7 @@ def run_block(
     counts: Counter[str] = Counter()
     failed = []
     for seed in range(first, last):
-        outcome = World(make_plan(seed, nodes=nodes, http=http)).run()
+        outcome = World(make_plan(seed, nodes=nodes, http=http, remote=remote)).run()
         counts += outcome.counts
         counts["seeds"] += 1
         if outcome.violation is not None:
@@ -54,14 +54,14 @@ def print_story(outcome: Outcome) -> None:
 
 
 def _run_range(
-    first: int, last: int, jobs: int, nodes: int | None, http: float | None
+    first: int, last: int, jobs: int, nodes: int | None, http: float | None, remote: float
 ) -> list[tuple[int, Violation]]:
     """Run a range of seeds in several processes and print figures; return the seeds that fail."""
     counts: Counter[str] = Counter()
     failed: list[tuple[int, Violation]] = []
     start = time.monotonic()
     with ProcessPoolExecutor(jobs) as pool:
-        futures = [pool.submit(run_block, *block, nodes, http) for block in _blocks(first, last)]
+        futures = [pool.submit(run_block, *block, nodes, http, remote) for block in _blocks(first, last)]
         for future in as_completed(futures):
             block_counts, block_failed = future.result()
             counts += block_counts
@@ -74,6 +74,8 @@ def _run_range(
         "messages",
         "packets",
         "requests",
+        "remote calls",
+        "remote messages",
         "commits",
         "connections",
         "acknowledgements",
@@ -102,7 +104,7 @@ def _share(text: str) -> float:
 
 
 def _plan(seed: int, options: argparse.Namespace) -> Plan:
-    return make_plan(seed, nodes=options.nodes, http=options.http)
+    return make_plan(seed, nodes=options.nodes, http=options.http, remote=options.remote)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -116,6 +118,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--http", type=_share, metavar="SHARE", help="how many links are of SRMP, 0 to 1; drawn when left out"
     )
+    parser.add_argument(
+        "--remote", type=_share, default=REMOTE_SHARE, metavar="SHARE",
+        help=f"how many of the runs have remote readers, 0 to 1 ({REMOTE_SHARE})",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, help="run only this one")
     parser.add_argument("--capture", metavar="FILE", help="write its traffic as a pcap file")
     parser.add_argument("--story", action="store_true", help="print what happens in it")
@@ -132,7 +138,7 @@ def main(arguments: list[str] | None = None) -> int:
         failed = [(options.seed, outcome.violation)] if outcome.violation is not None else []
     else:
         first, last = options.seeds
-        failed = _run_range(first, last, options.jobs, options.nodes, options.http)
+        failed = _run_range(first, last, options.jobs, options.nodes, options.http, options.remote)
     for seed, violation in failed[:20]:
         print(f"seed {seed}: {violation}")
     if failed and not (options.seed is not None and options.story):

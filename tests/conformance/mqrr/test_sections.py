@@ -77,7 +77,14 @@ def test_what_is_always_behind_a_message() -> None:
     data = message(time_to_reach_queue=handmade.INFINITE)
     packet = packet_of(data)
     behind = handmade.extension_header(176, 0x12) + handmade.subqueue_header()
-    assert packet == data[:32] + bytes(16) + data[48:] + behind + handmade.extended_address_header()
+    assert (
+        packet
+        == data[:32]
+        + bytes.fromhex("0400 0100").ljust(16, b"\0")
+        + data[48:]
+        + behind
+        + handmade.extended_address_header()
+    )
 
 
 @requirement(
@@ -198,6 +205,7 @@ def test_a_state_that_does_not_fit(state: dict[str, Any]) -> None:
     "MQRR-3.1.4.7-32",
     "MQRR-3.1.4.13-20",
     "MQRR-3.1.4.13-21",
+    "MQRR-2.2.6-04",
     "MQRR-2.2.6-07",
     "MQRR-2.2.7-02",
     "MQRR-3.1.4.7-26",
@@ -229,6 +237,7 @@ def test_a_full_packet(data: bytes, limits: tuple[int, int]) -> None:
     "MQRR-3.1.4.13-22",
     "MQRR-3.1.4.13-23",
     "MQRR-3.1.4.13-24",
+    "MQRR-2.2.6-04",
     "MQRR-2.2.6-05",
     "MQRR-2.2.6-06",
     "MQRR-2.2.6-08",
@@ -260,6 +269,7 @@ def test_a_cut_binary_message(limit: int, soap: bytes) -> None:
     "MQRR-3.1.4.13-22",
     "MQRR-3.1.4.13-23",
     "MQRR-3.1.4.13-24",
+    "MQRR-2.2.6-04",
     "MQRR-2.2.7-05",
     "MQRR-2.2.7-06",
 )

@@ -190,7 +190,6 @@ def test_the_time_of_a_receive_that_was_run_down_is_over(harness, queue):
     assert other.end(theirs, 1) == OK
 
 
-@pytest.mark.requirement("MQRR-3.1.6.1-03")
 def test_a_connection_that_is_gone_while_its_association_goes_on(harness, queue):
     """Its calls are cancelled; what the client holds stays its own."""
     client = harness.client()

@@ -19,8 +19,10 @@ from msmqwire.headers.security_descriptor import (
 from msmqwire.names import parse_format_name
 from msmqwire.qm.model import access
 from msmqwire.qm.model.caller import Caller, user_sid
+from msmqwire.qm.model.elements import QueueManager
 from msmqwire.qm.model.enumerations import QueueAccessType
 from msmqwire.qm.protocols.remote_read.configuration import Limit, RemoteReadConfiguration
+from msmqwire.qm.runtime.queue_access import RightsOn, access_changes, changed_access
 from msmqwire.remote_read.constants import Access, Action, Opnum, ShareMode
 from msmqwire.remote_read.queue_format import QUEUE_FORMAT, queue_format_of
 from msmqwire.rpc.handles import NULL_HANDLE, ContextHandle
@@ -53,13 +55,18 @@ def refused(harness: RemoteReadHarness, *args, client=None, **options) -> int:
 
 
 def set_entries(harness: RemoteReadHarness, *entries: tuple[int, int, bytes]) -> None:
-    """Let the descriptor of the queue have these entries: type, rights and SID."""
+    """Let the descriptor of the queue have these entries."""
+    harness.find_queue().security = descriptor_of(*entries)
+
+
+def descriptor_of(*entries: tuple[int, int, bytes]) -> bytes:
+    """A descriptor with entries: type, rights and SID."""
     aces = [
         {"AceType": kind, "Body": ACCESS_ACE_BODY.build({"Mask": mask, "Sid": SID.parse(sid)})}
         for kind, mask, sid in entries
     ]
     parts = DescriptorParts(access.LOCAL_SYSTEM, None, None, ACL.build({"Aces": aces}))
-    harness.find_queue().security = build_descriptor(parts)
+    return build_descriptor(parts)
 
 
 # -- the interface -------------------------------------------------------------------------------------------
@@ -96,20 +103,24 @@ GUID_NAME = UUID(int=0x77)
         rf"{ORDERS};JOURNAL",
         rf"{ORDERS};done",
         "PUBLIC={0.identifier}",
+        f"MACHINE={OWN_ID};DEADLETTER",
     ],
 )
 def test_a_queue_is_opened_by_each_kind_of_name(harness, name):
     queue = harness.queue()
-    done = harness.queue("orders;done")
+    done, manager = harness.queue("orders;done"), harness.core.queue_manager
+    manager.security = descriptor_of((ALLOW, access.RIGHTS_OF[QueueManager].all, access.EVERYONE))
     handle = harness.client().open(name.format(queue))
     assert handle.attributes == 0
     assert handle.uuid.int
     meant = {";JOURNAL": queue.journal, ";done": done}.get(name.removeprefix(ORDERS), queue)
+    if name.startswith("MACHINE"):
+        meant = manager.system_deadletter_queue
     (descriptor,) = meant.descriptors.values()
     assert descriptor.access_type is QueueAccessType.RECEIVE_ACCESS
 
 
-@pytest.mark.requirement("MQRR-3.1.4.2-24", "MQRR-3.1.4.2-22")
+@pytest.mark.requirement("MQRR-3.1.4.2-24", "MQRR-3.1.4.2-22", "MQRR-2.2.3-01")
 @pytest.mark.parametrize(
     "form",
     [
@@ -117,6 +128,7 @@ def test_a_queue_is_opened_by_each_kind_of_name(harness, name):
         queue_format_of(parse_format_name(f"PUBLIC={GUID_NAME}")),
         queue_format_of(parse_format_name("MULTICAST=234.1.1.1:8001")),
         queue_format_of(parse_format_name(f"DL={GUID_NAME}")),
+        queue_format_of(parse_format_name(f"CONNECTOR={GUID_NAME}")),
         queue_format_of(parse_format_name(r"DIRECT=HTTP://here/msmq/private$/orders")),
         QUEUE_FORMAT.value(m_qft=3, arm=None),
         QUEUE_FORMAT.value(m_qft=3, arm="OS:"),
@@ -124,7 +136,19 @@ def test_a_queue_is_opened_by_each_kind_of_name(harness, name):
         QUEUE_FORMAT.value(m_qft=8, arm=r"OS:here\private$\orders"),
         QUEUE_FORMAT.value(m_qft=3, arm=r"OS:here\private$\orders,OS:here\private$\orders"),
     ],
-    ids=["none", "unknown", "multicast", "list", "http", "null", "cut", "suffix", "no subqueue", "two"],
+    ids=[
+        "none",
+        "unknown",
+        "multicast",
+        "list",
+        "connector",
+        "http",
+        "null",
+        "cut",
+        "suffix",
+        "no subqueue",
+        "two",
+    ],
 )
 def test_names_that_no_queue_can_be_opened_by(harness, form):
     harness.queue()
@@ -330,7 +354,7 @@ def test_closing_a_cursor_ends_the_read_that_waits_at_it(harness):
 # -- R_PurgeQueue --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("MQRR-3.1.4.6-04", "MQRR-3.1.4.6-05")
+@pytest.mark.requirement("MQRR-3.1.4.6-04", "MQRR-3.1.4.6-05", "MQRR-4.1-02")
 def test_purging_needs_a_queue_opened_to_receive(harness):
     queue = harness.queue()
     for body in (b"1", b"2"):
@@ -407,6 +431,44 @@ def test_the_descriptor_decides(harness, entries, allowed):
             assert refused(harness, client=client) == DENIED
             assert refused(harness, access=Access.PEEK_ACCESS, client=client) == DENIED
     assert harness.nothing_is_left()
+
+
+JOURNAL, DEADLETTER = r"DIRECT=OS:here\SYSTEM$;JOURNAL", r"DIRECT=OS:here\SYSTEM$;DEADLETTER"
+
+
+@pytest.mark.requirement("MQRR-2.1-07", "DMPR-3.1.1.1-25")
+def test_queues_of_the_computer_are_read_as_the_queue_manager_s_descriptor_allows(harness):
+    """By default listed users may, and anonymous ones where they are let in."""
+    manager = harness.core.queue_manager
+    harness.enqueue(manager.system_journal_queue, b"j")
+    harness.enqueue(manager.system_deadletter_queue, b"d")
+    anne = harness.client()
+    for name, body in ((JOURNAL, b"j"), (f"MACHINE={OWN_ID};DEADLETTER", b"d")):
+        handle = anne.open(name)
+        assert anne.read(handle) == body
+        anne.close(handle)
+    anonymous = RemoteReadHarness(anonymous=True)
+    client = anonymous.client(3, ANONYMOUS)
+    client.open(rf"{DEADLETTER[:-10]}DEADXACT")
+    deny, allow = access_changes([r"HOME\anne:receive"], "deny"), access_changes(["callers:none"], "allow")
+    changed = changed_access(manager.security, deny, on=RightsOn.JOURNAL)
+    access.set_security(manager, changed_access(changed, (), allow, on=RightsOn.DEADLETTER))
+    for name, may_peek in ((JOURNAL, True), (DEADLETTER, False)):
+        assert refused(harness, name) == DENIED
+        if may_peek:
+            anne.close(anne.open(name, Access.PEEK_ACCESS))
+        else:
+            assert refused(harness, name, Access.PEEK_ACCESS) == DENIED
+    harness.client(4, BOB).open(JOURNAL)
+
+
+@pytest.mark.parametrize("name", ["order_queue$", "notify_queue$"])
+def test_queues_of_the_queue_manager_itself_are_nobody_s(harness, name):
+    queue = harness.core.queues.lookup.path(rf"here\private$\{name}")
+    assert refused(harness, rf"DIRECT=OS:here\private$\{name}") == DENIED
+    with pytest.raises(Fault) as caught:
+        harness.client(2).open_for_move(rf"DIRECT=OS:here\private$\{name};new")
+    assert (caught.value.status, queue.subqueues) == (DENIED, {})
 
 
 @pytest.mark.requirement("MQRR-3.1.4.11-16")

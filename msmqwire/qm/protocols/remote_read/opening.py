@@ -10,7 +10,6 @@ from msmqwire.constants import QUEUE_FORMAT_TYPE, HResult
 from msmqwire.constants.ntstatus import NtStatus
 from msmqwire.errors import InvalidName
 from msmqwire.names import DirectName, FormatName
-from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import QueueAccessType, QueueShareMode
 from msmqwire.qm.protocols.interface import CoreServices
@@ -79,9 +78,6 @@ class Opening:
             queue = self._parent(name)
         if queue is None:
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
-        # Before a subqueue is created.
-        if not access.may_open(queue, caller.token, wanted):
-            raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
         shared = share_mode == ShareMode.MQ_DENY_NONE
         denies = QueueShareMode.DENY_NONE if shared else QueueShareMode.DENY_RECEIVE
         self._shares.handles.take(caller.counted_as)
