@@ -40,6 +40,7 @@ _PRIVATE_KEYS: Final = re.compile(
     rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?-----END [A-Z0-9 ]*PRIVATE KEY-----\s*", re.DOTALL
 )
 _SIMPLEBLOB_HEAD: Final = 12
+_PATH_MAX: Final = 255  # characters of a path that an error shows
 
 
 class SignatureStatus(StrEnum):
@@ -256,7 +257,7 @@ NOTHING_GIVEN: Final = Examiner()
 
 
 def contents_of(files: FileContent | Iterable[FileContent]) -> list[bytes]:
-    """Return the content of each file, for `Examiner.from_files` elsewhere. Raises OSError."""
+    """Return the content of each file, for `Examiner.from_files` elsewhere. Raises OSError, InvalidValue."""
     return [content for content, _ in _contents(files)]
 
 
@@ -272,7 +273,10 @@ def _content(source: FileContent) -> tuple[bytes, str]:
         return source, ""
     if isinstance(source, str) and source.lstrip().startswith(_PEM):
         return source.encode(), ""
-    return Path(source).read_bytes(), os.fspath(source)
+    path = os.fspath(source)
+    if not os.path.exists(path) and (len(path) > _PATH_MAX or "-----" in path or "\n" in path):
+        raise InvalidValue("neither a path nor PEM text")  # it may be a key, which no error must show
+    return Path(path).read_bytes(), path
 
 
 def _private_keys(content: bytes, path: str) -> list[RSAPrivateKey]:

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from msmqwire.capture import expand
 from msmqwire.crypto.readings import DEFAULT, Readings
-from msmqwire.dissection.message_security import Examiner
+from msmqwire.dissection.message_security import Examiner, contents_of
 from msmqwire.errors import InvalidValue, MsmqError
 
 Read = Literal["packets", "segments", "sessions"]
@@ -152,11 +152,12 @@ def _sources(options: Mapping[str, str]) -> tuple[str, ...]:
 def _contents(name: str, options: Mapping[str, str]) -> tuple[bytes, ...]:
     """The contents of the files that an option names; PEM text is the content itself."""
     value = options.get(name.lower(), "")
-    if value.lstrip().startswith("-----BEGIN "):
-        return (value.encode(),)
-    paths = [value] if value and Path(_local_path(value)).exists() else _split_list(value)
     try:
-        return tuple(Path(_local_path(path)).read_bytes() for path in paths)
+        if value.lstrip().startswith("-----BEGIN "):
+            return tuple(contents_of(value))
+        return tuple(contents_of(_local_path(path) for path in _split_list(value)))
+    except InvalidValue as exc:
+        raise BadOption(f"option {name}: {exc}") from None
     except OSError as exc:
         raise BadOption(f"option {name}: {exc.filename}: {exc.strerror}") from exc
 

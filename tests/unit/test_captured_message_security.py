@@ -277,6 +277,16 @@ def test_files_that_are_no_keys(tmp_path: Path) -> None:
     assert caught.value.path == str(ALICE)
 
 
+@pytest.mark.parametrize("text", [QM_KEY.read_text()[28:], "".join(QM_KEY.read_text().splitlines()[1:-1])])
+def test_no_error_shows_a_key(text: str) -> None:
+    """Also if somebody has left out its first line, or the last too, so that it looks like a path."""
+    with pytest.raises(InvalidValue) as caught:
+        msmqwire.dissect(PROTECTED, keys=text)
+    with pytest.raises(BadOption) as refused:
+        Options.parse({"path": "-", "keyFile": text})
+    assert text[:9] not in f"{caught.value} {refused.value}"
+
+
 # -- the commands --------------------------------------------------------------------------------------
 
 
