@@ -274,7 +274,8 @@ def _content(source: FileContent) -> tuple[bytes, str]:
     if isinstance(source, str) and source.lstrip().startswith(_PEM):
         return source.encode(), ""
     path = os.fspath(source)
-    if not os.path.exists(path) and (len(path) > _PATH_MAX or "-----" in path or "\n" in path):
+    is_strange = len(path) > _PATH_MAX or any(text in path for text in ("-----", "\n", "\0"))
+    if is_strange and not os.path.exists(path):
         raise InvalidValue("neither a path nor PEM text")  # it may be a key, which no error must show
     return Path(path).read_bytes(), path
 

@@ -277,7 +277,11 @@ def test_files_that_are_no_keys(tmp_path: Path) -> None:
     assert caught.value.path == str(ALICE)
 
 
-@pytest.mark.parametrize("text", [QM_KEY.read_text()[28:], "".join(QM_KEY.read_text().splitlines()[1:-1])])
+@pytest.mark.parametrize(
+    "text",
+    [QM_KEY.read_text()[28:], "".join(QM_KEY.read_text().splitlines()[1:-1]), "a\0b"],
+    ids=["without its first line", "without the last one too", "no key at all"],
+)
 def test_no_error_shows_a_key(text: str) -> None:
     """Also if somebody has left out its first line, or the last too, so that it looks like a path."""
     with pytest.raises(InvalidValue) as caught:
