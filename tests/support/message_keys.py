@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import cache
 
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from msmqwire.crypto.keys import read_private_key
 from msmqwire.schema import Record
@@ -24,6 +28,15 @@ def _private_key(bits: int, which: int) -> RSAPrivateKey:
     if bits < 1024:  # cryptography makes none so short
         return read_private_key((VECTORS / f"rsa-{bits}.pem").read_bytes())
     return rsa.generate_private_key(65537, bits)
+
+
+@cache
+def elliptic_certificate() -> bytes:
+    """A certificate in DER that is right, but not of an RSA key."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1)
+    builder = builder.not_valid_before(datetime(2026, 1, 1)).not_valid_after(datetime(2027, 1, 1))
+    return builder.sign(key, SHA256()).public_bytes(Encoding.DER)
 
 
 def with_signature(packet: Record, signature: bytes, algorithm: int, *, multiple: bool = False) -> Record:
