@@ -36,7 +36,6 @@ TITLES = {
     "SRMP": "[MC-MQSRM] SOAP Reliable Messaging Protocol (SRMP)",
 }
 WAITING = {
-    "MQRR": "remote read is not built yet",
     "QMS": "queues of NetWare are not built yet",
 }
 """The tables that may have rows with neither a test nor a reason, and why."""

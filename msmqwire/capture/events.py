@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 GapReason = Literal["acknowledged", "timeout", "limit", "cut", "jump", "end"]
 """Why bytes are considered lost: ``acknowledged`` by the receiver but not captured; not seen before the
@@ -12,6 +12,10 @@ sequence numbers ``jump``; the direction came to its ``end``."""
 EndReason = Literal["fin", "rst", "reused", "idle", "capture"]
 """Why a direction ended: ``fin`` or ``rst``, the latter of either side; its ports were ``reused``; it was
 ``idle`` for too long, or evicted to make room for others; the ``capture`` ended."""
+
+
+Endpoint: TypeAlias = tuple[str, int]
+"""An address and a port."""
 
 
 class Flow(NamedTuple):
@@ -33,6 +37,16 @@ class Flow(NamedTuple):
     dst: str
     dst_port: int
     midstream: bool
+
+    @property
+    def sender(self) -> Endpoint:
+        """Address and port of the sender."""
+        return self.src, self.src_port
+
+    @property
+    def receiver(self) -> Endpoint:
+        """Address and port of the receiver."""
+        return self.dst, self.dst_port
 
 
 class Data(NamedTuple):

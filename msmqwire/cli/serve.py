@@ -22,7 +22,7 @@ from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.enumerations import Relay
 from msmqwire.qm.model.settings import KeptSettings
 from msmqwire.qm.runtime import descriptors, logs
-from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
+from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides, Endpoint
 from msmqwire.qm.runtime.disk import MIN_FREE
 from msmqwire.qm.runtime.faults import LoopFaults
 from msmqwire.qm.runtime.folder import DataFolder
@@ -32,7 +32,7 @@ from msmqwire.qm.runtime.multicast import PgmOptions, parse_pgm_options
 from msmqwire.qm.runtime.multicast.options import TTL, UDP_PORT
 from msmqwire.qm.runtime.named_values import with_named_values
 from msmqwire.qm.runtime.rpc_network import PENDING_S, RpcOptions
-from msmqwire.qm.runtime.server import LOOPBACK, SETTINGS, Endpoint, Server, ServerOptions, with_limits
+from msmqwire.qm.runtime.server import LOOPBACK, SETTINGS, Server, ServerOptions, with_limits
 from msmqwire.remote_read.constants import DEFAULT_PORT
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER_PORT
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from msmqwire.capture import Data, End, Flow, Gap
+from msmqwire.capture.events import Endpoint
 from msmqwire.dissection.finder import PacketFinder, ScanResult
+from msmqwire.dissection.followed_direction import UNKNOWN, Ignored
 from msmqwire.dissection.http_connection import HTTP_PORT, METHOD, HttpConnection
 from msmqwire.dissection.rpc_calls import Handles
 from msmqwire.dissection.rpc_connection import RPC_PORTS, RpcConnection
@@ -13,8 +15,6 @@ from msmqwire.dissection.rpc_finder import begins_bind, begins_pdu, may_begin_pd
 from msmqwire.framing import begins_packet, find_header
 from msmqwire.headers.base import PREFIX_SIZE
 from msmqwire.lint import SessionLint
-
-_Sender = tuple[str, int]  # address and port
 
 
 class Connection:
@@ -64,16 +64,16 @@ class Connection:
         self._handles = handles
         self._on_http_port = not self.is_msmq and HTTP_PORT in (flow.src_port, flow.dst_port)
         self._on_rpc_port = not self.is_msmq and not RPC_PORTS.isdisjoint((flow.src_port, flow.dst_port))
-        self.ended: set[_Sender] = set()
+        self.ended: set[Endpoint] = set()
         self._midstream = flow.midstream
         self._lint: SessionLint | None = None
-        self._client: _Sender | None = None
+        self._client: Endpoint | None = None
         if flow.dst_port in ports and flow.src_port not in ports:
-            self._client = _sender(flow)
-        self.finders: dict[_Sender, PacketFinder] = {}
-        self._flows: dict[_Sender, Flow] = {}
-        self.pending: dict[_Sender, list[Data]] = {}
-        self.ignored: dict[_Sender, tuple[int, int, int]] = {}
+            self._client = flow.sender
+        self.finders: dict[Endpoint, PacketFinder] = {}
+        self._flows: dict[Endpoint, Flow] = {}
+        self.pending: dict[Endpoint, list[Data]] = {}
+        self.ignored: dict[Endpoint, Ignored] = {}
 
     @property
     def lint(self) -> SessionLint:
@@ -102,7 +102,7 @@ class Connection:
         return (
             self.is_msmq
             and not (self.ended or self.pending or self.ignored)
-            and self.finders.keys() == {_sender(flow) for flow in flows}
+            and self.finders.keys() == {flow.sender for flow in flows}
             and all(finder.between_packets for finder in self.finders.values())
         )
 
@@ -110,18 +110,18 @@ class Connection:
         """Resume as MSMQ, with these directions between two packets."""
         self.is_msmq = True
         for flow in flows:
-            self._flows[_sender(flow)] = flow
-            self.finders[_sender(flow)] = PacketFinder()
+            self._flows[flow.sender] = flow
+            self.finders[flow.sender] = PacketFinder()
 
     def from_initiator(self, flow: Flow) -> bool:
         """Whether a direction is the one from the initiator to the acceptor."""
         if self._client is None:
-            self._client = _sender(flow)  # the initiator speaks first
-        return _sender(flow) == self._client
+            self._client = flow.sender  # the initiator speaks first
+        return flow.sender == self._client
 
     def data(self, event: Data) -> Iterable[ScanResult]:
         """Feed the next bytes of a direction; its results are made while they are iterated over."""
-        finder = self.finders.get(_sender(event.flow))
+        finder = self.finders.get(event.flow.sender)
         if finder is not None:
             return finder.feed(event.data, event.frame, event.time_ns)
         if self.rpc is not None:
@@ -147,11 +147,11 @@ class Connection:
             if not self._recognise(event):
                 yield from self._replay(event)
                 return
-            midstream = not self.pending.get(_sender(event.flow)) and not begins_packet(
+            midstream = not self.pending.get(event.flow.sender) and not begins_packet(
                 event.data[:PREFIX_SIZE]
             )
         yield from self._open(event.flow, midstream=midstream)
-        yield from self.finders[_sender(event.flow)].feed(event.data, event.frame, event.time_ns)
+        yield from self.finders[event.flow.sender].feed(event.data, event.frame, event.time_ns)
 
     def _replay(self, event: Data) -> Iterator[ScanResult]:
         """Yield the results of the pending data and of a segment that has made it HTTP or RPC, if it has."""
@@ -171,16 +171,16 @@ class Connection:
             yield from self.rpc.gap(event)
             return
         if not self.is_msmq:
-            self._ignore(self.pending.pop(_sender(event.flow), []))
+            self._ignore(self.pending.pop(event.flow.sender, []))
             return
         self.lint.gap()
         yield from self._open(event.flow)
-        finder = self.finders[_sender(event.flow)]
+        finder = self.finders[event.flow.sender]
         yield from finder.gap(event.size, event.reason, event.frame, event.time_ns)
 
     def end(self, event: End) -> Iterator[ScanResult]:
         """End a direction; yield its last results."""
-        sender = _sender(event.flow)
+        sender = event.flow.sender
         self.ended.add(sender)
         if self.http is not None:
             yield from self.http.end(event)
@@ -204,11 +204,11 @@ class Connection:
     def finder(self, flow: Flow) -> PacketFinder:
         """Return the finder of a direction that has no pending data."""
         self._open(flow)
-        return self.finders[_sender(flow)]
+        return self.finders[flow.sender]
 
     def _open(self, flow: Flow, *, midstream: bool = False) -> list[ScanResult]:
         """Make sure that a direction has a finder; return its results for the pending data."""
-        sender = _sender(flow)
+        sender = flow.sender
         if sender in self.finders:
             return []
         self._flows[sender] = flow
@@ -220,12 +220,11 @@ class Connection:
         ]
         if not size:
             return results
-        reason = "before anything was recognised as MSMQ"
-        return [ScanResult(b"", size, None, None, reason, (frame,), time_ns), *results]
+        return [ScanResult.skipped(size, UNKNOWN, (frame,), time_ns), *results]
 
     def _recognise(self, event: Data) -> bool:
         """Return whether a segment shows that the connection is MSMQ; set `http` or `rpc` if it is that."""
-        sender = _sender(event.flow)
+        sender = event.flow.sender
         pending = self.pending.pop(sender, [])
         head = b"".join(earlier.data for earlier in pending) + event.data[:PREFIX_SIZE]
         if begins_packet(head[:PREFIX_SIZE]):
@@ -259,20 +258,20 @@ class Connection:
 
     def _is_rpc_on_port(self, event: Data) -> bool:
         """Return whether a connection on an MSMQ port, without a packet so far, may be RPC; set `rpc`."""
-        pending = self.pending.get(_sender(event.flow), [])
+        pending = self.pending.get(event.flow.sender, [])
         data = b"".join([*(earlier.data for earlier in pending), event.data])
         is_rpc = begins_pdu(data)
         if is_rpc:
             self.is_msmq, self.rpc = False, RpcConnection(self._handles, self.ignored)
         elif is_rpc is None:
-            self.pending[_sender(event.flow)] = [*pending, event]
+            self.pending[event.flow.sender] = [*pending, event]
         return is_rpc is not False
 
     def _ignore(self, events: list[Data]) -> None:
         """Count bytes that are skipped while the connection is not recognised."""
         for event in events:
-            size = self.ignored.get(_sender(event.flow), (0, 0, 0))[0]
-            self.ignored[_sender(event.flow)] = size + len(event.data), event.frame, event.time_ns
+            size = self.ignored.get(event.flow.sender, (0, 0, 0))[0]
+            self.ignored[event.flow.sender] = size + len(event.data), event.frame, event.time_ns
 
 
 def _may_begin_request(data: bytes) -> bool:
@@ -284,7 +283,3 @@ def _may_begin_request(data: bytes) -> bool:
 def _has_header(data: bytes) -> bool:
     """Whether a segment contains a BaseHeader at any offset."""
     return 0 <= find_header(data) <= len(data) - PREFIX_SIZE
-
-
-def _sender(flow: Flow) -> _Sender:
-    return flow.src, flow.src_port

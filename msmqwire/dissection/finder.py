@@ -72,6 +72,11 @@ class ScanResult:
     exchange: int | None = None
     request_frame: int | None = None
 
+    @classmethod
+    def skipped(cls, size: int, reason: str, frames: tuple[int, ...], time_ns: int) -> ScanResult:
+        """Return a range of bytes that were skipped, or are not in the capture."""
+        return cls(b"", size, None, None, reason, frames, time_ns)
+
 
 @dataclass(slots=True)
 class _SkippedRun:
@@ -178,7 +183,7 @@ class PacketFinder:
         self._flush_skipped()
         if size:
             skipped = f"not in the capture: {reason}"
-            self._results.append(ScanResult(b"", size, None, None, skipped, (frame,), time_ns))
+            self._results.append(ScanResult.skipped(size, skipped, (frame,), time_ns))
         yield from self._take_results()
 
     def discard(self) -> list[ScanResult]:
@@ -417,7 +422,7 @@ class PacketFinder:
     def _flush_skipped(self) -> None:
         run, self._skipped = self._skipped, None
         if run is not None:
-            self._results.append(ScanResult(b"", run.size, None, None, run.reason, *completed(run.frames)))
+            self._results.append(ScanResult.skipped(run.size, run.reason, *completed(run.frames)))
 
 
 def _parse_error(data: bytes) -> MalformedPacket:

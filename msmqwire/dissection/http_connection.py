@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from msmqwire.capture import Data, End, Flow, Gap
+from msmqwire.capture.events import Endpoint
 from msmqwire.dissection.finder import ScanResult
-from msmqwire.dissection.http_finder import BEGINS_INSIDE, HttpFinder, HttpRange
+from msmqwire.dissection.followed_direction import UNKNOWN, FollowedDirection, Ignored
+from msmqwire.dissection.http_finder import HttpFinder, HttpRange
 from msmqwire.dissection.srmp_messages import begins_srmp, is_srmp, read_srmp
+from msmqwire.dissection.stream_finder import BEGINS_INSIDE
 from msmqwire.errors import MalformedPacket
 from msmqwire.srmp.http_message import HttpMessage, RequestLine
 
@@ -21,13 +24,7 @@ STATUS: Final = b"HTTP/"
 UNANSWERED_MAX: Final = 4096
 """Requests of a connection that wait for their responses. Once there are more, none is paired."""
 
-_SKIP_SHOWN: Final = 0x1_0000  # bytes; so many are reported, of one reason, though more may follow
 _OTHER: Final = "HTTP that is not SRMP"
-_UNKNOWN: Final = "before anything was recognised as MSMQ"
-
-_Sender = tuple[str, int]  # address and port
-Ignored = tuple[int, int, int]
-"""How many bytes were skipped while nothing was recognised, the last frame of them and its time."""
 
 
 class _Request(NamedTuple):
@@ -47,15 +44,9 @@ class _Request(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Direction:
-    """One direction, with the skipped bytes that are not reported yet."""
+class _Direction(FollowedDirection[HttpFinder]):
+    """One direction."""
 
-    flow: Flow
-    finder: HttpFinder
-    size: int = 0
-    reason: str = ""
-    frame: int = 0
-    time_ns: int = 0
     began_inside: int | None = None  # the last frame of a message of which only the end was captured
 
 
@@ -76,16 +67,16 @@ class HttpConnection:
 
     __slots__ = ("_crowded", "_directions", "_early", "_ignored", "_requests", "_unanswered", "is_srmp")
 
-    def __init__(self, flow: Flow, ignored: dict[_Sender, Ignored]) -> None:
+    def __init__(self, flow: Flow, ignored: dict[Endpoint, Ignored]) -> None:
         self.is_srmp = False
         self._ignored = ignored
-        self._directions: dict[_Sender, _Direction] = {}
+        self._directions: dict[Endpoint, _Direction] = {}
         self._unanswered: deque[_Request] = deque()
         self._crowded = False
         self._early: deque[int] = deque(maxlen=UNANSWERED_MAX)  # frames of responses without a request so far
         self._requests = 0
-        _, frame, _ = ignored.get(_sender(flow), (0, 0, 0))
-        if frame > max((of[1] for sender, of in ignored.items() if sender != _sender(flow)), default=0):
+        _, frame, _ = ignored.get(flow.sender, (0, 0, 0))
+        if frame > max((of[1] for sender, of in ignored.items() if sender != flow.sender), default=0):
             # What it said before was a request, at least one, without a response so far.
             self._await_response(_Request(None, frame, frame, is_srmp=None if flow.midstream else False))
 
@@ -111,7 +102,7 @@ class HttpConnection:
             return False
         return all(direction.finder.between_messages for direction in self._directions.values())
 
-    def abandon(self) -> dict[_Sender, Ignored]:
+    def abandon(self) -> dict[Endpoint, Ignored]:
         """Give up a connection that is not SRMP; return by sender what has been ignored."""
         for sender, direction in self._directions.items():
             for _ in self._results(direction, direction.finder.discard()):
@@ -133,11 +124,11 @@ class HttpConnection:
         if self.is_srmp and event.size:
             yield from self._report_skipped(direction)
             reason = f"not in the capture: {event.reason}"
-            yield ScanResult(b"", event.size, None, None, reason, (event.frame,), event.time_ns)
+            yield ScanResult.skipped(event.size, reason, (event.frame,), event.time_ns)
 
     def end(self, event: End) -> Iterator[ScanResult]:
         """End a direction; yield its last results."""
-        direction = self._directions.pop(_sender(event.flow), None)
+        direction = self._directions.pop(event.flow.sender, None)
         if direction is not None:
             cut = event.reason not in ("fin", "rst")
             yield from self._results(direction, direction.finder.end(cut=cut))
@@ -152,11 +143,11 @@ class HttpConnection:
         ]
 
     def _direction(self, flow: Flow) -> _Direction:
-        sender = _sender(flow)
+        sender = flow.sender
         if sender not in self._directions:
             size, frame, time_ns = self._ignored.pop(sender, (0, 0, 0))
             finder = HttpFinder(midstream=flow.midstream or size > 0)
-            self._directions[sender] = _Direction(flow, finder, size, _UNKNOWN, frame, time_ns)
+            self._directions[sender] = _Direction(flow, finder, size, UNKNOWN, frame, time_ns)
         return self._directions[sender]
 
     # -- ranges to results --------------------------------------------------------------------------
@@ -236,20 +227,13 @@ class HttpConnection:
         return _malformed(found, error, request) if self.is_srmp else None
 
     def _skip(self, direction: _Direction, found: HttpRange) -> Iterator[ScanResult]:
-        """Count bytes as skipped; report them when there are many, or those before are of another reason."""
-        reason = _UNKNOWN if not self.is_srmp else found.reason or _OTHER
-        if reason != direction.reason:
-            yield from self._report_skipped(direction)
-        direction.size += found.size
-        direction.reason, direction.frame, direction.time_ns = reason, found.frames[-1], found.time_ns
-        if direction.size >= _SKIP_SHOWN:
-            yield from self._report_skipped(direction)
+        if self.is_srmp:
+            yield from direction.skip(found, found.reason or _OTHER)
+        else:
+            direction.count(found, UNKNOWN)
 
-    def _report_skipped(self, direction: _Direction) -> Iterator[ScanResult]:
-        if self.is_srmp and direction.size:
-            size, direction.size = direction.size, 0
-            reason, frame, time_ns = direction.reason, direction.frame, direction.time_ns
-            yield ScanResult(b"", size, None, None, reason, (frame,), time_ns)
+    def _report_skipped(self, direction: _Direction) -> Iterable[ScanResult]:
+        return direction.report_skipped() if self.is_srmp else ()
 
 
 def _read(
@@ -272,7 +256,3 @@ def _malformed(found: HttpRange, error: MalformedPacket, request: _Request | Non
     return ScanResult(
         found.data, found.size, None, error, "", found.frames, found.time_ns, found.cut, exchange=exchange
     )
-
-
-def _sender(flow: Flow) -> _Sender:
-    return flow.src, flow.src_port

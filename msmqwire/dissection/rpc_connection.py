@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from msmqwire.capture import Data, End, Flow, Gap
+from msmqwire.capture.events import Endpoint
 from msmqwire.dissection.finder import ScanResult
+from msmqwire.dissection.followed_direction import UNKNOWN, FollowedDirection, Ignored
 from msmqwire.dissection.rpc_calls import Association, Call, Handles, in_packet
 from msmqwire.dissection.rpc_finder import RpcFinder, RpcRange
 from msmqwire.errors import MalformedPacket
@@ -28,14 +30,8 @@ FRAGMENTED_MAX: Final = 64
 """Stubs of a direction that may be incomplete at a time; of more, the oldest is given up."""
 
 _FRAGMENT_COST: Final = 1024  # bytes, about, that a fragment takes besides its own and its stub's
-_SKIP_SHOWN: Final = 0x1_0000  # bytes; so many are reported, of one reason, though more may follow
-_UNKNOWN: Final = "before anything was recognised as MSMQ"
 _NO_BEGINNING: Final = "fragments of which the first is not in the capture"
 _WITH_STUB: Final = (PduType.REQUEST, PduType.RESPONSE, PduType.FAULT)
-
-_Sender = tuple[str, int]  # address and port
-Ignored = tuple[int, int, int]
-"""How many bytes were skipped while nothing was recognised, the last frame of them and its time."""
 
 
 @dataclass(slots=True)
@@ -56,15 +52,9 @@ class _Fragments:
 
 
 @dataclass(slots=True)
-class _Direction:
-    """One direction, with the skipped bytes that are not reported yet."""
+class _Direction(FollowedDirection[RpcFinder]):
+    """One direction, with the stubs of which fragments are missing."""
 
-    flow: Flow
-    finder: RpcFinder
-    size: int = 0
-    reason: str = ""
-    frame: int = 0
-    time_ns: int = 0
     lossy: bool = False  # whether PDUs are missing
     fragments: dict[tuple[int, int], _Fragments] = field(default_factory=dict)  # by type and call id
     fragments_cost: int = 0
@@ -85,9 +75,9 @@ class RpcConnection:
 
     __slots__ = ("_association", "_directions", "_handles", "_ignored", "_whole")
 
-    def __init__(self, handles: Handles, ignored: dict[_Sender, Ignored]) -> None:
+    def __init__(self, handles: Handles, ignored: dict[Endpoint, Ignored]) -> None:
         self._handles, self._ignored = handles, ignored
-        self._directions: dict[_Sender, _Direction] = {}
+        self._directions: dict[Endpoint, _Direction] = {}
         self._association = Association()
         self._whole = True  # so far all was captured, and in the clear
 
@@ -114,25 +104,25 @@ class RpcConnection:
         self._lose(direction)
         yield from self._results(direction, direction.finder.gap())
         if event.size:
-            yield from self._report_skipped(direction)
+            yield from direction.report_skipped()
             reason = f"not in the capture: {event.reason}"
-            yield ScanResult(b"", event.size, None, None, reason, (event.frame,), event.time_ns)
+            yield ScanResult.skipped(event.size, reason, (event.frame,), event.time_ns)
 
     def end(self, event: End) -> Iterator[ScanResult]:
         """End a direction; yield its last results."""
-        direction = self._directions.pop(_sender(event.flow), None)
+        direction = self._directions.pop(event.flow.sender, None)
         if direction is not None:
             cut = event.reason not in ("fin", "rst")
             yield from self._results(direction, direction.finder.end(cut=cut))
             while direction.fragments:
                 yield self._give_up(direction, "the last fragment is missing", cut=cut)
-            yield from self._report_skipped(direction)
+            yield from direction.report_skipped()
 
     def lint_call(self, lint: RemoteReadLint, flow: Flow, packet: RpcPacket) -> list[Finding]:
         """Judge the last result of a direction by the calls before it."""
         if packet.encrypted:
             self._whole = False
-        client, server = _sender(flow), _receiver(flow)
+        client, server = flow.sender, flow.receiver
         if packet.ptype != PduType.REQUEST:
             client, server = server, client
         new_group = self._association.began_group
@@ -154,11 +144,11 @@ class RpcConnection:
         direction.lossy, self._whole = True, False
 
     def _direction(self, flow: Flow) -> _Direction:
-        sender = _sender(flow)
+        sender = flow.sender
         if sender not in self._directions:
             size, frame, time_ns = self._ignored.pop(sender, (0, 0, 0))
             finder = RpcFinder(midstream=flow.midstream)
-            direction = _Direction(flow, finder, size, _UNKNOWN, frame, time_ns)
+            direction = _Direction(flow, finder, size, UNKNOWN, frame, time_ns)
             if flow.midstream or size:
                 self._lose(direction)
             self._directions[sender] = direction
@@ -168,15 +158,15 @@ class RpcConnection:
 
     def _results(self, direction: _Direction, ranges: Iterable[RpcRange]) -> Iterator[ScanResult]:
         for found in ranges:
-            if found.pdu is not None:
-                results = self._pdu(direction, found, found.pdu)
+            if found.message is not None:
+                results = self._pdu(direction, found, found.message)
             elif found.error is not None:
                 results = [_malformed([found], found.error, cut=found.cut)]
             else:
                 self._lose(direction)
-                yield from self._skip(direction, found, found.reason)
+                yield from direction.skip(found, found.reason)
                 continue
-            yield from self._report_skipped(direction)
+            yield from direction.report_skipped()
             yield from results
 
     def _pdu(self, direction: _Direction, found: RpcRange, pdu: Pdu) -> list[ScanResult]:
@@ -224,7 +214,7 @@ class RpcConnection:
 
     def _stub(self, direction: _Direction, ranges: list[RpcRange]) -> ScanResult:
         """Return the result of a request, response or fault that is whole."""
-        first = ranges[0].pdu
+        first = ranges[0].message
         assert first is not None
         self._association.learn(first)
         stub, parts = _joined(ranges)
@@ -264,11 +254,11 @@ class RpcConnection:
         except MalformedPacket as exc:
             return _malformed(ranges, in_packet(exc, packet.parts), call)
         packet = replace(packet, value=stub.value, places=stub.places)
-        queue = packet.opened_queue or self._queue_of(stub.value, _receiver(direction.flow))
+        queue = packet.opened_queue or self._queue_of(stub.value, direction.flow.receiver)
         call.called(stub.value, len(packet.stub), queue)
         return _whole(ranges, replace(packet, queue=queue), call)
 
-    def _queue_of(self, arguments: object, server: _Sender) -> str:
+    def _queue_of(self, arguments: object, server: Endpoint) -> str:
         """Return the queue of the context handle in the arguments; empty if it is unknown."""
         for name in ("phContext", "pphContext", "phContextFrom"):
             handle = getattr(arguments, name, None)
@@ -302,10 +292,10 @@ class RpcConnection:
         except MalformedPacket as exc:
             return _malformed(ranges, in_packet(exc, packet.parts), call)
         packet = replace(packet, value=stub.value, places=stub.places, message=stub.message)
-        self._follow(call, stub.value, _sender(direction.flow))
+        self._follow(call, stub.value, direction.flow.sender)
         return _whole(ranges, packet, call, is_answer=True)
 
-    def _follow(self, call: Call, results: object, server: _Sender) -> None:
+    def _follow(self, call: Call, results: object, server: Endpoint) -> None:
         """Take note of the handles that an answer issues or closes."""
         assert call.procedure is not None
         handle = getattr(results, "pphContext", None)
@@ -320,30 +310,13 @@ class RpcConnection:
             if move_context:
                 self._handles.opened(server, move_context, call.queue)
 
-    # -- skipped bytes ------------------------------------------------------------------------------
-
-    def _skip(self, direction: _Direction, found: RpcRange, reason: str) -> Iterator[ScanResult]:
-        """Count bytes as skipped; report them when there are many, or those before are of another reason."""
-        if reason != direction.reason:
-            yield from self._report_skipped(direction)
-        direction.size += found.size
-        direction.reason, direction.frame, direction.time_ns = reason, found.frames[-1], found.time_ns
-        if direction.size >= _SKIP_SHOWN:
-            yield from self._report_skipped(direction)
-
-    def _report_skipped(self, direction: _Direction) -> Iterator[ScanResult]:
-        if direction.size:
-            size, direction.size = direction.size, 0
-            reason, frame, time_ns = direction.reason, direction.frame, direction.time_ns
-            yield ScanResult(b"", size, None, None, reason, (frame,), time_ns)
-
 
 def _joined(ranges: list[RpcRange]) -> tuple[bytes, tuple[StubPart, ...]]:
     """Return the stub of fragments, and where each stands in the stub and among the bytes of all PDUs."""
     pieces, parts = list[bytes](), list[StubPart]()
     stub_at = packet_at = 0
     for found in ranges:
-        pdu = found.pdu
+        pdu = found.message
         assert pdu is not None
         piece = pdu.record.stub_data
         body_end = found.size
@@ -381,11 +354,3 @@ def _malformed(
     data, (frames, time_ns) = _data(ranges), _frames(ranges)
     exchange = None if call is None else call.number
     return ScanResult(data, len(data), None, error.detached(), "", frames, time_ns, cut, exchange=exchange)
-
-
-def _sender(flow: Flow) -> _Sender:
-    return flow.src, flow.src_port
-
-
-def _receiver(flow: Flow) -> _Sender:
-    return flow.dst, flow.dst_port

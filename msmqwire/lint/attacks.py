@@ -19,20 +19,13 @@ a text with a false length is searched for. No bytes make this raise.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.headers import (
-    BASE_HEADER,
     COMPOUND_MESSAGE_HEADER,
-    DEBUG_HEADER,
-    MESSAGE_PROPERTIES_HEADER,
-    SOAP_HEADER,
-    SRMP_ENVELOPE_HEADER,
-    USER_HEADER,
 )
 from msmqwire.headers.base import (
-    BASE_HEADER_SIZE,
     FLAGS_OFFSET,
     INTERNAL_BIT,
     PACKET_SIZE_MAX,
@@ -44,11 +37,8 @@ from msmqwire.headers.base import (
     VERSION,
 )
 from msmqwire.headers.internal import (
-    PT_CONNECTION_PARAMETERS,
-    PT_ESTABLISH_CONNECTION,
     PT_MASK,
     PT_OFFSET,
-    PT_SESSION_ACK,
 )
 from msmqwire.headers.multiqueue import (
     ADMINISTRATION_ID,
@@ -59,6 +49,7 @@ from msmqwire.headers.multiqueue import (
 )
 from msmqwire.headers.session import SESSION_HEADER_SIZE
 from msmqwire.lint.finding import Finding
+from msmqwire.lint.malformed_bytes import INTERNAL_PACKETS, USER_FLAGS_AT, MalformedBytes
 from msmqwire.lint.packet import ATTACKS, RULES
 from msmqwire.lint.parts import DATA_PAST_PACKET, body_problem
 from msmqwire.lint.registry import BYTES, Check, listed
@@ -69,21 +60,14 @@ from msmqwire.lint.sizes import (
     MESSAGE_SIZE,
     SIGNATURE_SIZE,
     SIZES,
-    Sized,
 )
 from msmqwire.packets import (
-    CONNECTION_PARAMETERS,
-    ESTABLISH_CONNECTION,
-    REMOTE_READ_MESSAGE,
-    SESSION_ACK,
-    USER_MESSAGE,
     Protocol,
     lacks_properties,
 )
 from msmqwire.ping import PING, PING_SIGNATURE, PING_SIZE
-from msmqwire.schema import Header, field_offset, head_size
+from msmqwire.schema import field_offset, head_size
 from msmqwire.schema.record import find_null
-from msmqwire.schema.reference import fields_before_error
 
 HTTP_BODY_SIZE: Final = listed(
     "ATTACK-HTTP-BODY-SIZE",
@@ -115,19 +99,7 @@ PROVIDER_SIZE: Final = listed(
 NOT_CONFORMING: Final = listed("MQQB-3.1.5.1.3-01", "A packet conforms to [MS-MQQB] chapter 2", "", BYTES)
 
 _RULES: Final = {**RULES, BAD_COUNT.id: BAD_COUNT, PROVIDER_SIZE.id: PROVIDER_SIZE}
-_INTERNAL: Final = {
-    PT_SESSION_ACK: SESSION_ACK,
-    PT_ESTABLISH_CONNECTION: ESTABLISH_CONNECTION,
-    PT_CONNECTION_PARAMETERS: CONNECTION_PARAMETERS,
-}
 _FULL: Final = 1 << 32
-_MQ_BIT: Final = USER_HEADER.bits("Flags.MQ")
-_USER_FLAGS_AT: Final = BASE_HEADER_SIZE + field_offset(USER_HEADER, "Flags")
-_MQ_AT: Final = _USER_FLAGS_AT + _MQ_BIT.shift // 8
-_MQ: Final = 1 << _MQ_BIT.shift % 8
-_DH: Final = BASE_HEADER.bits("Flags.DH").mask
-_AH: Final = USER_HEADER.bits("Flags.AH").mask
-_HH: Final = USER_HEADER.bits("Flags.HH").mask
 _LISTS: Final = (
     ("Destination", DESTINATION_ID),
     ("Administration", ADMINISTRATION_ID),
@@ -195,49 +167,8 @@ class _PingScan:
             yield _RULES["MQQB-2.2.7-08"].at("Signature", _PING_SIGNATURE_AT, why)
 
 
-class _Scan:
-    """The bytes of a malformed session packet or remotely read message."""
-
-    def __init__(self, data: bytes, error: MalformedPacket | None, *, remote: bool) -> None:
-        self.data, self.error, self.remote = data, error, remote
-        flags = data[FLAGS_OFFSET] if len(data) > FLAGS_OFFSET else 0
-        self.internal = bool(flags & INTERNAL_BIT) and not remote
-        announced = self.number(PACKET_SIZE_OFFSET, 4) if len(data) >= BASE_HEADER_SIZE else None
-        self.announced = announced
-        self.size_valid = announced is not None and PACKET_SIZE_MIN <= announced <= PACKET_SIZE_MAX
-        self.end = announced if announced is not None and self.size_valid and not remote else len(data)
-        self.seen: dict[str, tuple[int, Any]] = {}
-        self.several: int | None = None
-        schema = self._schema()
-        if schema is not None:
-            # Without its MQ bit: the reference reader takes seconds for a list of a million names.
-            several = not self.internal and len(data) > _MQ_AT and bool(data[_MQ_AT] & _MQ)
-            head = data[:_MQ_AT] + bytes([data[_MQ_AT] & ~_MQ]) + data[_MQ_AT + 1 :] if several else data
-            self.seen, refused = fields_before_error(schema, head)
-            self.error = error or (None if several else refused)
-            self.several = self._behind_the_others() if several else None
-
-    def _schema(self) -> Header | None:
-        if self.remote:
-            return REMOTE_READ_MESSAGE
-        if not self.internal:
-            return USER_MESSAGE
-        kind = self.data[PT_OFFSET] & PT_MASK if len(self.data) > PT_OFFSET else 0
-        return _INTERNAL.get(kind)
-
-    def number(self, at: int, width: int) -> int | None:
-        """Return an integer of the data; None if it is truncated."""
-        if at < 0 or at + width > len(self.data):
-            return None
-        return int.from_bytes(self.data[at : at + width], "little")
-
-    def sized(self, start: int, sized: Sized) -> int | None:
-        """Return the value of a size whose header starts at `start`; None if it is truncated."""
-        return self.number(start + sized.at, sized.width)
-
-    def start(self, path: str) -> int | None:
-        """Return the offset of a header, if reading reached it."""
-        return next((at for name, (at, _) in self.seen.items() if name.startswith(path + ".")), None)
+class _Scan(MalformedBytes):
+    """The checks of a malformed session packet or remotely read message."""
 
     def findings(self) -> Iterator[Finding]:
         yield from self._base()
@@ -262,7 +193,7 @@ class _Scan:
             yield _RULES["MQMQ-2.2.19.1-18"].at(path, SIGNATURE_OFFSET, why)
         if self.internal and len(self.data) > PT_OFFSET:
             kind = self.data[PT_OFFSET] & PT_MASK
-            if kind not in _INTERNAL:
+            if kind not in INTERNAL_PACKETS:
                 yield UNKNOWN_PT.at("InternalHeader.Flags.PT", PT_OFFSET, f"{kind} is none of 1, 2 and 3")
         yield from self._packet_size()
 
@@ -399,7 +330,7 @@ class _Scan:
     # -- MultiQueueFormatHeader ----------------------------------------------------------------
 
     def _several(self) -> Iterator[Finding]:
-        at = self.several
+        at = self.multi_queue_format
         for name, number in _LISTS:
             if at is None:
                 return
@@ -410,24 +341,6 @@ class _Scan:
             at = at + ((size + 3) & ~3) if fits and size is not None else None
         if at is not None:
             yield from self._signature(at)
-
-    def _behind_the_others(self) -> int | None:
-        """Return the offset of the MultiQueueFormatHeader, after all others; None if they can't be read."""
-        at = self.start("MessagePropertiesHeader")
-        if at is None:
-            return None
-        base, user = self.seen["BaseHeader.Flags"][1], self.seen["UserHeader.Flags"][1]
-        headers = [MESSAGE_PROPERTIES_HEADER]
-        headers += [DEBUG_HEADER] if base & _DH else []
-        headers += [SRMP_ENVELOPE_HEADER, COMPOUND_MESSAGE_HEADER] if user & _AH else []
-        headers += [SOAP_HEADER] if user & _HH else []
-        data = self.data[: self.end]
-        try:
-            for header in headers:
-                _, at = header.read(data, at)
-        except MalformedPacket:
-            return None
-        return at
 
     def _list(self, path: str, number: int, at: int) -> Iterator[Finding]:
         id_at, count_at = at + _LIST_ID_AT, at + _LIST_COUNT_AT
@@ -475,7 +388,7 @@ class _Scan:
         """A message that claims to have no MessagePropertiesHeader is mostly malformed for lack of one."""
         if lacks_properties(self.data):
             path = "UserHeader.Flags.MP"
-            yield _RULES["MQMQ-2.2.19.2-34"].at(path, _USER_FLAGS_AT, "clear in a message")
+            yield _RULES["MQMQ-2.2.19.2-34"].at(path, USER_FLAGS_AT, "clear in a message")
 
     def _blamed(self) -> Iterator[Finding]:
         error = self.error

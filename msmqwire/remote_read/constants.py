@@ -8,11 +8,11 @@ from typing import Final
 DEFAULT_PORT: Final = 2103
 """Where the interface listens unless the port is taken: [MS-MQRR] 3.1.4.1."""
 PORT_STEP: Final = 11
-"""What is added to a port that is taken."""
+"""What is added to a port that is taken: [MS-MQRR] 3.1.4.1."""
 
 
 class Access(IntEnum):
-    """dwAccess of R_OpenQueue and R_OpenQueueForMove."""
+    """dwAccess of R_OpenQueue and R_OpenQueueForMove: [MS-MQRR] 3.1.4.2 and 3.1.4.11."""
 
     RECEIVE_ACCESS = 0x00000001
     MQ_MOVE_ACCESS = 0x00000004
@@ -20,14 +20,14 @@ class Access(IntEnum):
 
 
 class ShareMode(IntEnum):
-    """dwShareMode of R_OpenQueue and R_OpenQueueForMove."""
+    """dwShareMode of R_OpenQueue and R_OpenQueueForMove: [MS-MQRR] 3.1.4.2 and 3.1.4.11."""
 
     MQ_DENY_NONE = 0
     MQ_DENY_SHARE = 1
 
 
 class Action(IntEnum):
-    """ulAction of R_StartReceive and R_StartTransactionalReceive."""
+    """ulAction of R_StartReceive and R_StartTransactionalReceive: [MS-MQRR] 3.1.4.7 and 3.1.4.13."""
 
     MQ_ACTION_RECEIVE = 0x00000000
     MQ_ACTION_PEEK_CURRENT = 0x80000000
@@ -61,7 +61,7 @@ RECEIVE_ACTIONS: Final = frozenset(
 
 
 class Acknowledge(IntEnum):
-    """dwAck of R_EndReceive and R_EndTransactionalReceive."""
+    """dwAck of R_EndReceive and R_EndTransactionalReceive: [MS-MQRR] 3.1.4.9 and 3.1.4.15."""
 
     RR_NACK = 1
     RR_ACK = 2

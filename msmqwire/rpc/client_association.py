@@ -11,6 +11,7 @@ from uuid import UUID
 
 from msmqwire.errors import AuthenticationFailed, InvalidValue, MalformedPacket, MsmqError, RpcRefused
 from msmqwire.rpc.constants import (
+    BIND_TIME_FEATURES,
     FRAGMENT_SIZE,
     FRAGMENT_SIZE_MIN,
     NDR20,
@@ -30,14 +31,12 @@ from msmqwire.rpc.constants import (
 )
 from msmqwire.rpc.events import Answered, Bound, ClientEvent, Closed, Faulted, ShutdownAsked
 from msmqwire.rpc.fragments import Reassembly, stub_fragments, wrong_fragment
-from msmqwire.rpc.pdu import Frame, PduFramer, build_pdu, make_pdu, parse_pdu
+from msmqwire.rpc.pdu import Frame, PduFramer, build_pdu, make_pdu, parse_pdu, wrong_header
 from msmqwire.rpc.pdus import REQUEST, syntax_fields, syntax_of
 from msmqwire.rpc.security import Security, SecurityContext, sec_trailer_of
 
 STUB_MAX: Final = 0xC0_0000
 """The bytes of results accepted of a call by default: a whole message, twice over."""
-
-OFFERED: Final = BindTimeFeatures.SECURITY_CONTEXT_MULTIPLEXING | BindTimeFeatures.KEEP_CONNECTION_ON_ORPHAN
 
 _CALL_ID_LAST: Final = 0xFFFF_FFFF
 _ORPHANS_MAX: Final = 256
@@ -224,7 +223,7 @@ class ClientAssociation:
             waiting.stub = b""
 
     def _send_contexts(self, kind: PduType, token: bytes | None) -> None:
-        transfers = [*self._offered, bind_time_features(OFFERED)]
+        transfers = [*self._offered, bind_time_features(BIND_TIME_FEATURES)]
         elements = [
             {
                 "p_cont_id": number,
@@ -245,15 +244,7 @@ class ClientAssociation:
         self._out.append(build_pdu(pdu))
 
     def _verifier(self, token: bytes | None) -> Mapping[str, Any] | None:
-        security = self._security
-        if token is None or security is None:
-            return None
-        return {
-            "auth_type": security.auth_type,
-            "auth_level": security.level,
-            "auth_context_id": security.context_id,
-            "auth_value": token,
-        }
+        return None if token is None or self._security is None else self._security.verifier(token)
 
     # -- what comes in -----------------------------------------------------------------------------
 
@@ -298,7 +289,7 @@ class ClientAssociation:
                 return self._on_fault(frame)
             case (_State.BOUND, PduType.SHUTDOWN):
                 return [ShutdownAsked()]
-        raise MalformedPacket("does not come now", path="rpcconn_common_hdr_t.PTYPE", offset=2)
+        raise wrong_header("PTYPE", "does not come now")
 
     def _on_results(self, frame: Frame) -> list[ClientEvent]:
         answer: Any = parse_pdu(frame.data).record
@@ -332,7 +323,7 @@ class ClientAssociation:
         self.group = answer.assoc_group_id
         self.multiplexed = bool(frame.header["pfc_flags"] & PfcFlags.CONC_MPX)
         if features.result == ContextResult.NEGOTIATE_ACK:
-            self.features = BindTimeFeatures(features.reason & OFFERED)
+            self.features = BindTimeFeatures(features.reason & BIND_TIME_FEATURES)
         if self._security is not None:
             self._security.sign_head = bool(
                 self._security.protects and frame.header["pfc_flags"] & PfcFlags.SUPPORT_HEADER_SIGN
@@ -356,7 +347,7 @@ class ClientAssociation:
                 raise AuthenticationFailed("the handshake does not go on")
             return True
         if security.auth_type == AuthType.WINNT:  # known to have three legs: [MS-RPCE] 3.3.1.5.2.1
-            pdu = make_pdu(PduType.AUTH3, {}, header={"call_id": 1}, sec_trailer=self._verifier(token))
+            pdu = make_pdu(PduType.AUTH3, {}, header={"call_id": 1}, sec_trailer=security.verifier(token))
             self._out.append(build_pdu(pdu))
             return True
         self._state = _State.ALTERING
@@ -407,7 +398,7 @@ class ClientAssociation:
             return None
         waiting = self._calls.get(call)
         if waiting is None or call in self._queue:
-            raise MalformedPacket(f"no call {call}", path="rpcconn_common_hdr_t.call_id", offset=12)
+            raise wrong_header("call_id", f"no call {call}")
         return waiting
 
     def _end(self, call: int) -> None:

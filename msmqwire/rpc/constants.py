@@ -48,6 +48,7 @@ class PfcFlags(IntFlag):
 
 
 WHOLE: Final = PfcFlags.FIRST_FRAG | PfcFlags.LAST_FRAG
+"""The flags of a PDU that is not in fragments."""
 
 
 class AuthType(IntEnum):
@@ -150,6 +151,11 @@ class BindTimeFeatures(IntFlag):
     SECURITY_CONTEXT_MULTIPLEXING = 1
     KEEP_CONNECTION_ON_ORPHAN = 2
 
+
+BIND_TIME_FEATURES: Final = (
+    BindTimeFeatures.SECURITY_CONTEXT_MULTIPLEXING | BindTimeFeatures.KEEP_CONNECTION_ON_ORPHAN
+)
+"""Those that both ends have here."""
 
 _FEATURES: Final = UUID("6cb71c2c-9812-4540-0000-000000000000").bytes_le[:8]
 

@@ -1,4 +1,4 @@
-"""What an association tells its owner."""
+"""What an association tells its owner: [C706] 9.3 and 12.6."""
 
 from __future__ import annotations
 

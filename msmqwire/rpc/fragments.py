@@ -7,13 +7,12 @@ from typing import Any, Final
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.rpc.constants import PfcFlags
+from msmqwire.rpc.pdu import wrong_header
 from msmqwire.rpc.pdus import COMMON_HEADER, LITTLE_ENDIAN
 from msmqwire.rpc.security import AUTH_ALIGNMENT, CALL_HEADER_SIZE, OBJECT_SIZE, Security
 from msmqwire.schema import Header
 
 _ALIGNMENT: Final = 8
-_PATH: Final = "rpcconn_common_hdr_t.pfc_flags"
-_OFFSET: Final = 3
 # Plain integers: this is done for every call, and flags of an enum take microseconds.
 _FIRST, _LAST, _OBJECT_UUID = map(int, (PfcFlags.FIRST_FRAG, PfcFlags.LAST_FRAG, PfcFlags.OBJECT_UUID))
 
@@ -117,4 +116,4 @@ class Reassembly:
 
 def wrong_fragment(why: str) -> MalformedPacket:
     """Return the error of a fragment that must not come now."""
-    return MalformedPacket(why, path=_PATH, offset=_OFFSET)
+    return wrong_header("pfc_flags", why)

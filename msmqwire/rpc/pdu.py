@@ -11,10 +11,8 @@ from msmqwire.rpc.constants import FRAG_LENGTH_MAX, PduType
 from msmqwire.rpc.pdus import COMMON_HEADER, COMMON_HEADER_SIZE, PDUS, SEC_TRAILER, SEC_TRAILER_SIZE
 from msmqwire.schema import Header, Record, field_offset, to_json
 
+PTYPE_OFFSET: Final = field_offset(COMMON_HEADER, "PTYPE")
 FRAG_LENGTH_OFFSET: Final = field_offset(COMMON_HEADER, "frag_length")
-AUTH_LENGTH_OFFSET: Final = field_offset(COMMON_HEADER, "auth_length")
-_PTYPE_OFFSET: Final = field_offset(COMMON_HEADER, "PTYPE")
-_HEADER: Final = COMMON_HEADER.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +46,20 @@ def parse_header(data: bytes | bytearray, frag_length_max: int = FRAG_LENGTH_MAX
     header: Record = COMMON_HEADER.parse(bytes(data[:COMMON_HEADER_SIZE]))
     length, auth_length = header["frag_length"], header["auth_length"]
     if header["PTYPE"] not in PDUS:
-        raise MalformedPacket(
-            f"no connection-oriented type: {header['PTYPE']}", path=f"{_HEADER}.PTYPE", offset=_PTYPE_OFFSET
-        )
+        raise wrong_header("PTYPE", f"no connection-oriented type: {header['PTYPE']}")
     if not COMMON_HEADER_SIZE <= length <= frag_length_max:
         why = f"{length} is not in {COMMON_HEADER_SIZE}..{frag_length_max}"
-        raise MalformedPacket(why, path=f"{_HEADER}.frag_length", offset=FRAG_LENGTH_OFFSET)
+        raise wrong_header("frag_length", why)
     if auth_length and auth_length + SEC_TRAILER_SIZE > length - COMMON_HEADER_SIZE:
         why = f"{auth_length} and the sec_trailer do not fit into {length} bytes"
-        raise MalformedPacket(why, path=f"{_HEADER}.auth_length", offset=AUTH_LENGTH_OFFSET)
+        raise wrong_header("auth_length", why)
     return header
+
+
+def wrong_header(field: str, why: str) -> MalformedPacket:
+    """Return the error of a common header with this field."""
+    offset = field_offset(COMMON_HEADER, field)
+    return MalformedPacket(why, path=f"{COMMON_HEADER.name}.{field}", offset=offset)
 
 
 def verifier_offset(header: Record) -> int:
@@ -72,7 +74,7 @@ def parse_pdu(data: bytes) -> Pdu:
     header = parse_header(data)
     if header["frag_length"] != len(data):
         why = f"{header['frag_length']}, but there are {len(data)} bytes"
-        raise MalformedPacket(why, path=f"{_HEADER}.frag_length", offset=FRAG_LENGTH_OFFSET)
+        raise wrong_header("frag_length", why)
     schema = PDUS[header["PTYPE"]]
     if not header["auth_length"]:
         return Pdu(schema.parse(data))
@@ -119,7 +121,8 @@ def make_pdu(
     given = header or {}
     if "frag_length" not in given:
         if length > FRAG_LENGTH_MAX:
-            raise InvalidValue(f"{length} bytes do not fit into a PDU", path=f"{_HEADER}.frag_length")
+            why = f"{length} bytes do not fit into a PDU"
+            raise InvalidValue(why, path=f"{COMMON_HEADER.name}.frag_length")
         record.header.frag_length = length
     if "auth_length" not in given and verifier is not None:
         record.header.auth_length = len(verifier["auth_value"])

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple
 
-from msmqwire.rpc.constants import BindTimeFeatures, ContextResult, ProviderReason, SyntaxId, features_of
+from msmqwire.rpc.constants import BIND_TIME_FEATURES, ContextResult, ProviderReason, SyntaxId, features_of
 from msmqwire.rpc.pdus import syntax_fields, syntax_of
 
 CONTEXTS_MAX: Final = 64
 """The presentation contexts of an association."""
-
-_FEATURES: Final = BindTimeFeatures.SECURITY_CONTEXT_MULTIPLEXING | BindTimeFeatures.KEEP_CONNECTION_ON_ORPHAN
 
 
 class PresentationContext(NamedTuple):
@@ -59,7 +57,7 @@ class PresentationContexts:
         for element, (abstract, transfers) in zip(elements, offered, strict=True):
             features = features_of(transfers[0]) if len(transfers) == 1 else None
             if features is not None:
-                results.append(_result(ContextResult.NEGOTIATE_ACK, features & _FEATURES))
+                results.append(_result(ContextResult.NEGOTIATE_ACK, features & BIND_TIME_FEATURES))
                 continue
             results.append(self._result(element.p_cont_id, abstract, transfers, chosen.get(abstract)))
         return results

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from msmqwire.errors import AuthenticationFailed, MalformedPacket
 from msmqwire.rpc.constants import AuthLevel, PduType, PfcFlags
@@ -88,6 +88,15 @@ class Security:
     def overhead(self) -> int:
         """The bytes behind the padding of a PDU that it protects."""
         return SEC_TRAILER_SIZE + self.context.signature_size(self.seals)
+
+    def verifier(self, token: bytes) -> dict[str, Any]:
+        """Return the fields of the verifier that carries a token of the handshake."""
+        return {
+            "auth_type": self.auth_type,
+            "auth_level": self.level,
+            "auth_context_id": self.context_id,
+            "auth_value": token,
+        }
 
     def trailer(self, padding: int = 0) -> bytes:
         """Return the sec_trailer without a signature."""

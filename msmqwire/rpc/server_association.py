@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,10 +23,11 @@ from msmqwire.rpc.constants import (
 from msmqwire.rpc.events import Bound, Called, Cancelled, Closed, Denied, Orphaned, ServerEvent
 from msmqwire.rpc.fragments import Reassembly, stub_fragments, wrong_fragment
 from msmqwire.rpc.groups import AssociationGroups
-from msmqwire.rpc.pdu import Frame, PduFramer, build_pdu, make_pdu, parse_pdu
+from msmqwire.rpc.pdu import PTYPE_OFFSET, Frame, PduFramer, build_pdu, make_pdu, parse_pdu, wrong_header
 from msmqwire.rpc.pdus import RESPONSE
 from msmqwire.rpc.presentation import PresentationContexts
-from msmqwire.rpc.security import Security, SecurityContext, sec_trailer_of
+from msmqwire.rpc.security import Security
+from msmqwire.rpc.server_security import Acceptor, SecurityContexts
 from msmqwire.rpc.verification_trailer import check_commands, split_trailer
 from msmqwire.schema import Record
 
@@ -35,11 +36,6 @@ STUB_MAX: Final = 0x40000
 
 CALLS_MAX: Final = 256
 """The calls of an association that may be outstanding by default."""
-
-SECURITY_CONTEXTS_MAX: Final = 16
-"""The security contexts of an association; Windows allows up to 2,000 ([MS-RPCE] 3.3.1.5.4)."""
-
-_PTYPE_OFFSET: Final = 2
 
 
 @dataclass(slots=True)
@@ -79,7 +75,7 @@ class ServerAssociation:
         groups: AssociationGroups,
         origin: str = "",
         port: int = 0,
-        security: Callable[[int, AuthLevel], SecurityContext | None] | None = None,
+        security: Acceptor | None = None,
         minimum_level: AuthLevel = AuthLevel.NONE,
         transfer_syntaxes: Sequence[SyntaxId] = (NDR64, NDR20),
         stub_max: int = STUB_MAX,
@@ -100,13 +96,11 @@ class ServerAssociation:
             calls_max: the calls that may be outstanding.
         """
         self._interfaces, self._groups, self._origin, self._port = interfaces, groups, origin, port
-        self._new_security, self._minimum_level = security, minimum_level
+        self._security_contexts, self._minimum_level = SecurityContexts(security), minimum_level
         self._contexts = PresentationContexts(interfaces, transfer_syntaxes)
         self._stub_max, self._calls_max = stub_max, calls_max
         self._framer = PduFramer()
         self._out: list[bytes] = []
-        self._securities: dict[int, Security] = {}
-        self._header_signing = False
         self._calls: dict[int, _Call] = {}
         self._incoming: _Incoming | None = None
         self._fragment_sent = self._fragment_received = FRAGMENT_SIZE
@@ -209,7 +203,7 @@ class ServerAssociation:
             head = self._framer.bad_header
             # The call_id is told in the byte order that the refused data representation has.
             order = "big" if head[4] & 0xF0 == 0 else "little"
-            self._refuse(head[_PTYPE_OFFSET], int.from_bytes(head[12:16], order))  # type: ignore[arg-type]
+            self._refuse(head[PTYPE_OFFSET], int.from_bytes(head[12:16], order))  # type: ignore[arg-type]
             events.append(self._close(self._framer.error))
         return events
 
@@ -232,30 +226,31 @@ class ServerAssociation:
         if kind == PduType.BIND:
             return self._on_bind(frame)
         if not self.group:
-            raise _unexpected("no bind came before")
+            raise wrong_header("PTYPE", "no bind came before")
         match kind:
             case PduType.REQUEST:
                 return self._on_request(frame)
             case PduType.ALTER_CONTEXT:
                 return self._on_alter_context(frame)
             case PduType.AUTH3:
-                return self._on_auth3(frame)
+                self._security_contexts.take_last_token(frame)
+                return []
             case PduType.CO_CANCEL:
-                self._opened(frame)
+                self._security_contexts.opened(frame)
                 call_id = frame.header["call_id"]
                 return [Cancelled(call_id)] if call_id in self._calls else []
             case PduType.ORPHANED:
-                self._opened(frame)
+                self._security_contexts.opened(frame)
                 return self._on_orphaned(frame.header["call_id"])
             case _:
-                raise _unexpected("a client does not send it")
+                raise wrong_header("PTYPE", "a client does not send it")
 
     # -- binding -----------------------------------------------------------------------------------
 
     def _on_bind(self, frame: Frame) -> list[ServerEvent]:
         call_id = frame.header["call_id"]
         if self.group:
-            raise _unexpected("a second bind")
+            raise wrong_header("PTYPE", "a second bind")
         bind: Any = parse_pdu(frame.data).record
         if frame.header["pfc_flags"] & WHOLE != WHOLE:
             raise wrong_fragment("a bind in fragments")
@@ -264,7 +259,7 @@ class ServerAssociation:
                 raise MalformedPacket(f"{bind[name]} is less than {FRAGMENT_SIZE_MIN}", path=f"bind.{name}")
         results = self._contexts.negotiate(bind.p_context_elem)
         try:
-            flags, token = self._on_token(frame)
+            flags, verifier = self._security_contexts.take_token(frame)
         except AuthenticationFailed as exc:
             return self._refuse_bind(call_id, RejectReason.INVALID_CHECKSUM, exc)
         except RpcRefused as exc:
@@ -277,7 +272,7 @@ class ServerAssociation:
         self._fragment_sent = min(FRAGMENT_SIZE, bind.max_recv_frag)
         self._fragment_received = min(FRAGMENT_SIZE, bind.max_xmit_frag)
         flags |= frame.header["pfc_flags"] & PfcFlags.CONC_MPX
-        self._send_results(PduType.BIND_ACK, call_id, results, flags, token)
+        self._send_results(PduType.BIND_ACK, call_id, results, flags, verifier)
         return [Bound(self.group, dict(self._contexts.accepted))]
 
     def _refuse_bind(self, call_id: int, reason: RejectReason, why: MsmqError) -> list[ServerEvent]:
@@ -290,10 +285,10 @@ class ServerAssociation:
         alter: Any = parse_pdu(frame.data).record
         results = self._contexts.negotiate(alter.p_context_elem)
         try:
-            flags, token = self._on_token(frame)
+            flags, verifier = self._security_contexts.take_token(frame)
         except RpcRefused as exc:
             raise AuthenticationFailed(exc.why) from None
-        self._send_results(PduType.ALTER_CONTEXT_RESP, frame.header["call_id"], results, flags, token)
+        self._send_results(PduType.ALTER_CONTEXT_RESP, frame.header["call_id"], results, flags, verifier)
         return [Bound(self.group, dict(self._contexts.accepted))]
 
     def _send_results(
@@ -314,88 +309,20 @@ class ServerAssociation:
         }
         self._send(kind, fields, call_id=call_id, flags=flags, sec_trailer=sec_trailer)
 
-    def _on_token(self, frame: Frame) -> tuple[int, dict[str, Any] | None]:
-        """Take the next token of a handshake, and return the flags and the verifier of the answer.
-
-        Raises AuthenticationFailed, RpcRefused for a provider or level that is not there.
-        """
-        trailer: Any = sec_trailer_of(frame)
-        if trailer is None:
-            return 0, None
-        security = self._securities.get(trailer.auth_context_id)
-        if security is None:
-            security = self._begin(trailer)
-            if frame.header["pfc_flags"] & PfcFlags.SUPPORT_HEADER_SIGN:
-                self._header_signing = True
-        elif security.ready or security.failed:
-            raise AuthenticationFailed("the handshake of this security context is over")
-        elif (trailer.auth_type, trailer.auth_level) != (security.auth_type, security.level):
-            raise AuthenticationFailed("authentication type or level change in a handshake")
-        token = self._step(security, trailer.auth_value)
-        security.sign_head = self._header_signing
-        flags = PfcFlags.SUPPORT_HEADER_SIGN if self._header_signing else 0
-        if not token:
-            return flags, None
-        return flags, {
-            "auth_type": security.auth_type,
-            "auth_level": security.level,
-            "auth_context_id": security.context_id,
-            "auth_value": token,
-        }
-
-    def _begin(self, trailer: Any) -> Security:
-        if len(self._securities) >= SECURITY_CONTEXTS_MAX:
-            raise AuthenticationFailed(f"more than {SECURITY_CONTEXTS_MAX} security contexts")
-        level = trailer.auth_level
-        if level not in tuple(AuthLevel) or level == AuthLevel.NONE:
-            raise RpcRefused(f"no authentication level {level}")
-        new = self._new_security
-        context = None if new is None else new(trailer.auth_type, AuthLevel(level))
-        if context is None:
-            raise RpcRefused(f"no security provider {trailer.auth_type}")
-        security = Security(trailer.auth_type, AuthLevel(level), trailer.auth_context_id, context)
-        self._securities[trailer.auth_context_id] = security
-        return security
-
-    def _step(self, security: Security, token: bytes) -> bytes:
-        try:
-            return security.context.step(token)
-        except AuthenticationFailed:
-            security.failed = True
-            raise
-
-    def _on_auth3(self, frame: Frame) -> list[ServerEvent]:
-        """Take the last token of a handshake. There is no answer: a failure is told to the first request."""
-        trailer: Any = sec_trailer_of(frame)
-        security = None if trailer is None else self._securities.get(trailer.auth_context_id)
-        if security is None or security.context.complete:
-            raise _unexpected("no handshake is under way")
-        if (trailer.auth_type, trailer.auth_level) != (security.auth_type, security.level):
-            security.failed = True
-        elif not security.failed:
-            try:
-                self._step(security, trailer.auth_value)
-            except AuthenticationFailed:
-                return []
-            security.failed = not security.context.complete
-        return []
-
     # -- requests ----------------------------------------------------------------------------------
 
     def _on_request(self, frame: Frame) -> list[ServerEvent]:
         call_id, flags = frame.header["call_id"], frame.header["pfc_flags"]
         if len(frame.data) > self._fragment_received:
             why = f"{len(frame.data)} bytes, {self._fragment_received} were negotiated"
-            raise MalformedPacket(why, path="rpcconn_common_hdr_t.frag_length", offset=8)
-        security = self._security_of(frame)
-        request: Any = parse_pdu(self._opened(frame)).record
+            raise wrong_header("frag_length", why)
+        security = self._security_contexts.of_request(frame)
+        request: Any = parse_pdu(self._security_contexts.opened(frame)).record
         if flags & PfcFlags.FIRST_FRAG:
             if self._incoming is not None:
                 raise wrong_fragment("a first fragment before the last one of another call")
             if call_id in self._calls:
-                raise MalformedPacket(
-                    f"call {call_id} is outstanding", path="rpcconn_common_hdr_t.call_id", offset=12
-                )
+                raise wrong_header("call_id", f"call {call_id} is outstanding")
             refusal, stub = self._refusal(request, security), Reassembly(self._stub_max)
             incoming = self._incoming = _Incoming(call_id, request, security, stub, refusal)
         else:
@@ -405,28 +332,6 @@ class ServerAssociation:
             return []
         self._incoming = None
         return self._dispatch(incoming)
-
-    def _opened(self, frame: Frame) -> bytes:
-        """Return the plain bytes of a PDU, its verifier checked if it has one."""
-        trailer: Any = sec_trailer_of(frame)
-        if trailer is None:
-            return frame.data
-        security = self._securities.get(trailer.auth_context_id)
-        if security is None:
-            raise AuthenticationFailed(f"no security context {trailer.auth_context_id}")
-        return security.opened(frame, trailer)
-
-    def _security_of(self, frame: Frame) -> Security | None:
-        """Return the security context of a request: [MS-RPCE] 3.3.1.5.4."""
-        trailer: Any = sec_trailer_of(frame)
-        if trailer is not None:
-            return self._securities.get(trailer.auth_context_id)
-        if not self._securities:
-            return None
-        only = next(iter(self._securities.values()))
-        if len(self._securities) > 1 or only.protects or not only.ready:
-            raise AuthenticationFailed("a request without a verifier")
-        return only
 
     def _continued(self, call_id: int, request: Any, security: Security | None) -> _Incoming:
         """Return the request that a further fragment belongs to. Raises MalformedPacket."""
@@ -472,7 +377,7 @@ class ServerAssociation:
                 call_id=call_id,
                 context_id=first.p_cont_id,
                 opnum=first.opnum,
-                header_signing=self._header_signing,
+                header_signing=self._security_contexts.header_signing,
             )
         self._calls[call_id] = _Call(first.p_cont_id, security)
         return [
@@ -493,7 +398,3 @@ class ServerAssociation:
             self._incoming = None
             return []
         return [Orphaned(call_id)] if self._calls.pop(call_id, None) else []
-
-
-def _unexpected(why: str) -> MalformedPacket:
-    return MalformedPacket(why, path="rpcconn_common_hdr_t.PTYPE", offset=_PTYPE_OFFSET)

@@ -40,12 +40,9 @@ from msmqwire.schema.nodes import (
     Text,
     UInt,
     View,
-    field_offset,
-    fixed_size,
-    head_size,
-    least_size,
 )
 from msmqwire.schema.record import FlagsValue, OddPadding, Record, plain
+from msmqwire.schema.sizes import field_offset, fixed_size, head_size, least_size
 
 __all__ = [
     "MORE",

@@ -31,9 +31,9 @@ from msmqwire.schema.nodes import (
     Text,
     UInt,
     View,
-    least_size,
 )
 from msmqwire.schema.record import flags_class
+from msmqwire.schema.sizes import least_size
 
 CODES = {8: "B", 16: "H", 32: "I", 64: "Q"}
 

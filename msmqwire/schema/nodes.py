@@ -11,7 +11,7 @@ References are paths of names, resolved from the innermost structure outwards: `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -326,6 +326,8 @@ class Header:
     variant: str = ""
 
     def __post_init__(self) -> None:
+        from msmqwire.schema.sizes import fixed_size
+
         names = [part.name for part in self.parts if part.name]
         if len(set(names)) != len(names):
             raise ValueError(f"{self.name}: a name twice")
@@ -419,65 +421,6 @@ class Packet(Header):
 
 SCHEMAS: Final[dict[str, Header]] = {}
 """Every declared structure by its key."""
-
-
-def fixed_size(header: Header) -> int | None:
-    """Return the size of a structure in bytes; None if a field decides it."""
-    return _fixed_size(header.parts)
-
-
-def field_offset(header: Header, name: str) -> int:
-    """Return the offset of a part in bytes from the start of its structure.
-
-    Raises KeyError if the structure has no such part, ValueError if parts of variable size precede it.
-    """
-    offset = _fixed_size(header.parts[: header.parts.index(header.part(name))])
-    if offset is None:
-        raise ValueError(f"{header.name}.{name} has no fixed offset")
-    return offset
-
-
-def head_size(header: Header) -> int:
-    """Return the size in bytes of the fixed part that a structure begins with."""
-    counts = range(len(header.parts), -1, -1)
-    return next(size for count in counts if (size := _fixed_size(header.parts[:count])) is not None)
-
-
-def _fixed_size(parts: Sequence[Part]) -> int | None:
-    total = 0
-    for part in parts:
-        match part:
-            case UInt() | Flags() | Guid():
-                total += part.size
-            case Raw(length=int(n)) | Text(length=int(n)):
-                total += n
-            case Sub(header=inner, within=None) if (inside := fixed_size(inner)) is not None:
-                total += inside
-            case Close() | View():
-                pass
-            case _:
-                return None
-    return total
-
-
-def least_size(header: Header) -> int:
-    """Return the smallest size of a structure in bytes."""
-    total = 0
-    for part in header.parts:
-        match part:
-            case UInt() | Flags() | Guid():
-                total += part.size
-            case Raw(length=int(n)) | Text(length=int(n)):
-                total += n
-            case Text(length=length) if length is TO_NULL:
-                total += 2
-            case Sub():
-                total += least_size(part.header) if part.within is None else 0
-            case Choice():
-                total += min((least_size(arm) if arm else 0 for arm in part.arms.values()), default=0)
-            case _:
-                pass
-    return total
 
 
 def inner_headers(part: Part) -> list[Header]:

@@ -38,7 +38,6 @@ from msmqwire.schema.nodes import (
     UInt,
     View,
     follow,
-    least_size,
 )
 from msmqwire.schema.reading import Reading, Region, Scope
 from msmqwire.schema.reference_fields import (
@@ -51,6 +50,7 @@ from msmqwire.schema.reference_fields import (
     RawReader,
     TextReader,
 )
+from msmqwire.schema.sizes import least_size
 
 
 class _ViewReader(PartReader):

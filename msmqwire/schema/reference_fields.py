@@ -24,9 +24,9 @@ from msmqwire.schema.nodes import (
     Ref,
     Text,
     UInt,
-    least_size,
 )
 from msmqwire.schema.reading import Reading, Region
+from msmqwire.schema.sizes import least_size
 
 _INTEGERS: Final = {
     (8, False): cs.Int8ul,

@@ -14,6 +14,7 @@ from msmqwire.names import parse_format_name
 from msmqwire.qm.model.caller import Caller
 from msmqwire.qm.model.effects import Effect, EnlistTransaction, RpcAnswer, RpcFault
 from msmqwire.qm.model.elements import Queue
+from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
@@ -27,15 +28,24 @@ from tests.support.engine_harness import EngineHarness
 
 OK = 0
 NO_MESSAGE = HResult.MQ_ERROR_IO_TIMEOUT
+CANCELLED = HResult.MQ_ERROR_OPERATION_CANCELLED
+INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
+BAD_HANDLE = HResult.MQ_ERROR_INVALID_HANDLE
+DENIED = HResult.MQ_ERROR_ACCESS_DENIED
+FULL = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+NOT_FOUND = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
+AVAILABLE, LOCKED = PositionState.AVAILABLE, PositionState.LOCKED
+RR_ACK, RR_NACK = Acknowledge.RR_ACK, Acknowledge.RR_NACK
 FOREVER = 0xFFFFFFFF
+"""A time-out in milliseconds."""
 WHOLE = 0xFFFFFFFF
+"""The most bytes of a body."""
 ORDERS = r"DIRECT=OS:here\private$\orders"
 TX = bytes(range(1, 17))
 NO_TX = bytes(16)
 ANNE = Caller(r"HOME\anne", origin="10.0.0.7")
 BOB = Caller(r"HOME\bob", origin="10.0.0.8")
 ANONYMOUS = Caller(origin="10.0.0.9")
-
 
 _TIMERS = (Timer.PENDING_REQUEST_CLEANUP, Timer.RPC_CALL_TIMEOUT, Timer.WAITING_MESSAGE_READ)
 

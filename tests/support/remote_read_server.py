@@ -87,6 +87,8 @@ class RemoteQueue:
         rights: the accesses that callers get.
         opened: the names that were opened, by handle.
         callers: who has called, and at which level.
+        cursors: at which message each of them is.
+        owners: the handles with which the cursors were created.
         breaches: calls that a client must not make.
     """
 
@@ -98,6 +100,7 @@ class RemoteQueue:
     locked: dict[tuple[ContextHandle, int], Locked] = field(default_factory=dict)
     waiting: dict[tuple[ContextHandle, int], Waiting] = field(default_factory=dict)
     cursors: dict[int, int] = field(default_factory=dict)
+    owners: dict[int, ContextHandle] = field(default_factory=dict)
     moved: list[tuple[int, str]] = field(default_factory=list)
     rejected: list[int] = field(default_factory=list)
     enlisted: list[tuple[UUID, bytes]] = field(default_factory=list)
@@ -168,8 +171,11 @@ class RemoteQueue:
                 looks = not Action(arguments.ulAction).receives
             if self.accesses[handle] != Access.RECEIVE_ACCESS and not looks:
                 yield "a handle that was not opened to receive"
-        if getattr(arguments, "hCursor", 0) and arguments.hCursor not in self.cursors:
-            yield "a cursor that is not open"
+        if getattr(arguments, "hCursor", 0):
+            if arguments.hCursor not in self.cursors:
+                yield "a cursor that is not open"
+            elif self.owners[arguments.hCursor] != handle:
+                yield "a cursor of another handle"
         if opnum in (Opnum.R_StartReceive, Opnum.R_StartTransactionalReceive):
             key = handle, arguments.dwRequestId
             if key in self.locked or key in self.waiting:
@@ -217,6 +223,7 @@ class RemoteQueue:
 
     def R_CreateCursor(self, association: Any, event: Called, arguments: Any) -> Any:
         self.cursors[len(self.cursors) + 1] = 0
+        self.owners[len(self.cursors)] = arguments.phContext
         return {"phCursor": len(self.cursors), "status": 0}
 
     def R_CloseCursor(self, association: Any, event: Called, arguments: Any) -> Any:

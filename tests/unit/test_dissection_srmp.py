@@ -10,9 +10,11 @@ import pytest
 
 from msmqwire.dissection import Item, dissect, tracker
 from msmqwire.dissection.http_connection import UNANSWERED_MAX
-from msmqwire.dissection.http_finder import MALFORMED_MAX
+from msmqwire.dissection.http_finder import HttpFinder
+from msmqwire.dissection.stream_finder import MALFORMED_MAX
 from msmqwire.lint import lint_srmp
 from msmqwire.srmp import message_json
+from msmqwire.srmp.http_framer import parse_http
 from msmqwire.srmp.message import SrmpMessage, parse_message
 from tests.support import captures as c
 from tests.support import handmade as h
@@ -212,6 +214,14 @@ def test_memory_for_messages_that_are_not_whole_is_bounded(monkeypatch):
     let_go = [item for item in found if item.reason.startswith("let go")]
     assert let_go
     assert sum(item.size for item in found) == sum(len(talk.sent[True]) for talk in talks)
+
+
+def test_of_a_message_that_was_let_go_nothing_is_in_the_next_one():
+    finder = HttpFinder()
+    assert not list(finder.feed(FIRST[:300], 1, 1))
+    assert [found.size for found in finder.discard()] == [300]
+    (found,) = finder.feed(SECOND, 2, 2)
+    assert found.message == parse_http(SECOND)
 
 
 @pytest.mark.parametrize("closing", ["fin", "capture"])

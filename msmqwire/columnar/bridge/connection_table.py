@@ -12,7 +12,8 @@ from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
 from msmqwire.capture.direction import Direction
 from msmqwire.capture.segment_buffer import SEGMENT_COST, Segment
 from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX
-from msmqwire.columnar.bridge.flow_keys import address_of, key_of
+from msmqwire.columnar.bridge.flow_keys import address_of
+from msmqwire.columnar.bridge.flow_numbers import FlowNumbers
 from msmqwire.columnar.bridge.pending_segments import PendingSegments
 from msmqwire.columnar.compiled import flow_table
 from msmqwire.columnar.compiled.delivery import deliver
@@ -61,7 +62,6 @@ from msmqwire.columnar.compiled.state import (
     FIRST_GAP,
     FRAMES_BEFORE,
     FREE_NUMBERS,
-    HASH_SEED,
     HELD,
     IDLE_AT,
     NEW_CONNECTIONS,
@@ -83,8 +83,6 @@ from msmqwire.dissection.handover import (
 )
 from msmqwire.dissection.tracker import CONNECTIONS_MAX, HELD_MAX
 
-_INITIAL_FLOWS: Final = 1 << 10
-"""Flows for which there is space at first."""
 _BUFFERED_MARGIN: Final = 1 << 16
 """Bytes, generously, that a segment may cost besides its payload."""
 _TIME_MAX: Final = 1 << 62
@@ -106,36 +104,28 @@ class ConnectionTable:
     arrives. The tracker has not heard of a connection that the scan has seen begin until it is *registered*.
 
     Attributes:
-        flow_arrays: the flows of the scan.
         pending: the segments that they have buffered.
     """
 
     def __init__(self, tracker: Tracker, state: Any) -> None:
         self._state = state
-        self.flow_arrays = _empty_flow_arrays()
+        self._flows = FlowNumbers(state)
         self.pending = PendingSegments(state)
         self.restart(tracker)
 
+    @property
+    def flow_arrays(self) -> FlowArrays:
+        """The flows of the scan."""
+        return self._flows.arrays
+
     def restart(self, tracker: Tracker) -> None:
         """Forget all connections and continue with a new tracker."""
-        state = self._state
-        self._tracker = tracker
-        self._numbers: dict[Direction, int] = {}
-        self._by_number: dict[int, Direction] = {}
-        self._beyond_time = False  # a time has exceeded _TIME_MAX: the tracker has all connections
-        self._unregistered: set[int] = set()
-        self._followed: set[int] = set()  # connections of which the scan may have a direction
-        self._removed = 0
-        if len(self.flow_arrays.keys) != _INITIAL_FLOWS:
-            self.flow_arrays = _empty_flow_arrays()
-        table, _, flows, free_numbers, _, next_gap = self.flow_arrays
-        table[:], next_gap[:] = -1, flow_table.NOT_LISTED
-        flows[:], flows[:, ACKED] = 0, -1
-        free_numbers[:] = np.arange(_INITIAL_FLOWS - 2, -1, -2)
+        self._flows.restart()
         self.pending.clear()
-        state[OUT_OF_ORDER_COST_TOTAL] = state[NEW_CONNECTIONS] = 0
-        state[FREE_NUMBERS], state[DEADLINE] = len(free_numbers), _NEVER
-        state[FIRST_GAP], state[HASH_SEED] = -1, flow_table.new_seed()
+        self._tracker = tracker
+        self._beyond_time = False  # a time has exceeded _TIME_MAX: the tracker has all connections
+        self._followed: set[int] = set()  # connections of which the scan may have a direction
+        self._state[OUT_OF_ORDER_COST_TOTAL], self._state[DEADLINE] = 0, _NEVER
         tracker.reassembler.on_forget = self._forget
         self.import_clock()
 
@@ -159,7 +149,7 @@ class ConnectionTable:
         self._register_connection_of(datagram)
         size = len(datagram.payload) + _BUFFERED_MARGIN
         buffered = self._state[OUT_OF_ORDER_COST_TOTAL] + reassembler.buffered
-        if reassembler.connections + len(self._unregistered) + 1 >= CONNECTIONS_MAX:
+        if reassembler.connections + len(self._flows.unregistered) + 1 >= CONNECTIONS_MAX:
             self._register_all()
         if tracker.held + size > HELD_MAX or reassembler.affects_other_connections(datagram):
             self.release_all()
@@ -172,8 +162,8 @@ class ConnectionTable:
         events = reassembler.feed(datagram)
         direction = reassembler.direction(key)
         sides = {} if direction is None else {side.key: side for side in (direction, direction.peer)}
-        if direction is not None and direction not in self._numbers and not self._beyond_time:
-            self._add(direction)  # so that the scan does not take it for a new one
+        if direction is not None and direction not in self._flows.by_direction and not self._beyond_time:
+            self._flows.add(direction)  # so that the scan does not take it for a new one
         for event in events:
             side = sides.get(event.flow[1:5])
             if side is not None and side.stream == event.flow.stream:
@@ -198,7 +188,7 @@ class ConnectionTable:
             or start + size > state[ARENA_END]
         ):
             return False
-        number = self._numbers[direction]
+        number = self._flows.by_direction[direction]
         self.reserve(size)
         arrays = sink.scan_arrays()
         arrays.header[:KEY_FIELDS] = self.flow_arrays.keys[number]
@@ -213,7 +203,7 @@ class ConnectionTable:
         return bool(stop_code == CONTINUE)
 
     def _is_acquired(self, direction: Direction) -> bool:
-        number = self._numbers.get(direction)
+        number = self._flows.by_direction.get(direction)
         return number is not None and bool(self.flow_arrays.flows[number, MODE] != TRACKED)
 
     def flush(self, time_ns: int = 0) -> list[Item]:
@@ -232,15 +222,15 @@ class ConnectionTable:
     def acquire_all(self) -> None:
         """Acquire all connections of a tracker that has been used before."""
         for direction in self._tracker.reassembler.first_directions():
-            self._add(direction)
+            self._flows.add(direction)
             self._acquire_both(direction)
         self.import_clock()
 
     def _drop_silent(self) -> int:
         """Forget the unregistered connections that end silently; return the time of their last segment."""
         flows = self.flow_arrays.flows
-        silent = [number for number in self._unregistered if ends_silently(flows, number)]
-        self._unregistered.difference_update(silent)
+        silent = [number for number in self._flows.unregistered if ends_silently(flows, number)]
+        self._flows.unregistered.difference_update(silent)
         numbers = np.array(silent, np.int64)
         return int(flows[[numbers, numbers + 1], LAST_NS].max(initial=0))
 
@@ -257,8 +247,8 @@ class ConnectionTable:
         self._register_all()
         followed, self._followed = self._followed, set()
         for number in sorted(followed):
-            self._release(self._by_number[number])
-            self._release(self._by_number[number + 1])
+            self._release(self._flows.directions[number])
+            self._release(self._flows.directions[number + 1])
 
     def release_gaps(self) -> None:
         """Release every direction with segments beyond a gap, and its peer.
@@ -268,10 +258,10 @@ class ConnectionTable:
         """
         self._export_clock()
         for number in self._take_gaps():
-            if number & -2 in self._unregistered:
+            if number & -2 in self._flows.unregistered:
                 self._register(number & -2)
-            self._release(self._by_number[number])
-            self._release(self._by_number[number ^ 1])
+            self._release(self._flows.directions[number])
+            self._release(self._flows.directions[number ^ 1])
         self._state[DEADLINE] = _NEVER
         self.import_clock()
 
@@ -289,7 +279,7 @@ class ConnectionTable:
     def _export_clock(self) -> None:
         """Update the clock and the counters of the tracker from the scan."""
         count = int(self._state[NEW_CONNECTIONS])
-        self._unregistered.update(map(int, self.flow_arrays.new_connections[:count]))
+        self._flows.unregistered.update(map(int, self.flow_arrays.new_connections[:count]))
         self._state[NEW_CONNECTIONS] = 0
         self._tracker.reassembler.streams = int(self._state[STREAMS])
         self._tracker.held = int(self._state[HELD])
@@ -305,7 +295,7 @@ class ConnectionTable:
             max(-_NEVER, min(t, _NEVER)) for t in reassembler.clock
         )
         state[STREAMS] = reassembler.streams
-        state[CONNECTIONS] = reassembler.connections + len(self._unregistered)
+        state[CONNECTIONS] = reassembler.connections + len(self._flows.unregistered)
         state[WAITING], state[TRACKER_BUFFERED] = reassembler.waiting, reassembler.buffered
 
     # -- directions from and to the tracker ---------------------------------------------------------
@@ -314,7 +304,7 @@ class ConnectionTable:
         if not self._is_acquired(direction):
             self._export_acked(direction)
             return
-        flow = self.flow_arrays.flows[self._numbers[direction]]
+        flow = self.flow_arrays.flows[self._flows.by_direction[direction]]
         if flow[MODE] == UNSEEN:
             flow[MODE] = TRACKED
             self._export_acked(direction)
@@ -343,7 +333,7 @@ class ConnectionTable:
 
     def _export_acked(self, direction: Direction) -> None:
         """Update a direction of the tracker with what its peer, which the scan follows, acknowledged."""
-        number = self._numbers.get(direction)
+        number = self._flows.by_direction.get(direction)
         if number is None:
             return
         flow = self.flow_arrays.flows[number]
@@ -372,7 +362,7 @@ class ConnectionTable:
         snapshot = take_over(self._tracker, direction)
         if snapshot is None:
             return
-        number = self._numbers[direction]
+        number = self._flows.by_direction[direction]
         self._followed.add(number & -2)
         flow = self.flow_arrays.flows[number]
         flow[:] = 0
@@ -402,36 +392,20 @@ class ConnectionTable:
 
     # -- numbers ------------------------------------------------------------------------------------
 
-    def _add(self, direction: Direction) -> None:
-        """Give numbers to a direction and its peer."""
-        if not self._state[FREE_NUMBERS]:
-            self._grow_numbers()
-        table, keys, flows, free_numbers, _, _ = self.flow_arrays
-        self._state[FREE_NUMBERS] -= 1
-        first = int(free_numbers[self._state[FREE_NUMBERS]])
-        for side, number in ((direction, first), (direction.peer, first + 1)):
-            keys[number] = key_of(*side.key)
-            flows[number, MODE], flows[number, ACKED] = TRACKED, -1
-            self._numbers[side] = number
-            self._by_number[number] = side
-            flow_table.insert(table, keys, number, self._state[HASH_SEED])
-
     def _register_connection_of(self, datagram: Datagram) -> None:
         """Register the connection of a segment, if the scan has seen it begin."""
-        if self._unregistered and self._tracker.reassembler.direction(datagram[1:5]) is None:
-            key = np.array(key_of(*datagram[1:5]), np.int64)
-            table, keys = self.flow_arrays[:2]
-            number = flow_table.find(table, keys, key, self._state[HASH_SEED]) & -2
-            if number in self._unregistered:
+        if self._flows.unregistered and self._tracker.reassembler.direction(datagram[1:5]) is None:
+            number = self._flows.find(datagram[1:5]) & -2
+            if number in self._flows.unregistered:
                 self._register(number)
 
     def _register_all(self) -> None:
-        for number in sorted(self._unregistered):
+        for number in sorted(self._flows.unregistered):
             self._register(number)
 
     def _register(self, number: int) -> None:
         """Inform the tracker of a connection that the scan has seen begin."""
-        self._unregistered.discard(number)
+        self._flows.unregistered.discard(number)
         self._followed.add(number)
         flows = self.flow_arrays.flows
         src_high, src_low, dst_high, dst_low, ports, ipv6 = map(int, self.flow_arrays.keys[number])
@@ -442,67 +416,17 @@ class ConnectionTable:
         )
         key = source, ports >> 16, target, ports & 0xFFFF
         direction = add_connection(self._tracker, int(flows[number, STREAM]), key, (client, server))
-        for side, side_number in ((direction, number), (direction.peer, number + 1)):
-            self._numbers[side] = side_number
-            self._by_number[side_number] = side
-
-    def _grow_numbers(self) -> None:
-        table, keys, flows, free_numbers, new_connections, next_gap = self.flow_arrays
-        used = len(keys)
-        next_gap = np.concatenate([next_gap, np.full_like(next_gap, flow_table.NOT_LISTED)])
-        keys, flows, free_numbers = (
-            np.concatenate([array, np.zeros_like(array)]) for array in (keys, flows, free_numbers)
-        )
-        free_numbers[: used // 2] = np.arange(len(keys) - 2, used - 2, -2, dtype=np.int64)
-        self._state[FREE_NUMBERS] = used // 2
-        self.flow_arrays = FlowArrays(table, keys, flows, free_numbers, new_connections, next_gap)
-        self._rebuild()
-
-    def _all_numbers(self) -> Any:
-        """Return the numbers of all flows."""
-        new_connections = self.flow_arrays.new_connections[: self._state[NEW_CONNECTIONS]]
-        unregistered = [*self._unregistered, *map(int, new_connections)]
-        flows = [number + side for number in unregistered for side in (0, 1)]
-        return np.array(sorted([*self._by_number, *flows]), np.int64)
-
-    def _rebuild(self) -> None:
-        """Rebuild the hash table, without the removed entries."""
-        table = np.full(4 * len(self.flow_arrays.keys), -1, np.int32)
-        flow_table.rebuild(table, self.flow_arrays.keys, self._all_numbers(), self._state[HASH_SEED])
-        self.flow_arrays = self.flow_arrays._replace(table=table)
-        self._removed = 0
+        self._flows.register(direction, number)
 
     def _forget(self, direction: Direction) -> None:
         """Free the numbers of a direction that the tracker forgets, and of its peer."""
-        first = self._numbers.get(direction)
-        if first is None:
-            return
-        table, keys, flows, free_numbers, _, _ = self.flow_arrays
-        self._followed.discard(first & -2)
-        for side in (direction, direction.peer):
-            number = self._numbers.pop(side)
-            del self._by_number[number]
-            flow_table.remove(table, keys, number, self._state[HASH_SEED])
-            flows[number, MODE] = TRACKED
-        free_numbers[self._state[FREE_NUMBERS]] = first & -2
-        self._state[FREE_NUMBERS] += not self._beyond_time  # otherwise the scan must not see any begin
-        self._removed += 2
-        if self._removed > len(table) // 4:
-            self._rebuild()
+        # Beyond its times the scan must not see any connection begin.
+        first = self._flows.remove(direction, reusable=not self._beyond_time)
+        if first is not None:
+            self._followed.discard(first)
 
     # -- room ---------------------------------------------------------------------------------------
 
     def reserve(self, size: int) -> None:
         """Make space for a buffered segment of this size."""
         self.pending.reserve(size, self.flow_arrays.flows)
-
-
-def _empty_flow_arrays() -> FlowArrays:
-    return FlowArrays(
-        np.empty(4 * _INITIAL_FLOWS, np.int32),
-        np.zeros((_INITIAL_FLOWS, flow_table.KEY_FIELDS), np.int64),
-        np.empty((_INITIAL_FLOWS, flow_table.FLOW_FIELDS), np.int64),
-        np.empty(_INITIAL_FLOWS // 2, np.int64),
-        np.zeros(CONNECTIONS_MAX, np.int64),
-        np.full(_INITIAL_FLOWS, flow_table.NOT_LISTED, np.int64),
-    )

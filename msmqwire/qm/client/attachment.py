@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from types import TracebackType
 
 from msmqwire.errors import InvalidValue
+from msmqwire.qm.client.entering import EnteredOnce
 from msmqwire.qm.client.local_queues import LocalReading, LocalSending
 from msmqwire.qm.client.queue import Queue
 from msmqwire.qm.client.synchronous import SyncConnection
@@ -75,42 +75,18 @@ class SyncQueueManager:
         return SyncQueue(self._connection, self._connection.run(work))
 
 
-class Attachment:
+class Attachment(EnteredOnce[QueueManager, SyncQueueManager]):
     """The result of `msmqwire.attach`, which can be entered once."""
 
-    def __init__(self, path: str | os.PathLike[str], create: bool) -> None:
-        self._path, self._create = path, create
+    _path = "attachment"
+
+    def __init__(self, folder: str | os.PathLike[str], create: bool) -> None:
+        super().__init__()
+        self._folder, self._create = folder, create
         self._requests: Requests | None = None
-        self._sync: SyncConnection | None = None
-        self._entered = False
-
-    def _enter(self) -> None:
-        if self._entered:
-            raise InvalidValue("it was entered before: make another one", path="attachment")
-        self._entered = True
-
-    async def __aenter__(self) -> QueueManager:
-        self._enter()
-        return await self._open()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._leave()
-
-    def __enter__(self) -> SyncQueueManager:
-        self._enter()
-        self._sync = sync = SyncConnection()
-        return SyncQueueManager(sync, sync.start(self._open()))
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._sync is not None, "it was entered"
-        self._sync.stop(self._leave())
 
     async def _open(self) -> QueueManager:
-        requests = await open_requests(self._path, create=self._create)
+        requests = await open_requests(self._folder, create=self._create)
         try:
             status = await requests.call("status")
         except BaseException:
@@ -119,7 +95,10 @@ class Attachment:
         self._requests = requests
         return QueueManager(requests, status["name"])
 
-    async def _leave(self) -> None:
+    def _synchronous(self, sync: SyncConnection, opened: QueueManager) -> SyncQueueManager:
+        return SyncQueueManager(sync, opened)
+
+    async def _leave(self, *, wait: bool) -> None:
         assert self._requests is not None, "it was entered"
         await self._requests.close()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from types import TracebackType
 from typing import Final
 
-from msmqwire.errors import InvalidValue, Unreachable
+from msmqwire.errors import Unreachable
+from msmqwire.qm.client.entering import EnteredOnce
 from msmqwire.qm.client.manager import ClientManager
 from msmqwire.qm.client.queue import Queue
 from msmqwire.qm.client.remote_reading import RemoteReading
@@ -23,13 +23,15 @@ _GRACE_S: Final = 1.0
 """Seconds to wait for the acknowledgements of express messages."""
 
 
-class Connection:
+class Connection(EnteredOnce[Queue, SyncQueue]):
     """The result of `msmqwire.connect`, which can be entered once.
 
     Leaving it raises Unreachable if messages were not transferred and are lost, and NotDelivered if messages
     were refused or given up and the program has not been informed by `Sent.transferred`, `Sent.arrived` or
     `Sent.received`.
     """
+
+    _path = "connection"
 
     def __init__(
         self,
@@ -42,41 +44,13 @@ class Connection:
         pgm: PgmOptions | None = None,
         reading: RemoteReading | None = None,
     ) -> None:
+        super().__init__()
         self._format_name, self._drain = format_name, drain
         self._manager_arguments = state, overrides, listen, context, pgm
         self._reading = reading
         self._manager: ClientManager | None = None
-        self._sync: SyncConnection | None = None
-        self._entered = False
 
-    def _enter(self) -> None:
-        if self._entered:
-            raise InvalidValue("it was entered before: make another one", path="connection")
-        self._entered = True
-
-    async def __aenter__(self) -> Queue:
-        self._enter()
-        return await self.open()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.leave(wait=kind is None)
-
-    def __enter__(self) -> SyncQueue:
-        self._enter()
-        self._sync = sync = SyncConnection()
-        return SyncQueue(sync, sync.start(self.open()))
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._sync is not None, "it was entered"
-        self._sync.stop(self.leave(wait=kind is None))
-
-    # -- in the loop --------------------------------------------------------------------------------------
-
-    async def open(self) -> Queue:
+    async def _open(self) -> Queue:
         """Start the inner queue manager, and open the queue."""
         manager = ClientManager(*self._manager_arguments)
         try:
@@ -88,12 +62,15 @@ class Connection:
         self._manager = manager
         return queue
 
+    def _synchronous(self, sync: SyncConnection, opened: Queue) -> SyncQueue:
+        return SyncQueue(sync, opened)
+
     def _sending(self, manager: ClientManager) -> Sending:
         if self._reading is not None and self._reading.name.is_read_only:
             return ReadOnlySending(str(self._reading.name))
         return NetworkSending(manager, manager.open(self._format_name))
 
-    async def leave(self, *, wait: bool) -> None:
+    async def _leave(self, *, wait: bool) -> None:
         """Stop the inner queue manager; with `wait` once everything is transferred."""
         manager = self._manager
         assert manager is not None, "it was entered"

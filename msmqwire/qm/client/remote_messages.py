@@ -1,4 +1,4 @@
-"""Messages of queues of other computers, as their queue manager hands them out."""
+"""Messages of queues of other computers, as their queue manager hands them out: [MS-MQRR] 3.1.4.7."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msmqwire.remote_read.sections import message_of
 
 _PRIORITY_SHIFT: Final = 56
 _SEQUENCE_ID: Final = (1 << _PRIORITY_SHIFT) - 1
-_LOWEST: Final = 7 << _PRIORITY_SHIFT
+_PRIORITY_0: Final = 7 << _PRIORITY_SHIFT
 
 
 def received_message(sections: Sequence[Any] | None, arrival_time: int, sequence_id: int) -> ReceivedMessage:
@@ -51,4 +51,4 @@ def lookup_spellings(identifier: int) -> tuple[int, ...]:
     low seven bytes tell the messages of a queue manager apart.
     """
     low = identifier & _SEQUENCE_ID
-    return tuple(dict.fromkeys((identifier, low, _LOWEST | low)))
+    return tuple(dict.fromkeys((identifier, low, _PRIORITY_0 | low)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 from uuid import UUID, uuid4
 
@@ -122,6 +122,9 @@ class RemoteReading:
 
     async def _started(self, request: int, read: Read, pending: _Pending) -> Any:
         """Return the answer to R_StartReceive or R_StartTransactionalReceive."""
+        if read.transaction is not None and not read.action.receives:
+            why = f"{self.name}: a transaction is for what is received"
+            raise QueueError(why, HResult.MQ_ERROR_TRANSACTION_USAGE)
         if read.transaction is not None and read.transaction not in self._enlisted:
             why = f"{self.name}: the transaction has no coordinator that the other computer takes part in"
             raise QueueError(why, HResult.MQ_ERROR_TRANSACTION_ENLIST)
@@ -219,10 +222,8 @@ class RemoteReading:
         link = await self._link()
         try:
             handle = await self._opened(link, Access.RECEIVE_ACCESS)
-        except QueueError as exc:
-            if exc.hresult != HResult.MQ_ERROR_ACCESS_DENIED:
-                raise
-            handle = await self._opened(link, Access.PEEK_ACCESS)  # which is enough to look at messages
+        except QueueError:  # whatever it is: MQRR-3.1.4.2-23
+            handle = await self._opened(link, Access.PEEK_ACCESS)  # enough to look at messages
         cursor: int = (await self._call(link, Opnum.R_CreateCursor, phContext=handle)).phCursor
         if not cursor or cursor in link.cursors:
             raise self._wrong(link, Opnum.R_CreateCursor, f"with the cursor {cursor}")
@@ -395,23 +396,23 @@ class RemoteReading:
         }
 
     def _destination(self, to: str) -> FormatName:
-        """Return the queue that a text names, without a computer one of the same. Raises InvalidName."""
+        """Return the queue that a text names, without a computer one of the same. Raises InvalidName.
+
+        Raises InvalidValue for one that has another queue in its name than this one: MQRR-3.1.4.10-03.
+        """
         if not isinstance(to, str):
             raise InvalidValue(f"{to!r:.100} is not a text", path="to")
         if kind_of(to) is not None:
-            return parse_format_name(to)
-        name = queue_name(to, ".")
-        if not isinstance(name, DirectName) or name.host != ".":
-            raise InvalidValue(f"{to!r:.100} is on another computer", path="to")
-        return DirectName(
-            self.name.protocol,
-            self.name.address,
-            name.queue,
-            name.private,
-            name.system,
-            name.journal,
-            name.subqueue,
-        )
+            name = parse_format_name(to)
+        else:
+            name = queue_name(to, ".")
+            if not isinstance(name, DirectName) or name.host != ".":
+                raise InvalidValue(f"{to!r:.100} is on another computer", path="to")
+            name = replace(name, protocol=self.name.protocol, address=self.name.address, text="")
+        if isinstance(name, DirectName) and _queue(name) != _queue(self.name):
+            why = f"{to!r:.100} is neither the queue of {self.name} nor a subqueue of that"
+            raise InvalidValue(why, path="to")
+        return name
 
     # -- calls --------------------------------------------------------------------------------------------
 
@@ -470,6 +471,11 @@ class RemoteReading:
 
     def _gone(self, why: str) -> QueueError:
         return QueueError(f"{self.name}: {why}", HResult.MQ_ERROR_INVALID_HANDLE)
+
+
+def _queue(name: DirectName) -> tuple[str, bool, bool, str | None]:
+    """Return what tells a queue of a computer from others; its subqueues have the same."""
+    return name.queue.lower(), name.private, name.journal, name.system
 
 
 def _kept(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
-from typing import Final
+from typing import Final, TypeAlias
 
 from msmqwire.ping import PING_PORT
 
 TCP_PORT: Final = 1801
+
+Endpoint: TypeAlias = tuple[str, int]
+"""An address and a port."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ import asyncio
 import re
 import ssl
 import time
-from collections import Counter
 from functools import partial
 from typing import Final, Protocol, cast
 
@@ -18,10 +17,10 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import RawRequestMessage
 
 from msmqwire.errors import InvalidValue
-from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.http_connection import HttpConnection, RequestHandler, answer
+from msmqwire.qm.runtime.incoming import IncomingConnections
 from msmqwire.qm.runtime.limits import HttpTraffic, Limits
 from msmqwire.qm.runtime.listening import Listeners
 from msmqwire.qm.runtime.logs import log
@@ -65,7 +64,6 @@ class HttpListener:
         limits: on what peers may use.
         application: answers requests for aiohttp.
         traffic: counters.
-        open_connections: those of all transports of this process.
     """
 
     def __init__(
@@ -77,15 +75,16 @@ class HttpListener:
         open_connections: OpenConnections,
     ) -> None:
         self._driver, self._engine = driver, engine
-        self.limits, self.traffic, self.open_connections = limits, traffic, open_connections
+        self.limits, self.traffic = limits, traffic
         self.application = web.Server(self._answer, request_factory=_request)
         self._listeners: list[Listeners] = []
-        self._connections: dict[int, HttpConnection] = {}
-        self._accepted_from: Counter[str] = Counter()  # by network
+        self._connections: IncomingConnections[HttpConnection] = IncomingConnections(
+            limits.http_connections, limits.http_connections_per_peer, open_connections
+        )
         self._incomplete = PartialPackets(limits.http_held_bytes)
         self._waiting_bytes = 0
         self._answers: dict[int, asyncio.Future[int]] = {}
-        self._numbers = 0
+        self._requests = 0
         self._stopping = False
 
     # -- listening ------------------------------------------------------------------------------------------
@@ -115,7 +114,7 @@ class HttpListener:
         """Wait until the requests under way are answered, for at most `Limits.close_s`."""
         try:
             async with asyncio.timeout(self.limits.close_s):
-                while any(connection.busy for connection in self._connections.values()):
+                while any(connection.busy for connection in self._connections):
                     await asyncio.sleep(_POLL_S)
         except TimeoutError:
             log.warning("requests of HTTP are left", extra={"waiting": len(self._answers)})
@@ -127,44 +126,24 @@ class HttpListener:
             _set(future, 503)
         if self._answers:
             await self.finish()
-        connections = list(self._connections.values())
-        for connection in connections:
-            connection.close()
-        if connections:
-            gone = (connection.gone for connection in connections)
-            await asyncio.wait(list(gone), timeout=self.limits.close_s + 1)
+        await self._connections.close(self.limits.close_s + 1)
         for listeners in self._listeners:
             await listeners.wait_closed()
         await self.application.shutdown(0)
 
     def abort(self) -> None:
         """End all connections at once."""
-        for connection in list(self._connections.values()):
-            connection.abort()
-
-    def count(self) -> tuple[int, int]:
-        """Return the numbers of incoming and outgoing connections."""
-        return len(self._connections), 0
+        self._connections.abort()
 
     # -- connections: `HttpConnectionOwner` -----------------------------------------------------------------
 
     def accepted(self, connection: HttpConnection) -> bool:
         """Register a connection; return False if there are too many."""
-        network = origin_of(connection.address)
-        if (
-            self._stopping
-            or len(self._connections) >= self.limits.http_connections
-            or self._accepted_from[network] >= self.limits.http_connections_per_peer
-            or not self.open_connections.allows_incoming()
-        ):
+        if self._stopping or not self._connections.admit(connection):
             self.traffic.refused += 1
             log.warning("a connection of HTTP is refused", extra={"peer": connection.address})
             return False
         self.traffic.accepted += 1
-        self._numbers += 1
-        connection.number = self._numbers
-        self._connections[connection.number] = connection
-        self._accepted_from[network] += 1
         return True
 
     def received(self, connection: HttpConnection, size: int) -> None:
@@ -182,12 +161,8 @@ class HttpListener:
 
     def lost(self, connection: HttpConnection) -> None:
         """Unregister a connection."""
-        del self._connections[connection.number]
+        self._connections.remove(connection)
         self._incomplete.forget(connection.number)
-        network = origin_of(connection.address)
-        self._accepted_from[network] -= 1
-        if not self._accepted_from[network]:
-            del self._accepted_from[network]
 
     # -- requests -------------------------------------------------------------------------------------------
 
@@ -249,8 +224,8 @@ class HttpListener:
 
     async def _ask(self, http: HttpMessage, connection: HttpConnection) -> int:
         """Pass a request to the engine; return its answer."""
-        self._numbers += 1
-        number, future = self._numbers, _future()
+        self._requests += 1
+        number, future = self._requests, _future()
         self._answers[number] = future
         self._waiting_bytes += len(http.entity)
         self.traffic.requests += 1

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
 from msmqwire.errors import InvalidValue, MsmqError, RpcFault, Unreachable
+from msmqwire.qm.runtime.keep_alive import keep_alive
 from msmqwire.rpc.client_association import ClientAssociation
 from msmqwire.rpc.constants import AuthLevel, AuthType, SyntaxId, status_name
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, EPT_MAP, map_request, mapped_port
@@ -20,9 +19,6 @@ ANSWER_S: Final = 20.0
 """Seconds without a byte from the server after which a call that should be answered by now has failed."""
 WHOLE_ANSWER_S: Final = 300.0
 """Seconds that an answer may take in all, however slowly its bytes come: [MS-MQRR] 3.1.2.1."""
-
-_KEEPALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
-"""A server that is gone without a word ends the calls that wait without limit, too: seconds, and probes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +164,7 @@ class RpcClient(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport), "it is a stream"
         self._transport = transport
-        connected = transport.get_extra_info("socket")
-        with suppress(OSError):
-            connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            for option, value in _KEEPALIVE.items():
-                if hasattr(socket, option):
-                    connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+        keep_alive(transport.get_extra_info("socket"))  # a call may wait without limit
 
     def data_received(self, data: bytes) -> None:
         self._heard = self._loop.time()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final, Protocol, cast
 
 from msmqwire.qm.runtime.addresses import canonical
+from msmqwire.qm.runtime.keep_alive import keep_alive
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.logs import log
 from msmqwire.rpc.events import Bound, Closed, ServerEvent
@@ -16,9 +15,6 @@ from msmqwire.rpc.server_association import ServerAssociation
 
 _HIGH_WATER: Final = 1 << 18
 """Unread bytes beyond which no more calls are taken from a peer."""
-_KEEPALIVE: Final[Mapping[str, int]] = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
-"""Seconds of silence, between questions, and their number: a client that is gone must not keep its receives
-waiting for the hours that systems take by default."""
 
 
 class RpcConnectionOwner(Protocol):
@@ -90,7 +86,7 @@ class RpcConnection(asyncio.Protocol):
             return
         self.address = canonical(peer[0])
         self.local_address = canonical(transport.get_extra_info("sockname")[0])
-        _keep_alive(transport.get_extra_info("socket"))
+        keep_alive(transport.get_extra_info("socket"))
         transport.set_write_buffer_limits(_HIGH_WATER)
         self.association = self._owner.accepted(self)
         if self.association is None:
@@ -256,12 +252,3 @@ class RpcConnection(asyncio.Protocol):
             self.close()
         else:
             self.abort()
-
-
-def _keep_alive(sock: socket.socket | None) -> None:
-    if sock is None:
-        return
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _KEEPALIVE.items():
-        if hasattr(socket, name):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 
 from msmqwire.errors import AuthenticationFailed
-from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.runtime.descriptors import OpenConnections
+from msmqwire.qm.runtime.incoming import IncomingConnections
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
 from msmqwire.qm.runtime.listening import Listeners
 from msmqwire.qm.runtime.logs import log
@@ -49,15 +47,13 @@ class RpcListener(ABC):
         self._interfaces = interfaces
         self._security, self._minimum_level = security, minimum_level
         self.limits, self.traffic, self.port = limits, traffic, 0
-        self._open_connections = open_connections
-        open_connections.add(lambda: (len(self._connections), 0))
+        self._connections: IncomingConnections[RpcConnection] = IncomingConnections(
+            limits.rpc_connections, limits.rpc_connections_per_peer, open_connections
+        )
         self._listeners = Listeners(partial(RpcConnection, self))
         self._groups = AssociationGroups()
-        self._connections: dict[int, RpcConnection] = {}
-        self._accepted_from: Counter[str] = Counter()  # by network
         self._held = PartialPackets(limits.rpc_held_bytes)
         self._unflushed: dict[int, RpcConnection] = {}
-        self._numbers = 0
         self._stopping = False
 
     async def bind(self, address: str, port: int) -> int:
@@ -77,20 +73,15 @@ class RpcListener(ABC):
     async def close(self) -> None:
         """End all connections once their peers have read the answers, or after `Limits.close_s`."""
         self.stop_listening()
-        connections = list(self._connections.values())
-        for connection in connections:
+        for connection in self._connections:
             if connection.association is not None:
                 connection.association.shutdown()
-            connection.close()
-        if connections:
-            gone = (connection.gone for connection in connections)
-            await asyncio.wait(list(gone), timeout=self.limits.close_s + 1)
+        await self._connections.close(self.limits.close_s + 1)
         await self._listeners.wait_closed()
 
     def abort(self) -> None:
         """End all connections at once."""
-        for connection in list(self._connections.values()):
-            connection.abort()
+        self._connections.abort()
 
     # -- what clients do ------------------------------------------------------------------------------------
 
@@ -114,21 +105,11 @@ class RpcListener(ABC):
 
     def accepted(self, connection: RpcConnection) -> ServerAssociation | None:
         """Register a connection; return None if there are too many."""
-        network, limits = origin_of(connection.address), self.limits
-        if (
-            self._stopping
-            or len(self._connections) >= limits.rpc_connections
-            or self._accepted_from[network] >= limits.rpc_connections_per_peer
-            or not self._open_connections.allows_incoming()
-        ):
+        if self._stopping or not self._connections.admit(connection):
             self.traffic.refused += 1
             log.warning("a connection of RPC is refused", extra={"peer": connection.address})
             return None
         self.traffic.accepted += 1
-        self._numbers += 1
-        connection.number = self._numbers
-        self._connections[connection.number] = connection
-        self._accepted_from[network] += 1
         return ServerAssociation(
             self._interfaces,
             groups=self._groups,
@@ -136,8 +117,8 @@ class RpcListener(ABC):
             port=self.port,
             security=self._security,
             minimum_level=self._minimum_level,
-            stub_max=limits.rpc_request_bytes,
-            calls_max=limits.rpc_calls,
+            stub_max=self.limits.rpc_request_bytes,
+            calls_max=self.limits.rpc_calls,
         )
 
     def happened(self, connection: RpcConnection, event: ServerEvent) -> None:
@@ -185,13 +166,9 @@ class RpcListener(ABC):
 
     def lost(self, connection: RpcConnection) -> None:
         """Unregister a connection."""
-        del self._connections[connection.number]
+        self._connections.remove(connection)
         self._unflushed.pop(connection.number, None)
         self._held.forget(connection.number)
-        network = origin_of(connection.address)
-        self._accepted_from[network] -= 1
-        if not self._accepted_from[network]:
-            del self._accepted_from[network]
 
     # -- answers --------------------------------------------------------------------------------------------
 

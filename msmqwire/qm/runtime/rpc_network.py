@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from errno import EADDRINUSE
 from typing import Final
 
+from msmqwire.qm.runtime.addresses import Endpoint
 from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
@@ -21,7 +22,6 @@ from msmqwire.rpc.constants import AuthLevel
 PENDING_S: Final = 300
 """Seconds of the Pending Request Cleanup Timer: [MS-MQRR] 3.1.2.2."""
 _PORT_MAX: Final = 0xFFFF
-Endpoint = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)

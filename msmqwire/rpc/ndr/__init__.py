@@ -1,4 +1,7 @@
-"""NDR and NDR64, the transfer syntaxes of remote calls, from one declaration of the parameters."""
+"""NDR and NDR64, the transfer syntaxes of remote calls, from one declaration of the parameters.
+
+[C706] chapter 14, [MS-RPCE] 2.2.4 and 2.2.5.
+"""
 
 from msmqwire.rpc.ndr.building import build_stub
 from msmqwire.rpc.ndr.jsonform import from_json, to_json

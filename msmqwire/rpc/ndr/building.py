@@ -133,7 +133,7 @@ class _Writer:
         self.pointees(node, self.in_place(node, value, siblings), siblings)
 
     def in_place(self, node: Type, value: Any, siblings: Values) -> Any:
-        """Write what stands in its place; return the value for `pointees`."""
+        """Write what stands in its place; return what its pointees are written from, None without any."""
         return _IN_PLACE[type(node)](self, node, value, siblings)
 
     def pointees(self, node: Type, value: Any, siblings: Values) -> None:
@@ -227,7 +227,7 @@ class _Writer:
         items = []
         for number, item in enumerate(value):
             try:
-                items.append(self._told(element, item, siblings))
+                items.append(self._member(element, item, siblings))
             except Halt as halt:
                 raise halt.under(f"[{number}]") from None
         return items
@@ -254,17 +254,17 @@ class _Writer:
                 if member.type is array:
                     self.out += members[member.name]
                     continue
-                members[member.name] = self._told(member.type, members[member.name], members)
+                members[member.name] = self._member(member.type, members[member.name], members)
             except Halt as halt:
                 raise halt.under(member.shown) from None
         if self.syntax.padded:
             self.align(to)
         return members
 
-    def _told(self, node: Type, value: Any, siblings: Values) -> Any:
-        """Write a member; return what its pointees are written from: `value`, or the parts of a structure."""
-        told = self.in_place(node, value, siblings)
-        return value if told is None else told
+    def _member(self, node: Type, value: Any, siblings: Values) -> Any:
+        """Write a member in its place; return it as `pointees` takes it."""
+        completed = self.in_place(node, value, siblings)
+        return value if completed is None else completed
 
     def _union(self, node: Union, value: Any, siblings: Values) -> Any:
         to = alignment(node, self.syntax) if self.syntax.padded else 1
@@ -278,7 +278,7 @@ class _Writer:
         if arm is None:
             return None
         try:
-            return self._told(arm.type, value, siblings)
+            return self._member(arm.type, value, siblings)
         except Halt as halt:
             raise halt.under(arm.shown) from None
 

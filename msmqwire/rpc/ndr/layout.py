@@ -1,4 +1,4 @@
-"""Alignment and least sizes of types in a transfer syntax."""
+"""Alignment and least sizes of types in a transfer syntax: [C706] 14.2, [MS-RPCE] 2.2.5."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, MalformedPacket, QueueError, ReadTimeout
 from msmqwire.names import DirectName, parse_format_name
 from msmqwire.qm.client import Queue, ReceivedMessage
+from msmqwire.qm.client.queue import Transactional
 from msmqwire.qm.client.reading import Read
 from msmqwire.qm.client.remote_options import RemoteOptions
 from msmqwire.qm.client.remote_reading import READS_MAX, RemoteReading
@@ -36,6 +38,7 @@ from tests.support.rpc_server import map_endpoints, rpc_server
 
 TX = UUID("01020304-0506-0708-090a-0b0c0d0e0f10")
 ORDERS = r"DIRECT=TCP:127.0.0.1\PRIVATE$\orders"
+VERSION = (6, 1, 0)
 
 
 @pytest.fixture
@@ -63,7 +66,7 @@ def refusal(work: Any) -> str:
     "MQRR-3.2.1-01", "MQRR-3.2.3-01", "MQRR-3.2.4.1-01", "MQRR-3.2.4.1-02", "MQRR-3.2.4.1-05",
     "MQRR-3.2.4.1-07",
     "MQRR-3.1.4.2-03", "MQRR-3.1.4.2-04", "MQRR-3.1.4.2-08", "MQRR-3.1.4.2-11", "MQRR-3.1.4.2-17",
-    "MQRR-3.2.4.13-02",
+    "MQRR-3.2.4.13-02", "MQRR-3.1.4.2-13", "MQRR-3.1.4.2-14", "MQRR-3.1.4.2-15",
 )  # fmt: skip
 def test_a_queue_is_opened_for_what_is_done_with_it_and_closed(queue: RemoteQueue) -> None:
     with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
@@ -82,6 +85,7 @@ def test_a_queue_is_opened_for_what_is_done_with_it_and_closed(queue: RemoteQueu
             1,
             1,
         )
+        assert (opening.Major, opening.Minor, opening.BuildNumber) == VERSION
         assert (opening.pQueueFormat.m_qft, opening.pQueueFormat.arm) == (3, r"TCP:127.0.0.1\private$\orders")
     first, second = (UUID(int=0xB000), UUID(int=0xB001))
     reads = [arguments.phContext.uuid for arguments in queue.arguments(Opnum.R_StartReceive)]
@@ -109,6 +113,7 @@ def test_the_port_by_the_endpoint_mapper(queue: RemoteQueue) -> None:
 @pytest.mark.requirement(
     "MQRR-3.2.4.3-01", "MQRR-3.2.4.3-02", "MQRR-3.2.4.4.1-01", "MQRR-3.2.4.4.1-02", "MQRR-3.2.4.4.1-04",
     "MQRR-3.2.4.4.1-05", "MQRR-3.1.4.7-22", "MQRR-3.1.4.7-24", "MQRR-3.1.4.7-25", "MQRR-3.2.4.4-01",
+    "MQRR-3.1.4.7-16", "MQRR-3.1.4.9-03",
 )  # fmt: skip
 def test_peeking_and_receiving(queue: RemoteQueue) -> None:
     with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
@@ -207,7 +212,7 @@ def test_a_cursor_of_who_may_only_look(queue: RemoteQueue) -> None:
         assert orders.receive(0).body == b"body 1"  # a refusal is not remembered
 
 
-@pytest.mark.requirement("MQRR-3.1.4.7-13", "MQRR-3.1.4.7-20", "MQRR-3.1.4.7-21")
+@pytest.mark.requirement("MQRR-3.1.4.7-13", "MQRR-3.1.4.7-14", "MQRR-3.1.4.7-20", "MQRR-3.1.4.7-21")
 def test_by_lookup_identifier(queue: RemoteQueue) -> None:
     with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
         first = orders.peek(0).lookup_identifier
@@ -218,12 +223,17 @@ def test_by_lookup_identifier(queue: RemoteQueue) -> None:
         assert orders.receive_by_lookup(first, "next").body == b"body 3"
         with pytest.raises(QueueError) as missing:
             orders.receive_by_lookup(first, "next")
+        called = len(queue.calls)
+        with pytest.raises(InvalidValue, match="no lookup identifier"):
+            orders.receive_by_lookup(0)
+        assert len(queue.calls) == called
     assert missing.value.name == "MQ_ERROR_MESSAGE_NOT_FOUND"
     reads = queue.arguments(Opnum.R_StartReceive)[1:]
     assert [Action(read.ulAction).name.removeprefix("MQ_LOOKUP_") for read in reads] == [
         "PEEK_NEXT", "PEEK_PREV", "RECEIVE_CURRENT", "RECEIVE_NEXT", "RECEIVE_NEXT",
     ]  # fmt: skip
     assert all((read.hCursor, read.ulTimeout) == (0, 0) for read in reads)
+    assert [read.LookupId for read in reads] == [4 << 56 | number for number in (1, 2, 2, 1, 1)]
     assert queue.bodies == [b"body 1"]
 
 
@@ -261,6 +271,11 @@ def test_purging(queue: RemoteQueue) -> None:
     "MQRR-3.1.4.11-04",
     "MQRR-3.1.4.11-05",
     "MQRR-3.1.4.11-03",
+    "MQRR-3.1.4.10-07",
+    "MQRR-3.1.4.11-06",
+    "MQRR-3.1.4.11-09",
+    "MQRR-3.1.4.11-10",
+    "MQRR-3.1.4.11-12",
 )
 def test_moving(queue: RemoteQueue) -> None:
     with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
@@ -279,8 +294,30 @@ def test_moving(queue: RemoteQueue) -> None:
         ShareMode.MQ_DENY_NONE,
         8,
     )
+    assert (opening.Major, opening.Minor, opening.BuildNumber) == VERSION
+    assert opening.pClientId == queue.arguments(Opnum.R_OpenQueue)[0].pClientId != UUID(int=0)
+    assert (opening.fNonRoutingServer, opening.fWorkgroup) == (1, 1)
     assert all(bytes(call.pTransactionId.rgb) == bytes(16) for call in queue.arguments(Opnum.R_MoveMessage))
     assert queue.opened == {}  # the destinations are closed, too
+
+
+@pytest.mark.requirement("MQRR-3.1.4.10-03")
+@pytest.mark.parametrize("name", [NAME, rf"{NAME};poison"])
+def test_a_message_is_moved_within_a_queue_and_its_subqueues(queue: RemoteQueue, name: str) -> None:
+    unrelated = (
+        r"private$\others", r"private$\others;poison", r"orders;poison", r"private$\orders;journal",
+        r"system$;deadletter", r"DIRECT=TCP:127.0.0.1\private$\others", r"DIRECT=OS:here\orders;poison",
+    )  # fmt: skip
+    related = (r"PRIVATE$\Orders;done", NAME, r"DIRECT=OS:localhost\private$\orders;other")
+    with msmqwire.connect(name, rpc_port=queue.port) as orders:
+        for to in unrelated:
+            with pytest.raises(InvalidValue) as caught:
+                orders.move(1, to)
+            assert caught.value.path == "to"
+        assert queue.calls == []
+        for to in related:
+            orders.move(orders.peek(0), to)
+    assert [number for number, _ in queue.moved] == [1, 2, 3]
 
 
 @pytest.mark.requirement("MQRR-3.2.4.11-01", "MQRR-3.2.4.12-01", "MQRR-3.2.4.13-01")
@@ -351,9 +388,12 @@ def test_a_message_is_acknowledged_when_its_block_is_left(queue: RemoteQueue) ->
     assert queue.bodies == [b"body 2", b"body 3"]
 
 
-@pytest.mark.requirement("MQRR-3.2.4.2-01", "MQRR-3.2.4.2-02", "MQRR-3.2.4.4.2-01", "MQRR-3.2.4.4.2-02",
-                         "MQRR-3.2.4.4.2-04", "MQRR-3.2.4.4.2-05", "MQRR-3.2.4.6-01", "MQRR-3.2.4.10.2-01",
-                         "MQRR-3.2.4.10.2-02")  # fmt: skip
+@pytest.mark.requirement(
+    "MQRR-3.2.4.2-01", "MQRR-3.2.4.2-02", "MQRR-3.2.4.4.2-01", "MQRR-3.2.4.4.2-02", "MQRR-3.2.4.4.2-04",
+    "MQRR-3.2.4.4.2-05", "MQRR-3.2.4.6-01", "MQRR-3.2.4.10.2-01", "MQRR-3.2.4.10.2-02", "MQRR-2.2.8-02",
+    "MQRR-3.1.4.10-07", "MQRR-3.1.4.12-04", "MQRR-3.1.4.12-05", "MQRR-3.1.4.12-07", "MQRR-3.1.4.12-08",
+    "MQRR-3.1.4.13-16", "MQRR-3.1.4.13-18", "MQRR-3.2.4.4-01",
+)  # fmt: skip
 def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
     async def scenario() -> None:
         reading = reading_of(queue)
@@ -362,7 +402,13 @@ def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
             with pytest.raises(QueueError) as unknown:
                 await refused
             assert unknown.value.name == "MQ_ERROR_TRANSACTION_ENLIST"
+        assert queue.calls == []
         await reading.enlist(TX, b"token")
+        for action in Action:
+            if not action.receives:
+                with pytest.raises(QueueError) as usage:
+                    await reading.start(1, read._replace(action=action))
+                assert usage.value.name == "MQ_ERROR_TRANSACTION_USAGE"
         cursor = await reading.open_cursor()
         assert (await reading.start(5, read)).body == b"body 1"
         assert (await reading.start(6, read._replace(cursor=cursor))).body == b"body 2"
@@ -373,9 +419,15 @@ def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
 
     asyncio.run(scenario())
     assert queue.enlisted == [(TX, b"token")]
+    (enlisting,), (opening,) = (
+        queue.arguments(opnum) for opnum in (Opnum.R_QMEnlistRemoteTransaction, Opnum.R_OpenQueue)
+    )
+    assert (enlisting.pQueueFormat.m_qft, enlisting.pQueueFormat.arm) == (3, opening.pQueueFormat.arm)
     first, second = queue.arguments(Opnum.R_StartTransactionalReceive)
     assert bytes(first.pTransactionId.rgb) == bytes(second.pTransactionId.rgb) == TX.bytes_le
     assert (first.hCursor, second.hCursor, second.LookupId) == (0, 1, 0)
+    assert {call.dwMaxBodySize for call in (first, second)} == {0x40_0000}
+    assert {call.dwMaxCompoundMessageSize for call in (first, second)} == {0x40_0000}
     ends = queue.arguments(Opnum.R_EndTransactionalReceive)
     assert [(end.dwRequestId, end.dwAck) for end in ends] == [
         (5, Acknowledge.RR_ACK),
@@ -383,6 +435,36 @@ def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
     ]
     assert bytes(queue.arguments(Opnum.R_MoveMessage)[0].pTransactionId.rgb) == TX.bytes_le
     assert Opnum.R_EndReceive not in queue.called()
+
+
+@pytest.mark.requirement("MQRR-3.1.4.13-07")
+def test_a_transactional_receive_is_ended_or_cancelled(queue: RemoteQueue) -> None:
+    async def scenario() -> None:
+        reading = reading_of(queue)
+        await reading.enlist(TX, b"token")
+        read = Read(Action.MQ_ACTION_RECEIVE, transaction=TX)
+        for number in (6, 7, 8):
+            await reading.start(number, read)
+            await reading.end(number, acknowledge=number != 7)  # 8 has what 7 has given back
+        await reading.start(9, read)
+        waits = asyncio.create_task(reading.start(10, read))
+        await waiting(queue, 1)
+        await reading.cancel(10)
+        with pytest.raises(QueueError, match="cancelled"):
+            await waits
+        await reading.end(9, acknowledge=True)
+        await reading.close()
+
+    asyncio.run(scenario())
+    starts = queue.arguments(Opnum.R_StartTransactionalReceive)
+    ends, cancels = (
+        queue.arguments(opnum) for opnum in (Opnum.R_EndTransactionalReceive, Opnum.R_CancelReceive)
+    )
+    assert [call.dwRequestId for call in starts] == [6, 7, 8, 9, 10]
+    assert [call.dwRequestId for call in ends] == [6, 7, 8, 9]
+    assert [call.dwRequestId for call in cancels] == [10]
+    assert Opnum.R_EndReceive not in queue.called()
+    assert len({call.phContext for call in (*starts, *ends, *cancels)}) == 1
 
 
 def test_a_program_has_no_coordinator(queue: RemoteQueue) -> None:
@@ -431,19 +513,52 @@ def test_handles_cursors_and_requests_are_used_as_they_must_be(queue: RemoteQueu
     assert len(queue.arguments(Opnum.R_OpenQueue)) == 4
 
 
-@pytest.mark.requirement("MQRR-3.2.4.5-01", "MQRR-3.1.4.14-05")
+@pytest.mark.requirement("MQRR-3.2.4.5-01", "MQRR-3.1.4.14-04", "MQRR-3.1.4.14-05")
 def test_rejecting(queue: RemoteQueue) -> None:
-    async def scenario() -> None:
+    async def scenario() -> int:
         reading = reading_of(queue)
-        await reading.reject(7)
+        await reading.start(1, Read(Action.MQ_ACTION_PEEK_CURRENT, 0))
+        await reading.enlist(TX, b"token")
+        received = await reading.start(2, Read(Action.MQ_ACTION_RECEIVE, 0, transaction=TX))
+        await reading.end(2, acknowledge=True)
+        await reading.reject(received.lookup_identifier)
         await reading.close()
+        return received.lookup_identifier
 
-    asyncio.run(scenario())
+    identifier = asyncio.run(scenario())
     (call,) = queue.arguments(Opnum.R_SetUserAcknowledgementClass)
-    assert (call.LookupId, call.usClass) == (7, 0xC004)
+    assert (call.LookupId, call.usClass) == (identifier, 0xC004)
+    assert identifier == 4 << 56 | 1
+    assert queue.accesses[call.phContext] == Access.RECEIVE_ACCESS
+    assert queue.breaches == []
 
 
-@pytest.mark.requirement("MQRR-3.1.4.2-23", "MQRR-3.1.4.7-39")
+@pytest.mark.requirement(
+    "MQRR-3.1.4.13-09", "MQRR-3.1.4.13-15", "MQRR-3.1.4.15-02", "MQRR-3.1.4.15-03", "MQRR-3.2.4.4.2-05"
+)
+def test_receives_of_a_transaction_at_the_same_time(queue: RemoteQueue) -> None:
+    async def scenario() -> list[ReceivedMessage]:
+        async with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
+            reading, unit = orders._reading, SimpleNamespace(identifier=TX)
+            assert isinstance(reading, RemoteReading)
+            await orders.peek(0)
+            await reading.enlist(TX, b"token")
+            transaction = Transactional(orders._sending, unit)  # type: ignore[arg-type]
+            return await asyncio.gather(*(orders.receive(0, transaction=transaction) for _ in range(3)))
+
+    received = asyncio.run(scenario())
+    assert sorted(each.body for each in received) == [b"body 1", b"body 2", b"body 3"]
+    starts = queue.arguments(Opnum.R_StartTransactionalReceive)
+    ends = queue.arguments(Opnum.R_EndTransactionalReceive)
+    assert len({call.dwRequestId for call in starts}) == 3
+    assert {(call.phContext, call.dwRequestId) for call in starts} == {
+        (call.phContext, call.dwRequestId) for call in ends
+    }
+    assert [call.dwAck for call in ends] == [Acknowledge.RR_ACK] * 3
+    assert {queue.accesses[call.phContext] for call in starts} == {Access.RECEIVE_ACCESS}
+    assert (queue.breaches, queue.bodies) == ([], [])
+
+
 def test_what_is_refused_has_its_name(queue: RemoteQueue) -> None:
     async def received_of(name: str) -> None:
         async with msmqwire.connect(name, rpc_port=queue.port) as orders:

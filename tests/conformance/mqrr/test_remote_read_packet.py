@@ -176,7 +176,7 @@ ORDER = [
 ]
 
 
-@requirement("MQRR-2.2.5.1-01")
+@requirement("MQRR-2.2.5.1-01", "MQRR-2.2.5.1.2-01")
 def test_all_headers_of_a_message() -> None:
     data = handmade.remote_read_message(handmade.user_message(**ALL))
     packet = assert_same(REMOTE_READ_MESSAGE, data)

@@ -198,6 +198,7 @@ def test_a_state_that_does_not_fit(state: dict[str, Any]) -> None:
     "MQRR-3.1.4.7-32",
     "MQRR-3.1.4.13-20",
     "MQRR-3.1.4.13-21",
+    "MQRR-2.2.6-04",
     "MQRR-2.2.6-07",
     "MQRR-2.2.7-02",
     "MQRR-3.1.4.7-26",
@@ -229,6 +230,7 @@ def test_a_full_packet(data: bytes, limits: tuple[int, int]) -> None:
     "MQRR-3.1.4.13-22",
     "MQRR-3.1.4.13-23",
     "MQRR-3.1.4.13-24",
+    "MQRR-2.2.6-04",
     "MQRR-2.2.6-05",
     "MQRR-2.2.6-06",
     "MQRR-2.2.6-08",
@@ -260,6 +262,7 @@ def test_a_cut_binary_message(limit: int, soap: bytes) -> None:
     "MQRR-3.1.4.13-22",
     "MQRR-3.1.4.13-23",
     "MQRR-3.1.4.13-24",
+    "MQRR-2.2.6-04",
     "MQRR-2.2.7-05",
     "MQRR-2.2.7-06",
 )

@@ -10,10 +10,11 @@ import pytest
 
 from msmqwire.constants import HResult
 from msmqwire.qm.model.elements import Queue
-from msmqwire.qm.model.enumerations import CursorState, PositionState
+from msmqwire.qm.model.enumerations import CursorState
 from msmqwire.remote_read.constants import Acknowledge, Action, ShareMode
 from tests.support.queue_contents import bodies
 from tests.support.remote_read_harness import (
+    AVAILABLE,
     BOB,
     FOREVER,
     NO_MESSAGE,
@@ -23,13 +24,7 @@ from tests.support.remote_read_harness import (
     RemoteReadHarness,
 )
 
-AVAILABLE = PositionState.AVAILABLE
 BODIES = [b"1", b"2", b"3"]
-
-
-@pytest.fixture
-def harness() -> RemoteReadHarness:
-    return RemoteReadHarness()
 
 
 @pytest.fixture
@@ -195,7 +190,6 @@ def test_the_time_of_a_receive_that_was_run_down_is_over(harness, queue):
     assert other.end(theirs, 1) == OK
 
 
-@pytest.mark.requirement("MQRR-3.1.6.1-03")
 def test_a_connection_that_is_gone_while_its_association_goes_on(harness, queue):
     """Its calls are cancelled; what the client holds stays its own."""
     client = harness.client()

@@ -19,6 +19,7 @@ from msmqwire.headers.security_descriptor import (
 from msmqwire.names import parse_format_name
 from msmqwire.qm.model import access
 from msmqwire.qm.model.caller import Caller, user_sid
+from msmqwire.qm.model.elements import QueueManager
 from msmqwire.qm.model.enumerations import QueueAccessType
 from msmqwire.qm.protocols.remote_read.configuration import Limit, RemoteReadConfiguration
 from msmqwire.remote_read.constants import Access, Action, Opnum, ShareMode
@@ -29,25 +30,20 @@ from tests.support.queue_contents import bodies
 from tests.support.remote_read_harness import (
     ANNE,
     ANONYMOUS,
+    BAD_HANDLE,
     BOB,
+    DENIED,
+    FULL,
+    INVALID,
     NO_MESSAGE,
     ORDERS,
     Fault,
     RemoteReadHarness,
 )
 
-INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
-BAD_HANDLE = HResult.MQ_ERROR_INVALID_HANDLE
-DENIED = HResult.MQ_ERROR_ACCESS_DENIED
-FULL = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
 NOT_FOUND = 0xC00E0003
 MISMATCH = 0x1C00001A
 STRANGE = ContextHandle(0, UUID(int=0xBAD))
-
-
-@pytest.fixture
-def harness() -> RemoteReadHarness:
-    return RemoteReadHarness()
 
 
 def refused(harness: RemoteReadHarness, *args, client=None, **options) -> int:
@@ -58,13 +54,18 @@ def refused(harness: RemoteReadHarness, *args, client=None, **options) -> int:
 
 
 def set_entries(harness: RemoteReadHarness, *entries: tuple[int, int, bytes]) -> None:
-    """Let the descriptor of the queue have these entries: type, rights and SID."""
+    """Let the descriptor of the queue have these entries."""
+    harness.find_queue().security = descriptor_of(*entries)
+
+
+def descriptor_of(*entries: tuple[int, int, bytes]) -> bytes:
+    """A descriptor with entries: type, rights and SID."""
     aces = [
         {"AceType": kind, "Body": ACCESS_ACE_BODY.build({"Mask": mask, "Sid": SID.parse(sid)})}
         for kind, mask, sid in entries
     ]
     parts = DescriptorParts(access.LOCAL_SYSTEM, None, None, ACL.build({"Aces": aces}))
-    harness.find_queue().security = build_descriptor(parts)
+    return build_descriptor(parts)
 
 
 # -- the interface -------------------------------------------------------------------------------------------
@@ -101,20 +102,24 @@ GUID_NAME = UUID(int=0x77)
         rf"{ORDERS};JOURNAL",
         rf"{ORDERS};done",
         "PUBLIC={0.identifier}",
+        f"MACHINE={OWN_ID};DEADLETTER",
     ],
 )
 def test_a_queue_is_opened_by_each_kind_of_name(harness, name):
     queue = harness.queue()
-    done = harness.queue("orders;done")
+    done, manager = harness.queue("orders;done"), harness.core.queue_manager
+    manager.security = descriptor_of((ALLOW, access.RIGHTS_OF[QueueManager].all, access.EVERYONE))
     handle = harness.client().open(name.format(queue))
     assert handle.attributes == 0
     assert handle.uuid.int
     meant = {";JOURNAL": queue.journal, ";done": done}.get(name.removeprefix(ORDERS), queue)
+    if name.startswith("MACHINE"):
+        meant = manager.system_deadletter_queue
     (descriptor,) = meant.descriptors.values()
     assert descriptor.access_type is QueueAccessType.RECEIVE_ACCESS
 
 
-@pytest.mark.requirement("MQRR-3.1.4.2-24", "MQRR-3.1.4.2-22")
+@pytest.mark.requirement("MQRR-3.1.4.2-24", "MQRR-3.1.4.2-22", "MQRR-2.2.3-01")
 @pytest.mark.parametrize(
     "form",
     [
@@ -122,6 +127,7 @@ def test_a_queue_is_opened_by_each_kind_of_name(harness, name):
         queue_format_of(parse_format_name(f"PUBLIC={GUID_NAME}")),
         queue_format_of(parse_format_name("MULTICAST=234.1.1.1:8001")),
         queue_format_of(parse_format_name(f"DL={GUID_NAME}")),
+        queue_format_of(parse_format_name(f"CONNECTOR={GUID_NAME}")),
         queue_format_of(parse_format_name(r"DIRECT=HTTP://here/msmq/private$/orders")),
         QUEUE_FORMAT.value(m_qft=3, arm=None),
         QUEUE_FORMAT.value(m_qft=3, arm="OS:"),
@@ -129,7 +135,19 @@ def test_a_queue_is_opened_by_each_kind_of_name(harness, name):
         QUEUE_FORMAT.value(m_qft=8, arm=r"OS:here\private$\orders"),
         QUEUE_FORMAT.value(m_qft=3, arm=r"OS:here\private$\orders,OS:here\private$\orders"),
     ],
-    ids=["none", "unknown", "multicast", "list", "http", "null", "cut", "suffix", "no subqueue", "two"],
+    ids=[
+        "none",
+        "unknown",
+        "multicast",
+        "list",
+        "connector",
+        "http",
+        "null",
+        "cut",
+        "suffix",
+        "no subqueue",
+        "two",
+    ],
 )
 def test_names_that_no_queue_can_be_opened_by(harness, form):
     harness.queue()
@@ -335,7 +353,7 @@ def test_closing_a_cursor_ends_the_read_that_waits_at_it(harness):
 # -- R_PurgeQueue --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("MQRR-3.1.4.6-04", "MQRR-3.1.4.6-05")
+@pytest.mark.requirement("MQRR-3.1.4.6-04", "MQRR-3.1.4.6-05", "MQRR-4.1-02")
 def test_purging_needs_a_queue_opened_to_receive(harness):
     queue = harness.queue()
     for body in (b"1", b"2"):

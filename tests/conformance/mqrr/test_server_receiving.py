@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
 from types import SimpleNamespace
 
 import pytest
 
 from msmqwire.constants import HResult
 from msmqwire.constants.ntstatus import NtStatus
+from msmqwire.headers import source_address
 from msmqwire.packets import parse
 from msmqwire.qm.model.elements import Queue
-from msmqwire.qm.model.enumerations import INFINITE, PositionState
+from msmqwire.qm.model.enumerations import INFINITE
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.remote_read.configuration import Limit
-from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum, SectionType
+from msmqwire.remote_read.constants import Access, Action, Opnum, SectionType
 from msmqwire.srmp.http_framer import parse_http
 from tests.support.engine_harness import PEER_ADDRESS, START_UTC
 from tests.support.queue_contents import bodies, states
 from tests.support.remote_read_harness import (
     ANNE,
+    AVAILABLE,
+    BAD_HANDLE,
     BOB,
+    CANCELLED,
     FOREVER,
+    FULL,
+    INVALID,
+    LOCKED,
     NO_MESSAGE,
     NO_TX,
+    NOT_FOUND,
     OK,
     ORDERS,
+    RR_NACK,
     TX,
-    Client,
     Fault,
     RemoteReadHarness,
     lookup_identifiers,
@@ -34,20 +43,8 @@ from tests.support.remote_read_harness import (
 from tests.support.srmp_requests import SrmpPeer
 
 A = Action
-CANCELLED = HResult.MQ_ERROR_OPERATION_CANCELLED
-INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
-BAD_HANDLE = HResult.MQ_ERROR_INVALID_HANDLE
-NOT_FOUND = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
 ALREADY = HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED
-FULL = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
-AVAILABLE, LOCKED = PositionState.AVAILABLE, PositionState.LOCKED
-RR_ACK, RR_NACK = Acknowledge.RR_ACK, Acknowledge.RR_NACK
 MINUTES = 300_000
-
-
-@pytest.fixture
-def harness() -> RemoteReadHarness:
-    return RemoteReadHarness()
 
 
 @pytest.fixture
@@ -55,16 +52,17 @@ def queue(harness: RemoteReadHarness) -> Queue:
     return harness.queue()
 
 
-@pytest.fixture
-def client(harness: RemoteReadHarness, queue: Queue) -> Client:
-    return harness.client()
-
-
 def fill(harness: RemoteReadHarness, queue: Queue, count: int = 3) -> list[int]:
     """Put messages 1, 2, ... into a queue; return their lookup identifiers."""
     for number in range(1, count + 1):
         harness.enqueue(queue, b"%d" % number)
     return lookup_identifiers(queue)
+
+
+def cleanup_timers(harness: RemoteReadHarness) -> int:
+    """How many Pending Request Cleanup Timers run."""
+    armed = [timer for timer, _ in harness.core.context.timers._armed]
+    return armed.count(Timer.PENDING_REQUEST_CLEANUP)
 
 
 # -- which message -------------------------------------------------------------------------------------------
@@ -80,7 +78,8 @@ def test_a_message_is_locked_when_it_is_received_and_deleted_when_that_ends(harn
     assert client.read(handle, request=1) == b"1"
     assert states(queue) == [LOCKED, AVAILABLE, AVAILABLE]
     (context,) = harness.core.remote_read.contexts
-    assert (context.pending[1].lookup_identifier, context.handle) == (identifiers[0], handle)
+    entry = context.pending[1]
+    assert (entry.lookup_identifier, entry.context.handle) == (identifiers[0], handle)
     assert client.read(handle, request=2) == b"2"
     assert client.end(handle, 1) == OK
     assert bodies(queue) == [b"2", b"3"]
@@ -105,7 +104,7 @@ def test_a_message_that_is_given_back_is_at_its_old_place(harness, queue, client
 
 @pytest.mark.requirement(
     "MQRR-3.1.4.7-05", "MQRR-3.1.4.7-18", "MQRR-3.1.4.7-19", "MQRR-3.1.4.7-47", "MQRR-3.1.4.7-48",
-    "MQRR-3.1.4.7-09", "MQRR-3.1.4.7-17",
+    "MQRR-3.1.4.7-09", "MQRR-3.1.4.7-17", "MQRR-3.1.4.13-07", "MQRR-3.1.4.13-13",
 )  # fmt: skip
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
 def test_peeking_and_cursors(harness, queue, client, tx):
@@ -131,7 +130,7 @@ def test_peeking_and_cursors(harness, queue, client, tx):
 
 @pytest.mark.requirement(
     "MQRR-3.1.4.7-08", "MQRR-3.1.4.7-20", "MQRR-3.1.4.7-21", "MQRR-3.1.4.7-49", "MQRR-3.1.4.7-50",
-    "MQRR-3.1.4.7-51", "MQRR-3.1.4.7-55", "MQRR-3.1.4.13-13",
+    "MQRR-3.1.4.7-51", "MQRR-3.1.4.7-52", "MQRR-3.1.4.7-55", "MQRR-3.1.4.13-13",
 )  # fmt: skip
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
 @pytest.mark.parametrize("seven_bytes", [False, True])
@@ -152,7 +151,7 @@ def test_lookups(harness, queue, client, step, body, seven_bytes, tx):
     assert harness.nothing_is_left()
 
 
-@pytest.mark.requirement("MQRR-3.1.4.7-54", "MQRR-3.1.4.7-38")
+@pytest.mark.requirement("MQRR-3.1.4.7-54", "MQRR-3.1.4.7-38", "MQRR-3.1.4.7-52")
 def test_a_cursor_whose_message_another_has_received(harness, queue, client):
     fill(harness, queue)
     handle = client.open()
@@ -167,7 +166,10 @@ def test_a_cursor_whose_message_another_has_received(harness, queue, client):
 # -- arguments -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("MQRR-3.1.4.7-40", "MQRR-3.1.4.13-29")
+@pytest.mark.requirement(
+    "MQRR-3.1.4.7-14", "MQRR-3.1.4.7-16", "MQRR-3.1.4.7-40", "MQRR-3.1.4.13-10", "MQRR-3.1.4.13-11",
+    "MQRR-3.1.4.13-12", "MQRR-3.1.4.13-14", "MQRR-3.1.4.13-29",
+)  # fmt: skip
 @pytest.mark.parametrize("tx", [None, NO_TX, TX], ids=["7", "13", "13 in a transaction"])
 @pytest.mark.parametrize(
     "arguments",
@@ -268,8 +270,30 @@ def test_a_message_that_is_larger_than_asked_for(harness, queue, client, tx):
     assert whole.pSectionBuffer.endswith(second.pSectionBuffer)
 
 
+@pytest.mark.requirement("MQRR-2.2.5.1.1-01", "MQRR-2.2.5.1-12", "MQRR-2.2.5.1-07")
+@pytest.mark.parametrize("transactional", [False, True])
+def test_a_message_that_has_come_by_the_binary_protocol(harness, transactional):
+    harness.queue(transactional=transactional)
+    tx = {"tx": (1, 0)} if transactional else {}
+    harness.accept_session().send_message(b"12345", **tx)
+    client = harness.client()
+    (full,) = client.answer(client.start(client.open())).ppPacketSections
+    packet = parse(full.pSectionBuffer, protocol="remote_read")
+    assert packet.MessagePropertiesHeader.MessageBody == b"12345"
+    assert (packet.TransactionHeader is not None) == transactional
+    assert not packet.UserHeader.Flags.AH
+    assert (packet.SRMPEnvelopeHeader, packet.CompoundMessageHeader, packet.TrailingData) == (None, None, b"")
+    sender = source_address(IPv4Address(PEER_ADDRESS))
+    assert packet.UserHeader.QueueManagerAddress == sender
+
+
 @pytest.mark.requirement(
-    "MQRR-3.1.4.7-31", "MQRR-3.1.4.7-26", "MQRR-2.2.5.1-12", "MQRR-3.1.1.4-01", "MQRR-3.1.4.7-33"
+    "MQRR-2.2.5.1.2-01",
+    "MQRR-3.1.4.7-31",
+    "MQRR-3.1.4.7-26",
+    "MQRR-2.2.5.1-12",
+    "MQRR-3.1.1.4-01",
+    "MQRR-3.1.4.7-33",
 )
 def test_a_message_that_has_come_by_http(harness, queue, client):
     harness.core.srmp.urls.listens(http=80, https=443)
@@ -281,6 +305,16 @@ def test_a_message_that_has_come_by_http(harness, queue, client):
     assert full.SectionBufferType == SectionType.stFullPacket
     packet = parse(full.pSectionBuffer, protocol="remote_read")
     assert packet.UserHeader.Flags.AH
+    present = [name for name in dict(packet) if packet[name] is not None]
+    srmp = present.index("SRMPEnvelopeHeader")
+    assert present[srmp - 1 : srmp + 2] == [
+        "MessagePropertiesHeader",
+        "SRMPEnvelopeHeader",
+        "CompoundMessageHeader",
+    ]
+    assert packet.SRMPEnvelopeHeader.Data.endswith("Envelope>")
+    compound = packet.CompoundMessageHeader
+    assert compound.Data[compound.MsgBodyOffset :][: compound.MsgBodySize] == b"12345"
     assert packet.ExtendedAddressHeader.Address[:4] == bytes([10, 0, 0, 2])
     result = client.answer(client.start(handle, compound=3, body=FOREVER))
     assert [section.SectionBufferType for section in result.ppPacketSections] == [
@@ -294,6 +328,24 @@ def test_a_message_in_a_subqueue_says_so(harness, queue, client):
     (section,) = client.answer(client.start(client.open(rf"{ORDERS};done"))).ppPacketSections
     packet = parse(section.pSectionBuffer, protocol="remote_read")
     assert packet.SubqueueHeader.SubqueueName == "done"
+
+
+@pytest.mark.requirement("MQRR-2.2.5.2-04", "MQRR-2.2.5.2-06")
+@pytest.mark.parametrize("transactional", [False, True])
+@pytest.mark.parametrize("name, known", [("", False), ("dead", True), ("DEADX", True), ("nowhere", False)])
+def test_the_dead_letter_queue_of_a_message(harness, name, known, transactional):
+    harness.queue(transactional=transactional)
+    harness.queue("dead")
+    harness.queue("deadx", transactional=True)
+    path = rf"here\private$\{name}" if name else ""
+    harness.send(b"1", to=ORDERS, transactional=transactional, application_deadletter_queue=path)
+    client = harness.client()
+    (section,) = client.answer(client.start(client.open())).ppPacketSections
+    packet = parse(section.pSectionBuffer, protocol="remote_read")
+    flags, header = packet.ExtensionHeader.Flags, packet.DeadLetterHeader
+    shown = "" if header is None else header.DeadLetterPathName
+    usable = known and (name == "DEADX" or not transactional)
+    assert (shown, flags.DL, flags.DI) == (path, bool(name), bool(name) and not usable)
 
 
 def test_a_message_that_no_section_can_hold_returns_to_its_queue(harness, queue, client):
@@ -313,7 +365,7 @@ def test_a_message_that_no_section_can_hold_returns_to_its_queue(harness, queue,
 
 @pytest.mark.requirement(
     "MQRR-3.1.4.7-07", "MQRR-3.1.4.7-53", "MQRR-3.1.2.1-03", "MQRR-3.1.2.1-04", "MQRR-3.1.4.7-56",
-    "MQRR-3.1.2-01", "MQRR-3.1.4.13-08",
+    "MQRR-3.1.2-01", "MQRR-3.1.4.13-08", "MQRR-3.1.4.7-52",
 )  # fmt: skip
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_ACTION_PEEK_CURRENT, A.MQ_ACTION_PEEK_NEXT])
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
@@ -327,7 +379,7 @@ def test_a_read_waits_as_long_as_it_is_told(harness, queue, client, action, tx):
         client.purge(handle)
     else:
         assert client.read(handle, action, request=1, tx=tx) == NO_MESSAGE
-        assert not harness.core.context.timers.active(Timer.WAITING_MESSAGE_READ, 1)
+        assert Timer.WAITING_MESSAGE_READ not in {name for name, _ in harness.core.context.timers._armed}
     call = client.start(handle, action, request=1, timeout=1_500, cursor=cursor, tx=tx)
     harness.advance(1_499)
     assert client.result(call) is None
@@ -358,6 +410,7 @@ def test_messages_go_to_the_readers_that_wait_in_their_order(harness, queue, cli
     assert bodies(queue) == [b"1"]
 
 
+@pytest.mark.requirement("MQRR-3.1.4.9-11")
 def test_a_queue_that_is_deleted_ends_its_reads(harness, queue, client):
     fill(harness, queue, 1)
     handle = client.open()
@@ -382,7 +435,7 @@ def test_a_queue_that_is_deleted_ends_its_reads(harness, queue, client):
 
 @pytest.mark.requirement(
     "MQRR-3.1.4.8-02", "MQRR-3.1.4.8-05", "MQRR-3.1.4.8-07", "MQRR-3.1.4.8-08", "MQRR-3.1.4.8-09",
-    "MQRR-2.2.4.1-01",
+    "MQRR-2.2.4.1-01", "MQRR-3.1.4.7-52",
 )  # fmt: skip
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_ACTION_PEEK_CURRENT])
 def test_a_read_that_waits_is_cancelled_by_handle_and_request(harness, queue, client, action):
@@ -391,7 +444,10 @@ def test_a_read_that_waits_is_cancelled_by_handle_and_request(harness, queue, cl
     theirs = other.open()
     calls = [client.start(each, action, request=5, timeout=FOREVER) for each in (handle, second)]
     stranger = other.start(theirs, action, request=5, timeout=FOREVER)
+    entries = 3 if action.receives else 0
+    assert cleanup_timers(harness) == entries
     assert client.cancel(second, 5) == OK
+    assert cleanup_timers(harness) == max(entries - 1, 0)
     assert [client.result(call) for call in calls] == [None, CANCELLED]
     assert other.result(stranger) is None
     assert client.cancel(second, 5) == NtStatus.STATUS_NOT_FOUND

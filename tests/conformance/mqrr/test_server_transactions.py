@@ -12,22 +12,27 @@ from msmqwire.packets import parse
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import TransactionReply
 from msmqwire.qm.model.elements import Queue
-from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.remote_read.configuration import Limit
-from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum
+from msmqwire.remote_read.constants import Access, Action, Opnum
 from msmqwire.remote_read.procedures import XACTUOW
 from msmqwire.remote_read.queue_format import QUEUE_FORMAT
 from tests.support.queue_contents import bodies, states
 from tests.support.remote_read_harness import (
+    AVAILABLE,
+    BAD_HANDLE,
     BOB,
     FOREVER,
+    INVALID,
+    LOCKED,
     NO_MESSAGE,
     NO_TX,
+    NOT_FOUND,
     OK,
     ORDERS,
+    RR_ACK,
+    RR_NACK,
     TX,
-    Client,
     Fault,
     RemoteReadHarness,
     lookup_identifiers,
@@ -37,20 +42,10 @@ A = Action
 USAGE = HResult.MQ_ERROR_TRANSACTION_USAGE
 SEQUENCE = HResult.MQ_ERROR_TRANSACTION_SEQUENCE
 ENLIST = HResult.MQ_ERROR_TRANSACTION_ENLIST
-INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
-BAD_HANDLE = HResult.MQ_ERROR_INVALID_HANDLE
-NOT_FOUND = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
 IN_TRANSACTION = HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION
-AVAILABLE, LOCKED = PositionState.AVAILABLE, PositionState.LOCKED
-RR_ACK, RR_NACK = Acknowledge.RR_ACK, Acknowledge.RR_NACK
 IDENTIFIER = UUID(bytes_le=TX)
 OTHER_TX = bytes(15) + b"\1"
 DONE = rf"{ORDERS};done"
-
-
-@pytest.fixture
-def harness() -> RemoteReadHarness:
-    return RemoteReadHarness()
 
 
 @pytest.fixture
@@ -59,11 +54,6 @@ def queue(harness: RemoteReadHarness) -> Queue:
     queue = harness.queue(transactional=True)
     harness.send(b"1", b"2", b"3", to=ORDERS, transactional=True)
     return queue
-
-
-@pytest.fixture
-def client(harness: RemoteReadHarness, queue: Queue) -> Client:
-    return harness.client()
 
 
 # -- R_QMEnlistRemoteTransaction -----------------------------------------------------------------------------
@@ -284,7 +274,10 @@ def test_a_prepared_transaction_keeps_its_messages(harness, queue, client):
     assert bodies(twin.find_queue()) == [b"2", b"3"]
 
 
-@pytest.mark.requirement("MQRR-3.1.4.13-33", "MQRR-3.1.4.13-34", "MQRR-3.1.4.13-32", "MQRR-3.1.4.13-27")
+@pytest.mark.requirement(
+    "MQRR-3.1.4.13-10", "MQRR-3.1.4.13-11", "MQRR-3.1.4.13-12", "MQRR-3.1.4.13-27", "MQRR-3.1.4.13-32",
+    "MQRR-3.1.4.13-33", "MQRR-3.1.4.13-34",
+)  # fmt: skip
 def test_what_no_transaction_does(harness, queue, client):
     harness.queue("plain")
     harness.enqueue(harness.find_queue("plain"), b"p")

@@ -109,6 +109,25 @@ def test_opnums() -> None:
             build_request(opnum, {}, NDR20)
 
 
+@requirement("MQRR-5.2-01")
+def test_what_is_told_of_security() -> None:
+    """Each other parameter is a handle, or says what is to be done with which queue or message."""
+    names = {member.name for procedure in PROCEDURES.values() for member in procedure.request.members}
+    versions = {"Major", "Minor", "BuildNumber"}
+    assert names - versions == {
+        "pQueueFormat", "dwAccess", "dwShareMode", "pClientId", "fNonRoutingServer", "fWorkgroup",
+        "pphContext", "phContext", "phContextFrom", "ullContextTo", "hCursor", "LookupId", "ulAction",
+        "ulTimeout", "dwRequestId", "dwMaxBodySize", "dwMaxCompoundMessageSize", "dwAck", "usClass",
+        "pTransactionId", "cbPropagationToken", "pbPropagationToken",
+    }  # fmt: skip
+    telling = [
+        procedure.name
+        for procedure in PROCEDURES.values()
+        if any(member.name == "fWorkgroup" for member in procedure.request.members)
+    ]
+    assert telling == ["R_OpenQueue", "R_OpenQueueForMove"]
+
+
 def test_requirements_that_declarations_name_exist() -> None:
     known = {id_ for table in read_tables().values() for id_ in table}
     named = {id_ for procedure in PROCEDURES.values() for id_ in procedure.req}

@@ -12,18 +12,20 @@ from msmqwire.qm.model.enumerations import OperationType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules import serialization
+from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.remote_read.message_packet import MessageState, message_packet
 from msmqwire.remote_read.sections import sections_of
 
 
 def message_sections(
-    message: Message, position: MessagePosition, max_body: int, max_compound: int
+    message: Message, position: MessagePosition, lookup: Lookup, max_body: int, max_compound: int
 ) -> Sequence[Any]:
     """Return the SectionBuffers of a message.
 
     Args:
         message: the message.
         position: where it is.
+        lookup: of the queues here, for its dead-letter queue.
         max_body: bytes of the body of a binary message that are asked for.
         max_compound: bytes of the CompoundMessageHeader of an SRMP message that are asked for.
 
@@ -31,20 +33,25 @@ def message_sections(
     """
     # The last host is known by its GUID only if it is the first one as well.
     sender = None if message.hop_count else message.source_machine_identifier
-    packet = message_packet(serialization.to_stored(message), _state(message, position), sender=sender)
+    packet = message_packet(
+        serialization.to_stored(message), _state(message, position, lookup), sender=sender
+    )
     return sections_of(packet, max_body, max_compound)
 
 
-def _state(message: Message, position: MessagePosition) -> MessageState:
+def _state(message: Message, position: MessagePosition, lookup: Lookup) -> MessageState:
     try:
         address = IPv4Address(message.origin)
     except AddressValueError:  # of this computer, or of a network of IPv6 of which no more is known
         address = None
+    dead_letter_queue = message.application_deadletter_queue
+    named = lookup.path(dead_letter_queue) if dead_letter_queue else None
     return MessageState(
         address=address,
         subqueue=_subqueue(position.queue),
         target_subqueue=_target(position),
-        dead_letter_queue=message.application_deadletter_queue,
+        dead_letter_queue=dead_letter_queue,
+        dead_letter_invalid=named is None or (position.queue.transactional and not named.transactional),
     )
 
 

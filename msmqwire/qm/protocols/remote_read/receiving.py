@@ -66,7 +66,7 @@ class Receiving:
         shares: Shares,
     ) -> None:
         self._context, self._messages = services.context, services.messages
-        self._transactions = services.transactions
+        self._transactions, self._lookup = services.transactions, services.queues.lookup
         self._cleanup_ms = 1000 * configuration.pending_s
         self._contexts, self._shares = contexts, shares
         self._numbers = count(1)
@@ -204,7 +204,8 @@ class Receiving:
         if call is None:
             return
         try:
-            sections = message_sections(message, position, request.max_body, request.max_compound)
+            limits = request.max_body, request.max_compound
+            sections = message_sections(message, position, self._lookup, *limits)
         except LocatedError as exc:
             self._context.trouble("message not readable remotely", str(exc))
             if request.destructive:  # not at once, or each reader that waits would get it inside the last one

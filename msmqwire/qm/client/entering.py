@@ -1,0 +1,61 @@
+"""What is entered with ``async with`` or ``with``, once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import ClassVar, Generic, TypeVar
+
+from msmqwire.errors import InvalidValue
+from msmqwire.qm.client.synchronous import SyncConnection
+
+OpenedT = TypeVar("OpenedT")
+SynchronousT = TypeVar("SynchronousT")
+
+
+class EnteredOnce(ABC, Generic[OpenedT, SynchronousT]):
+    """A context manager of both kinds: ``with`` runs in a thread of its own what ``async with`` does."""
+
+    _path: ClassVar[str]
+    """What it is called in errors."""
+
+    def __init__(self) -> None:
+        self._sync: SyncConnection | None = None
+        self._entered = False
+
+    @abstractmethod
+    async def _open(self) -> OpenedT:
+        """Return what ``async with`` gives."""
+
+    @abstractmethod
+    def _synchronous(self, sync: SyncConnection, opened: OpenedT) -> SynchronousT:
+        """Return what ``with`` gives."""
+
+    @abstractmethod
+    async def _leave(self, *, wait: bool) -> None:
+        """End it, after an exception without waiting for anything."""
+
+    def _enter(self) -> None:
+        if self._entered:
+            raise InvalidValue("it was entered before: make another one", path=self._path)
+        self._entered = True
+
+    async def __aenter__(self) -> OpenedT:
+        self._enter()
+        return await self._open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._leave(wait=kind is None)
+
+    def __enter__(self) -> SynchronousT:
+        self._enter()
+        self._sync = sync = SyncConnection()
+        return self._synchronous(sync, sync.start(self._open()))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._sync is not None, "it was entered"
+        self._sync.stop(self._leave(wait=kind is None))
