@@ -6,29 +6,32 @@ import pytest
 
 from msmqwire.qm.sim.mistakes import MISTAKES, injected
 from msmqwire.qm.sim.plan import make_plan
+from msmqwire.qm.sim.security_mistakes import SECURITY_MISTAKES
 from msmqwire.qm.sim.srmp_mistakes import SRMP_MISTAKES
 from msmqwire.qm.sim.world import World
 
 SEEDS = 400
 
 
-def first_violation(first, http):
+def first_violation(first, http, secured):
     for seed in range(first, SEEDS):
-        violation = World(make_plan(seed, http=http)).run().violation
+        violation = World(make_plan(seed, http=http, secured=secured)).run().violation
         if violation is not None:
             return violation
     return None
 
 
-def test_there_are_at_least_twenty_and_ten_of_srmp():
+def test_there_are_at_least_twenty_and_ten_of_srmp_and_three_of_security():
     assert len(SRMP_MISTAKES) >= 10
-    assert len(MISTAKES) - len(SRMP_MISTAKES) >= 20
+    assert len(SECURITY_MISTAKES) >= 3
+    assert len(MISTAKES) - len(SRMP_MISTAKES) - len(SECURITY_MISTAKES) >= 20
 
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_detected(name):
     with injected(name) as mistake:
-        violation = first_violation(mistake.first, 1.0 if name in SRMP_MISTAKES else 0.0)
+        shares = 1.0 if name in SRMP_MISTAKES else 0.0, 1.0 if name in SECURITY_MISTAKES else 0.0
+        violation = first_violation(mistake.first, *shares)
     assert violation is not None, "no invariant detects it"
     assert violation.invariant in mistake.detected_by, str(violation)
 

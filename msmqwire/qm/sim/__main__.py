@@ -21,7 +21,7 @@ BLOCK: Final = 50
 
 
 def run_block(
-    first: int, last: int, nodes: int | None, http: float | None = None
+    first: int, last: int, nodes: int | None, http: float | None = None, secured: float | None = None
 ) -> tuple[Counter[str], list[tuple[int, Violation]]]:
     """Run the seeds from `first` up to, not including, `last`.
 
@@ -31,7 +31,7 @@ def run_block(
     counts: Counter[str] = Counter()
     failed = []
     for seed in range(first, last):
-        outcome = World(make_plan(seed, nodes=nodes, http=http)).run()
+        outcome = World(make_plan(seed, nodes=nodes, http=http, secured=secured)).run()
         counts += outcome.counts
         counts["seeds"] += 1
         if outcome.violation is not None:
@@ -54,14 +54,17 @@ def print_story(outcome: Outcome) -> None:
 
 
 def _run_range(
-    first: int, last: int, jobs: int, nodes: int | None, http: float | None
+    first: int, last: int, jobs: int, drawn: tuple[int | None, float | None, float | None]
 ) -> list[tuple[int, Violation]]:
-    """Run a range of seeds in several processes and print figures; return the seeds that fail."""
+    """Run a range of seeds in several processes and print figures; return the seeds that fail.
+
+    `drawn` are the further arguments of `run_block`.
+    """
     counts: Counter[str] = Counter()
     failed: list[tuple[int, Violation]] = []
     start = time.monotonic()
     with ProcessPoolExecutor(jobs) as pool:
-        futures = [pool.submit(run_block, *block, nodes, http) for block in _blocks(first, last)]
+        futures = [pool.submit(run_block, *block, *drawn) for block in _blocks(first, last)]
         for future in as_completed(futures):
             block_counts, block_failed = future.result()
             counts += block_counts
@@ -102,7 +105,7 @@ def _share(text: str) -> float:
 
 
 def _plan(seed: int, options: argparse.Namespace) -> Plan:
-    return make_plan(seed, nodes=options.nodes, http=options.http)
+    return make_plan(seed, nodes=options.nodes, http=options.http, secured=options.secured)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -116,6 +119,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--http", type=_share, metavar="SHARE", help="how many links are of SRMP, 0 to 1; drawn when left out"
     )
+    parser.add_argument(
+        "--secured", type=_share, metavar="SHARE",
+        help="how many messages are signed or encrypted, 0 to 1; drawn when left out",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, help="run only this one")
     parser.add_argument("--capture", metavar="FILE", help="write its traffic as a pcap file")
     parser.add_argument("--story", action="store_true", help="print what happens in it")
@@ -132,7 +139,8 @@ def main(arguments: list[str] | None = None) -> int:
         failed = [(options.seed, outcome.violation)] if outcome.violation is not None else []
     else:
         first, last = options.seeds
-        failed = _run_range(first, last, options.jobs, options.nodes, options.http)
+        drawn = options.nodes, options.http, options.secured
+        failed = _run_range(first, last, options.jobs, drawn)
     for seed, violation in failed[:20]:
         print(f"seed {seed}: {violation}")
     if failed and not (options.seed is not None and options.story):

@@ -30,6 +30,7 @@ from msmqwire.qm.sim.http_network import HTTP_PORT
 from msmqwire.qm.sim.ledger import Ledger, QueueObserver, Undo
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.plan import NOBODY, START_UTC, Plan, address_of, identifier_of, stray_hop
+from msmqwire.qm.sim.protection import Keys
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.store.memory import MemoryStore
 
@@ -96,10 +97,11 @@ class Node:
         contents: StoreContents,
         network: Network,
         applications: Applications,
+        keys: Keys,
     ) -> None:
         self.name, self.network = name, network
         self._environment, self._ledger, self._contents = environment, ledger, contents
-        self._applications = applications
+        self._applications, self._keys = applications, keys
         plan = environment.plan
         self.address, self.identifier = address_of(name), identifier_of(name)
         self.clock = START_UTC + plan.clock_offsets[plan.nodes.index(name)]
@@ -263,6 +265,11 @@ class Node:
                 self._environment.log(self.name, f"reports {text}")
                 self._environment.counts[f"reports: {text.partition(':')[0]}"] += 1
 
+    def renew_key(self) -> None:
+        """Get a new key for the bodies that are sent to this node."""
+        self._keys.renew(self.name)
+        self.call(lambda core: core.protection.configure(self._keys.configuration(self.name)))
+
     # -- going down and coming back ---------------------------------------------------------------------
 
     def boot(self) -> None:
@@ -278,6 +285,7 @@ class Node:
             routes=_routes(plan, self.name),
             identifier=self.identifier,
             quota=QUOTA,
+            security=self._keys.configuration(self.name),
         )
         self.epoch += 1
         core.at(0, self.utc)

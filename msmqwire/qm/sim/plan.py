@@ -35,6 +35,11 @@ NOBODY: Final = UUID(int=0xDEAD)
 _SHORT_HISTORY: Final = 100
 _HTTP_SHARES: Final = (0.0, 0.0, 0.3, 0.6, 1.0)
 """How many of the links of a run are of SRMP."""
+_SECURED_SHARES: Final = (0.0, 0.0, 0.0, 0.5, 1.0)
+_PROTECTIONS: Final = (
+    {"sign": 1}, {"sign": 2}, {"sign": 3}, {"encrypt": True}, {"sign": 2, "encrypt": True},
+    {"sign": 3, "encrypt": True},
+)  # fmt: skip
 FAULTS: Final = (
     "crash", "restart", "cut", "partition", "refuse", "unresolved", "disk", "slow disk", "clock", "amnesia",
 )  # fmt: skip
@@ -46,7 +51,7 @@ class Item:
 
     Attributes:
         at: milliseconds since the start.
-        kind: one of `FAULTS`, "send", "transaction", "receive", "purge", "pause" or "offline".
+        kind: one of `FAULTS`, "send", "transaction", "receive", "purge", "pause", "offline" or "key".
         node: name of the node.
         args: parameters of the kind, by name.
     """
@@ -77,6 +82,7 @@ class Plan:
         http_loss: how likely a request of HTTP or its response is lost.
         http_repeat: how likely a request arrives again.
         http_timeout_ms: how long a response is awaited.
+        is_secured: whether any message is signed or encrypted.
     """
 
     seed: int
@@ -90,6 +96,7 @@ class Plan:
     http_loss: float = 0.0
     http_repeat: float = 0.0
     http_timeout_ms: int = 60_000
+    is_secured: bool = False
 
     @property
     def short_history(self) -> bool:
@@ -126,13 +133,16 @@ def stray_hop(nodes: tuple[str, ...], router: str | None) -> str:
     return router or nodes[-1]
 
 
-def make_plan(seed: int, *, nodes: int | None = None, http: float | None = None) -> Plan:
+def make_plan(
+    seed: int, *, nodes: int | None = None, http: float | None = None, secured: float | None = None
+) -> Plan:
     """Make the plan of a seed.
 
     Args:
         seed: source of all choices.
         nodes: the number of nodes, 2 to 4; None draws it.
         http: how many of the links are of SRMP, 0 to 1; None draws it.
+        secured: how many messages are signed or encrypted, 0 to 1; None draws it.
     """
     rng = Random(f"plan {seed}")
     count = nodes or rng.choice((2, 2, 3, 3, 4))
@@ -148,6 +158,14 @@ def make_plan(seed: int, *, nodes: int | None = None, http: float | None = None)
         times = [item.at for item in items]
         items += _faults(rng, (*names, busiest[0], busiest[1]), router, times)
     settings = _settings(rng, count)
+    luck = Random(f"security {seed}")
+    share = luck.choice(_SECURED_SHARES) if secured is None else secured
+    items = [_secured(luck, item, share) for item in items]
+    if share:
+        settings = replace(settings, symmetric_key_short_lifetime_ms=luck.choice((3_000, 600_000)),
+                           rsa_per_origin_ms=luck.choice((250, 1)))  # fmt: skip
+        times = [luck.randrange(BUSY_MS) for _ in range(luck.choice((0, 2, 4)))]
+        items += [Item(at, "key", luck.choice(names)) for at in times]
     return Plan(
         seed,
         names,
@@ -160,7 +178,15 @@ def make_plan(seed: int, *, nodes: int | None = None, http: float | None = None)
         chance.choice((0.0, 0.05, 0.3)),
         chance.choice((0.0, 0.0, 0.2)),
         chance.choice((10_000, 60_000)),
+        is_secured=share > 0,
     )
+
+
+def _secured(rng: Random, item: Item, share: float) -> Item:
+    """Return an item with its messages signed, encrypted or both, as chance has it."""
+    if item.kind not in ("send", "transaction") or rng.random() >= share:
+        return item
+    return replace(item, args={**item.args, **rng.choice(_PROTECTIONS)})
 
 
 def _settings(rng: Random, count: int) -> Settings:

@@ -15,13 +15,10 @@ from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import ReadCompleted, TransactionReply
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import (
-    INFINITE,
-    AcknowledgementsRequested,
-    DeliveryGuarantee,
     EnqueueStatus,
     QueueAccessType,
 )
-from msmqwire.qm.model.message import NULL_GUID, TIME_TO_REACH_QUEUE, Message
+from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.transactions import PREPARE_DONE
 from msmqwire.qm.sim.environment import Environment
@@ -37,6 +34,7 @@ from msmqwire.qm.sim.plan import (
     TRANSACTIONAL,
     Item,
 )
+from msmqwire.qm.sim.protection import protect
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.tracked import Delivery, SendState, Tracked
 from msmqwire.qm.sim.violation import Invariant, Violation
@@ -184,20 +182,11 @@ class Workload:
         )  # fmt: skip
         status, descriptor = core.queues.open(format_name, QueueAccessType.SEND_ACCESS)
         assert descriptor is not None, f"{status:#x}: a queue can always be opened to send"
-        message = Message(
-            body=f"#{tracked.number};".encode() + bytes(args["size"]),
-            label=tracked.label,
-            delivery_guarantee=DeliveryGuarantee(int(bool(args.get("recoverable")))),
-            priority=args.get("priority", 3),
-            positive_journaling_requested=bool(args.get("journal")),
-            negative_journaling_requested=bool(args.get("deadletter")),
-            acknowledgements_requested=AcknowledgementsRequested(args.get("acks", 0)),
-            time_to_reach_queue=args.get("reach_s", TIME_TO_REACH_QUEUE),
-            time_to_be_received=args.get("receive_s", INFINITE),
-        )
+        message = tracked.message()
         if args.get("acks"):
             form = args.get("admin", "OS" if tracked.number % 2 else "PRIVATE")
             message.administration = self._format_name({"to": node.name, "queue": ADMIN, "form": form})
+        protect(tracked, message, format_name)
         self._ledger.add(tracked)
         core_transaction = None
         if transaction is not None:
@@ -460,6 +449,10 @@ class Workload:
         if "each_ms" in args:
             node.disk_slow_ms = args["each_ms"]
 
+    def _renew_key(self, node: Node, args: Any) -> None:
+        self._environment.log(node.name, "gets a new key")
+        node.renew_key()
+
     def _set_clock(self, node: Node, args: Any) -> None:
         self._environment.log(node.name, f"its clock is set by {args['seconds']} s")
         node.clock += args["seconds"]
@@ -496,4 +489,5 @@ _ACTIONS: Final[dict[str, Callable[[Workload, Node, Any], None]]] = {
     "slow disk": lambda self, node, args: self._lasting_fault(node, args, "disk_slow"),
     "clock": Workload._set_clock,
     "amnesia": Workload._amnesia,
+    "key": Workload._renew_key,
 }

@@ -14,6 +14,7 @@ from msmqwire.qm.sim.ledger import Ledger
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import BUSY_MS, FAULTS, Plan
+from msmqwire.qm.sim.protection import Keys
 from msmqwire.qm.sim.srmp_observer import SrmpObserver
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.story import Story
@@ -59,9 +60,10 @@ class World:
             Capture(capture) if capture else None,
         )  # fmt: skip
         self.workload = Workload(self.environment, self.nodes, self.ledger, self.contents, self.network)
+        keys = Keys(self.environment)
         for name in plan.nodes:
             self.nodes[name] = Node(
-                self.environment, name, self.ledger, self.contents, self.network, self.workload
+                self.environment, name, self.ledger, self.contents, self.network, self.workload, keys
             )
 
     def run(self) -> Outcome:
