@@ -296,6 +296,7 @@ class Core:
             if refused is not None:
                 return refused
             message.authentication_level = copy.authentication_level  # what was proved, not what it claims
+            message.verified_signature = copy.verified_signature
         return None
 
     def commit(self, transaction: Transaction) -> int:

@@ -33,6 +33,7 @@ _ATTRIBUTES_OUTSIDE_PACKET: Final = frozenset(
         "origin",
         "packet",
         "transaction_status_queue",
+        "verified_signature",
     }
 )
 
@@ -85,6 +86,8 @@ class Message:
         destinations, administrations, responses: the names of the multiple-element forms.
         hop_count: routing servers passed: UserHeader.Flags.RC.
         encrypted: whether `body` is encrypted: SecurityHeader.Flags.EB of a packet that was received.
+        verified_signature: the kind of signature that its certificate has verified, whoever has that;
+            `authentication_level` also needs the certificate to be registered for the sender.
         origin: where it came from over the network, or the message that it is about: see `origin_of`; empty
             for a message of this computer.
         packet: the UserMessage packet in which the message was received, as bytes; None for a new one.
@@ -125,6 +128,7 @@ class Message:
     sender_identifier_type: SenderIdentifierType = SenderIdentifierType.SID
     sender_certificate: bytes = b""
     authentication_level: AuthenticationLevel = AuthenticationLevel.NONE
+    verified_signature: AuthenticationLevel = AuthenticationLevel.NONE
     signature: bytes = b""
     multiple_destination_signature: bytes = b""
     authentication_provider_type: int = 0

@@ -19,18 +19,20 @@ class Identities:
 
     Args:
         directory: of the queue manager.
+
+    Attributes:
         users: where users are looked for if the queue manager has no directory; None for nowhere.
     """
 
     def __init__(self, context: Context, directory: DirectoryEvents, users: Directory | None = None) -> None:
-        self._context, self._directory, self._users = context, directory, users
+        self._context, self._directory, self.users = context, directory, users
         self._groups: OrderedDict[bytes, tuple[int, frozenset[bytes]]] = OrderedDict()  # the oldest first
 
     def user(self, sid: bytes) -> User | None:
         """Return the user with a SID: MQQB-3.1.5.8.3-09. None if there is none, or the directory fails."""
         filters = [("SecurityIdentifier", Operator.EQUALS, sid)]
-        if self._users is not None and not self._context.queue_manager.directory_integrated:
-            found = self._users.read_directory("User", filters).object
+        if self.users is not None and not self._context.queue_manager.directory_integrated:
+            found = self.users.read_directory("User", filters).object
         else:
             found = self._directory.read_directory("User", filters).object
         return found if isinstance(found, User) else None

@@ -407,6 +407,13 @@ def mark_clear(security: Record) -> None:
     security.Flags = _SECURITY_FLAGS(security.Flags & ~_EB)
 
 
-def mark_verified(security: Record, level: AuthenticationLevel) -> None:
-    """Write AuthenticationLevel into a SecurityHeader for the store: on the wire AU and AS are 0."""
-    security.Flags = _SECURITY_FLAGS(security.Flags & ~_AS.mask | level << _AS.shift | _AU)
+def mark_verified(security: Record, signature: AuthenticationLevel, *, authenticated: bool) -> None:
+    """Write what was verified into a SecurityHeader for the store: on the wire AU and AS are 0.
+
+    Args:
+        security: the header.
+        signature: the kind of signature that the certificate has verified.
+        authenticated: whether that proves who the sender is.
+    """
+    flags = security.Flags & ~_AS.mask | signature << _AS.shift
+    security.Flags = _SECURITY_FLAGS(flags | _AU if authenticated else flags)

@@ -26,7 +26,8 @@ _FA, _FM, _LM = masks(TRANSACTION_HEADER, "FA FM LM")
 _ID: Final = TRANSACTION_HEADER.bits("Flags.ID")
 _ST, _AS = SECURITY_HEADER.bits("Flags.ST"), SECURITY_HEADER.bits("Flags.AS")
 _EB: Final = SECURITY_HEADER.bits("Flags.EB").mask
-_VERIFIED: Final = SECURITY_HEADER.bits("Flags.AU").mask | _AS.mask
+_AU: Final = SECURITY_HEADER.bits("Flags.AU").mask
+_VERIFIED: Final = _AU | _AS.mask
 
 _MESSAGE_CLASSES: Final = {int(member): member for member in MessageClass}
 _AUTHENTICATION_LEVELS: Final = {int(member): member for member in AuthenticationLevel}
@@ -78,7 +79,10 @@ def deserialize(
         if verified:
             if stored:
                 level = (verified & _AS.mask) >> _AS.shift
-                message.authentication_level = _AUTHENTICATION_LEVELS.get(level, AuthenticationLevel.NONE)
+                signature = _AUTHENTICATION_LEVELS.get(level, AuthenticationLevel.NONE)
+                message.verified_signature = signature
+                if verified & _AU:
+                    message.authentication_level = signature
             word = packet.SecurityHeader.Flags.replace(AU=0, AS=0)
             packet = packet.replace(SecurityHeader=packet.SecurityHeader.replace(Flags=word))
             data = None

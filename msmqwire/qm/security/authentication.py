@@ -51,7 +51,7 @@ class Authentication:
     def level_of(
         self, message: Message, packet: Record, configuration: SecurityConfiguration
     ) -> AuthenticationLevel:
-        """Return the kind of signature that proves who sent a message.
+        """Return the kind of signature that proves who sent a message; set `Message.verified_signature`.
 
         None if nobody knows the certificate: a signature of somebody unknown is no identity.
 
@@ -80,10 +80,11 @@ class Authentication:
             raise InvalidSignature(str(exc)) from None
         if version is None:
             raise InvalidSignature("the signature is not that of the message")
+        message.verified_signature = AuthenticationLevel(version)
         legacy.warn(self._context, message.hash_algorithm, f"a message of {message.origin} is signed")
         if known is None and not self._is_registered(certificate, message, sid):
             return AuthenticationLevel.NONE
-        return AuthenticationLevel(version)
+        return message.verified_signature
 
     def _check_certificate(
         self, certificate: SenderCertificate, configuration: SecurityConfiguration
