@@ -240,9 +240,13 @@ def _send_by_folder(
 ) -> None:
     with attach(data) as local:
         queue_manager = UUID(local.call("status")["identifier"])
-        _, message, peer_keys = outgoing(
-            format_name, body, properties, queue_manager, transactional=transactional
-        )
+        try:
+            _, message, peer_keys = outgoing(
+                format_name, body, properties, queue_manager, transactional=transactional
+            )
+        except InvalidValue as exc:
+            path = {"message_class": "class"}.get(exc.path, exc.path)  # as the option and the request have it
+            raise InvalidValue(exc.why, path=path, offset=exc.offset) from None
         batch = max(1, _REQUEST_BYTES // (len(message["body"]) + _REQUEST_BYTES // BATCH_MAX))
         if peer_keys is not None:
             local.call("keep_peer_keys", **peer_keys)

@@ -38,12 +38,12 @@ class AddressOverrides:
         return {*self.hosts, *(address for address, _ in self.hosts.values())}
 
     @property
-    def routes(self) -> dict[UUID, tuple[str]]:
+    def routes(self) -> dict[UUID | None, tuple[str, ...]]:
         """The fixed routes to the queue managers among `hosts` that are named by their identifiers.
 
         Names ``PRIVATE=`` lead there without a directory.
         """
-        routes: dict[UUID, tuple[str]] = {}
+        routes: dict[UUID | None, tuple[str, ...]] = {}
         for name in self.hosts:
             with suppress(ValueError):
                 routes[UUID(name)] = (name,)

@@ -42,7 +42,7 @@ LEGACY: Final = frozenset({"md5", "rc2", "rc4"})
 """Those that nobody should ask for without knowing that they are broken."""
 PROPERTIES: Final = ("signature", "encrypt")
 """What a request to send has more for a message that is signed, and for one to be encrypted."""
-_NAMES: Final = {algorithm: name for name, (_, algorithm) in CIPHERS.items()}
+_NAMES: Final[Mapping[int, str]] = {algorithm: name for name, (_, algorithm) in CIPHERS.items()}
 _VERSION_TEXTS: Final = {version: text for text, version in VERSIONS.items()}
 _SIGNATURE: Final = frozenset({"version", "hash", "sid", "certificate", "value"})
 
