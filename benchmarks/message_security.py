@@ -4,9 +4,9 @@
 
 A message of 1 KiB with a label and direct names of queues; RSA keys of 2048 bits, SHA-512, AES-256. The bare
 side calls `cryptography` alone, with the bytes that are signed at hand and a body without a packet. Ours is
-given a parsed packet and leaves it as it is sent, or handed to the queue: it gathers the fields, orders bytes,
-makes and reads blobs and sets the fields. The last two columns also parse the packet from bytes and build it
-again, which a queue manager does with every message, signed or not.
+given a parsed packet and leaves it as it is sent, or handed to the queue: it gathers the fields, orders the
+bytes, makes and reads blobs and sets the fields. The last two columns also parse the packet from bytes and
+build it again, which a queue manager does with every message, signed or not.
 
 All take turns in one process; the best of the rounds counts, in processor time.
 """

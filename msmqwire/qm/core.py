@@ -295,8 +295,9 @@ class Core:
             refused = self.protection.refusal_here(copy, opened.queue)
             if refused is not None:
                 return refused
-            message.authentication_level = copy.authentication_level  # what was proved, not what it claims
-            message.verified_signature = copy.verified_signature
+            # What was proved, not what it claims.
+            message.authentication_level = copy.authentication_level
+            message.signature_type = copy.signature_type
         return None
 
     def commit(self, transaction: Transaction) -> int:

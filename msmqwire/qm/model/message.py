@@ -32,8 +32,8 @@ _ATTRIBUTES_OUTSIDE_PACKET: Final = frozenset(
         "lookup_identifier",
         "origin",
         "packet",
+        "signature_type",
         "transaction_status_queue",
-        "verified_signature",
     }
 )
 
@@ -85,9 +85,9 @@ class Message:
         response: ResponseQueueFormatName.
         destinations, administrations, responses: the names of the multiple-element forms.
         hop_count: routing servers passed: UserHeader.Flags.RC.
+        signature_type: the kind of its signature, if that was verified here, whoever made it:
+            SecurityHeader.Flags.AS. `authentication_level` says besides that its sender is proved.
         encrypted: whether `body` is encrypted: SecurityHeader.Flags.EB of a packet that was received.
-        verified_signature: the kind of signature that its certificate has verified, whoever has that;
-            `authentication_level` also needs the certificate to be registered for the sender.
         origin: where it came from over the network, or the message that it is about: see `origin_of`; empty
             for a message of this computer.
         packet: the UserMessage packet in which the message was received, as bytes; None for a new one.
@@ -128,7 +128,6 @@ class Message:
     sender_identifier_type: SenderIdentifierType = SenderIdentifierType.SID
     sender_certificate: bytes = b""
     authentication_level: AuthenticationLevel = AuthenticationLevel.NONE
-    verified_signature: AuthenticationLevel = AuthenticationLevel.NONE
     signature: bytes = b""
     multiple_destination_signature: bytes = b""
     authentication_provider_type: int = 0
@@ -138,6 +137,7 @@ class Message:
     hash_algorithm: int = HashAlgorithm.CALG_SHA1
     symmetric_key: bytes = b""
     encrypted: bool = False
+    signature_type: AuthenticationLevel = AuthenticationLevel.NONE
     connector_type_identifier: UUID = NULL_GUID
     connector_queue_manager_identifier: UUID = NULL_GUID
     transactional_message_sequence_identifier: TxSequenceId | None = None

@@ -407,13 +407,7 @@ def mark_clear(security: Record) -> None:
     security.Flags = _SECURITY_FLAGS(security.Flags & ~_EB)
 
 
-def mark_verified(security: Record, signature: AuthenticationLevel, *, authenticated: bool) -> None:
-    """Write what was verified into a SecurityHeader for the store: on the wire AU and AS are 0.
-
-    Args:
-        security: the header.
-        signature: the kind of signature that the certificate has verified.
-        authenticated: whether that proves who the sender is.
-    """
-    flags = security.Flags & ~_AS.mask | signature << _AS.shift
-    security.Flags = _SECURITY_FLAGS(flags | _AU if authenticated else flags)
+def mark_verified(security: Record, kind: AuthenticationLevel, *, authenticated: bool) -> None:
+    """Write into a SecurityHeader for the store what was verified: on the wire AU and AS are 0."""
+    word = security.Flags & ~(_AS.mask | _AU) | kind << _AS.shift
+    security.Flags = _SECURITY_FLAGS(word | (_AU if authenticated else 0))

@@ -78,11 +78,10 @@ def deserialize(
         verified = packet.SecurityHeader.Flags & _VERIFIED
         if verified:
             if stored:
-                level = (verified & _AS.mask) >> _AS.shift
-                signature = _AUTHENTICATION_LEVELS.get(level, AuthenticationLevel.NONE)
-                message.verified_signature = signature
+                kind = (verified & _AS.mask) >> _AS.shift
+                message.signature_type = _AUTHENTICATION_LEVELS.get(kind, AuthenticationLevel.NONE)
                 if verified & _AU:
-                    message.authentication_level = signature
+                    message.authentication_level = message.signature_type
             word = packet.SecurityHeader.Flags.replace(AU=0, AS=0)
             packet = packet.replace(SecurityHeader=packet.SecurityHeader.replace(Flags=word))
             data = None

@@ -82,11 +82,10 @@ def session_packet(message: Message, header: Sequence[int] | None = None) -> byt
 def to_stored(message: Message) -> bytes:
     """Return the packet of a message for this queue manager's store.
 
-    It includes what is never sent: AuthenticationLevel, the kind of signature that was verified, and the SOAP
-    envelope of a message received over HTTP. Raises as `to_packet` does.
+    It includes what is never sent: what was verified, and the SOAP envelope of a message received over
+    HTTP. Raises as `to_packet` does.
     """
-    level = message.authentication_level
-    verified = level or message.verified_signature
+    kind = message.authentication_level or message.signature_type
     if message.packet is None or message.soap_envelope:
         body, offset = message.body, message.soap_compound_message.find(message.body)
         if message.soap_compound_message and offset >= 0:
@@ -97,12 +96,12 @@ def to_stored(message: Message) -> bytes:
             record.CompoundMessageHeader = record.CompoundMessageHeader.replace(
                 MsgBodySize=len(body), MsgBodyOffset=offset
             )
-    elif verified or _is_clear(message):
+    elif kind or _is_clear(message):
         record = USER_MESSAGE.parse(to_packet(message))
     else:
         return to_packet(message)
-    if verified and record.SecurityHeader is not None:
-        mark_verified(record.SecurityHeader, verified, authenticated=bool(level))
+    if kind and record.SecurityHeader is not None:
+        mark_verified(record.SecurityHeader, kind, authenticated=bool(message.authentication_level))
     if _is_clear(message) and record.SecurityHeader is not None:
         mark_clear(record.SecurityHeader)
     return USER_MESSAGE.codec.build(record)

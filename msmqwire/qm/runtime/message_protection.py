@@ -59,7 +59,7 @@ def protection_json(message: Message) -> dict[str, Any]:
     certificate = message.sender_certificate
     return {
         "authenticated": bool(message.authentication_level),
-        "signature": _VERSION_TEXTS.get(message.verified_signature),
+        "signature": _VERSION_TEXTS.get(message.signature_type),
         "sender_certificate": b64encode(certificate).decode() if certificate else None,
         "encrypted": _NAMES.get(message.encryption_algorithm) if message.decrypted else None,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msmqwire.errors import InvalidName, InvalidSignature, InvalidValue, UnsupportedAlgorithm
 from msmqwire.qm.model.context import Context
@@ -35,6 +35,19 @@ class CachedUserCert:
     security_id: bytes
 
 
+class Verified(NamedTuple):
+    """What a right signature tells.
+
+    Attributes:
+        signature_type: its kind.
+        known: whether its certificate is registered for the sender that the message names. A signature of
+            somebody unknown is no identity.
+    """
+
+    signature_type: AuthenticationLevel
+    known: bool
+
+
 class Authentication:
     """Verifies signatures, and finds out who made them."""
 
@@ -48,12 +61,8 @@ class Authentication:
             settings.user_cert_lifetime_ms,
         )
 
-    def level_of(
-        self, message: Message, packet: Record, configuration: SecurityConfiguration
-    ) -> AuthenticationLevel:
-        """Return the kind of signature that proves who sent a message; set `Message.verified_signature`.
-
-        None if nobody knows the certificate: a signature of somebody unknown is no identity.
+    def verified(self, message: Message, packet: Record, configuration: SecurityConfiguration) -> Verified:
+        """Verify the signature of a message.
 
         Args:
             message: a signed message.
@@ -80,11 +89,9 @@ class Authentication:
             raise InvalidSignature(str(exc)) from None
         if version is None:
             raise InvalidSignature("the signature is not that of the message")
-        message.verified_signature = AuthenticationLevel(version)
         legacy.warn(self._context, message.hash_algorithm, f"a message of {message.origin} is signed")
-        if known is None and not self._is_registered(certificate, message, sid):
-            return AuthenticationLevel.NONE
-        return message.verified_signature
+        is_known = known is not None or self._is_registered(certificate, message, sid)
+        return Verified(AuthenticationLevel(version), is_known)
 
     def _check_certificate(
         self, certificate: SenderCertificate, configuration: SecurityConfiguration

@@ -124,7 +124,7 @@ class Protection:
         elif message.privacy_level or queue.privacy_level is QueuePrivacy.BODY:
             return _BAD_ENCRYPTION
         try:
-            message.authentication_level = self._level(message)
+            self._authenticate(message)
         except InvalidSignature:
             return _BAD_SIGNATURE  # MQQB-3.1.5.8.3-06
         if message.decrypted:
@@ -145,19 +145,21 @@ class Protection:
         if queue.privacy_level not in (QueuePrivacy.OPTIONAL, private):
             return HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE
         try:
-            level = self._level(message)
+            self._authenticate(message)
         except InvalidSignature:
             return HResult.MQ_ERROR_MESSAGE_NOT_AUTHENTICATED
-        if queue.authentication and not level:
+        if queue.authentication and not message.authentication_level:
             return HResult.MQ_ERROR_MESSAGE_NOT_AUTHENTICATED
-        message.authentication_level = level
         return None
 
-    def _level(self, message: Message) -> AuthenticationLevel:
-        """Return the kind of signature that proves who sent a message. Raises as `level_of`."""
-        if not (message.signature or message.multiple_destination_signature):
-            return AuthenticationLevel.NONE
-        return self.authentication.level_of(message, _packet(message), self.configuration)
+    def _authenticate(self, message: Message) -> None:
+        """Set what the signature of a message proves. Raises as `Authentication.verified`."""
+        message.authentication_level = message.signature_type = AuthenticationLevel.NONE
+        if message.signature or message.multiple_destination_signature:
+            verified = self.authentication.verified(message, _packet(message), self.configuration)
+            message.signature_type = verified.signature_type  # MQQB-3.1.5.8.3-03 to -05
+            if verified.known:
+                message.authentication_level = verified.signature_type
 
     # -- messages that are sent -----------------------------------------------------------------------
 

@@ -60,11 +60,12 @@ def _run_range(
 
     `drawn` are the further arguments of `run_block`.
     """
+    nodes, http, secured = drawn
     counts: Counter[str] = Counter()
     failed: list[tuple[int, Violation]] = []
     start = time.monotonic()
     with ProcessPoolExecutor(jobs) as pool:
-        futures = [pool.submit(run_block, *block, *drawn) for block in _blocks(first, last)]
+        futures = [pool.submit(run_block, *block, nodes, http, secured) for block in _blocks(first, last)]
         for future in as_completed(futures):
             block_counts, block_failed = future.result()
             counts += block_counts

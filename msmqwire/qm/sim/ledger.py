@@ -203,6 +203,7 @@ class Ledger:
             tracked.failed = reason
 
     def _arrives(self, node: NodeView, tracked: Tracked, position: MessagePosition) -> None:
+        check_arrived(tracked, position.message)
         arrival = self._arrival(node, tracked, position.number)
         if arrival in tracked.arrivals or (-node.epoch, position.number) in tracked.arrivals:
             return
@@ -212,8 +213,9 @@ class Ledger:
             self._check_order(tracked, position.number)
         elif tracked.arrivals and not self._may_repeat(tracked, arrival[0]):
             raise Violation(Invariant.NOT_TWICE, f"{tracked} has come again")
-        check_arrived(tracked, position.message)
         self._environment.counts["arrivals"] += 1
+        self._environment.counts["signed"] += bool(tracked.signature)
+        self._environment.counts["encrypted"] += position.message.decrypted
         self._environment.log(node.name, f"{tracked} is in the queue")
         tracked.arrivals.append(arrival)
         if not tracked.is_express:

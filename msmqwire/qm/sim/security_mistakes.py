@@ -42,22 +42,25 @@ def _verified_before_decrypted(original: Any) -> Any:
 
 
 def _level_left_out(original: Any) -> Any:
-    return lambda security, level: None
+    return lambda security, kind, *, authenticated: None
 
 
 _PROTECTED: Final = frozenset({Invariant.PROTECTED})
+_LOST: Final = frozenset(
+    {Invariant.TRANSACTIONS_LOST, Invariant.RECOVERABLE, Invariant.JOURNALED_ONCE, Invariant.NOT_BOTH}
+)
 
 SECURITY_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
     {
         "a message is sent again in clear": Mistake(Sending, "_protected", _resent_in_clear, _PROTECTED),
         "earlier keys are forgotten": Mistake(
-            Decryption, "_unwrapped", _only_the_present_key, _PROTECTED | {Invariant.RECOVERABLE}
+            Decryption, "_unwrapped", _only_the_present_key, _PROTECTED | _LOST
         ),
         "a signature is verified before the body is decrypted": Mistake(
-            Protection, "refusal", _verified_before_decrypted, _PROTECTED | {Invariant.RECOVERABLE}
+            Protection, "refusal", _verified_before_decrypted, _PROTECTED | _LOST
         ),
         "the store says that clear bodies are encrypted": Mistake(
-            serialization, "_is_clear", false, _PROTECTED
+            serialization, "_is_clear", false, _LOST | {Invariant.HANGS}
         ),
         "what was proved is not stored": Mistake(serialization, "mark_verified", _level_left_out, _PROTECTED),
     }

@@ -451,6 +451,7 @@ class Workload:
 
     def _renew_key(self, node: Node, args: Any) -> None:
         self._environment.log(node.name, "gets a new key")
+        self._environment.counts["new keys"] += 1
         node.renew_key()
 
     def _set_clock(self, node: Node, args: Any) -> None:

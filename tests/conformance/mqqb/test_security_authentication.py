@@ -59,7 +59,9 @@ def test_a_signature_says_who_sent_a_message(version, level, hash_algorithm):
     )  # fmt: skip
     assert verdict(harness, sealed) == TAKEN
     message = last(harness)
-    assert (message.body, message.authentication_level) == (b"secret body", level)
+    assert (message.body, message.authentication_level, message.signature_type) == (
+        b"secret body", level, level,
+    )  # fmt: skip
     assert (message.sender_identifier, message.sender_certificate) == (ALICE, certificate("alice"))
 
 
@@ -78,7 +80,8 @@ def test_an_unsigned_message_is_not_authenticated():
     harness = secured()
     sealed = Sealed(sid=ALICE, certificate=certificate("alice"), hash_algorithm=0x800D)
     assert verdict(harness, sealed) == TAKEN  # not even its HashAlgorithm is looked at
-    assert last(harness).authentication_level is AuthenticationLevel.NONE
+    message = last(harness)
+    assert message.authentication_level is message.signature_type is AuthenticationLevel.NONE
     assert len(harness.core.protection.authentication.user_cert_cache) == 0
 
 
@@ -206,10 +209,12 @@ def test_a_sender_whose_certificate_nobody_knows_is_refused(case, transactional)
     ("kind", "sid"), [(0, b""), (0, ALICE), (2, ALICE)], ids=["none", "none named", "guid"]
 )
 def test_a_signature_without_a_sid_is_no_identity(kind, sid):
-    sealed = by_alice(kind=kind, sid=sid)
+    sealed = by_alice(kind=kind, sid=sid, recoverable=True)
     harness = secured()
     assert verdict(harness, sealed) == TAKEN
-    assert last(harness).authentication_level is AuthenticationLevel.NONE
+    for message in (last(harness), last(harness.restarted())):
+        assert message.authentication_level is AuthenticationLevel.NONE
+        assert message.signature_type is AuthenticationLevel.SIG20  # it was right, whoever made it
     assert verdict(secured(queue=AUTHENTICATED), sealed) == BAD_SIGNATURE
 
 

@@ -388,7 +388,29 @@ def test_a_key_that_has_changed_in_the_directory_is_found_with_the_next_session_
         harness.advance(60_000)
         harness.send(b"to stay connected", to=TO_PEER)
         harness.called[-1].take()
+        harness.called[-1].acknowledge()
     assert opened(sent(harness), "new") == b"secret"
+    assert len(harness.called) == 1  # all in one session
+
+
+def test_a_transactional_message_that_may_have_arrived_is_not_given_up():
+    """By the letter it would be dead-lettered here although it may be in its queue; so it is tried again."""
+    harness = sender(*AES)
+    harness.send(b"1", to=TO_PEER, privacy_level=5, transactional=True, negative_journaling_requested=True)
+    assert len(harness.called[0].take("UserMessage")) == 1
+    harness.called[0].disconnect()
+    directory = harness._core_options["directory"].directory
+    directory.connected = False
+    restarted = harness.restarted()  # which forgets the keys that it had
+    restarted.advance(12_000)
+    assert bodies(restarted.core.queue_manager.system_transactional_deadletter_queue) == []
+    failed = ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE
+    assert failed in [entry.status for entry in restarted.outgoing(TO_PEER).connection_history]
+    assert [peer.take("UserMessage") for peer in restarted.called] == [[]] * len(restarted.called)
+    assert len(restarted.called) > 1
+    directory.connected = True
+    restarted.advance(70_000)
+    assert opened(restarted.called[-1].take("UserMessage")[-1]) == b"1"
 
 
 @pytest.mark.parametrize("transactional", [False, True])

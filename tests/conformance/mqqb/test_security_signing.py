@@ -18,6 +18,7 @@ from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,
     AuthenticationLevel,
     ConnectionStatus,
+    DeliveryGuarantee,
     EnqueueStatus,
     QueuePrivacy,
     SenderIdentifierType,
@@ -162,9 +163,11 @@ def test_a_signature_without_a_sid_names_nobody():
     assert packet.security.security_id == b""
 
 
-@pytest.mark.requirement("MQMQ-2.2.19.3-30", "DMPR-5.1-01")
+@pytest.mark.requirement("MQMQ-2.2.19.3-30", "DMPR-5.1-01", "MQQB-1.3.2.2-01")
 def test_sha_512_is_the_default():
-    assert signed_message().hash_algorithm == SHA512
+    (packet,) = transferred(harness_with_peer(), signed_message())
+    assert packet.HashAlgorithm == SHA512 == 0x800E
+    verify(packet.security.signature, Sealed(queue=direct(address=PEER_ADDRESS), source=OWN_ID))
 
 
 @pytest.mark.parametrize("algorithm", [MD5, SHA1])
@@ -210,6 +213,29 @@ def test_what_a_message_claims_is_no_proof(several):
     forged.body = b"forged"
     assert harness.core.send(descriptor, forged) == HResult.MQ_ERROR_MESSAGE_NOT_AUTHENTICATED
     assert len(messages(harness.find_queue())) == 1
+
+
+@pytest.mark.parametrize("fate", ["journaled", "dead-lettered"])
+def test_a_copy_of_what_was_sent_claims_no_proof(fate):
+    harness = harness_with_peer()
+    options = {"positive_journaling_requested": True, "negative_journaling_requested": True}
+    message = signed_message(
+        delivery_guarantee=DeliveryGuarantee.RECOVERABLE, time_to_reach_queue=60, **options
+    )
+    manager = harness.core.queue_manager
+    assert len(transferred(harness, message)) == 1
+    if fate == "journaled":
+        harness.called[0].acknowledge()
+    else:
+        harness.called[0].disconnect()
+        harness.hosts.clear()
+        harness.advance(70_000)
+    names = {"journaled": "system_journal_queue", "dead-lettered": "system_deadletter_queue"}
+    (copy,) = messages(getattr(manager, names[fate]))
+    (restored,) = messages(getattr(harness.restarted().core.queue_manager, names[fate]))
+    for kept in (copy, restored):
+        assert kept.authentication_level is AuthenticationLevel.NONE
+        assert kept.signature == message.signature != b""
 
 
 def test_queues_here_take_what_they_take_of_others():

@@ -137,15 +137,22 @@ class Sending:
         return self._security.protected(message, outgoing.transfer, session)
 
     def _unprotected(self, outgoing: OutgoingMessagePosition, message: Message, refused: QueueError) -> None:
-        """Handling Encryption Errors: [MS-MQQB] 3.1.7.1.5.1."""
+        """Handling Encryption Errors: [MS-MQQB] 3.1.7.1.5.1.
+
+        A message that the destination may have stays as it is: its keys may be found again.
+        """
         transfer = outgoing.transfer
-        transfer.remove(outgoing)
-        self._sequences.given_up(outgoing)
         session = transfer.session
         self._transfers.record(
             transfer, ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE, refused.hresult,
             session.remote_address if session else "",
         )  # fmt: skip
+        if self._is_in_doubt(outgoing, message):
+            if session is not None:
+                self._connecting.close(session)  # and tries again later
+            return
+        transfer.remove(outgoing)
+        self._sequences.given_up(outgoing)
         self._outcome.report(message, delivered=False, reason=refused.why)
         self._outcome.dead_letter(outgoing.position, message)
 
