@@ -101,8 +101,9 @@ class Settings:
             asks for it gets it although its destination has a key for a better one.
         read_md2, read_md4, read_md5, read_sha1: whether signatures with this hash are believed.
         read_rc2, read_rc4: whether bodies under this cipher are decrypted.
-        rsa_per_origin_ms, rsa_total_ms: computation with RSA keys that messages of one origin, and of all but
-            the known ones, may cause in each second, estimated. Beyond it their sessions are closed.
+        security_per_origin_ms, security_total_ms: computation with RSA keys, MD2 and RC2 that messages of one
+            origin, and of all but the known ones, may cause in each second, estimated. Beyond it their sessions
+            are closed.
     """
 
     session_initialization_ms: int = 60_000
@@ -176,8 +177,8 @@ class Settings:
     read_sha1: bool = True
     read_rc2: bool = True
     read_rc4: bool = True
-    rsa_per_origin_ms: int = 250
-    rsa_total_ms: int = 500
+    security_per_origin_ms: int = 250
+    security_total_ms: int = 500
 
 
 @dataclass(frozen=True, slots=True)

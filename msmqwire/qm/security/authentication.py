@@ -15,7 +15,7 @@ from msmqwire.qm.rules.identities import Identities
 from msmqwire.qm.security import legacy
 from msmqwire.qm.security.configuration import SecurityConfiguration
 from msmqwire.qm.security.user_certificates import is_registered
-from msmqwire.qm.security.work_limits import WorkLimits, public_ms
+from msmqwire.qm.security.work_limits import WorkLimits, bytes_ms, public_ms
 from msmqwire.schema import Record
 
 if TYPE_CHECKING:
@@ -79,7 +79,9 @@ class Authentication:
         known = self.user_cert_cache.get((message.sender_certificate, sid))  # MQQB-3.1.5.8.3-08
         self._work.check(message.origin)
         certificate = _read(message.sender_certificate) if known is None else known.user_cert
-        self._work.spend(message.origin, public_ms(certificate.key))
+        size = len(message.body) + len(message.extension)
+        cost = public_ms(certificate.key) + bytes_ms(message.hash_algorithm, size)
+        self._work.spend(message.origin, cost)
         self._check_certificate(certificate, configuration)
         if not legacy.is_read(self._context, message.hash_algorithm):
             raise InvalidSignature("its hash is switched off")

@@ -14,7 +14,7 @@ from msmqwire.qm.rules.expiring_cache import ExpiringCache
 from msmqwire.qm.security import legacy
 from msmqwire.qm.security.configuration import SecurityConfiguration
 from msmqwire.qm.security.session_keys import CachedSymmetricKey
-from msmqwire.qm.security.work_limits import WorkLimits, private_ms
+from msmqwire.qm.security.work_limits import WorkLimits, bytes_ms, private_ms
 
 _REDUCED: Final = 11
 """Zero bytes at the end of a key of the Enhanced provider that has 40 bits: MQQB-3.1.5.8.3-23."""
@@ -64,6 +64,10 @@ class Decryption:
     ) -> bytes:
         from msmqwire.crypto.ciphers import decrypt
 
+        cost = bytes_ms(message.encryption_algorithm, len(message.body))
+        if cost:
+            self._work.check(message.origin)
+            self._work.spend(message.origin, cost)
         source, algorithm = message.source_machine_identifier, message.encryption_algorithm
         found = provider, algorithm, source, message.symmetric_key
         cached = self.receive_symmetric_key_cache.get(found)

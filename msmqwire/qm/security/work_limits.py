@@ -1,10 +1,11 @@
-"""Limits on the computation with RSA keys that messages of others cause."""
+"""Limits on the computation with keys and slow algorithms that messages of others cause."""
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Final
 
+from msmqwire.constants import EncryptionAlgorithm, HashAlgorithm
 from msmqwire.qm.model.context import Context
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ _BITS: Final = 2_048
 _PRIVATE_MS: Final = 1.0
 _SQUARING_MS: Final = 0.0025
 _CERTIFICATE_MS: Final = 0.1
+_MIB: Final = 1 << 20
+_MS_PER_MIB: Final[Mapping[int, float]] = {HashAlgorithm.CALG_MD2: 300.0, EncryptionAlgorithm.CALG_RC2: 12.0}
+"""Of the algorithms that are far slower than the network. A hash may be made for two kinds of signature."""
 
 
 def private_ms(key: RSAPrivateKey) -> float:
@@ -27,6 +31,11 @@ def private_ms(key: RSAPrivateKey) -> float:
 def public_ms(key: RSAPublicKey) -> float:
     """Return about how many milliseconds it takes to read a certificate and to check a signature with it."""
     return _CERTIFICATE_MS + _SQUARING_MS * (key.key_size / _BITS) ** 2 * key.public_numbers().e.bit_length()
+
+
+def bytes_ms(algorithm: int, size: int) -> float:
+    """Return about how many milliseconds an algorithm takes for bytes; 0 for most."""
+    return _MS_PER_MIB.get(algorithm, 0.0) * size / _MIB
 
 
 class TooMuchWork(Exception):
@@ -58,7 +67,7 @@ class WorkLimits:
     def __init__(self, context: Context, known: Container[str]) -> None:
         self._context, self._known = context, known
         self._origins: dict[str, _Allowance] = {}  # of those that have less than all, first used first
-        self._total = _Allowance(context.settings.rsa_total_ms, context.now)
+        self._total = _Allowance(context.settings.security_total_ms, context.now)
 
     def check(self, origin: str) -> None:
         """Raise TooMuchWork if an origin, or all together, have no work left. One that has may overdraw."""
@@ -80,7 +89,7 @@ class WorkLimits:
         now, own = self._context.now, self._origins.pop(origin, None)
         if own is None:
             self._forget_complete(now)
-            own = _Allowance(self._context.settings.rsa_per_origin_ms, now)
+            own = _Allowance(self._context.settings.security_per_origin_ms, now)
         own.refill(now)
         self._origins[origin] = own
         own.left -= milliseconds

@@ -163,7 +163,7 @@ def make_plan(
     items = [_secured(luck, item, share) for item in items]
     if share:
         settings = replace(settings, symmetric_key_short_lifetime_ms=luck.choice((3_000, 600_000)),
-                           rsa_per_origin_ms=luck.choice((250, 1)))  # fmt: skip
+                           security_per_origin_ms=luck.choice((250, 1)))  # fmt: skip
         times = [luck.randrange(BUSY_MS) for _ in range(luck.choice((0, 2, 4)))]
         items += [Item(at, "key", luck.choice(names)) for at in times]
     return Plan(

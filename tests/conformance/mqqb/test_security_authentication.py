@@ -302,8 +302,21 @@ def test_what_was_proved_survives_a_restart():
     assert (message.sender_identifier, message.signature) == (ALICE, last(harness).signature)
 
 
+def test_slow_hashes_count_as_work():
+    """A signature with MD2 over 4 MiB takes longer than the packet on its way."""
+    harness = secured()
+    peer = harness.accept_session()
+    fields = by_alice(body=bytes(2 << 20)).fields() | {"hash_algorithm": 0x8001}
+    peer.send_message(**fields)
+    assert not peer.closed
+    peer.send_message(**by_alice().fields())
+    assert peer.closed
+    harness.advance(3_000)
+    assert verdict(harness, by_alice()) == TAKEN
+
+
 def test_strangers_can_not_make_a_queue_manager_compute_without_end():
-    harness = secured(rsa_per_origin_ms=5)
+    harness = secured(security_per_origin_ms=5)
     peer = harness.accept_session()
     sent = 0
     while not peer.closed and sent < 1_000:

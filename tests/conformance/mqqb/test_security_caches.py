@@ -74,8 +74,8 @@ class Kind:
             if (provider is CryptographicProvider.BASE) == ("base" in self._cache)
         }
         harness = secured(
-            users=False, security=configuration(peer_keys=keys), send_rc4=True, rsa_total_ms=100_000,
-            rsa_per_origin_ms=100_000, **options,
+            users=False, security=configuration(peer_keys=keys), send_rc4=True, security_total_ms=100_000,
+            security_per_origin_ms=100_000, **options,
         )  # fmt: skip
         user = User(THIRD_ID, security_identifier=ALICE, certificates=user_certificates(*CERTIFICATES))
         recorder(harness).publish(user)

@@ -295,7 +295,7 @@ def test_without_a_key_nothing_is_decrypted():
 
 
 def test_strangers_can_not_make_a_queue_manager_unwrap_keys_without_end():
-    harness = secured(rsa_per_origin_ms=5)
+    harness = secured(security_per_origin_ms=5)
     peer, sent = harness.accept_session(), 0
     while not peer.closed and sent < 1_000:
         peer.send_message(**for_us(acks=NA).fields())  # a new blob each time
