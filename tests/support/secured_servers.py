@@ -45,9 +45,7 @@ class Pair:
 
     def send_directly(self, *arguments: str | Path, to: str = "") -> Run:
         """Send without a server."""
-        return called(
-            "send", to or self.to, "--host", self.host, "--timeout", str(PATIENCE_S), *arguments
-        )
+        return called("send", to or self.to, "--host", self.host, "--timeout", str(PATIENCE_S), *arguments)
 
     @property
     def signing(self) -> tuple[str | Path, ...]:
