@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.running import ORDERS, PATIENCE_S, called
-from tests.support.secured_servers import BITS, SID, Pair, protection, secured_pair
+from tests.support.running import ORDERS, called
+from tests.support.secured_servers import BITS, SID, Pair, certificate_of, done, protection, secured_pair
 
 REFUSED = "NACK_BAD_SIGNATURE"
 
@@ -27,7 +27,7 @@ def strict(pair: Pair) -> Iterator[Pair]:
     shown = called(*change, "--authenticated", "--privacy", "body").one
     assert (shown["authenticated"], shown["privacy"]) == (True, "body")
     yield pair
-    called(*change, "--not-authenticated", "--privacy", "optional").one
+    done(*change, "--not-authenticated", "--privacy", "optional")
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0", "3.0"])
@@ -35,10 +35,10 @@ def strict(pair: Pair) -> Iterator[Pair]:
 def test_a_folder_signs_with_its_certificate_and_encrypts(
     strict: Pair, version: str, hash_name: str, cipher: str
 ) -> None:
-    strict.send(
+    strict.sent(
         "--body", "secret", "--sign", "--signature", version, "--hash", hash_name, "--encrypt", cipher,
         "--peer-key", strict.peer_key, "--label", "order",
-    ).one  # fmt: skip
+    )  # fmt: skip
     message = strict.received()
     assert protection(message) == (b"secret", True, version, cipher)
     assert b64decode(message["sender_certificate"]) == strict.cert.read_bytes()
@@ -56,7 +56,7 @@ def test_a_program_signs_with_its_files_and_encrypts(strict: Pair, cipher: str) 
 
 
 def test_plain_messages_are_plain(pair: Pair) -> None:
-    pair.send("--body", "plain").one
+    pair.sent("--body", "plain")
     message = pair.received()
     assert protection(message) == (b"plain", False, None, None)
     assert message["sender_certificate"] is None
@@ -66,16 +66,16 @@ def test_transactional_messages_are_signed_as_they_are_sent(pair: Pair) -> None:
     ledger = r"private$\ledger"
     created = called("queue", "create", ledger, "--data", pair.there.data, "--transactional").one
     options = ("--transactional", "--encrypt", "aes256", "--peer-key", pair.peer_key)
-    pair.send("--body", "first", "--sign", *options, to=created["format_name"]).one
+    pair.sent("--body", "first", "--sign", *options, to=created["format_name"])
     assert protection(pair.received(ledger)) == (b"first", True, "2.0", "aes256")
-    pair.send_directly("--body", "second", *pair.signing, *options, to=created["format_name"]).one
+    pair.sent_directly("--body", "second", *pair.signing, *options, to=created["format_name"])
     assert protection(pair.received(ledger)) == (b"second", True, "2.0", "aes256")
 
 
 def test_a_signature_to_a_direct_name_is_verified_and_encryption_is_refused(pair: Pair) -> None:
     direct = rf"DIRECT=TCP:{pair.there.address}\{ORDERS}"
     port = ("--port", str(pair.there.port))
-    pair.send_directly("--body", "direct", *pair.signing, *port, to=direct).one
+    pair.sent_directly("--body", "direct", *pair.signing, *port, to=direct)
     assert protection(pair.received()) == (b"direct", True, "2.0", None)
     for refused in (
         pair.send_directly("--encrypt", "aes256", *port, to=direct),
@@ -95,24 +95,22 @@ def test_what_the_queue_does_not_take_is_refused(strict: Pair) -> None:
 
 
 def test_a_certificate_that_nobody_has_registered_is_no_identity(pair: Pair, tmp_path: Path) -> None:
-    from tests.support.secured_servers import certificate_of
-
     cert, key = certificate_of(tmp_path / "elsewhere", tmp_path)
     signing = ("--sign", "--cert", cert, "--key", key, "--sid", SID)
-    pair.send_directly("--body", "who", *signing).one
+    pair.sent_directly("--body", "who", *signing)
     message = pair.received()
     assert protection(message) == (b"who", False, "2.0", None)
     assert b64decode(message["sender_certificate"]) == cert.read_bytes()
     there = ("--data", pair.there.data)
-    called("queue", "set", ORDERS, "--authenticated", *there).one
+    done("queue", "set", ORDERS, "--authenticated", *there)
     refused = pair.send_directly("--body", "who", "--ack", "full_reach_queue", *signing)
     assert (refused.status, REFUSED in refused.err) == (69, True), refused
-    called("cert", "register", "--cert", cert, "--sid", SID, *there).one  # used at once
-    pair.send_directly("--body", "known", *signing).one
+    done("cert", "register", "--cert", cert, "--sid", SID, *there)  # used at once
+    pair.sent_directly("--body", "known", *signing)
     assert protection(pair.received()) == (b"known", True, "2.0", None)
     (revoked,) = called("cert", "revoke", "--cert", cert, *there).lines
     assert revoked["revoked"]
-    called("queue", "set", ORDERS, "--not-authenticated", *there).one
+    done("queue", "set", ORDERS, "--not-authenticated", *there)
     refused = pair.send_directly("--body", "who", "--ack", "full_reach_queue", *signing)
     assert (refused.status, REFUSED in refused.err) == (69, True), refused
     error = called("cert", "register", "--cert", cert, *there).error(65)
@@ -121,18 +119,18 @@ def test_a_certificate_that_nobody_has_registered_is_no_identity(pair: Pair, tmp
 
 def test_keys_change_while_servers_run(pair: Pair) -> None:
     """Bodies under the earlier key are still decrypted; those under the new one at once."""
-    pair.send("--body", "earlier", "--encrypt", "aes256", "--peer-key", pair.peer_key).one
+    pair.sent("--body", "earlier", "--encrypt", "aes256", "--peer-key", pair.peer_key)
     assert protection(pair.received()) == (b"earlier", False, None, "aes256")
     there = ("--data", pair.there.data)
     called("key", "create", *there, *BITS)
-    pair.send("--body", "still", "--encrypt", "aes128").one
+    pair.sent("--body", "still", "--encrypt", "aes128")
     assert protection(pair.received()) == (b"still", False, None, "aes128")
     before = pair.peer_key.read_text()
     pair.peer_key.write_text(called("key", "show", "--public", *there).out)
     assert pair.peer_key.read_text() != before
     rows = called("key", "list", *there).lines
     assert [row["current"] for row in rows] == [True] * 6 + [False] * 6
-    pair.send("--body", "later", "--encrypt", "aes192", "--peer-key", pair.peer_key).one
+    pair.sent("--body", "later", "--encrypt", "aes192", "--peer-key", pair.peer_key)
     assert protection(pair.received()) == (b"later", False, None, "aes192")
 
 
@@ -159,7 +157,3 @@ def test_sha1_goes_with_a_warning(pair: Pair) -> None:
     assert sent.status == 0
     assert sent.err.startswith('{"warning": "SHA-1 is broken')
     assert protection(pair.received()) == (b"sha1", True, "2.0", None)
-
-
-def test_remote_readers_see_the_same(pair: Pair) -> None:
-    assert PATIENCE_S  # see test_what_a_restart_keeps

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from msmqwire.qm.runtime.addresses import AddressOverrides
+from msmqwire.qm.runtime.key_ring import KeyFile
 from msmqwire.qm.runtime.server import SETTINGS
 from tests.support.running import ORDERS, PATIENCE_S, InThread, Run, called, options, served
 
@@ -47,6 +48,14 @@ class Pair:
         """Send without a server."""
         return called("send", to or self.to, "--host", self.host, "--timeout", str(PATIENCE_S), *arguments)
 
+    def sent(self, *arguments: str | Path, to: str = "") -> None:
+        """Send through the server here, which must succeed."""
+        assert self.send(*arguments, to=to).one["identifier"]
+
+    def sent_directly(self, *arguments: str | Path, to: str = "") -> None:
+        """Send without a server, which must succeed."""
+        assert self.send_directly(*arguments, to=to).one["identifier"]
+
     @property
     def signing(self) -> tuple[str | Path, ...]:
         """Options to sign without a server."""
@@ -58,6 +67,12 @@ class Pair:
             "receive", queue, "--data", self.there.data, "--timeout", str(PATIENCE_S)
         ).one
         return message
+
+
+def done(*arguments: str | Path) -> dict[str, Any]:
+    """The only line of a command, which must succeed."""
+    line: dict[str, Any] = called(*arguments).one
+    return line
 
 
 def protection(message: dict[str, Any]) -> tuple[bytes, bool, str | None, str | None]:
@@ -74,9 +89,7 @@ def identifier_of(data: Path, queue: str = ORDERS) -> tuple[str, str]:
 
 def certificate_of(data: Path, folder: Path) -> tuple[Path, Path]:
     """A certificate for `SID` that a folder has made, and its key, in files."""
-    from msmqwire.qm.runtime.key_ring import KeyFile
-
-    called("cert", "create", "--data", data, "--sid", SID, *BITS).one
+    done("cert", "create", "--data", data, "--sid", SID, *BITS)
     own = KeyFile(data).read().certificates[0]
     cert, key = folder / "user.der", folder / "user.pem"
     cert.write_bytes(own.certificate)
