@@ -11,7 +11,9 @@ from typing import Any
 
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.key_ring import KeyFile
+from msmqwire.qm.runtime.rpc_network import RpcOptions
 from msmqwire.qm.runtime.server import SETTINGS
+from msmqwire.rpc.constants import AuthLevel
 from tests.support.running import ORDERS, PATIENCE_S, InThread, Run, called, options, served
 
 BITS = ("--bits", "1024")
@@ -55,6 +57,11 @@ class Pair:
     def sent_directly(self, *arguments: str | Path, to: str = "") -> None:
         """Send without a server, which must succeed."""
         assert self.send_directly(*arguments, to=to).one["identifier"]
+
+    @property
+    def hosts(self) -> dict[str, tuple[str, int | None]]:
+        """Where `there` is, as `msmqwire.connect` takes it."""
+        return {self.to.removeprefix("PRIVATE=").partition("\\")[0]: (self.there.address, self.there.port)}
 
     @property
     def signing(self) -> tuple[str | Path, ...]:
@@ -106,8 +113,9 @@ def secured_pair(folder: Path, **settings: Any) -> Iterator[Pair]:
     cert, key = certificate_of(here, folder)
     called("cert", "register", "--cert", cert, "--sid", SID, "--data", there)
     receiving = options(
-        there, ORDERS, name="there", address="127.0.0.33", settings=replace(SETTINGS, **OPEN | settings)
-    )
+        there, ORDERS, name="there", address="127.0.0.33", settings=replace(SETTINGS, **OPEN | settings),
+        rpc=RpcOptions(("127.0.0.33", 0), level=AuthLevel.NONE),
+    )  # fmt: skip
     with served(receiving) as second:
         to, identifier = identifier_of(there)
         hosts = {identifier: (second.address, second.port)}

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable, Mapping
+from logging import ERROR, WARNING
 from typing import Any, Final, Protocol, TypeVar
 
 from msmqwire.errors import (
@@ -434,8 +435,8 @@ class EngineDriver:
                     self.rpc.fault(call, status)
             case TransactionReply() | EnlistTransaction():
                 pass  # only coordinators get one, and no request of the service creates any
-            case ErrorReport(text):
-                log.error(text)
+            case ErrorReport(text, warning):
+                log.log(WARNING if warning else ERROR, text)
 
     # -- time and the end ---------------------------------------------------------------------------------
 
