@@ -103,8 +103,8 @@ class Settings:
         read_md2, read_md4, read_md5, read_sha1: whether signatures with this hash are believed.
         read_rc2, read_rc4: whether bodies under this cipher are decrypted.
         security_per_origin_ms, security_total_ms: computation with RSA keys, MD2 and RC2 that messages of one
-            origin, and of all but the known ones, may cause in each second, estimated. Beyond it their sessions
-            are closed.
+            origin, and of all but the known ones, may cause in each second, estimated. Beyond it the session
+            is closed.
     """
 
     session_initialization_ms: int = 60_000
@@ -178,8 +178,8 @@ class Settings:
     read_sha1: bool = True
     read_rc2: bool = True
     read_rc4: bool = True
-    security_per_origin_ms: int = 250
-    security_total_ms: int = 500
+    security_per_origin_ms: int = 500
+    security_total_ms: int = 750
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,6 @@ _CACHED: Final = 1_024
 class Identities:
     """Finds users by their SIDs.
 
-    Args:
-        directory: of the queue manager.
-
     Attributes:
         users: where users are looked for if the queue manager has no directory; None for nowhere.
     """

@@ -15,7 +15,7 @@ from msmqwire.qm.rules.identities import Identities
 from msmqwire.qm.security import legacy
 from msmqwire.qm.security.configuration import SecurityConfiguration
 from msmqwire.qm.security.user_certificates import is_registered
-from msmqwire.qm.security.work_limits import WorkLimits, bytes_ms, public_ms
+from msmqwire.qm.security.work_limits import CERTIFICATE_MS, WorkLimits, bytes_ms, public_ms
 from msmqwire.schema import Record
 
 if TYPE_CHECKING:
@@ -75,13 +75,14 @@ class Authentication:
         """
         from msmqwire.crypto.signatures import signature_version
 
-        sid = message.sender_identifier if message.sender_identifier_type else b""
+        has_sid = message.sender_identifier_type is SenderIdentifierType.SID
+        sid = message.sender_identifier if has_sid else b""
         known = self.user_cert_cache.get((message.sender_certificate, sid))  # MQQB-3.1.5.8.3-08
         self._work.check(message.origin)
         certificate = _read(message.sender_certificate) if known is None else known.user_cert
         size = len(message.body) + len(message.extension)
         cost = public_ms(certificate.key) + bytes_ms(message.hash_algorithm, size)
-        self._work.spend(message.origin, cost)
+        self._work.spend(message.origin, cost if known else cost + CERTIFICATE_MS)
         self._check_certificate(certificate, configuration)
         if not legacy.is_read(self._context, message.hash_algorithm):
             raise InvalidSignature("its hash is switched off")
@@ -108,7 +109,7 @@ class Authentication:
 
         Raises InvalidSignature if it is not there and the specification is to be followed to the letter.
         """
-        if sid and message.sender_identifier_type is SenderIdentifierType.SID:
+        if sid:
             user = self._identities.user(sid)
             if user is not None and is_registered(user, certificate.der):
                 self.user_cert_cache.add(

@@ -19,6 +19,9 @@ from msmqwire.qm.security.work_limits import WorkLimits, bytes_ms, private_ms
 _REDUCED: Final = 11
 """Zero bytes at the end of a key of the Enhanced provider that has 40 bits: MQQB-3.1.5.8.3-23."""
 
+_FAILURE_MS: Final = 20.0
+"""What a failure counts as, beside its work: who can tell failures apart needs many of them for each byte."""
+
 _Found = tuple[CryptographicProvider, int, UUID, bytes]
 """What a key is found by: MQQB-3.1.5.8.3-18."""
 
@@ -55,7 +58,12 @@ class Decryption:
             raise DecryptionFailed
         if not legacy.is_read(self._context, algorithm):
             raise DecryptionFailed
-        body = self._decrypted(message, provider, configuration)
+        self._work.check(message.origin)
+        try:
+            body = self._decrypted(message, provider, configuration)
+        except DecryptionFailed:
+            self._work.spend(message.origin, _FAILURE_MS)
+            raise
         legacy.warn(self._context, algorithm, f"a message of {message.origin} is encrypted")
         return body
 
@@ -66,7 +74,6 @@ class Decryption:
 
         cost = bytes_ms(message.encryption_algorithm, len(message.body))
         if cost:
-            self._work.check(message.origin)
             self._work.spend(message.origin, cost)
         source, algorithm = message.source_machine_identifier, message.encryption_algorithm
         found = provider, algorithm, source, message.symmetric_key
@@ -94,7 +101,6 @@ class Decryption:
         from msmqwire.crypto.keys import unwrap
 
         keys = configuration.exchange_keys.get(provider, ())
-        self._work.check(message.origin)
         self._work.spend(message.origin, sum(map(private_ms, keys)))
         algorithm, blob = message.encryption_algorithm, message.symmetric_key
         return [

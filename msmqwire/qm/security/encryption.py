@@ -19,6 +19,7 @@ from msmqwire.names import PrivateName, PublicName
 from msmqwire.qm.directory.attributes import Operator
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import QueueManager
+from msmqwire.qm.model.enumerations import SenderIdentifierType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules.directory_events import DirectoryEvents
@@ -115,6 +116,8 @@ class Encryption:
             # MQQB-3.1.7.1.5-21. Beside a signature ProviderInfo would name who made that: MQMQ-2.2.20.6-09.
             changed["authentication_provider_name"] = str(key.crypto_service_provider)
             changed["authentication_provider_type"] = PROVIDER_TYPES[key.crypto_service_provider]
+        if not message.sender_identifier:
+            changed["sender_identifier_type"] = SenderIdentifierType.NONE  # MQMQ-2.2.20.6-03 and -04
         encrypted = message.copy(**changed)
         if packet_size(encrypted) > PACKET_SIZE_MAX:
             raise QueueError(

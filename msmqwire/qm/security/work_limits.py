@@ -17,7 +17,8 @@ _BITS: Final = 2_048
 """Bits of the key whose times are given, which grow with the square of its length, private ones the cube."""
 _PRIVATE_MS: Final = 1.0
 _SQUARING_MS: Final = 0.0025
-_CERTIFICATE_MS: Final = 0.1
+CERTIFICATE_MS: Final = 0.1
+"""Milliseconds to read a certificate, about."""
 _MIB: Final = 1 << 20
 _MS_PER_MIB: Final[Mapping[int, float]] = {HashAlgorithm.CALG_MD2: 300.0, EncryptionAlgorithm.CALG_RC2: 12.0}
 """Of the algorithms that are far slower than the network. A hash may be made for two kinds of signature."""
@@ -29,8 +30,8 @@ def private_ms(key: RSAPrivateKey) -> float:
 
 
 def public_ms(key: RSAPublicKey) -> float:
-    """Return about how many milliseconds it takes to read a certificate and to check a signature with it."""
-    return _CERTIFICATE_MS + _SQUARING_MS * (key.key_size / _BITS) ** 2 * key.public_numbers().e.bit_length()
+    """Return about how many milliseconds it takes to check a signature."""
+    return _SQUARING_MS * (key.key_size / _BITS) ** 2 * key.public_numbers().e.bit_length()
 
 
 def bytes_ms(algorithm: int, size: int) -> float:

@@ -215,7 +215,9 @@ def test_a_signature_without_a_sid_is_no_identity(kind, sid):
     for message in (last(harness), last(harness.restarted())):
         assert message.authentication_level is AuthenticationLevel.NONE
         assert message.signature_type is AuthenticationLevel.SIG20  # it was right, whoever made it
-    assert verdict(secured(queue=AUTHENTICATED), sealed) == BAD_SIGNATURE
+    harness = secured(queue=AUTHENTICATED)
+    assert verdict(harness, by_alice()) == TAKEN  # from now on the cache has her certificate
+    assert verdict(harness, sealed) == BAD_SIGNATURE
 
 
 def test_users_can_be_in_a_directory_of_their_own():
@@ -229,6 +231,8 @@ def test_users_can_be_in_a_directory_of_their_own():
     assert not harness.core.queue_manager.directory_integrated
     assert verdict(harness, by_alice()) == TAKEN
     assert verdict(harness, by_alice(sid=STRANGER)) == BAD_SIGNATURE
+    harness.core.protection.configure(SecurityConfiguration())
+    assert verdict(harness, by_alice()) == BAD_SIGNATURE
 
 
 @pytest.mark.parametrize(
@@ -306,7 +310,7 @@ def test_slow_hashes_count_as_work():
     """A signature with MD2 over 4 MiB takes longer than the packet on its way."""
     harness = secured()
     peer = harness.accept_session()
-    fields = by_alice(body=bytes(2 << 20)).fields() | {"hash_algorithm": 0x8001}
+    fields = by_alice(body=bytes(3 << 20)).fields() | {"hash_algorithm": 0x8001}
     peer.send_message(**fields)
     assert not peer.closed
     peer.send_message(**by_alice().fields())

@@ -310,6 +310,25 @@ def test_strangers_can_not_make_a_queue_manager_unwrap_keys_without_end():
         assert verdict(harness, again, known) == TAKEN
 
 
+@pytest.mark.parametrize("guessed", ["body", "key"])
+def test_guesses_are_few(guessed):
+    """A body, or a session key, is found out by thousands of changed messages, if answers tell anything."""
+    harness = secured()
+    good = for_us()
+    good.blob = good.wrapped()
+    assert verdict(harness, good) == TAKEN
+    peer, sent = harness.accept_session(), 0
+    while not peer.closed and sent < 1_000:
+        fields = good.fields()
+        if guessed == "body":
+            fields["body"] = sent.to_bytes(16, "little")
+        else:
+            fields = for_us(blob=good.blob[:-4] + sent.to_bytes(4, "little")).fields()
+        peer.send_message(**fields)
+        sent += 1
+    assert 10 < sent < 40
+
+
 # --- what is kept ---
 
 

@@ -166,10 +166,14 @@ def test_a_destination_without_a_known_key(case):
     assert_given_up(harness, error=HResult.MQ_ERROR_PUBLIC_KEY_NOT_FOUND)
 
 
-@pytest.mark.requirement("MQQB-3.1.7.1.5-03", "MQQB-3.1.1.3.1-04")
+@pytest.mark.requirement("MQQB-3.1.7.1.5-03", "MQQB-3.1.1.3.1-04", "MQQB-3.1.3.2-16")
 def test_the_keys_are_read_from_the_directory_once_a_session():
     harness = sender(*AES)
     log = harness._core_options["directory"].log
+    harness.send(b"clear", to=TO_PEER)
+    harness.called[0].take()
+    harness.called[0].acknowledge()
+    assert harness.called[0].session.remote_public_keys == {}
     log.clear()
     sent(harness)
     sent(harness)
@@ -178,8 +182,11 @@ def test_the_keys_are_read_from_the_directory_once_a_session():
     session = harness.called[-1].session
     assert session.remote_public_keys[PEER_ID].keys() == {CryptographicProvider.AES}
     harness.called[-1].disconnect()
-    assert session.remote_public_keys[PEER_ID]  # until the next connection begins
+    harness.send(b"clear", to=TO_PEER)
     harness.advance(5_000)
+    assert harness.called[-1].session.remote_public_keys == {}
+    harness.called[-1].take()
+    harness.called[-1].acknowledge()
     sent(harness)
     assert len([entry for entry in log if entry[-1] == ["PublicEncryptionKeyList"]]) == 2
 
@@ -316,7 +323,9 @@ def test_there_are_no_other_levels(level):
 # --- the packet ---
 
 
-@pytest.mark.requirement("MQQB-3.1.7.1.5-19", "MQQB-3.1.7.1.5-21", "MQMQ-2.2.19.3-40", "MQMQ-2.2.20.6-24")
+@pytest.mark.requirement(
+    "MQQB-3.1.7.1.5-19", "MQQB-3.1.7.1.5-21", "MQMQ-2.2.19.3-40", "MQMQ-2.2.20.6-24", "MQMQ-2.2.20.6-03"
+)
 @pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 1000])
 def test_the_fields_of_an_encrypted_message(size):
     body = bytes(range(256)) * 4
@@ -324,6 +333,7 @@ def test_the_fields_of_an_encrypted_message(size):
     padded = size + 16 - size % 16
     assert (packet.MessageSize, packet.AllocationBodySize, len(packet.body)) == (padded,) * 3
     assert opened(packet) == body[:size]
+    assert packet.security.flags & 0xF == 0  # there is no SecurityID
     assert packet.security.provider == (0x18, str(CryptographicProvider.AES))
     assert len(packet.security.encryption_key) == 12 + 128
 

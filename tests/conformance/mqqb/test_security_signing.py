@@ -259,7 +259,7 @@ def test_queues_here_take_what_they_take_of_others():
             assert not messages(harness.find_queue())[0].decrypted  # it was never encrypted
 
 
-@pytest.mark.requirement("MQQB-3.1.7.1-05")
+@pytest.mark.requirement("MQQB-3.1.7.1-05", "MQQB-5.1-01")
 @pytest.mark.parametrize("readings", [Readings(), OTHER_READINGS], ids=["default", "other"])
 @pytest.mark.parametrize("version", [SIG10, SIG20, SIG30])
 def test_signed_and_encrypted_from_one_queue_manager_to_another(version, readings):
