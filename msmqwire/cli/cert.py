@@ -13,12 +13,13 @@ import typer
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.folder_keys import AsJson, Data, key_file, show_rows, tell_server, time_text
 from msmqwire.cli.srmp_files import readable
-from msmqwire.errors import InvalidValue
+from msmqwire.errors import InvalidValue, StoreRefused
 from msmqwire.headers.security_descriptor import sid_text
 from msmqwire.qm.runtime.key_ring import KeyRing
 from msmqwire.qm.runtime.message_signers import (
     account_name,
     new_certificate,
+    pem_of_certificate,
     read_certificate,
     read_file,
     sid_of,
@@ -70,6 +71,10 @@ def create(
     ] = None,
     days: Annotated[int, typer.Option(min=1, max=_DAYS_MAX, help="How long it is valid.")] = _DAYS,
     bits: Annotated[int, typer.Option(min=BITS_MIN, max=BITS_MAX, help="Length of its key.")] = BITS,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write it there too, as PEM, to be registered where it sends to."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make an internal certificate, signed by its own key, and register it.
@@ -84,9 +89,19 @@ def create(
         with file.exclusively():
             _register(data, user, own.certificate)
         tell_server(data)
+        if out is not None:
+            _write(out, own.certificate)
         show_rows([_row(own.certificate, user, ring, {own.certificate})], as_json)
 
     run_reporting_errors(run)
+
+
+def _write(file: Path, der: bytes) -> None:
+    """Write a certificate as PEM. Raises StoreRefused."""
+    try:
+        file.write_bytes(pem_of_certificate(der))
+    except OSError as exc:
+        raise StoreRefused(exc.strerror or str(exc), file=str(file)) from None
 
 
 @app.command("register")

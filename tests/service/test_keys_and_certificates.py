@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from pathlib import Path
+from ssl import PEM_cert_to_DER_cert
 from uuid import UUID
 
 import pytest
@@ -165,7 +166,9 @@ def test_options_of_send_that_do_not_go_together(options: tuple[str, ...], hint:
 
 
 def test_certificates(data: Path) -> None:
-    own = done("cert", "create", "--data", data, *BITS)
+    pem = data.parent / "own.pem"
+    own = done("cert", "create", "--data", data, "--out", pem, *BITS)
+    assert PEM_cert_to_DER_cert(pem.read_text()) == KeyFile(data).read().certificates[0].certificate
     assert own["subject"].startswith("CN=")
     assert (own["key"], own["revoked"]) == (True, False)
     assert mode(data / KEYS) == mode(data / DIRECTORY) == 0o600

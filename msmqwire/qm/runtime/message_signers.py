@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 from pathlib import Path
+from ssl import DER_cert_to_PEM_cert
 from typing import TYPE_CHECKING, Final
 
 from msmqwire.errors import InvalidValue
@@ -87,6 +88,11 @@ def new_certificate(sid: str, subject: str, now: int, days: int, bits: int) -> O
     until = now + days * 86_400
     der = create_self_signed(key, subject, now - 3600, until, random_serial_number())
     return OwnCertificate(sid, der, pem_of(key))
+
+
+def pem_of_certificate(der: bytes) -> bytes:
+    """Return a certificate in DER as PEM."""
+    return DER_cert_to_PEM_cert(der).encode()
 
 
 def read_certificate(content: bytes) -> SenderCertificate:
