@@ -17,6 +17,8 @@ ROWS ?= 300
 SEED ?= 10
 
 export NO_MKDOCS_2_WARNING := 1
+# The tests start hundreds of processes: each would compile the library anew, and pytest rewrite every test.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint format types floors docs machine-code columns state-docs srmp-docs settings-docs conformance conformance-check mutate unit nightly bench clean
 
@@ -46,7 +48,8 @@ docs: $(VENV)/.installed-dev
 
 # What numba compiles, once: else each process of the tests that comes first does.
 machine-code: $(VENV)/.installed-dev
-	$(BIN)/python -c 'import msmqwire; msmqwire.read_capture("examples/session.pcap")'
+	$(BIN)/python -c 'from msmqwire import read_capture as read; \
+		read("examples/session.pcap"); read("examples/hostile.pcapng")'
 
 conformance: $(VENV)/.installed-dev
 	$(BIN)/python tools/conformance.py

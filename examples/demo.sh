@@ -21,6 +21,9 @@ show lint examples/session.pcap
 printf '\nShapes of attack in a second, hostile capture:\n'
 show dissect examples/hostile.pcapng --findings ATTACK --table
 
+printf '\nA queue read from another computer, anonymously and by a user whose calls are encrypted:\n'
+show dissect examples/remote_read.pcap --table
+
 printf '\nA queue manager, a message sent to it over TCP, and the message received:\n'
 folder=$(mktemp -d)
 server=

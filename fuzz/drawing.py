@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from fuzz.leaves import BYTES, GUIDS, ITEMS_MAX, Fixed, exactly, integers, texts
+from fuzz.leaves import BYTES, GUIDS, ITEMS_MAX, Fixed, exactly, integers, paddings, texts
 from fuzz.references import deciding
 from fuzz.scopes import OpenStructure, Scopes
 from msmqwire.schema import (
@@ -317,7 +317,7 @@ class _Drawing:
         self.offset += count
 
     def padding(self, count: int) -> bytes:
-        return self.draw(st.one_of(st.just(bytes(count)), exactly(count))) if count else b""
+        return self.draw(paddings(count)) if count else b""
 
     def fill(self, part: Fill, owner: OpenStructure) -> None:
         begin = self.offset

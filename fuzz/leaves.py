@@ -44,6 +44,12 @@ def exactly(count: int) -> st.SearchStrategy[bytes]:
 
 
 @cache
+def paddings(count: int) -> st.SearchStrategy[bytes]:
+    """Zeros as often as anything else."""
+    return st.one_of(st.just(bytes(count)), exactly(count))
+
+
+@cache
 def not_well_formed() -> st.SearchStrategy[bytes]:
     """UTF-16 with a lone surrogate, without nulls."""
     return st.builds(lambda a, lone, b: utf16(a) + lone + utf16("A" + b), TEXT, LONE_SURROGATES, TEXT)

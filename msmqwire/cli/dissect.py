@@ -40,6 +40,9 @@ RecordSizeMax = Annotated[
 ]
 
 
+_KIND_WIDTH = len("R_StartReceive response")
+
+
 def run(dissection: Dissection, item_filters: list[filters.Filter], printer: Printer, err: TextIO) -> int:
     """Print the items that pass all filters; return the exit status."""
     printer.begin()
@@ -62,6 +65,7 @@ class Printer:
     def __init__(self, out: TextIO, *, as_json: bool = False, dump: bool = False) -> None:
         self.out, self.as_json, self.dump = out, as_json, dump
         self.console: Any = None
+        self._kind_width = _KIND_WIDTH
         if out.isatty() and not as_json:
             from rich.console import Console
 
@@ -75,17 +79,17 @@ class Printer:
 
     def begin(self) -> None:
         if not self.as_json and not self.dump:
-            self.line(
-                _row("time", "frames", "st", "from", "to", "packet", "size", "find", "about"),
-                "bold underline",
-            )
+            cells = ("time", "frames", "st", "from", "to", "packet", "size", "find", "about")
+            self.line(_row(self._kind_width, *cells), "bold underline")
 
     def item(self, item: Item) -> None:
         if self.as_json:
             print(dumps(item.to_json()), file=self.out)
             return
         style = STYLES.get(item.kind, "")
-        self.line(_item_row(item), style)
+        # There are calls with names of 38 characters: later rows are aligned with the widest so far.
+        self._kind_width = max(self._kind_width, len(item.kind))
+        self.line(_item_row(self._kind_width, item), style)
         if self.dump:
             lines = hexdump(item.packet, item.raw) if isinstance(item.packet, Record) else raw_dump(item.raw)
             for text in lines:
@@ -100,15 +104,16 @@ def finding_text(finding: Any) -> str:
     return f"{finding.severity} {finding.id} {finding.path} byte {finding.offset}: {finding.message}"
 
 
-def _row(*cells: str) -> str:
+def _row(kind_width: int, *cells: str) -> str:
     time, frames, stream, source, target, kind, size, findings, about = cells
     origin = f"{time:<30} {frames:>9} {stream:>3} {source:<21} {target:<21}"
-    return f"{origin} {kind:<20} {size:>7} {findings:>4}  {about}"
+    return f"{origin} {kind:<{kind_width}} {size:>7} {findings:>4}  {about}"
 
 
-def _item_row(item: Item) -> str:
+def _item_row(kind_width: int, item: Item) -> str:
     first, last = (item.frames[0], item.frames[-1]) if item.frames else ("", "")
     return _row(
+        kind_width,
         item.time,
         str(first) if first == last else f"{first}-{last}",
         "" if item.stream is None else str(item.stream),

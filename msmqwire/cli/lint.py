@@ -108,7 +108,9 @@ def command(
     ] = False,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
 ) -> None:
-    """Judge packets and messages of SRMP: what departs from the specifications, by requirement id.
+    """Judge packets and messages of SRMP, in captures also calls of remote read.
+
+    Findings say what departs from the specifications, by requirement id.
 
     SHOULD and MUST are the strength of the requirement; ATTACK is a known shape of attack.
     """

@@ -14,7 +14,8 @@ are judged in `msmqwire.lint.remote_read_session`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from msmqwire.constants import QUEUE_FORMAT_TYPE, MessageClass
@@ -173,10 +174,8 @@ def _open(value: Any, *, for_move: bool) -> Iterator[Problem]:
         yield _FORMATS[for_move], _FORMATS[for_move].path, f"{form.m_qft} is not one of 1 to 4 and 8"
     if form.m_reserved:
         yield RESERVED, RESERVED.path, f"{form.m_reserved:#06x} is not 0"
-    if form.m_qft in (
-        QUEUE_FORMAT_TYPE.QUEUE_FORMAT_TYPE_DIRECT,
-        QUEUE_FORMAT_TYPE.QUEUE_FORMAT_TYPE_SUBQUEUE,
-    ) and not (isinstance(form.arm, str) and form.arm[:20].upper().startswith(_DIRECT_PREFIXES)):
+    prefixes = _DIRECT_PREFIXES.get(form.m_qft)
+    if prefixes and not (isinstance(form.arm, str) and form.arm[:20].upper().startswith(prefixes)):
         yield DIRECT, DIRECT.path, f"{form.arm!r:.100}"
     accesses = {Access.MQ_MOVE_ACCESS} if for_move else {Access.RECEIVE_ACCESS, Access.PEEK_ACCESS}
     if value.dwAccess not in accesses:
@@ -190,7 +189,13 @@ def _open(value: Any, *, for_move: bool) -> Iterator[Problem]:
             yield check[for_move], name, f"{getattr(value, name)} is not 0 or 1"
 
 
-_DIRECT_PREFIXES: Final = ("TCP:", "OS:")
+_DIRECT_PREFIXES: Final[Mapping[int, tuple[str, ...]]] = MappingProxyType(
+    {
+        QUEUE_FORMAT_TYPE.QUEUE_FORMAT_TYPE_DIRECT: ("TCP:", "OS:"),
+        # Names of subqueues come with "DIRECT=" and without it.
+        QUEUE_FORMAT_TYPE.QUEUE_FORMAT_TYPE_SUBQUEUE: ("TCP:", "OS:", "DIRECT=TCP:", "DIRECT=OS:"),
+    }
+)
 
 
 def _start(value: Any, *, transactional: bool) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidValue
 from msmqwire.names import FormatName, MulticastName
 from msmqwire.qm.directory.interface import Directory
+from msmqwire.qm.model import access
 from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.context import Context
@@ -113,6 +114,8 @@ class Core:
         if manager.identifier == NULL_GUID:
             manager.identifier = new_guid()
         recovery.restore_attributes(manager, stored)
+        if not manager.security:
+            manager.security = access.default_manager_security()
         if manager.computer_name != computer_name:
             manager.computer_name, manager.qualified_computer_name = computer_name, computer_name
         if quota is not None:

@@ -35,11 +35,12 @@ from msmqwire.headers.remote import SUBQUEUE_NAME_SIZE
 from msmqwire.headers.session import SESSION_HEADER_SIZE
 from msmqwire.names.header_names import DIRECT
 from msmqwire.packets import headers_end, is_extension, packet_length, parse
-from msmqwire.schema import NULL_GUID, Record, field_offset
+from msmqwire.schema import Record, field_offset
 
 NO_ADDRESS: Final = 0
 """ExtendedAddressHeader.AddressType of a header to be ignored."""
 
+_NO_HOST: Final = IPv4Address(0)
 _TIME_TO_REACH_QUEUE: Final = field_offset(BASE_HEADER, "TimeToReachQueue")
 _ADDRESS: Final = BASE_HEADER_SIZE + field_offset(USER_HEADER, "QueueManagerAddress")
 
@@ -71,7 +72,13 @@ class MessageState:
     dead_letter_invalid: bool = False
 
 
-def message_packet(data: bytes, state: MessageState, *, sender: UUID | None = None) -> bytes:
+def message_packet(
+    data: bytes,
+    state: MessageState,
+    *,
+    sender: UUID | None = None,
+    source: IPv4Address | IPv6Address | None = None,
+) -> bytes:
     """Return the message packet of a message.
 
     TimeToReachQueue becomes the time at which it expires. For a direct destination the address that the
@@ -83,6 +90,8 @@ def message_packet(data: bytes, state: MessageState, *, sender: UUID | None = No
         state: what goes into the headers behind it.
         sender: the GUID of the host that the message came from, which takes the place of QueueManagerAddress
             for any other destination; None leaves that as it is.
+        source: the address for a direct destination if of that in `state` the first 8 bytes at most are
+            known; without either it is 0.0.0.0, as there has to be one.
 
     Raises MalformedPacket for data that is no such packet, InvalidValue for a state that does not fit.
     """
@@ -96,7 +105,7 @@ def message_packet(data: bytes, state: MessageState, *, sender: UUID | None = No
     expiry = expiry_time(user.SentTime, base.TimeToReachQueue)
     packet[_TIME_TO_REACH_QUEUE : _TIME_TO_REACH_QUEUE + 4] = expiry.to_bytes(4, "little")
     if user.Flags.DQ == DIRECT:
-        sender = NULL_GUID if state.address is None else source_address(state.address)
+        sender = source_address(source or state.address or _NO_HOST)
     if sender is not None:
         packet[_ADDRESS : _ADDRESS + 16] = sender.bytes_le
     return bytes(packet) + _headers(state)

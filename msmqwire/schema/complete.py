@@ -374,12 +374,8 @@ class _Completion:
         frame, names = target
         if len(names) > 1:
             frame.words[names[0]].setdefault(names[1], value)
-        elif names[0] not in frame.values:
-            part = frame.header.part(names[0])
-            if isinstance(part, UInt) and not _allowed(part, value):
-                path = f"{frame.path}.{names[0]}".lstrip(".")
-                raise InvalidValue(f"{value}, computed, does not fit", path=path)
-            frame.values[names[0]] = value
+        else:
+            _set_computed(frame, names[0], value)
 
     def value(self, path: str, default: Any) -> Any:
         target = self.find(path)
@@ -409,7 +405,7 @@ class _Completion:
             value = self.closed.get(id(frame), frame.end) - frame.start
         else:
             value = root.end - frame.end
-        frame.values.setdefault(name, value)
+        _set_computed(frame, name, value)
 
     def packet_defaults(self, root: _Frame, packet: Packet) -> None:
         self.frames = [root]
@@ -448,6 +444,17 @@ def _default(frame: _Frame, path: str, value: int) -> None:
     for inner in above:
         frame = frame.inner[inner]
     frame.values.setdefault(name, value)
+
+
+def _set_computed(frame: _Frame, name: str, value: int) -> None:
+    """Set a field, if omitted. Raises InvalidValue for a value that does not fit."""
+    if name in frame.values:
+        return
+    part = frame.header.part(name)
+    if isinstance(part, UInt) and not _allowed(part, value):
+        path = f"{frame.path}.{name}".lstrip(".")
+        raise InvalidValue(f"{value}, computed, does not fit", path=path)
+    frame.values[name] = value
 
 
 def _allowed(part: UInt, value: int) -> bool:

@@ -15,6 +15,7 @@ import pytest
 
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import attach
+from msmqwire.qm.runtime.rpc_connection import QUIET_S
 from msmqwire.qm.runtime.rpc_network import RpcOptions
 from msmqwire.remote_read.constants import Access, Action, Opnum
 from msmqwire.rpc.constants import AuthLevel, FaultStatus, PduType, PfcFlags
@@ -292,6 +293,19 @@ def test_one_connection_does_not_fill_the_log(data: Path, caplog: pytest.LogCapt
         reader.disconnect()
     logged = [record.getMessage() for record in caplog.records]
     assert logged.count("the arguments of a call can't be read") == 1
+
+
+def test_a_stop_does_not_wait_for_idle_clients(data: Path) -> None:
+    """They do not even look at what comes."""
+    with serving(data, close_s=20) as server:
+        reader, mapper = RawReader(port(server)), RawReader(mapper_port(server), bind=False)
+        reader.open(QUEUE)
+        until(lambda: connections(server) == 1, "it is there")
+        time.sleep(QUIET_S)
+        began = time.monotonic()
+    assert time.monotonic() - began < 5
+    for client in (reader, mapper):
+        assert bytes([PduType.SHUTDOWN]) == client.socket.recv(16)[2:3]
 
 
 def test_metrics_and_logs_say_what_goes_on(data: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -69,11 +69,16 @@ def secured(request: pytest.FixtureRequest, data: Path, tmp_path: Path) -> Itera
         yield server, request.param
 
 
+LIMITS = Limits(close_s=0.2)
+
+
 @contextmanager
-def rpc_server(data: Path, *queues: str, **changed: Any) -> Iterator[tuple[InThread, int]]:
+def rpc_server(
+    data: Path, *queues: str, limits: Limits = LIMITS, **changed: Any
+) -> Iterator[tuple[InThread, int]]:
     """A server in a thread, and its port."""
     rpc = RpcOptions((ADDRESS, 0), **changed)
-    with served(options(data, *queues, rpc=rpc, limits=Limits(close_s=0.2))) as server:
+    with served(options(data, *queues, rpc=rpc, limits=limits)) as server:
         yield server, server.do(lambda running: running.rpc_network.listen[1])
 
 
@@ -141,6 +146,34 @@ def test_users_read_at_the_least_level_and_above_and_nobody_else(secured: tuple[
     assert PASSWORD not in server.log_text()
 
 
+@pytest.mark.requirement("MQRR-2.1-02")
+def test_the_endpoint_mapper_answers_users_too(data: Path) -> None:
+    mapper = {"endpoint_mapper": (ADDRESS, 0)}
+    with rpc_server(data, users={ALICE: PASSWORD}, **mapper) as (server, port):
+        at = server.do(lambda running: running.rpc_network.endpoint_mapper[1])
+        for level in (AuthLevel.NONE, AuthLevel.CONNECT, AuthLevel.PKT_PRIVACY):
+            assert mapped(at, level, PASSWORD) == f"ncacn_ip_tcp:{ADDRESS}[{port}]"
+        with pytest.raises(DCERPCException, match="access_denied"):
+            mapped(at, AuthLevel.PKT_INTEGRITY, "wrong")
+    with rpc_server(data, level=AuthLevel.NONE, **mapper) as (server, port):
+        at = server.do(lambda running: running.rpc_network.endpoint_mapper[1])
+        with pytest.raises(DCERPCException, match=r"(?i)authentication.type.not.recognized"):
+            mapped(at, AuthLevel.CONNECT, PASSWORD)
+
+
+def test_wrong_passwords_are_limited_in_rate(data: Path) -> None:
+    limits = Limits(close_s=0.2, rpc_logins_per_user=1)
+    with rpc_server(data, ORDERS, limits=limits, users={ALICE: PASSWORD, BOB: PASSWORD}) as (server, port):
+        for user, password, refused in (("alice", "wrong", 0), ("alice", PASSWORD, 1), ("bob", PASSWORD, 1)):
+            reader = Reader(port, AuthLevel.PKT_PRIVACY, user=user, password=password)
+            if user == "bob":
+                reader.close(reader.open(QUEUE))
+            else:
+                with pytest.raises(DCERPCException, match="access_denied"):
+                    reader.open(QUEUE)
+            assert server.do(lambda running: running.rpc_network.traffic.logins_refused) == refused
+
+
 def test_whom_the_provider_knows_and_the_file_does_not_is_denied(data: Path) -> None:
     """As by Kerberos, which knows everybody of a realm; here the file forgets a user of NTLM."""
     with rpc_server(data, ORDERS, users={ALICE: PASSWORD}) as (server, port):
@@ -157,16 +190,16 @@ def test_whom_the_provider_knows_and_the_file_does_not_is_denied(data: Path) -> 
 def test_rights_of_a_queue_by_user(data: Path) -> None:
     users = {ALICE: PASSWORD, BOB: f"$NT${BOBS_HASH}"}
 
-    def check(port: int, alices: str, bobs: str) -> None:
+    def check(port: int, alices: str, bobs: str, queue: str = QUEUE) -> None:
         alice = Reader(port, AuthLevel.PKT_PRIVACY, password=PASSWORD)
         bob = Reader(port, AuthLevel.PKT_PRIVACY, user="bob", nt_hash=BOBS_HASH)
         for reader, rights in ((alice, alices), (bob, bobs)):
             for access, right in ((Access.RECEIVE_ACCESS, "receive"), (Access.PEEK_ACCESS, "peek")):
                 if right in rights:
-                    reader.close(reader.open(QUEUE, access))
+                    reader.close(reader.open(queue, access))
                 else:
                     with pytest.raises(DCERPCException, match=r"(?i)c00e0025"):
-                        reader.open(QUEUE, access)
+                        reader.open(queue, access)
             reader.disconnect()
 
     def changed(how: str, *options: str) -> dict:
@@ -183,6 +216,20 @@ def test_rights_of_a_queue_by_user(data: Path) -> None:
         check(port, "", "receive peek")
         changed("set", "--allow", "callers:receive", "--allow", f"{BOB}:none")
         check(port, "receive peek", "receive peek")
+        options = "--data", data, "--deny", "callers:all", "--allow", f"{BOB}:peek"
+        deadletter = called("queue", "set", "system$;deadxact", *options).one
+        assert (deadletter["allow"], deadletter["deny"]) == ({BOB: ["peek"]}, {})
+        assert called("queue", "show", "system$;deadletter", "--data", data).one["allow"] == {BOB: ["peek"]}
+        assert called("queue", "show", "system$;journal", "--data", data).one["allow"] == {"callers": ["all"]}
+        check(port, "", "peek", r"DIRECT=OS:127.0.0.1\SYSTEM$;DEADLETTER")
+        check(port, "receive peek", "receive peek", r"DIRECT=OS:127.0.0.1\SYSTEM$;JOURNAL")
+        wrong = (
+            ("--label", "x", 69, "but for allow and deny"),
+            ("--allow", "callers:send", 65, "such a queue"),
+        )
+        for option, value, status, why in wrong:
+            run = called("queue", "set", "system$;journal", "--data", data, option, value)
+            assert why in run.error(status)["error"]
     run = called("queue", "set", rf"{ORDERS};sub", "--data", data, "--deny", f"{BOB}:receive")
     assert run.status == 66
     with attach(data) as local:

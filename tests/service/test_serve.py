@@ -21,6 +21,7 @@ from tests.support.running import (
     ORDERS,
     Process,
     Run,
+    called,
     command,
     listed,
     options,
@@ -61,7 +62,7 @@ def test_it_says_that_it_is_ready_and_where(alpha: Process) -> None:
 def test_it_binds_to_the_loopback_unless_told_otherwise() -> None:
     assert ServerOptions(Path("x")).listen == ("127.0.0.1", 1801)
     assert ServerOptions(Path("x")).ping == ("127.0.0.1", 3527)
-    shown = command("serve", "--help").out
+    shown = called("serve", "--help").out
     assert "[default: 127.0.0.1:1801]" in " ".join(shown.split())
 
 
@@ -106,7 +107,7 @@ def test_a_lower_level_of_the_log_tells_more_and_a_higher_one_less(data: Path) -
     with process(data, "--log", "warning") as server:
         server.stop()
         assert server.logs() == []
-    assert command("serve", "--data", data, "--log", "chatty").status == 2
+    assert called("serve", "--data", data, "--log", "chatty").status == 2
 
 
 # -- queues and name ------------------------------------------------------------------------------------
@@ -135,8 +136,8 @@ def test_queues_are_made_where_they_are_missing_and_left_where_they_are(data: Pa
     ],
 )
 def test_a_queue_that_is_there_and_of_the_other_kind_is_refused(data: Path, queue: str, reason: str) -> None:
-    command("queue", "create", ORDERS, "--data", data)
-    command("queue", "create", LEDGER, "--data", data, "--transactional")
+    called("queue", "create", ORDERS, "--data", data)
+    called("queue", "create", LEDGER, "--data", data, "--transactional")
     error = last_error(refused(data, "--queue", queue), 69)
     assert (error["error"], error["name"]) == (reason, "MQ_ERROR_QUEUE_EXISTS")
 
@@ -211,14 +212,14 @@ def garbage(path: Path) -> None:
 
 @pytest.mark.parametrize("spoil", [foreign, later, damaged, garbage], ids=lambda function: function.__name__)
 def test_a_store_that_is_not_its_own_is_refused_and_untouched(data: Path, spoil) -> None:
-    command("queue", "create", ORDERS, "--data", data)
+    called("queue", "create", ORDERS, "--data", data)
     if spoil is foreign:
         shutil.rmtree(data)
         data.mkdir()
     spoil(data / STORE)
     before = files(data)
     commands = (("queue", "list"), ("peek", ORDERS), ("queue", "create", ORDERS))
-    for run in (refused(data), *(command(*arguments, "--data", data) for arguments in commands)):
+    for run in (refused(data), *(called(*arguments, "--data", data) for arguments in commands)):
         assert str(data / STORE) in last_error(run, 65)["error"]
     assert files(data) == before
 
@@ -232,7 +233,7 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 def test_a_port_in_use_is_refused_and_named(alpha: Process, tmp_path: Path) -> None:
     beta = tmp_path / "beta"
     in_use = f"{ADDRESS}:{alpha.port}"
-    command("queue", "create", ORDERS, "--data", beta)
+    called("queue", "create", ORDERS, "--data", beta)
     error = last_error(command("serve", "--data", beta, "--listen", in_use, "--ping", "off"), 69)
     assert "listen" in error["error"]
     assert str(alpha.port) in error["error"]
@@ -244,7 +245,7 @@ def test_a_port_in_use_is_refused_and_named(alpha: Process, tmp_path: Path) -> N
     assert last_error(refused(beta, "--metrics", in_use), 69)["error"]
     assert not (beta / CONTROL).exists()
     assert (
-        command("queue", "create", LEDGER, "--data", beta).status == 0
+        called("queue", "create", LEDGER, "--data", beta).status == 0
     )  # nothing of the failed start is left
     assert {ORDERS, LEDGER} < set(listed(beta))
 
@@ -278,7 +279,7 @@ def test_an_address_that_is_not_of_this_computer_is_refused(data: Path) -> None:
     ],
 )
 def test_options_that_mean_nothing_are_wrong_usage(data: Path, option: tuple[str, str]) -> None:
-    run = command("serve", "--data", data, *option)
+    run = called("serve", "--data", data, *option)
     assert (run.status, run.out) == (2, "")
     assert option[1] in run.err or option[0] in run.err
     assert not data.exists()
@@ -312,6 +313,6 @@ def test_one_program_runs_several_servers(tmp_path: Path) -> None:
 
 
 def test_the_command_needs_a_folder() -> None:
-    run = command("serve")
+    run = called("serve")
     assert (run.status, run.out) == (2, "")
     assert "--data" in run.err

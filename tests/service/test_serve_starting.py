@@ -18,6 +18,7 @@ from tests.support.running import (
     ORDERS,
     PATIENCE_S,
     InThread,
+    called,
     command,
     command_line,
     environment,
@@ -89,7 +90,7 @@ def test_output_that_goes_nowhere_is_not_a_failure_to_listen(data: Path) -> None
 @pytest.mark.parametrize("option", ["--remote-port", "--remote-ping-port"])
 @pytest.mark.parametrize("port", ["0", "65536", "-1"])
 def test_ports_of_others_are_ports(data: Path, option: str, port: str) -> None:
-    run = command("serve", "--data", data, option, port)
+    run = called("serve", "--data", data, option, port)
     assert (run.status, run.out) == (2, "")
     assert option in run.err
     assert not data.exists()

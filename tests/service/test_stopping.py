@@ -22,6 +22,7 @@ from tests.support.running import (
     Process,
     begun,
     bodies,
+    called,
     command,
     ended,
     listed,
@@ -140,8 +141,8 @@ def test_commands_work_on_the_store_of_a_server_that_was_killed(data: Path) -> N
         server.kill()
     with attach(data) as local:
         assert not local.served
-    assert command("receive", ORDERS, "--data", data).one["body"] == "MQ=="
-    assert command("queue", "show", ORDERS, "--data", data).one["messages"] == 1
+    assert called("receive", ORDERS, "--data", data).one["body"] == "MQ=="
+    assert called("queue", "show", ORDERS, "--data", data).one["messages"] == 1
 
 
 def test_what_waits_for_another_computer_is_sent_after_a_kill(data: Path, tmp_path: Path) -> None:
@@ -189,7 +190,7 @@ def test_a_waiting_receiver_that_is_interrupted_takes_nothing(alpha: Process) ->
 
 
 def test_a_receiver_that_waits_on_the_store_is_interrupted(data: Path) -> None:
-    command("queue", "create", ORDERS, "--data", data)
+    called("queue", "create", ORDERS, "--data", data)
     waiting = begun("receive", ORDERS, "--data", data, "--timeout", "3600")
     until(lambda: in_use(data), "it has opened the store")
     waiting.send_signal(signal.SIGINT)

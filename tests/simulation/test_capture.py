@@ -11,6 +11,11 @@ from msmqwire.dissection import dissect
 from msmqwire.qm.sim.plan import make_plan
 from msmqwire.qm.sim.world import World
 
+CUT_OFF = ("the data ends after", "are left", "are there")
+NOT_TRANSFERRED = ("MQMQ-2.2.20.5-13", "MQMQ-2.2.19.2-26")
+"""What remote readers are given was not always transferred by [MS-MQQB]: a message that was sent where its
+queue is has no place in a sequence, one by SRMP may have an administration queue alone."""
+
 
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_no_finding_about_a_must_requirement(first: int) -> None:
@@ -24,10 +29,15 @@ def test_no_finding_about_a_must_requirement(first: int) -> None:
         file.seek(0)
         for item in dissect([file]):
             kinds[item.kind] += 1
-            musts = [finding for finding in item.findings if finding.severity == "MUST"]
+            read = item.kind.endswith("Receive response")
+            musts = [
+                finding
+                for finding in item.findings
+                if finding.severity == "MUST" and not (read and finding.id in NOT_TRANSFERRED)
+            ]
             assert not musts, f"seed {seed}, frame {item.frames}: {musts}"
             if item.error is not None:  # a connection was cut off inside a packet
-                assert "the data ends after" in item.error.why or "are left" in item.error.why
+                assert any(words in item.error.why for words in CUT_OFF), item.error.why
     assert {
         "SrmpMessage",
         "UserMessage",
@@ -36,6 +46,8 @@ def test_no_finding_about_a_must_requirement(first: int) -> None:
         "FinalAck",
         "EstablishConnection",
         "Ping",
+        "R_StartReceive response",
+        "R_EndReceive request",
     } <= set(kinds)
     assert kinds["Malformed"] < sum(kinds.values()) / 100
     assert not kinds["Skipped"]

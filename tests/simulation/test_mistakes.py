@@ -6,6 +6,7 @@ import pytest
 
 from msmqwire.qm.sim.mistakes import MISTAKES, injected
 from msmqwire.qm.sim.plan import make_plan
+from msmqwire.qm.sim.remote_mistakes import REMOTE_MISTAKES
 from msmqwire.qm.sim.security_mistakes import SECURITY_MISTAKES
 from msmqwire.qm.sim.srmp_mistakes import SRMP_MISTAKES
 from msmqwire.qm.sim.world import World
@@ -13,25 +14,31 @@ from msmqwire.qm.sim.world import World
 SEEDS = 400
 
 
-def first_violation(first, http, secured):
+def first_violation(first, **shares):
     for seed in range(first, SEEDS):
-        violation = World(make_plan(seed, http=http, secured=secured)).run().violation
+        violation = World(make_plan(seed, **shares)).run().violation
         if violation is not None:
             return violation
     return None
 
 
-def test_there_are_at_least_twenty_and_ten_of_srmp_and_three_of_security():
+def test_there_are_at_least_twenty_and_ten_of_srmp_and_of_remote_read_and_three_of_security():
     assert len(SRMP_MISTAKES) >= 10
+    assert len(REMOTE_MISTAKES) >= 10
     assert len(SECURITY_MISTAKES) >= 3
-    assert len(MISTAKES) - len(SRMP_MISTAKES) - len(SECURITY_MISTAKES) >= 20
+    others = len(SRMP_MISTAKES) + len(REMOTE_MISTAKES) + len(SECURITY_MISTAKES)
+    assert len(MISTAKES) - others >= 20
 
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_detected(name):
     with injected(name) as mistake:
-        shares = 1.0 if name in SRMP_MISTAKES else 0.0, 1.0 if name in SECURITY_MISTAKES else 0.0
-        violation = first_violation(mistake.first, *shares)
+        violation = first_violation(
+            mistake.first,
+            http=1.0 if name in SRMP_MISTAKES else 0.0,
+            remote=1.0 if name in REMOTE_MISTAKES else 0.0,
+            secured=1.0 if name in SECURITY_MISTAKES else 0.0,
+        )
     assert violation is not None, "no invariant detects it"
     assert violation.invariant in mistake.detected_by, str(violation)
 

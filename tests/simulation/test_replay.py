@@ -99,11 +99,19 @@ def test_the_command_runs_links_of_srmp(capsys):
     assert re.search(r"requests +0\n", capsys.readouterr().out)
 
 
+def test_the_command_runs_remote_readers(capsys):
+    assert main(["--seeds", "0:1", "--remote", "1"]) == 0
+    assert re.search(r"remote messages +[1-9]", capsys.readouterr().out)
+    assert main(["--seeds", "0:1", "--remote", "0"]) == 0
+    assert re.search(r"remote calls +0\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("option", ["--http", "--remote"])
 @pytest.mark.parametrize("share", ["2", "much"])
-def test_a_share_is_from_0_to_1(share, capsys):
+def test_a_share_is_from_0_to_1(option, share, capsys):
     with pytest.raises(SystemExit):
-        main(["--http", share])
-    assert "--http" in capsys.readouterr().err
+        main([option, share])
+    assert option in capsys.readouterr().err
 
 
 def test_the_command_reports_failures(capsys):

@@ -90,6 +90,7 @@ class RemoteQueue:
         cursors: at which message each of them is.
         owners: the handles with which the cursors were created.
         breaches: calls that a client must not make.
+        by_order: whether neighbours are found for lookup identifiers that no message has.
     """
 
     messages: list[Message]
@@ -108,6 +109,7 @@ class RemoteQueue:
     accesses: dict[ContextHandle, int] = field(default_factory=dict)
     breaches: list[tuple[Opnum, str]] = field(default_factory=list)
     port: int = 0
+    by_order: bool = False
     _handles: int = 0
 
     @property
@@ -258,6 +260,11 @@ class RemoteQueue:
         if arguments.LookupId:
             by_identifier = {message.lookup_identifier: at for at, message in enumerate(messages)}
             at = by_identifier.get(arguments.LookupId)
+            if at is None and self.by_order and action.name.endswith(("NEXT", "PREV")):
+                before = [message for message in messages if message.lookup_identifier < arguments.LookupId]
+                after = messages[len(before) :]
+                beside = after[:1] if action.name.endswith("NEXT") else before[-1:]
+                return beside[0] if beside else None
             step = {"CURRENT": 0, "NEXT": 1, "PREV": -1}[action.name.rpartition("_")[2]]
             at = None if at is None or not 0 <= at + step < len(messages) else at + step
             return None if at is None else messages[at]

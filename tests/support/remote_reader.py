@@ -74,9 +74,13 @@ class Reader(Client):
         self.dce.disconnect()
 
 
-def mapped(port: int) -> str:
-    """Where an endpoint mapper says that the interface is."""
-    mapper = transport.DCERPCTransportFactory(f"ncacn_ip_tcp:{ADDRESS}[{port}]").get_dce_rpc()
+def mapped(port: int, level: AuthLevel = AuthLevel.NONE, password: str = "") -> str:
+    """Where an endpoint mapper says that the interface is, also to the user ``LAB\\alice``."""
+    rpc = transport.DCERPCTransportFactory(f"ncacn_ip_tcp:{ADDRESS}[{port}]")
+    mapper = rpc.get_dce_rpc()
+    if level > AuthLevel.NONE:
+        rpc.set_credentials("alice", password, "LAB", "", "")
+        mapper.set_auth_level(level)
     mapper.connect()
     found: str = epm.hept_map(ADDRESS, RPC_INTERFACE, protocol="ncacn_ip_tcp", dce=mapper)
     mapper.disconnect()

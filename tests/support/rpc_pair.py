@@ -35,6 +35,7 @@ class Pair:
         group: int = 0,
         origin: str = "",
         bind: bool = True,
+        acceptor: Callable[[int, AuthLevel], SecurityContext | None] | None = None,
         **server: object,
     ) -> None:
         if level > AuthLevel.NONE and security is None:
@@ -48,7 +49,7 @@ class Pair:
             groups=self.groups,
             origin=origin,
             port=PORT,
-            security=acceptors(USERS),
+            security=acceptor or acceptors(USERS),
             **server,  # type: ignore[arg-type]
         )
         self.told: list[ClientEvent] = []

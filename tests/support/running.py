@@ -111,16 +111,27 @@ def command(*arguments: str | Path, data: bytes = b"") -> Run:
 
 def called(*arguments: str | Path, data: bytes = b"") -> Run:
     """Run ``msmqwire`` in this process, which is ten times as fast."""
-    out, err = io.StringIO(), io.StringIO()
+    run = in_process(*arguments, data=data)
+    return Run(run.returncode, run.stdout.decode(), run.stderr.decode())
+
+
+def in_process(*arguments: str | Path, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run ``msmqwire`` in this process; what it printed stays bytes."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    command = ["msmqwire", *map(str, arguments)]
+    given = io.TextIOWrapper(io.BufferedReader(io.BytesIO(data)))
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(out))
         stack.enter_context(redirect_stderr(err))
-        stack.enter_context(mock.patch("sys.argv", ["msmqwire", *map(str, arguments)]))
-        stack.enter_context(mock.patch("sys.stdin", io.TextIOWrapper(io.BytesIO(data))))
+        stack.enter_context(mock.patch("sys.argv", command))
+        stack.enter_context(mock.patch("sys.stdin", given))
         ending = stack.enter_context(pytest.raises(SystemExit))
         main()
     assert isinstance(ending.value.code, int)
-    return Run(ending.value.code, out.getvalue(), err.getvalue())
+    printed, said = out.detach(), err.detach()
+    assert isinstance(printed, io.BytesIO)
+    assert isinstance(said, io.BytesIO)
+    return subprocess.CompletedProcess(command, ending.value.code, printed.getvalue(), said.getvalue())
 
 
 def begun(*arguments: str | Path) -> subprocess.Popen[str]:

@@ -22,6 +22,7 @@ from msmqwire.dissection import dissect as dissected
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.paths import ROOT
+from tests.support.running import in_process as command
 
 SESSION, HOSTILE = ROOT / "examples/session.pcap", ROOT / "examples/hostile.pcapng"
 SRMP = ROOT / "tests/vectors/srmp"
@@ -30,7 +31,7 @@ ACK = h.session_ack()
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\r\n\u202e\U000e0041:boom:[red]"
 
 
-def command(*arguments: str | Path, data: bytes = b"", **more) -> subprocess.CompletedProcess[bytes]:
+def process(*arguments: str | Path, data: bytes = b"", **more) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, "-m", "msmqwire", *map(str, arguments)],
         input=data, capture_output=True, cwd=ROOT, timeout=60, check=False, **more,
@@ -79,11 +80,11 @@ def test_parse_and_build_are_the_identity(vector):
 
 def test_parse_and_build_in_a_pipe():
     data = bytes.fromhex(VECTORS[6].read_text())
-    parsed = command("parse", data=data)
+    parsed = process("parse", data=data)
     assert parsed.returncode == 0
-    assert command("build", data=parsed.stdout).stdout == data
-    assert command("parse", "--hex", VECTORS[6]).stdout == parsed.stdout
-    assert command("build", "--hex", "-", data=parsed.stdout).stdout == data.hex().encode() + b"\n"
+    assert process("build", data=parsed.stdout).stdout == data
+    assert process("parse", "--hex", VECTORS[6]).stdout == parsed.stdout
+    assert process("build", "--hex", "-", data=parsed.stdout).stdout == data.hex().encode() + b"\n"
 
 
 @pytest.mark.parametrize("name, data", [("ping", h.ping()), ("remote_read", h.user_message())])
@@ -156,7 +157,7 @@ def test_build_fills_in_what_can_be_computed_and_respects_what_is_given():
 
 
 def test_version_and_help():
-    done = command("--version")
+    done = process("--version")
     assert (done.returncode, done.stdout.decode()) == (0, f"msmqwire {msmqwire.__version__}\n")
     for name in ("parse", "build", "dissect", "lint"):
         assert name.encode() in command("--help").stdout
@@ -197,7 +198,7 @@ def test_what_may_not_be_read(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["parse", "build"])
 def test_standard_input_that_is_closed(name):
-    done = command(name, preexec_fn=lambda: os.close(0))
+    done = process(name, preexec_fn=lambda: os.close(0))
     assert complaint(done, 66)["error"] == "standard input is closed"
 
 
@@ -245,7 +246,7 @@ def test_a_fault_of_our_own():
 
 
 def test_dissect_as_json():
-    done = command("dissect", "--json", SESSION, HOSTILE)
+    done = process("dissect", "--json", SESSION, HOSTILE)
     assert (done.returncode, done.stderr) == (0, b"")
     objects = [json.loads(line) for line in done.stdout.splitlines()]
     items = list(dissected([SESSION, HOSTILE]))
@@ -438,7 +439,7 @@ def test_safe():
 def test_an_encoding_that_has_not_all_letters():
     data = c.pcapng_bytes(c.TcpConversation().handshake().send(evil_message("\u4e2d\xe4")).frames)
     for encoding in ("ascii", "latin-1"):
-        done = command("dissect", "-", data=data, env={**os.environ, "PYTHONIOENCODING": encoding})
+        done = process("dissect", "-", data=data, env={**os.environ, "PYTHONIOENCODING": encoding})
         assert done.returncode == 0
         assert "\\u4e2d" in done.stdout.decode("latin-1")
 
@@ -480,7 +481,7 @@ def test_anything_can_be_shown(seed):
 
 
 def test_lint_a_capture():
-    done = command("lint", HOSTILE)
+    done = process("lint", HOSTILE)
     assert (done.returncode, done.stderr) == (0, b"")
     lines = done.stdout.decode().splitlines()
     count = sum(len(item.findings) for item in dissected(HOSTILE))
@@ -584,7 +585,7 @@ def test_colours_on_a_terminal_and_none_in_a_pipe():
     assert "Malformed" in shown
     status, shown, _ = on_a_terminal("dissect", HOSTILE, NO_COLOR="1")
     assert "\x1b[1;31m" not in shown
-    assert b"\x1b" not in command("dissect", HOSTILE).stdout
+    assert b"\x1b" not in process("dissect", HOSTILE).stdout
 
 
 def test_json_on_a_terminal_has_no_colours():
@@ -614,7 +615,7 @@ def test_progress_only_on_a_terminal(tmp_path):
     assert "\x1b" in shown
     assert "MB" in shown
     assert json.loads(piped)["packet"] == "Ping"
-    done = command("dissect", "--json", path)
+    done = process("dissect", "--json", path)
     assert (done.stderr, done.stdout) == (b"", piped)
     status, shown, _ = on_a_terminal("dissect", "--json", path)
     assert json.loads(shown)["packet"] == "Ping"

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 
+import pytest
+import typer
+
+from msmqwire.cli import lint
+from msmqwire.cli.dissect import Printer, run
+from msmqwire.cli.show import summary
 from msmqwire.dissection import Item, dissect
+from msmqwire.remote_read.constants import Opnum
+from tests.support import captures
 from tests.support.paths import ROOT
+from tests.support.rpc_captures import HANDLE, Talk, end_arguments, receive_arguments, received
 
 SESSION, HOSTILE = ROOT / "examples/session.pcap", ROOT / "examples/hostile.pcapng"
+REMOTE_READ = ROOT / "examples/remote_read.pcap"
 ESTABLISHED = ["EstablishConnection", "EstablishConnection", "ConnectionParameters", "ConnectionParameters"]
 
 
@@ -83,3 +94,56 @@ def test_messages_of_the_hostile_capture():
         if item.kind == "UserMessage" and item.packet is not None
     ]
     assert labels[-4:] == ["still found", "resumed", "on another port", "after the hole"]
+
+
+def test_the_capture_of_remote_read():
+    items = list(dissect(REMOTE_READ))
+    assert REMOTE_READ.stat().st_size < 40_000
+    assert not any(item.findings for item in items)
+    streams = sorted({item.stream for item in items})
+    anonymous, refused, private = ([item.kind for item in of_stream(items, stream)] for stream in streams)
+    for kind, count in (
+        ("R_StartReceive response", 6),
+        ("R_EndReceive request", 2),
+        ("R_CloseQueue response", 1),
+    ):
+        assert anonymous.count(kind) == count
+    assert refused[-1] == "fault"
+    assert private[:3] == ["bind", "bind_ack", "rpc_auth_3"]
+    assert sum("encrypted by HOME" in summary(item) for item in items) == len(private) - 3 == 8
+    shown = [summary(item) for item in items if "response" in item.kind]
+    assert sum(r'DIRECT=OS:alpha\private$\orders "order 1"' in text for text in shown) == 2
+
+
+@pytest.mark.requirement("MQRR-3.1.4.7-17", "MQRR-3.1.4.5-03")
+def test_lint_judges_remote_read_in_captures(tmp_path, capsys):
+    talk = Talk()
+    talk.open()
+    talk.receive(ulAction=7)
+    talk.call(Opnum.R_CloseCursor, {"phContext": HANDLE, "hCursor": 5}, {"status": 0})
+    path = tmp_path / "bad.pcap"
+    path.write_bytes(captures.pcap_bytes(talk.close().frames))
+    for files, check, status in (
+        ([path], True, 65),
+        ([path, REMOTE_READ], False, 0),
+        ([REMOTE_READ], True, 0),
+    ):
+        with pytest.raises(typer.Exit) as ended:
+            lint.command([str(file) for file in files], check=check)
+        out = capsys.readouterr().out
+        assert ended.value.exit_code == status
+        expected = path in files
+        assert ("R_StartReceive request: MUST MQRR-3.1.4.7-17 ulAction byte 60" in out) is expected
+        assert ("R_CloseCursor request: MUST MQRR-3.1.4.5-03 hCursor byte 44" in out) is expected
+        assert out.splitlines()[-1 - 2 * expected].startswith("2 findings" if expected else "0 findings")
+
+
+def test_rows_of_calls_with_long_names_are_aligned():
+    talk = Talk()
+    unit = {"pTransactionId": {"rgb": bytes(16)}}
+    talk.call(Opnum.R_StartTransactionalReceive, {**receive_arguments(), **unit}, received())
+    talk.call(Opnum.R_EndTransactionalReceive, end_arguments(), {"status": 0})
+    out = io.StringIO()
+    run(dissect(io.BytesIO(captures.pcap_bytes(talk.close().frames))), [], Printer(out), io.StringIO())
+    rows = out.getvalue().splitlines()[-3:]
+    assert [row.index(" #") for row in rows] == [rows[0].index(" #")] * 3

@@ -292,17 +292,19 @@ ROOMS = {  # under columnar, which room must not import which
     COLUMNAR / "compiled": ("msmqwire.columnar.arrow", "msmqwire.columnar.bridge"),
     COLUMNAR / "arrow": ("msmqwire.columnar.bridge",),
 }
+COMPILERS = {"jit", "njit", "inlined", "intrinsic"}
 
 
 def compiles(source: str) -> list[str]:
     """The functions of a module that numba compiles."""
+    if not any(name in source for name in COMPILERS):
+        return []
     return [
         node.name
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.FunctionDef)
         for decorator in node.decorator_list
-        if ast.unparse(decorator).partition("(")[0].rpartition(".")[2]
-        in {"jit", "njit", "inlined", "intrinsic"}
+        if ast.unparse(decorator).partition("(")[0].rpartition(".")[2] in COMPILERS
     ]
 
 

@@ -11,9 +11,16 @@ from msmqwire.qm.model.enumerations import AuthenticationLevel
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.rules.serialization import deserialize
 from msmqwire.qm.runtime.message_json import message_json
+from msmqwire.remote_read.constants import Action
 from msmqwire.remote_read.sections import message_of
 from msmqwire.schema import Record
 
+PEEK_CURRENT: Final = {
+    "ulAction": int(Action.MQ_LOOKUP_PEEK_CURRENT),
+    "dwMaxBodySize": 0,
+    "dwMaxCompoundMessageSize": 0,
+}
+"""What makes a read by lookup identifier a question for the message itself."""
 _PRIORITY_SHIFT: Final = 56
 _SEQUENCE_ID: Final = (1 << _PRIORITY_SHIFT) - 1
 _PRIORITY_0: Final = 7 << _PRIORITY_SHIFT
@@ -28,7 +35,7 @@ def received_message(sections: Sequence[Any] | None, arrival_time: int, sequence
     if read.cut:
         why = f"{len(read.body)} bytes of the body came, and all of them were asked for"
         raise MalformedPacket(why, path="ppPacketSections[0]", requirement="MQRR-3.1.4.7-32")
-    message = deserialize(read.packet, stored=True, keep=False)  # some servers say what they have verified
+    message = deserialize(read.whole, stored=True, keep=False)  # some servers say what they have verified
     message.body = read.body
     if not message.signature_type:
         message.signature_type = _signature_type(message, read.packet)
@@ -55,8 +62,9 @@ def _signature_type(message: Message, packet: Record) -> AuthenticationLevel:
 def _lookup_identifier(message: Message, sequence_id: int) -> int:
     """Return the LookupIdentifier, whose low seven bytes are known: [MS-MQDMPR] 3.1.7.1.9.
 
-    The high byte of a message that is not transactional has its priority, so that they are in the order of
-    their queue.
+    The high byte of a message that is not transactional is 7 - Priority, so that they are in the order of
+    their queue; that of a transactional one is 0. The letter has it the other way round, which would not give
+    the order that [MS-MQDMPR] 3.1.1.2 asks for.
     """
     high = 0 if message.transactional else 7 - message.priority
     return high << _PRIORITY_SHIFT | sequence_id & _SEQUENCE_ID

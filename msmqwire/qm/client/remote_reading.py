@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Final
 from uuid import UUID, uuid4
 
-from msmqwire.constants import MQ_OK, HResult, MessageClass
+from msmqwire.constants import HResult, MessageClass
 from msmqwire.errors import (
     EndUnknown,
     InvalidValue,
@@ -22,45 +21,28 @@ from msmqwire.errors import (
 from msmqwire.names import DirectName, FormatName, kind_of, parse_format_name
 from msmqwire.qm.client.reading import Read
 from msmqwire.qm.client.received_message import ReceivedMessage
-from msmqwire.qm.client.remote_messages import lookup_spellings, received_message
+from msmqwire.qm.client.remote_connection import (
+    RemoteConnection,
+    cancelled,
+    named,
+    shared_result,
+    shared_task,
+)
+from msmqwire.qm.client.remote_messages import PEEK_CURRENT, lookup_spellings, received_message
 from msmqwire.qm.client.remote_options import RemoteOptions
 from msmqwire.qm.model.enumerations import INFINITE
 from msmqwire.qm.runtime.local_names import queue_name
-from msmqwire.qm.runtime.queues import reason
-from msmqwire.qm.runtime.rpc_client import RpcCall, RpcClient, find_port, open_rpc
-from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum, ShareMode
-from msmqwire.remote_read.interface import INTERFACE, build_request, parse_response
+from msmqwire.qm.runtime.rpc_client import RpcCall, find_port, open_rpc
+from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum
+from msmqwire.remote_read.interface import INTERFACE
 from msmqwire.remote_read.queue_format import queue_format_of
-from msmqwire.rpc.constants import FaultStatus
 from msmqwire.rpc.handles import ContextHandle
-from msmqwire.rpc.ndr import SYNTAXES
 
 _BODY_MAX: Final = 0x40_0000
 """The bytes asked of a body: no packet is longer."""
-_VERSION: Final = {"Major": 6, "Minor": 1, "BuildNumber": 0}
 READS_MAX: Final = 240
-"""Limit of reads under way, less than the calls that servers of this package take of a connection: there is
-always room to cancel one."""
+"""Limit of reads under way. Servers of this package take more calls: there is always room to cancel one."""
 _NO_TRANSACTION: Final = bytes(16)
-_MQ_FACILITY: Final = 0xC00E
-
-T = TypeVar("T")
-
-
-@dataclass(slots=True, eq=False)
-class _Link:
-    """A connection, and what the server holds for it.
-
-    Attributes:
-        handles: the handles of the queue, by the access for which it was opened.
-        cursors: the handle to which each cursor belongs.
-        reads: how many are under way.
-    """
-
-    client: RpcClient
-    handles: dict[Access, asyncio.Task[ContextHandle]] = field(default_factory=dict)
-    cursors: dict[int, ContextHandle] = field(default_factory=dict)
-    reads: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -75,7 +57,7 @@ class _Pending:
 
     transaction: UUID | None
     cursor: int
-    link: _Link | None = None
+    link: RemoteConnection | None = None
     handle: ContextHandle | None = None
     call: RpcCall | None = None
     cancelled: bool = False
@@ -97,7 +79,7 @@ class RemoteReading:
     def __init__(self, name: DirectName, options: RemoteOptions) -> None:
         self.name, self._options = name, options
         self._identifier = uuid4()  # of this client, which has no queue manager that others know
-        self._connecting: asyncio.Task[_Link] | None = None
+        self._connecting: asyncio.Task[RemoteConnection] | None = None
         self._pending: dict[int, _Pending] = {}
         self._enlisted: set[UUID] = set()
 
@@ -125,14 +107,10 @@ class RemoteReading:
         if read.transaction is not None and not read.action.receives:
             why = f"{self.name}: a transaction is for what is received"
             raise QueueError(why, HResult.MQ_ERROR_TRANSACTION_USAGE)
-        if read.transaction is not None and read.transaction not in self._enlisted:
-            why = f"{self.name}: the transaction has no coordinator that the other computer takes part in"
-            raise QueueError(why, HResult.MQ_ERROR_TRANSACTION_ENLIST)
+        self._check_enlisted(read.transaction)
         pending.link = link = await self._link()
         pending.handle = handle = await self._handle_for(link, read)
-        if pending.cancelled:
-            raise self._cancelled()
-        opnum = Opnum.R_StartReceive
+        opnum, unit = Opnum.R_StartReceive, {}
         arguments: dict[str, Any] = {
             "phContext": handle,
             "LookupId": read.lookup_identifier,
@@ -145,36 +123,53 @@ class RemoteReading:
         }
         if read.transaction is not None:
             opnum = Opnum.R_StartTransactionalReceive
-            arguments["pTransactionId"] = {"rgb": read.transaction.bytes_le}
+            unit = {"pTransactionId": {"rgb": read.transaction.bytes_le}}
         wait = None if read.timeout_ms == INFINITE else read.timeout_ms / 1000
-        identifiers: tuple[int, ...] = (read.lookup_identifier,)
-        if read.action in (Action.MQ_LOOKUP_PEEK_CURRENT, Action.MQ_LOOKUP_RECEIVE_CURRENT):
-            identifiers = lookup_spellings(read.lookup_identifier)
-        for identifier in identifiers:
+        current = read.action in (Action.MQ_LOOKUP_PEEK_CURRENT, Action.MQ_LOOKUP_RECEIVE_CURRENT)
+        for identifier in lookup_spellings(read.lookup_identifier):
             arguments["LookupId"] = identifier
-            if link.reads >= READS_MAX:
-                why = f"{self.name}: {READS_MAX} reads are under way"
-                raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
-            pending.call = self._begin(link, opnum, arguments, wait)
-            link.reads += 1
+            if read.action.by_lookup_identifier and not current:
+                # By a wrong spelling some servers may find a neighbour, too: of another place.
+                answer = await self._read(link, Opnum.R_StartReceive, arguments | PEEK_CURRENT, 0.0, pending)
+                if answer.status == HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
+                    continue
             try:
-                answer = await self._answer(link, opnum, pending.call)
+                answer = await self._read(link, opnum, arguments | unit, wait, pending)
             except MalformedPacket:
                 if read.action.receives:
                     with suppress(QueueError):  # none was received, after all
                         await self.end(request, acknowledge=False)
                 raise
-            finally:
-                link.reads -= 1
-            if answer.status != HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
+            if not current or answer.status != HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
                 break
-        self._check(answer)
+        link.check(answer)
         return answer
 
-    async def _handle_for(self, link: _Link, read: Read) -> ContextHandle:
+    async def _read(
+        self,
+        link: RemoteConnection,
+        opnum: Opnum,
+        arguments: dict[str, Any],
+        wait: float | None,
+        pending: _Pending,
+    ) -> Any:
+        """Return the answer to a read, whatever its status."""
+        if pending.cancelled:
+            raise cancelled(self.name)
+        if link.reads >= READS_MAX:
+            why = f"{self.name}: {READS_MAX} reads are under way"
+            raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+        pending.call = link.begin(opnum, arguments, wait)
+        link.reads += 1
+        try:
+            return await link.answer(opnum, pending.call)
+        finally:
+            link.reads -= 1
+
+    async def _handle_for(self, link: RemoteConnection, read: Read) -> ContextHandle:
         if not read.cursor:
             receives = read.action.receives or Access.RECEIVE_ACCESS in link.handles
-            return await self._opened(link, Access.RECEIVE_ACCESS if receives else Access.PEEK_ACCESS)
+            return await link.opened(Access.RECEIVE_ACCESS if receives else Access.PEEK_ACCESS)
         if read.cursor not in link.cursors:
             raise self._gone("the cursor is closed, or its connection was lost")
         return link.cursors[read.cursor]
@@ -189,9 +184,7 @@ class RemoteReading:
         opnum = Opnum.R_EndTransactionalReceive if transactional else Opnum.R_EndReceive
         ack = Acknowledge.RR_ACK if acknowledge else Acknowledge.RR_NACK
         try:
-            await self._call(
-                pending.link, opnum, phContext=pending.handle, dwAck=int(ack), dwRequestId=request
-            )
+            await pending.link.call(opnum, phContext=pending.handle, dwAck=int(ack), dwRequestId=request)
         except MsmqError as exc:
             if not acknowledge or not pending.link.client.closed:
                 raise
@@ -209,7 +202,7 @@ class RemoteReading:
             link.client.end(Unreachable(f"{self.name}: the connection was left, to cancel a read"))
             return
         try:
-            await self._call(link, Opnum.R_CancelReceive, phContext=pending.handle, dwRequestId=request)
+            await link.call(Opnum.R_CancelReceive, phContext=pending.handle, dwRequestId=request)
         except (QueueError, RpcFault):
             pass  # it has ended meanwhile, as a rule
         finally:
@@ -221,12 +214,12 @@ class RemoteReading:
     async def open_cursor(self) -> int:
         link = await self._link()
         try:
-            handle = await self._opened(link, Access.RECEIVE_ACCESS)
+            handle = await link.opened(Access.RECEIVE_ACCESS)
         except QueueError:  # whatever it is: MQRR-3.1.4.2-23
-            handle = await self._opened(link, Access.PEEK_ACCESS)  # enough to look at messages
-        cursor: int = (await self._call(link, Opnum.R_CreateCursor, phContext=handle)).phCursor
+            handle = await link.opened(Access.PEEK_ACCESS)  # enough to look at messages
+        cursor: int = (await link.call(Opnum.R_CreateCursor, phContext=handle)).phCursor
         if not cursor or cursor in link.cursors:
-            raise self._wrong(link, Opnum.R_CreateCursor, f"with the cursor {cursor}")
+            raise link.wrong(Opnum.R_CreateCursor, f"with the cursor {cursor}")
         link.cursors[cursor] = handle
         return cursor
 
@@ -238,35 +231,38 @@ class RemoteReading:
         for request, pending in list(self._pending.items()):
             if pending.link is link and pending.cursor == cursor and pending.call is not None:
                 await self.cancel(request)
-        await self._call(link, Opnum.R_CloseCursor, phContext=handle, hCursor=cursor)
+        await link.call(Opnum.R_CloseCursor, phContext=handle, hCursor=cursor)
 
     # -- the queue ----------------------------------------------------------------------------------------
 
     async def purge(self) -> None:
         link = await self._link()
-        handle = await self._opened(link, Access.RECEIVE_ACCESS)
-        await self._call(link, Opnum.R_PurgeQueue, phContext=handle)
+        handle = await link.opened(Access.RECEIVE_ACCESS)
+        await link.call(Opnum.R_PurgeQueue, phContext=handle)
 
     async def move(self, lookup_identifier: int, to: str, transaction: UUID | None) -> None:
-        if transaction is not None and transaction not in self._enlisted:
-            why = f"{self.name}: the transaction has no coordinator that the other computer takes part in"
-            raise QueueError(why, HResult.MQ_ERROR_TRANSACTION_ENLIST)
+        self._check_enlisted(transaction)
         destination = self._destination(to)
         link = await self._link()
-        handle = await self._opened(link, Access.RECEIVE_ACCESS)
+        handle = await link.opened(Access.RECEIVE_ACCESS)
         opnum = Opnum.R_OpenQueueForMove
-        arguments = self._opening(destination, Access.MQ_MOVE_ACCESS)
-        opened = await self._answer(link, opnum, self._begin(link, opnum, arguments), destination)
+        arguments = link.opening(destination, Access.MQ_MOVE_ACCESS)
+        opened = await link.answer(opnum, link.begin(opnum, arguments), destination)
         if opened.pphContext.is_null or not opened.pMoveContext:
-            raise self._wrong(link, opnum, "with no handle")
+            raise link.wrong(opnum, "with no handle")
         try:
             await self._move(link, handle, opened.pMoveContext, lookup_identifier, transaction)
         finally:
             with suppress(MsmqError):  # the message has been moved, or not, whatever becomes of the handle
-                await self._call(link, Opnum.R_CloseQueue, pphContext=opened.pphContext)
+                await link.call(Opnum.R_CloseQueue, pphContext=opened.pphContext)
 
     async def _move(
-        self, link: _Link, handle: ContextHandle, to: int, identifier: int, transaction: UUID | None
+        self,
+        link: RemoteConnection,
+        handle: ContextHandle,
+        to: int,
+        identifier: int,
+        transaction: UUID | None,
     ) -> None:
         unit = _NO_TRANSACTION if transaction is None else transaction.bytes_le
         for spelling in lookup_spellings(identifier):
@@ -276,11 +272,11 @@ class RemoteReading:
                 "LookupId": spelling,
                 "pTransactionId": {"rgb": unit},
             }
-            call = self._begin(link, Opnum.R_MoveMessage, arguments)
-            answer = await self._answer(link, Opnum.R_MoveMessage, call)
+            call = link.begin(Opnum.R_MoveMessage, arguments)
+            answer = await link.answer(Opnum.R_MoveMessage, call)
             if answer.status != HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
                 break
-        self._check(answer)
+        link.check(answer)
 
     async def enlist(self, transaction: UUID, propagation_token: bytes) -> None:
         """Enlist the server in a transaction: R_QMEnlistRemoteTransaction. The queue can be read in it then.
@@ -288,8 +284,7 @@ class RemoteReading:
         The token is that of the coordinator of the transaction: [MS-DTCO] 3.3.4.3.
         """
         link = await self._link()
-        await self._call(
-            link,
+        await link.call(
             Opnum.R_QMEnlistRemoteTransaction,
             pTransactionId={"rgb": transaction.bytes_le},
             cbPropagationToken=len(propagation_token),
@@ -298,15 +293,19 @@ class RemoteReading:
         )
         self._enlisted.add(transaction)
 
+    def _check_enlisted(self, transaction: UUID | None) -> None:
+        if transaction is not None and transaction not in self._enlisted:
+            why = f"{self.name}: reading in a transaction needs a coordinator (MS DTC) of both, here is none"
+            raise QueueError(why, HResult.MQ_ERROR_TRANSACTION_ENLIST)
+
     async def reject(self, lookup_identifier: int) -> None:
         """Let the sender know that a message was rejected that is received in a transaction.
 
         R_SetUserAcknowledgementClass: [MS-MQRR] 3.2.4.5.
         """
         link = await self._link()
-        handle = await self._opened(link, Access.RECEIVE_ACCESS)
-        await self._call(
-            link,
+        handle = await link.opened(Access.RECEIVE_ACCESS)
+        await link.call(
             Opnum.R_SetUserAcknowledgementClass,
             phContext=handle,
             LookupId=lookup_identifier,
@@ -331,69 +330,39 @@ class RemoteReading:
                 await self.cancel(request)
         with suppress(MsmqError):  # what the server does not close, it closes with the connection
             for cursor, handle in link.cursors.items():
-                await self._call(link, Opnum.R_CloseCursor, phContext=handle, hCursor=cursor)
+                await link.call(Opnum.R_CloseCursor, phContext=handle, hCursor=cursor)
             for opened in link.handles.values():
                 if opened.done() and not opened.cancelled() and opened.exception() is None:
-                    await self._call(link, Opnum.R_CloseQueue, pphContext=opened.result())
+                    await link.call(Opnum.R_CloseQueue, pphContext=opened.result())
         for read in list(self._pending.values()):  # their answers are under way
             if read.call is not None:
                 with suppress(MsmqError, asyncio.CancelledError):
                     await asyncio.shield(read.call.answer)
         link.client.end(Unreachable(f"{self.name}: the queue was closed"))
 
-    # -- connection and handles ---------------------------------------------------------------------------
+    # -- connection ---------------------------------------------------------------------------------------
 
-    def _present_link(self) -> _Link | None:
+    def _present_link(self) -> RemoteConnection | None:
         """Return the connection if there is one."""
         task = self._connecting
         if task is None or not task.done() or task.cancelled() or task.exception() is not None:
             return None
         return None if task.result().client.closed else task.result()
 
-    async def _link(self) -> _Link:
+    async def _link(self) -> RemoteConnection:
         """Return the connection, after making it if there is none."""
         task = self._connecting
         if task is None or (task.done() and self._present_link() is None):
-            task = self._connecting = _kept(self._connect())
-        return await _of_all(task, self._cancelled)
+            task = self._connecting = shared_task(self._connect())
+        return await shared_result(task, self.name)
 
-    async def _connect(self) -> _Link:
+    async def _connect(self) -> RemoteConnection:
         options = self._options
         port = options.port
         if port is None:
-            port = await self._named(find_port(options.host, INTERFACE, options.mapper_port))
-        return _Link(await open_rpc(options.host, port, INTERFACE, options.credentials))
-
-    async def _opened(self, link: _Link, access: Access) -> ContextHandle:
-        """Return the handle of the queue, after opening it if it is not open for this access."""
-        task = link.handles.get(access)
-        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
-            task = link.handles[access] = _kept(self._open(link, access))
-        try:
-            return await _of_all(task, self._cancelled)
-        except MsmqError:
-            if link.handles.get(access) is task:
-                del link.handles[access]
-            raise
-
-    async def _open(self, link: _Link, access: Access) -> ContextHandle:
-        opnum = Opnum.R_OpenQueue
-        answer = await self._answer(link, opnum, self._begin(link, opnum, self._opening(self.name, access)))
-        handle: ContextHandle = answer.pphContext
-        if handle.is_null:
-            raise self._wrong(link, opnum, "with no handle")
-        return handle
-
-    def _opening(self, name: FormatName, access: Access) -> dict[str, Any]:
-        return {
-            "pQueueFormat": queue_format_of(name),
-            "dwAccess": int(access),
-            "dwShareMode": int(ShareMode.MQ_DENY_NONE),
-            "pClientId": self._identifier,
-            "fNonRoutingServer": 1,
-            "fWorkgroup": 1,
-            **_VERSION,
-        }
+            port = await named(find_port(options.host, INTERFACE, options.mapper_port), self.name)
+        client = await open_rpc(options.host, port, INTERFACE, options.credentials)
+        return RemoteConnection(client, self.name, self._identifier)
 
     def _destination(self, to: str) -> FormatName:
         """Return the queue that a text names, without a computer one of the same. Raises InvalidName.
@@ -414,61 +383,6 @@ class RemoteReading:
             raise InvalidValue(why, path="to")
         return name
 
-    # -- calls --------------------------------------------------------------------------------------------
-
-    async def _call(self, link: _Link, opnum: Opnum, **arguments: Any) -> Any:
-        """Call a method that answers at once, and return its results if it has succeeded."""
-        answer = await self._answer(link, opnum, self._begin(link, opnum, arguments))
-        self._check(answer)
-        return answer
-
-    def _begin(
-        self, link: _Link, opnum: Opnum, arguments: dict[str, Any], wait: float | None = 0.0
-    ) -> RpcCall:
-        stub = build_request(opnum, arguments, SYNTAXES[link.client.transfer_syntax])
-        return link.client.begin(opnum, stub, wait=wait)
-
-    async def _answer(self, link: _Link, opnum: Opnum, call: RpcCall, name: FormatName | None = None) -> Any:
-        """Return the results of a call.
-
-        Raises MalformedPacket for those of a read that can't be read: a message may have been received.
-        """
-        try:
-            answered = await self._named(link.client.answer(call), name)
-        except RpcFault as fault:
-            if fault.status == FaultStatus.NCA_S_FAULT_CONTEXT_MISMATCH:  # it has forgotten what it gave us
-                link.client.end(Unreachable(f"{self.name}: the server does not know its handle any more"))
-            raise
-        try:
-            return parse_response(opnum, answered.stub, SYNTAXES[answered.transfer_syntax])
-        except MalformedPacket as exc:
-            if opnum in (Opnum.R_StartReceive, Opnum.R_StartTransactionalReceive):
-                raise exc.detached() from None
-            raise self._wrong(link, opnum, f"wrongly: {exc}") from None
-
-    async def _named(self, work: Coroutine[Any, Any, T], name: FormatName | None = None) -> T:
-        """Await `work`; a fault with a code of MSMQ is raised as what a queue manager refuses."""
-        try:
-            return await work
-        except RpcFault as fault:
-            if fault.status >> 16 == _MQ_FACILITY:
-                raise QueueError(reason(fault.status, str(name or self.name)), fault.status) from None
-            raise
-
-    def _check(self, answer: Any) -> None:
-        if answer.status != MQ_OK:
-            raise QueueError(reason(answer.status, str(self.name)), answer.status)
-
-    def _wrong(self, link: _Link, opnum: Opnum, how: str) -> Unreachable:
-        """Leave a server that does not keep to the protocol, and return the exception for it."""
-        error = Unreachable(f"{self.name}: the server answers {opnum.name} {how}")
-        link.client.end(error)
-        return error
-
-    def _cancelled(self) -> QueueError:
-        code = HResult.MQ_ERROR_OPERATION_CANCELLED
-        return QueueError(reason(code, str(self.name)), code)
-
     def _gone(self, why: str) -> QueueError:
         return QueueError(f"{self.name}: {why}", HResult.MQ_ERROR_INVALID_HANDLE)
 
@@ -476,20 +390,3 @@ class RemoteReading:
 def _queue(name: DirectName) -> tuple[str, bool, bool, str | None]:
     """Return what tells a queue of a computer from others; its subqueues have the same."""
     return name.queue.lower(), name.private, name.journal, name.system
-
-
-def _kept(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """Return a task that several may wait for, and whose exception needs nobody."""
-    task = asyncio.ensure_future(work)
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())
-    return task
-
-
-async def _of_all(task: asyncio.Task[T], cancelled: Callable[[], MsmqError]) -> T:
-    """Return the result of a task that others wait for, too; if that is cancelled, raise `cancelled()`."""
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        if task.cancelled():
-            raise cancelled() from None
-        raise

@@ -420,6 +420,7 @@ def default_security(
     return build_descriptor(DescriptorParts(owner, None, parts.sacl, dacl, control))  # -11
 
 
+@lru_cache(maxsize=256)  # the queues of a computer have few owners
 def _default_dacl(owner: bytes, open_to_all: bool, machine_sid: bytes | None, srmp: bool) -> bytes:
     if open_to_all:  # -06
         world, owners = int(_FULL_ACCESS), 0
@@ -430,6 +431,24 @@ def _default_dacl(owner: bytes, open_to_all: bool, machine_sid: bytes | None, sr
     if machine_sid:
         entries.append((int(_READ_ATTRIBUTES), machine_sid))  # -08
     entries.append((owners, owner))
+    return _allowing(entries)
+
+
+def default_manager_security() -> bytes:
+    """Return the security descriptor of a queue manager that nobody has given one.
+
+    The specification names no default. Everyone may get its properties and permissions; its own account,
+    S-1-5-18, owns it and has all rights, as for its queues.
+    """
+    entries = (
+        (int(MQQMACCESSMASK.MQSEC_MACHINE_WORLD_RIGHTS), EVERYONE),
+        (int(MQQMACCESSMASK.MQSEC_MACHINE_GENERIC_ALL), LOCAL_SYSTEM),
+    )
+    return build_descriptor(DescriptorParts(LOCAL_SYSTEM, None, None, _allowing(entries), _DACL_DEFAULTED))
+
+
+def _allowing(entries: Iterable[tuple[int, bytes]]) -> bytes:
+    """Return a DACL that allows some rights to some."""
     return ACL.build(
         {
             "Aces": [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.model.message import Message
@@ -14,6 +14,36 @@ if TYPE_CHECKING:
 _AVAILABLE: Final = PositionState.AVAILABLE
 PRIORITY_SHIFT: Final = 56
 """The high byte of a LookupIdentifier orders priorities: DMPR-3.1.7.1.9-06."""
+
+
+class MoveHistory(NamedTuple):
+    """What befell a message in this queue manager: SubqueueHeader, [MS-MQRR] 2.2.5.3.
+
+    Attributes:
+        abort_count: how often it was given back to its queue since it was moved the last time: by a reader,
+            a transaction that is aborted, or the end of either.
+        move_count: how often it was moved to another queue, not by the system.
+        last_move_time: milliseconds since 1970-01-01, modulo 2^32; 0 if it was never moved.
+    """
+
+    abort_count: int = 0
+    move_count: int = 0
+    last_move_time: int = 0
+
+    def aborted(self) -> MoveHistory:
+        """Return the history after one more failed attempt to read or move the message."""
+        return self._replace(abort_count=min(self.abort_count + 1, _COUNT_MAX))
+
+    def moved(self, utc: int) -> MoveHistory:
+        """Return the history after a move, at `utc` seconds since 1970-01-01."""
+        # 0 stands for a message that was never moved.
+        time = 1000 * utc & _COUNT_MAX or 1
+        return MoveHistory(0, min(self.move_count + 1, _COUNT_MAX), time)
+
+
+_COUNT_MAX: Final = 0xFFFFFFFF
+NO_HISTORY: Final = MoveHistory()
+"""That of a message that was neither moved nor given back."""
 
 
 class MessagePosition:
@@ -38,6 +68,7 @@ class MessagePosition:
         charged_to: the origin that its message in memory is charged to; None for a recoverable message.
         charged_bytes: bytes that it is charged with.
         pins: the number of cursors at it: while there are any, it stays linked when it is removed.
+        history: how often it was moved and given back.
     """
 
     __slots__ = (
@@ -47,6 +78,7 @@ class MessagePosition:
         "charged_to",
         "counted",
         "expired",
+        "history",
         "listed",
         "lookup_identifier",
         "next",
@@ -69,6 +101,7 @@ class MessagePosition:
         self.next: MessagePosition = self
         self.previous: MessagePosition = self
         self.pins = 0
+        self.history = NO_HISTORY
         self.counted = self.expired = self.listed = self.recoverable = False
         self.stored = self.transaction = self.silent = False
         self.charged_to: str | None = None

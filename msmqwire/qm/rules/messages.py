@@ -340,8 +340,13 @@ class Messages:
         elif delete:
             self.position_deleted(position.queue, position, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
         else:
-            self.position_available(position.queue, position)
+            self.given_back(position)
         return MQ_OK
+
+    def given_back(self, position: MessagePosition) -> None:
+        """Return a message that was not read or moved after all to its queue, and count that."""
+        position.history = position.history.aborted()
+        self.position_available(position.queue, position)
 
     def read_by_lookup_identifier(
         self,
@@ -455,12 +460,13 @@ class Messages:
         position.queue.positions.remove(position)
         moved = self._insert(target, message, position.size)
         moved.number = position.number  # the key of its rows in the store
-        moved.recoverable = position.recoverable
+        moved.recoverable, moved.history = position.recoverable, position.history
         if target.queue_type is QueueType.SYSTEM:
             self._context.timers.stop(Timer.TIME_TO_BE_RECEIVED, position.number)
             if moved.recoverable:
                 stored_rows.put_message(self._context.changes, moved)
         else:
+            moved.history = position.history.moved(self._context.utc)
             self._start_expiry(moved, message)
             self.position_available(target, moved)
         return moved

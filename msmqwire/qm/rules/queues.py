@@ -268,12 +268,10 @@ class Queues:
             return HResult.MQ_ERROR_ILLEGAL_FORMATNAME, None
         if isinstance(expanded, MultipleElementName):
             return self._open_multiple(expanded, access_type, share_mode, user)
-        status, queue = self._target(expanded, access_type, asked_by)
+        status, queue = self._target(expanded, access_type, asked_by, user)
         if queue is None:
             return status, None
-        if queue.private_queue_number in _INTERNAL_QUEUE_NUMBERS and queue.queue_type is QueueType.SYSTEM:
-            return HResult.MQ_ERROR_ACCESS_DENIED, None
-        if not access.may_open(queue, user, access_type):
+        if not _may_open(queue, user, access_type):
             return HResult.MQ_ERROR_ACCESS_DENIED, None
         if _violates_sharing(queue, access_type, share_mode):
             return HResult.MQ_ERROR_SHARING_VIOLATION, None
@@ -316,7 +314,7 @@ class Queues:
         return MQ_OK, parent
 
     def _target(
-        self, name: FormatName, access_type: QueueAccessType, asked_by: str
+        self, name: FormatName, access_type: QueueAccessType, asked_by: str, user: access.Token | None
     ) -> tuple[int, Queue | None]:
         """Find the queue to open, or create the outgoing queue for it: DMPR-3.1.7.1.5-08 to -19."""
         unsupported = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, None
@@ -329,6 +327,9 @@ class Queues:
             return unsupported
         existing = self.lookup.find(name) or self.lookup.outgoing(name)
         if existing is None and isinstance(name, DirectName) and name.subqueue is not None and not sends:
+            parent = self._main_queue(name)
+            if parent is not None and not _may_open(parent, user, access_type):  # before it is created
+                return HResult.MQ_ERROR_ACCESS_DENIED, None
             existing = self.create_subqueue(name)
         if existing is not None:
             if sends and not asked_by and isinstance(existing, OutgoingQueue):
@@ -337,9 +338,7 @@ class Queues:
         if not sends:
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
         manager = self._context.queue_manager
-        if isinstance(name, DirectName) and self.lookup.is_local_name(name):
-            return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
-        if isinstance(name, PrivateName) and name.guid == manager.identifier:
+        if isinstance(name, DirectName | PrivateName) and self.lookup.is_local_name(name):
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
         base_priority = 0
         if isinstance(name, PublicName):
@@ -384,13 +383,17 @@ class Queues:
 
     def create_subqueue(self, name: DirectName) -> Queue | None:
         """Create a subqueue, as its first opening does; None if its queue does not exist."""
-        parent = self.lookup.find(DirectName(name.protocol, name.address, name.queue, private=name.private))
+        parent = self._main_queue(name)
         if parent is None:
             return None
         template = Queue(NULL_GUID, pathname=f"{parent.pathname};{name.subqueue}")
         for attribute in ("transactional", "security", "authentication", "privacy_level"):
             setattr(template, attribute, getattr(parent, attribute))
         return self.create(template, skip_directory=True)[1]
+
+    def _main_queue(self, name: DirectName) -> Queue | None:
+        """Return the queue that the subqueue of a name is in, or would be in."""
+        return self.lookup.find(DirectName(name.protocol, name.address, name.queue, private=name.private))
 
     def close(self, descriptor: OpenQueueDescriptor) -> None:
         """Close Queue: [MS-MQDMPR] 3.1.7.1.6.
@@ -464,6 +467,12 @@ class Queues:
     def bring_online(self) -> None:
         """Bring Online: [MS-MQDMPR] 3.1.4.13."""
         self._context.queue_manager.connection_active = True
+
+
+def _may_open(queue: Queue, user: access.Token | None, access_type: QueueAccessType) -> bool:
+    """Whether a user may open a queue; nobody may open those of the queue manager itself."""
+    internal = queue.private_queue_number in _INTERNAL_QUEUE_NUMBERS and queue.queue_type is QueueType.SYSTEM
+    return not internal and access.may_open(queue, user, access_type)
 
 
 def memory_kind(queue: OutgoingQueue) -> Kind:

@@ -92,6 +92,8 @@ class Recovery:
             position = MessagePosition(queue, number, stored.lookup_identifier, stored.size)
             position.recoverable = position.stored = True
             position.keep_in_store(load)
+            if stored.has_history:
+                position.history = stored_rows.read_message(row).history
             if stored.state != available:
                 position.state = PositionState(stored.state)
             if stored.state != available or number in in_transactions:

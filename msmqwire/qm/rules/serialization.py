@@ -38,6 +38,7 @@ __all__ = [
     "serialize",
     "session_packet",
     "to_packet",
+    "to_readable",
     "to_stored",
 ]
 
@@ -86,30 +87,55 @@ def to_stored(message: Message) -> bytes:
     HTTP. Raises as `to_packet` does.
     """
     kind = message.authentication_level or message.signature_type
+    if not kind:
+        return to_readable(message)
+    record = _readable(message) or USER_MESSAGE.parse(to_packet(message))
+    if record.SecurityHeader is not None:
+        mark_verified(record.SecurityHeader, kind, authenticated=bool(message.authentication_level))
+    return USER_MESSAGE.codec.build(record)
+
+
+def to_readable(message: Message) -> bytes:
+    """Return the packet of a message for remote readers: [MS-MQRR] 2.2.5.1.
+
+    Unlike that of `to_packet` it has the SOAP envelope of a message received over HTTP, and EB is 0 if the
+    body is in clear here. Its SecurityHeader tells nothing of what this queue manager has verified: AU and AS
+    are 0 in all that is sent, and no override of [MS-MQRR] changes that. Raises as `to_packet` does.
+    """
+    record = _readable(message)
+    return to_packet(message) if record is None else USER_MESSAGE.codec.build(record)
+
+
+def _readable(message: Message) -> Record | None:
+    """Return the packet of a message that is not as received; None if `to_packet` has it as it is."""
     if message.packet is None or message.soap_envelope:
-        body, offset = message.body, message.soap_compound_message.find(message.body)
-        if message.soap_compound_message and offset >= 0:
-            message = message.copy(body=b"")  # it need not be stored twice, nor twice fit into a packet
-        record = construct(message, stored=True)
-        serialize(message, record)
-        if message.body is not body and record.CompoundMessageHeader is not None:
-            record.CompoundMessageHeader = record.CompoundMessageHeader.replace(
-                MsgBodySize=len(body), MsgBodyOffset=offset
-            )
-    elif kind or _is_clear(message):
+        record = _constructed(message)
+    elif _is_clear(message):
         record = USER_MESSAGE.parse(to_packet(message))
     else:
-        return to_packet(message)
-    if kind and record.SecurityHeader is not None:
-        mark_verified(record.SecurityHeader, kind, authenticated=bool(message.authentication_level))
+        return None
     if _is_clear(message) and record.SecurityHeader is not None:
         mark_clear(record.SecurityHeader)
-    return USER_MESSAGE.codec.build(record)
+    return record
 
 
 def _is_clear(message: Message) -> bool:
     """Return whether a message asks for encryption, and its body is in clear as long as it is here."""
     return bool(message.privacy_level) and not message.encrypted
+
+
+def _constructed(message: Message) -> Record:
+    """Return a new packet of a message, with the headers that are only stored and read."""
+    body, offset = message.body, message.soap_compound_message.find(message.body)
+    if message.soap_compound_message and offset >= 0:
+        message = message.copy(body=b"")  # it need not be there twice, nor twice fit into a packet
+    record = construct(message, stored=True)
+    serialize(message, record)
+    if message.body is not body and record.CompoundMessageHeader is not None:
+        record.CompoundMessageHeader = record.CompoundMessageHeader.replace(
+            MsgBodySize=len(body), MsgBodyOffset=offset
+        )
+    return record
 
 
 def from_stored(data: bytes, identifier: UUID) -> Message:

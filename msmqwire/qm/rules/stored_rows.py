@@ -25,7 +25,7 @@ from msmqwire.qm.model.enumerations import (
     QueueScope,
     QueueType,
 )
-from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.positions import NO_HISTORY, MessagePosition, MoveHistory
 from msmqwire.qm.model.settings import KeptSettings
 from msmqwire.qm.rules import serialization
 
@@ -33,10 +33,13 @@ SEQUENTIAL_ID: Final = b"SequentialID"
 QUEUE_MANAGER: Final = b"QueueManager"
 SETTINGS: Final = b"Settings"
 
-# queue, lookup identifier, size, arrival time, expiry time (0 never), state, flags; then the path name of the
-# application dead-letter queue and, of a message that came over the network, a null and its origin
+# queue, lookup identifier, size, arrival time, expiry time (0 never), state, flags; with _HISTORY its
+# MoveHistory; then the path name of the application dead-letter queue and, of a message that came over the
+# network, a null and its origin
 _MESSAGE: Final = Struct("<IQIQQBB")
+_HISTORY_FIELDS: Final = Struct("<III")
 _PEEK_WHEN_LOCKED: Final = 1
+_HISTORY: Final = 2
 _TIME_MAX: Final = 0xFFFFFFFF
 
 
@@ -48,6 +51,7 @@ class MessageRow(NamedTuple):
         arrival_time, expires: seconds since 1970-01-01 UTC; 0 for a message that does not expire.
         deadletter: ApplicationDeadletterQueue.
         origin: Message.origin; empty also for a message that version 1 has stored.
+        history: how often it was moved and given back.
     """
 
     queue: int
@@ -59,6 +63,7 @@ class MessageRow(NamedTuple):
     allow_peek_when_locked: bool
     deadletter: str
     origin: str
+    history: MoveHistory
 
 
 class StoredPosition(NamedTuple):
@@ -72,6 +77,11 @@ class StoredPosition(NamedTuple):
     state: int
     flags: int
 
+    @property
+    def has_history(self) -> bool:
+        """Whether `read_message` finds a history in the row."""
+        return bool(self.flags & _HISTORY)
+
 
 def put_message(changes: Changes, position: MessagePosition) -> None:
     """Store the position and state of a message, and its packet the first time."""
@@ -80,10 +90,15 @@ def put_message(changes: Changes, position: MessagePosition) -> None:
     if message.time_to_be_received != INFINITE:
         expires = (message.sent_time or message.arrival_time) + message.time_to_be_received
     origin = f"\0{message.origin}" if message.origin else ""
+    flags = _PEEK_WHEN_LOCKED if message.allow_peek_when_locked else 0
+    history = b""
+    if position.history != NO_HISTORY:
+        flags |= _HISTORY
+        history = _HISTORY_FIELDS.pack(*position.history)
     row = _MESSAGE.pack(
         position.queue.number, position.lookup_identifier, position.size, message.arrival_time, expires,
-        position.state, _PEEK_WHEN_LOCKED if message.allow_peek_when_locked else 0,
-    ) + f"{message.application_deadletter_queue}{origin}".encode()  # fmt: skip
+        position.state, flags,
+    ) + history + f"{message.application_deadletter_queue}{origin}".encode()  # fmt: skip
     changes.put(Table.MESSAGE, position.number, row)
     if not position.stored:
         position.stored = True
@@ -116,10 +131,14 @@ def read_message(row: bytes) -> MessageRow:
     queue, lookup, size, arrival, expires, state, flags = _MESSAGE.unpack_from(row)
     if arrival > _TIME_MAX:
         raise ValueError(f"it has arrived at {arrival}")
-    deadletter, _, origin = row[_MESSAGE.size :].decode().partition("\0")
+    end, history = _MESSAGE.size, NO_HISTORY
+    if flags & _HISTORY:
+        history = MoveHistory._make(_HISTORY_FIELDS.unpack_from(row, end))
+        end += _HISTORY_FIELDS.size
+    deadletter, _, origin = row[end:].decode().partition("\0")
     return MessageRow(
         queue, lookup, size, arrival, expires, PositionState(state), bool(flags & _PEEK_WHEN_LOCKED),
-        deadletter, origin,
+        deadletter, origin, history,
     )  # fmt: skip
 
 

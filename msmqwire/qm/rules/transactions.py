@@ -159,7 +159,7 @@ class Transactions:
                 stored_rows.delete_message(self._context.changes, position)
                 position.keep_in_memory(message)
                 position.stored = position.recoverable = False
-            messages.position_available(position.queue, position)
+            messages.given_back(position)
 
     @property
     def in_doubt(self) -> list[UUID]:

@@ -50,6 +50,10 @@ class Limits:
         rpc_read_s: seconds from the first byte of a request to the last one, from a connection to its bind,
             and without any byte read of the answers that wait for a peer.
         rpc_idle_s: seconds that a connection may have neither a call nor an open queue.
+        rpc_logins_per_user: wrong passwords for one user from one IPv4 address, or IPv6 network of 64 bits,
+            beyond which all passwords for that user from there are refused.
+        rpc_logins_per_peer: the same, for all users together, unknown ones included.
+        rpc_logins_s: seconds after which so many wrong passwords are forgiven, one after the other.
         rpc_handles, rpc_handles_per_caller: queues that all remote readers have open, or one of them: a user,
             or an address from which anonymous ones call.
         rpc_cursors, rpc_cursors_per_caller: cursors that all remote readers have, or one of them.
@@ -89,6 +93,9 @@ class Limits:
     rpc_held_bytes: int = 256 << 20
     rpc_read_s: float = 30.0
     rpc_idle_s: float = 300.0
+    rpc_logins_per_user: int = 10
+    rpc_logins_per_peer: int = 100
+    rpc_logins_s: float = 600.0
     rpc_handles: int = REMOTE_READ.handles.total
     rpc_handles_per_caller: int = REMOTE_READ.handles.per_caller
     rpc_cursors: int = REMOTE_READ.cursors.total
@@ -152,3 +159,5 @@ class RpcTraffic:
     ended: int = 0
     calls: int = 0
     faults: int = 0
+    logins_failed: int = 0
+    logins_refused: int = 0

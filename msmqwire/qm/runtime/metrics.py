@@ -46,6 +46,8 @@ _RPC_COUNTS = (
     ("ended", "Connections of RPC ended as they took too much memory."),
     ("calls", "Remote calls."),
     ("faults", "Remote calls that were answered with a fault."),
+    ("logins_failed", "Wrong passwords and unknown users."),
+    ("logins_refused", "Attempts at passwords refused as too many had failed."),
 )
 
 

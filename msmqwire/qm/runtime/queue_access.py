@@ -1,5 +1,8 @@
 r"""Who may do what with a queue, in words: ``HOME\anne:receive,send`` and the entries of its descriptor.
 
+The queues of the computer itself, its journal and its dead-letter queues, are protected by the descriptor of
+the queue manager, which has rights of its own for them: [MS-MQMQ] 2.2.23.
+
 An entry for a user of whom only the name is known has that name behind its SID, which is a hash of it.
 """
 
@@ -7,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from msmqwire.constants import MQQUEUEACCESSMASK
+from msmqwire.constants import MQQMACCESSMASK, MQQUEUEACCESSMASK
 from msmqwire.errors import InvalidValue
 from msmqwire.headers.security_descriptor import (
     ACCESS_ACE_BODY,
@@ -61,6 +65,36 @@ RIGHTS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
 )
 """By name, the widest first: what allowing gives and what denying takes. To receive one must also peek; who
 must not receive may still peek."""
+
+
+def _reading(receive: int, delete: int, peek: int) -> Mapping[str, tuple[int, int]]:
+    return MappingProxyType({ALL: (receive, receive), "receive": (receive, delete), "peek": (peek, peek)})
+
+
+class RightsOn(Enum):
+    """What has rights of its own in a descriptor; the value is like `RIGHTS`.
+
+    The last two are those of the queue manager, on its journal and on both of its dead-letter queues.
+    """
+
+    QUEUE = RIGHTS
+    JOURNAL = _reading(
+        MQQMACCESSMASK.MQSEC_RECEIVE_JOURNAL_QUEUE_MESSAGE,
+        MQQMACCESSMASK.MQSEC_DELETE_JOURNAL_QUEUE_MESSAGE,
+        MQQMACCESSMASK.MQSEC_PEEK_JOURNAL_QUEUE_MESSAGE,
+    )
+    DEADLETTER = _reading(
+        MQQMACCESSMASK.MQSEC_RECEIVE_DEADLETTER_MESSAGE,
+        MQQMACCESSMASK.MQSEC_DELETE_DEADLETTER_MESSAGE,
+        MQQMACCESSMASK.MQSEC_PEEK_DEADLETTER_MESSAGE,
+    )
+
+    @property
+    def all(self) -> int:
+        """All of them."""
+        return self.value[ALL][_ALLOWED]
+
+
 _GROUPS: Final = MappingProxyType({"callers": LOCAL_SYSTEM, "everyone": EVERYONE, "anonymous": ANONYMOUS})
 
 
@@ -70,13 +104,23 @@ class AccessChange(NamedTuple):
     Attributes:
         sid: whose.
         name: that is told in the entry; empty if the SID tells all.
-        allowed, denied: the rights as allowing gives and as denying takes them; both 0 to forget all entries.
+        words: the rights; none to forget all.
     """
 
     sid: bytes
     name: str
-    allowed: int
-    denied: int
+    words: tuple[str, ...]
+
+    def masks(self, on: RightsOn, path: str) -> tuple[int, int]:
+        """Return what allowing gives and what denying takes. Raises InvalidValue for other rights."""
+        allowed, denied, rights = 0, 0, on.value
+        for word in self.words:
+            if word not in rights:
+                known = ", ".join((*rights, NONE))
+                raise InvalidValue(f"{word!r:.100} is none of {known}, the rights on such a queue", path=path)
+            allowed |= rights[word][0]
+            denied |= rights[word][1]
+        return allowed, denied
 
 
 def access_changes(value: object, path: str) -> tuple[AccessChange, ...]:
@@ -87,55 +131,57 @@ def access_changes(value: object, path: str) -> tuple[AccessChange, ...]:
 
 
 def _change(text: object, path: str) -> AccessChange:
-    user, colon, words = str(text).rpartition(":")
-    if not isinstance(text, str) or not colon or not words or not user or len(user) > _NAME_MAX:
+    user, colon, listed = str(text).rpartition(":")
+    if not isinstance(text, str) or not colon or not listed or not user or len(user) > _NAME_MAX:
         raise InvalidValue(f"{text!r:.300} is not USER:RIGHT,RIGHT", path=path)
-    allowed = denied = 0
-    for word in words.lower().split(","):
-        if word == NONE and words.lower() == NONE:
-            continue
+    words = () if listed.lower() == NONE else tuple(listed.lower().split(","))
+    for word in words:
         if word not in RIGHTS:
             raise InvalidValue(f"{word!r:.100} is none of {', '.join((*RIGHTS, NONE))}", path=path)
-        allowed |= RIGHTS[word][0]
-        denied |= RIGHTS[word][1]
     if user.lower() in _GROUPS:
-        return AccessChange(_GROUPS[user.lower()], "", allowed, denied)
+        return AccessChange(_GROUPS[user.lower()], "", words)
     if user.upper().startswith(_SID_PREFIX):
         try:
-            return AccessChange(sid_bytes(user), "", allowed, denied)
+            return AccessChange(sid_bytes(user), "", words)
         except InvalidValue as exc:
             raise InvalidValue(exc.why, path=path) from None
     domain, _, name = user.partition("\\")
     if not domain or not name:
         known = ", ".join(_GROUPS)
         raise InvalidValue(f"{user!r:.300} is neither DOMAIN\\user nor a SID, nor of {known}", path=path)
-    return AccessChange(user_sid(user), user, allowed, denied)
+    return AccessChange(user_sid(user), user, words)
 
 
 def changed_access(
-    descriptor: bytes, deny: Iterable[AccessChange] = (), allow: Iterable[AccessChange] = ()
+    descriptor: bytes,
+    deny: Iterable[AccessChange] = (),
+    allow: Iterable[AccessChange] = (),
+    on: RightsOn = RightsOn.QUEUE,
 ) -> bytes:
-    """Return a descriptor after changes: first what is denied, then what is allowed.
+    """Return a descriptor after changes of rights: first what is denied, then what is allowed.
 
     What is denied to a user is allowed to him no more, and the other way round. An entry that denies stands
     before all that allow. ``callers`` are never denied by an entry, as that would go before what one of them
     is allowed: they just lose what they were allowed.
 
-    Raises MalformedPacket for the descriptor, InvalidValue if it gets too long.
+    Raises MalformedPacket for the descriptor, InvalidValue if it gets too long, and for other rights.
     """
     parts = descriptor_parts(descriptor)
     if parts.dacl is None:  # everybody may do everything
-        everything = RIGHTS[ALL][_ALLOWED]
-        aces = [_entry(_ALLOWED, sid, "", everything) for sid in (EVERYONE, ANONYMOUS)]
+        aces = [_entry(_ALLOWED, sid, "", on.all) for sid in (EVERYONE, ANONYMOUS)]
         revision = _REVISION
     else:
         acl = ACL.parse(parts.dacl)
         aces, revision = list(acl.Aces), acl.AclRevision
     for change in deny:
-        denied = 0 if change.sid == LOCAL_SYSTEM else change.denied
-        aces = _changed(aces, change, added=(0, denied), removed=(change.denied, 0))
+        _, denied = change.masks(on, "deny")
+        added = 0 if change.sid == LOCAL_SYSTEM else denied
+        removed = (denied, 0) if change.words else (on.all, on.all)
+        aces = _changed(aces, change, added=(0, added), removed=removed)
     for change in allow:
-        aces = _changed(aces, change, added=(change.allowed, 0), removed=(0, change.allowed))
+        allowed, _ = change.masks(on, "allow")
+        removed = (0, allowed) if change.words else (on.all, on.all)
+        aces = _changed(aces, change, added=(allowed, 0), removed=removed)
     if _ACL_HEADER_SIZE + sum(ACE_HEADER_SIZE + len(ace.Body) for ace in aces) > _ACL_SIZE_MAX:
         raise InvalidValue("too many users have rights of their own", path="allow")
     return build_descriptor(replace(parts, dacl=ACL.build({"AclRevision": revision, "Aces": aces})))
@@ -152,8 +198,6 @@ def _changed(
             masks[ace.AceType] |= entry[0]
         else:
             others.append(ace)
-    if not change.allowed and not change.denied:
-        return others
     own = {
         kind: _entry(kind, change.sid, change.name, mask)
         for kind in (_ALLOWED, _DENIED)
@@ -172,22 +216,27 @@ def _entry(kind: int, sid: bytes, name: str, mask: int) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _access(descriptor: bytes) -> tuple[str | None, dict[str, list[str]], dict[str, list[str]]]:
+def _access(descriptor: bytes, on: RightsOn) -> tuple[str | None, dict[str, list[str]], dict[str, list[str]]]:
     parts = descriptor_parts(descriptor)
-    rights: tuple[dict[str, list[str]], dict[str, list[str]]] = {}, {}
+    shown: tuple[dict[str, list[str]], dict[str, list[str]]] = {}, {}
     if parts.dacl is None:
-        rights[_ALLOWED].update({_name(sid, b""): [ALL] for sid in (EVERYONE, ANONYMOUS)})
+        shown[_ALLOWED].update({_name(sid, b""): [ALL] for sid in (EVERYONE, ANONYMOUS)})
     for ace in ACL.parse(parts.dacl).Aces if parts.dacl is not None else ():
         entry = access_entry(ace)
-        if ace.AceType in (_ALLOWED, _DENIED) and entry is not None:
-            body = ACCESS_ACE_BODY.parse(ace.Body)
-            rights[ace.AceType][_name(entry[1], body.ApplicationData)] = _words(ace.AceType, entry[0])
-    return (None if parts.owner is None else _name(parts.owner, b"")), *rights
+        if ace.AceType not in (_ALLOWED, _DENIED) or entry is None:
+            continue
+        mask, sid = entry
+        if on is not RightsOn.QUEUE:  # the descriptor has rights on other things too
+            mask &= on.all
+        if mask:
+            name = _name(sid, ACCESS_ACE_BODY.parse(ace.Body).ApplicationData)
+            shown[ace.AceType][name] = _words(on, ace.AceType, mask)
+    return (None if parts.owner is None else _name(parts.owner, b"")), *shown
 
 
-def access_json(descriptor: bytes) -> dict[str, Any]:
+def access_json(descriptor: bytes, on: RightsOn = RightsOn.QUEUE) -> dict[str, Any]:
     """Return the owner of a queue, and the rights that entries allow and deny. Raises MalformedPacket."""
-    owner, allowed, denied = _access(descriptor)
+    owner, allowed, denied = _access(descriptor, on)
     return {"owner": owner, "allow": dict(allowed), "deny": dict(denied)}
 
 
@@ -199,9 +248,9 @@ def _name(sid: bytes, data: bytes) -> str:
     return name if name and sid == user_sid(name) else sid_text(sid)
 
 
-def _words(kind: int, mask: int) -> list[str]:
+def _words(on: RightsOn, kind: int, mask: int) -> list[str]:
     words, rest = [], mask
-    for name, masks in RIGHTS.items():
+    for name, masks in on.value.items():
         if rest & masks[_DENIED] and mask & masks[kind] == masks[kind]:
             words.append(name)
             rest &= ~masks[kind]

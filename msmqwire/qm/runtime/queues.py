@@ -23,7 +23,7 @@ from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.rules.lookup import group_of
 from msmqwire.qm.runtime.local_names import path_of, queue_name
 from msmqwire.qm.runtime.message_json import flag, number
-from msmqwire.qm.runtime.queue_access import access_changes, access_json, changed_access
+from msmqwire.qm.runtime.queue_access import RightsOn, access_changes, access_json, changed_access
 
 LABEL_MAX: Final = 124
 """Limit of the label of a queue in characters."""
@@ -181,8 +181,25 @@ def queue_json(core: Core, queue: Queue) -> dict[str, Any]:
             sub.pathname.rpartition(";")[2]: len(sub.positions) for sub in queue.subqueues.values()
         },
         "open": len(queue.descriptors),
-        **access_json(queue.security),
+        **_access_json(core, queue),
     }
+
+
+def _access_json(core: Core, queue: Queue) -> dict[str, Any]:
+    on = _machine_rights(core, queue)
+    if on is not None:
+        return access_json(core.queue_manager.security, on)
+    return access_json(queue.security)
+
+
+def _machine_rights(core: Core, queue: Queue) -> RightsOn | None:
+    """Return which rights of the queue manager protect a queue of the computer; None for any other."""
+    manager = core.queue_manager
+    if queue is manager.system_journal_queue:
+        return RightsOn.JOURNAL
+    if queue in (manager.system_deadletter_queue, manager.system_transactional_deadletter_queue):
+        return RightsOn.DEADLETTER
+    return None
 
 
 def _kilobytes(value: int) -> int | None:
@@ -304,14 +321,12 @@ def _refuse(status: int | DirectoryOperationResult, name: str) -> NoReturn:
     raise QueueError(reason(status, name), status)
 
 
-def _application_queue(core: Core, request: Mapping[str, Any], action: str) -> Queue:
-    """Return a queue that is neither one of the computer, nor a journal, nor an outgoing one."""
-    queue = find(core, request)
+def _check_application_queue(queue: Queue, request: Mapping[str, Any], action: str) -> None:
+    """Raise QueueError for a queue of the computer, a journal and an outgoing queue."""
     if queue.queue_type is QueueType.SYSTEM or isinstance(queue, OutgoingQueue):
         raise QueueError(
             f"{request['queue']}: such a queue can't be {action}", HResult.MQ_ERROR_ACCESS_DENIED
         )
-    return queue
 
 
 def change(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -325,13 +340,28 @@ def change(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
         if flag(request["paused"], "paused") != (queue.state is OutgoingQueueState.ON_HOLD):
             (core.queues.pause if request["paused"] else core.queues.resume)(queue)
         return queue_json(core, queue)
-    queue = _application_queue(core, request, "changed")
+    queue = find(core, request)
+    on = _machine_rights(core, queue)
+    if on is not None:
+        _set_machine_rights(core, queue, on, request)
+        return queue_json(core, queue)
+    _check_application_queue(queue, request, "changed")
     settings = _settings(request)
     if not settings:
         raise InvalidValue(f"nothing is to be set: {', '.join(_SETTABLE)}", path="queue")
     _set(queue, settings)
     core.queues.changed(queue)
     return queue_json(core, queue)
+
+
+def _set_machine_rights(core: Core, queue: Queue, on: RightsOn, request: Mapping[str, Any]) -> None:
+    """Set who may read a queue of the computer, and the other dead-letter queue with one of the two."""
+    settings, manager = _settings(request), core.queue_manager
+    if not settings or settings.keys() - {"allow", "deny"}:
+        _check_application_queue(queue, request, "changed, but for allow and deny")
+    changes = settings.get("deny", ()), settings.get("allow", ())
+    access.set_security(manager, changed_access(manager.security, *changes, on=on))
+    core.changed()
 
 
 def purge(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -344,7 +374,8 @@ def purge(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
 
 def delete(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
     """Delete a queue and all its messages."""
-    queue = _application_queue(core, request, "deleted")
+    queue = find(core, request)
+    _check_application_queue(queue, request, "deleted")
     answer = {"queue": short_name(queue), "deleted": len(queue.positions)}
     core.queues.delete(queue)
     return answer

@@ -15,6 +15,8 @@ from msmqwire.rpc.server_association import ServerAssociation
 
 _HIGH_WATER: Final = 1 << 18
 """Unread bytes beyond which no more calls are taken from a peer."""
+QUIET_S: Final = 0.25
+"""Seconds without a byte after which a client without calls is taken to have read its last answer."""
 
 
 class RpcConnectionOwner(Protocol):
@@ -77,6 +79,7 @@ class RpcConnection(asyncio.Protocol):
         self._written = self._taken = 0  # bytes, and those of them that the peer had read when it was watched
         self._unwanted = 0  # bytes received after the end
         self._has_reported = False
+        self._last_used = 0.0  # when bytes came or went, on the clock of the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
@@ -105,6 +108,7 @@ class RpcConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         association = self.association
+        self._last_used = asyncio.get_running_loop().time()
         if association is None or self._ended:
             self._unwanted += len(data)
             if self._unwanted > self._owner.limits.unwanted_bytes:
@@ -136,6 +140,7 @@ class RpcConnection(asyncio.Protocol):
             return
         if data := association.data_to_send():
             self._written += len(data)
+            self._last_used = asyncio.get_running_loop().time()
             transport.write(data)
             if transport.get_write_buffer_size() > self._owner.limits.unsent_bytes:
                 log.warning(
@@ -178,6 +183,19 @@ class RpcConnection(asyncio.Protocol):
             transport.write_eof()
         except OSError:  # the peer has reset it
             transport.abort()
+
+    def stop(self) -> None:
+        """Tell the client that the server stops, and end the connection: at once if it is idle."""
+        transport, association = self._transport, self.association
+        if transport is None or association is None:
+            return
+        quiet = asyncio.get_running_loop().time() - self._last_used
+        is_idle = not association.outstanding and association.incomplete is None and not self._paused
+        association.shutdown()
+        self.close()
+        if is_idle and quiet >= QUIET_S:
+            # Nothing is lost by a reset, which a request on its way brings about.
+            transport.close()
 
     def _end(self) -> None:
         if not self._ended:

@@ -18,10 +18,11 @@ from msmqwire.qm.runtime.rpc_connection import RpcConnection
 from msmqwire.rpc.constants import AuthLevel, SyntaxId
 from msmqwire.rpc.events import Bound, Called, Cancelled, Closed, Denied, Orphaned, ServerEvent
 from msmqwire.rpc.groups import AssociationGroups
-from msmqwire.rpc.security import SecurityContext
 from msmqwire.rpc.server_association import ServerAssociation
+from msmqwire.rpc.server_security import Acceptor
 
-Acceptor = Callable[[int, AuthLevel], SecurityContext | None]
+Acceptors = Callable[[str], Acceptor]
+"""By the address of a client: what makes the server's ends of its security contexts."""
 
 
 class RpcListener(ABC):
@@ -40,7 +41,7 @@ class RpcListener(ABC):
         traffic: RpcTraffic,
         open_connections: OpenConnections,
         *,
-        security: Acceptor | None = None,
+        security: Acceptors | None = None,
         minimum_level: AuthLevel = AuthLevel.NONE,
     ) -> None:
         """See `ServerAssociation` for interfaces, security and level."""
@@ -71,11 +72,13 @@ class RpcListener(ABC):
         self._listeners.close()
 
     async def close(self) -> None:
-        """End all connections once their peers have read the answers, or after `Limits.close_s`."""
+        """End all connections: idle ones at once, others when their peers have read the answers.
+
+        Nobody gets more time for that than `Limits.close_s`.
+        """
         self.stop_listening()
         for connection in self._connections:
-            if connection.association is not None:
-                connection.association.shutdown()
+            connection.stop()
         await self._connections.close(self.limits.close_s + 1)
         await self._listeners.wait_closed()
 
@@ -115,7 +118,7 @@ class RpcListener(ABC):
             groups=self._groups,
             origin=connection.address,
             port=self.port,
-            security=self._security,
+            security=None if self._security is None else self._security(connection.address),
             minimum_level=self._minimum_level,
             stub_max=self.limits.rpc_request_bytes,
             calls_max=self.limits.rpc_calls,

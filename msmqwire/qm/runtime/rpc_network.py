@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from errno import EADDRINUSE
+from functools import partial
 from typing import Final
 
 from msmqwire.qm.runtime.addresses import Endpoint
 from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
-from msmqwire.qm.runtime.rpc_listener import Acceptor, RpcListener
+from msmqwire.qm.runtime.rpc_listener import Acceptors, RpcListener
+from msmqwire.qm.runtime.rpc_logins import LoginAttempts
 from msmqwire.qm.runtime.rpc_services import MapperListener, RemoteReadListener
 from msmqwire.remote_read.constants import PORT_STEP
 from msmqwire.rpc.constants import AuthLevel
@@ -61,7 +63,8 @@ class RpcNetwork:
         self._options = options
         self.traffic, self.mapper_traffic = RpcTraffic(), RpcTraffic()
         self.listen, self.endpoint_mapper = options.listen, options.endpoint_mapper
-        acceptor = None if not options.users else _acceptor(options.users)
+        attempts = LoginAttempts(limits, self.traffic)
+        self._acceptors = None if not options.users else _acceptors(options.users, attempts)
         known = {name.upper() for name in options.users}
         anonymous = options.level is AuthLevel.NONE
         self._queues = driver.rpc = RemoteReadListener(
@@ -69,7 +72,7 @@ class RpcNetwork:
             limits,
             self.traffic,
             open_connections,
-            security=acceptor,
+            security=self._acceptors,
             minimum_level=options.level,
             is_known=lambda name: anonymous or name.upper() in known,
         )
@@ -89,7 +92,11 @@ class RpcNetwork:
         self._driver.core.remote_read.port = self.listen[1]
         if self._options.endpoint_mapper is not None:
             self._mapper = MapperListener(
-                self.listen[1], self._limits, self.mapper_traffic, self._open_connections
+                self.listen[1],
+                self._limits,
+                self.mapper_traffic,
+                self._open_connections,
+                security=self._acceptors,
             )
             address, port = self._options.endpoint_mapper
             self.endpoint_mapper = address, await self._mapper.bind(address, port)
@@ -114,13 +121,13 @@ class RpcNetwork:
             listener.abort()
 
     async def close(self) -> None:
-        """End all connections once their peers have read the answers, or after `Limits.close_s`."""
+        """End all connections: see `RpcListener.close`."""
         for listener in self._listeners:
             await listener.close()
 
 
-def _acceptor(users: Mapping[str, str]) -> Acceptor:
+def _acceptors(users: Mapping[str, str], attempts: LoginAttempts) -> Acceptors:
     from msmqwire.qm.runtime.rpc_ntlm import RpcUsers
     from msmqwire.qm.runtime.rpc_security import acceptors
 
-    return acceptors(RpcUsers(users))
+    return partial(acceptors, RpcUsers(users), attempts)

@@ -22,6 +22,7 @@ from spnego._ntlm_raw.messages import Authenticate, AvFlags, AvId, NegotiateFlag
 from spnego.exceptions import InvalidTokenError
 
 from msmqwire.errors import InvalidValue
+from msmqwire.qm.runtime.rpc_logins import LoginAttempts
 
 HASH_PREFIX: Final = "$NT$"
 """What a hash instead of a password begins with; 32 hexadecimal digits follow."""
@@ -77,13 +78,15 @@ def nt_hash(secret: str) -> bytes:
 class NtlmAcceptor(NTLMProxy):
     """The server's end of an NTLM handshake: NTLMv2 only, no anonymous users."""
 
-    def __init__(self, users: RpcUsers) -> None:
+    def __init__(self, users: RpcUsers, attempts: LoginAttempts | None = None, address: str = "") -> None:
+        """`attempts` limits those at passwords from an address; without it there is no limit."""
         # An initiator's constructor, since an acceptor's wants the environment variable.
         super().__init__(
             NTLMHash("unused", nt_hash=bytes(_HASH_SIZE).hex()), usage="initiate", protocol="ntlm"
         )
         self.usage = "accept"
-        self._users = users
+        self._users, self._address = users, address
+        self._attempts = LoginAttempts() if attempts is None else attempts
         self._name = ""
         self._sent: tuple[bytes, bytes] = b"", b""
 
@@ -104,13 +107,18 @@ class NtlmAcceptor(NTLMProxy):
         proof, blob = response[:_PROOF_SIZE], response[_PROOF_SIZE:]
         domain = auth.domain_name or ""
         found = self._users.find(domain, auth.user_name)
+        known = found[0] if found else None
+        if not self._attempts.allows(self._address, known):
+            raise InvalidTokenError(context_msg="too many wrong passwords")
         # An unknown user takes as long as a known one.
         self._name, hashed = found or ("", bytes(_HASH_SIZE))
         key = ntowfv2(auth.user_name, hashed, domain)
         assert self._temp_challenge is not None
         expected = hmac_md5(key, self._temp_challenge.server_challenge + blob)
-        if not hmac.compare_digest(expected, proof) or found is None:
+        if not hmac.compare_digest(expected, proof) or known is None:
+            self._attempts.failed(self._address, known, f"{domain}\\{auth.user_name}")
             raise InvalidTokenError(context_msg="unknown user or wrong password")
+        self._attempts.succeeded(self._address, known)
         session_key = hmac_md5(key, proof)
         flags = auth.flags
         if flags & NegotiateFlags.key_exch and flags & (NegotiateFlags.sign | NegotiateFlags.seal):

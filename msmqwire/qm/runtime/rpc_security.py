@@ -13,6 +13,7 @@ from spnego.exceptions import SpnegoError
 from spnego.iov import BufferType
 
 from msmqwire.errors import AuthenticationFailed, InvalidValue
+from msmqwire.qm.runtime.rpc_logins import LoginAttempts
 from msmqwire.qm.runtime.rpc_ntlm import HASH_PREFIX, NtlmAcceptor, RpcUsers, nt_hash
 from msmqwire.rpc.constants import AuthLevel, AuthType
 
@@ -154,24 +155,26 @@ def initiator(
     return PyspnegoContext(context, level)
 
 
-def acceptors(users: RpcUsers) -> Callable[[int, AuthLevel], PyspnegoContext | None]:
+def acceptors(
+    users: RpcUsers, attempts: LoginAttempts | None = None, address: str = ""
+) -> Callable[[int, AuthLevel], PyspnegoContext | None]:
     """Return what makes the server's ends of security contexts, for `ServerAssociation`.
 
     NTLM and SPNEGO know the users given; Kerberos is there where its library is, and takes its key from the
-    system's keytab.
+    system's keytab. `attempts` limits those at passwords, by the address of the client.
     """
 
     def acceptor(auth_type: int, level: AuthLevel) -> PyspnegoContext | None:
         request = _requirements(level) | spnego.ContextReq.dce_style
         if auth_type == AuthType.WINNT:
-            return PyspnegoContext(NtlmAcceptor(users), level)
+            return PyspnegoContext(NtlmAcceptor(users, attempts, address), level)
         if auth_type not in (AuthType.GSS_KERBEROS, AuthType.GSS_NEGOTIATE):
             return None
         kerberos = _kerberos_acceptor(request)
         if auth_type == AuthType.GSS_KERBEROS:
             return None if kerberos is None else PyspnegoContext(kerberos, level)
         inner: dict[GSSMech, Any] = {} if kerberos is None else {GSSMech.kerberos: kerberos}
-        inner[GSSMech.ntlm] = NtlmAcceptor(users)
+        inner[GSSMech.ntlm] = NtlmAcceptor(users, attempts, address)
         for context in inner.values():
             context._is_wrapped = True
         context = NegotiateProxy(usage="accept", context_req=request, _negotiate_contexts=inner)

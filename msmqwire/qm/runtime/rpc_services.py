@@ -12,7 +12,7 @@ from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
 from msmqwire.qm.runtime.rpc_connection import RpcConnection
-from msmqwire.qm.runtime.rpc_listener import Acceptor, RpcListener
+from msmqwire.qm.runtime.rpc_listener import Acceptors, RpcListener
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.remote_read.interface import INTERFACE, build_response, parse_request
 from msmqwire.rpc.constants import AuthLevel, FaultStatus
@@ -43,7 +43,7 @@ class RemoteReadListener(RpcListener):
         traffic: RpcTraffic,
         open_connections: OpenConnections,
         *,
-        security: Acceptor | None,
+        security: Acceptors | None,
         minimum_level: AuthLevel,
         is_known: Callable[[str], bool],
     ) -> None:
@@ -144,12 +144,23 @@ class RemoteReadListener(RpcListener):
 
 
 class MapperListener(RpcListener):
-    """Tells at which port the queues are served."""
+    """Tells everybody at which port the queues are served.
+
+    Windows asks anonymously, unless a policy (Enable RPC Endpoint Mapper Client Authentication) has it prove
+    here too who calls. Users can; where there are none, bind_nak tells that no provider is known.
+    """
 
     def __init__(
-        self, port: int, limits: Limits, traffic: RpcTraffic, open_connections: OpenConnections
+        self,
+        port: int,
+        limits: Limits,
+        traffic: RpcTraffic,
+        open_connections: OpenConnections,
+        *,
+        security: Acceptors | None,
     ) -> None:
-        super().__init__({ENDPOINT_MAPPER: ENDPOINT_MAPPER_METHODS}, limits, traffic, open_connections)
+        interfaces = {ENDPOINT_MAPPER: ENDPOINT_MAPPER_METHODS}
+        super().__init__(interfaces, limits, traffic, open_connections, security=security)
         self._mapper = EndpointMapper({INTERFACE: port})
 
     def called(self, connection: RpcConnection, event: Called) -> None:

@@ -24,7 +24,7 @@ _FIN, _SYN, _PSH, _ACK = 0x01, 0x02, 0x08, 0x10
 _MSS: Final = 1460
 _FIRST_CLIENT_PORT: Final = 49152
 _CLIENT_PORTS: Final = 16000
-_SERVER_PORT: Final = 1801
+SERVER_PORT: Final = 1801
 
 
 class Capture:
@@ -39,7 +39,7 @@ class Capture:
         file.write(_FILE_HEADER.pack(_NANOSECONDS, 2, 4, 0, 0, _SNAPLEN, _LINKTYPE_ETHERNET))
 
     def connection(
-        self, now: int, client: str, server: str, server_port: int = _SERVER_PORT
+        self, now: int, client: str, server: str, server_port: int = SERVER_PORT
     ) -> CapturedConnection:
         """Write the handshake of a new connection between two addresses."""
         self._connections += 1

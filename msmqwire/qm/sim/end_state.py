@@ -126,6 +126,10 @@ def _check_node(node: Node) -> None:
         )
     if any(transfer.stream_id != NO_SEQUENCE for transfer in core.srmp.transfers.values()):
         raise Violation(Invariant.BOUNDED, f"{node} has a stream that has ended")
+    shares = core.remote_read.shares
+    left = shares.handles, shares.cursors, shares.waiting, shares.pending
+    if len(core.remote_read.contexts) or any(share.total for share in left):
+        raise Violation(Invariant.BOUNDED, f"{node} keeps what remote readers had that have gone")
     if len(core.dispatch):
         raise Violation(Invariant.BOUNDED, f"{node} has messages to dispatch which are gone")
 

@@ -58,11 +58,18 @@ class Environment:
         Raises:
             Violation: the run has had far more events than any healthy one.
         """
-        events = self._events
-        while events and events[0][0] <= end:
-            self.now, _, event = heapq.heappop(events)
-            event()
-            self.counts["events"] += 1
-            if self.counts["events"] > _EVENTS_MAX:
-                raise Violation(Invariant.BOUNDED, f"more than {_EVENTS_MAX} events")
+        while self.run_event(end):
+            pass
         self.now = end
+
+    def run_event(self, end: int) -> bool:
+        """Process the next event up to a time; return whether there was one. Raises like `run_until`."""
+        events = self._events
+        if not events or events[0][0] > end:
+            return False
+        self.now, _, event = heapq.heappop(events)
+        event()
+        self.counts["events"] += 1
+        if self.counts["events"] > _EVENTS_MAX:
+            raise Violation(Invariant.BOUNDED, f"more than {_EVENTS_MAX} events")
+        return True

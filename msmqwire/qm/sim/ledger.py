@@ -76,7 +76,9 @@ def queue_kind(queue: Queue) -> QueueKind:
         return QueueKind.JOURNAL
     if path.endswith((";deadletter", ";deadxact")):
         return QueueKind.DEADLETTER
-    is_user = "\\private$\\" in path and queue.owner_queue is None and "_queue$" not in path
+    owner = queue.owner_queue
+    is_journal = owner is not None and owner.journal is queue
+    is_user = "\\private$\\" in path and not is_journal and "_queue$" not in path
     return QueueKind.USER if is_user else QueueKind.OTHER
 
 
@@ -177,6 +179,13 @@ class Ledger:
             )
         self.by_position[node.name, position.number] = tracked
         if queue_kind(queue) is QueueKind.USER:
+            self._arrives(node, tracked, position)
+
+    def handed_out(self, node: NodeView, queue: Queue, position: MessagePosition) -> None:
+        """Record a message that a reader is given for the time being: one who waited, before it was there."""
+        number = message_number(position.message)
+        if number is not None and queue_kind(queue) is QueueKind.USER:
+            tracked = self.by_position[node.name, position.number] = self.messages[number]
             self._arrives(node, tracked, position)
 
     def deleted(self, node: NodeView, queue: Queue, position: MessagePosition, reason: int) -> None:
@@ -401,25 +410,3 @@ class Ledger:
     def format_name(self, sender: str, sequence: tuple[int, int]) -> str | None:
         """Return the format name that the messages of a sequence of a sender are for."""
         return self._sequences.get((sender, *sequence))
-
-
-class QueueObserver:
-    """Passes the queue events of a node to the ledger, as a protocol beside the others of its core."""
-
-    def __init__(self, ledger: Ledger, node: NodeView) -> None:
-        self._ledger, self._node = ledger, node
-
-    def message_position_available(self, queue: Queue, position: MessagePosition) -> None:
-        self._ledger.available(self._node, queue, position)
-
-    def message_position_deleted(self, queue: Queue, position: MessagePosition, reason: int) -> None:
-        self._ledger.deleted(self._node, queue, position, reason)
-
-    def queue_paused(self, queue: OutgoingQueue) -> None:
-        """Do nothing: no message is concerned."""
-
-    def queue_resumed(self, queue: OutgoingQueue) -> None:
-        """Do nothing: no message is concerned."""
-
-    def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:
-        """Do nothing: what is sent is observed on the wire."""

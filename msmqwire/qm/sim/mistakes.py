@@ -34,6 +34,7 @@ from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.rules.transactions import Transactions
 from msmqwire.qm.sim.mistake import Mistake, false, nothing, true
 from msmqwire.qm.sim.node import Node
+from msmqwire.qm.sim.remote_mistakes import REMOTE_MISTAKES
 from msmqwire.qm.sim.security_mistakes import SECURITY_MISTAKES
 from msmqwire.qm.sim.srmp_mistakes import SRMP_MISTAKES
 from msmqwire.qm.sim.violation import Invariant
@@ -357,6 +358,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         ),
         "sessions that end are kept": Mistake(SessionTable, "release", nothing, _HANGS | {Invariant.BOUNDED}),
         **SRMP_MISTAKES,
+        **REMOTE_MISTAKES,
         **SECURITY_MISTAKES,
     }
 )

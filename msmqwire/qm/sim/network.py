@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from functools import partial
 from typing import Final
 
 from msmqwire.ping import PING_PORT
-from msmqwire.qm.core import Core
 from msmqwire.qm.model.enumerations import ConnectionStatus
-from msmqwire.qm.sim.capture import Capture
+from msmqwire.qm.sim.capture import SERVER_PORT, Capture
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.host import Host
 from msmqwire.qm.sim.http_network import HttpNetwork
@@ -51,31 +49,49 @@ class Endpoint:
     def key(self) -> tuple[str, int, int]:
         return self.host.name, self.epoch, self.number
 
+    def connected(self) -> None:
+        """The connection that it asked for is there."""
+        self.host.call(lambda core: core.binary.connected(self.number))
 
-def _connected(number: int, core: Core) -> None:
-    core.binary.connected(number)
+    def received(self, data: bytes) -> None:
+        """Bytes have come."""
+        self.host.call(lambda core: core.binary.received(self.number, data))
 
-
-def _disconnected(number: int, core: Core) -> None:
-    core.binary.disconnected(number)
-
-
-def _received(number: int, data: bytes, core: Core) -> None:
-    core.binary.received(number, data)
+    def disconnected(self) -> None:
+        """The connection is gone."""
+        self.host.call(lambda core: core.binary.disconnected(self.number))
 
 
 class Connection:
-    """A transport connection: two directions, each in order, with a delay of its own."""
+    """A transport connection: two directions, each in order, with a delay of its own.
 
-    def __init__(self, network: Network, first: Endpoint, second: Endpoint) -> None:
+    Args:
+        network: which it is part of.
+        first: the end that has opened it.
+        second: the other end.
+        observed: whether packets of [MS-MQQB] go over it, which are to be checked.
+        port: to which it leads.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        first: Endpoint,
+        second: Endpoint,
+        *,
+        observed: bool = True,
+        port: int = SERVER_PORT,
+    ) -> None:
         environment = network.environment
         self.network, self.ends = network, (first, second)
         self._delays = [environment.rng.choice((0, 1, 5, 20, 200)) for _ in range(2)]
         self._in_flight: tuple[deque[tuple[int, Payload]], ...] = (deque(), deque())
-        self._observers = network.observer(first, second), network.observer(second, first)
+        self._observers: tuple[PacketObserver, ...] = ()
+        if observed:
+            self._observers = network.observer(first, second), network.observer(second, first)
         capture = network.capture
         self._capture = capture and capture.connection(
-            environment.now, first.host.address, second.host.address
+            environment.now, first.host.address, second.host.address, port
         )
 
     def side(self, host: Host) -> int:
@@ -86,7 +102,8 @@ class Connection:
         """Send bytes from one end, perhaps in several chunks."""
         if not self.ends[side].open:
             return
-        self._observers[side].sent(data, self._observers[1 - side])
+        if self._observers:
+            self._observers[side].sent(data, self._observers[1 - side])
         environment = self.network.environment
         rng = environment.rng
         chunks = [data]
@@ -118,18 +135,18 @@ class Connection:
             if target.informed or not target.alive:
                 continue
             if payload == _CONNECTED:
-                target.host.call(partial(_connected, target.number))
+                target.connected()
             elif payload == _GONE:
                 target.informed, target.open = True, False
                 if self._capture:
                     self._capture.close(environment.now)
                 environment.log(target.host.name, f"connection with {source.host.name} is gone")
-                target.host.call(partial(_disconnected, target.number))
+                target.disconnected()
             else:
                 assert isinstance(payload, bytes)
                 if self._capture:
                     self._capture.data(environment.now, side, payload)
-                target.host.call(partial(_received, target.number, payload))
+                target.received(payload)
 
     def close(self, side: int) -> None:
         """Close it at one end: what that end sent still arrives."""
@@ -159,8 +176,14 @@ class Connection:
                     arriving.append((due, prefix))
             in_flight.clear()
             in_flight.extend(arriving)
-            self.ends[side].open = False
+        self.break_off(delays)
+
+    def break_off(self, delays: tuple[int, int] = (0, 0), *, loses: bool = False) -> None:
+        """Break both directions behind what is in flight, which may be lost as well; see `cut`."""
         for side in range(2):
+            if loses:
+                self._in_flight[side].clear()
+            self.ends[side].open = False
             self.put(side, _GONE, delays[side])
         self._forget_if_over()
 
@@ -262,13 +285,17 @@ class Network:
         self._connecting.pop(end.key, None)
         number = target.core.binary.next_connection()
         connection = Connection(self, end, Endpoint(target, number))
-        self._connections[connection] = None
+        self.establish(connection)
         for side in connection.ends:
             self._by_end[side.key] = connection
         environment.counts["connections"] += 1
         environment.log(end.host.name, "connects", target.name)
-        connection.put(1, _CONNECTED)
         target.call(lambda core: core.binary.accepted(number, end.host.address))
+
+    def establish(self, connection: Connection) -> None:
+        """Begin a connection: its first end learns that it is there."""
+        self._connections[connection] = None
+        connection.put(1, _CONNECTED)
 
     def _refuse(self, end: Endpoint) -> None:
         self._connecting.pop(end.key, None)

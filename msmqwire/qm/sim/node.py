@@ -14,23 +14,30 @@ from msmqwire.qm.model.effects import (
     Connect,
     Disconnect,
     Effect,
+    EnlistTransaction,
     ErrorReport,
     HttpRequest,
     HttpResponse,
     ReadCompleted,
     Resolve,
+    RpcAnswer,
+    RpcFault,
     Send,
     SendDatagram,
     TransactionReply,
 )
+from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.qm.rules.routing import Routes
 from msmqwire.qm.sim import invariants
 from msmqwire.qm.sim.environment import Environment
+from msmqwire.qm.sim.hands import Hands
 from msmqwire.qm.sim.http_network import HTTP_PORT
-from msmqwire.qm.sim.ledger import Ledger, QueueObserver, Undo
+from msmqwire.qm.sim.ledger import Ledger, Undo
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.plan import NOBODY, START_UTC, Plan, address_of, identifier_of, stray_hop
 from msmqwire.qm.sim.protection import Keys
+from msmqwire.qm.sim.queue_observer import QueueObserver
+from msmqwire.qm.sim.remote_server import RemoteServer
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.store.memory import MemoryStore
 
@@ -38,6 +45,8 @@ T = TypeVar("T")
 QUOTA: Final = 1 << 20
 _RETRY_MS: Final = 250
 """A commit that was refused is tried again after this time."""
+_STORED: Final = 0.3
+"""How likely a commit that a crash interrupts has reached the disk."""
 _FUSE_MS: Final = 2_000
 """A crash that waits for effects comes after this time at the latest."""
 
@@ -50,6 +59,9 @@ class Applications(Protocol):
 
     def replied(self, node: Node, reply: TransactionReply) -> None:
         """Take the reply to a transaction coordinator."""
+
+    def enlist(self, node: Node, effect: EnlistTransaction) -> None:
+        """Enlist a node in a transaction of a remote reader."""
 
     def crashed(self, node: Node) -> None:
         """Take note that a node is down."""
@@ -83,6 +95,7 @@ class Node:
         store: what is durable.
         clock: its time at the start of the run, in seconds since 1970-01-01.
         epoch: how often it was started.
+        remote: what it serves to remote readers in its present life.
         refuses_until, unresolved_until, disk_refuses_until, disk_slow_until: faults that last for a time.
         disk_slow_ms: how long a commit takes while the disk is slow.
         decided_utc: the latest time that the core was given in the steps of the commit under way, and in the
@@ -94,6 +107,7 @@ class Node:
         environment: Environment,
         name: str,
         ledger: Ledger,
+        hands: Hands,
         contents: StoreContents,
         network: Network,
         applications: Applications,
@@ -101,12 +115,14 @@ class Node:
     ) -> None:
         self.name, self.network = name, network
         self._environment, self._ledger, self._contents = environment, ledger, contents
+        self._hands = hands
         self._applications, self._keys = applications, keys
         plan = environment.plan
         self.address, self.identifier = address_of(name), identifier_of(name)
         self.clock = START_UTC + plan.clock_offsets[plan.nodes.index(name)]
         self.store = MemoryStore()
         self.core: Core | None = None
+        self.remote = RemoteServer(environment, self, hands)
         self.epoch = self.decided_utc = 0
         self.refuses_until = self.unresolved_until = -1
         self.disk_refuses_until = self.disk_slow_until = -1
@@ -151,6 +167,7 @@ class Node:
     def _finish_step(self, core: Core) -> None:
         invariants.check_step(self.name, core)
         changes, effects = core.take()
+        self.remote.decided(effects)
         undo = self._ledger.take_undo(self.name)
         if changes or effects or undo:
             self._waiting.append(Step(core.context.utc, changes, effects, undo))
@@ -261,6 +278,10 @@ class Node:
                 self._environment.after(0, completed)
             case TransactionReply():
                 self._applications.replied(self, effect)
+            case RpcAnswer() | RpcFault():
+                self.remote.perform(effect)
+            case EnlistTransaction():
+                self._applications.enlist(self, effect)
             case ErrorReport(text):
                 self._environment.log(self.name, f"reports {text}")
                 self._environment.counts[f"reports: {text.partition(':')[0]}"] += 1
@@ -285,11 +306,14 @@ class Node:
             routes=_routes(plan, self.name),
             identifier=self.identifier,
             quota=QUOTA,
+            remote_read=RemoteReadConfiguration(anonymous=True, pending_s=plan.remote_pending_s),
             security=self._keys.configuration(self.name),
         )
+        core.remote_read.transacting.coordinated = True
+        self.remote = RemoteServer(environment, self, self._hands)
         self.epoch += 1
         core.at(0, self.utc)
-        core.context.subscribers.append(QueueObserver(self._ledger, self))
+        core.context.subscribers.append(QueueObserver(self._ledger, self._hands, self))
         core.srmp.urls.listens(http=HTTP_PORT, https=None)
         core.start()
         self._contents.restarted(self)
@@ -304,12 +328,16 @@ class Node:
         crash = self._in_this_life(lambda: self.crash(down_ms) if self._fuse is not None else None)
         self._environment.after(_FUSE_MS, crash)
 
-    def crash(self, down_ms: int) -> None:
-        """Lose all that is not durable; start again after a time."""
+    def crash(self, down_ms: int, *, stored: bool | None = None) -> None:
+        """Lose all that is not durable; start again after a time.
+
+        `stored` says whether a commit under way has reached the disk, though nobody was informed; drawn if
+        left out.
+        """
         if self.core is None:
             return
-        if self._committing and self._merged and self._environment.rng.random() < 0.3:
-            # The commit has reached the disk, but nobody was informed.
+        under_way = self._committing and self._merged
+        if under_way and (self._environment.rng.random() < _STORED if stored is None else stored):
             self._store_merged()
             self._committing = []
         self._environment.log(self.name, f"CRASH, down for {down_ms} ms")
@@ -322,6 +350,7 @@ class Node:
         if self.core is None:
             return
         self._environment.log(self.name, f"stops, down for {down_ms} ms")
+        self._hands.stops(self.name)
         self.call(lambda core: core.stop())
         self._environment.after(2_000, self._in_this_life(lambda: self.crash(down_ms)))
 

@@ -30,6 +30,8 @@ STRAY: Final = "STRAY"
 """The form of format names of a queue manager that does not exist: see `stray_hop`."""
 HTTP: Final = "HTTP"
 """The form of the names of queues that are reached by SRMP."""
+SUBQUEUE: Final = "done"
+"""The subqueue to which remote readers move messages."""
 NOBODY: Final = UUID(int=0xDEAD)
 """Its identifier."""
 _SHORT_HISTORY: Final = 100
@@ -40,6 +42,15 @@ _PROTECTIONS: Final = (
     {"sign": 1}, {"sign": 2}, {"sign": 3}, {"encrypt": True}, {"sign": 2, "encrypt": True},
     {"sign": 3, "encrypt": True},
 )  # fmt: skip
+REMOTE_SHARE: Final = 0.4
+"""How likely a run has remote readers."""
+REMOTE_MODES: Final = (
+    "accept", "reject", "wait", "late", "cancel", "look up", "walk", "several", "other connection", "move",
+    "purge", "vanish",
+)  # fmt: skip
+"""What remote readers do: see `remote_scripts`."""
+TRANSACTIONAL_REMOTE_MODES: Final = ("commit", "abort", "vanish in a transaction", "single")
+"""What they do with transactional queues only."""
 FAULTS: Final = (
     "crash", "restart", "cut", "partition", "refuse", "unresolved", "disk", "slow disk", "clock", "amnesia",
 )  # fmt: skip
@@ -51,7 +62,8 @@ class Item:
 
     Attributes:
         at: milliseconds since the start.
-        kind: one of `FAULTS`, "send", "transaction", "receive", "purge", "pause", "offline" or "key".
+        kind: one of `FAULTS`, "send", "transaction", "receive", "remote read", "purge", "pause", "offline" or
+            "key".
         node: name of the node.
         args: parameters of the kind, by name.
     """
@@ -82,6 +94,7 @@ class Plan:
         http_loss: how likely a request of HTTP or its response is lost.
         http_repeat: how likely a request arrives again.
         http_timeout_ms: how long a response is awaited.
+        remote_pending_s: after how many seconds a message returns that a remote reader does not end.
         is_secured: whether any message is signed or encrypted.
     """
 
@@ -96,6 +109,7 @@ class Plan:
     http_loss: float = 0.0
     http_repeat: float = 0.0
     http_timeout_ms: int = 60_000
+    remote_pending_s: int = 10
     is_secured: bool = False
 
     @property
@@ -134,7 +148,12 @@ def stray_hop(nodes: tuple[str, ...], router: str | None) -> str:
 
 
 def make_plan(
-    seed: int, *, nodes: int | None = None, http: float | None = None, secured: float | None = None
+    seed: int,
+    *,
+    nodes: int | None = None,
+    http: float | None = None,
+    remote: float = REMOTE_SHARE,
+    secured: float | None = None,
 ) -> Plan:
     """Make the plan of a seed.
 
@@ -142,6 +161,7 @@ def make_plan(
         seed: source of all choices.
         nodes: the number of nodes, 2 to 4; None draws it.
         http: how many of the links are of SRMP, 0 to 1; None draws it.
+        remote: how likely there are remote readers, 0 to 1.
         secured: how many messages are signed or encrypted, 0 to 1; None draws it.
     """
     rng = Random(f"plan {seed}")
@@ -158,6 +178,9 @@ def make_plan(
         times = [item.at for item in items]
         items += _faults(rng, (*names, busiest[0], busiest[1]), router, times)
     settings = _settings(rng, count)
+    readers = Random(f"remote {seed}")
+    if readers.random() < remote:
+        items += _remote_reads(readers, names, items)
     luck = Random(f"security {seed}")
     share = luck.choice(_SECURED_SHARES) if secured is None else secured
     items = [_secured(luck, item, share) for item in items]
@@ -178,6 +201,7 @@ def make_plan(
         chance.choice((0.0, 0.05, 0.3)),
         chance.choice((0.0, 0.0, 0.2)),
         chance.choice((10_000, 60_000)),
+        readers.choice((2, 10, 60)),
         is_secured=share > 0,
     )
 
@@ -359,6 +383,31 @@ def _receive(rng: Random, names: tuple[str, ...]) -> Item:
         "hold_ms": rng.choice((0, 0, 20, 3_000)),
     }
     return Item(rng.randrange(BUSY_MS + 10_000), "receive", rng.choice(names), args)
+
+
+def _remote_reads(rng: Random, names: tuple[str, ...], items: list[Item]) -> list[Item]:
+    """Draw programs that read the queues of other nodes soon after messages come, and faults meanwhile."""
+    sends = [item for item in items if item.kind in ("send", "transaction") and item.args["form"] != STRAY]
+    drawn = []
+    for _ in range(rng.choice((3, 5, 8))):
+        sent = rng.choice(sends)
+        at = sent.at + rng.choice((200, 1_000, 3_000)) * rng.randrange(1, 4)
+        server = sent.args["to"]
+        client = rng.choice([name for name in names if name != server])
+        transactional = sent.args["queue"] in (TRANSACTIONAL, SMALL_TRANSACTIONAL)
+        args = {
+            "from": server,
+            "queue": sent.args["queue"],
+            "mode": rng.choice(REMOTE_MODES + TRANSACTIONAL_REMOTE_MODES if transactional else REMOTE_MODES),
+            "count": rng.choice((1, 2, 3, 5)),
+            "hold_ms": rng.choice((0, 0, 20, 500, 3_000)),
+        }
+        drawn.append(Item(at, "remote read", client, args))
+        if rng.random() < 0.25:
+            kind = rng.choice(("crash", "cut", "cut", "restart", "partition", "slow disk"))
+            at += rng.choice((0, 20, 100, 500, 3_000)) * rng.randrange(1, 4)
+            drawn.append(Item(at, kind, server, _fault_args(rng, kind, names)))
+    return drawn
 
 
 # -- faults ------------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ def _simplifications(item: Item) -> Iterator[Callable[[Item], Item]]:
     def having(name: str, value: Any) -> Callable[[Item], Item]:
         return lambda now: replace(now, args={**now.args, name: value})
 
-    if item.kind in ("send", "transaction", "receive"):
+    if item.kind in ("send", "transaction", "receive", "remote read"):
         for count in (1, 2, 3):
             if count < item.args["count"]:
                 yield having("count", count)

@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
-from uuid import UUID
 
 from msmqwire.constants import MQ_OK
 from msmqwire.names import FormatName, parse_format_name
 from msmqwire.qm.core import Core
 from msmqwire.qm.model import access
-from msmqwire.qm.model.changes import Table
-from msmqwire.qm.model.effects import ReadCompleted, TransactionReply
+from msmqwire.qm.model.effects import EnlistTransaction, ReadCompleted, TransactionReply
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import (
     EnqueueStatus,
     QueueAccessType,
 )
-from msmqwire.qm.model.message import NULL_GUID, Message
+from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.rules.transactions import PREPARE_DONE
 from msmqwire.qm.sim.environment import Environment
-from msmqwire.qm.sim.ledger import Ledger, message_number
+from msmqwire.qm.sim.hands import Hands, Hold
+from msmqwire.qm.sim.ledger import Ledger
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import (
@@ -35,42 +33,20 @@ from msmqwire.qm.sim.plan import (
     Item,
 )
 from msmqwire.qm.sim.protection import protect
+from msmqwire.qm.sim.remote_reader import RemoteReader
+from msmqwire.qm.sim.remote_scripts import CONNECTIONS, Reading
+from msmqwire.qm.sim.rpc_network import RpcNetwork
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.tracked import Delivery, SendState, Tracked
-from msmqwire.qm.sim.violation import Invariant, Violation
+from msmqwire.qm.sim.transactions import ApplicationTransaction, Transactions
 
 ADMIN: Final = "admin"
 _ALL_QUEUES: Final = (*QUEUES, ADMIN)
 _STRAY_NUMBER: Final = 9
-_DECIDE_MS: Final = 400
-"""A coordinator decides within this time."""
 _WAIT_MS: Final = 4_000
 """How long a read waits for a message."""
-_SECURITY: Final = access.default_security(access.ANONYMOUS)
+_SECURITY: Final = access.default_security(None, reachable_by_srmp=True)
 """That of all queues."""
-
-
-class ApplicationTransaction:
-    """A transaction as an application sees it, or a coordinator with several participants.
-
-    Attributes:
-        node: where it takes place.
-        identifier: of the transaction.
-        messages: those it sends.
-        taken: numbers of those it receives.
-        external: whether a coordinator decides.
-        commit: whether it is to be committed.
-        prepared: whether the coordinator has heard that it is prepared: from then on its decision is binding.
-        decided: whether the coordinator has decided.
-    """
-
-    def __init__(self, node: Node, identifier: UUID, end: str) -> None:
-        self.node, self.identifier = node, identifier
-        self.messages: list[Tracked] = []
-        self.taken: list[int] = []
-        self.external = end.startswith("external")
-        self.commit = end.endswith("commit")
-        self.prepared = self.decided = False
 
 
 class Workload:
@@ -85,16 +61,18 @@ class Workload:
         environment: Environment,
         nodes: Mapping[str, Node],
         ledger: Ledger,
+        hands: Hands,
         contents: StoreContents,
         network: Network,
+        rpc: RpcNetwork,
     ) -> None:
         self._environment, self._nodes, self._network = environment, nodes, network
-        self._ledger, self._contents = ledger, contents
-        self._transactions: dict[UUID, ApplicationTransaction] = {}
+        self._ledger, self._hands, self._contents, self._rpc = ledger, hands, contents, rpc
+        self._transactions = Transactions(environment, ledger, hands)
         self._messages_sent = 0
         self._private_numbers: dict[tuple[str, str], int] = {}
-        self._taken: set[tuple[str, int]] = set()  # by readers that have not ended
-        self._waiting_reads: set[tuple[str, int, int]] = set()
+        self._waiting_reads: dict[tuple[str, int, int], str] = {}  # the queue, by node, life and number
+        self._readers: list[RemoteReader] = []
         self.drained = False
 
     # -- before and after -------------------------------------------------------------------------------
@@ -118,17 +96,18 @@ class Workload:
             self._private_numbers[node.name, name] = queue.private_queue_number
 
     def end_transactions(self) -> None:
-        """After the faults, resume what was paused and end every transaction."""
+        """After the faults, resume what was paused and end all remote readers and every transaction."""
         for node in self._nodes.values():
             node.call(_resume_all)
-        for transaction in list(self._transactions.values()):
-            self._end(transaction)
+        for reader in self._readers:
+            reader.kill()
+        self._transactions.end_all()
 
     def drain(self) -> None:
         """Read everything that is left."""
         self.drained = True
         for node in self._nodes.values():
-            for queue in _ALL_QUEUES:
+            for queue in (*_ALL_QUEUES, *_subqueues(node)):
                 self._receive(node, {"queue": queue, "mode": "plain", "count": 1_000, "hold_ms": 0})
 
     # -- items of a plan --------------------------------------------------------------------------------
@@ -147,11 +126,11 @@ class Workload:
 
     def _transaction(self, node: Node, args: Any) -> None:
         def send_all(core: Core) -> None:
-            transaction = self._begin(node, core, args["end"])
+            transaction = self._transactions.begin(node, core, args["end"])
             for index in range(args["count"]):
                 other = args.get("also", {}) if index % 2 else {}
                 self._send_message(node, core, {**args, **other}, transaction)
-            self._end_after(core, transaction, args["hold_ms"])
+            self._transactions.end_after(core, transaction, args["hold_ms"])
 
         node.call(send_all)
 
@@ -203,106 +182,31 @@ class Workload:
             return
         self._ledger.sent(tracked, message.identifier)
 
-    # -- transactions -----------------------------------------------------------------------------------
+    # -- what nodes tell ----------------------------------------------------------------------------------
 
-    def _begin(self, node: Node, core: Core, end: str) -> ApplicationTransaction:
-        identifier = self._environment.guid()
-        core.transactions.create(identifier)
-        transaction = self._transactions[identifier] = ApplicationTransaction(node, identifier, end)
-        return transaction
-
-    def _end_after(self, core: Core, transaction: ApplicationTransaction, hold_ms: int) -> None:
-        """End a transaction after a time, within this step for 0."""
-        if hold_ms:
-            self._environment.after(hold_ms, lambda: self._end(transaction))
-        else:
-            self._end_now(core, transaction)
-
-    def _end(self, transaction: ApplicationTransaction) -> None:
-        if transaction.identifier in self._transactions:
-            transaction.node.call(lambda core: self._end_now(core, transaction))
-
-    def _end_now(self, core: Core, transaction: ApplicationTransaction) -> None:
-        """Prepare a transaction that has a coordinator; commit or abort any other."""
-        in_core = core.queue_manager.transactions.get(transaction.identifier)
-        if transaction.external and not transaction.prepared and in_core is not None:
-            if not in_core.prepared:
-                self._environment.log(transaction.node.name, "prepares a transaction")
-                core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
-                return
-            if not self._environment.faults_over:
-                return  # the reply is on its way
-            transaction.commit = False
-        self._decide(core, transaction)
-
-    def _decide(self, core: Core, transaction: ApplicationTransaction) -> None:
-        """Commit or abort."""
-        identifier, node = transaction.identifier, transaction.node
-        if not transaction.external:  # a coordinator remembers its decision until it is carried out
-            del self._transactions[identifier]
-        self._release(transaction)
-        messages = [tracked for tracked in transaction.messages if tracked.state is SendState.OPEN]
-        transaction.decided = True
-        if messages:
-            verb = "commits" if transaction.commit else "aborts"
-            self._environment.log(node.name, f"{verb} {', '.join(map(str, messages))}")
-        in_core = core.queue_manager.transactions.get(identifier)
-        if in_core is None:
-            return
-        if transaction.commit:
-            after_crash = SendState.OPEN if transaction.external else SendState.LOST
-            self._ledger.committed(node.name, messages, after_crash)
-        else:
-            for tracked in messages:
-                tracked.state = SendState.ABORTED
-        if transaction.external:
-            end = core.transactions.dtc_commit if transaction.commit else core.transactions.dtc_abort
-            end(identifier)
-        elif transaction.commit:
-            core.commit(in_core)
-        else:
-            core.transactions.abort(identifier)
-
-    def _release(self, transaction: ApplicationTransaction) -> None:
-        """Let others read what a transaction has received."""
-        self._taken -= {(transaction.node.name, number) for number in transaction.taken}
+    def completed(self, node: Node, effect: ReadCompleted) -> None:
+        """Take a `ReadCompleted`, of a read that waits."""
+        queue = self._waiting_reads.pop((node.name, node.epoch, effect.request))
+        self._hands.waiters[node.name, queue] -= 1
 
     def replied(self, node: Node, reply: TransactionReply) -> None:
-        """Take a `TransactionReply`: the coordinator decides some time later."""
-        transaction = self._transactions.get(reply.transaction)
-        if transaction is not None and reply.tag != PREPARE_DONE:
-            del self._transactions[reply.transaction]
-        elif transaction is not None:
-            transaction.prepared = True
-            self._decide_soon(transaction)
+        """Take a `TransactionReply`."""
+        self._transactions.replied(reply)
 
-    def _decide_soon(self, transaction: ApplicationTransaction) -> None:
-        delay = self._environment.rng.randrange(_DECIDE_MS)
-        self._environment.after(delay, partial(self._end, transaction))
+    def enlist(self, node: Node, effect: EnlistTransaction) -> None:
+        """Carry out `EnlistTransaction`."""
+        self._transactions.enlist(node, effect)
 
     def crashed(self, node: Node) -> None:
-        """Forget what a node has lost: transactions that are not prepared, and reads that have not ended."""
-        prepared = {key for key, _ in node.store.rows(Table.TRANSACTION)}
-        for transaction in self._transactions_of(node):
-            if not (transaction.external and transaction.identifier.bytes in prepared):
-                del self._transactions[transaction.identifier]
-                for tracked in transaction.messages:
-                    if tracked.state is SendState.OPEN:
-                        tracked.state = SendState.LOST
-        locked = {
-            (node.name, number) for transaction in self._transactions_of(node) for number in transaction.taken
-        }
-        self._taken = {key for key in self._taken if key[0] != node.name or key in locked}
+        """Forget what a node has lost, and end the programs that ran there."""
+        for reader in [reader for reader in self._readers if reader.host is node]:
+            reader.kill()
+        self._readers = [reader for reader in self._readers if not reader.finished]
+        self._transactions.crashed(node)
 
     def started(self, node: Node) -> None:
-        """Have the coordinator repeat its decisions to a node that is back, or ask again."""
-        for transaction in self._transactions_of(node):
-            transaction.commit = transaction.commit and (transaction.prepared or transaction.decided)
-            transaction.prepared = True
-            self._decide_soon(transaction)
-
-    def _transactions_of(self, node: Node) -> list[ApplicationTransaction]:
-        return [transaction for transaction in self._transactions.values() if transaction.node is node]
+        """Have coordinators turn to a node that is back."""
+        self._transactions.started(node)
 
     # -- receiving --------------------------------------------------------------------------------------
 
@@ -329,69 +233,59 @@ class Workload:
         """Begin a read that waits for a message to arrive."""
         read = core.messages.dequeue(descriptor, timeout=_WAIT_MS)
         if read.request:
-            self._waiting_reads.add((node.name, node.epoch, read.request))
+            queue = descriptor.queue.pathname if descriptor.queue is not None else ""
+            self._waiting_reads[node.name, node.epoch, read.request] = queue
+            self._hands.waiters[node.name, queue] += 1
         else:
             core.queues.close(descriptor)
-
-    def completed(self, node: Node, effect: ReadCompleted) -> None:
-        """Take a `ReadCompleted`, of a read that waits."""
-        self._waiting_reads.remove((node.name, node.epoch, effect.request))
 
     def _receive_in_transaction(
         self, node: Node, core: Core, descriptor: OpenQueueDescriptor, args: Any
     ) -> None:
-        transaction = self._begin(node, core, args["mode"])
+        transaction = self._transactions.begin(node, core, args["mode"])
         in_core = core.queue_manager.transactions[transaction.identifier]
         for _ in range(args["count"]):
             read = core.messages.dequeue(descriptor, timeout=0, transaction=in_core)
-            if read.status != MQ_OK or read.message is None:
+            if read.status != MQ_OK or read.position is None:
                 break
-            number = self._take(node, read.message)
-            if number is not None:
-                transaction.taken.append(number)
+            self._hands.take(node.name, read.position, Hold(transaction.identifier))
         core.queues.close(descriptor)
-        self._end_after(core, transaction, args["hold_ms"])
-
-    def _take(self, node: Node, message: Message) -> int | None:
-        """Record that a reader has a message, and check that no other one has it.
-
-        Returns:
-            The number of the message; None for express messages, which may repeat and are not recorded.
-        """
-        number = message_number(message)
-        if number is None:
-            return None
-        tracked = self._ledger.messages[number]
-        if tracked.is_express:
-            return None
-        has_duplicate = len(tracked.arrivals) > 1  # where the history is short
-        if (node.name, number) in self._taken and not has_duplicate:
-            raise Violation(Invariant.RECEIVED_ONCE, f"{tracked} is handed to two readers")
-        self._taken.add((node.name, number))
-        return number
+        self._transactions.end_after(core, transaction, args["hold_ms"])
 
     def _receive_in_two_steps(
         self, node: Node, core: Core, descriptor: OpenQueueDescriptor, args: Any
     ) -> None:
         """Dequeue Message Begin, and End some time later."""
-        taken: list[tuple[int | None, MessagePosition]] = []
+        taken: list[MessagePosition] = []
         for _ in range(args["count"]):
             read = core.messages.dequeue_begin(descriptor, timeout=0)
-            if read.status != MQ_OK or read.position is None or read.message is None:
+            if read.status != MQ_OK or read.position is None:
                 break
-            taken.append((self._take(node, read.message), read.position))
+            self._hands.take(node.name, read.position, Hold())
+            taken.append(read.position)
         epoch = node.epoch
 
         def end(core: Core) -> None:
             if node.epoch != epoch:
                 return
-            for number, position in taken:
-                if number is not None:
-                    self._taken.discard((node.name, number))
+            for position in taken:
+                self._hands.release(node.name, position.number)
                 core.messages.dequeue_end(descriptor, position, delete=args["mode"] == "take")
             core.queues.close(descriptor)
 
         self._environment.after(args["hold_ms"], lambda: node.call(end))
+
+    def _read_remotely(self, node: Node, args: Any) -> None:
+        self.read_remotely(node, args)
+
+    def read_remotely(self, node: Node, args: Any) -> tuple[RemoteReader, Reading]:
+        """Run a program at a node that reads the queues of another one; return it."""
+        connections = CONNECTIONS.get(args["mode"], 1)
+        reader = RemoteReader(self._environment, self._rpc, node, self._nodes[args["from"]], connections)
+        reading = Reading(self._environment, self._ledger, self._transactions, reader, args)
+        self._readers.append(reader)
+        reader.run(reading.script)
+        return reader, reading
 
     # -- administrators ---------------------------------------------------------------------------------
 
@@ -467,6 +361,17 @@ def _outgoing_queues(core: Core) -> list[OutgoingQueue]:
     ]
 
 
+def _subqueues(node: Node) -> list[str]:
+    """Return the names of the subqueues that a node has, as in its format names."""
+    if node.core is None:
+        return []
+    return [
+        subqueue.pathname.rpartition("\\")[2]
+        for queue in node.core.queue_manager.queues.values()
+        for subqueue in queue.subqueues.values()
+    ]
+
+
 def _resume_all(core: Core) -> None:
     for queue in _outgoing_queues(core):
         if queue.state.value == "OnHold":
@@ -477,6 +382,7 @@ _ACTIONS: Final[dict[str, Callable[[Workload, Node, Any], None]]] = {
     "send": Workload._send,
     "transaction": Workload._transaction,
     "receive": Workload._receive,
+    "remote read": Workload._read_remotely,
     "purge": Workload._purge,
     "pause": Workload._pause,
     "offline": Workload._offline,

@@ -10,11 +10,13 @@ from typing import BinaryIO, Final
 from msmqwire.qm.sim import end_state
 from msmqwire.qm.sim.capture import Capture
 from msmqwire.qm.sim.environment import Environment
+from msmqwire.qm.sim.hands import Hands
 from msmqwire.qm.sim.ledger import Ledger
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import BUSY_MS, FAULTS, Plan
 from msmqwire.qm.sim.protection import Keys
+from msmqwire.qm.sim.rpc_network import RpcNetwork
 from msmqwire.qm.sim.srmp_observer import SrmpObserver
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.story import Story
@@ -59,11 +61,22 @@ class World:
             self.environment, self.nodes, self.ledger, self.contents, observer,
             Capture(capture) if capture else None,
         )  # fmt: skip
-        self.workload = Workload(self.environment, self.nodes, self.ledger, self.contents, self.network)
+        self.rpc = RpcNetwork(self.network)
+        self.hands = Hands(self.environment, self.ledger)
+        self.workload = Workload(
+            self.environment, self.nodes, self.ledger, self.hands, self.contents, self.network, self.rpc
+        )
         keys = Keys(self.environment)
         for name in plan.nodes:
             self.nodes[name] = Node(
-                self.environment, name, self.ledger, self.contents, self.network, self.workload, keys
+                self.environment,
+                name,
+                self.ledger,
+                self.hands,
+                self.contents,
+                self.network,
+                self.workload,
+                keys,
             )
 
     def run(self) -> Outcome:

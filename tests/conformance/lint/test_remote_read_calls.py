@@ -85,12 +85,22 @@ def test_opening(syntax, opnum, changed, of_open, of_move, path, value):
     [
         (queue_format(3, "HTTP://host/q"), "MQRR-2.2.3-02", "pQueueFormat.m_pDirectID"),
         (queue_format(3, "OS:h\\q", m_reserved=1), "MQRR-2.2.3-03", "pQueueFormat.m_reserved"),
+        (queue_format(3, "DIRECT=OS:h\\q"), "MQRR-2.2.3-02", "pQueueFormat.m_pDirectID"),
+        (queue_format(8, "DIRECT=HTTP://h/q;s"), "MQRR-2.2.3-02", "pQueueFormat.m_pDirectID"),
     ],
 )
 def test_names_of_queues(form, id, path):
     talk = r.Talk()
     talk.ask(Opnum.R_OpenQueue, r.open_arguments(pQueueFormat=form))
     assert found(items(talk)[2]) == [(id, "MUST", path)]
+
+
+@pytest.mark.parametrize("prefix", ["", "DIRECT=", "Direct="])
+def test_a_subqueue_is_named_with_and_without_its_prefix(prefix):
+    talk = r.Talk()
+    form = queue_format(8, f"{prefix}OS:h\\private$\\q;s")
+    talk.ask(Opnum.R_OpenQueue, r.open_arguments(pQueueFormat=form))
+    assert found(items(talk)[2]) == []
 
 
 STARTING = [

@@ -248,3 +248,12 @@ def test_more_than_a_descriptor_can_use_is_refused() -> None:
     with pytest.raises(MalformedPacket) as caught:
         descriptor_parts(GOOD + room + b"\0")
     assert (caught.value.path, caught.value.offset) == ("SECURITY_DESCRIPTOR", DESCRIPTOR_SIZE_MAX)
+
+
+def test_a_list_that_its_size_can_not_tell_is_refused() -> None:
+    most = 0xFFFF - 8 - 4  # without the heads of list and entry
+    assert len(ACL.build({"Aces": [{"Body": bytes(most)}]})) == 0xFFFF
+    for entries in ([bytes(most + 1)], [bytes(40_000)] * 2):
+        with pytest.raises(InvalidValue) as caught:
+            ACL.build({"Aces": [{"Body": body} for body in entries]})
+        assert caught.value.path == "ACL.AclSize"

@@ -230,10 +230,11 @@ def test_by_lookup_identifier(queue: RemoteQueue) -> None:
     assert missing.value.name == "MQ_ERROR_MESSAGE_NOT_FOUND"
     reads = queue.arguments(Opnum.R_StartReceive)[1:]
     assert [Action(read.ulAction).name.removeprefix("MQ_LOOKUP_") for read in reads] == [
-        "PEEK_NEXT", "PEEK_PREV", "RECEIVE_CURRENT", "RECEIVE_NEXT", "RECEIVE_NEXT",
+        "PEEK_CURRENT", "PEEK_NEXT", "PEEK_CURRENT", "PEEK_PREV", "RECEIVE_CURRENT", "PEEK_CURRENT",
+        "RECEIVE_NEXT", "PEEK_CURRENT", "RECEIVE_NEXT",
     ]  # fmt: skip
     assert all((read.hCursor, read.ulTimeout) == (0, 0) for read in reads)
-    assert [read.LookupId for read in reads] == [4 << 56 | number for number in (1, 2, 2, 1, 1)]
+    assert [read.LookupId for read in reads] == [4 << 56 | number for number in (1, 1, 2, 2, 2, 1, 1, 1, 1)]
     assert queue.bodies == [b"body 1"]
 
 
@@ -252,6 +253,12 @@ def test_lookup_identifiers_of_a_server_that_counts_priorities_otherwise() -> No
     with remote_queue(plain, transactional) as queue, msmqwire.connect(NAME, rpc_port=queue.port) as orders:
         with orders.cursor() as cursor:
             found = [each.lookup_identifier for each in cursor]
+        # The server has a neighbour for each number, whether or not a message has it.
+        queue.by_order = True
+        assert orders.peek_by_lookup(found[0], "next").body == b"body 2"
+        assert orders.peek_by_lookup(found[1], "previous").body == b"body 1"
+        with pytest.raises(QueueError, match="no such message"):
+            orders.receive_by_lookup(99, "next")
         orders.move(found[1], r"private$\orders;done")
         assert orders.receive_by_lookup(found[0]).body == b"body 1"
     assert queue.bodies == []
@@ -402,6 +409,7 @@ def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
             with pytest.raises(QueueError) as unknown:
                 await refused
             assert unknown.value.name == "MQ_ERROR_TRANSACTION_ENLIST"
+            assert "needs a coordinator (MS DTC)" in str(unknown.value)
         assert queue.calls == []
         await reading.enlist(TX, b"token")
         for action in Action:

@@ -77,7 +77,14 @@ def test_what_is_always_behind_a_message() -> None:
     data = message(time_to_reach_queue=handmade.INFINITE)
     packet = packet_of(data)
     behind = handmade.extension_header(176, 0x12) + handmade.subqueue_header()
-    assert packet == data[:32] + bytes(16) + data[48:] + behind + handmade.extended_address_header()
+    assert (
+        packet
+        == data[:32]
+        + bytes.fromhex("0400 0100").ljust(16, b"\0")
+        + data[48:]
+        + behind
+        + handmade.extended_address_header()
+    )
 
 
 @requirement(

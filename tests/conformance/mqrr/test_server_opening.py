@@ -22,6 +22,7 @@ from msmqwire.qm.model.caller import Caller, user_sid
 from msmqwire.qm.model.elements import QueueManager
 from msmqwire.qm.model.enumerations import QueueAccessType
 from msmqwire.qm.protocols.remote_read.configuration import Limit, RemoteReadConfiguration
+from msmqwire.qm.runtime.queue_access import RightsOn, access_changes, changed_access
 from msmqwire.remote_read.constants import Access, Action, Opnum, ShareMode
 from msmqwire.remote_read.queue_format import QUEUE_FORMAT, queue_format_of
 from msmqwire.rpc.handles import NULL_HANDLE, ContextHandle
@@ -430,6 +431,44 @@ def test_the_descriptor_decides(harness, entries, allowed):
             assert refused(harness, client=client) == DENIED
             assert refused(harness, access=Access.PEEK_ACCESS, client=client) == DENIED
     assert harness.nothing_is_left()
+
+
+JOURNAL, DEADLETTER = r"DIRECT=OS:here\SYSTEM$;JOURNAL", r"DIRECT=OS:here\SYSTEM$;DEADLETTER"
+
+
+@pytest.mark.requirement("MQRR-2.1-07", "DMPR-3.1.1.1-25")
+def test_queues_of_the_computer_are_read_as_the_queue_manager_s_descriptor_allows(harness):
+    """By default listed users may, and anonymous ones where they are let in."""
+    manager = harness.core.queue_manager
+    harness.enqueue(manager.system_journal_queue, b"j")
+    harness.enqueue(manager.system_deadletter_queue, b"d")
+    anne = harness.client()
+    for name, body in ((JOURNAL, b"j"), (f"MACHINE={OWN_ID};DEADLETTER", b"d")):
+        handle = anne.open(name)
+        assert anne.read(handle) == body
+        anne.close(handle)
+    anonymous = RemoteReadHarness(anonymous=True)
+    client = anonymous.client(3, ANONYMOUS)
+    client.open(rf"{DEADLETTER[:-10]}DEADXACT")
+    deny, allow = access_changes([r"HOME\anne:receive"], "deny"), access_changes(["callers:none"], "allow")
+    changed = changed_access(manager.security, deny, on=RightsOn.JOURNAL)
+    access.set_security(manager, changed_access(changed, (), allow, on=RightsOn.DEADLETTER))
+    for name, may_peek in ((JOURNAL, True), (DEADLETTER, False)):
+        assert refused(harness, name) == DENIED
+        if may_peek:
+            anne.close(anne.open(name, Access.PEEK_ACCESS))
+        else:
+            assert refused(harness, name, Access.PEEK_ACCESS) == DENIED
+    harness.client(4, BOB).open(JOURNAL)
+
+
+@pytest.mark.parametrize("name", ["order_queue$", "notify_queue$"])
+def test_queues_of_the_queue_manager_itself_are_nobody_s(harness, name):
+    queue = harness.core.queues.lookup.path(rf"here\private$\{name}")
+    assert refused(harness, rf"DIRECT=OS:here\private$\{name}") == DENIED
+    with pytest.raises(Fault) as caught:
+        harness.client(2).open_for_move(rf"DIRECT=OS:here\private$\{name};new")
+    assert (caught.value.status, queue.subqueues) == (DENIED, {})
 
 
 @pytest.mark.requirement("MQRR-3.1.4.11-16")

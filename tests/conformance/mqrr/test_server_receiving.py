@@ -10,9 +10,11 @@ import pytest
 from msmqwire.constants import HResult
 from msmqwire.constants.ntstatus import NtStatus
 from msmqwire.headers import source_address
+from msmqwire.names import parse_format_name
 from msmqwire.packets import parse
+from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import Queue
-from msmqwire.qm.model.enumerations import INFINITE
+from msmqwire.qm.model.enumerations import INFINITE, AuthenticationLevel, DeliveryGuarantee
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.remote_read.configuration import Limit
 from msmqwire.remote_read.constants import Access, Action, Opnum, SectionType
@@ -321,6 +323,38 @@ def test_a_message_that_has_come_by_http(harness, queue, client):
         SectionType.stSrmpFirstSection,
         SectionType.stSrmpSecondSection,
     ]
+
+
+@pytest.mark.requirement("MQRR-2.2.5.1-07", "MQRR-2.2.5.1-08", "MQRR-2.2.5.1-10")
+@pytest.mark.parametrize(
+    "origin, overlay, extended",
+    [
+        ("", "0400 0100 00000000 7f000001 00000000", 0),
+        ("10.1.2.3", "0400 0100 00000000 0a010203 00000000", 1),
+        ("2001:db8:1:2::/64", "1000 0600 00000000 20010db800010002", 0),
+        ("unknown", "0400 0100 00000000 00000000 00000000", 0),
+    ],
+)
+def test_where_a_message_has_come_from(harness, queue, client, origin, overlay, extended):
+    """UserHeader has an address in any case: that of this host for its own messages."""
+    harness.enqueue(queue, b"1", origin=origin, destination=parse_format_name(ORDERS))
+    (section,) = client.answer(client.start(client.open())).ppPacketSections
+    assert section.pSectionBuffer[32:48] == bytes.fromhex(overlay)
+    packet = parse(section.pSectionBuffer, protocol="remote_read")
+    assert packet.ExtendedAddressHeader.AddressType == extended
+
+
+@pytest.mark.requirement("MQMQ-2.2.20.6-06", "MQMQ-2.2.20.6-13")
+@pytest.mark.parametrize("delivery", DeliveryGuarantee)
+def test_readers_are_not_told_what_was_verified_here(harness, queue, client, delivery):
+    position = harness.enqueue(
+        queue, delivery_guarantee=delivery, authentication_level=AuthenticationLevel.SIG20, signature=b"sign"
+    )
+    (section,) = client.answer(client.start(client.open())).ppPacketSections
+    security = parse(section.pSectionBuffer, protocol="remote_read").SecurityHeader
+    assert (security.Flags.AU, security.Flags.AS, security.SecurityData.Signature) == (0, 0, b"sign")
+    if delivery is DeliveryGuarantee.RECOVERABLE:  # the store is told
+        assert parse(harness.rows(Table.PACKET)[position.number]).SecurityHeader.Flags.AS == 3
 
 
 def test_a_message_in_a_subqueue_says_so(harness, queue, client):

@@ -17,6 +17,8 @@ from msmqwire.qm.protocols.remote_read.configuration import Limit
 from msmqwire.remote_read.constants import Access, Action, Opnum
 from msmqwire.remote_read.procedures import XACTUOW
 from msmqwire.remote_read.queue_format import QUEUE_FORMAT
+from msmqwire.rpc.handles import ContextHandle
+from tests.support.engine_harness import START_UTC
 from tests.support.queue_contents import bodies, states
 from tests.support.remote_read_harness import (
     AVAILABLE,
@@ -33,6 +35,7 @@ from tests.support.remote_read_harness import (
     RR_ACK,
     RR_NACK,
     TX,
+    Client,
     Fault,
     RemoteReadHarness,
     lookup_identifiers,
@@ -494,6 +497,52 @@ def test_a_move_in_a_transaction_is_provisional(harness, queue, client, outcome)
     done = queue.subqueues["done"]
     expected = ([b"3"], [b"1"]) if outcome == "commit" else ([b"1", b"2", b"3"], [])
     assert (bodies(queue, AVAILABLE), bodies(done, AVAILABLE)) == expected
+
+
+def subqueue_header(client: Client, handle: ContextHandle) -> tuple[int, int, int]:
+    """AbortCounter, MoveCounter and LastMoveTime of the first message."""
+    answer = client.answer(client.start(handle, A.MQ_ACTION_PEEK_CURRENT))
+    header = parse(answer.ppPacketSections[0].pSectionBuffer, protocol="remote_read").SubqueueHeader
+    return header.AbortCounter, header.MoveCounter, header.LastMoveTime
+
+
+@pytest.mark.requirement("MQRR-2.2.5.3-06", "MQRR-2.2.5.3-07", "MQRR-2.2.5.3-08")
+@pytest.mark.parametrize("recoverable", [True, False])
+def test_moves_and_failed_attempts_are_counted(recoverable):
+    """Recoverable messages are counted on after a restart; a move ends a sequence of failed attempts."""
+    harness = RemoteReadHarness()
+    queue, client = harness.queue(transactional=recoverable), harness.client()
+    done = harness.queue("orders;done", transactional=recoverable)
+    if recoverable:
+        harness.send(b"1", to=ORDERS, transactional=True)
+    else:
+        harness.enqueue(queue, b"1")
+    source, subqueue = client.open(), client.open(DONE)
+    number, _ = client.open_for_move(DONE)
+    assert subqueue_header(client, source) == (0, 0, 0)
+    for _ in range(2):  # given back by the reader, and for it
+        client.read(source, request=1)
+        client.end(source, 1, RR_NACK)
+        other = client.open()
+        assert client.read(other, request=1) == b"1"
+        client.close(other)
+    assert subqueue_header(client, source) == (4, 0, 0)
+    harness.advance(5_000)
+    assert client.move(source, number, lookup_identifiers(queue)[0]) == OK
+    moved = 1000 * (START_UTC + 5) & 0xFFFFFFFF
+    assert subqueue_header(client, subqueue) == (0, 1, moved)
+    if not recoverable:
+        return
+    client.enlisted()
+    assert client.read(subqueue, request=1, tx=TX) == b"1"
+    harness.core.transactions.dtc_abort(IDENTIFIER)
+    client.enlisted()
+    back, _ = client.open_for_move(ORDERS)
+    assert client.move(subqueue, back, lookup_identifiers(done)[0], TX) == OK
+    harness.core.transactions.dtc_abort(IDENTIFIER)
+    harness.run()
+    later = harness.restarted().client()
+    assert subqueue_header(later, later.open(DONE)) == (2, 1, moved)
 
 
 @pytest.mark.requirement(

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ipaddress import AddressValueError, IPv4Address
-from typing import Any
+from ipaddress import IPv4Address, IPv6Address, ip_network
+from typing import Any, Final
 
 from msmqwire.names import parse_path_name
 from msmqwire.qm.model.elements import Queue
-from msmqwire.qm.model.enumerations import OperationType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.remote_read.message_packet import MessageState, message_packet
-from msmqwire.remote_read.sections import sections_of
+from msmqwire.remote_read.sections import full_section, sections_of
+
+_THIS_HOST: Final = IPv4Address("127.0.0.1")
 
 
 def message_sections(
@@ -33,21 +34,36 @@ def message_sections(
     """
     # The last host is known by its GUID only if it is the first one as well.
     sender = None if message.hop_count else message.source_machine_identifier
-    packet = message_packet(
-        serialization.to_stored(message), _state(message, position, lookup), sender=sender
-    )
+    source = _source(message.origin)
+    state = _state(message, position, lookup, source if isinstance(source, IPv4Address) else None)
+    if not message.origin:
+        source = _THIS_HOST
+    packet = message_packet(serialization.to_readable(message), state, sender=sender, source=source)
+    if min(max_body, max_compound) >= len(packet):
+        return (full_section(packet),)
     return sections_of(packet, max_body, max_compound)
 
 
-def _state(message: Message, position: MessagePosition, lookup: Lookup) -> MessageState:
+def _source(origin: str) -> IPv4Address | IPv6Address | None:
+    """Return the address that a message came from; of an IPv6 address no more than the network is known."""
     try:
-        address = IPv4Address(message.origin)
-    except AddressValueError:  # of this computer, or of a network of IPv6 of which no more is known
-        address = None
+        network = ip_network(origin)
+    except ValueError:  # of this computer, or stored by a version that did not know
+        return None
+    return network.network_address
+
+
+def _state(
+    message: Message, position: MessagePosition, lookup: Lookup, address: IPv4Address | None
+) -> MessageState:
+    abort_count, move_count, last_move_time = position.history
     dead_letter_queue = message.application_deadletter_queue
     named = lookup.path(dead_letter_queue) if dead_letter_queue else None
     return MessageState(
         address=address,
+        abort_count=abort_count,
+        move_count=move_count,
+        last_move_time=last_move_time,
         subqueue=_subqueue(position.queue),
         target_subqueue=_target(position),
         dead_letter_queue=dead_letter_queue,
@@ -61,8 +77,8 @@ def _target(position: MessagePosition) -> str:
     if not position.transaction or manager is None:
         return ""
     for transaction in manager.transactions.values():
-        for operation in transaction.operations:
-            if operation.position is position and operation.operation_type is OperationType.MOVE:
+        for operation in reversed(transaction.operations):  # what was just received is the last one
+            if operation.position is position:
                 return _subqueue(operation.target)
     return ""
 

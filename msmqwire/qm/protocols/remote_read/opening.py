@@ -88,9 +88,6 @@ class Opening:
         if queue is None:
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
         token = self._token(caller)
-        # Before a subqueue is created.
-        if not access.may_open(queue, token, wanted):
-            raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
         shared = share_mode == ShareMode.MQ_DENY_NONE
         denies = QueueShareMode.DENY_NONE if shared else QueueShareMode.DENY_RECEIVE
         self._shares.handles.take(caller.counted_as)

@@ -1,0 +1,32 @@
+"""What happens in the queues of a node, for the books of a run."""
+
+from __future__ import annotations
+
+from msmqwire.qm.model.elements import OutgoingQueue, Queue
+from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.sim.hands import Hands
+from msmqwire.qm.sim.ledger import Ledger, NodeView
+
+
+class QueueObserver:
+    """Passes the queue events of a node to the books, as a protocol beside the others of its core."""
+
+    def __init__(self, ledger: Ledger, hands: Hands, node: NodeView) -> None:
+        self._ledger, self._hands, self._node = ledger, hands, node
+
+    def message_position_available(self, queue: Queue, position: MessagePosition) -> None:
+        self._hands.available(self._node, position)
+        self._ledger.available(self._node, queue, position)
+
+    def message_position_deleted(self, queue: Queue, position: MessagePosition, reason: int) -> None:
+        self._hands.deleted(self._node, queue, position, reason)
+        self._ledger.deleted(self._node, queue, position, reason)
+
+    def queue_paused(self, queue: OutgoingQueue) -> None:
+        """Do nothing: no message is concerned."""
+
+    def queue_resumed(self, queue: OutgoingQueue) -> None:
+        """Do nothing: no message is concerned."""
+
+    def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:
+        """Do nothing: what is sent is observed on the wire."""

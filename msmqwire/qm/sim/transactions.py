@@ -1,0 +1,190 @@
+"""The transactions of applications, and of coordinators with several participants."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from msmqwire.qm.core import Core
+from msmqwire.qm.model.changes import Table
+from msmqwire.qm.model.effects import EnlistTransaction, TransactionReply
+from msmqwire.qm.rules.transactions import PREPARE_DONE
+from msmqwire.qm.sim.environment import Environment
+from msmqwire.qm.sim.hands import Hands
+from msmqwire.qm.sim.ledger import Ledger
+from msmqwire.qm.sim.node import Node
+from msmqwire.qm.sim.tracked import SendState, Tracked
+
+_DECIDE_MS: Final = 400
+"""A coordinator decides within this time."""
+_REFUSED: Final = 0.1
+"""How likely a coordinator does not enlist a queue manager."""
+
+
+class ApplicationTransaction:
+    """A transaction as an application sees it, or a coordinator with several participants.
+
+    Attributes:
+        node: where it takes place.
+        identifier: of the transaction.
+        messages: those it sends.
+        external: whether a coordinator decides.
+        commit: whether it is to be committed.
+        remote: whether a remote reader has enlisted the node in it.
+        prepared: whether the coordinator has heard that it is prepared: from then on its decision is binding.
+        decided: whether the coordinator has decided.
+    """
+
+    def __init__(self, node: Node, identifier: UUID, end: str, *, remote: bool = False) -> None:
+        self.node, self.identifier, self.remote = node, identifier, remote
+        self.messages: list[Tracked] = []
+        self.external = end.startswith("external")
+        self.commit = end.endswith("commit")
+        self.prepared = self.decided = False
+
+
+class Transactions:
+    """All transactions of a run that have not ended."""
+
+    def __init__(self, environment: Environment, ledger: Ledger, hands: Hands) -> None:
+        self._environment, self._ledger, self._hands = environment, ledger, hands
+        self._transactions: dict[UUID, ApplicationTransaction] = {}
+        self._over: set[UUID] = set()  # those that remote readers have decided about
+
+    def begin(self, node: Node, core: Core, end: str) -> ApplicationTransaction:
+        """Begin a transaction of an application, with the way in which it is to end."""
+        identifier = self._environment.guid()
+        core.transactions.create(identifier)
+        transaction = self._transactions[identifier] = ApplicationTransaction(node, identifier, end)
+        return transaction
+
+    def end_after(self, core: Core, transaction: ApplicationTransaction, hold_ms: int) -> None:
+        """End a transaction after a time, within this step for 0."""
+        if hold_ms:
+            self._environment.after(hold_ms, lambda: self._end(transaction))
+        else:
+            self._end_now(core, transaction)
+
+    def end_all(self) -> None:
+        """End every transaction."""
+        for transaction in list(self._transactions.values()):
+            self._end(transaction)
+
+    # -- of remote readers -------------------------------------------------------------------------------
+
+    def enlist(self, node: Node, effect: EnlistTransaction) -> None:
+        """Carry out `EnlistTransaction`."""
+        epoch = node.epoch
+        willing = self._environment.rng.random() >= _REFUSED
+
+        def enlisted() -> None:
+            if node.epoch == epoch and node.core is not None:
+                done = willing and effect.transaction not in self._over
+                if done:
+                    identifier = effect.transaction
+                    self._transactions[identifier] = ApplicationTransaction(
+                        node, identifier, "external abort", remote=True
+                    )
+                    self._hands.transactions.add(identifier)
+                node.call(lambda core: core.remote_read.enlisted(effect.request, done=done))
+
+        self._environment.after(self._environment.rng.choice((0, 5, 100)), enlisted)
+
+    def decide(self, transaction: UUID, *, commit: bool) -> None:
+        """A remote reader wants its transaction to end; nothing if that has been aborted by a crash."""
+        self._over.add(transaction)
+        known = self._transactions.get(transaction)
+        if known is not None:
+            known.commit = commit
+            self._decide_soon(known)
+
+    # -- ending ------------------------------------------------------------------------------------------
+
+    def _end(self, transaction: ApplicationTransaction) -> None:
+        if transaction.identifier in self._transactions:
+            transaction.node.call(lambda core: self._end_now(core, transaction))
+
+    def _end_now(self, core: Core, transaction: ApplicationTransaction) -> None:
+        """Prepare a transaction that has a coordinator; commit or abort any other."""
+        in_core = core.queue_manager.transactions.get(transaction.identifier)
+        if transaction.external and not transaction.prepared and in_core is not None:
+            if not in_core.prepared:
+                self._environment.log(transaction.node.name, "prepares a transaction")
+                core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
+                return
+            if not self._environment.faults_over:
+                return  # the reply is on its way
+            transaction.commit = False
+        self._decide(core, transaction)
+
+    def _decide(self, core: Core, transaction: ApplicationTransaction) -> None:
+        """Commit or abort."""
+        identifier, node = transaction.identifier, transaction.node
+        if not transaction.external:  # a coordinator remembers its decision until it is carried out
+            del self._transactions[identifier]
+        if transaction.remote:
+            self._hands.ending = identifier
+        else:
+            self._hands.release_all(node.name, identifier)
+        messages = [tracked for tracked in transaction.messages if tracked.state is SendState.OPEN]
+        transaction.decided = True
+        if messages:
+            verb = "commits" if transaction.commit else "aborts"
+            self._environment.log(node.name, f"{verb} {', '.join(map(str, messages))}")
+        in_core = core.queue_manager.transactions.get(identifier)
+        if in_core is not None:
+            if transaction.commit:
+                after_crash = SendState.OPEN if transaction.external else SendState.LOST
+                self._ledger.committed(node.name, messages, after_crash)
+            else:
+                for tracked in messages:
+                    tracked.state = SendState.ABORTED
+            if transaction.external:
+                end = core.transactions.dtc_commit if transaction.commit else core.transactions.dtc_abort
+                end(identifier)
+            elif transaction.commit:
+                core.commit(in_core)
+            else:
+                core.transactions.abort(identifier)
+        if transaction.remote:
+            self._hands.ending = None
+            self._hands.transactions.discard(identifier)
+            self._hands.transaction_ended(node.name, identifier)
+
+    def replied(self, reply: TransactionReply) -> None:
+        """Take a `TransactionReply`: the coordinator decides some time later."""
+        transaction = self._transactions.get(reply.transaction)
+        if transaction is not None and reply.tag != PREPARE_DONE:
+            del self._transactions[reply.transaction]
+        elif transaction is not None:
+            transaction.prepared = True
+            self._decide_soon(transaction)
+
+    def _decide_soon(self, transaction: ApplicationTransaction) -> None:
+        delay = self._environment.rng.randrange(_DECIDE_MS)
+        self._environment.after(delay, partial(self._end, transaction))
+
+    # -- crashes -----------------------------------------------------------------------------------------
+
+    def crashed(self, node: Node) -> None:
+        """Forget what a node has lost: transactions that are not prepared, and reads that have not ended."""
+        prepared = {key for key, _ in node.store.rows(Table.TRANSACTION)}
+        for transaction in self._of(node):
+            if not (transaction.external and transaction.identifier.bytes in prepared):
+                del self._transactions[transaction.identifier]
+                self._hands.transactions.discard(transaction.identifier)
+                for tracked in transaction.messages:
+                    if tracked.state is SendState.OPEN:
+                        tracked.state = SendState.LOST
+        self._hands.crashed(node.name, {transaction.identifier for transaction in self._of(node)})
+
+    def started(self, node: Node) -> None:
+        """Have the coordinator repeat its decisions to a node that is back, or ask again."""
+        for transaction in self._of(node):
+            transaction.commit = transaction.commit and (transaction.prepared or transaction.decided)
+            transaction.prepared = True
+            self._decide_soon(transaction)
+
+    def _of(self, node: Node) -> list[ApplicationTransaction]:
+        return [transaction for transaction in self._transactions.values() if transaction.node is node]
