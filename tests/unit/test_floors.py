@@ -81,7 +81,7 @@ QM_ROOMS = {
     "coordinator": {"model", "rules"},
     "protocols": {"model", "rules", "security"},
     "core": {"directory", "model", "protocols", "rules", "security"},
-    "runtime": {"core", "model", "protocols", "rules", "security", "store"},
+    "runtime": {"core", "directory", "model", "protocols", "rules", "security", "store"},
     "client": {"core", "model", "protocols", "rules", "runtime", "security", "store"},
     "sim": {"core", "directory", "model", "protocols", "rules", "security", "store"},
 }

@@ -57,7 +57,8 @@ class Settings:
         third_place_messages_total, third_place_bytes_total: the same for all origins together.
         memory: bytes for what others can make the queue manager keep in memory: express messages, senders of
             transactional messages, MessageIDHistoryTable, outgoing queues. `MemoryPool` divides them.
-        send_insecure_nacks: [MS-MQQB] 3.1.1.3.
+        send_insecure_nacks: SendInsecureNacks, [MS-MQQB] 3.1.1.3: whether senders are told of refusals that
+            reveal something.
         expire_in_doubt: follow figure 9 of [MS-MQQB] 3.1.1.1 to the letter: a transactional message whose
             TimeToReachQueue has passed is abandoned, and dead-lettered, even if its destination may have
             accepted it. If False it is sent again until its destination answers that it has refused or

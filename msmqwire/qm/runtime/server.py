@@ -23,6 +23,7 @@ from msmqwire.qm.runtime.control import ControlServer
 from msmqwire.qm.runtime.disk import MIN_FREE, DiskRoom
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import DataFolder, check_name, default_name, open_core, stored_name
+from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.logs import log
@@ -127,6 +128,7 @@ class Server:
         self.multicast: MulticastOnDemand | None = None
         self._control: ControlServer | None = None
         self._metrics: Metrics | None = None
+        self._security: FolderSecurity | None = None
         self._stopped = False
 
     async def start(self) -> None:
@@ -156,6 +158,7 @@ class Server:
         if stored and stored.lower() != self.name.lower():
             raise InvalidValue(f"the queue manager of this folder is {stored}, not {self.name}", path="name")
         self.name = stored or self.name
+        self._security = security = FolderSecurity(options.data)
         core = open_core(
             store,
             self.name,
@@ -165,9 +168,12 @@ class Server:
             known_hosts=options.overrides.known_hosts,
             srmp=options.srmp,
             remote_read=_remote_read(options),
+            security=security.configuration,
+            routes=options.overrides.routes,
             quota=options.quota,
         )
         self.driver = driver = EngineDriver(core, store)
+        driver.security = security
         self.network = driver.network = TcpNetwork(driver, limits=options.limits, overrides=options.overrides)
         self.http_network = driver.http = HttpNetwork(
             driver, core.srmp, self.network, overrides=options.overrides, context=client_context
@@ -196,6 +202,8 @@ class Server:
             self._metrics = Metrics(driver, self.network, self.http_network, self.rpc_network, self._control)
             await self._metrics.start(*options.metrics)
         await self._control.start(tcp=options.control_tcp)
+        security.read_again()  # a command may have changed keys that found no server to tell
+        driver.call(security.use, core)
         log.info(
             "ready",
             extra={"computer": self.name, "listen": self.listen, "ping": self.ping},
@@ -273,6 +281,8 @@ class Server:
             await self.multicast.close()
         if self.network is not None:
             await self.network.close()
+        if self._security is not None:
+            self._security.close()
         if self._store is not None:
             self._store.close()
 

@@ -52,6 +52,14 @@ _Found = tuple[CryptographicProvider, int, UUID]
 """What a key is found by: MQQB-3.1.7.1.5-13."""
 
 
+def not_for_direct_names() -> QueueError:
+    """Return the refusal of a name that does not tell whose key to encrypt with: MQQB-3.1.7.1.5-02."""
+    return QueueError(
+        "a body is encrypted for queues with a PRIVATE= or PUBLIC= name only",
+        HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION,
+    )
+
+
 class Encryption:
     """Encrypts bodies.
 
@@ -91,10 +99,7 @@ class Encryption:
         from msmqwire.crypto.ciphers import encrypt
 
         if not isinstance(message.destination, PrivateName | PublicName) or destination is None:
-            raise QueueError(  # MQQB-3.1.7.1.5-02
-                "a body is encrypted for queues with a PRIVATE= or PUBLIC= name only",
-                HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION,
-            )
+            raise not_for_direct_names()
         key = self._key_for(message, destination, remote, configuration)
         try:
             body = encrypt(key.symmetric_key, message.body)

@@ -33,7 +33,8 @@ def warn(context: Context, algorithm: int, where: str) -> None:
     """Tell the administrator, from time to time, that a broken algorithm is in use."""
     name = LEGACY.get(algorithm)
     if name is not None:
-        context.trouble(f"legacy {name}", f"{where}; {name.upper()} is broken: use SHA-256, SHA-512 or AES")
+        why = f"{where}; {name.upper()} is broken: use SHA-256, SHA-512 or AES"
+        context.trouble(f"legacy {name}", why, warning=True)
 
 
 def _is_on(context: Context, verb: str, algorithm: int) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import Final
 from uuid import UUID
 
 from msmqwire.constants import CIPHERS_OF_LEVEL, HResult, KeyAlgorithm, MessageClass, PrivacyLevel
 from msmqwire.errors import DecryptionFailed, InvalidSignature, QueueError
+from msmqwire.names import FormatName, PrivateName, PublicName
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import Queue
@@ -20,7 +21,7 @@ from msmqwire.qm.security import legacy
 from msmqwire.qm.security.authentication import Authentication
 from msmqwire.qm.security.configuration import SecurityConfiguration
 from msmqwire.qm.security.decryption import Decryption
-from msmqwire.qm.security.encryption import Encryption, RemoteKeys
+from msmqwire.qm.security.encryption import Encryption, RemoteKeys, not_for_direct_names
 from msmqwire.qm.security.published_keys import key_list
 from msmqwire.qm.security.work_limits import WorkLimits
 from msmqwire.schema import Record
@@ -162,6 +163,34 @@ class Protection:
 
     # -- messages that are sent -----------------------------------------------------------------------
 
+    def check_can_leave(self, message: Message, names: Iterable[FormatName | None]) -> None:
+        """Tell an application at once what could not be sent to queues of other computers as it asks.
+
+        Raises QueueError with the reason.
+        """
+        if message.signature or message.multiple_destination_signature:
+            self._check_hash(message)
+        if not message.privacy_level:
+            return
+        for name in names:
+            if not isinstance(name, PrivateName | PublicName):
+                raise not_for_direct_names()
+        algorithm = message.encryption_algorithm
+        if not legacy.is_sent(self._context, algorithm):
+            raise QueueError(
+                f"{legacy.LEGACY[algorithm]} is broken and switched off (send_{legacy.LEGACY[algorithm]})",
+                HResult.MQ_ERROR_ENCRYPTION_PROVIDER_NOT_SUPPORTED,
+            )
+
+    def _check_hash(self, message: Message) -> None:
+        """Raise QueueError for a signature with a hash that is switched off."""
+        if not legacy.is_sent(self._context, message.hash_algorithm):
+            name = legacy.LEGACY[message.hash_algorithm]
+            raise QueueError(
+                f"its signature uses {name}, which is broken and switched off (send_{name})",
+                HResult.MQ_ERROR_CANNOT_CREATE_HASH_EX,
+            )
+
     def protected(
         self, message: Message, destination: UUID | None, remote: dict[UUID, RemoteKeys]
     ) -> Message:
@@ -180,13 +209,8 @@ class Protection:
         if message.multiple_destination_signature and not message.sender_certificate:
             # Nobody could verify it; and a SecurityHeader of nothing is forbidden: MQMQ-2.2.20.6-20.
             raise QueueError("it has no certificate", HResult.MQ_ERROR_CERTIFICATE_NOT_PROVIDED)
-        if signature and not legacy.is_sent(self._context, message.hash_algorithm):
-            name = legacy.LEGACY[message.hash_algorithm]
-            raise QueueError(
-                f"its signature uses {name}, which is broken and switched off (send_{name})",
-                HResult.MQ_ERROR_CANNOT_CREATE_HASH_EX,
-            )
         if signature:
+            self._check_hash(message)
             legacy.warn(self._context, message.hash_algorithm, "a message is signed")
         if not message.privacy_level:
             return message

@@ -89,24 +89,35 @@ def signed(
         raise InvalidValue(f"{version.name} is not made here", path="authentication_level")
     if message.destination is None:
         raise InvalidValue("a signed message has a destination", path="destination")
-    _prepare(message, signer, version, hash_algorithm, transactional=transactional)
+    prepare(message, signer.sid, signer.certificate.der, version, hash_algorithm, transactional=transactional)
     packet = _packet(message, queue_manager, transactional=transactional)
     signature = sign(packet, SignatureVersion(version), signer.private_key, hash_algorithm, readings)
-    if version is AuthenticationLevel.SIG30:
+    set_signature(message, signature)
+
+
+def set_signature(message: Message, signature: bytes) -> None:
+    """Put a signature into a message that has been prepared for it."""
+    if message.authentication_level is AuthenticationLevel.SIG30:
         message.multiple_destination_signature = signature  # DMPR-3.1.1.12-32
     else:
         message.signature = signature
 
 
-def _prepare(
+def prepare(
     message: Message,
-    signer: Signer,
+    sid: bytes,
+    certificate: bytes,
     version: AuthenticationLevel,
     hash_algorithm: int,
     *,
     transactional: bool,
 ) -> None:
-    """Set all attributes but the signature."""
+    """Set all attributes of a signed message but the signature; see `signed`.
+
+    `sid` is that of the signer, empty for none, and `certificate` is in DER.
+
+    Raises InvalidValue for a version that does not go with the destination.
+    """
     names = _destinations(message.destination)
     several = len(names) > 1 or bool(message.destinations)
     if version is AuthenticationLevel.SIG30:
@@ -114,9 +125,9 @@ def _prepare(
     elif several:
         raise InvalidValue("a message to several queues has a signature 3.0", path="authentication_level")
     message.authentication_level, message.hash_algorithm = version, hash_algorithm
-    message.sender_identifier = signer.sid
-    message.sender_identifier_type = SenderIdentifierType.SID if signer.sid else SenderIdentifierType.NONE
-    message.sender_certificate = signer.certificate.der
+    message.sender_identifier = sid
+    message.sender_identifier_type = SenderIdentifierType.SID if sid else SenderIdentifierType.NONE
+    message.sender_certificate = certificate
     message.signature = message.multiple_destination_signature = b""
     if not message.acknowledgements_requested:
         message.administration = None  # MQMQ-2.2.19.2-26
