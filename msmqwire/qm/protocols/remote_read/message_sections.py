@@ -18,28 +18,41 @@ from msmqwire.remote_read.sections import sections_of
 _THIS_HOST: Final = IPv4Address("127.0.0.1")
 
 
-def message_sections(
-    message: Message, position: MessagePosition, lookup: Lookup, max_body: int, max_compound: int
-) -> Sequence[Any]:
-    """Return the SectionBuffers of a message.
+class MessageSections:
+    """Makes the SectionBuffers of messages; those of many who peek at one message are the same ones."""
 
-    Args:
-        message: the message.
-        position: where it is.
-        lookup: of the queues here, for its dead-letter queue.
-        max_body: bytes of the body of a binary message that are asked for.
-        max_compound: bytes of the CompoundMessageHeader of an SRMP message that are asked for.
+    def __init__(self, lookup: Lookup) -> None:
+        """Take the lookup of the queues here, for dead-letter queues."""
+        self._lookup = lookup
+        self._last: tuple[MessagePosition, MessageState, int, int] | None = None
+        self._sections: Sequence[Any] = ()
 
-    Raises InvalidValue, InvalidName and MalformedPacket for a message that no packet can hold.
-    """
-    # The last host is known by its GUID only if it is the first one as well.
-    sender = None if message.hop_count else message.source_machine_identifier
-    source = _source(message.origin)
-    state = _state(message, position, lookup, source if isinstance(source, IPv4Address) else None)
-    if not message.origin:
-        source = _THIS_HOST
-    packet = message_packet(serialization.to_readable(message), state, sender=sender, source=source)
-    return sections_of(packet, max_body, max_compound)
+    def of(
+        self, message: Message, position: MessagePosition, max_body: int, max_compound: int
+    ) -> Sequence[Any]:
+        """Return the SectionBuffers of a message.
+
+        Args:
+            message: the message.
+            position: where it is.
+            max_body: bytes of the body of a binary message that are asked for.
+            max_compound: bytes of the CompoundMessageHeader of an SRMP message that are asked for.
+
+        Raises InvalidValue, InvalidName and MalformedPacket for a message that no packet can hold.
+        """
+        source = _source(message.origin)
+        state = _state(message, position, self._lookup, source if isinstance(source, IPv4Address) else None)
+        wanted = position, state, max_body, max_compound
+        if wanted == self._last:
+            return self._sections
+        if not message.origin:
+            source = _THIS_HOST
+        # The last host is known by its GUID only if it is the first one as well.
+        sender = None if message.hop_count else message.source_machine_identifier
+        packet = message_packet(serialization.to_readable(message), state, sender=sender, source=source)
+        sections = sections_of(packet, max_body, max_compound)
+        self._last, self._sections = wanted, sections
+        return sections
 
 
 def _source(origin: str) -> IPv4Address | IPv6Address | None:
