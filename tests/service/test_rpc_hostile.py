@@ -198,6 +198,21 @@ def test_calls_that_wait_are_counted(data: Path) -> None:
         assert peeked(data, ORDERS) == [b"1"]
 
 
+def test_a_call_number_used_again_gets_the_answer_to_its_last_call_alone(data: Path) -> None:
+    with serving(data) as server:
+        reader = RawReader(port(server))
+        handle = reader.open(QUEUE)
+        call = reader.start(handle, timeout=FOREVER)
+        until(lambda: shares(server)[1] == 1, "the receive waits")
+        orphaned = build_pdu(make_pdu(PduType.ORPHANED, {}, header={"call_id": call}))
+        whole = PfcFlags.FIRST_FRAG | PfcFlags.LAST_FRAG
+        reader.socket.sendall(orphaned + request(b"", whole, call_id=call, opnum=Opnum.R_GetServerPort))
+        answer = reader.socket.recv(1 << 16)
+        assert (answer[2], answer[-4:]) == (PduType.RESPONSE, port(server).to_bytes(4, "little"))
+        reader.disconnect()
+        until(lambda: is_clean(server), "the queue is closed")
+
+
 @pytest.mark.requirement("MQRR-3.1.4-01", "MQRR-3.1.4-04")
 def test_arguments_that_can_not_be_read_fail_their_call_alone(data: Path) -> None:
     with serving(data, rpc_request_bytes=10_000) as server:

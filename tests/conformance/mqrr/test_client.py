@@ -212,7 +212,9 @@ def test_a_cursor_of_who_may_only_look(queue: RemoteQueue) -> None:
         assert orders.receive(0).body == b"body 1"  # a refusal is not remembered
 
 
-@pytest.mark.requirement("MQRR-3.1.4.7-13", "MQRR-3.1.4.7-14", "MQRR-3.1.4.7-20", "MQRR-3.1.4.7-21")
+@pytest.mark.requirement(
+    "MQRR-3.1.4.7-13", "MQRR-3.1.4.7-14", "MQRR-3.1.4.7-20", "MQRR-3.1.4.7-21", "MQRR-3.1.4.7-23"
+)
 def test_by_lookup_identifier(queue: RemoteQueue) -> None:
     with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
         first = orders.peek(0).lookup_identifier
@@ -229,6 +231,7 @@ def test_by_lookup_identifier(queue: RemoteQueue) -> None:
         assert len(queue.calls) == called
     assert missing.value.name == "MQ_ERROR_MESSAGE_NOT_FOUND"
     reads = queue.arguments(Opnum.R_StartReceive)[1:]
+    assert len({read.dwRequestId for read in reads}) == len(reads)
     assert [Action(read.ulAction).name.removeprefix("MQ_LOOKUP_") for read in reads] == [
         "PEEK_CURRENT", "PEEK_NEXT", "PEEK_CURRENT", "PEEK_PREV", "RECEIVE_CURRENT", "PEEK_CURRENT",
         "RECEIVE_NEXT", "PEEK_CURRENT", "RECEIVE_NEXT",
