@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 from uuid import UUID
 
-from msmqwire.constants import HResult
+from msmqwire.constants import HResult, hresult_name
 from msmqwire.errors import InvalidValue, QueueError
 from msmqwire.names import DirectName, parse_path_name
 from msmqwire.qm.core import Core
@@ -49,10 +49,9 @@ _REASONS: Final = {
 
 def reason(status: int, name: str) -> str:
     """Describe a status for users."""
-    if status not in HResult.__members__.values():
-        return f"{name}: error 0x{status:08X}"
-    code = HResult(status)
-    return f"{name}: {_REASONS.get(code, code.name)}"
+    code = hresult_name(status)
+    unnamed = "error " if code.startswith("0x") else ""
+    return f"{name}: {_REASONS.get(status, unnamed + code)}"
 
 
 def text(request: Mapping[str, Any], name: str) -> str:
