@@ -42,6 +42,8 @@ _BODY_MAX: Final = 0x40_0000
 """The bytes asked of a body: no packet is longer."""
 READS_MAX: Final = 240
 """Limit of reads under way. Servers of this package take more calls: there is always room to cancel one."""
+ENLISTED_MAX: Final = 1_024
+"""Transactions in which a queue can be read; the longest known one is forgotten. Servers allow as many."""
 _NO_TRANSACTION: Final = bytes(16)
 
 
@@ -83,7 +85,7 @@ class RemoteReading:
         self._identifier = uuid4()  # of this client, which has no queue manager that others know
         self._connecting: asyncio.Task[RemoteConnection] | None = None
         self._pending: dict[int, _Pending] = {}
-        self._enlisted: set[UUID] = set()
+        self._enlisted: dict[UUID, None] = {}
 
     # -- reading ------------------------------------------------------------------------------------------
 
@@ -297,7 +299,9 @@ class RemoteReading:
             pbPropagationToken=propagation_token,
             pQueueFormat=queue_format_of(self.name),
         )
-        self._enlisted.add(transaction)
+        self._enlisted[transaction] = None
+        if len(self._enlisted) > ENLISTED_MAX:  # nobody tells this client how they end
+            del self._enlisted[next(iter(self._enlisted))]
 
     def _check_enlisted(self, transaction: UUID | None) -> None:
         if transaction is not None and transaction not in self._enlisted:

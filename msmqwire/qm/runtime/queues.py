@@ -27,7 +27,7 @@ from msmqwire.qm.runtime.queue_access import RightsOn, access_changes, access_js
 
 LABEL_MAX: Final = 124
 """Limit of the label of a queue in characters."""
-_REASONS: Final = {
+_REASONS: Final[Mapping[int, str]] = {
     HResult.MQ_ERROR_ACCESS_DENIED: "it is not for applications, or access is denied",
     HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION: "the cursor is not at a message, or waits for one",
     HResult.MQ_ERROR_ILLEGAL_FORMATNAME: "the name means no queue",

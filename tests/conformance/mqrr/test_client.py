@@ -15,7 +15,7 @@ import msmqwire
 from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, MalformedPacket, QueueError, ReadTimeout
 from msmqwire.names import DirectName, parse_format_name
-from msmqwire.qm.client import Queue, ReceivedMessage
+from msmqwire.qm.client import Queue, ReceivedMessage, remote_reading
 from msmqwire.qm.client.queue import Transactional
 from msmqwire.qm.client.reading import Read
 from msmqwire.qm.client.remote_options import RemoteOptions
@@ -446,6 +446,24 @@ def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
     ]
     assert bytes(queue.arguments(Opnum.R_MoveMessage)[0].pTransactionId.rgb) == TX.bytes_le
     assert Opnum.R_EndReceive not in queue.called()
+
+
+def test_transactions_are_not_remembered_for_ever(
+    queue: RemoteQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_reading, "ENLISTED_MAX", 2)
+
+    async def scenario() -> None:
+        reading = reading_of(queue)
+        for number in (1, 2, 3, 2):
+            await reading.enlist(UUID(int=number), b"token")
+        with pytest.raises(QueueError, match="needs a coordinator"):
+            await reading.start(5, Read(Action.MQ_ACTION_RECEIVE, transaction=UUID(int=1)))
+        for number in (2, 3):
+            await reading.start(number, Read(Action.MQ_ACTION_RECEIVE, transaction=UUID(int=number)))
+        await reading.close()
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.requirement("MQRR-3.1.4.13-07")
