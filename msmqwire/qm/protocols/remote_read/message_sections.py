@@ -19,7 +19,10 @@ _THIS_HOST: Final = IPv4Address("127.0.0.1")
 
 
 class MessageSections:
-    """Makes the SectionBuffers of messages; those of many who peek at one message are the same ones."""
+    """Makes the SectionBuffers of messages; those of many who peek at one message are the same ones.
+
+    The last ones are kept.
+    """
 
     def __init__(self, lookup: Lookup) -> None:
         """Take the lookup of the queues here, for dead-letter queues."""
@@ -28,7 +31,7 @@ class MessageSections:
         self._sections: Sequence[Any] = ()
 
     def of(
-        self, message: Message, position: MessagePosition, max_body: int, max_compound: int
+        self, message: Message, position: MessagePosition, max_body: int, max_compound: int, *, received: bool
     ) -> Sequence[Any]:
         """Return the SectionBuffers of a message.
 
@@ -37,11 +40,14 @@ class MessageSections:
             position: where it is.
             max_body: bytes of the body of a binary message that are asked for.
             max_compound: bytes of the CompoundMessageHeader of an SRMP message that are asked for.
+            received: whether it was received now, and so is not being moved.
 
         Raises InvalidValue, InvalidName and MalformedPacket for a message that no packet can hold.
         """
         source = _source(message.origin)
-        state = _state(message, position, self._lookup, source if isinstance(source, IPv4Address) else None)
+        address = source if isinstance(source, IPv4Address) else None
+        target = "" if received else _target(position)
+        state = _state(message, position, self._lookup, address, target)
         wanted = position, state, max_body, max_compound
         if wanted == self._last:
             return self._sections
@@ -65,7 +71,7 @@ def _source(origin: str) -> IPv4Address | IPv6Address | None:
 
 
 def _state(
-    message: Message, position: MessagePosition, lookup: Lookup, address: IPv4Address | None
+    message: Message, position: MessagePosition, lookup: Lookup, address: IPv4Address | None, target: str
 ) -> MessageState:
     abort_count, move_count, last_move_time = position.history
     dead_letter_queue = message.application_deadletter_queue
@@ -76,7 +82,7 @@ def _state(
         move_count=move_count,
         last_move_time=last_move_time,
         subqueue=_subqueue(position.queue),
-        target_subqueue=_target(position),
+        target_subqueue=target,
         dead_letter_queue=dead_letter_queue,
         dead_letter_invalid=named is None or (position.queue.transactional and not named.transactional),
     )
@@ -88,7 +94,7 @@ def _target(position: MessagePosition) -> str:
     if not position.transaction or manager is None:
         return ""
     for transaction in manager.transactions.values():
-        for operation in reversed(transaction.operations):  # what was just received is the last one
+        for operation in transaction.operations:
             if operation.position is position:
                 return _subqueue(operation.target)
     return ""

@@ -210,7 +210,9 @@ class Receiving:
         if call is None:
             return
         try:
-            sections = self._message_sections.of(message, position, request.max_body, request.max_compound)
+            sections = self._message_sections.of(
+                message, position, request.max_body, request.max_compound, received=request.destructive
+            )
         except LocatedError as exc:
             self._context.trouble("message not readable remotely", str(exc))
             if request.destructive:  # not at once, or each reader that waits would get it inside the last one
