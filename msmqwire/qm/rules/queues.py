@@ -490,9 +490,7 @@ def outgoing_bytes(destination: FormatName) -> int:
 def _violates_sharing(queue: Queue, access_type: QueueAccessType, share_mode: QueueShareMode) -> bool:
     """Whether opening a queue conflicts with another descriptor of it: DMPR-3.1.7.1.5-20 to -23."""
     denies = share_mode is QueueShareMode.DENY_RECEIVE
-    for (other, other_share), count in queue.opened_for.items():  # there may be thousands of descriptors
-        if not count:
-            continue
+    for other, other_share in +queue.opened_for:  # there may be thousands of descriptors
         if other_share is QueueShareMode.DENY_RECEIVE:
             if other is _RECEIVE and (denies or access_type is _RECEIVE):
                 return True
