@@ -33,9 +33,9 @@ from qm_clients import WINDOW, Sample
 from qm_daemons import ADDRESS, QUEUE, Daemon, Msmqwire
 
 AIM: Final = 0.5
-_PROFILED: Final = (
+PROFILED: Final = (
     "import cProfile, sys; from msmqwire.cli import main; file = sys.argv.pop(1)\n"
-    "profile = cProfile.Profile()\n"
+    "import time; profile = cProfile.Profile(time.process_time)\n"
     "try: profile.runcall(main)\n"
     "finally: profile.dump_stats(file)\n"
 )
@@ -51,7 +51,7 @@ class MsmqwireHttp(Msmqwire):
     def __init__(self, folder: Path, profile: str = "") -> None:
         super().__init__(folder)
         if profile:
-            self.program = ("-c", _PROFILED, profile)
+            self.program = ("-c", PROFILED, profile)
 
     def queued(self) -> int:
         """Return the number of messages in the queue."""

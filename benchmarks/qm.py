@@ -33,6 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from qm_clients import BATCH, RECEIVERS, SENDERS, WINDOW, Sample
 from qm_daemons import Daemon, Msmqwire, MsmqwireUvloop, Rabbit, Redis, missing
+from remote_read_clients import READERS
 
 SIDES: Final[tuple[type[Daemon], ...]] = (Msmqwire, MsmqwireUvloop, Rabbit, Redis)
 BY_DEFAULT: Final = (Msmqwire, Rabbit, Redis)
@@ -104,7 +105,7 @@ def together(work: str, client: str, processes: int, *arguments: Any) -> Sample:
 
 
 def _member(work: str, client: str, barrier: Any, results: Any, arguments: tuple[Any, ...]) -> None:
-    functions: dict[str, Any] = {"send": SENDERS, "receive": RECEIVERS}[work]
+    functions: dict[str, Any] = {"send": SENDERS, "receive": RECEIVERS, "read": READERS}[work]
     try:
         results.put(functions[client](*arguments, barrier.wait))
     except BaseException:

@@ -20,6 +20,8 @@ QUEUE: Final = "bench"
 """A durable queue, a stream, or ``private$\\bench``; ours has a transactional one beside it."""
 TRANSACTIONAL: Final = "exact"
 _START_S: Final = 120.0
+_PORTS: Final = ("tcp", "http", "rpc")
+"""The words of our ``ready`` line that have a port."""
 _RABBIT_SCRIPTS: Final = ("/usr/lib/rabbitmq/bin/rabbitmq-server",)
 """What Debian's ``/usr/sbin/rabbitmq-server`` calls after it has set folders of its own."""
 
@@ -142,8 +144,8 @@ class Msmqwire(Daemon):
         self._run([*command, *self.options], {"PYTHONPATH": str(ROOT)})
         line = self._ready_line()
         places = dict(word.split("=", 1) for word in line.split() if "=" in word)
-        ports = {name: int(places[name].rpartition(":")[2]) for name in ("tcp", "http") if name in places}
-        self.where = {"port": ports["tcp"], "http": ports.get("http"), "data": str(self.folder / "data")}
+        ports = {name: int(places[name].rpartition(":")[2]) for name in places if name in _PORTS}
+        self.where = {**ports, "port": ports["tcp"], "data": str(self.folder / "data")}
 
 
 class MsmqwireUvloop(Msmqwire):

@@ -1,12 +1,13 @@
 """The torture run: servers are killed again and again under load, and every message has to be accounted for.
 
 ``python tools/torture.py --kills 200``: three servers, senders with files, senders and receivers at the
-control channels, and one that moves messages, all of them processes. alpha sends to beta over sessions, and
-to gamma by HTTP over beta, which stores and forwards: streams, whose receipts come back straight, and
-messages in none. beta and a sender with a file reach gamma by HTTP as well. A server is killed by SIGKILL at
-a random moment, while it works or recovers, and restarted; now and then a client is killed too, a server is
-stopped in good order, or messages are sent while none runs. At the end all queues drain, and the books of
-all participants are balanced: see `tools.torture_books`.
+control channels, remote readers, and one that moves messages, all of them processes. alpha sends to beta over
+sessions, and to gamma by HTTP over beta, which stores and forwards: streams, whose receipts come back
+straight, and messages in none. beta and a sender with a file reach gamma by HTTP as well. Queues of alpha are
+read remotely by anybody and by a user, one of beta by a user alone, with calls encrypted. A server is killed
+by SIGKILL at a random moment, while it works or recovers, and restarted; now and then a client is killed too,
+a server is stopped in good order, or messages are sent while none runs. At the end all queues drain, and the
+books of all participants are balanced: see `tools.torture_books`.
 
 The exit status is 0 if they balance, and 1 if not, with every discrepancy and the story of its message.
 """
@@ -35,7 +36,8 @@ sys.path.insert(0, str(ROOT))
 from msmqwire.errors import StoreError, Unreachable  # noqa: E402
 from msmqwire.qm.runtime.local import attach  # noqa: E402
 from tools.torture_books import KINDS, Balance, Book, Wrong, read_books  # noqa: E402
-from tools.torture_clients import PATIENCE_S, Participant, Plan, send_here  # noqa: E402
+from tools.torture_clients import send_here  # noqa: E402
+from tools.torture_participant import PATIENCE_S, Participant, Plan  # noqa: E402
 from tools.torture_processes import Broken, Supervised  # noqa: E402
 
 ALPHA, BETA, GAMMA = "alpha", "beta", "gamma"
@@ -45,11 +47,15 @@ QUEUES: Final = {
 }  # fmt: skip
 TRANSACTIONAL: Final = ("ledger", "parcels", "far", "minutes")
 MOVED: Final = ("parcels",)
-SHARED: Final = ("orders",)
+SHARED: Final = ("orders", "ledger", "far")
 BY_HTTP: Final = QUEUES[GAMMA]
 _WEIGHTS: Final = {ALPHA: 50, BETA: 25, GAMMA: 25}
 """How often each server is killed."""
-_SENDERS, _RECEIVERS, _MOVERS = ("s1", "s2", "h1", "l1", "l2", "l3"), ("r1", "r2", "r3"), ("m1",)
+_SENDERS, _MOVERS = ("s1", "s2", "h1", "l1", "l2", "l3"), ("m1",)
+_RECEIVERS: Final = ("r1", "r2", "r3", "q1", "q2", "q3")
+_LEAST_RPC: Final = {ALPHA: "none", BETA: "privacy"}
+"""The servers that remote readers read, and the least protection of calls there."""
+_USER, _PASSWORD = "LAB\\reader", "torture"
 _READY: Final = re.compile(r"ready \S+ tcp=\S+ .*http=\S+ .*\n")
 _SETTINGS: Final = {
     "retransmission_timeout_ms": "500",
@@ -73,11 +79,12 @@ class Options:
     """Options of a run.
 
     Attributes:
-        kills: least number of kills of servers.
+        kills: least number of kills of servers, if there is time for them.
         seed: seed of all random numbers.
         between: range of seconds that a server runs.
         pause: range of seconds between the messages of a sender.
         folder: an empty folder for everything.
+        seconds: time after which no more servers are killed.
     """
 
     kills: int
@@ -85,6 +92,7 @@ class Options:
     folder: Path
     between: tuple[float, float] = (0.3, 2.5)
     pause: tuple[float, float] = (0.02, 0.25)
+    seconds: float = float("inf")
 
 
 class Torture:
@@ -99,6 +107,7 @@ class Torture:
             path.mkdir(mode=0o700, exist_ok=True)
         self._ports = {name: free_port(address) for name, address in ADDRESSES.items()}
         self._http_ports = {name: free_port(address) for name, address in ADDRESSES.items()}
+        self._rpc_ports = {name: free_port(ADDRESSES[name]) for name in _LEAST_RPC}
         self._servers = {name: Supervised(name, self._logs, self._server_command(name)) for name in QUEUES}
         self._clients: dict[str, Supervised] = {}
         self._away: dict[str, int] = {}
@@ -122,6 +131,9 @@ class Torture:
             arguments += ["--http", f"{ADDRESSES[name]}:{self._http_ports[name]}"]
             for setting, value in _SETTINGS.items():
                 arguments += ["--set", f"{setting}={value}"]
+            if name in _LEAST_RPC:
+                arguments += ["--rpc", f"{ADDRESSES[name]}:{self._rpc_ports[name]}"]
+                arguments += ["--rpc-auth", _LEAST_RPC[name], "--rpc-users", str(self._users)]
             if name == ALPHA:
                 arguments += ["--redirections", str(self._redirections)]
             if name == BETA:
@@ -149,6 +161,15 @@ class Torture:
     def _redirections(self) -> Path:
         """The file that sends alpha's messages for gamma over beta."""
         return self._options.folder / "redirections.json"
+
+    @property
+    def _users(self) -> Path:
+        """The file of the users of remote read."""
+        return self._options.folder / "users"
+
+    def _write_users(self) -> None:
+        self._users.touch(mode=0o600)
+        self._users.write_text(f"{_USER}:{_PASSWORD}\n")
 
     def _write_redirections(self) -> None:
         source, to = f"http://{GAMMA}:{self._http_ports[GAMMA]}/*", f"http://{BETA}:{self._http_ports[BETA]}/"
@@ -189,6 +210,13 @@ class Torture:
         def readers(**data: str) -> Plan:
             return {**takes, "queues": list(data), "data": data}
 
+        def remote_reader(at: str, auth: str, *queues: str) -> Plan:
+            names = {queue: rf"DIRECT=TCP:{ADDRESSES[at]}\private$\{queue}" for queue in queues}
+            places = {queue: {"name": name, "port": self._rpc_ports[at]} for queue, name in names.items()}
+            user, password = (None, None) if auth == "none" else (_USER, _PASSWORD)
+            who = {"user": user, "password": password, "auth": auth}
+            return {**common, "role": "reader", "queues": places, **who}
+
         return {
             "s1": remote(ALPHA, "orders", "ledger"),
             "s2": remote(ALPHA, "orders", "ledger", "parcels"),
@@ -199,6 +227,9 @@ class Torture:
             "r1": readers(orders=alpha, far=beta, minutes=gamma),
             "r2": readers(orders=alpha, distant=beta, inbox=gamma),
             "r3": readers(ledger=alpha, parcels=alpha),
+            "q1": remote_reader(ALPHA, "none", "orders", "ledger"),
+            "q2": remote_reader(BETA, "privacy", "far"),
+            "q3": remote_reader(ALPHA, "integrity", "orders"),
             "m1": {**common, "role": "mover", "queues": list(MOVED), "data": alpha},
         }
 
@@ -210,7 +241,8 @@ class Torture:
         drained = False
         try:
             self._begin()
-            while self._figures["kills"] < self._options.kills:
+            until = start + self._options.seconds
+            while self._figures["kills"] < self._options.kills and time.monotonic() < until:
                 self._round()
             self._end()
             drained = True
@@ -220,6 +252,7 @@ class Torture:
             for life in (*self._servers.values(), *self._clients.values()):
                 if life.process is not None and life.status is None:
                     life.kill()
+                    self._book.write("killed", who=life.name)
         entries = read_books(self._books)
         balance = Balance(entries, moved=MOVED, shared=SHARED, by_http=BY_HTTP, drained=drained)
         balance.wrong[:0] = self._wrong
@@ -231,6 +264,7 @@ class Torture:
     def _begin(self) -> None:
         """Start everything."""
         self._write_redirections()
+        self._write_users()
         for server in self._servers.values():
             server.start()
         for server in self._servers.values():
@@ -413,6 +447,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run as the command line says."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--kills", type=int, default=200, help="of servers, at least")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="for fewer kills than that")
     parser.add_argument("--seed", type=int, default=None, help="of all chance; one of its own without it")
     parser.add_argument("--seconds-between", type=_span, default=(0.3, 2.5), metavar="A:B", help="kills")
     parser.add_argument("--pause", type=_span, default=(0.02, 0.25), metavar="A:B", help="seconds of senders")
@@ -425,7 +460,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"{folder} is not empty")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and not without ending all others first
     print(f"seed {seed}, folder {folder}", file=sys.stderr, flush=True)
-    balance = Torture(Options(parsed.kills, seed, folder, parsed.seconds_between, parsed.pause)).run()
+    options = Options(parsed.kills, seed, folder, parsed.seconds_between, parsed.pause, 60 * parsed.minutes)
+    balance = Torture(options).run()
     status = report(balance)
     if status == 0 and not parsed.keep:
         shutil.rmtree(folder)

@@ -21,6 +21,8 @@ EXPRESS, RECOVERABLE, TRANSACTIONAL = KINDS = ("express", "recoverable", "transa
 _DIGEST: Final = 16
 _UNSOUND: Final = "?"
 _KILLS_AFTER: Final = 4
+_NOTICED_S: Final = 60.0
+"""Seconds by which a participant may notice the end of a server before the supervisor has written it."""
 Entry = dict[str, Any]
 
 
@@ -99,8 +101,11 @@ class Reading:
         asked: when it requested messages.
         taken: when it had recorded those received.
         place: the lookup identifier, which is the position in the queue.
-        ending: when it began to end the message; None if it never did.
+        ending: when it began to end the message; None if it never did, or the message is back for certain.
         ended: when the end was confirmed; None if it never was.
+        remote: whether it was by remote read: its end has a known outcome, or a doubt that is explained.
+        released: when a remote reader began to end it, or to give it back; None if it never did.
+        doubted: when its end had lost its answer; None if it had not.
     """
 
     by: str
@@ -109,6 +114,9 @@ class Reading:
     place: int
     ending: float | None = None
     ended: float | None = None
+    remote: bool = False
+    released: float | None = None
+    doubted: float | None = None
 
 
 @dataclass(slots=True)
@@ -149,8 +157,8 @@ class Wrong:
     """A discrepancy.
 
     Attributes:
-        what: ``lost``, ``twice``, ``order``, ``damaged``, ``unknown``, ``torn``, ``aborted``, ``refused``, or
-            a kind of the supervisor.
+        what: ``lost``, ``twice``, ``order``, ``damaged``, ``unknown``, ``torn``, ``aborted``, ``refused``,
+            ``doubt``, or a kind of the supervisor.
         message: the message; empty for none.
         why: description.
         story: all entries about the message.
@@ -200,7 +208,7 @@ class Balance:
         self._killed: dict[str, list[float]] = defaultdict(list)
         self._readings: dict[tuple[str, str, int], Reading] = {}
         for entry in self._entries:
-            getattr(self, f"_on_{entry['event']}", _nothing)(entry)
+            getattr(self, f"_on_{entry['event'].replace(' ', '_')}", _nothing)(entry)
         for fate in self.fates.values():
             self._judge(fate, drained)
         self._judge_order()
@@ -240,7 +248,8 @@ class Balance:
     def _on_taken(self, entry: Entry) -> None:
         last, other = -1, ""
         for message, place, sound, _ in entry["messages"]:
-            reading = Reading(entry["by"], entry["asked"], entry["at"], place)
+            remote = entry.get("remote", False)
+            reading = Reading(entry["by"], entry["asked"], entry["at"], place, remote=remote)
             self._readings[entry["by"], message, place] = reading
             if not sound:
                 self._add("damaged", message, f"as {entry['by']} read it")
@@ -257,11 +266,27 @@ class Balance:
 
     def _on_ending(self, entry: Entry) -> None:
         for message, place in entry["messages"]:
-            self._readings[entry["by"], message, place].ending = entry["at"]
+            reading = self._readings[entry["by"], message, place]
+            reading.ending = reading.released = entry["at"]
 
     def _on_ended(self, entry: Entry) -> None:
         for message, place in entry["messages"]:
             self._readings[entry["by"], message, place].ended = entry["at"]
+
+    def _on_back(self, entry: Entry) -> None:
+        for item in entry["messages"]:
+            if isinstance(item, list):  # of a remote reader
+                message, place = item
+                self._readings[entry["by"], message, place].released = entry["at"]
+
+    def _on_not_ended(self, entry: Entry) -> None:
+        for message, place in entry["messages"]:
+            reading = self._readings[entry["by"], message, place]
+            reading.ending, reading.released = None, reading.released or entry["at"]
+
+    def _on_in_doubt(self, entry: Entry) -> None:
+        for message, place in entry["messages"]:
+            self._readings[entry["by"], message, place].doubted = entry["at"]
 
     # -- judging ------------------------------------------------------------------------------------------
 
@@ -281,6 +306,7 @@ class Balance:
         elif drained and not fate.received:
             self._judge_lost(fate)
         self._judge_copies(fate)
+        self._judge_remote(fate)
 
     def _judge_lost(self, fate: Fate) -> None:
         if fate.kind != EXPRESS:
@@ -325,6 +351,36 @@ class Balance:
             self.figures["express twice by kills"] += 1
         else:
             self._add("twice", fate.message, why)
+
+    def _judge_remote(self, fate: Fate) -> None:
+        """Check that remote readers had a message alone, and that doubts are those that kills explain.
+
+        An acknowledgement whose answer was lost leaves a message in doubt: it may be gone or come again.
+        Nothing else may be, except by a kill of the reader before it has written what became of it.
+        """
+        for reading in fate.readings:
+            if not reading.remote:
+                continue
+            self.figures["received remotely"] += 1
+            self.figures["received remotely, end confirmed"] += reading.ended is not None
+            others = [other for other in fate.readings if other is not reading]
+            gone = self._first_kill(reading.asked, reading.by, fate.way[-1])
+            until = min(at for at in (reading.released, gone, float("inf")) if at is not None)
+            if any(other.asked > reading.taken and other.taken < until for other in others):
+                self._add("twice", fate.message, f"was handed out while {reading.by} had it")
+            if reading.ending is None or reading.ended is not None:
+                continue
+            self.figures["received remotely, end in doubt"] += 1
+            again = any(other.taken > reading.taken for other in others)
+            self.figures[f"received remotely, end in doubt, {'read again' if again else 'gone'}"] += 1
+            killed = fate.way[-1] if reading.doubted is not None else reading.by
+            at = self._first_kill(reading.asked, killed)
+            if at is None or at > (reading.doubted or at) + _NOTICED_S:
+                self._add("doubt", fate.message, f"is in doubt for {reading.by}, and {killed} was not killed")
+
+    def _first_kill(self, after: float, *who: str) -> float | None:
+        """Return when one of some was killed for the first time after a time."""
+        return min((at for each in who for at in self._killed[each] if at > after), default=None)
 
     def _killed_between(self, fate: Fate, first: Reading, second: Reading) -> bool:
         """Whether a server that a message passes through was killed between two receptions."""

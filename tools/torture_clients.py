@@ -1,7 +1,7 @@
 """Participants of a torture run, each a process: ``python tools/torture_clients.py PLAN``, a JSON object.
 
-Each continues by itself whatever is killed: a sender with its file, a receiver at the control channel.
-SIGTERM ends them in good order.
+Each continues by itself whatever is killed: a sender with its file, a receiver at the control channel, a
+remote reader. SIGTERM ends them in good order.
 """
 
 from __future__ import annotations
@@ -30,48 +30,13 @@ from msmqwire.qm.client import Queue, Sent  # noqa: E402
 from msmqwire.qm.runtime.folder import DataFolder  # noqa: E402
 from msmqwire.qm.runtime.local import Local, server_of  # noqa: E402
 from tools import torture_books as books  # noqa: E402
-from tools.torture_books import EXPRESS, RECOVERABLE, TRANSACTIONAL, Book  # noqa: E402
+from tools.torture_books import EXPRESS, RECOVERABLE, TRANSACTIONAL  # noqa: E402
+from tools.torture_participant import PATIENCE_S, Participant, Plan  # noqa: E402
+from tools.torture_readers import read_remotely  # noqa: E402
 
-PATIENCE_S: Final = 400.0
-"""Seconds that any step may take at the end: the machine may be busy."""
 _POLL_S: Final = 0.05
 _WAIT_MS: Final = 300
 _BIG: Final = 200_000
-Plan = dict[str, Any]
-
-
-class Participant:
-    """A participant: its name, plan, book, random numbers, and whether it is to stop."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.who: str = plan["who"]
-        self.plan = plan
-        self.books = Path(plan["books"])
-        self.book = Book(self.books, self.who)
-        self.stop = threading.Event()
-        self.numbers: dict[str, int] = {}
-        for entry in books.entries_of(books.path_of(self.books, self.who)):
-            if entry["event"] == "begun":
-                stream, number = books.stream_of(entry["message"])
-                self.numbers[stream] = number
-        self.book.write("started")
-
-    def rng(self, part: str) -> random.Random:
-        """Return random numbers for a part of this life of the participant."""
-        return random.Random(f"{self.plan['seed']}/{self.who}/{self.plan['life']}/{part}")
-
-    def begin(self, queue: str, kinds: list[str], way: list[str], *, local: bool, group: bool) -> list[str]:
-        """Record messages that are about to be sent; return their names."""
-        stream = f"{self.who}-{queue}"
-        first = self.numbers.get(stream, 0) + 1
-        self.numbers[stream] = first + len(kinds) - 1
-        names = [f"{stream}/{first + index}" for index in range(len(kinds))]
-        together = names[0] if group else ""
-        for name, kind in zip(names, kinds, strict=True):
-            self.book.write(
-                "begun", message=name, kind=kind, queue=queue, way=way, group=together, local=local
-            )
-        return names
 
 
 def payload(rng: random.Random) -> bytes:
@@ -351,6 +316,8 @@ def main(plan: Plan) -> None:
     match plan["role"]:
         case "remote":
             asyncio.run(remote(participant))
+        case "reader":
+            asyncio.run(read_remotely(participant))
         case "local":
             _threads(participant, sender_here)
         case "receiver":

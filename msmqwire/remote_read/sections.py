@@ -65,9 +65,14 @@ def sections_of(packet: bytes, max_body_size: int, max_compound_message_size: in
     else:
         types, size, most = BINARY, record.MessageSize, max_body_size
     if most >= size:
-        return (_section(SectionType.stFullPacket, packet),)
+        return (full_section(packet),)
     first = _section(types[0], packet[: place.cut + most], place.cut + size)
     return (first, _section(types[1], packet[end:])) if end < len(packet) else (first,)
+
+
+def full_section(packet: bytes) -> Any:
+    """Return the SectionBuffer of a message packet that is not cut."""
+    return _section(SectionType.stFullPacket, packet)
 
 
 def _section(kind: SectionType, data: bytes, alloc: int | None = None) -> Any:
@@ -134,8 +139,6 @@ class ReadMessage:
     Attributes:
         whole: the message packet, a RemoteReadMessage, cut as it came.
         data: its bytes.
-        packet: its UserMessage; TimeToReachQueue is the time at which it expires, and what was cut off is
-            in none of its sizes.
         state: what the server told about it besides.
         body: as far as it came.
         body_size: how long the whole body is: bytes. 0 for an SRMP message whose CompoundMessageHeader was
@@ -146,12 +149,16 @@ class ReadMessage:
 
     whole: Record
     data: bytes
-    packet: Record
     state: MessageState
     body: bytes
     body_size: int
     cut: bool
     time_to_reach_queue: int
+
+    @property
+    def packet(self) -> Record:
+        """Its UserMessage; TimeToReachQueue is when it expires, and no size counts what was cut off."""
+        return USER_MESSAGE.record(**{name: self.whole[name] for name in USER_MESSAGE.fields})
 
 
 def message_of(sections: Sequence[Any] | None) -> ReadMessage:
@@ -168,7 +175,6 @@ def message_of(sections: Sequence[Any] | None) -> ReadMessage:
         data, size, missing = _joined(data, sections[0].SectionSizeAlloc, trailers, types[0] == SRMP[0])
     packet = read_message_packet(data)
     state = state_of(packet)
-    message = USER_MESSAGE.record(**{name: packet[name] for name in USER_MESSAGE.fields})
     properties, compound = packet.MessagePropertiesHeader, packet.CompoundMessageHeader
     body = properties.MessageBody
     if compound is None:
@@ -179,7 +185,7 @@ def message_of(sections: Sequence[Any] | None) -> ReadMessage:
         body = compound.Data[compound.MsgBodyOffset : compound.MsgBodyOffset + compound.MsgBodySize]
         body_size = compound.MsgBodySize
     relative = time_to_reach_queue(packet.UserHeader.SentTime, packet.BaseHeader.TimeToReachQueue)
-    return ReadMessage(packet, data, message, state, body, body_size, missing > 0, relative)
+    return ReadMessage(packet, data, state, body, body_size, missing > 0, relative)
 
 
 def _buffer(number: int, section: Any) -> bytes:

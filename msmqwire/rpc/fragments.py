@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.rpc.constants import PfcFlags
+from msmqwire.rpc.constants import PduType, PfcFlags
 from msmqwire.rpc.pdu import wrong_header
-from msmqwire.rpc.pdus import COMMON_HEADER, LITTLE_ENDIAN
+from msmqwire.rpc.pdus import COMMON_HEADER, FAULT, LITTLE_ENDIAN
 from msmqwire.rpc.security import AUTH_ALIGNMENT, CALL_HEADER_SIZE, OBJECT_SIZE, Security
 from msmqwire.schema import Header
 
 _ALIGNMENT: Final = 8
 # Plain integers: this is done for every call, and flags of an enum take microseconds.
 _FIRST, _LAST, _OBJECT_UUID = map(int, (PfcFlags.FIRST_FRAG, PfcFlags.LAST_FRAG, PfcFlags.OBJECT_UUID))
+_DID_NOT_EXECUTE: Final = int(PfcFlags.DID_NOT_EXECUTE)
+FAULT_SIZE: Final = 32
 
 
 def stub_fragments(
@@ -79,6 +81,19 @@ def _head(
     )
     data: bytes = schema.build(schema.record(header=header, alloc_hint=alloc_hint, stub_data=b"", **fields))
     return data
+
+
+def fault_pdu(call_id: int, context_id: int, status: int, *, executed: bool) -> bytes:
+    """Return the fault PDU that answers a call; `executed` is false if the call has done nothing."""
+    flags = _FIRST | _LAST | (0 if executed else _DID_NOT_EXECUTE)
+    fields = {
+        "p_cont_id": context_id,
+        "cancel_count": 0,
+        "reserved": 0,
+        "status": int(status),
+        "reserved2": 0,
+    }
+    return _head(FAULT, int(PduType.FAULT), fields, call_id, flags, FAULT_SIZE, FAULT_SIZE)
 
 
 class Reassembly:

@@ -21,7 +21,7 @@ from msmqwire.rpc.constants import (
     SyntaxId,
 )
 from msmqwire.rpc.events import Bound, Called, Cancelled, Closed, Denied, Orphaned, ServerEvent
-from msmqwire.rpc.fragments import Reassembly, stub_fragments, wrong_fragment
+from msmqwire.rpc.fragments import Reassembly, fault_pdu, stub_fragments, wrong_fragment
 from msmqwire.rpc.groups import AssociationGroups
 from msmqwire.rpc.pdu import PTYPE_OFFSET, Frame, PduFramer, build_pdu, make_pdu, parse_pdu, wrong_header
 from msmqwire.rpc.pdus import RESPONSE
@@ -177,9 +177,7 @@ class ServerAssociation:
 
     def _send_fault(self, call_id: int, context_id: int, status: int, *, executed: bool) -> None:
         # Without a verifier at any level: clients take the status from where it stands in a plain fault.
-        flags = 0 if executed else PfcFlags.DID_NOT_EXECUTE
-        fields = {"alloc_hint": 32, "p_cont_id": context_id, "status": status}
-        self._send(PduType.FAULT, fields, call_id=call_id, flags=flags)
+        self._out.append(fault_pdu(call_id, context_id, status, executed=executed))
 
     # -- what comes in -----------------------------------------------------------------------------
 

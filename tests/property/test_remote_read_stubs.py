@@ -20,7 +20,21 @@ from msmqwire.remote_read.interface import build_request
 from msmqwire.remote_read.procedures import PROCEDURES
 from msmqwire.remote_read.queue_format import QUEUE_FORMAT, name_of, queue_format_of
 from msmqwire.rpc.endpoint_mapper import EPT_MAP_REQUEST, ept_map_response
-from msmqwire.rpc.ndr import NDR20, NDR64, Stub, Syntax, build_stub, from_json, parse_stub, to_json
+from msmqwire.rpc.handles import NULL_HANDLE
+from msmqwire.rpc.ndr import (
+    NDR20,
+    NDR64,
+    Stub,
+    Syntax,
+    Wire,
+    build_stub,
+    building,
+    from_json,
+    parse_stub,
+    parsing,
+    to_json,
+)
+from msmqwire.rpc.ndr.compiled import stub_reader, stub_writer
 from tests.support.codec_checks import requirement
 from tests.support.ndr_strategies import values
 
@@ -62,7 +76,20 @@ def test_bytes_come_back_with_what_the_sender_chose(
     assert build_stub(stub, received, syntax) == sent
 
 
+@given(stub_values, syntaxes)
+def test_generated_functions_write_what_the_declarations_say(pair: tuple[Stub, Any], syntax: Syntax) -> None:
+    stub, value = pair
+    write = stub_writer(stub, syntax)
+    if write is not None:
+        members = {name: getattr(value, name) for name in stub.names}
+        assert write(dict(members), building._members) == building.interpreted(stub, members, Wire(syntax))
+
+
 def refused_or_the_same(stub: Stub, data: bytes, syntax: Syntax) -> None:
+    read = stub_reader(stub, syntax)
+    if read is not None and (value := read(data)) is not None:
+        expected = parsing.interpreted(stub, data, syntax)
+        assert (value, value.wire) == (expected, expected.wire)
     with suppress(MalformedPacket):
         assert build_stub(stub, parse_stub(stub, data, syntax), syntax) == data
 
@@ -77,9 +104,25 @@ def test_any_bytes(stub: Stub, syntax: Syntax, data: bytes) -> None:
 def test_damaged_stubs(pair: tuple[Stub, Any], syntax: Syntax, data: st.DataObject) -> None:
     stub, value = pair
     built = build_stub(stub, value, syntax)
+    refused_or_the_same(stub, built, syntax)
     at = data.draw(st.integers(0, len(built)))
     inserted = data.draw(st.binary(max_size=8))
     refused_or_the_same(stub, built[:at] + inserted + built[at + data.draw(st.integers(0, 8)) :], syntax)
+
+
+@pytest.mark.parametrize("syntax", [NDR20, NDR64], ids=lambda syntax: syntax.name)
+def test_each_byte_of_a_receive_changed(syntax: Syntax) -> None:
+    sections = [
+        {"SectionBufferType": 1, "SectionSizeAlloc": size, "pSectionBuffer": bytes(size)} for size in (5, 3)
+    ]
+    response, request = PROCEDURES[7].response, PROCEDURES[9].request
+    answer = build_stub(response, {"ppPacketSections": sections}, syntax)
+    end = build_stub(request, {"phContext": NULL_HANDLE, "dwAck": 1, "dwRequestId": 2}, syntax)
+    for stub, data in ((response, answer), (request, end)):
+        for at in range(len(data)):
+            for change in (1, 2, 0xFF):
+                refused_or_the_same(stub, data[:at] + bytes([data[at] ^ change]) + data[at + 1 :], syntax)
+            refused_or_the_same(stub, data[:at], syntax)
 
 
 @pytest.mark.parametrize("syntax", [NDR20, NDR64], ids=lambda syntax: syntax.name)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.rpc.constants import AuthLevel, AuthType, PduType
+from msmqwire.rpc.constants import AuthLevel, AuthType, PduType, PfcFlags
 from msmqwire.rpc.events import Called
 from msmqwire.rpc.pdu import build_pdu, make_pdu, parse_pdu, pdu_from_json
 from tests.support.rpc_pair import Pair, in_pieces, pdu
@@ -47,9 +47,20 @@ verifiers = st.none() | st.fixed_dictionaries(
     }
 )
 headers = st.fixed_dictionaries({"call_id": st.integers(0, 4)}, optional={"pfc_flags": st.integers(0, 0x7F)})
+
+
+def _flagged(fields, header):
+    """Flags that are given say nothing wrong of the object: a reader could not know better."""
+    if "pfc_flags" in header and fields.get("object") is not None:
+        return header | {"pfc_flags": header["pfc_flags"] | PfcFlags.OBJECT_UUID}
+    return header
+
+
 pdus = st.sampled_from(sorted(bodies)).flatmap(
     lambda kind: st.builds(
-        lambda fields, header, verifier: make_pdu(kind, fields, header=header, sec_trailer=verifier),
+        lambda fields, header, verifier: make_pdu(
+            kind, fields, header=_flagged(fields, header), sec_trailer=verifier
+        ),
         bodies[kind],
         headers,
         verifiers,

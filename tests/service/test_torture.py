@@ -32,6 +32,7 @@ def test_after_kills_every_message_is_accounted_for(tmp_path: Path) -> None:
     for kind in KINDS[1:]:
         for way in ("", "by HTTP, "):
             assert balance.figures[f"{way}{kind} received"] >= balance.figures[f"{way}{kind} stored"]
+    assert balance.figures["received remotely, end confirmed"] > 0
 
 
 # -- books of a few messages ----------------------------------------------------------------------------
@@ -65,13 +66,17 @@ class HandmadeBooks:
         self.store(*messages)
 
     def take(
-        self, *rows: tuple[str, int], by: str = "r1", requested: float | None = None, sound: bool = True
+        self,
+        *rows: tuple[str, int],
+        by: str = "r1",
+        requested: float | None = None,
+        sound: bool = True,
+        remote: bool = False,
     ) -> None:
         received = [[message, place, sound, "an identifier"] for message, place in rows]
         queue = rows[0][0].partition("/")[0].partition("-")[2]
-        self.add(
-            "taken", by, queue=queue, asked=self.now if requested is None else requested, messages=received
-        )
+        asked = self.now if requested is None else requested
+        self.add("taken", by, queue=queue, asked=asked, messages=received, remote=remote)
 
     def end(self, *rows: tuple[str, int], by: str = "r1", confirmed: bool = True) -> None:
         self.add("ending", by, messages=[list(row) for row in rows])
@@ -279,6 +284,76 @@ def test_what_another_receiver_gave_back_may_come_late() -> None:
     books.add("back", "r2", messages=[R1])
     books.read((R2, 8), (R1, 7))
     assert discrepancies(books) == []
+
+
+# -- remote readers ---------------------------------------------------------------------------------------
+
+
+def test_a_lost_answer_leaves_a_message_in_doubt_that_may_be_gone_or_come_again() -> None:
+    books = HandmadeBooks()
+    books.send(T1, T2, T3, kind="transactional")
+    for number, message in enumerate((T1, T2), 7):
+        books.take((message, number), by="q1", remote=True)
+        books.end((message, number), by="q1", confirmed=False)
+    books.add("in doubt", "q1", messages=[[T1, 7]])
+    books.add("in doubt", "q1", messages=[[T2, 8]])
+    books.kill()
+    books.read((T2, 8), by="r2")
+    books.take((T3, 9), by="q1", remote=True)
+    books.end((T3, 9), by="q1", confirmed=False)
+    books.kill("q1")
+    balance = books.balance()
+    figures = {name: count for name, count in balance.figures.items() if count and "remotely" in name}
+    assert (balance.wrong, figures) == (
+        [],
+        {
+            "received remotely": 3,
+            "received remotely, end in doubt": 3,
+            "received remotely, end in doubt, gone": 2,
+            "received remotely, end in doubt, read again": 1,
+        },
+    )
+
+
+def test_a_message_that_a_remote_reader_could_not_end_must_come_again() -> None:
+    books = HandmadeBooks()
+    books.send(T1, kind="transactional")
+    books.take((T1, 7), by="q1", remote=True)
+    books.end((T1, 7), by="q1", confirmed=False)
+    books.add("not ended", "q1", messages=[[T1, 7]])
+    books.kill()
+    assert discrepancies(books) == [("lost", T1)]
+
+
+@pytest.mark.parametrize("doubt", [True, False])
+def test_a_doubt_that_no_kill_explains_is_caught(doubt: bool) -> None:
+    books = HandmadeBooks()
+    books.send(T1, kind="transactional")
+    books.kill("alpha")
+    books.take((T1, 7), by="q1", remote=True)
+    books.end((T1, 7), by="q1", confirmed=False)
+    if doubt:
+        books.add("in doubt", "q1", messages=[[T1, 7]])
+        books.kill("q1")  # explains no lost answer
+    else:
+        books.kill("alpha")  # the reader goes on, and has to write what it knows
+    assert discrepancies(books) == [("doubt", T1)]
+
+
+@pytest.mark.parametrize("killed", ["", "q1", "alpha"])
+def test_a_message_that_a_remote_reader_has_is_nobody_elses(killed: str) -> None:
+    books = HandmadeBooks()
+    books.send(T1, kind="transactional")
+    books.take((T1, 7), by="q1", remote=True)
+    if killed:
+        books.kill(killed)
+    books.take((T1, 7), by="r2")
+    books.add("back", "q1", messages=[[T1, 7]])
+    books.end((T1, 7), by="r2")
+    assert discrepancies(books) == ([] if killed else [("twice", T1)])
+
+
+# -- what came -------------------------------------------------------------------------------------------
 
 
 def test_a_damaged_body_is_caught() -> None:

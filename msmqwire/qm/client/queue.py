@@ -275,7 +275,8 @@ async def _withdraw(
     """Cancel a read that nobody waits for any more; give its message back if it has come all the same."""
     with suppress(MsmqError):  # as when the queue manager is gone, which gives it back itself
         if not started.done():
-            await reading.cancel(request)
+            with suppress(MsmqError):  # the read ends in the same way
+                await reading.cancel(request)
         await started
         if read.action.receives:
             await reading.end(request, acknowledge=False)

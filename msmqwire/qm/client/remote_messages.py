@@ -33,7 +33,7 @@ def received_message(sections: Sequence[Any] | None, arrival_time: int, sequence
     if read.cut:
         why = f"{len(read.body)} bytes of the body came, and all of them were asked for"
         raise MalformedPacket(why, path="ppPacketSections[0]", requirement="MQRR-3.1.4.7-32")
-    message = deserialize(read.packet, keep=False)
+    message = deserialize(read.whole, keep=False)
     message.body = read.body
     message.arrival_time = arrival_time
     message.time_to_reach_queue = read.time_to_reach_queue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from types import MappingProxyType
 from typing import Final
@@ -61,6 +62,7 @@ UNKNOWN_ORIGIN: Final = "unknown"
 _PREFIX: Final = 64
 
 
+@lru_cache(maxsize=4096)  # limits ask for it with every call of a peer
 def origin_of(address: str) -> str:
     """Return the origin by which limits count a peer: its IPv4 address, or the /64 network of its IPv6 one.
 

@@ -490,12 +490,8 @@ def outgoing_bytes(destination: FormatName) -> int:
 def _violates_sharing(queue: Queue, access_type: QueueAccessType, share_mode: QueueShareMode) -> bool:
     """Whether opening a queue conflicts with another descriptor of it: DMPR-3.1.7.1.5-20 to -23."""
     denies = share_mode is QueueShareMode.DENY_RECEIVE
-    for other, other_share in +queue.opened_for:  # there may be thousands of descriptors
-        if other_share is QueueShareMode.DENY_RECEIVE:
-            if other is _RECEIVE and (denies or access_type is _RECEIVE):
-                return True
-            if other in _PEEKS and access_type is _RECEIVE:
-                return True
-        elif other is _RECEIVE and denies:
+    for other, other_share in +queue.opened_for:
+        excludes = other_share is QueueShareMode.DENY_RECEIVE and access_type is _RECEIVE
+        if (other is _RECEIVE and (denies or excludes)) or (other in _PEEKS and excludes):
             return True
     return False

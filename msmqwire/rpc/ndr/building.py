@@ -12,6 +12,7 @@ from uuid import UUID
 
 from msmqwire.errors import InvalidValue
 from msmqwire.rpc.handles import ContextHandle
+from msmqwire.rpc.ndr.compiled import stub_writer
 from msmqwire.rpc.ndr.halt import Halt
 from msmqwire.rpc.ndr.layout import alignment
 from msmqwire.rpc.ndr.parsing import NULL, swapped
@@ -50,9 +51,21 @@ def build_stub(stub: Stub, value: Any, syntax: Syntax) -> bytes:
     Raises InvalidValue with the path of what does not fit.
     """
     wire = getattr(value, "wire", None)
-    writer = _Writer(syntax, wire if isinstance(wire, Wire) and wire.syntax is syntax else Wire(syntax))
+    kept = wire if isinstance(wire, Wire) and wire.syntax is syntax else None
+    compiled = stub_writer(stub, syntax) if kept is None else None
     try:
         members = _members(stub, value)
+        if compiled is not None and (data := compiled(members, _members)) is not None:
+            return data
+    except Halt as halt:
+        raise InvalidValue(halt.why, path=halt.under(stub.name).path) from None
+    return interpreted(stub, members, kept or Wire(syntax))
+
+
+def interpreted(stub: Stub, members: dict[str, Any], wire: Wire) -> bytes:
+    """Return the bytes of all members of a stub, by its declaration: `build_stub`."""
+    writer = _Writer(wire.syntax, wire)
+    try:
         for member in stub.members:
             try:
                 writer.whole(member.type, members[member.name], members)

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.rpc.handles import ContextHandle
+from msmqwire.rpc.ndr.compiled import stub_reader
 from msmqwire.rpc.ndr.halt import Halt
 from msmqwire.rpc.ndr.layout import GUID_SIZE, alignment, least_size
 from msmqwire.rpc.ndr.types import (
@@ -48,6 +49,13 @@ def parse_stub(stub: Stub, data: bytes, syntax: Syntax, places: dict[str, int] |
     `places` gets the offset of each parameter, as far as they can be read. Raises MalformedPacket with the
     path and offset of what is wrong.
     """
+    compiled = stub_reader(stub, syntax) if places is None else None
+    value = None if compiled is None else compiled(data)
+    return interpreted(stub, data, syntax, places) if value is None else value
+
+
+def interpreted(stub: Stub, data: bytes, syntax: Syntax, places: dict[str, int] | None = None) -> Any:
+    """Return the value of a stub, by its declaration: `parse_stub`."""
     reader = _Reader(data, syntax)
     members: dict[str, Any] = {}
     for member in stub.members:

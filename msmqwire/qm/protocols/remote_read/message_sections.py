@@ -13,7 +13,7 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.remote_read.message_packet import MessageState, message_packet
-from msmqwire.remote_read.sections import sections_of
+from msmqwire.remote_read.sections import full_section, sections_of
 
 _THIS_HOST: Final = IPv4Address("127.0.0.1")
 
@@ -56,7 +56,10 @@ class MessageSections:
         # The last host is known by its GUID only if it is the first one as well.
         sender = None if message.hop_count else message.source_machine_identifier
         packet = message_packet(serialization.to_readable(message), state, sender=sender, source=source)
-        sections = sections_of(packet, max_body, max_compound)
+        if min(max_body, max_compound) >= len(packet):
+            sections: Sequence[Any] = (full_section(packet),)
+        else:
+            sections = sections_of(packet, max_body, max_compound)
         self._last, self._sections = wanted, sections
         return sections
 
