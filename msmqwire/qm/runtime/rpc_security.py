@@ -20,8 +20,6 @@ from msmqwire.rpc.constants import AuthLevel, AuthType
 _Result = TypeVar("_Result")
 
 _NTLM_SIGNATURE_SIZE: Final = 16
-_KERBEROS_MIC_SIZE: Final = 28
-"""A MIC token of AES: [RFC4121] 4.2.6.1 with a checksum of 12 bytes. Other ciphers are refused."""
 
 _PROTOCOLS: Final = {
     AuthType.WINNT: "ntlm",
@@ -36,6 +34,7 @@ class PyspnegoContext:
     def __init__(self, context: Any, level: AuthLevel) -> None:
         """Take a context that has not begun, and the level that it must reach."""
         self._context, self._level = context, level
+        self._identity = ""
 
     @property
     def complete(self) -> bool:
@@ -45,22 +44,23 @@ class PyspnegoContext:
     @property
     def identity(self) -> str:
         r"""The client, ``DOMAIN\user``, at the server's end once complete."""
-        return self._context.client_principal or ""
+        return self._identity
 
     def step(self, token: bytes) -> bytes:
         """Return the next token of the handshake. Raises AuthenticationFailed."""
         answer: bytes = _guarded(lambda: self._context.step(token or None)) or b""
         if self.complete:
             self._check_strength()
+            self._identity = _guarded(lambda: self._context.client_principal) or ""
         return answer
 
     def signature_size(self, seal: bool) -> int:
         """The bytes of a signature. Raises AuthenticationFailed before the handshake is over."""
         if self._is_ntlm:
             return _NTLM_SIGNATURE_SIZE
-        if not seal:
-            return _KERBEROS_MIC_SIZE
-        return int(_guarded(lambda: self._context.query_message_sizes().header))
+        if seal:
+            return int(_guarded(lambda: self._context.query_message_sizes().header))
+        return _guarded(self._mic_size)
 
     def protect(
         self, head: bytes, body: bytes, trailer: bytes, *, seal: bool, sign_head: bool
@@ -95,6 +95,13 @@ class PyspnegoContext:
     @property
     def _is_ntlm(self) -> bool:
         return bool(self._context.negotiated_protocol == "ntlm")
+
+    def _mic_size(self) -> int:
+        from msmqwire.qm.runtime.rpc_kerberos import mic_size
+
+        wrapped = isinstance(self._context, NegotiateProxy)
+        kerberos = self._context._context if wrapped else self._context
+        return mic_size(kerberos._context)
 
     def _signed(self, head: bytes, body: bytes, trailer: bytes, sign_head: bool) -> bytes:
         # NTLM signs what surrounds the body whether or not header signing was negotiated.
@@ -177,6 +184,8 @@ def acceptors(
         inner[GSSMech.ntlm] = NtlmAcceptor(users, attempts, address)
         for context in inner.values():
             context._is_wrapped = True
+        # With DCE style, SPNEGO of pyspnego would insist on a mechListMIC where [RFC4178] 5 leaves it to the client.
+        request &= ~spnego.ContextReq.dce_style
         context = NegotiateProxy(usage="accept", context_req=request, _negotiate_contexts=inner)
         return PyspnegoContext(context, level)
 
@@ -186,7 +195,9 @@ def acceptors(
 def _kerberos_acceptor(request: spnego.ContextReq) -> Any | None:
     """Return an acceptor's end; None without the library or a key."""
     try:
-        return spnego.server(protocol="kerberos", context_req=request)
+        from msmqwire.qm.runtime.rpc_kerberos import KerberosAcceptor
+
+        return KerberosAcceptor(request)
     except (ImportError, SpnegoError):
         return None
 
