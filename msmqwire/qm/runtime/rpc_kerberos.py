@@ -1,4 +1,4 @@
-r"""Kerberos for servers of remote calls: [MS-KILE] 3.4.5 in DCE style, [RFC4121], by the GSS-API of the system.
+r"""Kerberos for servers of remote calls: [MS-KILE] 3.4.5 in DCE style, [RFC4121], by the GSS-API.
 
 The key of the server comes from the keytab of the system (``KRB5_KTNAME``): whichever of its principals a
 client has a ticket for. A caller is known by its principal alone, ``alice@LAB.EXAMPLE``, which is called
@@ -10,11 +10,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 import gssapi
-from gssapi.raw import IOV, IOVBufferType, get_mic_iov_length
+from gssapi.raw import IOV, IOVBufferType, get_mic_iov_length, inquire_sec_context_by_oid
 from spnego import ContextReq
 from spnego._gss import GSSAPIProxy
 from spnego.exceptions import InvalidTokenError
 
+_SESSION_KEY: Final = gssapi.OID.from_int_seq("1.2.840.113554.1.2.2.5.5")
+"""GSS_C_INQ_SSPI_SESSION_KEY: gives the key, and an OID that ends with the number of its cipher."""
+_AES: Final = frozenset({17, 18, 19, 20})
+"""With the checksums of [RFC3962] and of [RFC8009]."""
 _APPLICATION: Final = 0x60
 _LONG_LENGTH: Final = 0x80
 _AP_REQ_PREFIX: Final = bytes.fromhex("06092a864886f712010202 0100")
@@ -22,7 +26,7 @@ _AP_REQ_PREFIX: Final = bytes.fromhex("06092a864886f712010202 0100")
 
 
 class KerberosAcceptor(GSSAPIProxy):
-    """The server's end of a Kerberos handshake, in DCE style only."""
+    """The server's end of a Kerberos handshake."""
 
     def __init__(self, request: ContextReq) -> None:
         """Raises SpnegoError without a key in the keytab."""
@@ -35,13 +39,10 @@ class KerberosAcceptor(GSSAPIProxy):
         return None if principal is None else caller_name(principal)
 
     def step(self, in_token: bytes | None = None, **options: Any) -> bytes | None:
-        """Return the next token. Raises what pyspnego does, for a client without DCE style too."""
+        """Return the next token."""
         if self._context is None and in_token is not None:
             in_token = without_frame(in_token)
         answer: bytes | None = super().step(in_token, **options)
-        if self.complete and not self._context_attr & gssapi.RequirementFlag.dce_style:
-            # Its handshake has no third token, and a copy of the first one could pass for the client.
-            raise InvalidTokenError(context_msg="the client does not use DCE style")
         return answer
 
 
@@ -53,14 +54,13 @@ def caller_name(principal: str) -> str:
     return f"{realm}\\{user}"
 
 
-def principal_name(user: str) -> str:
-    r"""Return ``user@REALM`` for ``REALM\user``, any other name as it is."""
-    realm, separator, name = user.partition("\\")
-    return f"{name}@{realm}" if separator else user
+def is_strong(context: Any) -> bool:
+    """Return whether the key of a context of the GSS-API is one of AES: RC4 and DES are deprecated."""
+    return inquire_sec_context_by_oid(context, _SESSION_KEY)[1][-1] in _AES
 
 
 def mic_size(context: Any) -> int:
-    """Return the bytes of a MIC token, which depend on the cipher."""
+    """Return the bytes of a MIC token of a strong key."""
     mic = IOV(IOVBufferType.mic_token, std_layout=False)
     get_mic_iov_length(context, mic)
     return len(mic[0].value)
