@@ -1,8 +1,8 @@
 """SPNEGO for servers of remote calls: [RFC4178], with messages and state of pyspnego.
 
-As an acceptor, pyspnego takes the first provider that it was given, whether or not the client offers it, and
-gives it the client's first token, whichever provider that is for. Here the client's order decides, and a token
-for another provider is left out.
+As an acceptor, pyspnego takes the first provider that it was given, whether or not the client offers it,
+and gives it the client's first token, whichever provider that is for. Here the client's order decides, and
+a token for another provider is left out.
 """
 
 from __future__ import annotations
