@@ -63,7 +63,7 @@ class PyspnegoContext:
             return _NTLM_SIGNATURE_SIZE
         if seal:
             return int(_guarded(lambda: self._context.query_message_sizes().header))
-        return _guarded(lambda: _kerberos().mic_size(self._gssapi))
+        return int(_guarded(lambda: _kerberos().mic_size(self._gssapi)))
 
     def protect(
         self, head: bytes, body: bytes, trailer: bytes, *, seal: bool, sign_head: bool
