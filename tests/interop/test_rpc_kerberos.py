@@ -156,6 +156,38 @@ def test_a_client_without_dce_style_is_refused(tickets: Path) -> None:
         assert not acceptor.identity
 
 
+@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
+def test_tokens_that_were_changed_are_refused_and_nothing_else_happens(
+    tickets: Path, provider: AuthType
+) -> None:
+    """The library tells some errors only when it is asked for something else later."""
+
+    def changed(token: bytes, at: int) -> bytes:
+        return token[:at] + bytes([token[at] ^ 1]) + token[at + 1 :]
+
+    def client() -> PyspnegoContext:
+        return initiator(provider, LEVELS[1], user=None, password=None, host=SERVICE)
+
+    def server() -> PyspnegoContext:
+        made = acceptors(RpcUsers({}))(provider, LEVELS[1])
+        assert isinstance(made, PyspnegoContext)
+        return made
+
+    first = client().step(b"")
+    for at in (0, len(first) // 2, len(first) - 1):
+        acceptor = server()
+        with pytest.raises(AuthenticationFailed):
+            acceptor.step(changed(first, at))
+        assert (acceptor.complete, acceptor.identity) == (False, "")
+    for who, leg in ((client(), 1), (client(), 2)):
+        acceptor = server()
+        second = acceptor.step(who.step(b""))
+        taker, token = (who, second) if leg == 1 else (acceptor, who.step(second))
+        with pytest.raises(AuthenticationFailed):
+            taker.step(changed(token, len(token) - 1))
+        assert (taker.complete, taker.identity) == (False, "")
+
+
 def test_without_a_keytab_there_is_no_kerberos(
     tickets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

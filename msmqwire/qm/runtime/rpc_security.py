@@ -37,12 +37,13 @@ class PyspnegoContext:
     def __init__(self, context: Any, level: AuthLevel) -> None:
         """Take a context that has not begun, and the level that it must reach."""
         self._context, self._level = context, level
+        self._complete = False
         self._identity = ""
 
     @property
     def complete(self) -> bool:
         """Whether the handshake has succeeded."""
-        return bool(self._context.complete)
+        return self._complete
 
     @property
     def identity(self) -> str:
@@ -52,9 +53,11 @@ class PyspnegoContext:
     def step(self, token: bytes) -> bytes:
         """Return the next token of the handshake. Raises AuthenticationFailed."""
         answer: bytes = _guarded(lambda: self._context.step(token or None)) or b""
-        if self.complete:
+        # Asked under guard: the GSS-API of Python may tell only here why the step has failed.
+        if _guarded(lambda: self._context.complete):
             self._check_strength()
             self._identity = _guarded(lambda: self._context.client_principal) or ""
+            self._complete = True
         return answer
 
     def signature_size(self, seal: bool) -> int:
