@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import msmqwire
 from msmqwire import InvalidValue, NotDelivered, QueueError, ReceivedMessage
 from tests.support.running import ORDERS, PATIENCE_S, called, served
-from tests.support.secured_servers import SID, Pair, done, protection, secured_pair
+from tests.support.secured_servers import BITS, SID, Pair, done, protection, secured_pair
 from tests.support.sending import run
 
 
@@ -79,6 +80,28 @@ def test_an_attached_program_signs_with_the_certificate_of_its_folder(pair: Pair
             manager.signer("S-1-5-21-9-9-9-9")
         with pytest.raises(QueueError, match="rc2 is broken and switched off"):
             queue.send(b"x", encrypt="rc2", legacy=True)
+
+
+@pytest.mark.parametrize("to", [ORDERS, rf"DIRECT=OS:.\{ORDERS}", ""])
+def test_messages_to_own_queues_are_verified(pair: Pair, to: str) -> None:
+    """They are not encrypted: they do not leave the computer."""
+    with msmqwire.attach(pair.here.data) as manager:
+        own = manager.queue(ORDERS)
+        queue = manager.queue(to or done("queue", "show", ORDERS, "--data", pair.here.data)["format_name"])
+        queue.send(b"own", sign=manager.signer(), encrypt="aes256")
+        assert seen(own.receive(PATIENCE_S)) == (b"own", True, "2.0", None)
+        other = signer(pair)
+        queue.send(b"other", sign=msmqwire.Signer(other.private_key, other.certificate, b""))
+        assert seen(own.receive(PATIENCE_S)) == (b"other", False, "2.0", None)
+
+
+def test_a_folder_without_a_server_verifies_and_keeps_what_is_signed(tmp_path: Path) -> None:
+    done("cert", "create", "--data", tmp_path, *BITS)
+    done("queue", "create", ORDERS, "--data", tmp_path, "--authenticated")
+    to = ("send", rf"DIRECT=OS:.\{ORDERS}", "--data", tmp_path, "--recoverable", "--body", "kept")
+    assert called(*to).error(69)["name"] == "MQ_ERROR_MESSAGE_NOT_AUTHENTICATED"
+    assert done(*to, "--sign")["identifier"]
+    assert protection(done("receive", ORDERS, "--data", tmp_path)) == (b"kept", True, "2.0", None)
 
 
 def test_an_attached_program_with_asyncio_sends_in_a_transaction(pair: Pair) -> None:
