@@ -72,6 +72,7 @@ def test_transactional_messages_are_signed_as_they_are_sent(pair: Pair) -> None:
     assert protection(pair.received(ledger)) == (b"second", True, "2.0", "aes256")
 
 
+@pytest.mark.requirement("MQQB-3.1.7.1.5-02")
 def test_a_signature_to_a_direct_name_is_verified_and_encryption_is_refused(pair: Pair) -> None:
     direct = rf"DIRECT=TCP:{pair.there.address}\{ORDERS}"
     port = ("--port", str(pair.there.port))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import msmqwire
 from msmqwire import InvalidValue, NotDelivered, QueueError, ReceivedMessage
+from msmqwire.qm.runtime.addresses import AddressOverrides
 from tests.support.running import ORDERS, PATIENCE_S, called, served
 from tests.support.secured_servers import BITS, SID, Pair, done, protection, secured_pair
 from tests.support.sending import run
@@ -186,17 +188,34 @@ def test_remote_readers_learn_what_they_can_verify_themselves(pair: Pair) -> Non
     assert seen(receive(pair, remote=True)) == (b"plain", False, None, None)
 
 
-def test_what_a_restart_keeps(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_what_a_restart_keeps(
+    tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
+) -> None:
     """A folder alone, and the next server, tell of a message what the server told that took it."""
     with secured_pair(tmp_path_factory.mktemp("kept")) as pair:
-        pair.sent_directly(
-            "--body", "kept", "--recoverable", *pair.signing, "--encrypt", "aes192", "--peer-key",
-            pair.peer_key,
-        )  # fmt: skip
-        there = pair.there.server.options
-        before = done("peek", ORDERS, "--data", there.data)
-    assert protection(before) == (b"kept", True, "2.0", "aes192")
-    assert before["sender_certificate"] == b64encode(pair.cert.read_bytes()).decode()
-    assert done("peek", ORDERS, "--data", there.data) == before
-    with served(there):
-        assert done("peek", ORDERS, "--data", there.data) == before
+        for _ in range(3):
+            pair.sent_directly(
+                "--body", "kept", "--recoverable", *pair.signing, "--encrypt", "rc4", "--peer-key",
+                pair.peer_key, "--legacy",
+            )  # fmt: skip
+        here, there = pair.here.server.options, pair.there.server.options
+        peeked = ("peek", ORDERS, "--data", there.data, "--count", "9")
+        before = called(*peeked).lines
+    _assert_one_warning(caplog, "legacy rc4: a message of 127.0.0.1 is encrypted")
+    assert [protection(message) for message in before] == [(b"kept", True, "2.0", "rc4")] * 3
+    assert before[0]["sender_certificate"] == b64encode(pair.cert.read_bytes()).decode()
+    assert called(*peeked).lines == before
+    pair.sent(
+        "--recoverable", "--body", "alone", "--sign", "--encrypt", "aes256", "--peer-key", pair.peer_key
+    )
+    with served(there) as second:
+        assert called(*peeked).lines == before
+        assert done("queue", "purge", ORDERS, "--data", there.data)["purged"] == 3
+        hosts = dict.fromkeys(pair.hosts, (second.address, second.port))
+        with served(replace(here, overrides=AddressOverrides(hosts=hosts))):
+            assert protection(pair.received()) == (b"alone", True, "2.0", "aes256")
+
+
+def _assert_one_warning(caplog: pytest.LogCaptureFixture, text: str) -> None:
+    records = [record for record in caplog.records if record.getMessage().startswith(text)]
+    assert [record.levelname for record in records] == ["WARNING"], "one for many messages"
