@@ -43,8 +43,10 @@ def test_a_request_says_what_the_message_has() -> None:
     "wrong",
     [
         "x", [], {}, RIGHT | {"more": 1}, RIGHT | {"version": []}, RIGHT | {"version": "2"},
-        RIGHT | {"hash": {}}, RIGHT | {"hash": True}, RIGHT | {"hash": 0x800D}, RIGHT | {"hash": 32782.0}, RIGHT | {"sid": "AA=="},
-        RIGHT | {"value": None}, RIGHT | {"value": "é"}, RIGHT | {"certificate": "!"},
+        RIGHT | {"hash": {}}, RIGHT | {"hash": True},
+        RIGHT | {"hash": 0x800D}, RIGHT | {"hash": 32782.0}, RIGHT | {"sid": "AA=="},
+        RIGHT | {"value": None},
+        RIGHT | {"value": "é"}, RIGHT | {"certificate": "!"},
     ],
 )  # fmt: skip
 def test_a_wrong_signature_is_an_invalid_value(wrong: object) -> None:
