@@ -53,8 +53,8 @@ Users = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help=r"Who may read: a line each, DOMAIN\user:password or DOMAIN\user:$NT$ and the NT hash. The "
-        "file must be its owner's alone, mode 0600.",
+        help=r"Who may read: a line each, DOMAIN\user:password, DOMAIN\user:$NT$ and the NT hash, "
+        r"or REALM\user:$KERBEROS$. The file must be its owner's alone, mode 0600.",
     ),
 ]
 Auth = Annotated[

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from msmqwire.constants.ntstatus import NtStatus
+
 MQ_OK = 0
 """Success; the common results of [MS-ERREF] 2.1 are not repeated here."""
 
@@ -163,11 +165,14 @@ class HResult(IntEnum):
     MQDS_UNKNOWN_SOURCE = 0xC00E0504
 
 
-_NAMES = {MQ_OK: "MQ_OK", **{member.value: member.name for member in HResult}}
+_NAMES = {MQ_OK: "MQ_OK", **{member.value: member.name for member in (*HResult, *NtStatus)}}
 
 
 def hresult_name(value: int) -> str:
-    """Return the name of a result, ``MQ_OK`` included, or ``0xC00E000A`` for one without a name."""
+    """Return the name of a result, ``0xC00E000A`` for one without.
+
+    ``MQ_OK`` and the values of NTSTATUS that MSMQ returns have names.
+    """
     return _NAMES.get(value) or f"0x{value:08X}"
 
 

@@ -151,7 +151,7 @@ def test_a_message_that_can_not_be_read_is_given_back(queue: RemoteQueue) -> Non
 
 @pytest.mark.parametrize("answer, name", [
     ({"status": int(HResult.MQ_ERROR_ACCESS_DENIED)}, "MQ_ERROR_ACCESS_DENIED"),
-    ({"status": 0xC0000008}, "0xC0000008"),
+    ({"status": 0xC0000008}, "STATUS_INVALID_HANDLE"),
     (int(FaultStatus.ACCESS_DENIED), None),
     (int(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES), "MQ_ERROR_INSUFFICIENT_RESOURCES"),
     (BREAK, None),

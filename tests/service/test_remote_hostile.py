@@ -425,6 +425,19 @@ def test_sections_that_are_wrong(queue: RemoteQueue, change: Callable[[Any], Any
     assert queue.bodies == BODIES
 
 
+@pytest.mark.parametrize("giving_back", [{"status": 0xC00E0007}, 5, b"", BREAK, SILENCE])
+@pytest.mark.parametrize("answer", [received(message(1), 2), b"\x01"], ids=["message", "answer"])
+def test_what_can_not_be_read_is_told_even_if_it_can_not_be_given_back(
+    queue: RemoteQueue, impatient: None, answer: object, giving_back: object
+) -> None:
+    queue.twists[Opnum.R_StartReceive] = lambda honest, arguments: answer
+    queue.twists[Opnum.R_EndReceive] = lambda honest, arguments: giving_back
+    with msmqwire.connect(NAME, rpc_port=queue.port) as orders, pytest.raises(MalformedPacket):
+        orders.receive(0)
+    (end,) = queue.arguments(Opnum.R_EndReceive)
+    assert end.dwAck == Acknowledge.RR_NACK
+
+
 @pytest.mark.parametrize("opnum", [
     Opnum.R_OpenQueue, Opnum.R_CreateCursor, Opnum.R_PurgeQueue, Opnum.R_EndReceive, Opnum.R_OpenQueueForMove,
     Opnum.R_MoveMessage,

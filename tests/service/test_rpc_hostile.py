@@ -16,7 +16,9 @@ import pytest
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.rpc_connection import QUIET_S
+from msmqwire.qm.runtime.rpc_listener import ANSWERS_MAX
 from msmqwire.qm.runtime.rpc_network import RpcOptions
+from msmqwire.qm.runtime.rpc_services import RemoteReadListener
 from msmqwire.remote_read.constants import Access, Action, Opnum
 from msmqwire.rpc.constants import AuthLevel, FaultStatus, PduType, PfcFlags
 from msmqwire.rpc.pdu import build_pdu, make_pdu
@@ -196,6 +198,21 @@ def test_calls_that_wait_are_counted(data: Path) -> None:
         assert peeked(data, ORDERS) == [b"1"]
 
 
+def test_a_call_number_used_again_gets_the_answer_to_its_last_call_alone(data: Path) -> None:
+    with serving(data) as server:
+        reader = RawReader(port(server))
+        handle = reader.open(QUEUE)
+        call = reader.start(handle, timeout=FOREVER)
+        until(lambda: shares(server)[1] == 1, "the receive waits")
+        orphaned = build_pdu(make_pdu(PduType.ORPHANED, {}, header={"call_id": call}))
+        whole = PfcFlags.FIRST_FRAG | PfcFlags.LAST_FRAG
+        reader.socket.sendall(orphaned + request(b"", whole, call_id=call, opnum=Opnum.R_GetServerPort))
+        answer = reader.socket.recv(1 << 16)
+        assert (answer[2], answer[-4:]) == (PduType.RESPONSE, port(server).to_bytes(4, "little"))
+        reader.disconnect()
+        until(lambda: is_clean(server), "the queue is closed")
+
+
 @pytest.mark.requirement("MQRR-3.1.4-01", "MQRR-3.1.4-04")
 def test_arguments_that_can_not_be_read_fail_their_call_alone(data: Path) -> None:
     with serving(data, rpc_request_bytes=10_000) as server:
@@ -256,6 +273,32 @@ def test_who_does_not_read_answers_is_cut_off_and_loses_nothing_and_who_reads_sl
         slow.disconnect()
         until(lambda: is_clean(server), "the queue is closed")
         assert listed(data)[ORDERS]["messages"] == 39
+
+
+def test_many_calls_for_big_messages_in_one_packet_are_answered_as_they_are_read(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most: list[int] = []
+    hand_out = RemoteReadListener.flush
+
+    def flush(listener: RemoteReadListener) -> None:
+        most.append(listener.answering)
+        hand_out(listener)
+
+    monkeypatch.setattr(RemoteReadListener, "flush", flush)
+    with serving(data, unsent_bytes=2 << 20) as server:
+        send(server, bytes(BIG))
+        reader = RawReader(port(server))
+        handle = reader.open(QUEUE)
+        with monkeypatch.context() as patch:
+            patch.setattr(reader, "flush", lambda: None)
+            calls = [reader.start(handle, Action.MQ_ACTION_PEEK_CURRENT) for _ in range(8)]
+            last = reader.begin(Opnum.R_CloseQueue, pphContext=handle)
+        reader.flush()
+        assert [reader.result(call) for call in calls] == [bytes(BIG)] * 8
+        assert reader.answer(last).status == OK
+        reader.disconnect()
+    assert BIG < max(most) < ANSWERS_MAX + BIG + 1024
 
 
 @pytest.mark.requirement("MQRR-3.1.6.2-03", "MQRR-3.1.6.2-04", "MQRR-3.1.6.2-05")

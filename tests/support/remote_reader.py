@@ -19,7 +19,7 @@ from tests.support.running import ADDRESS, PATIENCE_S
 
 pytest.importorskip("impacket")
 from impacket.dcerpc.v5 import epm, transport
-from impacket.dcerpc.v5.rpcrt import DCERPCException
+from impacket.dcerpc.v5.rpcrt import RPC_C_AUTHN_GSS_NEGOTIATE, DCERPCException
 from impacket.uuid import uuidtup_to_bin
 
 __all__ = ["DCERPCException", "Reader", "mapped"]
@@ -40,16 +40,24 @@ class Reader(Client):
         nt_hash: str = "",
         syntax: Syntax = NDR20,
         address: str = ADDRESS,
+        realm: str = "",
     ) -> None:
-        """Bind at a port, as the user ``LAB\\alice`` from level CONNECT up."""
+        """Bind at a port, as the user ``LAB\\alice`` from level CONNECT up.
+
+        With a realm, by Kerberos, and a ticket for ``host/localhost`` in the cache.
+        """
         super().__init__(self, 0, Caller())  # type: ignore[arg-type]  # it is its own harness
         rpc = transport.DCERPCTransportFactory(f"ncacn_ip_tcp:{address}[{port}]")
         rpc.set_connect_timeout(PATIENCE_S)
         if level > AuthLevel.NONE:
-            rpc.set_credentials(user, password, "LAB", "", nt_hash)
+            rpc.set_credentials(user, password, realm or "LAB", "", nt_hash)
         self.dce = rpc.get_dce_rpc()
         if level > AuthLevel.NONE:
             self.dce.set_auth_level(level)
+        if realm:
+            rpc.set_kerberos(True)
+            rpc.setRemoteName("localhost")
+            self.dce.set_auth_type(RPC_C_AUTHN_GSS_NEGOTIATE)
         self.dce.connect()
         rpc.get_socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         identifier = syntax.identifier

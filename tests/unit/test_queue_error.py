@@ -13,7 +13,8 @@ from msmqwire.errors import QueueError, ReadTimeout
     [
         (0xC00E0003, "MQ_ERROR_QUEUE_NOT_FOUND"),
         (HResult.MQ_ERROR_SHARING_VIOLATION, "MQ_ERROR_SHARING_VIOLATION"),
-        (0xC0000008, "0xC0000008"),
+        (0xC0000008, "STATUS_INVALID_HANDLE"),
+        (0xC0000001, "0xC0000001"),
     ],
 )
 def test_a_refusal_names_its_code(code: int, name: str) -> None:

@@ -19,7 +19,7 @@ from msmqwire.errors import (
     Unreachable,
 )
 from msmqwire.names import DirectName, FormatName, kind_of, parse_format_name
-from msmqwire.qm.client.reading import Read
+from msmqwire.qm.client.reading import Read, new_request
 from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.remote_connection import (
     RemoteConnection,
@@ -42,6 +42,8 @@ _BODY_MAX: Final = 0x40_0000
 """The bytes asked of a body: no packet is longer."""
 READS_MAX: Final = 240
 """Limit of reads under way. Servers of this package take more calls: there is always room to cancel one."""
+ENLISTED_MAX: Final = 1_024
+"""Transactions in which a queue can be read; the longest known one is forgotten. Servers allow as many."""
 _NO_TRANSACTION: Final = bytes(16)
 
 
@@ -50,6 +52,7 @@ class _Pending:
     """A read that has no answer yet, or was received and not ended.
 
     Attributes:
+        request_id: dwRequestId of the call; each call of a read has another one: MQRR-3.1.4.7-23.
         handle: of the queue; None until it is sent.
         call: while it has no answer.
         cancelled: whether it must not be sent any more.
@@ -57,6 +60,7 @@ class _Pending:
 
     transaction: UUID | None
     cursor: int
+    request_id: int
     link: RemoteConnection | None = None
     handle: ContextHandle | None = None
     call: RpcCall | None = None
@@ -81,12 +85,12 @@ class RemoteReading:
         self._identifier = uuid4()  # of this client, which has no queue manager that others know
         self._connecting: asyncio.Task[RemoteConnection] | None = None
         self._pending: dict[int, _Pending] = {}
-        self._enlisted: set[UUID] = set()
+        self._enlisted: dict[UUID, None] = {}
 
     # -- reading ------------------------------------------------------------------------------------------
 
     async def start(self, request: int, read: Read) -> ReceivedMessage:
-        pending = self._pending[request] = _Pending(read.transaction, read.cursor)
+        pending = self._pending[request] = _Pending(read.transaction, read.cursor, request)
         received = False
         try:
             answer = await self._started(request, read, pending)
@@ -99,7 +103,8 @@ class RemoteReading:
             return received_message(answer.ppPacketSections, answer.pdwArriveTime, answer.pSequenceId)
         except MalformedPacket as exc:
             if received:
-                await self.end(request, acknowledge=False)  # 3.2.4.4.1: readAck is RR_NACK
+                with suppress(MsmqError):  # the server gives it back itself, sooner or later
+                    await self.end(request, acknowledge=False)  # 3.2.4.4.1: readAck is RR_NACK
             raise exc.detached() from None
 
     async def _started(self, request: int, read: Read, pending: _Pending) -> Any:
@@ -117,7 +122,6 @@ class RemoteReading:
             "hCursor": read.cursor,
             "ulAction": int(read.action),
             "ulTimeout": read.timeout_ms,
-            "dwRequestId": request,
             "dwMaxBodySize": _BODY_MAX,
             "dwMaxCompoundMessageSize": _BODY_MAX,
         }
@@ -137,7 +141,7 @@ class RemoteReading:
                 answer = await self._read(link, opnum, arguments | unit, wait, pending)
             except MalformedPacket:
                 if read.action.receives:
-                    with suppress(QueueError):  # none was received, after all
+                    with suppress(MsmqError):  # none was received, after all, or the server gives it back
                         await self.end(request, acknowledge=False)
                 raise
             if not current or answer.status != HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
@@ -159,7 +163,9 @@ class RemoteReading:
         if link.reads >= READS_MAX:
             why = f"{self.name}: {READS_MAX} reads are under way"
             raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
-        pending.call = link.begin(opnum, arguments, wait)
+        if pending.call is not None:
+            pending.request_id = new_request()
+        pending.call = link.begin(opnum, arguments | {"dwRequestId": pending.request_id}, wait)
         link.reads += 1
         try:
             return await link.answer(opnum, pending.call)
@@ -184,7 +190,9 @@ class RemoteReading:
         opnum = Opnum.R_EndTransactionalReceive if transactional else Opnum.R_EndReceive
         ack = Acknowledge.RR_ACK if acknowledge else Acknowledge.RR_NACK
         try:
-            await pending.link.call(opnum, phContext=pending.handle, dwAck=int(ack), dwRequestId=request)
+            await pending.link.call(
+                opnum, phContext=pending.handle, dwAck=int(ack), dwRequestId=pending.request_id
+            )
         except MsmqError as exc:
             if not acknowledge or not pending.link.client.closed:
                 raise
@@ -202,7 +210,7 @@ class RemoteReading:
             link.client.end(Unreachable(f"{self.name}: the connection was left, to cancel a read"))
             return
         try:
-            await link.call(Opnum.R_CancelReceive, phContext=pending.handle, dwRequestId=request)
+            await link.call(Opnum.R_CancelReceive, phContext=pending.handle, dwRequestId=pending.request_id)
         except (QueueError, RpcFault):
             pass  # it has ended meanwhile, as a rule
         finally:
@@ -291,7 +299,9 @@ class RemoteReading:
             pbPropagationToken=propagation_token,
             pQueueFormat=queue_format_of(self.name),
         )
-        self._enlisted.add(transaction)
+        self._enlisted[transaction] = None
+        if len(self._enlisted) > ENLISTED_MAX:  # nobody tells this client how they end
+            del self._enlisted[next(iter(self._enlisted))]
 
     def _check_enlisted(self, transaction: UUID | None) -> None:
         if transaction is not None and transaction not in self._enlisted:

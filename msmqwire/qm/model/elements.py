@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -110,6 +110,7 @@ class Queue(DirectoryObject):
         incoming: IncomingTransactionalTransferInfoCollection, by `SequenceKey`.
         positions: MessagePositionList.
         descriptors: OpenQueueDescriptorCollection, by handle, in the order they were opened.
+        opened_for: how many of them have each access type and share mode.
     """
 
     label: str = ""
@@ -140,6 +141,7 @@ class Queue(DirectoryObject):
     subqueues: dict[str, Queue] = field(default_factory=dict)
     incoming: dict[SequenceKey, IncomingTransactionalTransferInfo] = field(default_factory=dict)
     descriptors: dict[int, OpenQueueDescriptor] = field(default_factory=dict)
+    opened_for: Counter[tuple[QueueAccessType, QueueShareMode]] = field(default_factory=Counter, init=False)
     positions: MessagePositionList = field(init=False)
 
     def __post_init__(self) -> None:

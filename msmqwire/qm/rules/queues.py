@@ -277,6 +277,7 @@ class Queues:
             return HResult.MQ_ERROR_SHARING_VIOLATION, None
         descriptor = self._descriptor(expanded, access_type, share_mode, queue, user)
         queue.descriptors[descriptor.handle] = descriptor
+        queue.opened_for[access_type, share_mode] += 1
         return MQ_OK, descriptor
 
     def _descriptor(
@@ -414,7 +415,8 @@ class Queues:
                 self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
         for cursor in list(descriptor.cursors.values()):
             self.close_cursor(cursor)
-        queue.descriptors.pop(descriptor.handle, None)
+        if queue.descriptors.pop(descriptor.handle, None) is not None:
+            queue.opened_for[descriptor.access_type, descriptor.share_mode] -= 1
 
     def open_cursor(self, descriptor: OpenQueueDescriptor) -> Cursor | None:
         """Open Cursor: [MS-MQDMPR] 3.1.7.1.1."""
@@ -488,12 +490,8 @@ def outgoing_bytes(destination: FormatName) -> int:
 def _violates_sharing(queue: Queue, access_type: QueueAccessType, share_mode: QueueShareMode) -> bool:
     """Whether opening a queue conflicts with another descriptor of it: DMPR-3.1.7.1.5-20 to -23."""
     denies = share_mode is QueueShareMode.DENY_RECEIVE
-    for other in queue.descriptors.values():
-        if other.share_mode is QueueShareMode.DENY_RECEIVE:
-            if other.access_type is _RECEIVE and (denies or access_type is _RECEIVE):
-                return True
-            if other.access_type in _PEEKS and access_type is _RECEIVE:
-                return True
-        elif other.access_type is _RECEIVE and denies:
+    for other, other_share in +queue.opened_for:
+        excludes = other_share is QueueShareMode.DENY_RECEIVE and access_type is _RECEIVE
+        if (other is _RECEIVE and (denies or excludes)) or (other in _PEEKS and excludes):
             return True
     return False

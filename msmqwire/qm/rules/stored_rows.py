@@ -146,7 +146,7 @@ def read_message(row: bytes) -> MessageRow:
 
 _NOT_STORED: Final = {
     "total_bytes", "queue_manager", "journal", "owner_queue", "subqueues", "incoming", "descriptors",
-    "positions", "next_hops", "transfer", "connection_history", "number",
+    "opened_for", "positions", "next_hops", "transfer", "connection_history", "number",
 }  # fmt: skip
 _ENUMS: Final[dict[str, type[Enum]]] = {
     "privacy_level": QueuePrivacy,

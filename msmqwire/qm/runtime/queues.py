@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 from uuid import UUID
 
-from msmqwire.constants import HResult
+from msmqwire.constants import HResult, hresult_name
 from msmqwire.errors import InvalidValue, QueueError
 from msmqwire.names import DirectName, parse_path_name
 from msmqwire.qm.core import Core
@@ -27,7 +27,7 @@ from msmqwire.qm.runtime.queue_access import RightsOn, access_changes, access_js
 
 LABEL_MAX: Final = 124
 """Limit of the label of a queue in characters."""
-_REASONS: Final = {
+_REASONS: Final[Mapping[int, str]] = {
     HResult.MQ_ERROR_ACCESS_DENIED: "it is not for applications, or access is denied",
     HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION: "the cursor is not at a message, or waits for one",
     HResult.MQ_ERROR_ILLEGAL_FORMATNAME: "the name means no queue",
@@ -49,10 +49,9 @@ _REASONS: Final = {
 
 def reason(status: int, name: str) -> str:
     """Describe a status for users."""
-    if status not in HResult.__members__.values():
-        return f"{name}: error 0x{status:08X}"
-    code = HResult(status)
-    return f"{name}: {_REASONS.get(code, code.name)}"
+    code = hresult_name(status)
+    unnamed = "error " if code.startswith("0x") else ""
+    return f"{name}: {_REASONS.get(status, unnamed + code)}"
 
 
 def text(request: Mapping[str, Any], name: str) -> str:

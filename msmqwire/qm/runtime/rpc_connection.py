@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from enum import Enum, auto
 from typing import Final, Protocol, cast
 
@@ -31,6 +32,9 @@ class RpcConnectionOwner(Protocol):
 
     def happened(self, connection: RpcConnection, event: ServerEvent) -> None:
         """The client has done something."""
+
+    def takes_calls(self, connection: RpcConnection) -> bool:
+        """Return whether calls are taken now; if not, the connection is told by `go_on` when they are."""
 
     def holds(self, connection: RpcConnection, received: int) -> None:
         """A connection holds `connection.held` bytes, after `received` more."""
@@ -75,7 +79,9 @@ class RpcConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._wait: tuple[_Wait, int] | None = None
         self._bound = self._paused = self._ended = self._closing = False
+        self._reads = True
         self._events = 0
+        self._backlog: deque[ServerEvent] = deque()  # received, and not yet told to the owner
         self._written = self._taken = 0  # bytes, and those of them that the peer had read when it was watched
         self._unwanted = 0  # bytes received after the end
         self._has_reported = False
@@ -117,13 +123,49 @@ class RpcConnection(asyncio.Protocol):
         for event in association.received(data):
             self._events += 1
             self._bound |= isinstance(event, Bound)
+            self._backlog.append(event)
+        self._take_backlog()
+        if not self._ended:
+            self.flush()
+            self._owner.holds(self, len(data))
+
+    def go_on(self) -> None:
+        """Take the calls that have waited for the answers to others."""
+        if not self._ended and not self._paused:
+            self._take_backlog()
+            self.flush()
+
+    def _take_backlog(self) -> None:
+        """Tell the owner what the client has done, as far as there is room for answers.
+
+        A few bytes can hold hundreds of calls, each for a message of megabytes.
+        """
+        backlog = self._backlog
+        while backlog and not self._paused and self._owner.takes_calls(self):
+            event = backlog.popleft()
             if isinstance(event, Closed):
                 log.info("a connection of RPC ends", extra={"peer": self.address, "reason": str(event.error)})
                 self.close()
                 return
             self._owner.happened(self, event)
-        self.flush()
-        self._owner.holds(self, len(data))
+        self._let_read()
+
+    def _let_read(self) -> None:
+        """Read from the peer, or do not: while it does not read its answers, and while calls wait here."""
+        transport = self._transport
+        reads = self._closing or not (self._paused or self._backlog)
+        if transport is None or reads == self._reads or transport.is_closing():
+            return
+        self._reads = reads
+        if reads:
+            transport.resume_reading()
+        else:
+            transport.pause_reading()
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether nothing more can be sent."""
+        return self._closing or self._transport is None or self._transport.is_closing()
 
     @property
     def held(self) -> int:
@@ -136,7 +178,7 @@ class RpcConnection(asyncio.Protocol):
     def flush(self) -> None:
         """Pass what the association has to send to the transport."""
         association, transport = self.association, self._transport
-        if association is None or transport is None or self._closing or transport.is_closing():
+        if association is None or transport is None or self.is_closing:
             return
         if data := association.data_to_send():
             self._written += len(data)
@@ -177,8 +219,7 @@ class RpcConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(self._owner.limits.close_s, transport.abort)
-        if self._paused:
-            transport.resume_reading()
+        self._let_read()
         try:
             transport.write_eof()
         except OSError:  # the peer has reset it
@@ -200,6 +241,7 @@ class RpcConnection(asyncio.Protocol):
     def _end(self) -> None:
         if not self._ended:
             self._ended = True
+            self._backlog.clear()
             self._owner.ended(self)
 
     # -- flow control ---------------------------------------------------------------------------------------
@@ -209,7 +251,7 @@ class RpcConnection(asyncio.Protocol):
             return
         self._paused = True
         self._taken = self._written - self._transport.get_write_buffer_size()
-        self._transport.pause_reading()
+        self._let_read()
         self._watch()
 
     def resume_writing(self) -> None:
@@ -217,9 +259,9 @@ class RpcConnection(asyncio.Protocol):
             return
         self._paused = False
         if not self._closing:
-            self._transport.resume_reading()
+            self._take_backlog()
             self._owner.holds(self, 0)
-            self._watch()
+            self.flush()
 
     # -- time -----------------------------------------------------------------------------------------------
 

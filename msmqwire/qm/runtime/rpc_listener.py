@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Final
 
 from msmqwire.errors import AuthenticationFailed
 from msmqwire.qm.runtime.descriptors import OpenConnections
@@ -20,6 +22,9 @@ from msmqwire.rpc.events import Bound, Called, Cancelled, Closed, Denied, Orphan
 from msmqwire.rpc.groups import AssociationGroups
 from msmqwire.rpc.server_association import ServerAssociation
 from msmqwire.rpc.server_security import Acceptor
+
+ANSWERS_MAX: Final = 1 << 20
+"""Bytes of answers that are not yet handed to their connections, beyond which no further calls are taken."""
 
 Acceptors = Callable[[str], Acceptor]
 """By the address of a client: what makes the server's ends of its security contexts."""
@@ -55,6 +60,8 @@ class RpcListener(ABC):
         self._groups = AssociationGroups()
         self._held = PartialPackets(limits.rpc_held_bytes)
         self._unflushed: dict[int, RpcConnection] = {}
+        self._unflushed_bytes = 0
+        self._stalled: dict[int, RpcConnection] = {}
         self._stopping = False
 
     async def bind(self, address: str, port: int) -> int:
@@ -104,6 +111,11 @@ class RpcListener(ABC):
     def gone(self, connection: RpcConnection, group: int, *, last: bool) -> None:
         """A connection has ended: nobody waits for its calls; `last` says whether its group ends with it."""
 
+    @property
+    def answering(self) -> int:
+        """The bytes of answers that are made and not yet handed to their connections."""
+        return 0
+
     # -- connections: `RpcConnectionOwner` ------------------------------------------------------------------
 
     def accepted(self, connection: RpcConnection) -> ServerAssociation | None:
@@ -139,6 +151,13 @@ class RpcListener(ABC):
             case Bound() | Closed():
                 pass
 
+    def takes_calls(self, connection: RpcConnection) -> bool:
+        """Return whether the answers under way leave room for others; if not, `go_on` follows `flush`."""
+        if self.answering <= ANSWERS_MAX:
+            return True
+        self._stalled[connection.number] = connection
+        return False
+
     def holds(self, connection: RpcConnection, received: int) -> None:
         """Bound the memory of incomplete requests and unread answers."""
         now = time.monotonic()
@@ -171,14 +190,15 @@ class RpcListener(ABC):
         """Unregister a connection."""
         self._connections.remove(connection)
         self._unflushed.pop(connection.number, None)
+        self._stalled.pop(connection.number, None)
         self._held.forget(connection.number)
 
     # -- answers --------------------------------------------------------------------------------------------
 
     def answer_call(self, connection: RpcConnection, call: int, stub: bytes) -> None:
-        """Send the results of a call, with the next `flush`."""
+        """Send the results of a call, with the next `flush`, or now if much has come together."""
         association = connection.association
-        if association is None or association.closed:
+        if association is None or association.closed or connection.is_closing:
             return
         try:
             association.answer(call, stub)
@@ -186,6 +206,9 @@ class RpcListener(ABC):
             log.warning("an answer can't be protected", extra={"peer": connection.address, "error": str(exc)})
             connection.abort()
         self._unflushed[connection.number] = connection
+        self._unflushed_bytes += len(stub)
+        if self._unflushed_bytes > ANSWERS_MAX:
+            self._send_answers()
 
     def fault_call(self, connection: RpcConnection, call: int, status: int, *, executed: bool = True) -> None:
         """Let a call fail, with the next `flush`."""
@@ -195,8 +218,15 @@ class RpcListener(ABC):
             self._unflushed[connection.number] = connection
 
     def flush(self) -> None:
-        """Send all answers so far."""
+        """Send all answers so far, and take the calls that have waited for that."""
+        self._send_answers()
+        stalled, self._stalled = self._stalled, {}
+        for connection in stalled.values():
+            asyncio.get_running_loop().call_soon(connection.go_on)
+
+    def _send_answers(self) -> None:
         unflushed, self._unflushed = self._unflushed, {}
+        self._unflushed_bytes = 0
         for connection in unflushed.values():
             connection.flush()
             if connection.number in self._connections:

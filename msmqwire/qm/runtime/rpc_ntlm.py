@@ -27,6 +27,9 @@ from msmqwire.qm.runtime.rpc_logins import LoginAttempts
 HASH_PREFIX: Final = "$NT$"
 """What a hash instead of a password begins with; 32 hexadecimal digits follow."""
 
+KERBEROS_ONLY: Final = "$KERBEROS$"
+"""What stands for the password of a user whom Kerberos alone lets in."""
+
 _HASH_SIZE: Final = 16
 _PROOF_SIZE: Final = 16
 _BLOB_MIN: Final = 32
@@ -36,22 +39,25 @@ _MIC_SIZE: Final = 16
 
 
 class RpcUsers:
-    r"""Who may call: NT hashes by ``DOMAIN\user``, whatever their case."""
+    r"""Who may call by NTLM: NT hashes by ``DOMAIN\user``, whatever their case."""
 
     def __init__(self, users: Mapping[str, str]) -> None:
-        r"""Take passwords, or ``$NT$`` and 32 hexadecimal digits, by ``DOMAIN\user``.
+        r"""Take passwords, ``$NT$`` and 32 hexadecimal digits, or KERBEROS_ONLY, by ``DOMAIN\user``.
 
         Raises InvalidValue for a name without a user, a hash that is none, and a name that comes twice.
         """
         self._users: dict[tuple[str, str], tuple[str, bytes]] = {}
+        keys: set[tuple[str, str]] = set()
         for name, secret in users.items():
             domain, separator, user = name.rpartition("\\")
             if not user or (separator and not domain):
                 raise InvalidValue(f"{name!r:.100} is not DOMAIN\\user", path="rpc_users")
             key = domain.upper(), user.upper()
-            if key in self._users:
+            if key in keys:
                 raise InvalidValue(f"{name!r:.100} comes twice", path="rpc_users")
-            self._users[key] = name, nt_hash(secret)
+            keys.add(key)
+            if secret != KERBEROS_ONLY:
+                self._users[key] = name, nt_hash(secret)
 
     def __len__(self) -> int:
         return len(self._users)

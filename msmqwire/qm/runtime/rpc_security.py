@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
+from types import ModuleType
 from typing import Any, Final, TypeVar
 
 import spnego
@@ -15,13 +17,12 @@ from spnego.iov import BufferType
 from msmqwire.errors import AuthenticationFailed, InvalidValue
 from msmqwire.qm.runtime.rpc_logins import LoginAttempts
 from msmqwire.qm.runtime.rpc_ntlm import HASH_PREFIX, NtlmAcceptor, RpcUsers, nt_hash
+from msmqwire.qm.runtime.rpc_spnego import SpnegoAcceptor
 from msmqwire.rpc.constants import AuthLevel, AuthType
 
 _Result = TypeVar("_Result")
 
 _NTLM_SIGNATURE_SIZE: Final = 16
-_KERBEROS_MIC_SIZE: Final = 28
-"""A MIC token of AES: [RFC4121] 4.2.6.1 with a checksum of 12 bytes. Other ciphers are refused."""
 
 _PROTOCOLS: Final = {
     AuthType.WINNT: "ntlm",
@@ -36,31 +37,36 @@ class PyspnegoContext:
     def __init__(self, context: Any, level: AuthLevel) -> None:
         """Take a context that has not begun, and the level that it must reach."""
         self._context, self._level = context, level
+        self._complete = False
+        self._identity = ""
 
     @property
     def complete(self) -> bool:
         """Whether the handshake has succeeded."""
-        return bool(self._context.complete)
+        return self._complete
 
     @property
     def identity(self) -> str:
         r"""The client, ``DOMAIN\user``, at the server's end once complete."""
-        return self._context.client_principal or ""
+        return self._identity
 
     def step(self, token: bytes) -> bytes:
         """Return the next token of the handshake. Raises AuthenticationFailed."""
         answer: bytes = _guarded(lambda: self._context.step(token or None)) or b""
-        if self.complete:
+        # Asked under guard: the GSS-API of Python may tell only here why the step has failed.
+        if _guarded(lambda: self._context.complete):
             self._check_strength()
+            self._identity = _guarded(lambda: self._context.client_principal) or ""
+            self._complete = True
         return answer
 
     def signature_size(self, seal: bool) -> int:
         """The bytes of a signature. Raises AuthenticationFailed before the handshake is over."""
         if self._is_ntlm:
             return _NTLM_SIGNATURE_SIZE
-        if not seal:
-            return _KERBEROS_MIC_SIZE
-        return int(_guarded(lambda: self._context.query_message_sizes().header))
+        if seal:
+            return int(_guarded(lambda: self._context.query_message_sizes().header))
+        return int(_guarded(lambda: _kerberos().mic_size(self._gssapi)))
 
     def protect(
         self, head: bytes, body: bytes, trailer: bytes, *, seal: bool, sign_head: bool
@@ -96,6 +102,12 @@ class PyspnegoContext:
     def _is_ntlm(self) -> bool:
         return bool(self._context.negotiated_protocol == "ntlm")
 
+    @property
+    def _gssapi(self) -> Any:
+        """The context of the GSS-API, with Kerberos."""
+        wrapped = isinstance(self._context, NegotiateProxy)
+        return (self._context._context if wrapped else self._context)._context
+
     def _signed(self, head: bytes, body: bytes, trailer: bytes, sign_head: bool) -> bytes:
         # NTLM signs what surrounds the body whether or not header signing was negotiated.
         return head + body + trailer if sign_head or self._is_ntlm else body
@@ -104,13 +116,19 @@ class PyspnegoContext:
         """Refuse a handshake that gave less than the level needs."""
         attributes = self._context.context_attr
         needed = _requirements(self._level)
+        if not self._is_ntlm:
+            needed |= spnego.ContextReq.dce_style  # without its third token the first one may be a copy
         if needed & attributes != needed:
-            raise AuthenticationFailed("the handshake gave no keys for this authentication level")
-        if self._is_ntlm and self._level >= AuthLevel.CALL:
+            raise AuthenticationFailed("the handshake gave less than this authentication level needs")
+        if self._level < AuthLevel.CALL:
+            return
+        if self._is_ntlm:
             inner = getattr(self._context, "_context", self._context)
             strong = NegotiateFlags.extended_session_security | NegotiateFlags.key_128
             if inner._context_attr & strong != strong:
                 raise AuthenticationFailed("the client asked for weak keys")
+        elif not _guarded(lambda: _kerberos().is_strong(self._gssapi)):
+            raise AuthenticationFailed("the key is not one of AES")
 
 
 def initiator(
@@ -124,16 +142,22 @@ def initiator(
 ) -> PyspnegoContext:
     r"""Return the client's end of a security context.
 
-    `user` is ``DOMAIN\user``; without one, Kerberos takes what its cache has. A password that begins with
-    ``$NT$`` is an NT hash. `service` and `host` name the server for Kerberos: [MS-MQRR] names no principal.
+    `user` is ``DOMAIN\user``, for Kerberos ``REALM\user`` or ``user@REALM``; without one, Kerberos takes what
+    its cache has. SPNEGO takes a name with ``@`` for Kerberos. A password that begins with ``$NT$`` is an NT
+    hash. With Kerberos this may ask the KDC, and wait for it, as does the first step. `service` and `host`
+    name the server for Kerberos: [MS-MQRR] names no principal.
     Raises InvalidValue for an unknown provider, AuthenticationFailed for one that is not installed.
     """
     protocol = _PROTOCOLS.get(auth_type)
     if protocol is None:
         raise InvalidValue(f"{auth_type} is no security provider", path="auth_type")
+    if user is not None and protocol == "kerberos":
+        domain, separator, name = user.partition("\\")
+        user = f"{name}@{domain}" if separator else user
     credential: Any = user
     if user is not None and password is not None:
-        if password.startswith(HASH_PREFIX):
+        # A hash is nothing to Kerberos, which within SPNEGO would ask the KDC for a name of NTLM.
+        if password.startswith(HASH_PREFIX) or (protocol == "negotiate" and "\\" in user):
             credential = spnego.NTLMHash(user, nt_hash=nt_hash(password).hex())
         else:
             credential = spnego.Password(user, password)
@@ -158,10 +182,11 @@ def initiator(
 def acceptors(
     users: RpcUsers, attempts: LoginAttempts | None = None, address: str = ""
 ) -> Callable[[int, AuthLevel], PyspnegoContext | None]:
-    """Return what makes the server's ends of security contexts, for `ServerAssociation`.
+    r"""Return what makes the server's ends of security contexts, for `ServerAssociation`.
 
     NTLM and SPNEGO know the users given; Kerberos is there where its library is, and takes its key from the
-    system's keytab. `attempts` limits those at passwords, by the address of the client.
+    system's keytab; its callers are ``REALM\user``. `attempts` limits those at passwords, by the address of
+    the client.
     """
 
     def acceptor(auth_type: int, level: AuthLevel) -> PyspnegoContext | None:
@@ -175,18 +200,20 @@ def acceptors(
             return None if kerberos is None else PyspnegoContext(kerberos, level)
         inner: dict[GSSMech, Any] = {} if kerberos is None else {GSSMech.kerberos: kerberos}
         inner[GSSMech.ntlm] = NtlmAcceptor(users, attempts, address)
-        for context in inner.values():
-            context._is_wrapped = True
-        context = NegotiateProxy(usage="accept", context_req=request, _negotiate_contexts=inner)
-        return PyspnegoContext(context, level)
+        return PyspnegoContext(SpnegoAcceptor(request, inner), level)
 
     return acceptor
+
+
+def _kerberos() -> ModuleType:
+    """Return what needs the extra ``[kerberos]``. Raises ImportError without."""
+    return import_module("msmqwire.qm.runtime.rpc_kerberos")
 
 
 def _kerberos_acceptor(request: spnego.ContextReq) -> Any | None:
     """Return an acceptor's end; None without the library or a key."""
     try:
-        return spnego.server(protocol="kerberos", context_req=request)
+        return _kerberos().KerberosAcceptor(request)
     except (ImportError, SpnegoError):
         return None
 

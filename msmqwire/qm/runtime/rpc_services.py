@@ -59,6 +59,7 @@ class RemoteReadListener(RpcListener):
         self._driver, self._engine, self._is_known = driver, driver.core.remote_read, is_known
         self._calls: dict[int, _Outstanding] = {}
         self._call_numbers = 0
+        self._answered = 0  # of the bytes that the engine has handed out
         self._stopped = False
 
     # -- from clients ---------------------------------------------------------------------------------------
@@ -125,9 +126,19 @@ class RemoteReadListener(RpcListener):
     def answer(self, call: int, results: Mapping[str, Any]) -> None:
         """See `msmqwire.qm.model.effects.RpcAnswer`."""
         known = self._take(call)
-        if known is not None:
+        if known is not None and not known.connection.is_closing:
             stub = build_response(known.opnum, results, known.syntax)
             self.answer_call(known.connection, known.call, stub)
+
+    @property
+    def answering(self) -> int:
+        """The bytes of messages that the engine has handed out, and the driver not yet passed on."""
+        return self._engine.receiving.handed_out - self._answered
+
+    def flush(self) -> None:
+        """See `engine_driver.Rpc`."""
+        self._answered = self._engine.receiving.handed_out
+        super().flush()
 
     def fault(self, call: int, status: int) -> None:
         """See `msmqwire.qm.model.effects.RpcFault`."""
@@ -137,9 +148,10 @@ class RemoteReadListener(RpcListener):
 
     def _take(self, number: int) -> _Outstanding | None:
         known = self._calls.pop(number, None)
-        # A client that has orphaned a call may use its number again.
-        if known is not None and known.connection.calls.get(known.call) == number:
-            del known.connection.calls[known.call]
+        # A client that has orphaned a call may have used its number again, which has another answer.
+        if known is None or known.connection.calls.get(known.call) != number:
+            return None
+        del known.connection.calls[known.call]
         return known
 
 

@@ -288,10 +288,14 @@ def test_who_may_open_an_open_queue(
     access_type: QueueAccessType,
     refused: bool,
 ) -> None:
-    assert harness.open(queue, old_access, old_share).share_mode is old_share
+    first = harness.open(queue, old_access, old_share)
+    assert first.share_mode is old_share
     status, _ = harness.core.queues.open(format_name(queue), access_type, share)
     assert status == (SHARING if refused else MQ_OK)
     assert len(queue.descriptors) == (1 if refused else 2)
+    harness.core.queues.close(first)
+    if refused:
+        assert harness.open(queue, access_type, share).access_type is access_type
 
 
 # -- Open Queue: access rights ---------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import msmqwire
 from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, MalformedPacket, QueueError, ReadTimeout
 from msmqwire.names import DirectName, parse_format_name
-from msmqwire.qm.client import Queue, ReceivedMessage
+from msmqwire.qm.client import Queue, ReceivedMessage, remote_reading
 from msmqwire.qm.client.queue import Transactional
 from msmqwire.qm.client.reading import Read
 from msmqwire.qm.client.remote_options import RemoteOptions
@@ -212,7 +212,9 @@ def test_a_cursor_of_who_may_only_look(queue: RemoteQueue) -> None:
         assert orders.receive(0).body == b"body 1"  # a refusal is not remembered
 
 
-@pytest.mark.requirement("MQRR-3.1.4.7-13", "MQRR-3.1.4.7-14", "MQRR-3.1.4.7-20", "MQRR-3.1.4.7-21")
+@pytest.mark.requirement(
+    "MQRR-3.1.4.7-13", "MQRR-3.1.4.7-14", "MQRR-3.1.4.7-20", "MQRR-3.1.4.7-21", "MQRR-3.1.4.7-23"
+)
 def test_by_lookup_identifier(queue: RemoteQueue) -> None:
     with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
         first = orders.peek(0).lookup_identifier
@@ -229,6 +231,7 @@ def test_by_lookup_identifier(queue: RemoteQueue) -> None:
         assert len(queue.calls) == called
     assert missing.value.name == "MQ_ERROR_MESSAGE_NOT_FOUND"
     reads = queue.arguments(Opnum.R_StartReceive)[1:]
+    assert len({read.dwRequestId for read in reads}) == len(reads)
     assert [Action(read.ulAction).name.removeprefix("MQ_LOOKUP_") for read in reads] == [
         "PEEK_CURRENT", "PEEK_NEXT", "PEEK_CURRENT", "PEEK_PREV", "RECEIVE_CURRENT", "PEEK_CURRENT",
         "RECEIVE_NEXT", "PEEK_CURRENT", "RECEIVE_NEXT",
@@ -443,6 +446,24 @@ def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
     ]
     assert bytes(queue.arguments(Opnum.R_MoveMessage)[0].pTransactionId.rgb) == TX.bytes_le
     assert Opnum.R_EndReceive not in queue.called()
+
+
+def test_transactions_are_not_remembered_for_ever(
+    queue: RemoteQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_reading, "ENLISTED_MAX", 2)
+
+    async def scenario() -> None:
+        reading = reading_of(queue)
+        for number in (1, 2, 3, 2):
+            await reading.enlist(UUID(int=number), b"token")
+        with pytest.raises(QueueError, match="needs a coordinator"):
+            await reading.start(5, Read(Action.MQ_ACTION_RECEIVE, transaction=UUID(int=1)))
+        for number in (2, 3):
+            await reading.start(number, Read(Action.MQ_ACTION_RECEIVE, transaction=UUID(int=number)))
+        await reading.close()
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.requirement("MQRR-3.1.4.13-07")

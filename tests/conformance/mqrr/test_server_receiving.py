@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -695,3 +696,25 @@ def test_a_destination_of_moves_is_not_for_reading(harness, queue, client):
         assert client.read(handle, action) == HResult.MQ_ERROR_ACCESS_DENIED
     peeking = client.open(access=Access.PEEK_ACCESS)
     assert client.read(peeking, A.MQ_ACTION_PEEK_CURRENT) == b"1"
+
+
+def test_all_who_wait_to_peek_at_a_message_get_the_same_bytes(
+    harness: RemoteReadHarness, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = harness.client()
+    handle = client.open()
+    monkeypatch.setattr(harness, "_over_the_wire", lambda opnum, results: results)
+    peeks = [client.start(handle, A.MQ_ACTION_PEEK_CURRENT, timeout=FOREVER) for _ in range(3)]
+    harness.enqueue(queue, b"1")
+    harness.run()
+
+    def sections(call: int) -> Any:
+        return client.answer(call)["ppPacketSections"]
+
+    assert sections(peeks[1]) is sections(peeks[0]) is sections(peeks[2])
+    cut = sections(client.start(handle, A.MQ_ACTION_PEEK_CURRENT, body=0))
+    assert cut is not sections(peeks[0])
+    client.start(handle, request=1)
+    client.call(Opnum.R_EndReceive, phContext=handle, dwAck=RR_NACK, dwRequestId=1)
+    again = sections(client.start(handle, A.MQ_ACTION_PEEK_CURRENT, body=0))
+    assert again[-1].pSectionBuffer != cut[-1].pSectionBuffer  # AbortCounter

@@ -18,30 +18,50 @@ from msmqwire.remote_read.sections import full_section, sections_of
 _THIS_HOST: Final = IPv4Address("127.0.0.1")
 
 
-def message_sections(
-    message: Message, position: MessagePosition, lookup: Lookup, max_body: int, max_compound: int
-) -> Sequence[Any]:
-    """Return the SectionBuffers of a message.
+class MessageSections:
+    """Makes the SectionBuffers of messages; those of many who peek at one message are the same ones.
 
-    Args:
-        message: the message.
-        position: where it is.
-        lookup: of the queues here, for its dead-letter queue.
-        max_body: bytes of the body of a binary message that are asked for.
-        max_compound: bytes of the CompoundMessageHeader of an SRMP message that are asked for.
-
-    Raises InvalidValue, InvalidName and MalformedPacket for a message that no packet can hold.
+    The last ones are kept.
     """
-    # The last host is known by its GUID only if it is the first one as well.
-    sender = None if message.hop_count else message.source_machine_identifier
-    source = _source(message.origin)
-    state = _state(message, position, lookup, source if isinstance(source, IPv4Address) else None)
-    if not message.origin:
-        source = _THIS_HOST
-    packet = message_packet(serialization.to_readable(message), state, sender=sender, source=source)
-    if min(max_body, max_compound) >= len(packet):
-        return (full_section(packet),)
-    return sections_of(packet, max_body, max_compound)
+
+    def __init__(self, lookup: Lookup) -> None:
+        """Take the lookup of the queues here, for dead-letter queues."""
+        self._lookup = lookup
+        self._last: tuple[MessagePosition, MessageState, int, int] | None = None
+        self._sections: Sequence[Any] = ()
+
+    def of(
+        self, message: Message, position: MessagePosition, max_body: int, max_compound: int, *, received: bool
+    ) -> Sequence[Any]:
+        """Return the SectionBuffers of a message.
+
+        Args:
+            message: the message.
+            position: where it is.
+            max_body: bytes of the body of a binary message that are asked for.
+            max_compound: bytes of the CompoundMessageHeader of an SRMP message that are asked for.
+            received: whether it was received now, and so is not being moved.
+
+        Raises InvalidValue, InvalidName and MalformedPacket for a message that no packet can hold.
+        """
+        source = _source(message.origin)
+        address = source if isinstance(source, IPv4Address) else None
+        target = "" if received else _target(position)
+        state = _state(message, position, self._lookup, address, target)
+        wanted = position, state, max_body, max_compound
+        if wanted == self._last:
+            return self._sections
+        if not message.origin:
+            source = _THIS_HOST
+        # The last host is known by its GUID only if it is the first one as well.
+        sender = None if message.hop_count else message.source_machine_identifier
+        packet = message_packet(serialization.to_readable(message), state, sender=sender, source=source)
+        if min(max_body, max_compound) >= len(packet):
+            sections: Sequence[Any] = (full_section(packet),)
+        else:
+            sections = sections_of(packet, max_body, max_compound)
+        self._last, self._sections = wanted, sections
+        return sections
 
 
 def _source(origin: str) -> IPv4Address | IPv6Address | None:
@@ -54,7 +74,7 @@ def _source(origin: str) -> IPv4Address | IPv6Address | None:
 
 
 def _state(
-    message: Message, position: MessagePosition, lookup: Lookup, address: IPv4Address | None
+    message: Message, position: MessagePosition, lookup: Lookup, address: IPv4Address | None, target: str
 ) -> MessageState:
     abort_count, move_count, last_move_time = position.history
     dead_letter_queue = message.application_deadletter_queue
@@ -65,7 +85,7 @@ def _state(
         move_count=move_count,
         last_move_time=last_move_time,
         subqueue=_subqueue(position.queue),
-        target_subqueue=_target(position),
+        target_subqueue=target,
         dead_letter_queue=dead_letter_queue,
         dead_letter_invalid=named is None or (position.queue.transactional and not named.transactional),
     )
@@ -77,7 +97,7 @@ def _target(position: MessagePosition) -> str:
     if not position.transaction or manager is None:
         return ""
     for transaction in manager.transactions.values():
-        for operation in reversed(transaction.operations):  # what was just received is the last one
+        for operation in transaction.operations:
             if operation.position is position:
                 return _subqueue(operation.target)
     return ""

@@ -27,7 +27,7 @@ from msmqwire.qm.protocols.remote_read.calls import (
 )
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.qm.protocols.remote_read.contexts import QueueContext, QueueContexts, ReadRequest, cursor_of
-from msmqwire.qm.protocols.remote_read.message_sections import message_sections
+from msmqwire.qm.protocols.remote_read.message_sections import MessageSections
 from msmqwire.qm.protocols.remote_read.shares import Shares
 from msmqwire.qm.rules.read_results import PENDING, Read
 from msmqwire.remote_read.constants import Acknowledge, Action
@@ -56,7 +56,11 @@ _SEQUENCE: Final = HResult.MQ_ERROR_TRANSACTION_SEQUENCE
 
 
 class Receiving:
-    """The methods that read messages, those that end reads, and the timers of both."""
+    """The methods that read messages, those that end reads, and the timers of both.
+
+    Attributes:
+        handed_out: the bytes of messages in all answers so far.
+    """
 
     def __init__(
         self,
@@ -66,7 +70,9 @@ class Receiving:
         shares: Shares,
     ) -> None:
         self._context, self._messages = services.context, services.messages
-        self._transactions, self._lookup = services.transactions, services.queues.lookup
+        self._transactions = services.transactions
+        self._message_sections = MessageSections(services.queues.lookup)
+        self.handed_out = 0
         self._cleanup_ms = 1000 * configuration.pending_s
         self._contexts, self._shares = contexts, shares
         self._numbers = count(1)
@@ -204,14 +210,16 @@ class Receiving:
         if call is None:
             return
         try:
-            limits = request.max_body, request.max_compound
-            sections = message_sections(message, position, self._lookup, *limits)
+            sections = self._message_sections.of(
+                message, position, request.max_body, request.max_compound, received=request.destructive
+            )
         except LocatedError as exc:
             self._context.trouble("message not readable remotely", str(exc))
             if request.destructive:  # not at once, or each reader that waits would get it inside the last one
                 self._start_cleanup(request, 0)
             refuse(self._context, call, Refused(HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED))
             return
+        self.handed_out += sum(section.SectionSize for section in sections)
         results: Results = {
             "pdwArriveTime": message.arrival_time,
             "pSequenceId": position.lookup_identifier & _SEQUENCE_ID,
