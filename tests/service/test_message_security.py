@@ -118,6 +118,20 @@ def test_a_certificate_that_nobody_has_registered_is_no_identity(pair: Pair, tmp
     assert error["error"] == f"{cert}: the certificate is revoked"
 
 
+def test_a_user_has_the_rights_of_its_groups(pair: Pair) -> None:
+    group, there = "S-1-5-21-1-2-3-2001", ("--data", pair.there.data)
+    ask = ("--body", "x", "--ack", "full_reach_queue", *pair.signing)
+    done("queue", "set", ORDERS, *there, "--deny", f"{group}:send")
+    pair.sent_directly(*ask)
+    assert protection(pair.received()) == (b"x", True, "2.0", None)
+    done("cert", "register", "--cert", pair.cert, "--sid", SID, "--group", group, *there)
+    refused = pair.send_directly(*ask)
+    assert (refused.status, "NACK_ACCESS_DENIED" in refused.err) == (69, True), refused
+    done("queue", "set", ORDERS, *there, "--deny", f"{group}:none")
+    pair.sent_directly(*ask)
+    assert protection(pair.received()) == (b"x", True, "2.0", None)
+
+
 def test_keys_change_while_servers_run(pair: Pair) -> None:
     """Bodies under the earlier key are still decrypted; those under the new one at once."""
     pair.sent("--body", "earlier", "--encrypt", "aes256", "--peer-key", pair.peer_key)
