@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.folder_keys import AsJson, Data, key_file, show_rows, tell_server, time_text
 from msmqwire.cli.srmp_files import readable
 from msmqwire.errors import InvalidValue, StoreRefused
-from msmqwire.headers.security_descriptor import sid_text
+from msmqwire.headers.security_descriptor import sid_bytes, sid_text
 from msmqwire.qm.runtime.key_ring import KeyRing
 from msmqwire.qm.runtime.message_signers import (
     account_name,
@@ -55,11 +55,11 @@ def _row(der: bytes, sid: bytes | None, ring: KeyRing, own: Collection[bytes]) -
     }
 
 
-def _register(data: Path, sid: bytes, der: bytes) -> None:
+def _register(data: Path, sid: bytes, der: bytes, groups: Sequence[bytes] = ()) -> None:
     directory = open_users(data, create=True)
     assert directory is not None, "it is made if it is missing"
     with closing(directory):
-        register_certificate(directory, sid, der)
+        register_certificate(directory, sid, der, groups)
 
 
 @app.command("create")
@@ -105,18 +105,32 @@ def _write(file: Path, der: bytes) -> None:
 
 
 @app.command("register")
-def register(cert: Cert, data: Data, sid: Sid = None, as_json: AsJson = False) -> None:
+def register(
+    cert: Cert,
+    data: Data,
+    sid: Sid = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SID",
+            help="A group that the user is in, more than once for several: rights of the group are the "
+            "user's. Instead of those told before.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Register the certificate of a user: messages that it signs are from that user."""
 
     def run() -> None:
         readable(cert)
         user, certificate = sid_of(sid), read_certificate(read_file(cert))
+        groups = [sid_bytes(text) for text in group or ()]
         file = key_file(data, create=True)
         with file.exclusively():
             ring = file.read()
             if certificate.digest in ring.revoked:
                 raise InvalidValue(f"{cert}: the certificate is revoked")
-            _register(data, user, certificate.der)
+            _register(data, user, certificate.der, groups)
         tell_server(data)
         show_rows([_row(certificate.der, user, ring, _own(ring))], as_json)
 

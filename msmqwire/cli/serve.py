@@ -209,7 +209,8 @@ def command(
     host: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=ADDR[:PORT]", help="Where another computer is, if not where its name says."
+            metavar="NAME=ADDR[:PORT]",
+            help="Where another computer is, if not where its name says; also GUID=ADDR for names PRIVATE=.",
         ),
     ] = None,
     remote_port: Annotated[

@@ -19,9 +19,11 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from msmqwire.qm.model.caller import user_sid
+from msmqwire.qm.model.directory_objects import User
 from msmqwire.qm.runtime.key_ring import KEYS, KeyFile
 from msmqwire.qm.runtime.message_signers import account_name
 from msmqwire.qm.runtime.named_values import named_values
+from msmqwire.qm.runtime.server import Server
 from msmqwire.qm.runtime.user_certificates import DIRECTORY, open_users, registered_certificates
 from tests.support.message_security import public_blob
 from tests.support.running import ORDERS, called, command, options, served
@@ -234,6 +236,15 @@ def test_a_server_goes_on_with_its_keys_when_new_ones_can_not_be_read(data: Path
         assert after is before
         (data / KEYS).write_text(content)
         assert done("cert", "create", "--data", data, *BITS)["key"]
+        known = server.do(_users_of)  # of a directory that was not there when the server started
+        assert known is not None
+        assert known.certificates
+
+
+def _users_of(server: Server) -> User | None:
+    """What the queue manager knows of the account that runs the tests."""
+    assert server.driver is not None
+    return server.driver.core.identities.user(user_sid(account_name()))
 
 
 def test_every_switch_of_message_security_has_a_name_for_serve() -> None:

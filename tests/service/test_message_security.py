@@ -72,6 +72,7 @@ def test_transactional_messages_are_signed_as_they_are_sent(pair: Pair) -> None:
     assert protection(pair.received(ledger)) == (b"second", True, "2.0", "aes256")
 
 
+@pytest.mark.requirement("MQQB-3.1.7.1.5-02")
 def test_a_signature_to_a_direct_name_is_verified_and_encryption_is_refused(pair: Pair) -> None:
     direct = rf"DIRECT=TCP:{pair.there.address}\{ORDERS}"
     port = ("--port", str(pair.there.port))
@@ -115,6 +116,20 @@ def test_a_certificate_that_nobody_has_registered_is_no_identity(pair: Pair, tmp
     assert (refused.status, REFUSED in refused.err) == (69, True), refused
     error = called("cert", "register", "--cert", cert, *there).error(65)
     assert error["error"] == f"{cert}: the certificate is revoked"
+
+
+def test_a_user_has_the_rights_of_its_groups(pair: Pair) -> None:
+    group, there = "S-1-5-21-1-2-3-2001", ("--data", pair.there.data)
+    ask = ("--body", "x", "--ack", "full_reach_queue", *pair.signing)
+    done("queue", "set", ORDERS, *there, "--deny", f"{group}:send")
+    pair.sent_directly(*ask)
+    assert protection(pair.received()) == (b"x", True, "2.0", None)
+    done("cert", "register", "--cert", pair.cert, "--sid", SID, "--group", group, *there)
+    refused = pair.send_directly(*ask)
+    assert (refused.status, "NACK_ACCESS_DENIED" in refused.err) == (69, True), refused
+    done("queue", "set", ORDERS, *there, "--deny", f"{group}:none")
+    pair.sent_directly(*ask)
+    assert protection(pair.received()) == (b"x", True, "2.0", None)
 
 
 def test_keys_change_while_servers_run(pair: Pair) -> None:

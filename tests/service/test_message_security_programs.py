@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import msmqwire
 from msmqwire import InvalidValue, NotDelivered, QueueError, ReceivedMessage
+from msmqwire.qm.runtime.addresses import AddressOverrides
 from tests.support.running import ORDERS, PATIENCE_S, called, served
-from tests.support.secured_servers import SID, Pair, done, protection, secured_pair
+from tests.support.secured_servers import BITS, SID, Pair, done, protection, secured_pair
 from tests.support.sending import run
 
 
@@ -79,6 +82,28 @@ def test_an_attached_program_signs_with_the_certificate_of_its_folder(pair: Pair
             manager.signer("S-1-5-21-9-9-9-9")
         with pytest.raises(QueueError, match="rc2 is broken and switched off"):
             queue.send(b"x", encrypt="rc2", legacy=True)
+
+
+@pytest.mark.parametrize("to", [ORDERS, rf"DIRECT=OS:.\{ORDERS}", ""])
+def test_messages_to_own_queues_are_verified(pair: Pair, to: str) -> None:
+    """They are not encrypted: they do not leave the computer."""
+    with msmqwire.attach(pair.here.data) as manager:
+        own = manager.queue(ORDERS)
+        queue = manager.queue(to or done("queue", "show", ORDERS, "--data", pair.here.data)["format_name"])
+        queue.send(b"own", sign=manager.signer(), encrypt="aes256")
+        assert seen(own.receive(PATIENCE_S)) == (b"own", True, "2.0", None)
+        other = signer(pair)
+        queue.send(b"other", sign=msmqwire.Signer(other.private_key, other.certificate, b""))
+        assert seen(own.receive(PATIENCE_S)) == (b"other", False, "2.0", None)
+
+
+def test_a_folder_without_a_server_verifies_and_keeps_what_is_signed(tmp_path: Path) -> None:
+    done("cert", "create", "--data", tmp_path, *BITS)
+    done("queue", "create", ORDERS, "--data", tmp_path, "--authenticated")
+    to = ("send", rf"DIRECT=OS:.\{ORDERS}", "--data", tmp_path, "--recoverable", "--body", "kept")
+    assert called(*to).error(69)["name"] == "MQ_ERROR_MESSAGE_NOT_AUTHENTICATED"
+    assert done(*to, "--sign")["identifier"]
+    assert protection(done("receive", ORDERS, "--data", tmp_path)) == (b"kept", True, "2.0", None)
 
 
 def test_an_attached_program_with_asyncio_sends_in_a_transaction(pair: Pair) -> None:
@@ -163,17 +188,34 @@ def test_remote_readers_learn_what_they_can_verify_themselves(pair: Pair) -> Non
     assert seen(receive(pair, remote=True)) == (b"plain", False, None, None)
 
 
-def test_what_a_restart_keeps(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_what_a_restart_keeps(
+    tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
+) -> None:
     """A folder alone, and the next server, tell of a message what the server told that took it."""
     with secured_pair(tmp_path_factory.mktemp("kept")) as pair:
-        pair.sent_directly(
-            "--body", "kept", "--recoverable", *pair.signing, "--encrypt", "aes192", "--peer-key",
-            pair.peer_key,
-        )  # fmt: skip
-        there = pair.there.server.options
-        before = done("peek", ORDERS, "--data", there.data)
-    assert protection(before) == (b"kept", True, "2.0", "aes192")
-    assert before["sender_certificate"] == b64encode(pair.cert.read_bytes()).decode()
-    assert done("peek", ORDERS, "--data", there.data) == before
-    with served(there):
-        assert done("peek", ORDERS, "--data", there.data) == before
+        for _ in range(3):
+            pair.sent_directly(
+                "--body", "kept", "--recoverable", *pair.signing, "--encrypt", "rc4", "--peer-key",
+                pair.peer_key, "--legacy",
+            )  # fmt: skip
+        here, there = pair.here.server.options, pair.there.server.options
+        peeked = ("peek", ORDERS, "--data", there.data, "--count", "9")
+        before = called(*peeked).lines
+    _assert_one_warning(caplog, "legacy rc4: a message of 127.0.0.1 is encrypted")
+    assert [protection(message) for message in before] == [(b"kept", True, "2.0", "rc4")] * 3
+    assert before[0]["sender_certificate"] == b64encode(pair.cert.read_bytes()).decode()
+    assert called(*peeked).lines == before
+    pair.sent(
+        "--recoverable", "--body", "alone", "--sign", "--encrypt", "aes256", "--peer-key", pair.peer_key
+    )
+    with served(there) as second:
+        assert called(*peeked).lines == before
+        assert done("queue", "purge", ORDERS, "--data", there.data)["purged"] == 3
+        hosts = dict.fromkeys(pair.hosts, (second.address, second.port))
+        with served(replace(here, overrides=AddressOverrides(hosts=hosts))):
+            assert protection(pair.received()) == (b"alone", True, "2.0", "aes256")
+
+
+def _assert_one_warning(caplog: pytest.LogCaptureFixture, text: str) -> None:
+    records = [record for record in caplog.records if record.getMessage().startswith(text)]
+    assert [record.levelname for record in records] == ["WARNING"], "one for many messages"

@@ -115,7 +115,8 @@ def test_nothing_secret_is_in_logs_errors_reprs_and_the_control_channel(
     handler.setFormatter(JsonLines())
     logger = logging.getLogger("msmqwire")
     logger.addHandler(handler)
-    monkeypatch.setattr(logger, "level", logging.DEBUG)
+    level = logger.level
+    logger.setLevel(logging.DEBUG)
     _overhear(monkeypatch, wire)
     outputs = []
     try:
@@ -127,6 +128,7 @@ def test_nothing_secret_is_in_logs_errors_reprs_and_the_control_channel(
                 secrets.add_key_file(data)
     finally:
         logger.removeHandler(handler)
+        logger.setLevel(level)
     assert len(secrets.secrets) > 100
     secrets.places |= {
         "log": log.getvalue().encode(),

@@ -138,7 +138,8 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Attachment:
         create: create a queue manager, with the name of this computer, if the folder has none.
 
     Entering raises the subclasses of StoreError: StoreMissing if the folder has no queue manager, StoreInUse
-    if another process has its store open without serving it.
+    if another process has its store open without serving it. So does InvalidValue, for keys in the folder
+    that can't be used.
 
     Raises:
         InvalidValue: the path is none.

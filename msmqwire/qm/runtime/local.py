@@ -67,7 +67,7 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Local:
         create: create a queue manager, with the name of this computer, if the folder has none.
 
     Raises the subclasses of StoreError: StoreMissing if the folder has no queue manager, StoreInUse if
-    another process has its store open without serving it.
+    another process has its store open without serving it; InvalidValue for keys in it that can't be used.
     """
     folder = DataFolder(path)
     until = time.monotonic() + STARTING_S

@@ -106,10 +106,11 @@ def protect(
     told = request["signature"]
     if not isinstance(told, Mapping) or set(told) != _SIGNATURE:
         raise InvalidValue("not a signature", path="signature")
-    if told["version"] not in VERSIONS:
-        raise InvalidValue(f"{told['version']!r:.100} is none of {', '.join(VERSIONS)}", path="signature")
-    if told["hash"] not in set(HASHES.values()):
-        raise InvalidValue(f"{told['hash']!r:.100} is no hash of messages", path="signature")
+    version, algorithm = told["version"], told["hash"]
+    if not isinstance(version, str) or version not in VERSIONS:
+        raise InvalidValue(f"{version!r:.100} is none of {', '.join(VERSIONS)}", path="signature")
+    if type(algorithm) is not int or algorithm not in HASHES.values():
+        raise InvalidValue(f"{algorithm!r:.100} is no hash of messages", path="signature")
     sid, certificate, value = (_bytes(told[name]) for name in ("sid", "certificate", "value"))
     if sid:
         try:
@@ -118,9 +119,7 @@ def protect(
             raise InvalidValue(exc.why, path="signature") from None
     message.destination = destination  # a name in the spelling that was signed
     try:
-        signing.prepare(
-            message, sid, certificate, VERSIONS[told["version"]], told["hash"], transactional=transactional
-        )
+        signing.prepare(message, sid, certificate, VERSIONS[version], algorithm, transactional=transactional)
     except InvalidName as exc:
         raise InvalidValue(exc.why, path="signature") from None
     signing.set_signature(message, value)

@@ -55,7 +55,7 @@ class Requests(Protocol):
 async def open_requests(path: str | os.PathLike[str], *, create: bool = False) -> Requests:
     """Open the queues of a folder: through its server, or in its store if none runs.
 
-    Raises the subclasses of StoreError as `msmqwire.qm.runtime.local.attach` does.
+    Raises as `msmqwire.qm.runtime.local.attach` does.
     """
     folder = DataFolder(path)
     until = time.monotonic() + STARTING_S

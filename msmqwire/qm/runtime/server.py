@@ -135,7 +135,8 @@ class Server:
         """Open the folder, restore its queues, and listen.
 
         Raises the subclasses of StoreError, InvalidName for names, InvalidValue for a name other than that of
-        the folder, QueueError for a queue that can't be created, and OSError for addresses.
+        the folder and for keys in it that can't be used, QueueError for a queue that can't be created, and
+        OSError for addresses.
         """
         try:
             await self._start()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import uuid4
@@ -19,7 +19,7 @@ from msmqwire.qm.security.user_certificates import register, registered, unregis
 
 DIRECTORY: Final = "directory.msmq"
 _SUCCESS: Final = DirectoryOperationResult.SUCCESS
-_WRITTEN: Final = ("Certificates", "CertificateDigestList")
+_WRITTEN: Final = ("Certificates", "CertificateDigestList", "Groups")
 
 
 class Registered(NamedTuple):
@@ -43,9 +43,17 @@ def open_users(folder: Path, *, create: bool = False) -> EmbeddedDirectory | Non
     return EmbeddedDirectory(path) if path.exists() else None
 
 
-def register_certificate(directory: EmbeddedDirectory, sid: bytes, certificate: bytes) -> None:
-    """Register a certificate for a SID; nothing if that has been done. Raises QueueError."""
+def register_certificate(
+    directory: EmbeddedDirectory, sid: bytes, certificate: bytes, groups: Sequence[bytes] = ()
+) -> None:
+    """Register a certificate for a SID; nothing if that has been done.
+
+    `groups` are the SIDs of the groups that the user is in; without any they are left as they are.
+
+    Raises QueueError.
+    """
     user = _user(directory, sid)
+    user.groups = list(groups) or user.groups
     try:
         register(user, certificate, uuid4())
     except MalformedPacket:
