@@ -25,8 +25,8 @@ from msmqwire.cli.common import (
     say,
     standard_input,
 )
+from msmqwire.cli.readings import Reading, readings_of
 from msmqwire.cli.show import STYLES, hexdump, raw_dump, summary
-from msmqwire.crypto.readings import Readings
 from msmqwire.dissection import Dissection, Item, dissect
 from msmqwire.errors import InvalidValue
 from msmqwire.schema import Record
@@ -56,14 +56,6 @@ Cert = Annotated[
         help="Certificates of senders, PEM or DER: whose signatures are valid.",
     ),
 ]
-Reading = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--reading",
-        metavar="NAME=VALUE",
-        help="How signatures and keys are read, where the specification leaves it open.",
-    ),
-]
 
 
 class MessageSecurity(NamedTuple):
@@ -79,16 +71,9 @@ class MessageSecurity(NamedTuple):
     readings: list[str] | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """Return them as arguments of `msmqwire.dissect`. Raises InvalidValue."""
-        readings = Readings.of(dict(_named(text) for text in self.readings or ()))
+        """Return them as arguments of `msmqwire.dissect`. Raises typer.BadParameter."""
+        readings = readings_of(self.readings)
         return {"keys": self.keys or (), "certificates": self.certificates or (), "readings": readings}
-
-
-def _named(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not separator:
-        raise InvalidValue(f"{text!r} is not NAME=VALUE", path="Readings")
-    return name, value
 
 
 _KIND_WIDTH = len("R_StartReceive response")

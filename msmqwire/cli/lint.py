@@ -16,7 +16,6 @@ from msmqwire.cli.dissect import (
     Cert,
     Key,
     MessageSecurity,
-    Reading,
     RecordSizeMax,
     finding_text,
     no_input,
@@ -24,6 +23,7 @@ from msmqwire.cli.dissect import (
     report,
 )
 from msmqwire.cli.parse import AnyKind, Kind, is_srmp, protocol_of
+from msmqwire.cli.readings import Reading
 from msmqwire.dissection import Item
 from msmqwire.errors import LocatedError, MalformedPacket
 from msmqwire.lint import Finding, lint_malformed, lint_malformed_srmp, lint_packet, lint_srmp

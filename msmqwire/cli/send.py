@@ -13,6 +13,7 @@ import typer
 
 from msmqwire.cli.common import EX_UNAVAILABLE, dumps, read_input, say
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.readings import Reading
 from msmqwire.cli.send_protection import (
     Cert,
     Encrypt,
@@ -104,6 +105,7 @@ def command(
     encrypt: Encrypt = None,
     peer_key: PeerKey = None,
     legacy: Legacy = False,
+    reading: Reading = None,
     host: Annotated[
         list[str] | None,
         typer.Option(
@@ -133,7 +135,7 @@ def command(
     """
     if body is not None and file is not None:
         raise typer.BadParameter("--body and --file do not go together")
-    protection = Protection(sign, signature, hash_name, cert, key, sid, encrypt, peer_key, legacy)
+    protection = Protection(sign, signature, hash_name, cert, key, sid, encrypt, peer_key, legacy, reading)
     protection.check(data)
     if recoverable and transactional:
         recoverable = False  # implied by transactional

@@ -8,7 +8,9 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from msmqwire.cli.common import say
+from msmqwire.cli.readings import readings_of
 from msmqwire.cli.srmp_files import readable
+from msmqwire.crypto.readings import DEFAULT
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.client.protecting import check_names
 from msmqwire.qm.runtime.message_protection import CIPHERS, HASHES, VERSIONS
@@ -69,6 +71,7 @@ class Protection(NamedTuple):
     encrypt: str | None
     peer_key: Path | None
     legacy: bool
+    readings: list[str] | None
 
     def check(self, data: Path | None) -> None:
         """Raise typer.BadParameter for options that do not go together."""
@@ -82,6 +85,8 @@ class Protection(NamedTuple):
         for name in ("signature", "hash", "cert", "key", "sid"):
             if getattr(self, name) is not None and not self.sign:
                 raise typer.BadParameter("it is nothing without --sign", param_hint=f"--{name}")
+        if readings_of(self.readings) != DEFAULT and not self.sign:
+            raise typer.BadParameter("it is nothing without --sign", param_hint="--reading")
         if self.peer_key is not None and self.encrypt is None:
             raise typer.BadParameter("it is nothing without --encrypt", param_hint="--peer-key")
         if (self.cert is None) != (self.key is None):
@@ -95,6 +100,7 @@ class Protection(NamedTuple):
         Raises NoInput, InvalidValue for the contents of files, and the subclasses of StoreError.
         """
         readable(self.cert, self.key, self.peer_key)
+        readings = readings_of(self.readings)
         given: dict[str, Any] = {
             "signature": self.signature,
             "hash": self.hash,
@@ -102,9 +108,9 @@ class Protection(NamedTuple):
             "legacy": self.legacy or None,
         }
         if self.sign and self.cert is not None and self.key is not None:
-            given["sign"] = load_signer(self.cert, self.key, self.sid)
+            given["sign"] = load_signer(self.cert, self.key, self.sid, readings)
         elif self.sign and data is not None:
-            given["sign"] = own_signer(data, self.sid)
+            given["sign"] = own_signer(data, self.sid, readings)
         if self.peer_key is not None:
             given["peer_key"] = read_file(self.peer_key)
         if self.hash == "sha1":

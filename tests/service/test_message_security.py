@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.running import ORDERS, called
+from tests.support.running import ORDERS, called, process
 from tests.support.secured_servers import BITS, SID, Pair, certificate_of, done, protection, secured_pair
 
 REFUSED = "NACK_BAD_SIGNATURE"
@@ -130,6 +130,36 @@ def test_a_user_has_the_rights_of_its_groups(pair: Pair) -> None:
     done("queue", "set", ORDERS, *there, "--deny", f"{group}:none")
     pair.sent_directly(*ask)
     assert protection(pair.received()) == (b"x", True, "2.0", None)
+
+
+def test_what_the_specification_leaves_open_can_be_switched_at_both_ends(pair: Pair, tmp_path: Path) -> None:
+    signed, big = ("--body", "big", *pair.signing, "--ack", "full_reach_queue"), "signature_bytes=big"
+    refused = pair.send_directly(*signed, "--reading", big)
+    assert (refused.status, REFUSED in refused.err) == (69, True), refused
+    there = tmp_path / "there"
+    done("cert", "register", "--cert", pair.cert, "--sid", SID, "--data", there)
+    with process(
+        there, "--queue", ORDERS, "--insecure-nacks", "--reading", big, address="127.0.0.36"
+    ) as server:
+        to = ("send", rf"DIRECT=TCP:{server.address}\{ORDERS}", "--port", str(server.port), "--timeout", "20")
+        refused = called(*to, *signed)
+        assert (refused.status, REFUSED in refused.err) == (69, True), refused
+        done(*to, *signed, "--reading", big)
+        message = called("receive", ORDERS, "--data", there, "--timeout", "20").one
+    assert protection(message) == (b"big", True, "2.0", None)
+
+
+@pytest.mark.parametrize(
+    "wrong, why",
+    [
+        (("--sign", "--reading", "signature_bytes"), "is not NAME=VALUE"),
+        (("--sign", "--reading", "signature_bytes=middle"), "is none of little, big"),
+        (("--reading", "signature_bytes=big"), "nothing without --sign"),
+    ],
+)
+def test_wrong_readings_are_wrong_usage(pair: Pair, wrong: tuple[str, ...], why: str) -> None:
+    refused = pair.send("--body", "x", *wrong)
+    assert (refused.status, why in " ".join(refused.err.replace("│", " ").split())) == (2, True), refused
 
 
 def test_keys_change_while_servers_run(pair: Pair) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from uuid import UUID
 
+from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.client.entering import EnteredOnce
 from msmqwire.qm.client.local_queues import LocalReading, LocalSending
@@ -49,17 +50,18 @@ class QueueManager:
         sending = LocalSending(self._requests, format_name, self.identifier)
         return Queue(sending, LocalReading(self._requests, format_name, self.name))
 
-    def signer(self, sid: str | None = None) -> Signer:
+    def signer(self, sid: str | None = None, readings: Readings = DEFAULT) -> Signer:
         """Return who signs messages with the newest certificate that ``msmqwire cert create`` has made here.
 
         The key is read from the folder; this queue manager does not get it.
 
         Args:
             sid: the SID for which the certificate is; by default any.
+            readings: those of the receivers.
 
         Raises InvalidValue if there is none.
         """
-        return own_signer(self._folder, sid)
+        return own_signer(self._folder, sid, readings)
 
     async def create_queue(self, name: str, *, transactional: bool = False, label: str = "") -> Queue:
         """Create a queue, or return the one that is there.

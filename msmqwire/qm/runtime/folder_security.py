@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from msmqwire.constants import CryptographicProvider
+from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.core import Core
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
@@ -27,13 +28,16 @@ class FolderSecurity:
         configuration: what a queue manager is to be opened with.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """Read them. Raises InvalidValue for keys that can't be used, and the subclasses of StoreError."""
-        self._folder, self._file = folder, KeyFile(folder)
+    def __init__(self, folder: Path, readings: Readings = DEFAULT) -> None:
+        """Read them; `readings` are for the configuration.
+
+        Raises InvalidValue for keys that can't be used, and the subclasses of StoreError.
+        """
+        self._folder, self._file, self._readings = folder, KeyFile(folder), readings
         self._users = open_users(folder)
         try:
             self._ring = self._file.read()
-            self.configuration = _configuration(self._ring, self._users)
+            self.configuration = self._configured(self._ring, self._users)
         except BaseException:
             self.close()
             raise
@@ -43,7 +47,7 @@ class FolderSecurity:
         ring, users = self._file.read(), self._users or open_users(self._folder)
         if ring != self._ring or users is not self._users:
             self._users = users
-            self.configuration, self._ring = _configuration(ring, users), ring
+            self.configuration, self._ring = self._configured(ring, users), ring
 
     def use(self, core: Core) -> None:
         """Let a queue manager use what has been read last."""
@@ -68,16 +72,16 @@ class FolderSecurity:
         if self._users is not None:
             self._users.close()
 
-
-def _configuration(ring: KeyRing, users: EmbeddedDirectory | None) -> SecurityConfiguration:
-    """Raises InvalidValue."""
-    return SecurityConfiguration(
-        random_bytes=secrets.token_bytes,
-        **_keys(ring),
-        peer_keys={identifier: public_keys(keys) for identifier, keys in ring.peers.items()},
-        revoked=ring.revoked,
-        users=users,
-    )
+    def _configured(self, ring: KeyRing, users: EmbeddedDirectory | None) -> SecurityConfiguration:
+        """Return a configuration. Raises InvalidValue."""
+        return SecurityConfiguration(
+            random_bytes=secrets.token_bytes,
+            **_keys(ring),
+            peer_keys={identifier: public_keys(keys) for identifier, keys in ring.peers.items()},
+            revoked=ring.revoked,
+            users=users,
+            readings=self._readings,
+        )
 
 
 def _keys(ring: KeyRing) -> dict[str, Any]:

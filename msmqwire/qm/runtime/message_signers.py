@@ -8,6 +8,7 @@ from pathlib import Path
 from ssl import DER_cert_to_PEM_cert
 from typing import TYPE_CHECKING, Final
 
+from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import InvalidValue
 from msmqwire.headers.security_descriptor import sid_bytes
 from msmqwire.qm.model.caller import user_sid
@@ -38,7 +39,10 @@ def sid_of(text: str | None) -> bytes:
 
 
 def load_signer(
-    certificate: str | os.PathLike[str], key: str | os.PathLike[str], sid: str | None = None
+    certificate: str | os.PathLike[str],
+    key: str | os.PathLike[str],
+    sid: str | None = None,
+    readings: Readings = DEFAULT,
 ) -> Signer:
     """Return who signs messages with a certificate and its key.
 
@@ -47,6 +51,7 @@ def load_signer(
         key: a file with its RSA key, PEM or DER, not encrypted.
         sid: the SID for which the certificate is registered, ``S-1-5-...``; by default that of the account
             that runs this process.
+        readings: those of the receivers.
 
     Raises InvalidValue, with the files in the text.
     """
@@ -55,15 +60,19 @@ def load_signer(
     cert_content, key_content = read_file(certificate), read_file(key)
     try:
         private_key, read = read_private_key(key_content), read_certificate(cert_content)
-        return Signer(private_key, read, sid_of(sid))
+        return Signer(private_key, read, sid_of(sid), readings)
     except InvalidValue as exc:
         if exc.path == "SID":
             raise
         raise InvalidValue(f"{os.fspath(certificate)} and {os.fspath(key)}: {exc.why}") from None
 
 
-def own_signer(folder: str | os.PathLike[str], sid: str | None = None) -> Signer:
+def own_signer(
+    folder: str | os.PathLike[str], sid: str | None = None, readings: Readings = DEFAULT
+) -> Signer:
     """Return who signs with the newest certificate that a folder keeps, or the newest for a SID.
+
+    `readings` are those of the receivers.
 
     Raises InvalidValue if there is none that is not revoked, and the subclasses of StoreError.
     """
@@ -73,7 +82,7 @@ def own_signer(folder: str | os.PathLike[str], sid: str | None = None) -> Signer
     for own in ring.certificates:
         certificate = read_certificate(own.certificate)
         if certificate.digest not in ring.revoked and sid in (None, own.sid):
-            return Signer(read_private_key(own.private_key), certificate, sid_bytes(own.sid))
+            return Signer(read_private_key(own.private_key), certificate, sid_bytes(own.sid), readings)
     raise InvalidValue(f"{os.fspath(folder)} has no certificate to sign with: cert create makes one")
 
 

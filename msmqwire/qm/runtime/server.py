@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from msmqwire.constants import HResult
+from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import EngineFailed, InvalidName, InvalidValue, StoreError
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.settings import KeptSettings, Settings
@@ -66,6 +67,7 @@ class ServerOptions:
         tls_verify: whether the certificates of other computers are verified.
         rpc: how queues are served to remote readers; None for not at all.
         srmp: redirections and signatures of SRMP.
+        readings: how signatures and session keys of messages are read.
         quota: limit of all messages in bytes; None to leave it unchanged.
         min_free: bytes of free disk space below which no new messages are accepted; 0 for no such limit.
         settings: settings of the queue manager.
@@ -91,6 +93,7 @@ class ServerOptions:
     tls_verify: bool = True
     rpc: RpcOptions | None = None
     srmp: SrmpConfiguration = field(default_factory=SrmpConfiguration)
+    readings: Readings = DEFAULT
     quota: int | None = None
     min_free: int = MIN_FREE
     settings: Settings = SETTINGS
@@ -159,7 +162,7 @@ class Server:
         if stored and stored.lower() != self.name.lower():
             raise InvalidValue(f"the queue manager of this folder is {stored}, not {self.name}", path="name")
         self.name = stored or self.name
-        self._security = security = FolderSecurity(options.data)
+        self._security = security = FolderSecurity(options.data, options.readings)
         core = open_core(
             store,
             self.name,

@@ -38,6 +38,7 @@ class Signer:
         certificate: that belongs to it.
         sid: the SID of the sender, for whom the certificate is registered; empty for none, with which a
             signature is no proof of identity.
+        readings: those of the receiver.
 
     Raises InvalidValue for a key that does not belong to the certificate, MalformedPacket for what is no SID.
     """
@@ -45,6 +46,7 @@ class Signer:
     private_key: RSAPrivateKey = field(repr=False)
     certificate: SenderCertificate
     sid: bytes = b""
+    readings: Readings = DEFAULT
 
     def __post_init__(self) -> None:
         if self.private_key.public_key() != self.certificate.key:
@@ -61,7 +63,6 @@ def signed(
     version: AuthenticationLevel = AuthenticationLevel.SIG20,
     hash_algorithm: int = HashAlgorithm.CALG_SHA_512,
     transactional: bool = False,
-    readings: Readings = DEFAULT,
 ) -> None:
     """Sign a message, which must not be changed then. Its body stays in clear: it is encrypted later.
 
@@ -76,7 +77,6 @@ def signed(
             to a single queue with SIG30 gets a MultiQueueFormatHeader for it.
         hash_algorithm: of HashAlgorithm. MD2, MD4, MD5 and SHA-1 are broken.
         transactional: whether it is going to be sent in a transaction.
-        readings: those of the receiver.
 
     Raises:
         InvalidValue, InvalidName: no packet can hold the message, or nobody can sign it so.
@@ -91,7 +91,7 @@ def signed(
         raise InvalidValue("a signed message has a destination", path="destination")
     prepare(message, signer.sid, signer.certificate.der, version, hash_algorithm, transactional=transactional)
     packet = _packet(message, queue_manager, transactional=transactional)
-    signature = sign(packet, SignatureVersion(version), signer.private_key, hash_algorithm, readings)
+    signature = sign(packet, SignatureVersion(version), signer.private_key, hash_algorithm, signer.readings)
     set_signature(message, signature)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -280,7 +281,7 @@ def test_signed_and_encrypted_from_one_queue_manager_to_another(version, reading
     message = Message(
         body=b"secret body", destination=parse_format_name(f"PRIVATE={OWN_ID}\\{number:x}"), privacy_level=5
     )
-    signed(message, alice(), queue_manager=PEER_ID, version=version, readings=readings)
+    signed(message, replace(alice(), readings=readings), queue_manager=PEER_ID, version=version)
     (packet,) = transferred(sender, message)
     assert b"secret" not in packet
     peer = receiver.accept_session()
