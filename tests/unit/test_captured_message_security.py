@@ -326,8 +326,9 @@ def test_what_is_no_key(name: str, tmp_path: Path, capsys: pytest.CaptureFixture
     run(command, 65, cert=[str(QM_KEY)])
     output = capsys.readouterr()
     assert (output.out, json.loads(output.err)["path"]) == ("", str(QM_KEY))
-    run(command, 65, reading=["digest_info"])
-    run(command, 65, reading=["digest_info=perhaps"])
+    for wrong in ("digest_info", "digest_info=perhaps"):
+        with pytest.raises(typer.BadParameter, match=wrong.replace("digest_info=", "")):
+            run(command, reading=[wrong])
     run(command, 66, key=[str(tmp_path / "missing")])
 
 
