@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -128,11 +129,12 @@ class Encryption:
         configuration: SecurityConfiguration,
     ) -> CachedSymmetricKey:
         if destination in remote:
-            provider, algorithm = self._choice(message, remote[destination])
-            cached = self._cache_of(provider).get((provider, algorithm, destination))
-            if cached is not None:
-                return cached
-        # Not only once a session: they may have been changed since its last key was made.
+            with suppress(QueueError):
+                provider, algorithm = self._choice(message, remote[destination])
+                cached = self._cache_of(provider).get((provider, algorithm, destination))
+                if cached is not None:
+                    return cached
+        # Not only once a session: they may have been changed since its last key was made, or did not do.
         remote[destination] = keys = self._keys_of(destination, configuration)
         provider, algorithm = self._choice(message, keys)
         cache = self._cache_of(provider)

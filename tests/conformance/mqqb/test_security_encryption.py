@@ -191,6 +191,18 @@ def test_the_keys_are_read_from_the_directory_once_a_session():
     assert len([entry for entry in log if entry[-1] == ["PublicEncryptionKeyList"]]) == 2
 
 
+def test_a_key_that_is_published_later_is_found_in_the_same_session():
+    harness = sender("base", send_rc4=True)
+    sent(harness, level=1)
+    harness.send(b"too early", to=TO_PEER, privacy_level=5)
+    directory = harness._core_options["directory"]
+    manager = directory.read_directory("QueueManager", [("Identifier", "EQUALS", PEER_ID)]).object
+    manager.public_encryption_key_list = published(base=rsa_key("base"), aes=rsa_key("aes"))
+    directory.directory.write_directory(manager)
+    assert opened(sent(harness)) == b"secret"
+    assert len(harness.called) == 1
+
+
 @pytest.mark.requirement("MQQB-3.1.1.3.3-01")
 def test_a_routed_message_is_encrypted_for_its_destination():
     """Not for the next hop, though that is RemoteQMGuid by the letter: it could not be decrypted there."""
