@@ -207,7 +207,5 @@ def _packet(message: Message) -> Record:
         serialize(message, packet)
         return packet
     packet = USER_MESSAGE.parse(message.packet)
-    properties = packet.MessagePropertiesHeader
-    if properties.MessageBody != message.body:
-        packet = packet.replace(MessagePropertiesHeader=properties.replace(MessageBody=message.body))
+    packet.MessagePropertiesHeader.MessageBody = message.body  # its size is not covered
     return packet

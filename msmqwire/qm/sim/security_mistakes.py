@@ -42,7 +42,7 @@ def _verified_before_decrypted(original: Any) -> Any:
 
 
 def _level_left_out(original: Any) -> Any:
-    return lambda security, kind, *, authenticated: None
+    return lambda packet, kind, *, authenticated: packet
 
 
 _PROTECTED: Final = frozenset({Invariant.PROTECTED})
