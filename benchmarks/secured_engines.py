@@ -6,11 +6,12 @@ Two queue managers connected in memory, in one process and one thread, as in `en
 1 KiB with stores in memory, recoverable ones with SQLite. They are plain, signed (2.0, SHA-512, RSA of 2048
 bits, a registered certificate), encrypted (AES-256) or both; the kinds take turns, the best round of each
 counts. The application makes its signatures itself, which is part of the messages a second and stands apart
-besides: in a row of columns the queue managers alone. Microseconds are of processor time, which other work on
+besides. Microseconds are of processor time, which other work on
 the machine disturbs less.
 
 Then reception alone: from the packet to a message that the queue may take, in microseconds of processor
-time, beside the calls of `cryptography` that it can't do without; with a certificate and a session key that
+time, beside the calls of `cryptography` that it can't do without ("security" is what a message takes more
+than a plain one); with a certificate and a session key that
 the caches have, and with new ones in each message. ``--profile`` prints where the time of a kind goes.
 """
 
@@ -24,8 +25,7 @@ import pstats
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
@@ -59,7 +59,12 @@ from msmqwire.qm.store import Store
 from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qm.store.sqlite import SqliteStore
 
-KINDS: Final = {"plain": (False, False), "signed": (True, False), "encrypted": (False, True), "both": (True, True)}
+KINDS: Final = {
+    "plain": (False, False),
+    "signed": (True, False),
+    "encrypted": (False, True),
+    "both": (True, True),
+}
 SENDER, RECEIVER = UUID(int=0xA1), UUID(int=0xB2)
 SID: Final = sid_bytes("S-1-5-21-1-2-3-1001")
 BITS: Final = 2048
@@ -104,9 +109,13 @@ def message(keys: Keys, name: PrivateName, kind: str, guarantee: DeliveryGuarant
     return made
 
 
-def transfer(pair: ManagerPair, keys: Keys, queue: Queue, kind: str, count: int) -> tuple[float, float, float]:
-    """Transfer messages; return the seconds in all, those of the processor, and those to make the messages."""
-    guarantee = DeliveryGuarantee.EXPRESS if queue.pathname.endswith("express") else DeliveryGuarantee.RECOVERABLE
+def transfer(
+    pair: ManagerPair, keys: Keys, queue: Queue, kind: str, count: int
+) -> tuple[float, float, float]:
+    """Transfer messages; return the seconds, those of the processor, and those to make the messages."""
+    guarantee = (
+        DeliveryGuarantee.EXPRESS if queue.pathname.endswith("express") else DeliveryGuarantee.RECOVERABLE
+    )
     name = PrivateName(RECEIVER, queue.private_queue_number)
     text = name.text
     sending = pair.open(pair.sender, text, QueueAccessType.SEND_ACCESS, "")
@@ -139,7 +148,10 @@ def transfer(pair: ManagerPair, keys: Keys, queue: Queue, kind: str, count: int)
 
 def rates(keys: Keys, count: int, rounds: int, folder: Path) -> None:
     """Print the messages a second of each kind, with its ratios to the plain one."""
-    print(f"{'':13}{'kind':>10}{'messages/s':>12}{'µs each':>9}{'ratio':>7}{'signing':>9}{'without':>9}{'ratio':>7}")
+    print(
+        f"{'':13}{'kind':>10}{'messages/s':>12}{'µs each':>9}{'ratio':>7}"
+        f"{'signing':>9}{'without':>9}{'ratio':>7}"
+    )
     for what, make_store in (
         ("express", lambda name: MemoryStore()),
         ("recoverable", lambda name: SqliteStore(folder / f"{name}.msmq")),
@@ -156,7 +168,10 @@ def rates(keys: Keys, count: int, rounds: int, folder: Path) -> None:
         plain_rest = min(used - making for _, used, making in found["plain"])
         for kind, times in found.items():
             seconds, used = min(times)[0], min(used for _, used, _ in times)
-            making, rest = min(making for *_, making in times), min(used - making for _, used, making in times)
+            making, rest = (
+                min(making for *_, making in times),
+                min(used - making for _, used, making in times),
+            )
             print(
                 f"{what:13}{kind:>10}{count / seconds:>12.0f}{1e6 * used / count:>9.1f}{used / plain:>7.2f}"
                 f"{1e6 * making / count:>9.1f}{1e6 * rest / count:>9.1f}{rest / plain_rest:>7.2f}"
@@ -239,7 +254,6 @@ def reception(keys: Keys, rounds: int) -> None:
     packets = {kind: receiver.packet(kind) for kind in KINDS}
     for kind, data in packets.items():
         for new in (False, True) if kind != "plain" else (False,):
-            # Beside the packet without security, whose signature or cipher nobody looks at.
             whole, bare, plain = best(
                 [
                     lambda data=data, new=new: receiver.receive(data, new=new),
@@ -249,7 +263,11 @@ def reception(keys: Keys, rounds: int) -> None:
                 rounds,
             )
             name = kind if kind == "plain" else f"{kind}, {'nothing' if new else 'all'} cached"
-            ratio = "" if kind == "plain" else f"{(whole - plain):>10.1f}{bare:>8.1f}{(whole - plain) / bare:>7.2f}"
+            ratio = (
+                ""
+                if kind == "plain"
+                else f"{(whole - plain):>10.1f}{bare:>8.1f}{(whole - plain) / bare:>7.2f}"
+            )
             print(f"{name:27}{whole:>8.1f}{ratio}")
 
 

@@ -39,6 +39,7 @@ from cryptography.x509.oid import NameOID
 from msmqwire.constants import CryptographicProvider
 from msmqwire.crypto.ciphers import encrypt, new_session_key
 from msmqwire.qm.model.access import sid_bytes
+from tests.support import handmade as h
 from tests.support.engine_harness import START_UTC, EngineHarness
 from tests.support.handwritten_peer import HandwrittenPeer
 from tests.support.message_security import DAY, Sealed, certificate, rsa_key
@@ -82,32 +83,26 @@ def unknown_senders() -> Iterator[Fields]:
 
 
 def wrong_signatures(bits: int, exponent: int) -> Callable[[], Iterator[Fields]]:
-    def make() -> Iterator[Fields]:
-        fields = _sealed(signer="mallory", certificate=vast_certificate(bits, exponent))
-        header = _sealed(certificate=vast_certificate(bits, exponent))["security"]
-        size = len(_sealed(signer="mallory", certificate=b"")["security"])
-        assert header and size
-        from tests.support import handmade as h
+    """Numbers that are no signatures, with a certificate of this size."""
 
+    def make() -> Iterator[Fields]:
+        fields, shown = _sealed(), vast_certificate(bits, exponent)
         for _ in count():
-            fields["security"] = h.security_header(
-                flags=1, security_id=STRANGER, signature=os.urandom(bits // 8 - 1) + b"\0",
-                certificate=vast_certificate(bits, exponent),
-            )  # fmt: skip
-            yield fields
+            signature = os.urandom(bits // 8 - 1) + b"\0"
+            yield fields | {"security": _security(signature, shown)}
 
     return make
 
 
+def _security(signature: bytes, certificate: bytes) -> bytes:
+    return h.security_header(flags=1, security_id=STRANGER, signature=signature, certificate=certificate)
+
+
 def slow_hashes() -> Iterator[Fields]:
     """Signatures by an own key over the hash of something else, with MD2: both versions are tried."""
-    from tests.support import handmade as h
-
     for _ in count():
         digest = rsa_key("mallory").sign(MD2_HEAD + os.urandom(16), PKCS1v15(), NoDigestInfo())
-        security = h.security_header(
-            flags=1, security_id=STRANGER, signature=digest[::-1], certificate=certificate("mallory")
-        )
+        security = _security(digest[::-1], certificate("mallory"))
         yield _sealed(body=bytes(LARGE)) | {"security": security, "hash_algorithm": MD2}
 
 
@@ -148,11 +143,12 @@ def slow_ciphers() -> Iterator[Fields]:
     key = new_session_key(RC2, 128, os.urandom)
     body = encrypt(key, bytes(LARGE - 8))
     sealed = Sealed(
-        recipient=rsa_key(EXCHANGE, 2048).public_key(), kind=0, algorithm=0x6610, session_key=key.key.ljust(32)
+        recipient=rsa_key(EXCHANGE, 2048).public_key(),
+        kind=0,
+        algorithm=0x6610,
+        session_key=key.key.ljust(32),
     )
     fields = sealed.fields()
-    from tests.support import handmade as h
-
     blob = h.simpleblob(sealed.recipient.encrypt(key.key, PKCS1v15())[::-1], RC2)  # type: ignore[union-attr]
     fields["security"] = h.security_header(flags=0x20, encryption_key=blob)
     yield from repeat(fields | {"body": body, "algorithm": RC2, "privacy": 3})
@@ -234,7 +230,9 @@ class Run:
 
 
 def honest_messages() -> Iterator[Fields]:
-    sealed = Sealed(signer="alice", sid=ALICE, recipient=rsa_key(EXCHANGE, 2048).public_key(), body=bytes(1024))
+    sealed = Sealed(
+        signer="alice", sid=ALICE, recipient=rsa_key(EXCHANGE, 2048).public_key(), body=bytes(1024)
+    )
     sealed.blob = sealed.wrapped()
     yield from repeat(sealed.fields())
 
@@ -268,22 +266,28 @@ def run(attack: Callable[[], Iterator[Fields]], origins: int, seconds: float) ->
 
 def main() -> None:
     """Run it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=3.0, help="of each attack")
     parser.add_argument("--origins", type=int, default=3, help="that attack together")
     parser.add_argument("--lines", default="", help="only attacks that contain this")
     given = parser.parse_args()
     print(f"Python {platform.python_version()}")
-    print(f"{'':44}{'origins':>8}{'messages/s':>12}{'ms/s':>7}{'security':>10}{'honest':>8}{'of':>4}{'worst wait, ms':>16}")
+    print(
+        f"{'':44}{'origins':>8}{'messages/s':>12}{'ms/s':>7}{'security':>10}"
+        f"{'honest':>8}{'of':>4}{'worst wait, ms':>16}"
+    )
     for name, attack in ATTACKS.items():
         if given.lines not in name:
             continue
         for origins in (1, given.origins):
             here = run(attack, origins, given.seconds)
             total = int(here.now / HONEST_MS)
+            longest = max(here.waits, default=float("inf"))
             print(
                 f"{name:44}{origins:>8}{here.taken / here.now * 1e3:>12.0f}{here.used / here.now * 1e3:>7.0f}"
-                f"{here.security / here.now * 1e3:>10.0f}{len(here.waits):>8}{total:>4}{max(here.waits, default=float('inf')):>16.0f}",
+                f"{here.security / here.now * 1e3:>10.0f}{len(here.waits):>8}{total:>4}{longest:>16.0f}",
                 flush=True,
             )
 

@@ -100,7 +100,7 @@ class WorkLimits:
 
     def spend(self, origin: str, milliseconds: float) -> None:
         """Count work that has been done for an origin."""
-        if not origin or origin in self._known:
+        if not milliseconds or not origin or origin in self._known:
             return
         found = self._origins.pop(origin, None)
         if found is None:
