@@ -209,7 +209,7 @@ class Reception:
         packet = USER_MESSAGE.parse(data)
         received = serialization.deserialize(packet, data)
         received.origin = "10.0.0.1"
-        assert protection.refusal(received, self.queue) is None
+        assert protection.refusal(received, self.queue, packet) is None
 
     def bare(self, kind: str, *, new: bool) -> Callable[[], Any]:
         """Return the calls of `cryptography` that a message takes."""
