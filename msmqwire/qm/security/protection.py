@@ -202,11 +202,10 @@ class Protection:
 
 def _packet(message: Message, packet: Record | None) -> Record:
     """Return the packet of a message with its body in clear: the one that it was read from, or a new one."""
-    if packet is None and message.packet is None:
+    if packet is None and message.packet is not None:
+        packet = USER_MESSAGE.parse(message.packet)
+    elif packet is None:
         packet = construct(message)
         serialize(message, packet)
-    elif packet is None:
-        packet = USER_MESSAGE.parse(message.packet)
-    assert packet is not None
     packet.MessagePropertiesHeader.MessageBody = message.body  # its size is not covered
     return packet
