@@ -56,16 +56,37 @@ def signature_version(
 
     Raises UnsupportedAlgorithm for a HashAlgorithm that is unknown: MQMQ-2.2.19.3-29.
     """
-    signature, versions = _signature_of(packet)
+    recovered = recovered_from_signature(packet, public_key, readings)
+    if recovered is None:
+        if _signature_of(packet)[0]:
+            digest(packet.MessagePropertiesHeader.HashAlgorithm, b"")  # refuses it all the same if unknown
+        return None
+    return version_of(packet, recovered, readings)
+
+
+def recovered_from_signature(
+    packet: Record, public_key: RSAPublicKey, readings: Readings = DEFAULT
+) -> bytes | None:
+    """Return what the owner of a key has signed; None if it was not he who made the signature.
+
+    That takes no look at the fields, which may be long and their hash slow: `version_of` does.
+    """
+    signature, _ = _signature_of(packet)
     if not signature:
         return None
-    algorithm = packet.MessagePropertiesHeader.HashAlgorithm
     try:
-        recovered = public_key.recover_data_from_signature(_ordered(signature, readings), _PADDING, _AS_IT_IS)
+        return public_key.recover_data_from_signature(_ordered(signature, readings), _PADDING, _AS_IT_IS)
     except (InvalidSignature, ValueError):
-        digest(algorithm, b"")  # refuses it all the same if it is unknown
         return None
-    for version in versions:
+
+
+def version_of(packet: Record, recovered: bytes, readings: Readings = DEFAULT) -> SignatureVersion | None:
+    """Return for which version a signature is that of the packet, as `signature_version` does.
+
+    `recovered` is the result of `recovered_from_signature`.
+    """
+    algorithm = packet.MessagePropertiesHeader.HashAlgorithm
+    for version in _signature_of(packet)[1]:
         try:
             data = signed_fields(packet, version, readings)
         except InvalidName:

@@ -70,6 +70,7 @@ class Sealed:
 
     Attributes:
         signer: the name of the key and certificate that sign it; empty for no signature.
+        signature: one that has been made already, instead.
         version: 1, 2 or 3, of the signature.
         sid: SecurityID; with `kind`, ST.
         recipient: the public key to encrypt for; None to leave the body in clear.
@@ -79,6 +80,7 @@ class Sealed:
 
     body: bytes = b"secret body"
     signer: str = ""
+    signature: bytes = b""
     version: int = 2
     sid: bytes = b""
     kind: int = 1
@@ -120,7 +122,9 @@ class Sealed:
     def fields(self) -> dict[str, Any]:
         """The arguments of `HandwrittenPeer.message`."""
         signature = (
-            sign(rsa_key(self.signer), self.signed_fields(), self.hash_algorithm) if self.signer else b""
+            sign(rsa_key(self.signer), self.signed_fields(), self.hash_algorithm)
+            if self.signer
+            else self.signature
         )
         shown = (
             certificate(self.signer) if self.signer and self.certificate is None else self.certificate or b""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Final, NamedTuple, Self
 from uuid import UUID
 
@@ -221,4 +222,10 @@ class Message:
         """Copy the message with changed attributes; without `packet` if that contains one of them."""
         if changed.keys() - _ATTRIBUTES_OUTSIDE_PACKET:
             changed.setdefault("packet", None)
-        return replace(self, **changed)  # type: ignore[arg-type]
+        copied = type(self)(*_values(self))  # far quicker than dataclasses.replace
+        for name, value in changed.items():
+            setattr(copied, name, value)
+        return copied
+
+
+_values: Final = attrgetter(*(field.name for field in fields(Message)))

@@ -15,7 +15,7 @@ from msmqwire.qm.model.enumerations import (
     SenderIdentifierType,
 )
 from msmqwire.qm.model.message import LABEL_MAX, NULL_GUID, Message, ObjectId, TxSequenceId
-from msmqwire.qm.rules.packet_patch import masks, without_session_header
+from msmqwire.qm.rules.packet_patch import mark_verified, masks, without_session_header
 from msmqwire.qm.rules.queue_fields import multicast_of, read_list, read_queue
 from msmqwire.schema import Record
 
@@ -82,9 +82,8 @@ def deserialize(
                 message.signature_type = _AUTHENTICATION_LEVELS.get(kind, AuthenticationLevel.NONE)
                 if verified & _AU:
                     message.authentication_level = message.signature_type
-            word = packet.SecurityHeader.Flags.replace(AU=0, AS=0)
-            packet = packet.replace(SecurityHeader=packet.SecurityHeader.replace(Flags=word))
-            data = None
+            data = packet.to_bytes() if data is None else data
+            data = mark_verified(data, AuthenticationLevel.NONE, authenticated=False)
     if packet.DebugHeader is not None:
         message.tracing_queue_identifier = packet.DebugHeader.QueueIdentifier or NULL_GUID
     if packet.SoapHeader is not None:

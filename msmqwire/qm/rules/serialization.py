@@ -22,8 +22,13 @@ from msmqwire.headers import FINAL_ACK_BODY, ORDER_ACK_BODY, SESSION_HEADER, TX_
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.model.message import Message, TxSequenceId
 from msmqwire.qm.rules import message_to_packet
-from msmqwire.qm.rules.message_to_packet import construct, mark_clear, mark_verified, serialize
-from msmqwire.qm.rules.packet_patch import add_session_header, patch_transit_fields
+from msmqwire.qm.rules.message_to_packet import construct, serialize
+from msmqwire.qm.rules.packet_patch import (
+    add_session_header,
+    mark_clear,
+    mark_verified,
+    patch_transit_fields,
+)
 from msmqwire.qm.rules.packet_to_message import deserialize, deserialize_head
 from msmqwire.schema import Record
 
@@ -87,12 +92,10 @@ def to_stored(message: Message) -> bytes:
     HTTP. Raises as `to_packet` does.
     """
     kind = message.authentication_level or message.signature_type
+    packet = to_readable(message)
     if not kind:
-        return to_readable(message)
-    record = _readable(message) or USER_MESSAGE.parse(to_packet(message))
-    if record.SecurityHeader is not None:
-        mark_verified(record.SecurityHeader, kind, authenticated=bool(message.authentication_level))
-    return USER_MESSAGE.codec.build(record)
+        return packet
+    return mark_verified(packet, kind, authenticated=bool(message.authentication_level))
 
 
 def to_readable(message: Message) -> bytes:
@@ -102,21 +105,9 @@ def to_readable(message: Message) -> bytes:
     body is in clear here. Its SecurityHeader tells nothing of what this queue manager has verified: AU and AS
     are 0 in all that is sent, and no override of [MS-MQRR] changes that. Raises as `to_packet` does.
     """
-    record = _readable(message)
-    return to_packet(message) if record is None else USER_MESSAGE.codec.build(record)
-
-
-def _readable(message: Message) -> Record | None:
-    """Return the packet of a message that is not as received; None if `to_packet` has it as it is."""
-    if message.packet is None or message.soap_envelope:
-        record = _constructed(message)
-    elif _is_clear(message):
-        record = USER_MESSAGE.parse(to_packet(message))
-    else:
-        return None
-    if _is_clear(message) and record.SecurityHeader is not None:
-        mark_clear(record.SecurityHeader)
-    return record
+    has_more = message.packet is None or message.soap_envelope
+    packet = USER_MESSAGE.codec.build(_constructed(message)) if has_more else to_packet(message)
+    return mark_clear(packet) if _is_clear(message) else packet
 
 
 def _is_clear(message: Message) -> bool:

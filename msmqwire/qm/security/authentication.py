@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msmqwire.errors import InvalidName, InvalidSignature, InvalidValue, UnsupportedAlgorithm
 from msmqwire.qm.model.context import Context
@@ -20,6 +20,9 @@ from msmqwire.schema import Record
 
 if TYPE_CHECKING:
     from msmqwire.crypto.certificates import SenderCertificate
+
+_SLOW_MS: Final = 20.0
+"""A hash that takes longer is made for registered certificates only: a stranger could hold up the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,27 +76,36 @@ class Authentication:
             InvalidSignature: the message is to be refused with NACK_BAD_SIGNATURE.
             TooMuchWork: it is to be sent again later.
         """
-        from msmqwire.crypto.signatures import signature_version
+        from msmqwire.crypto.signatures import recovered_from_signature, version_of
 
         has_sid = message.sender_identifier_type is SenderIdentifierType.SID
         sid = message.sender_identifier if has_sid else b""
         known = self.user_cert_cache.get((message.sender_certificate, sid))  # MQQB-3.1.5.8.3-08
         self._work.check(message.origin)
         certificate = _read(message.sender_certificate) if known is None else known.user_cert
-        size = len(message.body) + len(message.extension)
-        cost = public_ms(certificate.key) + bytes_ms(message.hash_algorithm, size)
+        cost = public_ms(certificate.key)
         self._work.spend(message.origin, cost if known else cost + CERTIFICATE_MS)
         self._check_certificate(certificate, configuration)
         if not legacy.is_read(self._context, message.hash_algorithm):
             raise InvalidSignature("its hash is switched off")
+        recovered = recovered_from_signature(packet, certificate.key, configuration.readings)
+        if recovered is None:
+            raise InvalidSignature("the signature was not made with the key of the certificate")
+        is_known = known is not None
+        slow = bytes_ms(message.hash_algorithm, len(message.body) + len(message.extension))
+        if slow > _SLOW_MS:
+            is_known = is_known or self._is_registered(certificate, message, sid)
+            if not is_known:
+                raise InvalidSignature("its hash would take long, for somebody unknown")
+        self._work.spend(message.origin, slow)
         try:
-            version = signature_version(packet, certificate.key, configuration.readings)
+            version = version_of(packet, recovered, configuration.readings)
         except (UnsupportedAlgorithm, InvalidValue, InvalidName) as exc:  # MQMQ-2.2.19.3-29
             raise InvalidSignature(str(exc)) from None
         if version is None:
             raise InvalidSignature("the signature is not that of the message")
         legacy.warn(self._context, message.hash_algorithm, f"a message of {message.origin} is signed")
-        is_known = known is not None or self._is_registered(certificate, message, sid)
+        is_known = is_known or self._is_registered(certificate, message, sid)
         return Verified(AuthenticationLevel(version), is_known)
 
     def _check_certificate(

@@ -73,15 +73,15 @@ class Decryption:
         from msmqwire.crypto.ciphers import decrypt
 
         cost = bytes_ms(message.encryption_algorithm, len(message.body))
-        if cost:
-            self._work.spend(message.origin, cost)
         source, algorithm = message.source_machine_identifier, message.encryption_algorithm
         found = provider, algorithm, source, message.symmetric_key
         cached = self.receive_symmetric_key_cache.get(found)
         if cached is not None:
             self._check_length(cached)
+            self._work.spend(message.origin, cost)
             return decrypt(cached.symmetric_key, message.body)
         for cached in self._unwrapped(message, provider, configuration):
+            self._work.spend(message.origin, cost)
             try:
                 body = decrypt(cached.symmetric_key, message.body)
             except DecryptionFailed:

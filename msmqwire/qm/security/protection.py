@@ -102,10 +102,11 @@ class Protection:
 
     # -- messages that arrive -------------------------------------------------------------------------
 
-    def refusal(self, message: Message, queue: Queue) -> int | None:
+    def refusal(self, message: Message, queue: Queue, packet: Record | None = None) -> int | None:
         """Decrypt and authenticate a received message for a queue here.
 
-        The body is decrypted first: it was signed in clear.
+        The body is decrypted first: it was signed in clear. `packet` is what the message was read from, if
+        that is at hand; its body is decrypted too.
 
         Returns the class of refusal; None for a message that the queue may take as far as this goes.
 
@@ -124,7 +125,7 @@ class Protection:
         elif message.privacy_level or queue.privacy_level is QueuePrivacy.BODY:
             return _BAD_ENCRYPTION
         try:
-            self._authenticate(message)
+            self._authenticate(message, packet)
         except InvalidSignature:
             return _BAD_SIGNATURE  # MQQB-3.1.5.8.3-06
         if message.decrypted:
@@ -152,11 +153,11 @@ class Protection:
             return HResult.MQ_ERROR_MESSAGE_NOT_AUTHENTICATED
         return None
 
-    def _authenticate(self, message: Message) -> None:
+    def _authenticate(self, message: Message, packet: Record | None = None) -> None:
         """Set what the signature of a message proves. Raises as `Authentication.verified`."""
         message.authentication_level = message.signature_type = AuthenticationLevel.NONE
         if message.signature or message.multiple_destination_signature:
-            verified = self.authentication.verified(message, _packet(message), self.configuration)
+            verified = self.authentication.verified(message, _packet(message, packet), self.configuration)
             message.signature_type = verified.signature_type  # MQQB-3.1.5.8.3-03 to -05
             if verified.known:
                 message.authentication_level = verified.signature_type
@@ -223,15 +224,12 @@ class Protection:
         return self.encryption.encrypted(message, destination, remote, self.configuration)
 
 
-def _packet(message: Message) -> Record:
-    """Return the packet of a message with its body in clear."""
-    packet: Record
-    if message.packet is None:
+def _packet(message: Message, packet: Record | None) -> Record:
+    """Return the packet of a message with its body in clear: the one that it was read from, or a new one."""
+    if packet is None and message.packet is not None:
+        packet = USER_MESSAGE.parse(message.packet)
+    elif packet is None:
         packet = construct(message)
         serialize(message, packet)
-        return packet
-    packet = USER_MESSAGE.parse(message.packet)
-    properties = packet.MessagePropertiesHeader
-    if properties.MessageBody != message.body:
-        packet = packet.replace(MessagePropertiesHeader=properties.replace(MessageBody=message.body))
+    packet.MessagePropertiesHeader.MessageBody = message.body  # its size is not covered
     return packet

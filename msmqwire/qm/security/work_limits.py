@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msmqwire.constants import EncryptionAlgorithm, HashAlgorithm
 from msmqwire.qm.model.context import Context
@@ -46,20 +46,31 @@ class TooMuchWork(Exception):
 class _Allowance:
     """Milliseconds of work that are left; they come back evenly within a second."""
 
-    __slots__ = ("left", "most", "since")
+    __slots__ = ("left", "since")
 
-    def __init__(self, most: float, now: int) -> None:
-        self.left, self.most, self.since = most, most, now
+    def __init__(self, left: float, now: int) -> None:
+        self.left, self.since = left, now
 
-    def refill(self, now: int) -> bool:
+    def refill(self, now: int, most: float) -> bool:
         """Add what the time since the last call gives; return whether it is complete again."""
-        self.left = min(self.left + (now - self.since) / _SECOND * self.most, self.most)
+        self.left = min(self.left + (now - self.since) / _SECOND * most, most)
         self.since = now
-        return self.left == self.most
+        return self.left == most
+
+
+class _Origin(NamedTuple):
+    """What an origin has left: of its own, and of its share of what all have."""
+
+    own: _Allowance
+    share: _Allowance
 
 
 class WorkLimits:
     """Counts work by origin and in all. What is cheap because a cache has it is not counted.
+
+    When all together have used theirs up, those go on that have used less than an equal share: a few origins
+    that take all they get do not keep out the others. What shares may overdraw is limited, or work would grow
+    with the number of origins.
 
     Args:
         known: origins without a limit; so is this computer, the empty one.
@@ -67,39 +78,56 @@ class WorkLimits:
 
     def __init__(self, context: Context, known: Container[str]) -> None:
         self._context, self._known = context, known
-        self._origins: dict[str, _Allowance] = {}  # of those that have less than all, first used first
+        self._origins: dict[str, _Origin] = {}  # of those that have less than all, first used first
         self._total = _Allowance(context.settings.security_total_ms, context.now)
 
     def check(self, origin: str) -> None:
         """Raise TooMuchWork if an origin, or all together, have no work left. One that has may overdraw."""
         if not origin or origin in self._known:
             return
-        now, own = self._context.now, self._origins.get(origin)
-        self._total.refill(now)
-        if own is not None:
-            own.refill(now)
-        if self._total.left > 0 and (own is None or own.left > 0):
+        total = self._context.settings.security_total_ms
+        self._total.refill(self._context.now, total)
+        found = self._origins.get(origin)
+        if found is None:
+            has_own = has_share = True
+        else:
+            self._refill(found)
+            has_own, has_share = found.own.left > 0, found.share.left > 0
+        if has_own and self._total.left > (-total if has_share else 0):
             return
         self._context.trouble("message security", f"messages of {origin} take too much work for now")
         raise TooMuchWork
 
     def spend(self, origin: str, milliseconds: float) -> None:
         """Count work that has been done for an origin."""
-        if not origin or origin in self._known:
+        if not milliseconds or not origin or origin in self._known:
             return
-        now, own = self._context.now, self._origins.pop(origin, None)
-        if own is None:
-            self._forget_complete(now)
+        found = self._origins.pop(origin, None)
+        if found is None:
+            self._forget_complete()
+            now = self._context.now
             own = _Allowance(self._context.settings.security_per_origin_ms, now)
-        own.refill(now)
-        self._origins[origin] = own
-        own.left -= milliseconds
+            found = _Origin(own, _Allowance(self._share(len(self._origins) + 1), now))
+        self._origins[origin] = found
+        self._refill(found)
+        found.own.left -= milliseconds
+        # It is not to pay for work that nobody else wanted done.
+        found.share.left = max(found.share.left - milliseconds, -self._share(len(self._origins)))
         self._total.left -= milliseconds
 
-    def _forget_complete(self, now: int) -> None:
+    def _share(self, origins: int) -> float:
+        return self._context.settings.security_total_ms / origins
+
+    def _refill(self, origin: _Origin) -> bool:
+        """Add what the time gives; return whether an origin has all of both again."""
+        now = self._context.now
+        has_share = origin.share.refill(now, self._share(len(self._origins)))
+        return origin.own.refill(now, self._context.settings.security_per_origin_ms) and has_share
+
+    def _forget_complete(self) -> None:
         """Forget origins that have all of theirs again; if need be, those that were used longest ago."""
-        if len(self._origins) < _ORIGINS_MAX:
-            return
-        self._origins = {origin: own for origin, own in self._origins.items() if not own.refill(now)}
-        while len(self._origins) >= _ORIGINS_MAX:
-            del self._origins[next(iter(self._origins))]
+        while self._origins:
+            first = next(iter(self._origins))
+            if not self._refill(self._origins[first]) and len(self._origins) < _ORIGINS_MAX:
+                return
+            del self._origins[first]

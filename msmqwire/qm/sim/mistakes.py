@@ -164,11 +164,13 @@ def _everything_saved(original: Any) -> Any:
 
 
 def _advanced_before_enqueue(original: Any) -> Any:
-    def take(self: Receiving, session: Any, message: Any, *, local: bool, refusal: int | None = None) -> bool:
+    def take(
+        self: Receiving, session: Any, message: Any, packet: Any, *, local: bool, refusal: int | None = None
+    ) -> bool:
         if message.transactional and local:
             info = self._incoming.incoming(message)
             self._incoming.accepted(info, message)
-        return bool(original(self, session, message, local=local, refusal=refusal))
+        return bool(original(self, session, message, packet, local=local, refusal=refusal))
 
     return take
 

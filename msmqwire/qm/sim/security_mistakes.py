@@ -29,12 +29,12 @@ def _only_the_present_key(original: Any) -> Any:
 
 
 def _verified_before_decrypted(original: Any) -> Any:
-    def refusal(self: Protection, message: Any, queue: Any) -> Any:
+    def refusal(self: Protection, message: Any, queue: Any, packet: Any) -> Any:
         body = message.body
-        result = original(self, message, queue)
+        result = original(self, message, queue, packet)
         if message.decrypted and message.signature:
             clear, message.body = message.body, body
-            result = original(self, message, queue)
+            result = original(self, message, queue, packet)
             message.body = clear
         return result
 
@@ -42,7 +42,7 @@ def _verified_before_decrypted(original: Any) -> Any:
 
 
 def _level_left_out(original: Any) -> Any:
-    return lambda security, kind, *, authenticated: None
+    return lambda packet, kind, *, authenticated: packet
 
 
 _PROTECTED: Final = frozenset({Invariant.PROTECTED})

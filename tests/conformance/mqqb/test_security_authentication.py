@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 
 import pytest
+from Cryptodome.Hash import MD2
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.utils import NoDigestInfo
 
 from msmqwire.qm.model.directory_objects import User
 from msmqwire.qm.model.enumerations import AuthenticationLevel
@@ -20,6 +23,7 @@ from tests.support.message_security import (
     SHA512,
     Sealed,
     certificate,
+    rsa_key,
     user_certificates,
 )
 from tests.support.queue_contents import bodies, message_classes
@@ -336,3 +340,41 @@ def test_strangers_can_not_make_a_queue_manager_compute_without_end():
     again.send_message(**by_alice().fields())
     assert not again.closed
     assert bodies(harness.find_queue())[-2:] == [b"secret body"] * 2
+
+
+def md2(body: bytes, signer: str, sid: bytes) -> Sealed:
+    """A message with a right signature over MD2."""
+    sealed = Sealed(
+        body=body,
+        certificate=certificate(signer),
+        sid=sid,
+        hash_algorithm=0x8001,
+        acks=NA,
+        admin=direct("adm"),
+    )
+    digest_info = (
+        bytes.fromhex("3020300c06082a864886f70d020205000410") + MD2.new(sealed.signed_fields()).digest()
+    )
+    sealed.signature = rsa_key(signer).sign(digest_info, PKCS1v15(), NoDigestInfo())[::-1]
+    return sealed
+
+
+def test_a_hash_that_takes_long_is_made_for_those_who_are_known():
+    """Nobody can make a queue manager compute for a second by one message that he signs himself."""
+    harness, long = secured(), bytes(80 << 10)
+    assert verdict(harness, md2(b"short", "mallory", STRANGER)) == TAKEN
+    assert last(harness).authentication_level is AuthenticationLevel.NONE
+    assert verdict(harness, md2(long, "mallory", STRANGER)) == BAD_SIGNATURE
+    assert verdict(harness, md2(long, "alice", ALICE)) == TAKEN
+    assert last(harness).authentication_level is AuthenticationLevel.SIG20
+
+
+def test_nobody_is_charged_for_a_hash_that_is_not_made():
+    """One who sends the certificate of somebody known, without the key, could use up what strangers have."""
+    harness = secured(security_total_ms=100)
+    sealed = md2(bytes(1 << 20), "mallory", ALICE)
+    sealed.certificate = certificate("alice")
+    peer = harness.accept_session()
+    for _ in range(3):
+        assert verdict(harness, sealed, peer) == BAD_SIGNATURE
+    assert verdict(harness, by_alice(), harness.accept_session(address="10.0.0.3")) == TAKEN

@@ -15,6 +15,7 @@ from msmqwire.qm.protocols.binary.transfer import Transfer
 from msmqwire.qm.rules.identities import Identities
 from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.security.protection import Protection
+from msmqwire.schema import Record
 
 WRITE = MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
 _NOBODY = access.Token(access.NULL_SID)
@@ -27,14 +28,14 @@ class MessageSecurity:
     def __init__(self, queues: Queues, identities: Identities, protection: Protection) -> None:
         self._queues, self._identities, self._protection = queues, identities, protection
 
-    def judge(self, message: Message, queue: Queue) -> int | None:
+    def judge(self, message: Message, queue: Queue, packet: Record | None = None) -> int | None:
         """Decrypt and authenticate a message to a queue, and check the rights of its sender.
 
-        Returns the class of refusal; None if it may be enqueued.
+        `packet` is that of `Protection.refusal`. Returns the class of refusal; None if it may be enqueued.
 
         Raises TooMuchWork for one that its sender is to send again later.
         """
-        refusal = self._protection.refusal(message, queue)
+        refusal = self._protection.refusal(message, queue, packet)
         if refusal is not None:
             return refusal
         token = self._token(message.sender_identifier_type, message.sender_identifier)
