@@ -22,9 +22,9 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -57,7 +57,8 @@ class Manager:
         peers: by number of a connection, its number at the other queue manager.
     """
 
-    def __init__(self, name: str, address: str, store: Store, rng: random.Random) -> None:
+    def __init__(self, name: str, address: str, store: Store, rng: random.Random, **options: Any) -> None:
+        """Start it; the options are those of `Core`."""
         self.name, self.address, self.store = name, address, store
         self.core = Core(
             store,
@@ -65,7 +66,7 @@ class Manager:
             computer_name=name,
             addresses=[address],
             quota=QUOTA,
-            settings=Settings(),
+            **{"settings": Settings()} | options,
         )
         self.core.at(0, UTC)
         self.core.start()
@@ -89,25 +90,39 @@ class Manager:
 
 
 class ManagerPair:
-    """A sending and a receiving queue manager, connected in memory."""
+    """A sending and a receiving queue manager, connected in memory.
 
-    def __init__(self, make_store: Callable[[str], Store]) -> None:
+    Args:
+        make_store: returns the store of a queue manager by its name.
+        sending, receiving: further options of `Core`.
+    """
+
+    def __init__(
+        self,
+        make_store: Callable[[str], Store],
+        sending: Mapping[str, Any] | None = None,
+        receiving: Mapping[str, Any] | None = None,
+    ) -> None:
         rng = random.Random(1)
-        self.sender = Manager("alpha", "10.0.0.1", make_store("alpha"), rng)
-        self.receiver = Manager("beta", "10.0.0.2", make_store("beta"), rng)
+        self.sender = Manager("alpha", "10.0.0.1", make_store("alpha"), rng, **sending or {})
+        self.receiver = Manager("beta", "10.0.0.2", make_store("beta"), rng, **receiving or {})
         self.now = 0
 
-    def create_queue(self, name: str, *, transactional: bool) -> None:
+    def create_queue(self, name: str, *, transactional: bool) -> Queue:
         """Create a private queue at the receiver."""
         core = self.receiver.core
         template = Queue(NULL_GUID)
         core.queues.set_defaults(template)
         template.pathname, template.transactional = f"beta\\private$\\{name}", transactional
-        core.queues.create(template)
+        _, queue = core.queues.create(template)
+        assert queue is not None
+        return queue
 
-    def open(self, manager: Manager, name: str, access: QueueAccessType) -> OpenQueueDescriptor:
+    def open(
+        self, manager: Manager, name: str, access: QueueAccessType, prefix: str = "DIRECT=OS:beta\\private$\\"
+    ) -> OpenQueueDescriptor:
         """Open a queue of the receiver."""
-        format_name = parse_format_name(f"DIRECT=OS:beta\\private$\\{name}")
+        format_name = parse_format_name(prefix + name)
         _, descriptor = manager.core.queues.open(format_name, access, QueueShareMode.DENY_NONE)
         assert descriptor is not None
         return descriptor

@@ -26,7 +26,7 @@ from msmqwire.packets import build, from_json, parse, to_json
 if TYPE_CHECKING:
     from msmqwire.columnar import read_capture
     from msmqwire.dissection import Dissection, Item, dissect
-    from msmqwire.qm.client import ReceivedMessage, attach, connect
+    from msmqwire.qm.client import ReceivedMessage, Signer, attach, connect, load_signer
 
 __version__ = "0.1.0"
 
@@ -45,6 +45,7 @@ __all__ = [
     "QueueError",
     "ReadTimeout",
     "ReceivedMessage",
+    "Signer",
     "Unreachable",
     "__version__",
     "attach",
@@ -52,6 +53,7 @@ __all__ = [
     "connect",
     "dissect",
     "from_json",
+    "load_signer",
     "parse",
     "read_capture",
     "to_json",
@@ -68,7 +70,7 @@ def __getattr__(name: str) -> Any:
         from msmqwire import dissection
 
         return getattr(dissection, name)
-    if name in ("ReceivedMessage", "attach", "connect"):
+    if name in ("ReceivedMessage", "Signer", "attach", "connect", "load_signer"):
         from msmqwire.qm import client
 
         return getattr(client, name)

@@ -65,6 +65,25 @@ class InvalidSignature(LocatedError):
     """
 
 
+class UnsupportedAlgorithm(LocatedError):
+    """A hash, a cipher or a key of an algorithm that messages do not have: [MS-MQMQ] 2.2.19.3.
+
+    Attributes:
+        algorithm: its number.
+    """
+
+    def __init__(self, algorithm: int, *, path: str = "", offset: int | None = None) -> None:
+        super().__init__(f"{algorithm:#x} is an unknown algorithm", path=path, offset=offset)
+        self.algorithm = algorithm
+
+
+class DecryptionFailed(MsmqError):
+    """A body that can't be decrypted. The text is the same whatever the cause, which must not be told."""
+
+    def __init__(self) -> None:
+        super().__init__("the body can't be decrypted")
+
+
 class InvalidName(LocatedError):
     """A format name or path name that breaks the grammar of [MS-MQMQ] 2.1.
 

@@ -16,13 +16,16 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from msmqwire.crypto.readings import DEFAULT, Readings
 from spark_udfs.java import NoJava, starts_no_jvm, use_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from msmqwire.dissection.message_security import FileContent
     from spark_udfs.reassembly.packets import packets
 
 __all__ = ["packets", "register"]
@@ -37,18 +40,32 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def register(spark: SparkSession) -> None:
+def register(
+    spark: SparkSession,
+    *,
+    keys: FileContent | Iterable[FileContent] = (),
+    certificates: FileContent | Iterable[FileContent] = (),
+    readings: Readings = DEFAULT,
+) -> None:
     """Register the data source ``msmq`` and the functions ``msmq_*`` with a session.
 
     Also turn on ``spark.sql.python.filterPushdown.enabled`` for the session, for the option
     ``pushdown`` of the data source.
+
+    Args:
+        spark: the session.
+        keys, certificates, readings: for ``msmq_parse``, as for `msmqwire.dissect`; files are read here, not
+            by the tasks. The data source has options for them.
+
+    Raises:
+        InvalidValue: something is no private key, or no certificate.
     """
     from spark_udfs import functions
     from spark_udfs.source.data_source import MsmqDataSource
 
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(MsmqDataSource)
-    functions.register(spark)
+    functions.register(spark, keys=keys, certificates=certificates, readings=readings)
 
 
 if not starts_no_jvm():

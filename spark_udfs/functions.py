@@ -7,7 +7,7 @@ be read never fails a query: the field ``error`` of the result gives the reason.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 from msmqwire.bodies import decode_body
 from msmqwire.columnar import PACKET_COLUMNS, read_packets
 from msmqwire.columnar.columns import BY_NAME, COLUMNS, INT32, INT64, TEXT, Column, arrow_schema
+from msmqwire.crypto.readings import DEFAULT, Readings
+from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent, contents_of
 from msmqwire.errors import InvalidName
 from msmqwire.lint import lint
 from msmqwire.names import FormatName, parse_format_name
@@ -61,15 +63,26 @@ NAME: Final = pa.struct(
 """The parts of a format name, by the names of the classes of `msmqwire.names`."""
 
 
-def register(spark: SparkSession) -> None:
+def register(
+    spark: SparkSession,
+    *,
+    keys: FileContent | Iterable[FileContent] = (),
+    certificates: FileContent | Iterable[FileContent] = (),
+    readings: Readings = DEFAULT,
+) -> None:
     """Register the functions with SQL: ``msmq_parse``, ``msmq_kind``, ``msmq_lint``, ``msmq_ping``,
     ``msmq_body_text`` and ``msmq_format_name``. In Python: ``F.call_function("msmq_kind", "raw")``.
 
+    With keys and certificates ``msmq_parse`` has bodies decrypted and signatures verified.
+
     Raises:
         ImportError: pyspark is older than 4.1, and pandas is missing.
+        InvalidValue: something is no private key, or no certificate.
     """
+    examined = ExaminedParser(tuple(contents_of(keys)), tuple(contents_of(certificates)), readings)
     for name, (function, kind) in FUNCTIONS.items():
-        spark.udf.register(name, _arrow_udf(function, kind))
+        chosen = examined if function is parse_raw and examined.differs else function
+        spark.udf.register(name, _arrow_udf(chosen, kind))
 
 
 def _arrow_udf(function: Callable[..., Any], kind: Any) -> Any:
@@ -118,6 +131,32 @@ def parse_raw(raw: Any, protocol: Any = None) -> Any:
     return _columns_of(raw, PARSE_COLUMNS, protocol)
 
 
+class ExaminedParser:
+    """``msmq_parse`` with keys and certificates, which are the contents of files.
+
+    It goes to the tasks without what it makes of them.
+    """
+
+    def __init__(
+        self, keys: tuple[bytes, ...] = (), certificates: tuple[bytes, ...] = (), readings: Readings = DEFAULT
+    ) -> None:
+        self._files = keys, certificates, readings
+        self._examiner: Examiner | None = Examiner.from_files(*self._files)
+
+    @property
+    def differs(self) -> bool:
+        """Whether anything differs from `parse_raw`."""
+        return self._files != ((), (), DEFAULT)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_files": self._files, "_examiner": None}
+
+    def __call__(self, raw: Any, protocol: Any = None) -> Any:
+        if self._examiner is None:
+            self._examiner = Examiner.from_files(*self._files)
+        return _columns_of(raw, PARSE_COLUMNS, protocol, self._examiner)
+
+
 def kind_of_raw(raw: Any) -> Any:
     """``msmq_kind(raw)``: the name of the packet, or Malformed."""
     return pc.struct_field(_columns_of(raw, (BY_NAME["kind"],)), "kind")
@@ -142,9 +181,11 @@ def ping_raw(raw: Any) -> Any:
     return _columns_of(raw, PING_COLUMNS, pa.repeat("ping", len(raw)))
 
 
-def _columns_of(raw: Any, columns: tuple[Column, ...], protocols: Any = None) -> Any:
+def _columns_of(
+    raw: Any, columns: tuple[Column, ...], protocols: Any = None, examiner: Examiner = NOTHING_GIVEN
+) -> Any:
     names = [column.name for column in columns]
-    return read_packets(raw, columns=names, protocols=protocols).combine_chunks()
+    return read_packets(raw, columns=names, protocols=protocols, examiner=examiner).combine_chunks()
 
 
 def body_text(body: Any, body_type: Any) -> Any:

@@ -450,7 +450,8 @@ def page() -> str:
     """Return the text of the page: its prose unchanged, the table of columns rewritten."""
     lines = [TABLE, "| column | type | from | meaning |", "| --- | --- | --- | --- |"]
     for column in COLUMNS:
-        source = ", ".join(f"`{path}`" for path in column.paths) or "the capture"
+        elsewhere = "the capture" if column.group == "where" else "[message security](message-security.md)"
+        source = ", ".join(f"`{path}`" for path in column.paths) or elsewhere
         lines.append(f"| `{column.name}` | {column.type} | {source} | {column.meaning} |")
     return PAGE.read_text().partition(TABLE)[0] + "\n".join(lines) + "\n"
 

@@ -2,7 +2,8 @@
 
 session.pcap contains the eight frames of [MS-MQQB] chapter 4, from tests/vectors, exchanged between two
 hosts. hostile.pcapng contains what an analyst may encounter: disorder, gaps, malformed packets, known shapes
-of attack, and traffic that is not MSMQ.
+of attack, and traffic that is not MSMQ. protected.pcap contains signed and encrypted messages; the keys for
+it are in keys/.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ sys.path.insert(0, str(ROOT))
 import msmqwire  # noqa: E402
 from tests.support import captures as net  # noqa: E402
 from tests.support.captures import Frame, TcpConversation  # noqa: E402
+from tools import protected_example  # noqa: E402
 
 START_NS = 1_772_366_400_000_001_000  # 2026-03-01T12:00:00.000001Z
 STEP_NS = 187_000
@@ -190,9 +192,19 @@ def hostile() -> bytes:
     return net.pcapng_bytes(frames, tsresol=9)
 
 
+def protected() -> dict[str, bytes]:
+    """Return the capture of protected messages, and the certificate of their sender."""
+    keys = protected_example.private_keys(ROOT / "examples" / "keys")
+    conversation = protected_example.protected(keys, opened, connection(50010, 0.0))
+    return {
+        "protected.pcap": net.pcap_bytes(conversation.frames, nanoseconds=True),
+        "keys/alice.crt": protected_example.certificate_file(keys, "alice"),
+    }
+
+
 def main() -> int:
-    captures = {"session.pcap": session(), "hostile.pcapng": hostile()}
-    for name, data in captures.items():
+    files = {"session.pcap": session(), "hostile.pcapng": hostile(), **protected()}
+    for name, data in files.items():
         path = ROOT / "examples" / name
         if "--check" not in sys.argv[1:]:
             path.write_bytes(data)

@@ -23,6 +23,8 @@ _PLACES: Final = {
     "purge": ("remote_reading", "purge"),
     "move": ("reading", "move"),
     "queue": ("queue", "app"),
+    "key": ("key", "app"),
+    "cert": ("cert", "app"),
 }
 """The module of each command, and what it is there: a function, or a group."""
 

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, NamedTuple, TextIO
 
 import typer
 
@@ -25,8 +25,10 @@ from msmqwire.cli.common import (
     say,
     standard_input,
 )
+from msmqwire.cli.readings import Reading, readings_of
 from msmqwire.cli.show import STYLES, hexdump, raw_dump, summary
 from msmqwire.dissection import Dissection, Item, dissect
+from msmqwire.errors import InvalidValue
 from msmqwire.schema import Record
 
 RecordSizeMax = Annotated[
@@ -38,6 +40,40 @@ RecordSizeMax = Annotated[
         help="Larger frames of a capture are damage, and skipped.",
     ),
 ]
+Key = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key",
+        metavar="FILE",
+        help="A private key of a receiving queue manager, PEM or DER: bodies are decrypted.",
+    ),
+]
+Cert = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cert",
+        metavar="FILE",
+        help="Certificates of senders, PEM or DER: whose signatures are valid.",
+    ),
+]
+
+
+class MessageSecurity(NamedTuple):
+    """The options about message security, as given.
+
+    Attributes:
+        keys, certificates: files.
+        readings: names with their values.
+    """
+
+    keys: list[str] | None = None
+    certificates: list[str] | None = None
+    readings: list[str] | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return them as arguments of `msmqwire.dissect`. Raises typer.BadParameter."""
+        readings = readings_of(self.readings)
+        return {"keys": self.keys or (), "certificates": self.certificates or (), "readings": readings}
 
 
 _KIND_WIDTH = len("R_StartReceive response")
@@ -94,6 +130,10 @@ class Printer:
             lines = hexdump(item.packet, item.raw) if isinstance(item.packet, Record) else raw_dump(item.raw)
             for text in lines:
                 self.line(f"  {text}")
+            if item.body is not None:
+                self.line("  the body decrypted")
+                for text in raw_dump(item.body):
+                    self.line(f"  {text}")
             for finding in item.findings:
                 self.line(f"  {safe(finding_text(finding))}", "red")
             self.line("")
@@ -136,7 +176,12 @@ def no_input(error: NoInput | OSError) -> typer.Exit:
 
 @contextmanager
 def opened(
-    paths: list[str], ports: list[int], *, lint: bool = True, record_size_max: int = RECORD_SIZE_MAX
+    paths: list[str],
+    ports: list[int],
+    *,
+    lint: bool = True,
+    record_size_max: int = RECORD_SIZE_MAX,
+    security: MessageSecurity = MessageSecurity(),
 ) -> Iterator[Dissection]:
     """Dissect files, with a progress bar if output is redirected but standard error is a terminal."""
     for path in paths:
@@ -146,7 +191,9 @@ def opened(
     sizes = [os.path.getsize(path) for path in expand(path for path in paths if path != "-")]
     shows_progress = sys.stderr.isatty() and not sys.stdout.isatty() and sum(sizes) > 1 << 22
     if not shows_progress:
-        yield dissect(sources, ports=ports, lint=lint, record_size_max=record_size_max)
+        yield dissect(
+            sources, ports=ports, lint=lint, record_size_max=record_size_max, **security.arguments()
+        )
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
@@ -160,6 +207,7 @@ def opened(
             lint=lint,
             progress=lambda count: progress.advance(task, count),
             record_size_max=record_size_max,
+            **security.arguments(),
         )
 
 
@@ -203,6 +251,9 @@ def command(
         int | None, typer.Option("--body-limit", min=0, help="Bytes of a body in columns, at the most.")
     ] = None,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
+    key: Key = None,
+    cert: Cert = None,
+    reading: Reading = None,
 ) -> None:
     """Dissect captures: every MSMQ packet in them, named, decoded and judged; also over HTTP, PGM and RPC.
 
@@ -239,6 +290,7 @@ def command(
             port or [],
             lint=not no_lint and (sink is None or bool(findings)),
             record_size_max=record_size_max,
+            security=MessageSecurity(key, cert, reading),
         ) as dissection:
             if sink is None:
                 status = run(dissection, [filters.meets(conditions), *item_filters], printer, sys.stderr)
@@ -249,6 +301,9 @@ def command(
                 )
                 print(f"{rows} rows", file=sys.stderr)
                 status = report(dissection, sys.stderr)
+    except InvalidValue as exc:
+        say(exc)
+        raise typer.Exit(EX_DATAERR) from None
     except ValueError as exc:
         raise typer.BadParameter(str(exc)) from None
     except (NoInput, OSError) as exc:

@@ -12,8 +12,18 @@ import typer
 from msmqwire.capture import is_capture
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, from_hex, read_input, safe, say, standard_input
-from msmqwire.cli.dissect import RecordSizeMax, finding_text, no_input, opened, report
+from msmqwire.cli.dissect import (
+    Cert,
+    Key,
+    MessageSecurity,
+    RecordSizeMax,
+    finding_text,
+    no_input,
+    opened,
+    report,
+)
 from msmqwire.cli.parse import AnyKind, Kind, is_srmp, protocol_of
+from msmqwire.cli.readings import Reading
 from msmqwire.dissection import Item
 from msmqwire.errors import LocatedError, MalformedPacket
 from msmqwire.lint import Finding, lint_malformed, lint_malformed_srmp, lint_packet, lint_srmp
@@ -107,6 +117,9 @@ def command(
         bool, typer.Option("--check", help="End with status 65 on a MUST or ATTACK finding.")
     ] = False,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
+    key: Key = None,
+    cert: Cert = None,
+    reading: Reading = None,
 ) -> None:
     """Judge packets and messages of SRMP, in captures also calls of remote read.
 
@@ -114,11 +127,14 @@ def command(
 
     SHOULD and MUST are the strength of the requirement; ATTACK is a known shape of attack.
     """
+    security = MessageSecurity(key, cert, reading)
     try:
         captures = [] if hex_text else [name for name in files if _is_capture(name)]
         if captures:
-            status = _captures(files, port or [], record_size_max, as_json=as_json, check=check)
+            status = _captures(files, port or [], record_size_max, security, as_json=as_json, check=check)
         else:
+            if any(security):
+                raise typer.BadParameter("--key, --cert and --reading go with captures")
             status = 0
             for name in files:
                 data = read_input(name)
@@ -141,8 +157,16 @@ def command(
     raise typer.Exit(status)
 
 
-def _captures(files: list[str], ports: list[int], record_size_max: int, *, as_json: bool, check: bool) -> int:
-    with opened(files, ports, record_size_max=record_size_max) as dissection:
+def _captures(
+    files: list[str],
+    ports: list[int],
+    record_size_max: int,
+    security: MessageSecurity,
+    *,
+    as_json: bool,
+    check: bool,
+) -> int:
+    with opened(files, ports, record_size_max=record_size_max, security=security) as dissection:
         counts = run_capture(dissection, sys.stdout, as_json=as_json)
         status = report(dissection, sys.stderr)
     if check and (counts["MUST"] or counts["ATTACK"]):

@@ -5,20 +5,34 @@ from __future__ import annotations
 import os
 import sys
 import time
-from base64 import b64encode
 from pathlib import Path
 from typing import Annotated, Any, Final
+from uuid import UUID
 
 import typer
 
 from msmqwire.cli.common import EX_UNAVAILABLE, dumps, read_input, say
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.readings import Reading
+from msmqwire.cli.send_protection import (
+    Cert,
+    Encrypt,
+    Hash,
+    Key,
+    Legacy,
+    PeerKey,
+    Protection,
+    Sid,
+    Sign,
+    Signature,
+)
 from msmqwire.cli.serve import Pgm, PgmInterface, TlsAuthorities, TlsVerify, address_overrides, parse_endpoint
 from msmqwire.cli.srmp_files import readable
 from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.client import connect
-from msmqwire.qm.client.properties import VT_BSTR, Properties, as_request
+from msmqwire.qm.client.local_queues import outgoing
+from msmqwire.qm.client.properties import VT_BSTR, Properties
 from msmqwire.qm.client.synchronous import SyncSent
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.runtime.addresses import TCP_PORT
@@ -82,9 +96,22 @@ def command(
     data: Annotated[
         Path | None, typer.Option(help="Send through the queue manager of this folder, which keeps it.")
     ] = None,
+    sign: Sign = False,
+    signature: Signature = None,
+    hash_name: Hash = None,
+    cert: Cert = None,
+    key: Key = None,
+    sid: Sid = None,
+    encrypt: Encrypt = None,
+    peer_key: PeerKey = None,
+    legacy: Legacy = False,
+    reading: Reading = None,
     host: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=ADDR[:PORT]", help="Where another computer is; without --data."),
+        typer.Option(
+            metavar="NAME=ADDR[:PORT]",
+            help="Where another computer is, also GUID=ADDR for names PRIVATE=; without --data.",
+        ),
     ] = None,
     port: Annotated[int, typer.Option(help="TCP port of the other side; without --data.")] = TCP_PORT,
     listen: Annotated[
@@ -108,6 +135,8 @@ def command(
     """
     if body is not None and file is not None:
         raise typer.BadParameter("--body and --file do not go together")
+    protection = Protection(sign, signature, hash_name, cert, key, sid, encrypt, peer_key, legacy, reading)
+    protection.check(data)
     if recoverable and transactional:
         recoverable = False  # implied by transactional
     properties: Properties = {"label": label}
@@ -132,6 +161,7 @@ def command(
         content = os.fsencode(body or "") if file is None else read_input(file)
         if bstr:
             content = _utf16(content)
+        properties.update(protection.properties(data))  # type: ignore[typeddict-item]
         if data is not None:
             _send_by_folder(data, format_name, content, properties, transactional, count, as_json)
             return
@@ -210,9 +240,18 @@ def _send_by_folder(
     count: int,
     as_json: bool,
 ) -> None:
-    message = {**as_request(properties, transactional=transactional), "body": b64encode(body).decode()}
-    batch = max(1, _REQUEST_BYTES // (len(message["body"]) + _REQUEST_BYTES // BATCH_MAX))
     with attach(data) as local:
+        queue_manager = UUID(local.call("status")["identifier"])
+        try:
+            _, message, peer_keys = outgoing(
+                format_name, body, properties, queue_manager, transactional=transactional
+            )
+        except InvalidValue as exc:
+            path = {"message_class": "class"}.get(exc.path, exc.path)  # as the option and the request have it
+            raise InvalidValue(exc.why, path=path, offset=exc.offset) from None
+        batch = max(1, _REQUEST_BYTES // (len(message["body"]) + _REQUEST_BYTES // BATCH_MAX))
+        if peer_keys is not None:
+            local.call("keep_peer_keys", **peer_keys)
         for sent in range(0, count, batch):
             answer = local.call("send", to=format_name, messages=[message] * min(batch, count - sent))
             for identifier in answer["sent"]:

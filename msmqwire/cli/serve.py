@@ -13,6 +13,7 @@ import typer
 
 from msmqwire.cli.common import EX_USAGE, format_endpoint, say
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.readings import Reading, readings_of
 from msmqwire.cli.rpc_options import LEVELS, Auth, Mapper, Pending, Rpc, RpcAuth, Users, check_rpc, with_users
 from msmqwire.cli.srmp_files import SrmpFiles, readable, srmp_configuration
 from msmqwire.errors import InvalidValue, StoreInUse, Unreachable
@@ -209,7 +210,8 @@ def command(
     host: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=ADDR[:PORT]", help="Where another computer is, if not where its name says."
+            metavar="NAME=ADDR[:PORT]",
+            help="Where another computer is, if not where its name says; also GUID=ADDR for names PRIVATE=.",
         ),
     ] = None,
     remote_port: Annotated[
@@ -334,6 +336,7 @@ def command(
             help="A timer or limit by its name, more than once for several; other options yield to it.",
         ),
     ] = None,
+    reading: Reading = None,
     pgm: Pgm = None,
     pgm_interface: PgmInterface = None,
     pgm_ttl: Annotated[
@@ -397,6 +400,7 @@ def command(
         settings=settings,
         keep=kept_settings(insecure_nacks, resend_times),
         limits=limits,
+        readings=readings_of(reading),
         overrides=address_overrides(host or [], remote_port, remote_ping_port),
         pgm=_pgm_options(pgm, pgm_interface, pgm_ttl, pgm_rate),
     )

@@ -10,6 +10,7 @@ from msmqwire.cli.common import safe
 from msmqwire.constants import class_name, hresult_name
 from msmqwire.dissection import Item
 from msmqwire.dissection.item import PGM_KIND, SRMP_KIND
+from msmqwire.dissection.message_security import SignatureStatus
 from msmqwire.headers.queue_names import destination
 from msmqwire.pgm import PgmPacket
 from msmqwire.pgm.packet_json import fields_to_json
@@ -47,12 +48,25 @@ def summary(item: Item) -> str:
     if isinstance(item.packet, RpcPacket):
         return _rpc(item.packet, item.exchange)
     summarise = _SUMMARIES.get(item.kind)
-    return summarise(item.packet) if summarise else ""
+    return " ".join(filter(None, [summarise(item.packet) if summarise else "", _protection(item)]))
 
 
 def queue_text(packet: Record) -> str:
     """Return the destination of a message as a format name; a direct one as in the packet."""
     return safe(destination(packet.UserHeader) or "")
+
+
+def _protection(item: Item) -> str:
+    """Return what is known of the signature and the encryption of a message."""
+    security = item.packet.get("SecurityHeader") if isinstance(item.packet, Record) else None
+    if security is None:
+        return ""
+    parts = []
+    if security.Flags.EB:
+        parts.append("decrypted" if item.decrypted else "encrypted")
+    if item.signature_status is not SignatureStatus.NONE:
+        parts.append(f"signature {item.signature_status}")
+    return ", ".join(parts)
 
 
 def _message(packet: Record) -> str:

@@ -11,7 +11,9 @@ import pyarrow as pa
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.columnar.columns import BY_NAME, COLUMNS, Column, arrow_schema
 from msmqwire.columnar.filters import Condition, Filter
+from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection import Dissection, Source, dissect
+from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent
 from msmqwire.errors import CaptureError
 
 __all__ = [
@@ -68,7 +70,8 @@ def record_batches(
     from msmqwire.columnar.arrow.batch import BatchMaker
     from msmqwire.columnar.decoder import Decoder
 
-    maker = BatchMaker(chosen_columns(columns), Filter(where), batch_rows, body_limit)
+    chosen, examiner = chosen_columns(columns), dissection.examiner
+    maker = BatchMaker(chosen, Filter(where), batch_rows, body_limit, examiner)
     return Decoder(dissection, maker).batches()
 
 
@@ -84,6 +87,9 @@ def read_capture(
     flush: bool = True,
     warm_up: int = 0,
     record_size_max: int = RECORD_SIZE_MAX,
+    keys: FileContent | Iterable[FileContent] = (),
+    certificates: FileContent | Iterable[FileContent] = (),
+    readings: Readings = DEFAULT,
 ) -> pa.Table: ...
 
 
@@ -99,6 +105,9 @@ def read_capture(
     flush: bool = True,
     warm_up: int = 0,
     record_size_max: int = RECORD_SIZE_MAX,
+    keys: FileContent | Iterable[FileContent] = (),
+    certificates: FileContent | Iterable[FileContent] = (),
+    readings: Readings = DEFAULT,
 ) -> pa.RecordBatchReader: ...
 
 
@@ -113,6 +122,9 @@ def read_capture(
     flush: bool = True,
     warm_up: int = 0,
     record_size_max: int = RECORD_SIZE_MAX,
+    keys: FileContent | Iterable[FileContent] = (),
+    certificates: FileContent | Iterable[FileContent] = (),
+    readings: Readings = DEFAULT,
 ) -> Any:
     """Read captures as an Arrow table, or as a reader of record batches in bounded memory.
 
@@ -125,16 +137,27 @@ def read_capture(
         ports: as for `msmqwire.dissect`.
         body_limit: bytes of ``body``, at most; ``body_size`` is the full size.
         flush, warm_up, record_size_max: as for `msmqwire.dissect`.
+        keys, certificates, readings: as for `msmqwire.dissect`. ``body`` and ``body_size`` are of the body in
+            clear where it could be decrypted.
 
     A truncated or damaged file is reported by a `CaptureWarning` when its end is reached.
 
     Raises:
         FileNotFoundError: a path or pattern names no file.
         ValueError: no such column or operator.
+        InvalidValue: something is no private key, or no certificate.
     """
     schema = arrow_schema(tuple(chosen_columns(columns)))
     dissection = dissect(
-        sources, ports=ports, lint=False, flush=flush, warm_up=warm_up, record_size_max=record_size_max
+        sources,
+        ports=ports,
+        lint=False,
+        flush=flush,
+        warm_up=warm_up,
+        record_size_max=record_size_max,
+        keys=keys,
+        certificates=certificates,
+        readings=readings,
     )
 
     def rows() -> Iterator[Any]:
@@ -153,7 +176,13 @@ def read_capture(
     return reader if batch_rows else reader.read_all()
 
 
-def read_packets(raw: Any, *, columns: Sequence[str] | None = None, protocols: Any = None) -> Any:
+def read_packets(
+    raw: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    protocols: Any = None,
+    examiner: Examiner = NOTHING_GIVEN,
+) -> Any:
     """Return the columns of whole packets, one in each value of an array.
 
     Args:
@@ -162,6 +191,7 @@ def read_packets(raw: Any, *, columns: Sequence[str] | None = None, protocols: A
         protocols: an array of text of the same length: for each value ``session``, ``ping`` or
             ``remote_read``. Where it is null, and for None, a value with the size and the signature of a Ping
             is one, and any other is a packet of a session.
+        examiner: decrypts bodies and verifies signatures.
 
     Returns:
         A `pyarrow.ChunkedArray` of structs with a field for each column; null where the value is null.
@@ -186,5 +216,5 @@ def read_packets(raw: Any, *, columns: Sequence[str] | None = None, protocols: A
             part = part.combine_chunks()
         first += len(chunk)
         if len(chunk):
-            arrays.extend(PacketReader(chunk, chosen, part, BATCH_ROWS).arrays())
+            arrays.extend(PacketReader(chunk, chosen, part, BATCH_ROWS, examiner).arrays())
     return pa.chunked_array(arrays, pa.struct(list(arrow_schema(tuple(chosen)))))

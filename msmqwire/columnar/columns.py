@@ -37,7 +37,7 @@ class Column:
         type: its Arrow type.
         meaning: one line, with the unit if it has one.
         paths: the fields it shows; the first that the packet has is used. Empty for what is not in the
-            packet itself.
+            packet itself, or takes more than it to tell.
         convert: converts the field's value; None if the column has the value itself.
     """
 
@@ -147,6 +147,13 @@ COLUMNS: Final[tuple[Column, ...]] = (
             text,
         ),
     ),
+    Column(
+        "signature_status",
+        "security",
+        TEXT,
+        "none, valid, invalid, unknown_sender or unsupported: what is known of the signature.",
+    ),
+    Column("decrypted", "security", BOOL, "The body was encrypted, and a key given decrypts it."),
     *_group(
         "properties",
         _PROPERTIES,
@@ -205,6 +212,10 @@ COLUMNS: Final[tuple[Column, ...]] = (
 )
 
 BY_NAME: Final = {column.name: column for column in COLUMNS}
+EXAMINED: Final = frozenset({"signature_status", "decrypted"})
+"""The columns that say what `msmqwire.dissection.message_security` finds out."""
+OF_BODY: Final = frozenset({"body", "body_size"})
+"""The columns that are about the body in clear, where it was decrypted."""
 
 
 def arrow_schema(columns: list[Column] | tuple[Column, ...] = COLUMNS) -> Any:

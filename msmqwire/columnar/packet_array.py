@@ -18,6 +18,7 @@ from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import R_EXTRA, R_KIND, R_LENGTH, R_START, ROW
 from msmqwire.columnar.compiled.whole_packets import BY_BYTES, PING, SESSION, identify
 from msmqwire.columnar.filters import Filter
+from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner
 from msmqwire.errors import MalformedPacket
 from msmqwire.packets import Protocol, parse
 from msmqwire.schema import Record
@@ -35,16 +36,25 @@ class PacketReader:
         protocols: an array of text with the protocol of each value; where it is null, and for None, the
             bytes decide between a session and a ping.
         batch_rows: values of a struct array, at most.
+        examiner: has the keys and certificates given.
     """
 
-    def __init__(self, raw: Any, columns: Sequence[Column], protocols: Any, batch_rows: int) -> None:
+    def __init__(
+        self,
+        raw: Any,
+        columns: Sequence[Column],
+        protocols: Any,
+        batch_rows: int,
+        examiner: Examiner = NOTHING_GIVEN,
+    ) -> None:
         if not (pa.types.is_binary(raw.type) or pa.types.is_large_binary(raw.type)):
             raw = raw.cast(pa.binary())
+        self._examiner = examiner
         self._columns, self._fields = columns, list(arrow_schema(tuple(columns)))
         self._valid = raw.is_valid().to_numpy(zero_copy_only=False)
         self._offsets, self._memory = _offsets(raw), _memory(raw.buffers()[2])
         self._names, self._protocols = _numbered(protocols, len(raw))
-        self._maker = BatchMaker(columns, Filter(()), min(len(raw), batch_rows), None)
+        self._maker = BatchMaker(columns, Filter(()), min(len(raw), batch_rows), None, examiner)
         count = min(len(raw), ROWS)
         rows, field_offsets = np.zeros((count, ROW), np.int64), np.zeros((count, SLOTS), np.int32)
         self._block = RowBlock(rows, field_offsets, self._memory)
@@ -103,7 +113,9 @@ class PacketReader:
 
     def _cells(self, i: int, packet: Record) -> dict[str, Any]:
         """Return the columns of a packet that only the generic reader supports."""
-        cells = {column.name: value_of_packet(column, packet) for column in self._columns}
+        cells = {
+            column.name: value_of_packet(column, packet, examiner=self._examiner) for column in self._columns
+        }
         of_value = {"kind": packet.schema.name, "size": int(self._offsets[i + 1] - self._offsets[i])}
         return {name: of_value.get(name, value) for name, value in cells.items()}
 

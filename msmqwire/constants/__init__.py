@@ -14,6 +14,8 @@ from msmqwire.constants.access import (
 from msmqwire.constants.address import ADDRESS_LENGTH, AddressType
 from msmqwire.constants.crypto import (
     CIPHERS_OF_LEVEL,
+    PROVIDER_OF_LEVEL,
+    CryptographicProvider,
     EncryptionAlgorithm,
     HashAlgorithm,
     KeyAlgorithm,
@@ -89,6 +91,7 @@ __all__ = [
     "MQSITEACCESSMASK",
     "MQ_OK",
     "PROPERTIES_MAX",
+    "PROVIDER_OF_LEVEL",
     "QUEUE_FORMAT_FLAG_NOT_SYSTEM",
     "QUEUE_FORMAT_FLAG_SYSTEM",
     "QUEUE_FORMAT_TYPE",
@@ -102,6 +105,7 @@ __all__ = [
     "AddressType",
     "ComputerProperty",
     "ConnectedNetworkProperty",
+    "CryptographicProvider",
     "DeletedObjectType",
     "DeletionProperty",
     "EncryptionAlgorithm",

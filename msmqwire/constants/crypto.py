@@ -7,7 +7,7 @@ headers (wincrypt.h, mq.h).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import Final
 
@@ -74,3 +74,21 @@ class ProviderType(IntEnum):
 
     PROV_RSA_FULL = 0x01
     PROV_RSA_AES = 0x18
+
+
+class CryptographicProvider(StrEnum):
+    """The providers of the keys that bodies are encrypted with; [MS-MQQB] 3.1.5.8.3 and 3.1.7.1.5."""
+
+    BASE = "Microsoft Base Cryptographic Provider v1.0"
+    ENHANCED = "Microsoft Enhanced Cryptographic Provider v1.0"
+    AES = "Microsoft Enhanced RSA and AES Cryptographic Provider"
+
+
+PROVIDER_OF_LEVEL: Final[Mapping[int, CryptographicProvider]] = MappingProxyType(
+    {
+        PrivacyLevel.MQMSG_PRIV_LEVEL_BODY_BASE: CryptographicProvider.BASE,
+        PrivacyLevel.MQMSG_PRIV_LEVEL_BODY_ENHANCED: CryptographicProvider.ENHANCED,
+        PrivacyLevel.MQMSG_PRIV_LEVEL_BODY_AES: CryptographicProvider.AES,
+    }
+)
+"""The provider that a PrivacyLevel selects; [MS-MQQB] 3.1.5.8.3."""

@@ -11,7 +11,9 @@ from typing import Any, BinaryIO
 from msmqwire.capture import IpDecoder, expand, open_records
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.tcp import START_SEGMENTS
+from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.item import Item, format_time
+from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent
 from msmqwire.dissection.tracker import MSMQ_PORT, Tracker
 from msmqwire.errors import CaptureError
 
@@ -30,6 +32,9 @@ def dissect(
     successor_ns: int = 0,
     progress: Callable[[int], None] | None = None,
     record_size_max: int = RECORD_SIZE_MAX,
+    keys: FileContent | Iterable[FileContent] = (),
+    certificates: FileContent | Iterable[FileContent] = (),
+    readings: Readings = DEFAULT,
 ) -> Dissection:
     """Dissect captures: iterate over their MSMQ packets, in the order in which they were completed.
 
@@ -47,9 +52,14 @@ def dissect(
         progress: called with the number of bytes of the files read since the last call.
         record_size_max: bytes of the largest frame that is read. Larger ones are damage: each is listed in
             `errors`, and skipped if the next frame can be found after it.
+        keys: private keys of receiving queue managers, to decrypt bodies: paths, or contents of files, in
+            PEM or DER.
+        certificates: of senders, to verify signatures; likewise.
+        readings: how signatures and session keys are read.
 
     Raises:
         FileNotFoundError: a path or pattern names no file.
+        InvalidValue: something is no private key, or no certificate.
     """
     return Dissection(
         sources,
@@ -60,6 +70,7 @@ def dissect(
         successor_ns=successor_ns,
         progress=progress,
         record_size_max=record_size_max,
+        examiner=Examiner.from_files(keys, certificates, readings),
     )
 
 
@@ -80,6 +91,7 @@ class Dissection(Iterator[Item]):
         warm_up: how many sources are only read to track connections.
         successor_ns: the time of the first frame that the reader of the next part has.
         record_size_max: bytes of the largest frame that is read.
+        examiner: has the keys and certificates given.
     """
 
     def __init__(
@@ -93,6 +105,7 @@ class Dissection(Iterator[Item]):
         successor_ns: int = 0,
         progress: Callable[[int], None] | None = None,
         record_size_max: int = RECORD_SIZE_MAX,
+        examiner: Examiner = NOTHING_GIVEN,
     ) -> None:
         single = isinstance(sources, (str, os.PathLike)) or _is_stream(sources)
         source_list: Any = [sources] if single else sources
@@ -108,7 +121,8 @@ class Dissection(Iterator[Item]):
         self.successor_ns = successor_ns
         self.record_size_max = record_size_max
         self.decoder = IpDecoder()
-        self.tracker = Tracker(ports=ports, lint=lint, locate=self._locate)
+        self.examiner = examiner
+        self.tracker = Tracker(ports=ports, lint=lint, locate=self._locate, examiner=examiner)
         # Frames are numbered across all files: these are the numbers before the first frame of each.
         self.files: list[str] = []
         self._before: list[int] = []

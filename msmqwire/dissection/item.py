@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from msmqwire.capture.ip import Transport
+from msmqwire.dissection.message_security import NOTHING_GIVEN, Examined, Examiner, SignatureStatus
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding
 from msmqwire.pgm import PgmPacket
@@ -45,6 +46,7 @@ class Item:
         exchange: the number of an HTTP request or call in its connection, from 0, and of the response to it;
             None where that is unknown.
         request_frame: the last frame of the request to which a message or answer is the response.
+        examiner: has the keys and certificates given.
     """
 
     file: str
@@ -65,11 +67,34 @@ class Item:
     reason: str
     exchange: int | None = None
     request_frame: int | None = None
+    examiner: Examiner = field(default=NOTHING_GIVEN, repr=False, compare=False)
 
     @property
     def time(self) -> str:
         """The time as text, UTC with nanoseconds: ``2026-03-01T12:00:00.000001000Z``."""
         return format_time(self.time_ns)
+
+    @property
+    def signature_status(self) -> SignatureStatus | None:
+        """What is known of the signature of a message; None for other items."""
+        examined = self._examined
+        return None if examined is None else examined.signature_status
+
+    @property
+    def decrypted(self) -> bool | None:
+        """Whether the body of a message was encrypted and could be decrypted; None for other items."""
+        examined = self._examined
+        return None if examined is None else examined.decrypted
+
+    @property
+    def body(self) -> bytes | None:
+        """The body in clear if it was `decrypted`; that in `packet` is as it was sent."""
+        examined = self._examined
+        return None if examined is None else examined.body
+
+    @property
+    def _examined(self) -> Examined | None:
+        return self.examiner.examine(self.packet)
 
     def to_json(self) -> dict[str, Any]:
         """Return the item as the JSON object of contract section 2."""
@@ -97,6 +122,11 @@ class Item:
                 result["srmp"] = inner
         if isinstance(self.packet, RpcPacket):
             result |= _around_a_call(self.packet)
+        if (examined := self._examined) is not None:
+            result["signature_status"] = examined.signature_status
+            result["decrypted"] = examined.decrypted
+            if examined.body is not None:
+                result["body"] = examined.body.hex()
         result["findings"] = [finding.to_json() for finding in self.findings]
         result["error"] = self.error.to_json() if self.error else None
         if self.packet is None and self.raw:

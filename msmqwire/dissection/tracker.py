@@ -10,6 +10,7 @@ from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
 from msmqwire.dissection.connection import Connection
 from msmqwire.dissection.finder import ScanResult
 from msmqwire.dissection.item import SRMP_KIND, Item
+from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, SignatureStatus
 from msmqwire.dissection.pgm_items import LocateFrames, PgmItems, is_pgm
 from msmqwire.dissection.rpc_calls import Handles
 from msmqwire.errors import MalformedPacket
@@ -23,6 +24,7 @@ from msmqwire.lint import (
     lint_packet,
     lint_rpc,
     lint_srmp,
+    lint_wrong_signature,
 )
 from msmqwire.packets import parse
 from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
@@ -50,6 +52,7 @@ class Tracker:
         ports: TCP ports besides 1801 and UDP ports besides 3527 whose traffic is MSMQ.
         lint: whether to lint the packets.
         locate: maps frame numbers to files.
+        examiner: has the keys and certificates given.
 
     Attributes:
         reassembler: reassembles the segments of all connections.
@@ -59,7 +62,14 @@ class Tracker:
         held: the approximate number of bytes of memory that incomplete packets take, over TCP.
     """
 
-    def __init__(self, *, ports: Collection[int], lint: bool, locate: LocateFrames) -> None:
+    def __init__(
+        self,
+        *,
+        ports: Collection[int],
+        lint: bool,
+        locate: LocateFrames,
+        examiner: Examiner = NOTHING_GIVEN,
+    ) -> None:
         self.tcp_ports = {MSMQ_PORT, *ports}
         self.ping_ports = {PING_PORT, *ports}
         self.reassembler = Reassembler(max_flows=CONNECTIONS_MAX)
@@ -70,6 +80,7 @@ class Tracker:
         self._pings: dict[tuple[str, int, str], PingLint] = {}
         self._pgm_items = PgmItems(lint=lint, locate=locate)
         self._lint = lint
+        self._examiner = examiner
         self._locate = locate
 
     def feed(self, datagram: Datagram) -> Iterator[Item]:
@@ -207,6 +218,14 @@ class Tracker:
                 for result in results:
                     yield self._item(flow, connection, result)
 
+    def _lint_signature(self, packet: Record) -> list[Finding]:
+        """Judge the signature of a message, if there are keys or certificates."""
+        if not self._examiner.was_given_any:
+            return []
+        examined = self._examiner.examine(packet)
+        is_wrong = examined is not None and examined.signature_status is SignatureStatus.INVALID
+        return lint_wrong_signature(packet) if is_wrong else []
+
     def _item(self, flow: Flow, connection: Connection, result: ScanResult) -> Item:
         packet, error = result.packet, result.error
         findings: list[Finding] = []
@@ -222,7 +241,7 @@ class Tracker:
         elif packet is not None:
             kind = packet.schema.name
             if self._lint:
-                findings = lint_packet(packet, result.data)
+                findings = lint_packet(packet, result.data) + self._lint_signature(packet)
                 findings += connection.lint.packet(
                     connection.from_initiator(flow), packet, result.data, result.time_ns
                 )
@@ -243,7 +262,7 @@ class Tracker:
             file, result.time_ns, frames, "tcp", flow.stream,
             flow.src, flow.src_port, flow.dst, flow.dst_port,
             packet, kind, result.size, findings, error, result.data, result.reason,
-            result.exchange, result.request_frame,
+            result.exchange, result.request_frame, self._examiner,
         )  # fmt: skip
 
 

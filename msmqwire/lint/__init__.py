@@ -18,6 +18,7 @@ from msmqwire.lint.pings import PingLint
 from msmqwire.lint.registry import Check
 from msmqwire.lint.remote_read_calls import lint_malformed_rpc, lint_rpc
 from msmqwire.lint.remote_read_session import RemoteReadLint
+from msmqwire.lint.security import lint_wrong_signature
 from msmqwire.lint.session import SessionLint
 from msmqwire.lint.srmp import lint_srmp
 from msmqwire.lint.srmp_attacks import lint_malformed_srmp
@@ -40,6 +41,7 @@ __all__ = [
     "lint_packet",
     "lint_rpc",
     "lint_srmp",
+    "lint_wrong_signature",
 ]
 
 

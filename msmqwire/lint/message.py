@@ -46,6 +46,12 @@ BODY_TYPES: Final = frozenset(
 _VECTOR, _VARIANT = int(VarEnum.VT_VECTOR), int(VarEnum.VT_VARIANT)
 _HASHES = frozenset(int(member) for member in HashAlgorithm)
 _CIPHERS = frozenset(int(member) for member in EncryptionAlgorithm)
+_BLOCKS: Final = {
+    EncryptionAlgorithm.CALG_RC2: 8,
+    EncryptionAlgorithm.CALG_AES_128: 16,
+    EncryptionAlgorithm.CALG_AES_192: 16,
+    EncryptionAlgorithm.CALG_AES_256: 16,
+}
 _PRIVACY = frozenset(int(member) for member in PrivacyLevel)
 
 # -- UserHeader ----------------------------------------------------------------------------------
@@ -275,6 +281,33 @@ def _cipher_fits(packet: Any) -> Problem:
     if level in CIPHERS_OF_LEVEL and kind in _CIPHERS and kind not in CIPHERS_OF_LEVEL[level]:
         return f"{EncryptionAlgorithm(kind).name} with PrivacyLevel {level}"
     return None
+
+
+@rule(
+    "MQMQ-2.2.19.3-40",
+    "A body encrypted with RC2 or AES is whole blocks, and padded",
+    "MessagePropertiesHeader.MessageBody",
+    SENT,
+)
+def _blocks(packet: Any) -> Problem:
+    header = packet.MessagePropertiesHeader
+    block, size = _BLOCKS.get(header.EncryptionAlgorithm, 0), len(header.MessageBody)
+    if block and encrypted(packet) and (size == 0 or size % block):
+        return f"{size} bytes are not one or more blocks of {block}"
+    return None
+
+
+@rule(
+    "MQQB-3.1.7.1.5-06",
+    "Bodies are encrypted with AES",
+    "MessagePropertiesHeader.EncryptionAlgorithm",
+    SENT,
+    "SHOULD",
+)
+def _old_cipher(packet: Any) -> Problem:
+    kind = packet.MessagePropertiesHeader.EncryptionAlgorithm
+    broken = kind in (EncryptionAlgorithm.CALG_RC2, EncryptionAlgorithm.CALG_RC4) and encrypted(packet)
+    return f"{EncryptionAlgorithm(kind).name} encrypts the body, and is broken" if broken else None
 
 
 @rule(

@@ -1,19 +1,25 @@
-"""Checks of SecurityHeader: [MS-MQMQ] 2.2.20.6, [MS-MQQB] 2.4.2, [MS-DTYP] 2.4.2.2."""
+"""Checks of SecurityHeader and of signatures: [MS-MQMQ] 2.2.20.6, [MS-MQQB] 2.4.2, [MS-DTYP] 2.4.2.2."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 from msmqwire.constants import EncryptionAlgorithm
+from msmqwire.errors import InvalidValue
+from msmqwire.lint.finding import Finding
 from msmqwire.lint.message import encrypted
-from msmqwire.lint.registry import MESSAGES, SENT, Problem, rule, unused, value
-from msmqwire.schema import OddPadding
+from msmqwire.lint.registry import MESSAGES, SENT, FieldOffsets, Problem, listed, rule, unused, value
+from msmqwire.schema import OddPadding, Record
 
 NO_ID, SID, QM_GUID = 0, 1, 2
 SID_HEAD, SUB_AUTHORITIES_MAX = 8, 15  # [MS-DTYP] 2.4.2.2
 GUID_SIZE: Final = 16
 SENDER_CERT_MAX: Final = 0xFFFF  # MQMQ-2.2.20.6-18
 SIMPLEBLOB_HEAD: Final = 12
+RSA_SIZES: Final = range(48, 2049)  # bytes of what a key encrypts
+CERTIFICATES_MAX: Final = 64
+"""Certificates that are remembered."""
 _CIPHERS = frozenset(int(member) for member in EncryptionAlgorithm)
 _SIZES = ("SenderIdSize", "EncryptionKeySize", "SignatureSize", "SenderCertSize", "ProviderInfoSize")
 
@@ -109,6 +115,114 @@ def _key_cipher(packet: Any) -> Problem:
     if kind not in _CIPHERS:
         return f"{kind:#x} is unknown"
     return f"{kind:#x} is not EncryptionAlgorithm, {used:#x}" if kind != used and used in _CIPHERS else None
+
+
+@rule(
+    "MQQB-2.4.2-03",
+    "encryptedKey is as long as an RSA key",
+    "SecurityHeader.SecurityData.EncryptionKey",
+    SENT,
+)
+def _wrapped_size(packet: Any) -> Problem:
+    size = len(packet.SecurityHeader.SecurityData.EncryptionKey) - SIMPLEBLOB_HEAD
+    if size > 0 and size not in RSA_SIZES:
+        return f"{size} bytes, not {RSA_SIZES.start} to {RSA_SIZES.stop - 1}"
+    return None
+
+
+@lru_cache(maxsize=CERTIFICATES_MAX)
+def _certified(der: bytes) -> int | str:
+    """Return the bytes that a signature of the owner of a certificate has; or why it can't be read."""
+    from msmqwire.crypto.certificates import SenderCertificate  # few packets need what takes long to load
+
+    try:
+        return -(-SenderCertificate.read(der).key.key_size // 8)
+    except InvalidValue as exc:
+        return exc.why
+
+
+@rule(
+    "MQMQ-2.2.20.6-29",
+    "SenderCert is an X.509 certificate of an RSA key",
+    "SecurityHeader.SecurityData.SenderCert",
+    MESSAGES,
+)
+def _certificate(packet: Any) -> Problem:
+    der = packet.SecurityHeader.SecurityData.SenderCert
+    size = _certified(der) if 0 < len(der) <= SENDER_CERT_MAX else 0
+    return size if isinstance(size, str) else None
+
+
+@rule(
+    "MQQB-3.1.5.8.3-03",
+    "A signature comes with the sender's certificate",
+    "SecurityHeader.SenderCertSize",
+    MESSAGES,
+)
+def _signature_alone(packet: Any) -> Problem:
+    data = packet.SecurityHeader.SecurityData
+    return "0, and there is a signature" if data.Signature and not data.SenderCert else None
+
+
+@rule(
+    "MQQB-3.1.5.8.3-05",
+    "A signature for several queues comes with the sender's certificate",
+    "MultiQueueFormatHeader.Signature.Signature",
+    MESSAGES,
+)
+def _several_alone(packet: Any) -> Problem:
+    signed = packet.MultiQueueFormatHeader.Signature.Signature
+    return "there is no SenderCert" if signed and not _sender_cert(packet) else None
+
+
+def _sender_cert(packet: Any) -> bytes:
+    security = packet.SecurityHeader
+    return b"" if security is None else security.SecurityData.SenderCert
+
+
+@rule(
+    "MQQB-3.1.7.1.4-03",
+    "A signature is as long as the sender's key",
+    "SecurityHeader.SecurityData.Signature",
+    MESSAGES,
+)
+def _signature_size(packet: Any) -> Problem:
+    return _wrong_size(packet, packet.SecurityHeader.SecurityData.Signature)
+
+
+@rule(
+    "MQQB-3.1.7.1.4-02",
+    "A signature for several queues is as long as the sender's key",
+    "MultiQueueFormatHeader.Signature.Signature",
+    MESSAGES,
+)
+def _several_size(packet: Any) -> Problem:
+    return _wrong_size(packet, packet.MultiQueueFormatHeader.Signature.Signature)
+
+
+def _wrong_size(packet: Any, signature: bytes) -> Problem:
+    der = _sender_cert(packet) if signature else b""
+    size = _certified(der) if 0 < len(der) <= SENDER_CERT_MAX else 0
+    if isinstance(size, int) and size and len(signature) != size:
+        return f"{len(signature)} bytes, but the key of SenderCert has {size}"
+    return None
+
+
+_WRONG_SIGNATURE: Final = listed(
+    "MQQB-3.1.5.8.3-06",
+    "A signature is that of the message (with --key or --cert)",
+    "SecurityHeader.SecurityData.Signature",
+    MESSAGES,
+)
+
+
+def lint_wrong_signature(packet: Record) -> list[Finding]:
+    """Return the finding for a message whose signature was verified, and is not that of its sender."""
+    path = _WRONG_SIGNATURE.path
+    if not packet.SecurityHeader.SecurityData.Signature:
+        path = "MultiQueueFormatHeader.Signature.Signature"
+    message = "it is not the signature of this message by the key of SenderCert"
+    return [_WRONG_SIGNATURE.at(path, FieldOffsets(packet).of(path), message)]
 
 
 @rule(

@@ -31,6 +31,7 @@ from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.directory_events import DirectoryEvents
 from msmqwire.qm.rules.dispatch import Dispatch
 from msmqwire.qm.rules.history import History
+from msmqwire.qm.rules.identities import Identities
 from msmqwire.qm.rules.incoming_sequences import IncomingSequences
 from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.qm.rules.message_identity import MessageIdentity
@@ -44,6 +45,8 @@ from msmqwire.qm.rules.sequence_identity import SequenceIdentity
 from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.rules.third_places import ThirdPlaces
 from msmqwire.qm.rules.transactions import Transactions
+from msmqwire.qm.security.configuration import SecurityConfiguration
+from msmqwire.qm.security.protection import Protection
 
 _THIS_COMPUTER: Final = "127.0.0.1", "::1"
 """Where programs of this computer come from that send over TCP."""
@@ -63,6 +66,7 @@ class Core:
         binary, srmp: those of [MS-MQQB] and [MC-MQSRM].
         remote_read: the server of [MS-MQRR], by which others read the queues.
         outcome: where messages go that are delivered or given up.
+        protection: signatures and encryption.
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class Core:
         quota: int | None = None,
         srmp: SrmpConfiguration | None = None,
         remote_read: RemoteReadConfiguration | None = None,
+        security: SecurityConfiguration | None = None,
     ) -> None:
         """Build a queue manager over a store; nothing happens before `start`.
 
@@ -99,6 +104,7 @@ class Core:
             quota: QueueManagerQuota in bytes; the specification's by default.
             srmp: the configuration of SRMP.
             remote_read: the configuration of the server of remote read.
+            security: the keys of the queue manager; without any it can only verify signatures.
         """
         kept_before = recovery.kept_settings(stored)
         kept = kept_before.changed_by(keep or KeptSettings())
@@ -138,6 +144,11 @@ class Core:
         self.system_messages = SystemMessages(
             context, self.messages, self.queues, self.identity, self._may_send_to, self.third_places
         )
+        security = security or SecurityConfiguration()
+        self.identities = Identities(context, self.directory, security.users)
+        self.protection = Protection(
+            context, self.directory, self.identities, self.messages.pool.known, security
+        )
         services = CoreServices(
             context=context,
             messages=self.messages,
@@ -154,6 +165,8 @@ class Core:
             relaying=self.relaying,
             queue_memory=QueueMemory(context, self.messages.pool),
             third_places=self.third_places,
+            identities=self.identities,
+            protection=self.protection,
         )
         self.binary = BinaryEngine(services)
         self.srmp = SrmpEngine(services, srmp)
@@ -174,6 +187,7 @@ class Core:
         manager.state = QueueManagerState.INITIALIZING
         self.directory.updated = self._updated
         self.directory.initialize()
+        self.protection.publish()
         restoring = Recovery(self.context, self.messages, self.queues, self._stored)
         restoring.restore()
         self.routing.initialize()
@@ -200,6 +214,7 @@ class Core:
         if isinstance(changed, Queue) and changed.number in self.queue_manager.queues:
             self.queues.changed(changed)
         elif changed is self.queue_manager:
+            self.protection.publish()  # the directory may have had an earlier list
             self.changed()
 
     def changed(self) -> None:
@@ -266,7 +281,27 @@ class Core:
             if transaction is not None and isinstance(opened.format_name, MulticastName):
                 return HResult.MQ_ERROR_TRANSACTION_USAGE
         self.identity.stamp(message)
+        if (refused := self._refused_here(descriptor, message)) is not None:
+            return refused
         return self.messages.enqueue_to_open_queue(descriptor, message, transaction)
+
+    def _refused_here(self, descriptor: OpenQueueDescriptor, message: Message) -> HResult | None:
+        """Return why a queue of this queue manager refuses a message that is sent here."""
+        message.encrypted = bool(message.symmetric_key)  # by a connector application: DMPR-3.1.1.12-65
+        names = tuple(child.format_name for child in descriptor.children)
+        for opened in descriptor.children if descriptor.multiple else (descriptor,):
+            if opened.queue is None or isinstance(opened.queue, OutgoingQueue):
+                continue
+            copy = message
+            if descriptor.multiple:
+                copy = message.copy(destination=opened.format_name, destinations=names)
+            refused = self.protection.refusal_here(copy, opened.queue)
+            if refused is not None:
+                return refused
+            # What was proved, not what it claims.
+            message.authentication_level = copy.authentication_level
+            message.signature_type = copy.signature_type
+        return None
 
     def commit(self, transaction: Transaction) -> int:
         """End an internal transaction: [MS-MQDMPR] 3.1.4.3 and 3.1.4.4."""

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Final, Self
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.hashes import MD5, SHA1
-from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtensionOID
 
+from msmqwire.crypto.certificates import UNREADABLE, ders_of_pem, unreadable
+from msmqwire.crypto.keys import load_private_key
 from msmqwire.errors import InvalidValue
 from msmqwire.srmp.signature_keys import PrivateKey, PublicKey, unusable
 
@@ -25,15 +27,6 @@ _UNDERSTOOD: Final = {
     ExtensionOID.KEY_USAGE,
     ExtensionOID.EXTENDED_KEY_USAGE,
 }
-# What cryptography raises for the parts of a certificate, which it reads only when they are asked for.
-_UNREADABLE: Final = (
-    ValueError,
-    TypeError,
-    UnsupportedAlgorithm,
-    x509.DuplicateExtension,
-    x509.InvalidVersion,
-    x509.UnsupportedGeneralNameType,
-)
 
 
 @dataclass(frozen=True)
@@ -64,8 +57,8 @@ class Certificate:
         """Read a certificate. Raises InvalidValue."""
         try:
             return cls._of(x509.load_der_x509_certificate(der))
-        except _UNREADABLE as exc:
-            raise InvalidValue(f"a certificate that can't be read: {exc}"[:200]) from None
+        except UNREADABLE as exc:
+            raise unreadable(exc) from None
 
     @classmethod
     def _of(cls, certificate: x509.Certificate) -> Self:
@@ -110,7 +103,7 @@ class Certificate:
             if isinstance(self._x509.signature_hash_algorithm, MD5 | SHA1):
                 return False
             self._x509.verify_directly_issued_by(issuer._x509)
-        except (InvalidSignature, *_UNREADABLE):
+        except (InvalidSignature, *UNREADABLE):
             return False
         return True
 
@@ -118,7 +111,7 @@ class Certificate:
 def _key_of(certificate: x509.Certificate) -> PublicKey | None:
     try:
         key = certificate.public_key()
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
     return None if unusable(key) else key  # type: ignore[return-value]
 
@@ -176,18 +169,13 @@ class Signer:
 
     @classmethod
     def from_pem(cls, certificate: bytes, key: bytes) -> Self:
-        """Read both in PEM; the first certificate counts.
+        """Read a certificate in PEM, the first one of several, and a key in PEM or DER.
 
         Raises InvalidValue, also for a key that is encrypted or belongs to another certificate. Whether the
         certificate has expired is for the receivers to see.
         """
         first = read_pem(certificate)[0]
-        try:
-            private = load_pem_private_key(key, None)
-        except TypeError:
-            raise InvalidValue("the private key is encrypted") from None
-        except (ValueError, UnsupportedAlgorithm):
-            raise InvalidValue("not a private key in PEM") from None
+        private = load_private_key(key)
         if why := unusable(private):
             raise InvalidValue(why)
         assert isinstance(private, PrivateKey)
@@ -200,8 +188,4 @@ class Signer:
 
 def read_pem(data: bytes) -> list[Certificate]:
     """Read one or more certificates in PEM. Raises InvalidValue."""
-    try:
-        found = x509.load_pem_x509_certificates(data)
-    except ValueError:
-        raise InvalidValue("no certificates in PEM") from None
-    return [Certificate.read(certificate.public_bytes(Encoding.DER)) for certificate in found]
+    return [Certificate.read(der) for der in ders_of_pem(data)]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from msmqwire.dissection.message_security import Examiner, contents_of
 from spark_udfs.jobs import common
 
 if TYPE_CHECKING:
@@ -24,11 +25,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--piece-size", type=int, help="bytes above which a connection is divided among tasks"
     )
+    parser.add_argument(
+        "--key", action="append", default=[], help="a private key of a receiving queue manager, PEM or DER"
+    )
+    parser.add_argument(
+        "--cert",
+        action="append",
+        default=[],
+        help="certificates of senders, PEM or DER",
+    )
     args = parser.parse_args(argv)
     from spark_udfs.reassembly.packets import packet_schema
 
     try:
         packet_schema(args.columns)
+        args.key, args.cert = contents_of(args.key), contents_of(args.cert)
+        Examiner.from_files(args.key, args.cert)
+    except OSError as exc:
+        return common.fail(f"{exc.filename}: {exc.strerror}", common.EX_NOINPUT)
     except ValueError as exc:
         parser.error(str(exc))
     return common.run(args, _decode)
@@ -48,7 +62,14 @@ def _decode(spark: SparkSession, args: Namespace) -> common.Counts:
     flows = common.flows_of(spark, args, piece_size=args.piece_size or PIECE_SIZE)
     names = packet_schema(args.columns).names
     decoded = list(dict.fromkeys([*names, "time", "kind", "size"]))
-    rows = packets_of(flows, columns=decoded, body_limit=args.body_limit, partitions=args.partitions)
+    rows = packets_of(
+        flows,
+        columns=decoded,
+        body_limit=args.body_limit,
+        partitions=args.partitions,
+        keys=args.key,
+        certificates=args.cert,
+    )
     observation = Observation("packets")
     rows = rows.observe(observation, *common.count_columns(F.col("kind"), F.col("size"), F.lit(1)))
     partition_columns = ["date", "kind"] if args.by_kind else ["date"]

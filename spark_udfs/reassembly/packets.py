@@ -16,7 +16,9 @@ import pyarrow as pa
 from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.columns import BY_NAME, COLUMNS, INT64, arrow_schema
 from msmqwire.columnar.filters import Filter
+from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection import Item, Tracker
+from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
 from spark_udfs.reassembly.chunks import ChunkBoundaries, Segments, chunks
 from spark_udfs.reassembly.flow_decoder import FlowDecoder
 from spark_udfs.reassembly.shuffle import PIECE_SIZE, Flows, Paths, load_flows
@@ -46,6 +48,9 @@ def packets(
     partitions: int | None = None,
     piece_size: int | None = PIECE_SIZE,
     split_size: int | None = None,
+    keys: FileContent | Iterable[FileContent] = (),
+    certificates: FileContent | Iterable[FileContent] = (),
+    readings: Readings = DEFAULT,
 ) -> DataFrame:
     """Return the packets of captures as `msmqwire.read_capture` reads them, however files are split.
 
@@ -63,15 +68,27 @@ def packets(
         piece_size: bytes of payload above which a connection is divided into chunks of about this size,
             each for a task; None to divide none.
         split_size: bytes of a file that one task reads.
+        keys, certificates, readings: as for `msmqwire.dissect`; files are read here, not by the tasks.
 
     Raises:
         ValueError: a column does not exist.
+        InvalidValue: something is no private key, or no certificate.
     """
     packet_schema(columns)  # refuse unknown columns now, not after the survey
+    keys, certificates = contents_of(keys), contents_of(certificates)
+    Examiner.from_files(keys, certificates)  # and what is no key
     flows = load_flows(
         spark, paths, ports=ports, piece_size=piece_size, split_size=split_size, partitions=partitions
     )
-    return packets_of(flows, columns=columns, body_limit=body_limit, partitions=partitions)
+    return packets_of(
+        flows,
+        columns=columns,
+        body_limit=body_limit,
+        partitions=partitions,
+        keys=keys,
+        certificates=certificates,
+        readings=readings,
+    )
 
 
 def packets_of(
@@ -80,8 +97,11 @@ def packets_of(
     columns: Collection[str] | None = None,
     body_limit: int | None = None,
     partitions: int | None = None,
+    keys: Collection[bytes] = (),
+    certificates: Collection[bytes] = (),
+    readings: Readings = DEFAULT,
 ) -> DataFrame:
-    """Return the packets of flows; see `packets`."""
+    """Return the packets of flows; see `packets`. Keys and certificates are contents of files."""
     stage = partial(
         _packet_stage,
         ports=flows.ports,
@@ -89,6 +109,9 @@ def packets_of(
         body_limit=body_limit,
         end_ns=flows.end_ns,
         boundaries=flows.boundaries,
+        keys=tuple(keys),
+        certificates=tuple(certificates),
+        readings=readings,
     )
     schema = packet_schema(columns)
     rows = flows.shuffled(partitions).mapInArrow(stage, spark_schema(schema))
@@ -163,13 +186,20 @@ def packet_batches(
     body_limit: int | None = None,
     end_ns: int = 0,
     boundaries: ChunkBoundaries | None = None,
+    keys: Collection[bytes] = (),
+    certificates: Collection[bytes] = (),
+    readings: Readings = DEFAULT,
 ) -> Iterator[Any]:
-    """Yield the packets of segments as record batches with `packet_schema`; arguments as for `items`."""
+    """Yield the packets of segments as record batches with `packet_schema`.
+
+    Arguments as for `items` and `packets_of`.
+    """
     schema = packet_schema(columns)
     # The decoder's frames are offsets; their numbers in the file are unknown.
     sources = {name: "frame" if name == FRAME_OFFSET.name else name for name in schema.names}
     decoded = [BY_NAME[name] for name in dict.fromkeys(sources.values())]
-    maker = BatchMaker(decoded, Filter(()), BATCH_ROWS, body_limit)
+    examiner = Examiner.from_files(keys, certificates, readings)
+    maker = BatchMaker(decoded, Filter(()), BATCH_ROWS, body_limit, examiner)
     for batch in FlowDecoder(maker, ports=ports, end_ns=end_ns, boundaries=boundaries).batches(batches):
         arrays = [
             pa.nulls(batch.num_rows, INT64) if name == "frame" else batch.column(sources[name])

@@ -6,13 +6,15 @@ import glob
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, cast
 from urllib.parse import unquote, urlsplit
 
 from msmqwire.capture import expand
-from msmqwire.errors import MsmqError
+from msmqwire.crypto.readings import DEFAULT, Readings
+from msmqwire.dissection.message_security import Examiner, contents_of
+from msmqwire.errors import InvalidValue, MsmqError
 
 Read = Literal["packets", "segments", "sessions"]
 Mode = Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]
@@ -26,7 +28,7 @@ _SWITCH: Final = ("true", "false")
 _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _NAMES: Final = (
     "read", "ports", "columns", "bodyLimit", "mode", "columnNameOfCorruptRecord", "splitSize", "splits",
-    "overlap", "pushdown", "path", "paths",
+    "overlap", "pushdown", "keyFile", "certFile", "readings", "path", "paths",
 )  # fmt: skip
 
 
@@ -50,6 +52,9 @@ class Options:
         search: whether to search the offsets at which files are split instead of scanning each file once.
         overlap: bytes before a split that are read to learn the state of connections.
         pushdown: whether filters are taken over from Spark.
+        keys: contents of files with private keys of receiving queue managers.
+        certificates: contents of files with certificates of senders.
+        readings: how signatures and session keys are read.
     """
 
     sources: tuple[str, ...]
@@ -63,6 +68,9 @@ class Options:
     search: bool = False
     overlap: int = OVERLAP
     pushdown: bool = False
+    keys: tuple[bytes, ...] = field(default=(), repr=False)
+    certificates: tuple[bytes, ...] = ()
+    readings: Readings = DEFAULT
 
     @classmethod
     def parse(cls, raw_options: Mapping[str, str]) -> Options:
@@ -77,6 +85,8 @@ class Options:
             if name not in names:
                 raise BadOption(f"the data source msmq has no option {name}; it has {', '.join(_NAMES)}")
         body_limit = options.get("bodylimit", "none").strip().lower()
+        keys, certificates = (_contents(name, options) for name in ("keyFile", "certFile"))
+        readings = _readings(keys, certificates, options.get("readings", ""))
         return cls(
             sources=_sources(options),
             read=cast(Read, _word("read", options.get("read", "packets").lower(), _READS)),
@@ -89,6 +99,9 @@ class Options:
             search=_word("splits", options.get("splits", "walked").lower(), _SPLITS) == "searched",
             overlap=_size("overlap", options.get("overlap", str(OVERLAP))),
             pushdown=_word("pushdown", options.get("pushdown", "false").lower(), _SWITCH) == "true",
+            keys=keys,
+            certificates=certificates,
+            readings=readings,
         )
 
     def files(self, *, may_miss: bool = False) -> list[str]:
@@ -134,6 +147,34 @@ def _sources(options: Mapping[str, str]) -> tuple[str, ...]:
     if not sources:
         raise BadOption("the data source msmq needs a path: load('captures/*.pcapng')")
     return tuple(_local_path(source) for source in sources)
+
+
+def _contents(name: str, options: Mapping[str, str]) -> tuple[bytes, ...]:
+    """The contents of the files that an option names; PEM text is the content itself."""
+    value = options.get(name.lower(), "")
+    try:
+        if value.lstrip().startswith("-----BEGIN "):
+            return tuple(contents_of(value))
+        return tuple(contents_of(_local_path(path) for path in _split_list(value)))
+    except InvalidValue as exc:
+        raise BadOption(f"option {name}: {exc}") from None
+    except OSError as exc:
+        raise BadOption(f"option {name}: {exc.filename}: {exc.strerror}") from exc
+
+
+def _readings(keys: tuple[bytes, ...], certificates: tuple[bytes, ...], value: str) -> Readings:
+    """The readings of an option, once keys and certificates are checked too."""
+    pairs = [part.partition("=") for part in _split_list(value)]
+    try:
+        readings = Readings.of({name.strip(): text.strip() for name, _, text in pairs})
+    except InvalidValue as exc:
+        raise BadOption(f"option readings: {exc}") from None
+    for name, files in (("keyFile", (keys, ())), ("certFile", ((), certificates))):
+        try:
+            Examiner.from_files(*files)
+        except InvalidValue as exc:
+            raise BadOption(f"option {name}: {exc}") from None
+    return readings
 
 
 def _local_path(source: str) -> str:

@@ -64,6 +64,9 @@ class PacketReader:
                 flush=partition.is_last,
                 warm_up=len(warm_up),
                 successor_ns=0 if partition.is_last else partition.joined_ns(),
+                keys=self.options.keys,
+                certificates=self.options.certificates,
+                readings=self.options.readings,
             )
             batches = record_batches(
                 dissection,

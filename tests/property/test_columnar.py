@@ -234,7 +234,7 @@ def test_every_link_gives_the_same_columns(link: int) -> None:
     assert columnar([data])[0].handed < len(talk.frames) // 2  # most frames are for the compiled scan
 
 
-@pytest.mark.parametrize("name", ["session.pcap", "hostile.pcapng"])
+@pytest.mark.parametrize("name", ["session.pcap", "hostile.pcapng", "protected.pcap"])
 def test_the_examples_give_the_same_columns(name: str) -> None:
     assert_same([(EXAMPLES / name).read_bytes()])
 

@@ -100,8 +100,8 @@ ALWAYS = {
 # Never in a packet: what only this queue manager knows, and the parts of SRMP; or written by others only.
 NOT_IN_PACKETS = {
     "allow_peek_when_locked", "application_deadletter_queue", "arrival_time", "authentication_level",
-    "encrypted", "lookup_identifier", "origin", "packet", "soap_compound_message", "soap_envelope",
-    "transaction_identifier", "transaction_status_queue",
+    "encrypted", "lookup_identifier", "origin", "packet", "signature_type", "soap_compound_message",
+    "soap_envelope", "transaction_identifier", "transaction_status_queue",
 }  # fmt: skip
 
 
@@ -140,13 +140,17 @@ def test_a_message_comes_back_from_its_packet(message: Message) -> None:
         assert restored.packet == data
 
 
-@given(messages(), st.sampled_from(AuthenticationLevel))
-def test_a_message_comes_back_from_a_store(message: Message, level: AuthenticationLevel) -> None:
-    message.authentication_level = level
+@given(messages(), st.sampled_from(AuthenticationLevel), BOOLEANS)
+def test_a_message_comes_back_from_a_store(
+    message: Message, level: AuthenticationLevel, encrypted: bool
+) -> None:
+    message.authentication_level = message.signature_type = level
+    message.encrypted = encrypted and bool(message.privacy_level)
     message.soap_envelope, message.soap_compound_message = "<e/>", b"POST"
     restored = serialization.from_stored(serialization.to_stored(message), NULL_GUID)
     assert attributes(restored) == attributes(message)
-    assert restored.authentication_level is level
+    assert restored.authentication_level is restored.signature_type is level
+    assert restored.encrypted is message.encrypted
     assert (restored.soap_envelope, restored.soap_compound_message) == ("<e/>", b"POST")
 
 

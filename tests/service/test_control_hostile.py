@@ -50,6 +50,8 @@ OPERATIONS = [
     "abort",
     "move",
     "send",
+    "refresh_keys",
+    "keep_peer_keys",
 ]
 
 

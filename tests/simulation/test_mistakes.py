@@ -7,6 +7,7 @@ import pytest
 from msmqwire.qm.sim.mistakes import MISTAKES, injected
 from msmqwire.qm.sim.plan import make_plan
 from msmqwire.qm.sim.remote_mistakes import REMOTE_MISTAKES
+from msmqwire.qm.sim.security_mistakes import SECURITY_MISTAKES
 from msmqwire.qm.sim.srmp_mistakes import SRMP_MISTAKES
 from msmqwire.qm.sim.world import World
 
@@ -21,10 +22,12 @@ def first_violation(first, **shares):
     return None
 
 
-def test_there_are_at_least_twenty_and_ten_of_srmp_and_of_remote_read():
+def test_there_are_at_least_twenty_and_ten_of_srmp_and_of_remote_read_and_three_of_security():
     assert len(SRMP_MISTAKES) >= 10
     assert len(REMOTE_MISTAKES) >= 10
-    assert len(MISTAKES) - len(SRMP_MISTAKES) - len(REMOTE_MISTAKES) >= 20
+    assert len(SECURITY_MISTAKES) >= 3
+    others = len(SRMP_MISTAKES) + len(REMOTE_MISTAKES) + len(SECURITY_MISTAKES)
+    assert len(MISTAKES) - others >= 20
 
 
 @pytest.mark.parametrize("name", MISTAKES)
@@ -34,6 +37,7 @@ def test_a_mistake_is_detected(name):
             mistake.first,
             http=1.0 if name in SRMP_MISTAKES else 0.0,
             remote=1.0 if name in REMOTE_MISTAKES else 0.0,
+            secured=1.0 if name in SECURITY_MISTAKES else 0.0,
         )
     assert violation is not None, "no invariant detects it"
     assert violation.invariant in mistake.detected_by, str(violation)

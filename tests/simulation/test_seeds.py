@@ -18,6 +18,7 @@ BLOCK = max(SEEDS // 20, 1)
 OF_HTTP = (
     "requests", "responses 200", "responses 400", "failed requests", "lost in HTTP", "repeated requests",
 )  # fmt: skip
+OF_SECURITY = "signed", "encrypted", "new keys"
 OF_REMOTE_READ = ("remote calls", "remote connections", "remote messages")
 RARE_OF_HTTP = ("responses 500", "refused requests", "exchanges cut")
 
@@ -30,7 +31,7 @@ def test_every_invariant_holds(first):
     assert counts["received"]
     if BLOCK >= 100:
         assert [fault for fault in FAULTS if not counts[fault]] == []
-        assert [event for event in OF_HTTP + OF_REMOTE_READ if not counts[event]] == []
+        assert [event for event in OF_HTTP + OF_REMOTE_READ + OF_SECURITY if not counts[event]] == []
 
 
 def test_every_invariant_holds_where_all_links_are_of_srmp():

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 import msmqwire
+import spark_udfs
 from msmqwire.capture import open_records
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support.protected_captures import ALICE, PROTECTED, QM_KEY, given
 
 
 def session(port: int, messages: int = 12, *, close: bool = True, **options: Any) -> c.TcpConversation:
@@ -202,3 +204,19 @@ def test_a_body_limit_and_a_file_that_is_not_there(spark: Any, folder: Path) -> 
     assert sizes == {(10, True)}
     with pytest.raises(Exception, match="no such file"):
         spark.read.format("msmq").load(f"{folder}/none-*").collect()
+
+
+def test_bodies_decrypted_and_signatures_verified(spark: Any) -> None:
+    names = ("label", "signature_status", "decrypted", "body", "body_size")
+    found = msmqwire.read_capture(PROTECTED, columns=names, **given())
+    rows = sorted(zip(*(column.to_pylist() for column in found.columns), strict=True), key=repr)
+    table = spark.read.format("msmq").option("keyFile", str(QM_KEY)).option("certFile", ALICE.read_text())
+    assert collected(table.load(str(PROTECTED)).select(*names)) == rows
+    assert collected(spark_udfs.packets(spark, PROTECTED, columns=names, **given())) == rows
+    spark_udfs.register(spark, **given())
+    try:
+        raw = spark.read.format("msmq").option("columns", "raw").load(str(PROTECTED))
+        parsed = raw.selectExpr("msmq_parse(raw) p").select(*(f"p.{name}" for name in names))
+        assert collected(parsed) == rows
+    finally:
+        spark_udfs.register(spark)

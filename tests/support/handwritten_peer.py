@@ -195,6 +195,8 @@ class HandwrittenPeer(SessionCounts):
         message_class: int = 0,
         privacy: int = 0,
         algorithm: int = 0x6610,
+        hash_algorithm: int = 0x800E,
+        extension: bytes = b"",
         **packet: Any,
     ) -> bytes:
         """A UserMessage to a private queue of the harness by its direct name.
@@ -210,7 +212,7 @@ class HandwrittenPeer(SessionCounts):
             header: fields of a SessionHeader, see `header`.
             session: whether to add a SessionHeader that acknowledges everything received.
             priority, acks, admin, response, flags, address, source, sent_time, time_to_be_received, hops,
-                label, message_class, privacy, algorithm: fields of the headers.
+                label, message_class, privacy, algorithm, hash_algorithm, extension: fields of the headers.
             trace: the queue of a DebugHeader.
             packet: further arguments of `handmade.user_message`.
         """
@@ -243,6 +245,8 @@ class HandwrittenPeer(SessionCounts):
                 message_class=message_class,
                 privacy_level=privacy,
                 encryption_algorithm=algorithm,
+                hash_algorithm=hash_algorithm,
+                extension=extension,
             ),
             debug=b"" if trace is None else h.debug_header(trace.bytes_le),
             session=session_header if header is None else self.header(**header),

@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 
 import msmqwire
+from msmqwire.crypto.certificates import create_self_signed
 from msmqwire.lint import Finding, lint_packet
 from msmqwire.schema import Record
+from tests.support.message_keys import private_key
 
 SOURCE = "557358d1-9150-9595-4997-b6e611ea26c6"
 TARGET = "43cd8907-394c-8f11-4445-9078909ea0fc"
 OTHER = "3c3a6aeb-f567-4143-87d3-85cf4d68ceb4"
 SID = "010500000000000515000000ad4a9ebd36d9fa3d63a656dae8030000"
 KEY = "010200001066000000a40000" + "17" * 128
+CERTIFICATE = create_self_signed(private_key(512), "a sender", 0, 1, 1).hex()
 DIRECT = {"DirectFormatName": "OS:host\\private$\\q"}
 SAID_BY = {"ProviderType": 1, "ProviderName": "Microsoft Base Cryptographic Provider v1.0"}
 OVERLAY = "00010004-0000-0000-0a00-000000000000"
@@ -54,7 +57,8 @@ DONE_ELSEWHERE = frozenset(
         "MQMQ-2.2.19.1-13", "MQMQ-2.2.19.1-15", "MQMQ-2.2.19.2-03", "MQMQ-2.2.19.2-26", "MQMQ-2.2.19.2-33",
         "MQMQ-2.2.19.2-39", "MQMQ-2.2.19.3-29", "MQMQ-2.2.19.3-30", "MQMQ-2.2.19.3-38", "MQMQ-2.2.19.3-39",
         "MQMQ-2.2.20.6-09", "MQMQ-2.2.20.6-20", "MQQB-2.2.3.1-05", "MQQB-3.1.5.8.3-16", "MQQB-3.1.7.1.5-01",
-        "MQRR-2.2.5.1-07", "MQRR-2.2.5.1-08", "MQRR-2.2.5.1-09",
+        "MQMQ-2.2.19.3-40", "MQQB-3.1.5.8.3-03", "MQQB-3.1.5.8.3-05", "MQQB-3.1.7.1.4-02",
+        "MQQB-3.1.7.1.4-03", "MQQB-3.1.7.1.5-06", "MQRR-2.2.5.1-07", "MQRR-2.2.5.1-08", "MQRR-2.2.5.1-09",
     }
 )  # fmt: skip
 """Rows that a sender or a receiver keeps: a finding about a packet does not prove that it does."""
@@ -78,7 +82,7 @@ CLEAN: dict[str, tuple[str, dict[str, Any]]] = {
                 "SecurityData": {
                     "SecurityID": SID,
                     "Signature": "5a" * 64,
-                    "SenderCert": "30" * 99,
+                    "SenderCert": CERTIFICATE,
                     "ProviderInfo": SAID_BY,
                 },
             },
@@ -90,6 +94,18 @@ CLEAN: dict[str, tuple[str, dict[str, Any]]] = {
             **PRIVATE,
             "SecurityHeader": {"Flags": {"EB": 1}, "SecurityData": {"EncryptionKey": KEY}},
             "MessagePropertiesHeader": {"MessageBody": "77" * 16, "PrivacyLevel": 5},
+        },
+    ),
+    "signed for several": (
+        "UserMessage",
+        {
+            **MESSAGE,
+            "SecurityHeader": {
+                "Flags": {"ST": 1, "DE": 1},
+                "SecurityData": {"SecurityID": SID, "SenderCert": CERTIFICATE},
+            },
+            "MultiQueueFormatHeader": {**SEVERAL, "Signature": {"Signature": "5a" * 64}},
+            "MessagePropertiesHeader": {**MESSAGE["MessagePropertiesHeader"], "HashAlgorithm": 0x800E},
         },
     ),
     "traced": ("UserMessage", {**MESSAGE, "DebugHeader": {"QueueIdentifier": OTHER}}),

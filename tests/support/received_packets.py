@@ -36,6 +36,17 @@ class SessionHeader(NamedTuple):
     reserved: int
 
 
+class SecurityHeader(NamedTuple):
+    """The flags and items of a SecurityHeader: [MS-MQMQ] 2.2.20.6. `provider` is None or type and name."""
+
+    flags: int
+    security_id: bytes
+    encryption_key: bytes
+    signature: bytes
+    certificate: bytes
+    provider: tuple[int, str] | None
+
+
 class ReceivedPacket(bytes):
     """The bytes of a packet, with its fields as attributes under the names of the specifications.
 
@@ -83,6 +94,18 @@ class ReceivedPacket(bytes):
         if not self.base_flags & h.BASE_SH:
             return None
         return SessionHeader._make(struct.unpack("<HHLHHHH", self[-SESSION_HEADER_SIZE:]))
+
+    @property
+    def security(self) -> SecurityHeader:
+        """Its SecurityHeader, which it has."""
+        data, offset, items = self.SecurityHeader, 16, []
+        flags, *sizes = struct.unpack_from("<HHHHLL", data)
+        for size in sizes:
+            items.append(bytes(data[offset : offset + size]))
+            offset += size + (-size % 4)
+        *items, provider = items
+        named = (int.from_bytes(provider[:4], "little"), provider[4:].decode("utf-16-le").rstrip("\0"))
+        return SecurityHeader(flags, *items, named if provider else None)
 
     @property
     def is_recoverable(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import logging
 import os
 import re
 import signal
@@ -125,6 +126,10 @@ def in_process(*arguments: str | Path, data: bytes = b"") -> subprocess.Complete
         stack.enter_context(redirect_stderr(err))
         stack.enter_context(mock.patch("sys.argv", command))
         stack.enter_context(mock.patch("sys.stdin", given))
+        for name in ("msmqwire", "asyncio"):  # whose logs serve sends to the standard error of this moment
+            logger = logging.getLogger(name)
+            before = list(logger.handlers), logger.level, logger.propagate
+            stack.callback(_restore, logger, *before)
         ending = stack.enter_context(pytest.raises(SystemExit))
         main()
     assert isinstance(ending.value.code, int)
@@ -132,6 +137,12 @@ def in_process(*arguments: str | Path, data: bytes = b"") -> subprocess.Complete
     assert isinstance(printed, io.BytesIO)
     assert isinstance(said, io.BytesIO)
     return subprocess.CompletedProcess(command, ending.value.code, printed.getvalue(), said.getvalue())
+
+
+def _restore(logger: logging.Logger, handlers: list[logging.Handler], level: int, propagate: bool) -> None:
+    logger.handlers[:] = handlers
+    logger.setLevel(level)
+    logger.propagate = propagate
 
 
 def begun(*arguments: str | Path) -> subprocess.Popen[str]:

@@ -91,6 +91,8 @@ def test_the_captured_message() -> None:
         "sender_id": "S-1-5-21-3181267629-1039849782-3663111779-1000",
         "encrypted": False,
         "signed": False,
+        "signature_status": "none",
+        "decrypted": False,
         "ack_flags": 15,
         "label": "mqsender label",
         "message_class": 0,

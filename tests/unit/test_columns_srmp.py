@@ -74,7 +74,8 @@ def test_an_envelope_fills_the_columns_of_its_message():
         "tx_sequence_ordinal": 4_839_986_701_558_349_830 & 0xFFFF_FFFF,
         "tx_sequence_timestamp": 4_839_986_701_558_349_830 >> 32,
         "tx_number": 1, "tx_previous": 0, "tx_first": False, "tx_last": False, "final_ack_wanted": False,
-        "signed": False, "ack_flags": 0, "label": "mqsender label", "message_class": 0,
+        "signed": False, "signature_status": "none", "decrypted": False,
+        "ack_flags": 0, "label": "mqsender label", "message_class": 0,
         "class_name": request["class_name"], "correlation_id": bytes(20), "body_type": 0, "app_tag": 0,
         "body_size": 13, "hash_algorithm": 32_772, "extension": b"", "body": b"First Message",
     }  # fmt: skip

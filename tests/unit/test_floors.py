@@ -44,6 +44,7 @@ SIDEWAYS = {
     ("schema", "errors"),
     ("packets", "headers"),
     ("packets", "ping"),
+    ("crypto", "headers"),
     ("framing", "headers"),
     ("framing", "packets"),
     ("columnar", "capture"),
@@ -53,6 +54,7 @@ SIDEWAYS = {
     ("remote_read", "headers"),
     ("remote_read", "packets"),
     ("remote_read", "rpc"),
+    ("srmp", "crypto"),
     ("cli", "fuzz"),
 }
 
@@ -75,19 +77,34 @@ QM_ROOMS = {
     "directory": {"model"},
     "store": {"model"},
     "rules": {"directory", "model"},
+    "security": {"directory", "model", "rules"},
     "coordinator": {"model", "rules"},
-    "protocols": {"model", "rules"},
-    "core": {"directory", "model", "protocols", "rules"},
-    "runtime": {"core", "model", "protocols", "rules", "store"},
-    "client": {"core", "model", "protocols", "rules", "runtime", "store"},
-    "sim": {"core", "directory", "model", "protocols", "rules", "store"},
+    "protocols": {"model", "rules", "security"},
+    "core": {"directory", "model", "protocols", "rules", "security"},
+    "runtime": {"core", "directory", "model", "protocols", "rules", "security", "store"},
+    "client": {"core", "model", "protocols", "rules", "runtime", "security", "store"},
+    "sim": {"core", "directory", "model", "protocols", "rules", "security", "store"},
 }
 
 SCAPY_ONLY_IN = {"layers", "fuzz"}  # scapy is GPL-2.0-only and an extra
 # Protocol rules without I/O, clock or chance.
-PURE = tuple(f"msmqwire/qm/{room}" for room in ("model", "protocols", "rules", "security"))
+PURE = (
+    "msmqwire/crypto",
+    *(f"msmqwire/qm/{room}" for room in ("model", "protocols", "rules", "security")),
+)
 IMPURE = {"asyncio", "os", "random", "socket", "sqlite3", "threading", "time"}
-HEAVY = {"aiohttp", "cryptography", "hypothesis", "lxml", "numba", "numpy", "pyarrow", "pyspark", "scapy"}
+HEAVY = {
+    "Cryptodome",
+    "aiohttp",
+    "cryptography",
+    "hypothesis",
+    "lxml",
+    "numba",
+    "numpy",
+    "pyarrow",
+    "pyspark",
+    "scapy",
+}
 
 MODULES = sorted(
     path.relative_to(ROOT) for package in PACKAGES for path in ROOT.joinpath(package).rglob("*.py")

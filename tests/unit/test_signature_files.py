@@ -35,7 +35,7 @@ def test_what_is_wrong_is_said_with_the_file(tmp_path):
         (load_trust, (large,), f"{large}: more than {FILE_SIZE_MAX} bytes"),
         (load_signer, (cert, tmp_path / "none"), f"{tmp_path / 'none'}: No such file or directory"),
         (load_signer, (cert, key), f"{cert} and {key}: the private key does not belong to the certificate"),
-        (load_signer, (cert, empty), f"{cert} and {empty}: not a private key in PEM"),
+        (load_signer, (cert, empty), f"{cert} and {empty}: not a private key in PEM or DER"),
     ):
         with pytest.raises(InvalidValue) as caught:
             load(*arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
@@ -16,7 +17,7 @@ from msmqwire.columnar.arrow.buffers import BufferPool, bitmap, shared_texts, sp
 from msmqwire.columnar.arrow.fixed_width import FixedWidthColumns
 from msmqwire.columnar.arrow.rows import value_of_packet
 from msmqwire.columnar.arrow.variable_width import VariableWidthColumns
-from msmqwire.columnar.columns import BY_NAME, Column, arrow_schema
+from msmqwire.columnar.columns import BOOL, BY_NAME, OF_BODY, Column, arrow_schema
 from msmqwire.columnar.compiled import fixed_cells
 from msmqwire.columnar.compiled.packet import KINDS, PING_KIND
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
@@ -37,7 +38,10 @@ from msmqwire.columnar.compiled.state import (
 )
 from msmqwire.columnar.filters import Filter
 from msmqwire.constants import class_name
-from msmqwire.packets import parse
+from msmqwire.dissection.item import Packet
+from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, SignatureStatus
+from msmqwire.headers.multiqueue import SIGNATURE_ID
+from msmqwire.packets import Protocol, parse
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.srmp.message import SrmpMessage
 
@@ -82,6 +86,13 @@ _CODES: Final = {
 _SIDES: Final = {"src": R_SRC_HIGH, "dst": R_DST_HIGH}
 _EXTRAS: Final = ("error", "error_path", "error_offset")
 _TRANSPORTS: Final = ("tcp", "udp", "pgm")
+_SIGNED, _ENCRYPTED = BY_NAME["signed"], BY_NAME["encrypted"]
+_SEVERAL: Final = Column(
+    "several", "user", BOOL, "There is a MultiQueueFormatHeader, perhaps signed.", ("UserHeader.Flags.MQ",)
+)
+
+_MAY_BE_SIGNED: Final = re.compile(re.escape(SIGNATURE_ID.to_bytes(2, "little")) + rb"..(?!\0{4})", re.DOTALL)
+"""What a MultiQueueFormatHeader with a signature has in it: an MQFSignatureHeader whose Size is not 0."""
 
 
 class Addresses:
@@ -139,13 +150,19 @@ class BatchMaker:
         test: conditions; rows that fail those on where-columns are dropped before their fields are read.
         batch_rows: rows of a batch, at most.
         body_limit: bytes of ``body``, at most.
+        examiner: has the keys and certificates given.
 
     Attributes:
         files: the names of the files, by the number that rows have.
     """
 
     def __init__(
-        self, columns: Sequence[Column], test: Filter, batch_rows: int, body_limit: int | None
+        self,
+        columns: Sequence[Column],
+        test: Filter,
+        batch_rows: int,
+        body_limit: int | None,
+        examiner: Examiner = NOTHING_GIVEN,
     ) -> None:
         self._output, self._test, self._capacity = list(columns), test, batch_rows
         self._columns = self._output + [c for c in test.columns if c not in self._output]
@@ -153,8 +170,19 @@ class BatchMaker:
         fixed = [c for c in self._columns if forms[c.name] == "integer"]
         if "class" in forms.values() and BY_NAME["message_class"] not in fixed:
             fixed.append(BY_NAME["message_class"])
+        self._examiner = examiner
+        self._examined = [
+            column
+            for column in self._columns
+            if forms[column.name] == "examined" or (column.name in OF_BODY and examiner.has_keys)
+        ]
+        self._verifies = any(column.name == "signature_status" for column in self._examined)
+        if self._examined:
+            fixed += [column for column in (_SIGNED, _ENCRYPTED, _SEVERAL) if column not in fixed]
         self._fixed_width = FixedWidthColumns(fixed, batch_rows)
-        variable = [c for c in self._columns if forms[c.name] not in ("integer", "class", "where")]
+        variable = [
+            c for c in self._columns if forms[c.name] not in ("integer", "class", "where", "examined")
+        ]
         variable += [c for c in self._columns if c.name == "raw"]
         self._variable_width = VariableWidthColumns(variable, batch_rows, BATCH_BYTES_MAX, body_limit)
         self._forms = forms | {column.name: "variable" for column in variable}
@@ -165,8 +193,8 @@ class BatchMaker:
         self._n = 0
         self._extras: dict[int, Extra] = {}
         self._body_limit = body_limit
-        self._messages: dict[int, dict[str, Any]] = {}  # cells of SRMP and RPC by row
-        self._message_bytes = 0
+        self._cells: dict[str, dict[int, Any]] = {}  # by column and row, what the generic reader makes
+        self._cell_bytes = 0
 
     @cached_property
     def _schema(self) -> Any:
@@ -200,7 +228,7 @@ class BatchMaker:
             count = min(left, self._capacity - self._n)
             self._write(_part(block, slice(done, done + count)), extras)
             done, left = done + count, left - count
-            used = self._variable_width.used + self._message_bytes
+            used = self._variable_width.used + self._cell_bytes
             if self._n == self._capacity or used > BATCH_BYTES_MAX:
                 yield from self.finish()
 
@@ -218,17 +246,34 @@ class BatchMaker:
                     self._add_message(to + int(i), extra.message)
         self._fixed_width.add(block, to)
         self._variable_width.add(block, to, _reparse)
+        if self._examined:
+            self._examine(block, to)
         self._n += n
 
     def _add_message(self, row: int, message: SrmpMessage | RpcPacket) -> None:
         """Make the cells of a message now: it takes more memory than these."""
-        cells = {
-            column.name: value_of_packet(column, message, self._body_limit)
-            for column in self._columns
-            if column.group != "where"
-        }
-        self._messages[row] = cells
-        self._message_bytes += sum(len(cell) for cell in cells.values() if isinstance(cell, str | bytes))
+        self._add_cells(row, message, [column for column in self._columns if column.group != "where"])
+
+    def _add_cells(self, row: int, packet: Packet, columns: Sequence[Column]) -> None:
+        """Make cells of a row by the generic reader, in place of what the compiled code has."""
+        for column in columns:
+            cell = value_of_packet(column, packet, self._body_limit, self._examiner)
+            if cell is not None:
+                self._cells.setdefault(column.name, {})[row] = cell
+                self._cell_bytes += len(cell) if isinstance(cell, str | bytes) else 0
+
+    def _examine(self, block: RowBlock, to: int) -> None:
+        """Decrypt bodies and verify signatures, where there are any and the columns ask for it."""
+        stop = to + len(block.rows)
+        signed, secured = self._fixed_width.flags(_SIGNED, to, stop)
+        several, _ = self._fixed_width.flags(_SEVERAL, to, stop)
+        chosen = signed & self._verifies
+        if self._examiner.has_keys:
+            chosen |= self._fixed_width.flags(_ENCRYPTED, to, stop)[0]
+        for i in np.flatnonzero(several & secured & ~chosen & self._verifies).tolist():
+            chosen[i] = _MAY_BE_SIGNED.search(_bytes_of(block, i)) is not None
+        for i in np.flatnonzero(chosen & secured).tolist():
+            self._add_cells(to + i, _reparse(block, i), self._examined)
 
     def _texts(self, name: str) -> Sequence[str]:
         match name:
@@ -264,22 +309,22 @@ class BatchMaker:
         if not n:
             return
         if self._columns:
-            arrays = [self._with_messages(self._array(column, n), column) for column in self._columns]
+            arrays = [self._with_cells(self._array(column, n), column) for column in self._columns]
             batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         else:
             batch = pa.RecordBatch.from_struct_array(pa.array([{}] * n, pa.struct([])))
-        self._extras, self._messages, self._message_bytes = {}, {}, 0
+        self._extras, self._cells, self._cell_bytes = {}, {}, 0
         if self._test.columns:
             batch = self._test.rest(batch).select([column.name for column in self._output])
         if batch.num_rows:
             yield batch
 
-    def _with_messages(self, array: Any, column: Column) -> Any:
-        """Return a column with the cells of SRMP and RPC, which are null in an array."""
-        cells = {row: of_row.get(column.name) for row, of_row in self._messages.items()}
-        rows = sorted(row for row, cell in cells.items() if cell is not None)
-        if not rows:
+    def _with_cells(self, array: Any, column: Column) -> Any:
+        """Return a column with the cells that the generic reader has made."""
+        cells = self._cells.get(column.name)
+        if not cells:
             return array
+        rows = sorted(cells)
         mask = np.zeros(len(array), np.bool_)
         mask[rows] = True
         return pc.replace_with_mask(array, mask, pa.array([cells[row] for row in rows], column.type))
@@ -290,6 +335,8 @@ class BatchMaker:
             return self._variable_width.array(column, n)
         if form == "integer":
             return self._fixed_width.array(column, n)
+        if form == "examined":
+            return self._unprotected(column, n)
         if form == "class":
             classes, valid = self._fixed_width.numbers(BY_NAME["message_class"], n)
             return shared_texts(self._classes.codes(classes, valid), self._classes.texts, valid)
@@ -300,6 +347,14 @@ class BatchMaker:
             return sparse({row: extra[index] for row, extra in self._extras.items()}, n, column.type)
         values = self._int64s[_INT64S[name], :n] if name in _INT64S else self._int32s[_INT32S[name], :n]
         return pa.Array.from_buffers(column.type, n, [bitmap(_valid(name, values)), pa.py_buffer(values)])
+
+    def _unprotected(self, column: Column, n: int) -> Any:
+        """Return a column of what examining finds, as it is for messages without signature and encryption."""
+        _, valid = self._fixed_width.flags(_SEVERAL, 0, n)
+        if column.type == BOOL:
+            buffers = [bitmap(valid), pa.py_buffer(bytes(-(-n // 8)))]
+            return pa.Array.from_buffers(column.type, n, buffers)
+        return shared_texts(valid.astype(np.int32), ["", SignatureStatus.NONE], valid)
 
 
 def _number(name: str, rows: Any) -> Any:
@@ -331,6 +386,10 @@ def _part(block: RowBlock, selection: Any) -> RowBlock:
 
 def _reparse(block: RowBlock, i: int) -> Any:
     """Return the packet of a row by the generic reader."""
-    start, size, kind = (block.rows[i, field] for field in (R_START, R_LENGTH, R_KIND))
-    data = bytes(block.memory[start : start + size])
-    return parse(data, protocol="ping" if kind == PING_KIND else "session")
+    protocol: Protocol = "ping" if block.rows[i, R_KIND] == PING_KIND else "session"
+    return parse(_bytes_of(block, i), protocol=protocol)
+
+
+def _bytes_of(block: RowBlock, i: int) -> bytes:
+    start, size = block.rows[i, R_START], block.rows[i, R_LENGTH]
+    return bytes(block.memory[start : start + size])

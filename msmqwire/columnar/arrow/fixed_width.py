@@ -57,6 +57,11 @@ class FixedWidthColumns:
             data = self._cells.int64s[number, :n]
         return pa.Array.from_buffers(column.type, n, [self._bitmaps[valid], pa.py_buffer(data)])
 
+    def flags(self, column: Column, first: int, stop: int) -> tuple[Any, Any]:
+        """Return some values of a column of flags, and which of them count; the others are null."""
+        _, number, valid = self._plan.columns[column.name]
+        return self._cells.bools[number, first:stop], self._cells.valid[valid, first:stop]
+
     def numbers(self, column: Column, n: int) -> tuple[Any, Any]:
         """Return the first ``n`` values of a column of 32 bits, and which of them are not null."""
         _, number, valid = self._plan.columns[column.name]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire.columnar.arrow import values
-from msmqwire.columnar.columns import Column
+from msmqwire.columnar.columns import EXAMINED, Column
 from msmqwire.columnar.compiled import fixed_cells
 from msmqwire.columnar.compiled import variable_cells as vc
 from msmqwire.columnar.compiled.fixed_cells import BOOL, INT32, INT64, FieldPlan
@@ -30,7 +30,7 @@ from msmqwire.packets import (
 from msmqwire.ping import PING
 from msmqwire.schema.nodes import Flags, Guid, Header, Maybe, Packet, Part, Text, inner_headers
 
-Form = Literal["integer", "guid", "text", "bytes", "queue", "sender", "class", "where"]
+Form = Literal["integer", "guid", "text", "bytes", "queue", "sender", "class", "where", "examined"]
 
 _SCHEMAS: Final[dict[str, Packet]] = {
     packet.name: packet
@@ -76,6 +76,8 @@ def form_of(column: Column) -> Form:
     """Return how the cells of a column are made."""
     if column.group == "where":
         return "where"
+    if column.name in EXAMINED:
+        return "examined"
     if column.convert in _FORMS:
         return _FORMS[column.convert]
     node = _node(*_first(column))[0]

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from msmqwire.columnar.columns import Column, arrow_schema
+from msmqwire.columnar.columns import EXAMINED, OF_BODY, Column, arrow_schema
 from msmqwire.dissection import Item
 from msmqwire.dissection.item import Packet
+from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.srmp.attributes import attribute
 from msmqwire.srmp.message import SrmpMessage
@@ -41,11 +42,23 @@ def value_of(column: Column, item: Item, body_limit: int | None = None) -> Any:
     getter = _WHERE.get(column.name)
     if getter is not None:
         return getter(item)
-    return value_of_packet(column, item.packet, body_limit)
+    return value_of_packet(column, item.packet, body_limit, item.examiner)
 
 
-def value_of_packet(column: Column, packet: Packet | None, body_limit: int | None = None) -> Any:
-    """Return the value of a column that shows a field; None if the packet does not have it."""
+def value_of_packet(
+    column: Column,
+    packet: Packet | None,
+    body_limit: int | None = None,
+    examiner: Examiner = NOTHING_GIVEN,
+) -> Any:
+    """Return the value of a column that is about a packet; None if the packet does not have it."""
+    if column.name in EXAMINED:
+        examined = examiner.examine(packet)
+        return None if examined is None else getattr(examined, column.name)
+    if column.name in OF_BODY and examiner.has_keys:
+        examined = examiner.examine(packet)
+        if examined is not None and examined.body is not None:
+            return len(examined.body) if column.name == "body_size" else examined.body[:body_limit]
     if isinstance(packet, SrmpMessage):
         value = attribute(column.name, packet)
         return value[:body_limit] if column.name == "body" and value is not None else value

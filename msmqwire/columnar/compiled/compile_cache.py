@@ -26,6 +26,7 @@ _STAMPED: Final = (
     "capture",
     "columnar/compiled",
     "constants",
+    "crypto",
     "dissection",
     "headers",
     "lint",

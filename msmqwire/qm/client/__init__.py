@@ -20,8 +20,10 @@ from msmqwire.qm.client.remote_reading import RemoteReading
 from msmqwire.qm.client.sent import Acknowledgement, Sent
 from msmqwire.qm.client.synchronous_queue import SyncQueue
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
+from msmqwire.qm.runtime.message_signers import load_signer
 from msmqwire.qm.runtime.multicast import parse_pgm_options
 from msmqwire.qm.runtime.tls import client_context
+from msmqwire.qm.security.signing import Signer
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER_PORT
 
 _PORT_MAX: Final = 0xFFFF
@@ -35,11 +37,13 @@ __all__ = [
     "QueueManager",
     "ReceivedMessage",
     "Sent",
+    "Signer",
     "SyncQueue",
     "SyncQueueManager",
     "Transactional",
     "attach",
     "connect",
+    "load_signer",
 ]
 
 
@@ -80,7 +84,7 @@ def connect(
             process.
         port: the TCP port of the other side.
         hosts: addresses of computers that can't be resolved by name: by name, an address and a port or
-            None.
+            None. For queues ``PRIVATE=``, by the identifier of the queue manager.
         listen: address and port at which the other side can reach this one, for acknowledgements. Without it
             they come back over the session that the message was sent on.
         drain: seconds that leaving waits at most.

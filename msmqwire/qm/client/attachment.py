@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from uuid import UUID
 
+from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.client.entering import EnteredOnce
 from msmqwire.qm.client.local_queues import LocalReading, LocalSending
@@ -11,7 +13,9 @@ from msmqwire.qm.client.queue import Queue
 from msmqwire.qm.client.synchronous import SyncConnection
 from msmqwire.qm.client.synchronous_queue import SyncQueue
 from msmqwire.qm.runtime.local_names import queue_name
+from msmqwire.qm.runtime.message_signers import own_signer
 from msmqwire.qm.runtime.requests import Requests, open_requests
+from msmqwire.qm.security.signing import Signer
 
 
 class QueueManager:
@@ -19,12 +23,16 @@ class QueueManager:
 
     Attributes:
         name: the name of the computer.
+        identifier: its GUID.
         served: whether a server runs; without one, nothing is sent to other computers, and express messages
             are refused: they would be lost.
     """
 
-    def __init__(self, requests: Requests, name: str) -> None:
-        self._requests, self.name, self.served = requests, name, requests.served
+    def __init__(
+        self, requests: Requests, name: str, identifier: UUID, folder: str | os.PathLike[str]
+    ) -> None:
+        self._requests, self.name, self.identifier = requests, name, identifier
+        self.served, self._folder = requests.served, folder
 
     def queue(self, name: str) -> Queue:
         r"""Return a queue, to be sent to and read. Whether it is there shows when it is used.
@@ -39,8 +47,21 @@ class QueueManager:
         if not isinstance(name, str):
             raise InvalidValue(f"{name!r:.100} is not a text", path="name")
         format_name = str(queue_name(name, self.name))
-        sending = LocalSending(self._requests, format_name)
+        sending = LocalSending(self._requests, format_name, self.identifier)
         return Queue(sending, LocalReading(self._requests, format_name, self.name))
+
+    def signer(self, sid: str | None = None, readings: Readings = DEFAULT) -> Signer:
+        """Return who signs messages with the newest certificate that ``msmqwire cert create`` has made here.
+
+        The key is read from the folder; this queue manager does not get it.
+
+        Args:
+            sid: the SID for which the certificate is; by default any.
+            readings: those of the receivers.
+
+        Raises InvalidValue if there is none.
+        """
+        return own_signer(self._folder, sid, readings)
 
     async def create_queue(self, name: str, *, transactional: bool = False, label: str = "") -> Queue:
         """Create a queue, or return the one that is there.
@@ -58,16 +79,20 @@ class SyncQueueManager:
     """The queue manager of a folder: `QueueManager` without ``await``, for any number of threads.
 
     Attributes:
-        name, served: as there.
+        name, identifier, served: as there.
     """
 
     def __init__(self, connection: SyncConnection, manager: QueueManager) -> None:
         self._connection, self._manager = connection, manager
-        self.name, self.served = manager.name, manager.served
+        self.name, self.identifier, self.served = manager.name, manager.identifier, manager.served
 
     def queue(self, name: str) -> SyncQueue:
         """Return a queue. See `QueueManager.queue`."""
         return SyncQueue(self._connection, self._manager.queue(name))
+
+    def signer(self, sid: str | None = None) -> Signer:
+        """Return who signs messages with a certificate of the folder. See `QueueManager.signer`."""
+        return self._manager.signer(sid)
 
     def create_queue(self, name: str, *, transactional: bool = False, label: str = "") -> SyncQueue:
         """Create a queue, or return the one that is there. See `QueueManager.create_queue`."""
@@ -93,7 +118,7 @@ class Attachment(EnteredOnce[QueueManager, SyncQueueManager]):
             await requests.close()
             raise
         self._requests = requests
-        return QueueManager(requests, status["name"])
+        return QueueManager(requests, status["name"], UUID(status["identifier"]), self._folder)
 
     def _synchronous(self, sync: SyncConnection, opened: QueueManager) -> SyncQueueManager:
         return SyncQueueManager(sync, opened)
@@ -115,7 +140,8 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Attachment:
         create: create a queue manager, with the name of this computer, if the folder has none.
 
     Entering raises the subclasses of StoreError: StoreMissing if the folder has no queue manager, StoreInUse
-    if another process has its store open without serving it.
+    if another process has its store open without serving it. So does InvalidValue, for keys in the folder
+    that can't be used.
 
     Raises:
         InvalidValue: the path is none.

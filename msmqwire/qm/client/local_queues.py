@@ -5,19 +5,23 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from msmqwire.constants import HResult
 from msmqwire.errors import InvalidName, InvalidValue, MsmqError, QueueError
+from msmqwire.names import parse_format_name
 from msmqwire.qm.client.finishing import finish
 from msmqwire.qm.client.properties import Properties, as_request, to_message
+from msmqwire.qm.client.protecting import peer_of, protecting_of
 from msmqwire.qm.client.reading import Read
 from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.sending import Unit, of_another
 from msmqwire.qm.client.sent import Sent
 from msmqwire.qm.model.enumerations import INFINITE, AcknowledgementsRequested
 from msmqwire.qm.runtime.local_names import queue_name
+from msmqwire.qm.runtime.message_protection import protection_request
+from msmqwire.qm.runtime.peer_keys import peer_keys_request
 from msmqwire.qm.runtime.requests import Requests
 from msmqwire.remote_read.constants import Action
 
@@ -108,19 +112,53 @@ class LocalReading:
             await self._requests.call("end", back=receipts)
 
 
+class Outgoing(NamedTuple):
+    """A message in the form of requests.
+
+    Attributes:
+        to: the format name of its queue.
+        message: an entry of the request ``send``.
+        peer_keys: the request that tells the keys to encrypt it with; None for none.
+    """
+
+    to: str
+    message: dict[str, Any]
+    peer_keys: dict[str, Any] | None
+
+
+def outgoing(
+    to: str, body: bytes | str, properties: Properties, queue_manager: UUID, *, transactional: bool
+) -> Outgoing:
+    """Return a message, signed here if it is to be, for the queue manager that sends it.
+
+    Raises InvalidValue and InvalidName with the name of the property.
+    """
+    message = to_message(body, properties)  # raises for what is wrong, with the names of programs
+    request = as_request(properties, transactional=transactional)
+    request |= {"body": b64encode(message.body).decode(), "body_type": message.body_type}
+    protecting = protecting_of(properties)
+    if protecting is None:
+        return Outgoing(to, request, None)
+    name, keys = parse_format_name(to), None
+    if protecting.peer_keys is not None:
+        keys = peer_keys_request(peer_of(name), protecting.peer_keys)
+    protecting.protect(message, name, queue_manager, transactional=transactional)
+    return Outgoing(to, request | protection_request(message), keys)
+
+
 class LocalUnit:
     """A transaction of the queue manager of a folder. What it sends goes there with its commit."""
 
     def __init__(self, requests: Requests, identifier: UUID) -> None:
         self._requests, self.identifier = requests, identifier
-        self._outgoing: list[tuple[str, dict[str, Any], Sent]] = []
+        self._outgoing: list[tuple[Outgoing, Sent]] = []
 
-    def add(self, requests: Requests, to: str, message: dict[str, Any]) -> Sent:
+    def add(self, requests: Requests, outgoing: Outgoing) -> Sent:
         """Add a message. Raises InvalidValue for a queue of another folder."""
         if requests is not self._requests:
             raise of_another()
         sent = _sent("")
-        self._outgoing.append((to, message, sent))
+        self._outgoing.append((outgoing, sent))
         return sent
 
     async def commit(self) -> None:
@@ -129,13 +167,13 @@ class LocalUnit:
     async def _commit(self) -> None:
         transaction = str(self.identifier)
         try:
-            for to, message, sent in self._outgoing:
-                sent.identifier = await _send(self._requests, to, message, transaction)
+            for outgoing, sent in self._outgoing:
+                sent.identifier = await _send(self._requests, outgoing, transaction)
         except BaseException:
             await self._abort()
             raise
         await self._requests.call("commit", transaction=transaction)
-        for _, _, sent in self._outgoing:
+        for _, sent in self._outgoing:
             sent.set_outcome(True)
 
     async def abort(self) -> None:
@@ -149,12 +187,11 @@ class LocalUnit:
 class LocalSending:
     """A queue that is sent to through the queue manager of a folder: see `Sending`."""
 
-    def __init__(self, requests: Requests, format_name: str) -> None:
-        self._requests, self.format_name = requests, format_name
+    def __init__(self, requests: Requests, format_name: str, queue_manager: UUID) -> None:
+        self._requests, self.format_name, self._queue_manager = requests, format_name, queue_manager
 
     async def send(self, body: bytes | str, properties: Properties) -> Sent:
-        message = _message(body, properties, transactional=False)
-        sent = _sent(await _send(self._requests, self.format_name, message, None))
+        sent = _sent(await _send(self._requests, self._outgoing(body, properties, transactional=False), None))
         sent.set_outcome(True)
         return sent
 
@@ -165,18 +202,17 @@ class LocalSending:
     def add(self, unit: Unit, body: bytes | str, properties: Properties) -> Sent:
         if not isinstance(unit, LocalUnit):
             raise of_another()
-        message = _message(body, properties, transactional=True)
-        return unit.add(self._requests, self.format_name, message)
+        return unit.add(self._requests, self._outgoing(body, properties, transactional=True))
+
+    def _outgoing(self, body: bytes | str, properties: Properties, *, transactional: bool) -> Outgoing:
+        return outgoing(self.format_name, body, properties, self._queue_manager, transactional=transactional)
 
 
-def _message(body: bytes | str, properties: Properties, *, transactional: bool) -> dict[str, Any]:
-    message = to_message(body, properties)  # raises for what is wrong, with the names of programs
-    request = as_request(properties, transactional=transactional)
-    return {**request, "body": b64encode(message.body).decode(), "body_type": message.body_type}
-
-
-async def _send(requests: Requests, to: str, message: dict[str, Any], transaction: str | None) -> str:
+async def _send(requests: Requests, outgoing: Outgoing, transaction: str | None) -> str:
     """Send a message and return its identifier. The path of an error is the name of the property."""
+    if outgoing.peer_keys is not None:
+        await requests.call("keep_peer_keys", **outgoing.peer_keys)
+    to, message = outgoing.to, outgoing.message
     try:
         answer = await requests.call("send", to=to, messages=[message], transaction=transaction)
     except InvalidValue as exc:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import ssl
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 from uuid import uuid4
@@ -21,6 +22,7 @@ from msmqwire.names import (
     PrivateName,
     parse_format_name,
 )
+from msmqwire.qm.client.protecting import Protecting, peer_of
 from msmqwire.qm.client.sent import Acknowledgement, Sent, given_up_reason
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
@@ -45,6 +47,7 @@ from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.local_names import path_of
 from msmqwire.qm.runtime.message_json import identifier_text
 from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
+from msmqwire.qm.runtime.peer_keys import public_keys
 from msmqwire.qm.runtime.queues import reason
 from msmqwire.qm.runtime.requests import connection_closed
 from msmqwire.qm.runtime.server import multicast_of
@@ -67,6 +70,9 @@ _SETTINGS: Final = Settings(
     order_ack_timeout_ms=0,
     maximum_order_ack_delay_s=1,
     relay=Relay.NONE,
+    send_md5=True,  # the program has to ask for each
+    send_rc2=True,
+    send_rc4=True,
 )
 
 
@@ -87,12 +93,12 @@ class Failures:
     """Messages that were refused or given up, as far as the program has not been informed."""
 
     def __init__(self) -> None:
-        self._unreported: dict[ObjectId, int | None] = {}
+        self._unreported: dict[ObjectId, int | str | None] = {}
         self._reported: set[ObjectId] = set()
         self._others = 0
 
-    def add(self, identifier: ObjectId, final: int | None) -> None:
-        """Add a message with the class of its final acknowledgement."""
+    def add(self, identifier: ObjectId, final: int | str | None) -> None:
+        """Add a message with the class of its final acknowledgement, or the reason."""
         if identifier in self._reported or identifier in self._unreported:
             return
         if len(self._unreported) < _FAILURES_MAX:
@@ -110,7 +116,8 @@ class Failures:
         for identifier, final in self._unreported.items():
             others = len(self._unreported) + self._others - 1
             reason = given_up_reason(final) + (f", and {others} more were not delivered" if others else "")
-            return NotDelivered(reason, identifier=identifier_text(identifier), message_class=final)
+            known = final if isinstance(final, int) else None
+            return NotDelivered(reason, identifier=identifier_text(identifier), message_class=known)
         return None
 
 
@@ -148,7 +155,7 @@ class ClientManager:
     async def start(self) -> None:
         """Start in the running loop. Raises Unreachable if it can't listen."""
         name = stored_name(self._store) or f"c{uuid4().hex[:14]}"
-        core = open_core(self._store, name, settings=_SETTINGS)
+        core = open_core(self._store, name, settings=_SETTINGS, routes=self._overrides.routes)
         core.queues.lookup.addresses.clear()  # `localhost` is another queue manager than this one
         self._driver = driver = EngineDriver(core, self._store)
         self._network = driver.network = network = TcpNetwork(driver, overrides=self._overrides)
@@ -219,7 +226,11 @@ class ClientManager:
         return descriptor
 
     def send(
-        self, descriptor: OpenQueueDescriptor, message: Message, transaction: Transaction | None = None
+        self,
+        descriptor: OpenQueueDescriptor,
+        message: Message,
+        transaction: Transaction | None = None,
+        protecting: Protecting | None = None,
     ) -> Sent:
         """Send a message; it is durable after `EngineDriver.durable`. Raises InvalidValue and QueueError."""
         core = self.driver.core
@@ -232,6 +243,8 @@ class ClientManager:
             raise InvalidValue("receipts by HTTP need an admin_queue DIRECT=HTTP://...", path="acknowledge")
         if requested and not elsewhere:
             message.administration = self._acknowledgements()
+        if protecting is not None:
+            self._protect(descriptor, message, protecting, transactional=transaction is not None)
         status = self.driver.call(core.send, descriptor, message, transaction)
         if status == EnqueueStatus.TIMED_OUT:
             raise InvalidValue("its time is over before it is sent", path="time_to_reach_queue")
@@ -252,6 +265,25 @@ class ClientManager:
         if transaction is None:
             self.driver.hurry()
         return sent
+
+    def _protect(
+        self,
+        descriptor: OpenQueueDescriptor,
+        message: Message,
+        protecting: Protecting,
+        *,
+        transactional: bool,
+    ) -> None:
+        core, name = self.driver.core, descriptor.format_name
+        protecting.protect(message, name, core.queue_manager.identifier, transactional=transactional)
+        core.protection.check_can_leave(
+            message, name.elements if isinstance(name, MultipleElementName) else (name,)
+        )
+        if protecting.peer_keys is not None:
+            identifier, configuration = peer_of(name), core.protection.configuration
+            keys = {**configuration.peer_keys, identifier: public_keys(protecting.peer_keys)}
+            if keys != configuration.peer_keys:
+                self.driver.call(core.protection.configure, replace(configuration, peer_keys=keys))
 
     def begin(self) -> Transaction:
         """Begin a transaction."""
@@ -320,7 +352,7 @@ class ClientManager:
             return f" ({history[-1].status.value if failed else 'no answer'} at {by_http.url})"
         return ""
 
-    def _outcome(self, identifier: ObjectId, delivered: bool, final: int | None) -> None:
+    def _outcome(self, identifier: ObjectId, delivered: bool, final: int | str | None) -> None:
         if not delivered:
             self.failures.add(identifier, final)
         sent = self._sent.get(identifier)

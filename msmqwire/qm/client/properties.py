@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from base64 import b64encode
 from collections.abc import Iterable
 from typing import Any, Final, TypedDict
 
 from msmqwire.errors import InvalidValue
+from msmqwire.qm.client import protecting
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.runtime.message_json import RECOVERABLE, TRANSACTIONAL, message_from
+from msmqwire.qm.security.signing import Signer
 
 VT_BSTR: Final = 8
 _BYTES: Final = (bytes, bytearray, memoryview)
@@ -33,6 +36,15 @@ class Properties(TypedDict, total=False):
         journal: keep a copy in the journal of this side.
         dead_letter: keep it in the dead-letter queue of this side if it can't be delivered.
         time_to_reach_queue, time_to_be_received: seconds from now.
+        sign: who signs it: see `msmqwire.load_signer` and `QueueManager.signer`.
+        signature: the version of MSMQ whose signature it gets: ``1.0``; ``2.0``, the default; ``3.0``, which
+            is the one for several queues.
+        hash: of the signature: ``sha512`` by default, ``sha256``, or the broken ``sha1`` and ``md5``.
+        encrypt: the cipher of the body: ``aes256``, ``aes192``, ``aes128``, or the broken ``rc2`` and
+            ``rc4``. The queue must have a name ``PRIVATE=`` or ``PUBLIC=``.
+        peer_key: the public key of the queue manager of the queue, a file or its content, if no directory
+            has it: what ``msmqwire key show --public`` prints there, a PUBLICKEYBLOB, or PEM or DER.
+        legacy: whether ``md5``, ``rc2`` and ``rc4`` may be asked for.
     """
 
     label: str
@@ -50,14 +62,25 @@ class Properties(TypedDict, total=False):
     dead_letter: bool
     time_to_reach_queue: int
     time_to_be_received: int
+    sign: Signer
+    signature: str
+    hash: str
+    encrypt: str
+    peer_key: bytes | str | os.PathLike[str]
+    legacy: bool
 
 
 def as_request(properties: Properties, *, transactional: bool = False) -> dict[str, Any]:
-    """Return properties with the names and values that `message_json.message_from` reads."""
+    """Return properties with the names and values that `message_json.message_from` reads.
+
+    Those that protect the message are for `protecting`.
+    """
     request: dict[str, Any] = dict(properties)
     for name in request:
         if name not in Properties.__annotations__:
             raise InvalidValue("not a property of a message that is sent", path=name)
+    for name in protecting.PROPERTIES:
+        request.pop(name, None)
     recoverable = request.pop("recoverable", False)
     if not isinstance(recoverable, bool):
         raise InvalidValue(f"{recoverable!r:.100} is neither true nor false", path="recoverable")

@@ -37,7 +37,7 @@ class ReceivedMessage:
         time_to_reach_queue, time_to_be_received: limits in seconds after `sent`; None for no limit.
         source: identifies the queue manager that sent it; None if an SRMP message does not say.
         sender: who claims to have sent it: a SID as ``S-1-...``, a GUID, else hex; None for nobody. Nothing
-            proves it.
+            proves it unless `authenticated` is true.
         acknowledge: the acknowledgements that its sender asks for: ``pos_arrival``, ``pos_receive``,
             ``neg_arrival``, ``neg_receive``.
         admin_queue: where they go; None if nowhere.
@@ -48,6 +48,12 @@ class ReceivedMessage:
         journal: whether its sender keeps a copy in a journal.
         dead_letter: whether its sender keeps it in a dead-letter queue if it can't be delivered.
         hops: routing servers that it has passed.
+        authenticated: whether the queue manager of the queue has proved that it is from `sender`.
+        signature: the version of MSMQ, ``1.0``, ``2.0`` or ``3.0``, of the signature that fits it and
+            `sender_certificate`, whoever has that; None for none.
+        sender_certificate: the certificate that came with it, in DER; None for none.
+        encrypted: the cipher that its body came with: ``rc2``, ``rc4``, ``aes128``, ``aes192``, ``aes256``;
+            None if it came in clear.
     """
 
     body: bytes = field(repr=False)
@@ -75,6 +81,10 @@ class ReceivedMessage:
     journal: bool
     dead_letter: bool
     hops: int
+    authenticated: bool
+    signature: str | None
+    sender_certificate: bytes | None = field(repr=False)
+    encrypted: str | None
 
     @property
     def text(self) -> str | None:
@@ -93,6 +103,7 @@ class ReceivedMessage:
     def from_json(cls, message: Mapping[str, Any]) -> Self:
         """Return the message that `msmqwire.qm.runtime.message_json.message_json` has written."""
         extension, source = message["extension"], message["source"]
+        certificate = message["sender_certificate"]
         return cls(
             body=b64decode(message["body"]),
             label=message["label"],
@@ -119,11 +130,16 @@ class ReceivedMessage:
             journal=message["journal"],
             dead_letter=message["dead_letter"],
             hops=message["hops"],
+            authenticated=message["authenticated"],
+            signature=message["signature"],
+            sender_certificate=None if certificate is None else b64decode(certificate),
+            encrypted=message["encrypted"],
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return the message as `msmqwire.qm.runtime.message_json.message_json` writes it."""
         delivery = RECOVERABLE if self.recoverable else EXPRESS
+        certificate = self.sender_certificate
         return {
             "identifier": self.identifier,
             "lookup_identifier": self.lookup_identifier,
@@ -150,6 +166,10 @@ class ReceivedMessage:
             "journal": self.journal,
             "dead_letter": self.dead_letter,
             "hops": self.hops,
+            "authenticated": self.authenticated,
+            "signature": self.signature,
+            "sender_certificate": None if certificate is None else b64encode(certificate).decode(),
+            "encrypted": self.encrypted,
         }
 
 

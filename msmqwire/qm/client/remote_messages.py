@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from msmqwire.errors import MalformedPacket
+from msmqwire.errors import InvalidName, InvalidValue, MalformedPacket, UnsupportedAlgorithm
 from msmqwire.qm.client.received_message import ReceivedMessage
+from msmqwire.qm.model.enumerations import AuthenticationLevel
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.rules.serialization import deserialize
 from msmqwire.qm.runtime.message_json import message_json
 from msmqwire.remote_read.constants import Action
 from msmqwire.remote_read.sections import message_of
+from msmqwire.schema import Record
 
 PEEK_CURRENT: Final = {
     "ulAction": int(Action.MQ_LOOKUP_PEEK_CURRENT),
@@ -33,12 +35,28 @@ def received_message(sections: Sequence[Any] | None, arrival_time: int, sequence
     if read.cut:
         why = f"{len(read.body)} bytes of the body came, and all of them were asked for"
         raise MalformedPacket(why, path="ppPacketSections[0]", requirement="MQRR-3.1.4.7-32")
-    message = deserialize(read.whole, keep=False)
+    message = deserialize(read.whole, stored=True, keep=False)  # some servers say what they have verified
     message.body = read.body
+    if not message.signature_type:
+        message.signature_type = _signature_type(message, read.packet)
     message.arrival_time = arrival_time
     message.time_to_reach_queue = read.time_to_reach_queue
     message.lookup_identifier = _lookup_identifier(message, sequence_id)
     return ReceivedMessage.from_json(message_json(message))
+
+
+def _signature_type(message: Message, packet: Record) -> AuthenticationLevel:
+    """Return the kind of signature that fits a message and its certificate; whose that is, nobody knows."""
+    if not (message.signature or message.multiple_destination_signature):
+        return AuthenticationLevel.NONE
+    from msmqwire.crypto.certificates import SenderCertificate
+    from msmqwire.crypto.signatures import signature_version
+
+    try:
+        key = SenderCertificate.read(message.sender_certificate).key
+        return AuthenticationLevel(signature_version(packet, key) or AuthenticationLevel.NONE)
+    except (InvalidName, InvalidValue, UnsupportedAlgorithm):
+        return AuthenticationLevel.NONE
 
 
 def _lookup_identifier(message: Message, sequence_id: int) -> int:

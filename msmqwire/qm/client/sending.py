@@ -9,6 +9,7 @@ from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, QueueError
 from msmqwire.qm.client.manager import ClientManager
 from msmqwire.qm.client.properties import Properties, to_message
+from msmqwire.qm.client.protecting import protecting_of
 from msmqwire.qm.client.sent import Sent
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
 
@@ -76,7 +77,7 @@ class NetworkSending:
         self.format_name = str(descriptor.format_name)
 
     async def send(self, body: bytes | str, properties: Properties) -> Sent:
-        sent = self._manager.send(self._descriptor, to_message(body, properties))
+        sent = self._send(body, properties)
         await self._manager.driver.durable()
         return sent
 
@@ -86,7 +87,13 @@ class NetworkSending:
     def add(self, unit: Unit, body: bytes | str, properties: Properties) -> Sent:
         if not isinstance(unit, NetworkUnit) or not unit.belongs_to(self._manager):
             raise of_another()
-        return self._manager.send(self._descriptor, to_message(body, properties), unit.transaction)
+        return self._send(body, properties, unit.transaction)
+
+    def _send(
+        self, body: bytes | str, properties: Properties, transaction: Transaction | None = None
+    ) -> Sent:
+        message, protecting = to_message(body, properties), protecting_of(properties)
+        return self._manager.send(self._descriptor, message, transaction, protecting)
 
 
 class ReadOnlySending:

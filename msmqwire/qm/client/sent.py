@@ -39,8 +39,10 @@ class Acknowledgement:
         return is_about_receive(self.message_class)
 
 
-def given_up_reason(final: int | None) -> str:
-    """Return why a message was given up, by the class of its final acknowledgement if one exists."""
+def given_up_reason(final: int | str | None) -> str:
+    """Return why a message was given up: a text, or by the class of its final acknowledgement."""
+    if isinstance(final, str):
+        return final
     return "it was given up" if final is None else class_name(final)
 
 
@@ -65,7 +67,7 @@ class Sent:
         self.acknowledgements: list[Acknowledgement] = []
         self._requested = requested
         self._delivered: bool | None = None
-        self._final: int | None = None
+        self._final: int | str | None = None
         self._ended: Callable[[], MsmqError] | None = None
         self._waiting: set[asyncio.Future[None]] = set()
 
@@ -74,10 +76,10 @@ class Sent:
 
     # -- events ---------------------------------------------------------------------------------------------
 
-    def set_outcome(self, delivered: bool, final: int | None = None) -> None:
+    def set_outcome(self, delivered: bool, final: int | str | None = None) -> None:
         """Record that all copies were transferred, or that one was given up.
 
-        `final` is the class of the final acknowledgement that gives the reason.
+        `final` is the class of the final acknowledgement that gives the reason, or the reason itself.
         """
         if self._delivered is None:
             self._delivered, self._final = delivered, final
@@ -159,7 +161,8 @@ class Sent:
         return acknowledgement
 
     def _given_up(self) -> NotDelivered:
-        return self._not_delivered(given_up_reason(self._final), self._final)
+        final = self._final if isinstance(self._final, int) else None
+        return self._not_delivered(given_up_reason(self._final), final)
 
     def _not_delivered(self, reason: str, message_class: int | None) -> NotDelivered:
         self._report()

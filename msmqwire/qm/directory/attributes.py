@@ -48,7 +48,7 @@ _LAST_PUBLISHED: Final[Mapping[type[DirectoryObject], str]] = {
     Site: "security",
     RoutingLink: "site_gate_identifier_list",
     ConnectedNetwork: "security",
-    User: "certificates",
+    User: "groups",
 }
 _UNPUBLISHED: Final = {"private_queue_number"}  # of private queues, which no directory has
 _ACRONYMS: Final = {"ldap": "LDAP"}

@@ -67,12 +67,13 @@ class Context:
         """Milliseconds since the system started."""
         return self.timers.now
 
-    def trouble(self, kind: str, text: str) -> None:
+    def trouble(self, kind: str, text: str, *, warning: bool = False) -> None:
         """Count trouble of a kind, and report it to the administrator, at most once a minute for each kind.
 
         Args:
             kind: one of few: others must not choose it.
             text: what has happened.
+            warning: whether nothing has gone wrong yet.
         """
         self.troubles[kind] += 1
         count = self.troubles[kind]
@@ -80,7 +81,7 @@ class Context:
         if self.now - when < _TROUBLE_MS:
             return
         more = f", and {count - reported - 1} more of this kind" if count - reported > 1 else ""
-        self.effects.append(ErrorReport(f"{kind}: {text}{more}"))
+        self.effects.append(ErrorReport(f"{kind}: {text}{more}", warning))
         self._reported[kind] = self.now, count
 
     def take(self) -> tuple[Changes, list[Effect]]:

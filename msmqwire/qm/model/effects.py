@@ -156,9 +156,10 @@ class EnlistTransaction(NamedTuple):
 
 
 class ErrorReport(NamedTuple):
-    """A report for the administrator."""
+    """A report for the administrator. `warning` says that all goes on as it should so far."""
 
     text: str
+    warning: bool = False
 
 
 Effect = (

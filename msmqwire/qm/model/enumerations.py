@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum, IntEnum, IntFlag, auto
 from typing import Final
 
+from msmqwire.constants import EncryptionAlgorithm
+
 INFINITE: Final = 0xFFFFFFFF
 """No limit, of times in seconds and of quotas."""
 
@@ -245,6 +247,40 @@ class Relay(Enum):
     NONE = "none"
     KNOWN = "known"
     ALL = "all"
+
+
+class AesCipher(Enum):
+    """The ciphers of PreferredAdvancedAlgorithm: [MS-MQQB] 3.1.1.3."""
+
+    AES256 = "aes256"
+    AES128 = "aes128"
+    AES192 = "aes192"
+
+    @property
+    def algorithm(self) -> EncryptionAlgorithm:
+        """Its number."""
+        return _ALGORITHMS[self.value]
+
+
+class LegacyCipher(Enum):
+    """The ciphers of PreferredEnhancedAlgorithm and PreferredBaseAlgorithm: [MS-MQQB] 3.1.1.3. Broken."""
+
+    RC2 = "rc2"
+    RC4 = "rc4"
+
+    @property
+    def algorithm(self) -> EncryptionAlgorithm:
+        """Its number."""
+        return _ALGORITHMS[self.value]
+
+
+_ALGORITHMS: Final = {
+    "aes256": EncryptionAlgorithm.CALG_AES_256,
+    "aes128": EncryptionAlgorithm.CALG_AES_128,
+    "aes192": EncryptionAlgorithm.CALG_AES_192,
+    "rc2": EncryptionAlgorithm.CALG_RC2,
+    "rc4": EncryptionAlgorithm.CALG_RC4,
+}
 
 
 class SeekDirection(Enum):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 from msmqwire.headers.base import PACKET_SIZE_MAX
-from msmqwire.qm.model.enumerations import Relay
+from msmqwire.qm.model.enumerations import AesCipher, LegacyCipher, Relay
 
 RESEND_TIMES: Final = (30, 30, 30, 300, 300, 300, 1800, 1800, 1800, 21600)
 """ResendTimerTable, seconds: MQQB-3.1.3.1-01."""
@@ -57,7 +57,8 @@ class Settings:
         third_place_messages_total, third_place_bytes_total: the same for all origins together.
         memory: bytes for what others can make the queue manager keep in memory: express messages, senders of
             transactional messages, MessageIDHistoryTable, outgoing queues. `MemoryPool` divides them.
-        send_insecure_nacks: [MS-MQQB] 3.1.1.3.
+        send_insecure_nacks: SendInsecureNacks, [MS-MQQB] 3.1.1.3: whether senders are told of refusals that
+            reveal something.
         expire_in_doubt: follow figure 9 of [MS-MQQB] 3.1.1.1 to the letter: a transactional message whose
             TimeToReachQueue has passed is abandoned, and dead-lettered, even if its destination may have
             accepted it. If False it is sent again until its destination answers that it has refused or
@@ -80,6 +81,30 @@ class Settings:
         strangers_may_send: whether the default descriptor of a queue allows everybody to send to it, as for a
             queue that is reachable by SRMP (DMPR-3.1.7.1.3.1-09) and as on Windows.
         server_class: whether this is a server system: UserHeader of pings and OperatingSystem.OS.
+        user_cert_cache_size: UserCertCacheSize, certificates of senders that were found in the directory.
+        user_cert_lifetime_ms: UserCertLifetime; so long a certificate, or the groups of a user, are used that
+            the directory no longer has.
+        receive_symmetric_key_cache_size: ReceiveSymmetricKeyCacheSize, session keys of others.
+        send_symmetric_key_cache_size: SendSymmetricKeyCacheSize, session keys made here.
+        symmetric_key_short_lifetime_ms: SymmetricKeyShortLifetime; so long a session key is used.
+        preferred_advanced_algorithm: PreferredAdvancedAlgorithm, the cipher for keys of the AES provider.
+        preferred_enhanced_algorithm: PreferredEnhancedAlgorithm, that for keys of the Enhanced provider.
+        preferred_base_algorithm: PreferredBaseAlgorithm, that for keys of the Base provider.
+        send_enhanced_rc2_using_40_bit_keys: SendEnhancedRC2Using40BitKeys: RC2 keys of the Enhanced provider
+            have 40 bits.
+        reject_enhanced_rc2_using_40_bit_keys: RejectEnhancedRC2Using40BitKeys: messages under such keys are
+            refused.
+        reject_unknown_certificates: follow [MS-MQQB] 3.1.5.8.3 to the letter: a signed message that names its
+            sender is refused if nobody has registered the certificate for him. If False it is taken like an
+            unsigned one.
+        send_md2, send_md4, send_md5, send_sha1: whether messages are sent whose signature uses this hash.
+        send_rc2, send_rc4: whether messages are sent under this broken cipher. If it is on, a message that
+            asks for it gets it although its destination has a key for a better one.
+        read_md2, read_md4, read_md5, read_sha1: whether signatures with this hash are believed.
+        read_rc2, read_rc4: whether bodies under this cipher are decrypted.
+        security_per_origin_ms, security_total_ms: computation with RSA keys, MD2 and RC2 that messages of one
+            origin, and of all but the known ones, may cause in each second, estimated. Beyond it the session
+            is closed.
     """
 
     session_initialization_ms: int = 60_000
@@ -130,6 +155,31 @@ class Settings:
     local_owner: bool = True
     strangers_may_send: bool = True
     server_class: bool = True
+    user_cert_cache_size: int = 53
+    user_cert_lifetime_ms: int = 1_200_000
+    receive_symmetric_key_cache_size: int = 127
+    send_symmetric_key_cache_size: int = 53
+    symmetric_key_short_lifetime_ms: int = 600_000
+    preferred_advanced_algorithm: AesCipher = AesCipher.AES256
+    preferred_enhanced_algorithm: LegacyCipher = LegacyCipher.RC4
+    preferred_base_algorithm: LegacyCipher = LegacyCipher.RC4
+    send_enhanced_rc2_using_40_bit_keys: bool = False
+    reject_enhanced_rc2_using_40_bit_keys: bool = False
+    reject_unknown_certificates: bool = False
+    send_md2: bool = False
+    send_md4: bool = False
+    send_md5: bool = False
+    send_sha1: bool = True
+    send_rc2: bool = False
+    send_rc4: bool = False
+    read_md2: bool = True
+    read_md4: bool = True
+    read_md5: bool = True
+    read_sha1: bool = True
+    read_rc2: bool = True
+    read_rc4: bool = True
+    security_per_origin_ms: int = 500
+    security_total_ms: int = 750
 
 
 @dataclass(frozen=True, slots=True)

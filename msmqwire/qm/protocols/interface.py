@@ -16,6 +16,7 @@ from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.dispatch import Dispatch
 from msmqwire.qm.rules.history import History
+from msmqwire.qm.rules.identities import Identities
 from msmqwire.qm.rules.incoming_sequences import IncomingSequences
 from msmqwire.qm.rules.message_identity import MessageIdentity
 from msmqwire.qm.rules.messages import Messages
@@ -28,6 +29,7 @@ from msmqwire.qm.rules.sequence_identity import SequenceIdentity
 from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.rules.third_places import ThirdPlaces
 from msmqwire.qm.rules.transactions import Transactions
+from msmqwire.qm.security.protection import Protection
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class CoreServices:
         relaying: which messages of others are forwarded.
         queue_memory: limits the outgoing queues that they ask for.
         third_places: limits what they make this queue manager send elsewhere than back to them.
+        identities: the users of the directory.
+        protection: signatures and encryption.
     """
 
     context: Context
@@ -66,6 +70,8 @@ class CoreServices:
     relaying: Relaying
     queue_memory: QueueMemory
     third_places: ThirdPlaces
+    identities: Identities
+    protection: Protection
 
 
 class TransferProtocol(Subscriber, Protocol):

@@ -17,13 +17,13 @@ class DeliveryOutcome:
 
     Attributes:
         when_sent: called for each message that is delivered (True) or given up (False), with the class of
-            the final acknowledgement that says why; called twice for a transactional message that is
-            delivered and then positively acknowledged.
+            the final acknowledgement that says why, or with the reason as text; called twice for a
+            transactional message that is delivered and then positively acknowledged.
     """
 
     def __init__(self, context: Context, messages: Messages, lookup: Lookup) -> None:
         self._context, self._messages, self._lookup = context, messages, lookup
-        self.when_sent: Callable[[ObjectId, bool, int | None], None] | None = None
+        self.when_sent: Callable[[ObjectId, bool, int | str | None], None] | None = None
 
     def delivered(self, position: MessagePosition) -> None:
         """Source Journaling, and the end of a message here: [MS-MQQB] 3.1.5.5.4, [MC-MQSRM] 3.1.5.2.2."""
@@ -53,7 +53,7 @@ class DeliveryOutcome:
         else:
             self._messages.discard(position)
 
-    def report(self, message: Message, *, delivered: bool, reason: int | None = None) -> None:
-        """Tell the owner, if interested, that a message reached the other side or was given up."""
+    def report(self, message: Message, *, delivered: bool, reason: int | str | None = None) -> None:
+        """Tell the owner, if interested, that a message reached the other side or was given up, and why."""
         if self.when_sent is not None:
             self.when_sent(message.identifier, delivered, reason)

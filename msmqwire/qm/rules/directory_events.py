@@ -341,8 +341,7 @@ class DirectoryEvents:
         names = self._resolved(name)
         if names is None:
             return None
-        by_text = {str(element).casefold(): element for element in reversed(names)}
-        elements = [by_text[text] for text in sorted(by_text)]
+        elements = each_once(names)
         if len(elements) == 1:
             return elements[0]
         try:
@@ -369,6 +368,12 @@ class DirectoryEvents:
                     return None
                 unresolved.extend(resolved.names)
         return names
+
+
+def each_once(names: Sequence[SingleName]) -> list[SingleName]:
+    """Return names without repetitions and in order, as Expand Format Name has them: DMPR-3.1.7.3.8."""
+    by_text = {str(name).casefold(): name for name in reversed(names)}
+    return [by_text[text] for text in sorted(by_text)]
 
 
 def _is_public(directory_object: DirectoryObject) -> bool:

@@ -24,7 +24,7 @@ from msmqwire.headers.properties import LABEL_LENGTH_MAX
 from msmqwire.headers.security import PROVIDER_INFO, SECURITY_DATA
 from msmqwire.headers.soap import BODY_SECTION_ID, HEADER_SECTION_ID
 from msmqwire.packets import USER_MESSAGE
-from msmqwire.qm.model.enumerations import AuthenticationLevel, DeliveryGuarantee
+from msmqwire.qm.model.enumerations import DeliveryGuarantee
 from msmqwire.qm.model.message import NULL_GUID, Message, TxSequenceId
 from msmqwire.qm.rules.packet_patch import masks
 from msmqwire.qm.rules.queue_fields import (
@@ -67,8 +67,8 @@ _SH, _TH, _MP, _CQ, _MQ, _AH, _HH = masks(USER_HEADER, "SH TH MP CQ MQ AH HH")
 _HEADERS: Final = _SH | _TH | _MP | _MQ | _AH | _HH
 _CG, _FA, _FM, _LM = masks(TRANSACTION_HEADER, "CG FA FM LM")
 _ID: Final = TRANSACTION_HEADER.bits("Flags.ID")
-_ST, _AS = SECURITY_HEADER.bits("Flags.ST"), SECURITY_HEADER.bits("Flags.AS")
-_AU, _EB, _DE, _AI = masks(SECURITY_HEADER, "AU EB DE AI")
+_ST: Final = SECURITY_HEADER.bits("Flags.ST")
+_EB, _DE, _AI = masks(SECURITY_HEADER, "EB DE AI")
 _PUBLIC_TRACE_QUEUE: Final = 1  # DebugHeader.Flags.QT
 _GUID_SIZE: Final = 16
 
@@ -400,8 +400,3 @@ def _size(message: Message, queues: tuple[QueueField, QueueField, QueueField]) -
 def packet_size(message: Message) -> int:
     """Return the size of the packet that `serialize` would build. Raises InvalidName."""
     return _size(message, queue_fields(message))
-
-
-def mark_verified(security: Record, level: AuthenticationLevel) -> None:
-    """Write AuthenticationLevel into a SecurityHeader for the store: on the wire AU and AS are 0."""
-    security.Flags = _SECURITY_FLAGS(security.Flags & ~_AS.mask | level << _AS.shift | _AU)

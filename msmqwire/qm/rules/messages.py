@@ -18,6 +18,7 @@ from msmqwire.qm.model.elements import (
 )
 from msmqwire.qm.model.enumerations import (
     INFINITE,
+    AuthenticationLevel,
     CursorResult,
     DeliveryGuarantee,
     EnqueueStatus,
@@ -451,6 +452,9 @@ class Messages:
         if target.queue_type is QueueType.SYSTEM and _over_quota(target, position.size):
             self.discard(position)
             return position
+        if isinstance(position.queue, OutgoingQueue):
+            # It asked for that kind of signature; in a queue that is read it would say what was proved.
+            message.authentication_level = message.signature_type = AuthenticationLevel.NONE
         self._uncount(position)
         position.state, position.transaction = PositionState.DELETED, False
         position.queue.positions.remove(position)

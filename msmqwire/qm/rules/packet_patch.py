@@ -13,8 +13,9 @@ from types import MappingProxyType
 from typing import Final
 
 from msmqwire.errors import InvalidValue
-from msmqwire.headers import BASE_HEADER, TRANSACTION_HEADER, USER_HEADER
+from msmqwire.headers import BASE_HEADER, SECURITY_HEADER, TRANSACTION_HEADER, USER_HEADER
 from msmqwire.packets import USER_MESSAGE
+from msmqwire.qm.model.enumerations import AuthenticationLevel
 from msmqwire.qm.model.message import Message
 from msmqwire.schema import Flags, Header, UInt
 from msmqwire.schema.layout import layout
@@ -66,6 +67,10 @@ _HOPS: Final = USER_HEADER.bits("Flags.RC").mask
 _TRANSACTION_FLAGS, _TRANSACTION_FLAGS_STRUCT = _FIELDS["TransactionHeader.Flags"]
 _NUMBER: Final = TRANSACTION_HEADER.bits("Flags.ID")
 _FIRST, _LAST = masks(TRANSACTION_HEADER, "FM LM")
+_SECURITY: Final = USER_HEADER.bits("Flags.SH").mask
+_SECURITY_FLAGS_STRUCT: Final = Struct("<H")  # the first field of a SecurityHeader
+_EB, _AU = masks(SECURITY_HEADER, "EB AU")
+_AS: Final = SECURITY_HEADER.bits("Flags.AS")
 
 
 def patch_transit_fields(packet: bytes, message: Message) -> bytes:
@@ -119,6 +124,28 @@ def patch_transaction_flags(packet: bytes, message: Message) -> bytes:
     word |= _LAST if message.last_in_transaction else 0
     _TRANSACTION_FLAGS_STRUCT.pack_into(patched, offset, word)
     return bytes(patched)
+
+
+def mark_clear(packet: bytes) -> bytes:
+    """Return a packet for the store that tells that its body is in clear, whatever PrivacyLevel asks."""
+    return _with_security_flags(packet, _EB, 0)
+
+
+def mark_verified(packet: bytes, kind: AuthenticationLevel, *, authenticated: bool) -> bytes:
+    """Return a packet for the store that tells what was verified: on the wire AU and AS are 0."""
+    return _with_security_flags(packet, _AU | _AS.mask, kind << _AS.shift | (_AU if authenticated else 0))
+
+
+def _with_security_flags(packet: bytes, mask: int, bits: int) -> bytes:
+    """Return a packet with these bits of SecurityHeader.Flags, if it has one."""
+    user, offset = USER_HEADER.read(packet, _USER_HEADER)
+    if not user.Flags & _SECURITY:
+        return packet
+    if user.Flags & _TRANSACTION:
+        _, offset = TRANSACTION_HEADER.read(packet, offset)
+    (word,) = _SECURITY_FLAGS_STRUCT.unpack_from(packet, offset)
+    changed = _SECURITY_FLAGS_STRUCT.pack(word & ~mask | bits)
+    return b"".join((packet[:offset], changed, packet[offset + _SECURITY_FLAGS_STRUCT.size :]))
 
 
 def add_session_header(packet: bytes, header: bytes) -> bytes:

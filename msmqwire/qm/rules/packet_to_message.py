@@ -15,7 +15,7 @@ from msmqwire.qm.model.enumerations import (
     SenderIdentifierType,
 )
 from msmqwire.qm.model.message import LABEL_MAX, NULL_GUID, Message, ObjectId, TxSequenceId
-from msmqwire.qm.rules.packet_patch import masks, without_session_header
+from msmqwire.qm.rules.packet_patch import mark_verified, masks, without_session_header
 from msmqwire.qm.rules.queue_fields import multicast_of, read_list, read_queue
 from msmqwire.schema import Record
 
@@ -26,7 +26,8 @@ _FA, _FM, _LM = masks(TRANSACTION_HEADER, "FA FM LM")
 _ID: Final = TRANSACTION_HEADER.bits("Flags.ID")
 _ST, _AS = SECURITY_HEADER.bits("Flags.ST"), SECURITY_HEADER.bits("Flags.AS")
 _EB: Final = SECURITY_HEADER.bits("Flags.EB").mask
-_VERIFIED: Final = SECURITY_HEADER.bits("Flags.AU").mask | _AS.mask
+_AU: Final = SECURITY_HEADER.bits("Flags.AU").mask
+_VERIFIED: Final = _AU | _AS.mask
 
 _MESSAGE_CLASSES: Final = {int(member): member for member in MessageClass}
 _AUTHENTICATION_LEVELS: Final = {int(member): member for member in AuthenticationLevel}
@@ -77,11 +78,12 @@ def deserialize(
         verified = packet.SecurityHeader.Flags & _VERIFIED
         if verified:
             if stored:
-                level = (verified & _AS.mask) >> _AS.shift
-                message.authentication_level = _AUTHENTICATION_LEVELS.get(level, AuthenticationLevel.NONE)
-            word = packet.SecurityHeader.Flags.replace(AU=0, AS=0)
-            packet = packet.replace(SecurityHeader=packet.SecurityHeader.replace(Flags=word))
-            data = None
+                kind = (verified & _AS.mask) >> _AS.shift
+                message.signature_type = _AUTHENTICATION_LEVELS.get(kind, AuthenticationLevel.NONE)
+                if verified & _AU:
+                    message.authentication_level = message.signature_type
+            data = packet.to_bytes() if data is None else data
+            data = mark_verified(data, AuthenticationLevel.NONE, authenticated=False)
     if packet.DebugHeader is not None:
         message.tracing_queue_identifier = packet.DebugHeader.QueueIdentifier or NULL_GUID
     if packet.SoapHeader is not None:

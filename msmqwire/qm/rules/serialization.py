@@ -22,8 +22,13 @@ from msmqwire.headers import FINAL_ACK_BODY, ORDER_ACK_BODY, SESSION_HEADER, TX_
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.model.message import Message, TxSequenceId
 from msmqwire.qm.rules import message_to_packet
-from msmqwire.qm.rules.message_to_packet import construct, mark_verified, serialize
-from msmqwire.qm.rules.packet_patch import add_session_header, patch_transit_fields
+from msmqwire.qm.rules.message_to_packet import construct, serialize
+from msmqwire.qm.rules.packet_patch import (
+    add_session_header,
+    mark_clear,
+    mark_verified,
+    patch_transit_fields,
+)
 from msmqwire.qm.rules.packet_to_message import deserialize, deserialize_head
 from msmqwire.schema import Record
 
@@ -83,33 +88,35 @@ def session_packet(message: Message, header: Sequence[int] | None = None) -> byt
 def to_stored(message: Message) -> bytes:
     """Return the packet of a message for this queue manager's store.
 
-    It includes what is never sent: AuthenticationLevel, and the SOAP envelope of a message received over
+    It includes what is never sent: what was verified, and the SOAP envelope of a message received over
     HTTP. Raises as `to_packet` does.
     """
-    level = message.authentication_level
-    if not level:
-        return to_readable(message)
-    record = _readable(message) or USER_MESSAGE.parse(to_packet(message))
-    if record.SecurityHeader is not None:
-        mark_verified(record.SecurityHeader, level)
-    return USER_MESSAGE.codec.build(record)
+    kind = message.authentication_level or message.signature_type
+    packet = to_readable(message)
+    if not kind:
+        return packet
+    return mark_verified(packet, kind, authenticated=bool(message.authentication_level))
 
 
 def to_readable(message: Message) -> bytes:
     """Return the packet of a message for remote readers: [MS-MQRR] 2.2.5.1.
 
-    Unlike that of `to_packet` it has the SOAP envelope of a message received over HTTP. Its SecurityHeader
-    tells nothing of what this queue manager has verified: AU and AS are 0 in all that is sent, and no
-    override of [MS-MQRR] changes that. Raises as `to_packet` does.
+    Unlike that of `to_packet` it has the SOAP envelope of a message received over HTTP, and EB is 0 if the
+    body is in clear here. Its SecurityHeader tells nothing of what this queue manager has verified: AU and AS
+    are 0 in all that is sent, and no override of [MS-MQRR] changes that. Raises as `to_packet` does.
     """
-    record = _readable(message)
-    return to_packet(message) if record is None else USER_MESSAGE.codec.build(record)
+    has_more = message.packet is None or message.soap_envelope
+    packet = USER_MESSAGE.codec.build(_constructed(message)) if has_more else to_packet(message)
+    return mark_clear(packet) if _is_clear(message) else packet
 
 
-def _readable(message: Message) -> Record | None:
-    """Return the packet of a message that is not as received; None if `to_packet` has it as it is."""
-    if message.packet is not None and not message.soap_envelope:
-        return None
+def _is_clear(message: Message) -> bool:
+    """Return whether a message asks for encryption, and its body is in clear as long as it is here."""
+    return bool(message.privacy_level) and not message.encrypted
+
+
+def _constructed(message: Message) -> Record:
+    """Return a new packet of a message, with the headers that are only stored and read."""
     body, offset = message.body, message.soap_compound_message.find(message.body)
     if message.soap_compound_message and offset >= 0:
         message = message.copy(body=b"")  # it need not be there twice, nor twice fit into a packet

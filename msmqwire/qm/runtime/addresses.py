@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 from typing import Final, TypeAlias
+from uuid import UUID
 
 from msmqwire.ping import PING_PORT
 
@@ -22,7 +24,8 @@ class AddressOverrides:
     Attributes:
         port: TCP port of other queue managers.
         ping_port: UDP port of other queue managers.
-        hosts: by name or address as in format names, in lower case: an address, and a port or None.
+        hosts: by name or address as in format names, or identifier of a queue manager, in lower case: an
+            address, and a port or None.
     """
 
     port: int = TCP_PORT
@@ -33,6 +36,18 @@ class AddressOverrides:
     def known_hosts(self) -> set[str]:
         """The names of `hosts`, and the addresses where they are."""
         return {*self.hosts, *(address for address, _ in self.hosts.values())}
+
+    @property
+    def routes(self) -> dict[UUID | None, tuple[str, ...]]:
+        """The fixed routes to the queue managers among `hosts` that are named by their identifiers.
+
+        Names ``PRIVATE=`` lead there without a directory.
+        """
+        routes: dict[UUID | None, tuple[str, ...]] = {}
+        for name in self.hosts:
+            with suppress(ValueError):
+                routes[UUID(name)] = (name,)
+        return routes
 
 
 def canonical(address: str) -> str:

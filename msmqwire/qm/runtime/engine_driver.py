@@ -6,6 +6,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable, Mapping
+from logging import ERROR, WARNING
 from typing import Any, Final, Protocol, TypeVar
 
 from msmqwire.errors import (
@@ -40,6 +41,7 @@ from msmqwire.qm.model.effects import (
 )
 from msmqwire.qm.runtime.clock import WallClock
 from msmqwire.qm.runtime.disk import POLL_S, DiskRoom
+from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.restoring import restoring
 from msmqwire.qm.store import Store
@@ -128,6 +130,7 @@ class EngineDriver:
         http: carries out those of SRMP; None if there is no HTTP.
         rpc: carries out those of remote read; None if there is none.
         multicast: carries out the effects on multicast groups; None if there is no multicast.
+        security: the keys and users of the folder; None if there is no folder.
         refused: whether the disk refuses commits; nothing new is accepted meanwhile.
         room: the room on the disk; None if it is not watched.
         unsaved: the refusal of the disk that the driver has ended with; None if all changes are durable.
@@ -142,6 +145,7 @@ class EngineDriver:
         self.http: Http | None = None
         self.rpc: Rpc | None = None
         self.multicast: GroupNetwork | None = None
+        self.security: FolderSecurity | None = None
         self.refused = False
         self.room: DiskRoom | None = None
         self.unsaved: StoreRefused | None = None
@@ -431,8 +435,8 @@ class EngineDriver:
                     self.rpc.fault(call, status)
             case TransactionReply() | EnlistTransaction():
                 pass  # only coordinators get one, and no request of the service creates any
-            case ErrorReport(text):
-                log.error(text)
+            case ErrorReport(text, warning):
+                log.log(WARNING if warning else ERROR, text)
 
     # -- time and the end ---------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import socket
 import stat
 from collections.abc import Collection
@@ -22,8 +23,12 @@ from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.rules import recovery
+from msmqwire.qm.rules.routing import Routes
+from msmqwire.qm.runtime.key_ring import KEYS
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.restoring import restoring
+from msmqwire.qm.runtime.user_certificates import DIRECTORY
+from msmqwire.qm.security.configuration import SecurityConfiguration
 from msmqwire.qm.store import Store
 from msmqwire.qm.store.sqlite import SqliteStore
 
@@ -38,6 +43,7 @@ _WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _FILES: Final = (
     *(STORE + suffix for suffix in ("", "-wal", "-shm", ".lock", ".new", ".reserve")),
     *(CONTROL, _NEW_CONTROL, _SOCKET),
+    *(KEYS, KEYS + ".new", DIRECTORY),
 )
 _LOCAL: Final = (".", "localhost", "127.0.0.1", "::1")
 
@@ -177,6 +183,8 @@ def open_core(
     known_hosts: Collection[str] = (),
     srmp: SrmpConfiguration | None = None,
     remote_read: RemoteReadConfiguration | None = None,
+    security: SecurityConfiguration | None = None,
+    routes: Routes | None = None,
     identifier: UUID = NULL_GUID,
     quota: int | None = None,
 ) -> Core:
@@ -197,6 +205,8 @@ def open_core(
             known_hosts=known_hosts,
             srmp=srmp,
             remote_read=remote_read,
+            routes=routes,
+            security=security or SecurityConfiguration(random_bytes=secrets.token_bytes),
             identifier=identifier,
             quota=quota,
         )

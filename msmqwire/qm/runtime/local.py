@@ -15,6 +15,7 @@ from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreInUse, S
 from msmqwire.qm.runtime import control
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import STORE, DataFolder, check_name, default_name, open_core, stored_name
+from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.qm.runtime.tasks import cancel_other_tasks
 
@@ -66,7 +67,7 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Local:
         create: create a queue manager, with the name of this computer, if the folder has none.
 
     Raises the subclasses of StoreError: StoreMissing if the folder has no queue manager, StoreInUse if
-    another process has its store open without serving it.
+    another process has its store open without serving it; InvalidValue for keys in it that can't be used.
     """
     folder = DataFolder(path)
     until = time.monotonic() + STARTING_S
@@ -191,16 +192,20 @@ class InStore(_Base):
         self._refused: StoreRefused | None = None
         self._store = folder.open_store(create=create)
         self._loop = asyncio.new_event_loop()
+        self._security: FolderSecurity | None = None
         try:
+            self._security = FolderSecurity(folder.path)
             name = stored_name(self._store) or check_name(default_name())
             self._driver, self._session = self._loop.run_until_complete(self._start(name))
         except BaseException:
-            self._store.close()
-            self._loop.close()
+            self._close()
             raise
 
     async def _start(self, name: str) -> tuple[EngineDriver, LocalSession]:
-        driver = EngineDriver(open_core(self._store, name), self._store)
+        assert self._security is not None, "it was read before"
+        core = open_core(self._store, name, security=self._security.configuration)
+        driver = EngineDriver(core, self._store)
+        driver.security = self._security
         driver.core.queues.take_offline()
         driver.start()
         return driver, LocalSession(driver, lasting=False)
@@ -241,5 +246,10 @@ class InStore(_Base):
                 self._loop.run_until_complete(self._run(self._driver.stop()))
         finally:
             self._driver.abandon()
-            self._loop.close()
-            self._store.close()
+            self._close()
+
+    def _close(self) -> None:
+        self._loop.close()
+        if self._security is not None:
+            self._security.close()
+        self._store.close()

@@ -20,6 +20,7 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import LABEL_MAX, NULL_GUID, Message, ObjectId
 from msmqwire.qm.protocols.srmp.queue_names import is_http, write_http
+from msmqwire.qm.runtime.message_protection import PROPERTIES, protection_json
 
 _SINGLE_BITS: Final = {
     flag: str(flag.name).removeprefix("ACK_").lower()
@@ -82,6 +83,7 @@ def message_json(message: Message) -> dict[str, Any]:
         "journal": message.positive_journaling_requested,
         "dead_letter": message.negative_journaling_requested,
         "hops": message.hop_count,
+        **protection_json(message),
     }
 
 
@@ -137,12 +139,15 @@ def message_from(properties: Mapping[str, Any]) -> Message:
     ``body``, ``body_type``, ``label``, ``priority``, ``delivery``, ``class``, ``correlation`` (an identifier
     as text, or 20 bytes in hex), ``application``, ``extension``, ``acknowledge`` (names of
     `ACKNOWLEDGEMENTS`), ``admin_queue``, ``response_queue``, ``journal``, ``dead_letter``,
-    ``time_to_reach_queue`` and ``time_to_be_received`` are all optional.
+    ``time_to_reach_queue`` and ``time_to_be_received`` are all optional. What protects a message is left to
+    `message_protection.protect`.
 
     Raises InvalidValue and InvalidName with the name of the property as the path.
     """
     message = Message()
     for name, value in properties.items():
+        if name in PROPERTIES:
+            continue
         reader = _READERS.get(name)
         if reader is None:
             raise InvalidValue("not a property of a message that is sent", path=name)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Final
 
 from msmqwire.constants import MQ_OK, HResult, hresult_name
-from msmqwire.errors import InvalidName, InvalidValue, LocatedError, QueueError
+from msmqwire.errors import InvalidName, InvalidValue, LocatedError, QueueError, StoreError
 from msmqwire.names import FormatName, parse_format_name
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, Transaction
 from msmqwire.qm.model.enumerations import EnqueueStatus, PositionState, QueueAccessType
@@ -14,6 +14,7 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.engine_driver import EngineDriver
+from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.held_messages import HELD_MAX, HeldMessages
 from msmqwire.qm.runtime.local_names import queue_name
 from msmqwire.qm.runtime.message_json import (
@@ -24,6 +25,8 @@ from msmqwire.qm.runtime.message_json import (
     message_json,
     number,
 )
+from msmqwire.qm.runtime.message_protection import protect
+from msmqwire.qm.runtime.peer_keys import peer_keys_from
 from msmqwire.qm.runtime.session_reads import WAIT_MAX_MS, SessionReads
 from msmqwire.qm.runtime.session_transactions import SessionTransactions, check_transactional
 
@@ -76,6 +79,8 @@ class LocalSession:
             "abort": self._transactions.abort,
             "move": self._move,
             "send": self._send,
+            "refresh_keys": self._refresh_keys,
+            "keep_peer_keys": self._keep_peer_keys,
         }
 
     async def run(self, request: Request) -> Answer:
@@ -213,6 +218,28 @@ class LocalSession:
             self._core.queues.close(descriptor)
         self._open.clear()
 
+    # -- keys ---------------------------------------------------------------------------------------------
+
+    async def _refresh_keys(self, request: Request) -> Answer:
+        """Use the keys and users that a command has changed in the folder."""
+        return self._use_keys(lambda security: security.read_again())
+
+    async def _keep_peer_keys(self, request: Request) -> Answer:
+        """Encrypt for another queue manager with the given public keys, and keep them."""
+        identifier, keys = peer_keys_from(request)
+        return self._use_keys(lambda security: security.keep_peer_keys(identifier, keys))
+
+    def _use_keys(self, read: Callable[[FolderSecurity], None]) -> Answer:
+        security = self._driver.security
+        if security is None:
+            raise QueueError("no folder keeps its keys", HResult.MQ_ERROR_INVALID_PARAMETER)
+        try:
+            read(security)
+        except StoreError as exc:
+            raise QueueError(str(exc), HResult.MQ_ERROR_INSUFFICIENT_RESOURCES) from None
+        self._driver.call(security.use, self._core)
+        return {}
+
     # -- moving and sending -------------------------------------------------------------------------------
 
     async def _move(self, request: Request) -> Answer:
@@ -278,10 +305,13 @@ class LocalSession:
         if len(transactional) > 1:
             raise InvalidValue("transactional messages and others do not go together", path="messages")
         text = queues.text(request, "to")
+        name = parse_format_name(text)
+        for message, entry in zip(messages, entries, strict=True):
+            protect(message, entry, name, transactional=entry.get("delivery") == TRANSACTIONAL)
         key = (text, QueueAccessType.SEND_ACCESS)
         descriptor = self._open.get(key)
         if descriptor is None or (descriptor.queue is None and not descriptor.multiple):
-            descriptor = self._open_queue(key, parse_format_name(text))
+            descriptor = self._open_queue(key, name)
         joined = self._transactions.of(request)
         if joined is not None and transactional != {True}:
             raise InvalidValue("only transactional messages are sent in a transaction", path="transaction")
@@ -291,6 +321,7 @@ class LocalSession:
         sent: list[str] = []
         for message in messages:
             try:
+                core.protection.check_can_leave(message, _leading_away(descriptor))
                 _check(core.send(descriptor, message, transaction), text)
             except (InvalidName, InvalidValue, QueueError) as exc:
                 if transaction is not None and joined is None:
@@ -302,6 +333,13 @@ class LocalSession:
         if transaction is not None and joined is None:
             core.commit(transaction)
         return {"sent": sent}
+
+
+def _leading_away(descriptor: OpenQueueDescriptor) -> Iterator[FormatName | None]:
+    """Yield the names of an open queue that are of other computers."""
+    for opened in descriptor.children if descriptor.multiple else (descriptor,):
+        if opened.queue is None or isinstance(opened.queue, OutgoingQueue):
+            yield opened.format_name
 
 
 def error_json(exc: LocatedError | QueueError) -> dict[str, object]:

@@ -18,6 +18,7 @@ from msmqwire.errors import InvalidValue, MsmqError, QueueError, StoreInUse, Sto
 from msmqwire.qm.runtime import control
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import STORE, DataFolder, check_name, default_name, open_core, stored_name
+from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.local import DISK_S, RETRY_S, STARTING_S, error_of
 from msmqwire.qm.runtime.operations import LocalSession
 
@@ -54,7 +55,7 @@ class Requests(Protocol):
 async def open_requests(path: str | os.PathLike[str], *, create: bool = False) -> Requests:
     """Open the queues of a folder: through its server, or in its store if none runs.
 
-    Raises the subclasses of StoreError as `msmqwire.qm.runtime.local.attach` does.
+    Raises as `msmqwire.qm.runtime.local.attach` does.
     """
     folder = DataFolder(path)
     until = time.monotonic() + STARTING_S
@@ -183,6 +184,8 @@ class InStoreRequests:
         """Open the store. Raises the subclasses of StoreError."""
         self._path = str(folder.path / STORE)
         self._store = folder.open_store(create=create)
+        self._folder = folder.path
+        self._security: FolderSecurity | None = None
         self._calls: set[asyncio.Task[dict[str, Any]]] = set()
         self._ended: asyncio.Future[MsmqError] = asyncio.get_running_loop().create_future()
 
@@ -193,13 +196,16 @@ class InStoreRequests:
         try:
             requests._start()
         except BaseException:
-            requests._store.close()
+            requests._close()
             raise
         return requests
 
     def _start(self) -> None:
         name = stored_name(self._store) or check_name(default_name())
-        self._driver = driver = EngineDriver(open_core(self._store, name), self._store)
+        self._security = FolderSecurity(self._folder)
+        core = open_core(self._store, name, security=self._security.configuration)
+        self._driver = driver = EngineDriver(core, self._store)
+        driver.security = self._security
         driver.core.queues.take_offline()
         driver.broken.add_done_callback(self._broken)
         driver.start()
@@ -257,7 +263,12 @@ class InStoreRequests:
             self._watching.cancel()
             self._fail(connection_closed())
             self._driver.abandon()
-            self._store.close()
+            self._close()
+
+    def _close(self) -> None:
+        if self._security is not None:
+            self._security.close()
+        self._store.close()
 
     async def _stop(self) -> None:
         self._session.stop_waiting()

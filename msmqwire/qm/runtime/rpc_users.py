@@ -2,12 +2,11 @@ r"""The file of an administrator with the users of remote read: a line each, ``D
 
 from __future__ import annotations
 
-import os
-import stat
 from pathlib import Path
 from typing import Final
 
 from msmqwire.errors import InvalidValue
+from msmqwire.qm.runtime.secret_files import read_secret
 
 SIZE_MAX: Final = 1 << 20
 _PATH: Final = "rpc_users"
@@ -19,13 +18,7 @@ def load_users(file: Path) -> dict[str, str]:
     Raises OSError if it can't be read, and InvalidValue for what is wrong in it, also for a file that
     anybody but its owner may read or write. No error tells a password.
     """
-    with file.open("rb") as stream:
-        if os.name == "posix" and (mode := stat.S_IMODE(os.fstat(stream.fileno()).st_mode)) & 0o077:
-            why = f"{file} has the mode {mode:04o}: others may use it; chmod 600 makes it its owner's alone"
-            raise InvalidValue(why, path=_PATH)
-        content = stream.read(SIZE_MAX + 1)
-    if len(content) > SIZE_MAX:
-        raise InvalidValue(f"{file} has more than {SIZE_MAX:,} bytes", path=_PATH)
+    content = read_secret(file, SIZE_MAX, _PATH)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as exc:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from msmqwire.constants import HResult
+from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import EngineFailed, InvalidName, InvalidValue, StoreError
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.settings import KeptSettings, Settings
@@ -23,6 +24,7 @@ from msmqwire.qm.runtime.control import ControlServer
 from msmqwire.qm.runtime.disk import MIN_FREE, DiskRoom
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import DataFolder, check_name, default_name, open_core, stored_name
+from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.logs import log
@@ -65,6 +67,7 @@ class ServerOptions:
         tls_verify: whether the certificates of other computers are verified.
         rpc: how queues are served to remote readers; None for not at all.
         srmp: redirections and signatures of SRMP.
+        readings: how signatures and session keys of messages are read.
         quota: limit of all messages in bytes; None to leave it unchanged.
         min_free: bytes of free disk space below which no new messages are accepted; 0 for no such limit.
         settings: settings of the queue manager.
@@ -90,6 +93,7 @@ class ServerOptions:
     tls_verify: bool = True
     rpc: RpcOptions | None = None
     srmp: SrmpConfiguration = field(default_factory=SrmpConfiguration)
+    readings: Readings = DEFAULT
     quota: int | None = None
     min_free: int = MIN_FREE
     settings: Settings = SETTINGS
@@ -127,13 +131,15 @@ class Server:
         self.multicast: MulticastOnDemand | None = None
         self._control: ControlServer | None = None
         self._metrics: Metrics | None = None
+        self._security: FolderSecurity | None = None
         self._stopped = False
 
     async def start(self) -> None:
         """Open the folder, restore its queues, and listen.
 
         Raises the subclasses of StoreError, InvalidName for names, InvalidValue for a name other than that of
-        the folder, QueueError for a queue that can't be created, and OSError for addresses.
+        the folder and for keys in it that can't be used, QueueError for a queue that can't be created, and
+        OSError for addresses.
         """
         try:
             await self._start()
@@ -156,6 +162,7 @@ class Server:
         if stored and stored.lower() != self.name.lower():
             raise InvalidValue(f"the queue manager of this folder is {stored}, not {self.name}", path="name")
         self.name = stored or self.name
+        self._security = security = FolderSecurity(options.data, options.readings)
         core = open_core(
             store,
             self.name,
@@ -165,9 +172,12 @@ class Server:
             known_hosts=options.overrides.known_hosts,
             srmp=options.srmp,
             remote_read=_remote_read(options),
+            security=security.configuration,
+            routes=options.overrides.routes,
             quota=options.quota,
         )
         self.driver = driver = EngineDriver(core, store)
+        driver.security = security
         self.network = driver.network = TcpNetwork(driver, limits=options.limits, overrides=options.overrides)
         self.http_network = driver.http = HttpNetwork(
             driver, core.srmp, self.network, overrides=options.overrides, context=client_context
@@ -196,6 +206,8 @@ class Server:
             self._metrics = Metrics(driver, self.network, self.http_network, self.rpc_network, self._control)
             await self._metrics.start(*options.metrics)
         await self._control.start(tcp=options.control_tcp)
+        security.read_again()  # a command may have changed keys that found no server to tell
+        driver.call(security.use, core)
         log.info(
             "ready",
             extra={"computer": self.name, "listen": self.listen, "ping": self.ping},
@@ -273,6 +285,8 @@ class Server:
             await self.multicast.close()
         if self.network is not None:
             await self.network.close()
+        if self._security is not None:
+            self._security.close()
         if self._store is not None:
             self._store.close()
 

@@ -21,7 +21,12 @@ BLOCK: Final = 50
 
 
 def run_block(
-    first: int, last: int, nodes: int | None, http: float | None = None, remote: float = REMOTE_SHARE
+    first: int,
+    last: int,
+    nodes: int | None,
+    http: float | None = None,
+    remote: float = REMOTE_SHARE,
+    secured: float | None = None,
 ) -> tuple[Counter[str], list[tuple[int, Violation]]]:
     """Run the seeds from `first` up to, not including, `last`.
 
@@ -31,7 +36,8 @@ def run_block(
     counts: Counter[str] = Counter()
     failed = []
     for seed in range(first, last):
-        outcome = World(make_plan(seed, nodes=nodes, http=http, remote=remote)).run()
+        plan = make_plan(seed, nodes=nodes, http=http, remote=remote, secured=secured)
+        outcome = World(plan).run()
         counts += outcome.counts
         counts["seeds"] += 1
         if outcome.violation is not None:
@@ -54,14 +60,20 @@ def print_story(outcome: Outcome) -> None:
 
 
 def _run_range(
-    first: int, last: int, jobs: int, nodes: int | None, http: float | None, remote: float
+    first: int, last: int, jobs: int, drawn: tuple[int | None, float | None, float, float | None]
 ) -> list[tuple[int, Violation]]:
-    """Run a range of seeds in several processes and print figures; return the seeds that fail."""
+    """Run a range of seeds in several processes and print figures; return the seeds that fail.
+
+    `drawn` are the further arguments of `run_block`.
+    """
+    nodes, http, remote, secured = drawn
     counts: Counter[str] = Counter()
     failed: list[tuple[int, Violation]] = []
     start = time.monotonic()
     with ProcessPoolExecutor(jobs) as pool:
-        futures = [pool.submit(run_block, *block, nodes, http, remote) for block in _blocks(first, last)]
+        futures = [
+            pool.submit(run_block, *block, nodes, http, remote, secured) for block in _blocks(first, last)
+        ]
         for future in as_completed(futures):
             block_counts, block_failed = future.result()
             counts += block_counts
@@ -104,7 +116,9 @@ def _share(text: str) -> float:
 
 
 def _plan(seed: int, options: argparse.Namespace) -> Plan:
-    return make_plan(seed, nodes=options.nodes, http=options.http, remote=options.remote)
+    return make_plan(
+        seed, nodes=options.nodes, http=options.http, remote=options.remote, secured=options.secured
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -122,6 +136,10 @@ def main(arguments: list[str] | None = None) -> int:
         "--remote", type=_share, default=REMOTE_SHARE, metavar="SHARE",
         help=f"how many of the runs have remote readers, 0 to 1 ({REMOTE_SHARE})",
     )  # fmt: skip
+    parser.add_argument(
+        "--secured", type=_share, metavar="SHARE",
+        help="how many messages are signed or encrypted, 0 to 1; drawn when left out",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, help="run only this one")
     parser.add_argument("--capture", metavar="FILE", help="write its traffic as a pcap file")
     parser.add_argument("--story", action="store_true", help="print what happens in it")
@@ -138,7 +156,8 @@ def main(arguments: list[str] | None = None) -> int:
         failed = [(options.seed, outcome.violation)] if outcome.violation is not None else []
     else:
         first, last = options.seeds
-        failed = _run_range(first, last, options.jobs, options.nodes, options.http, options.remote)
+        drawn = options.nodes, options.http, options.remote, options.secured
+        failed = _run_range(first, last, options.jobs, drawn)
     for seed, violation in failed[:20]:
         print(f"seed {seed}: {violation}")
     if failed and not (options.seed is not None and options.story):

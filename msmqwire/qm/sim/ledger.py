@@ -21,6 +21,7 @@ from msmqwire.qm.model.enumerations import AcknowledgementsRequested, QueueManag
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.sim.environment import Environment
+from msmqwire.qm.sim.protection import check_arrived
 from msmqwire.qm.sim.tracked import SendState, Tracked
 from msmqwire.qm.sim.violation import Invariant, Violation
 from msmqwire.qm.store.memory import MemoryStore
@@ -29,7 +30,12 @@ ABOUT_RECEIVING: Final = 0x4000
 """The bit of classes of acknowledgements that concern the reception of a message, not its arrival."""
 _NEGATIVE: Final = 0x8000
 _TAG: Final = re.compile(rb"#(\d+);")
+_LABEL: Final = re.compile(r"m(\d+)")
 _RECEIVED: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE
+_UNPROTECTED: Final = (
+    MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE,
+    MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION,
+)
 
 Undo = Callable[[], None]
 
@@ -80,7 +86,7 @@ def message_number(message: Message) -> int | None:
     """Return the number of a message of an application; None for those of the system."""
     if message.message_class != MessageClass.MQMSG_CLASS_NORMAL:
         return None
-    tag = _TAG.match(message.body)
+    tag = _LABEL.fullmatch(message.label) if message.encrypted else _TAG.match(message.body)
     return int(tag[1]) if tag else None
 
 
@@ -206,6 +212,7 @@ class Ledger:
             tracked.failed = reason
 
     def _arrives(self, node: NodeView, tracked: Tracked, position: MessagePosition) -> None:
+        check_arrived(tracked, position.message)
         arrival = self._arrival(node, tracked, position.number)
         if arrival in tracked.arrivals or (-node.epoch, position.number) in tracked.arrivals:
             return
@@ -216,6 +223,8 @@ class Ledger:
         elif tracked.arrivals and not self._may_repeat(tracked, arrival[0]):
             raise Violation(Invariant.NOT_TWICE, f"{tracked} has come again")
         self._environment.counts["arrivals"] += 1
+        self._environment.counts["signed"] += bool(tracked.signature)
+        self._environment.counts["encrypted"] += position.message.decrypted
         self._environment.log(node.name, f"{tracked} is in the queue")
         tracked.arrivals.append(arrival)
         if not tracked.is_express:
@@ -292,6 +301,8 @@ class Ledger:
         if tracked is not None and not message.message_class & ABOUT_RECEIVING:
             self.on_crash(node, partial(setattr, tracked, "refusal", tracked.refusal))
             tracked.refusal = message.message_class
+            if tracked.refusal in _UNPROTECTED:
+                raise Violation(Invariant.PROTECTED, f"{tracked} is refused with {tracked.refusal:#x}")
             self._environment.log(node, f"{tracked} is refused, class {message.message_class:#x}")
 
     def _final_receipt(self, node: str, message: Message) -> None:

@@ -35,6 +35,7 @@ from msmqwire.qm.rules.transactions import Transactions
 from msmqwire.qm.sim.mistake import Mistake, false, nothing, true
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.remote_mistakes import REMOTE_MISTAKES
+from msmqwire.qm.sim.security_mistakes import SECURITY_MISTAKES
 from msmqwire.qm.sim.srmp_mistakes import SRMP_MISTAKES
 from msmqwire.qm.sim.violation import Invariant
 
@@ -163,11 +164,13 @@ def _everything_saved(original: Any) -> Any:
 
 
 def _advanced_before_enqueue(original: Any) -> Any:
-    def take(self: Receiving, session: Any, message: Any, *, local: bool, refusal: int | None = None) -> bool:
+    def take(
+        self: Receiving, session: Any, message: Any, packet: Any, *, local: bool, refusal: int | None = None
+    ) -> bool:
         if message.transactional and local:
             info = self._incoming.incoming(message)
             self._incoming.accepted(info, message)
-        return bool(original(self, session, message, local=local, refusal=refusal))
+        return bool(original(self, session, message, packet, local=local, refusal=refusal))
 
     return take
 
@@ -358,5 +361,6 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         "sessions that end are kept": Mistake(SessionTable, "release", nothing, _HANGS | {Invariant.BOUNDED}),
         **SRMP_MISTAKES,
         **REMOTE_MISTAKES,
+        **SECURITY_MISTAKES,
     }
 )

@@ -35,6 +35,7 @@ from msmqwire.qm.sim.http_network import HTTP_PORT
 from msmqwire.qm.sim.ledger import Ledger, Undo
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.plan import NOBODY, START_UTC, Plan, address_of, identifier_of, stray_hop
+from msmqwire.qm.sim.protection import Keys
 from msmqwire.qm.sim.queue_observer import QueueObserver
 from msmqwire.qm.sim.remote_server import RemoteServer
 from msmqwire.qm.sim.store_contents import StoreContents
@@ -110,11 +111,12 @@ class Node:
         contents: StoreContents,
         network: Network,
         applications: Applications,
+        keys: Keys,
     ) -> None:
         self.name, self.network = name, network
         self._environment, self._ledger, self._contents = environment, ledger, contents
         self._hands = hands
-        self._applications = applications
+        self._applications, self._keys = applications, keys
         plan = environment.plan
         self.address, self.identifier = address_of(name), identifier_of(name)
         self.clock = START_UTC + plan.clock_offsets[plan.nodes.index(name)]
@@ -284,6 +286,11 @@ class Node:
                 self._environment.log(self.name, f"reports {text}")
                 self._environment.counts[f"reports: {text.partition(':')[0]}"] += 1
 
+    def renew_key(self) -> None:
+        """Get a new key for the bodies that are sent to this node."""
+        self._keys.renew(self.name)
+        self.call(lambda core: core.protection.configure(self._keys.configuration(self.name)))
+
     # -- going down and coming back ---------------------------------------------------------------------
 
     def boot(self) -> None:
@@ -300,6 +307,7 @@ class Node:
             identifier=self.identifier,
             quota=QUOTA,
             remote_read=RemoteReadConfiguration(anonymous=True, pending_s=plan.remote_pending_s),
+            security=self._keys.configuration(self.name),
         )
         core.remote_read.transacting.coordinated = True
         self.remote = RemoteServer(environment, self, self._hands)

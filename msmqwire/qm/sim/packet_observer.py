@@ -12,6 +12,7 @@ from msmqwire.qm.rules import serialization
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.ledger import Ledger
 from msmqwire.qm.sim.plan import identifier_of
+from msmqwire.qm.sim.protection import check_sent
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.tracked import Tracked
 from msmqwire.qm.sim.violation import Invariant, Violation
@@ -55,6 +56,8 @@ class PacketObserver:
             case "UserMessage":
                 message = serialization.deserialize(packet, data)
                 tracked = self._ledger.transmitted(self._source, message)
+                if tracked is not None:
+                    check_sent(tracked, message, data)
                 text = f"UserMessage {tracked or f'of class {message.message_class:#x}'}"
                 if message.transactional:
                     text += f" tx {message.transaction_previous_sequence_number}"

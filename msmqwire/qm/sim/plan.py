@@ -37,6 +37,11 @@ NOBODY: Final = UUID(int=0xDEAD)
 _SHORT_HISTORY: Final = 100
 _HTTP_SHARES: Final = (0.0, 0.0, 0.3, 0.6, 1.0)
 """How many of the links of a run are of SRMP."""
+_SECURED_SHARES: Final = (0.0, 0.0, 0.0, 0.5, 1.0)
+_PROTECTIONS: Final = (
+    {"sign": 1}, {"sign": 2}, {"sign": 3}, {"encrypt": True}, {"sign": 2, "encrypt": True},
+    {"sign": 3, "encrypt": True},
+)  # fmt: skip
 REMOTE_SHARE: Final = 0.4
 """How likely a run has remote readers."""
 REMOTE_MODES: Final = (
@@ -57,7 +62,8 @@ class Item:
 
     Attributes:
         at: milliseconds since the start.
-        kind: one of `FAULTS`, "send", "transaction", "receive", "remote read", "purge", "pause" or "offline".
+        kind: one of `FAULTS`, "send", "transaction", "receive", "remote read", "purge", "pause", "offline" or
+            "key".
         node: name of the node.
         args: parameters of the kind, by name.
     """
@@ -89,6 +95,7 @@ class Plan:
         http_repeat: how likely a request arrives again.
         http_timeout_ms: how long a response is awaited.
         remote_pending_s: after how many seconds a message returns that a remote reader does not end.
+        is_secured: whether any message is signed or encrypted.
     """
 
     seed: int
@@ -103,6 +110,7 @@ class Plan:
     http_repeat: float = 0.0
     http_timeout_ms: int = 60_000
     remote_pending_s: int = 10
+    is_secured: bool = False
 
     @property
     def short_history(self) -> bool:
@@ -140,7 +148,12 @@ def stray_hop(nodes: tuple[str, ...], router: str | None) -> str:
 
 
 def make_plan(
-    seed: int, *, nodes: int | None = None, http: float | None = None, remote: float = REMOTE_SHARE
+    seed: int,
+    *,
+    nodes: int | None = None,
+    http: float | None = None,
+    remote: float = REMOTE_SHARE,
+    secured: float | None = None,
 ) -> Plan:
     """Make the plan of a seed.
 
@@ -149,6 +162,7 @@ def make_plan(
         nodes: the number of nodes, 2 to 4; None draws it.
         http: how many of the links are of SRMP, 0 to 1; None draws it.
         remote: how likely there are remote readers, 0 to 1.
+        secured: how many messages are signed or encrypted, 0 to 1; None draws it.
     """
     rng = Random(f"plan {seed}")
     count = nodes or rng.choice((2, 2, 3, 3, 4))
@@ -167,6 +181,14 @@ def make_plan(
     readers = Random(f"remote {seed}")
     if readers.random() < remote:
         items += _remote_reads(readers, names, items)
+    luck = Random(f"security {seed}")
+    share = luck.choice(_SECURED_SHARES) if secured is None else secured
+    items = [_secured(luck, item, share) for item in items]
+    if share:
+        settings = replace(settings, symmetric_key_short_lifetime_ms=luck.choice((3_000, 600_000)),
+                           security_per_origin_ms=luck.choice((250, 1)))  # fmt: skip
+        times = [luck.randrange(BUSY_MS) for _ in range(luck.choice((0, 2, 4)))]
+        items += [Item(at, "key", luck.choice(names)) for at in times]
     return Plan(
         seed,
         names,
@@ -180,7 +202,15 @@ def make_plan(
         chance.choice((0.0, 0.0, 0.2)),
         chance.choice((10_000, 60_000)),
         readers.choice((2, 10, 60)),
+        is_secured=share > 0,
     )
+
+
+def _secured(rng: Random, item: Item, share: float) -> Item:
+    """Return an item with its messages signed, encrypted or both, as chance has it."""
+    if item.kind not in ("send", "transaction") or rng.random() >= share:
+        return item
+    return replace(item, args={**item.args, **rng.choice(_PROTECTIONS)})
 
 
 def _settings(rng: Random, count: int) -> Settings:

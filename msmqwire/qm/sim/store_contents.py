@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from msmqwire.qm.model.changes import Changes, Table
@@ -15,6 +15,8 @@ from msmqwire.qm.sim.plan import identifier_of
 from msmqwire.qm.sim.tracked import SendState, Tracked
 from msmqwire.qm.sim.violation import Invariant, Violation
 from msmqwire.qm.store.memory import MemoryStore
+
+_IDENTIFIER_SIZE: Final = 20
 
 
 class StoredMessage(NamedTuple):
@@ -54,7 +56,8 @@ class StoreContents:
         stored_messages = self._stored[node.name]
         for key in changes.rows.get(Table.HISTORY, ()):
             assert isinstance(key, bytes)
-            if (accepted := self._ledger.by_identifier.get(key)) is not None:
+            # Behind the identifier is the queue of one of several copies.
+            if (accepted := self._ledger.by_identifier.get(key[:_IDENTIFIER_SIZE])) is not None:
                 accepted.stored_by.add(node.name)
         self._sequences_advanced(node.name, changes)
         packets = changes.rows.get(Table.PACKET, {})

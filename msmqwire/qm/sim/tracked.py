@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from msmqwire.qm.model.message import TIME_TO_REACH_QUEUE, ObjectId
+from msmqwire.qm.model.enumerations import INFINITE, AcknowledgementsRequested, DeliveryGuarantee
+from msmqwire.qm.model.message import TIME_TO_REACH_QUEUE, Message, ObjectId
 from msmqwire.qm.sim.plan import HTTP, SMALL, SMALL_TRANSACTIONAL, STRAY, TRANSACTIONAL
 
 
@@ -101,6 +102,37 @@ class Tracked:
     def by_srmp(self) -> bool:
         """Whether it goes by SRMP."""
         return self.options.get("form") == HTTP and self.sender != self.destination
+
+    @property
+    def body(self) -> bytes:
+        """Its body."""
+        return f"#{self.number};".encode() + bytes(self.options["size"])
+
+    @property
+    def signature(self) -> int:
+        """The version of its signature, 1 to 3; 0 if it has none. Those by SRMP are another protocol's."""
+        signs = self.options.get("form") not in (HTTP, STRAY)
+        return int(self.options.get("sign", 0)) if signs else 0
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether its body is encrypted on its way, for which its queue needs a name with a GUID."""
+        return bool(self.options.get("encrypt")) and self.options.get("form") == "PRIVATE"
+
+    def message(self) -> Message:
+        """Return a new message that asks for what is planned, neither signed nor encrypted."""
+        options = self.options
+        return Message(
+            body=self.body,
+            label=self.label,
+            delivery_guarantee=DeliveryGuarantee(int(bool(options.get("recoverable")))),
+            priority=options.get("priority", 3),
+            positive_journaling_requested=bool(options.get("journal")),
+            negative_journaling_requested=bool(options.get("deadletter")),
+            acknowledgements_requested=AcknowledgementsRequested(self.acknowledgements_requested),
+            time_to_reach_queue=options.get("reach_s", TIME_TO_REACH_QUEUE),
+            time_to_be_received=options.get("receive_s", INFINITE),
+        )
 
     @property
     def label(self) -> str:

@@ -29,6 +29,7 @@ class Invariant(StrEnum):
     HANGS = "nothing hangs"
     BOUNDED = "memory and tables stay bounded"
     STATES = "the state of every session is one of the named states"
+    PROTECTED = "what is signed and encrypted arrives so, and nothing secret is sent"
     RECOVERABLE = "recoverable messages are never lost"
     TRANSACTIONS_LOST = "transactional messages are never lost"
 

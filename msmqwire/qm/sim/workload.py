@@ -13,13 +13,10 @@ from msmqwire.qm.model import access
 from msmqwire.qm.model.effects import EnlistTransaction, ReadCompleted, TransactionReply
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import (
-    INFINITE,
-    AcknowledgementsRequested,
-    DeliveryGuarantee,
     EnqueueStatus,
     QueueAccessType,
 )
-from msmqwire.qm.model.message import NULL_GUID, TIME_TO_REACH_QUEUE, Message
+from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.hands import Hands, Hold
@@ -35,6 +32,7 @@ from msmqwire.qm.sim.plan import (
     TRANSACTIONAL,
     Item,
 )
+from msmqwire.qm.sim.protection import protect
 from msmqwire.qm.sim.remote_reader import RemoteReader
 from msmqwire.qm.sim.remote_scripts import CONNECTIONS, Reading
 from msmqwire.qm.sim.rpc_network import RpcNetwork
@@ -163,20 +161,11 @@ class Workload:
         )  # fmt: skip
         status, descriptor = core.queues.open(format_name, QueueAccessType.SEND_ACCESS)
         assert descriptor is not None, f"{status:#x}: a queue can always be opened to send"
-        message = Message(
-            body=f"#{tracked.number};".encode() + bytes(args["size"]),
-            label=tracked.label,
-            delivery_guarantee=DeliveryGuarantee(int(bool(args.get("recoverable")))),
-            priority=args.get("priority", 3),
-            positive_journaling_requested=bool(args.get("journal")),
-            negative_journaling_requested=bool(args.get("deadletter")),
-            acknowledgements_requested=AcknowledgementsRequested(args.get("acks", 0)),
-            time_to_reach_queue=args.get("reach_s", TIME_TO_REACH_QUEUE),
-            time_to_be_received=args.get("receive_s", INFINITE),
-        )
+        message = tracked.message()
         if args.get("acks"):
             form = args.get("admin", "OS" if tracked.number % 2 else "PRIVATE")
             message.administration = self._format_name({"to": node.name, "queue": ADMIN, "form": form})
+        protect(tracked, message, format_name)
         self._ledger.add(tracked)
         core_transaction = None
         if transaction is not None:
@@ -354,6 +343,11 @@ class Workload:
         if "each_ms" in args:
             node.disk_slow_ms = args["each_ms"]
 
+    def _renew_key(self, node: Node, args: Any) -> None:
+        self._environment.log(node.name, "gets a new key")
+        self._environment.counts["new keys"] += 1
+        node.renew_key()
+
     def _set_clock(self, node: Node, args: Any) -> None:
         self._environment.log(node.name, f"its clock is set by {args['seconds']} s")
         node.clock += args["seconds"]
@@ -402,4 +396,5 @@ _ACTIONS: Final[dict[str, Callable[[Workload, Node, Any], None]]] = {
     "slow disk": lambda self, node, args: self._lasting_fault(node, args, "disk_slow"),
     "clock": Workload._set_clock,
     "amnesia": Workload._amnesia,
+    "key": Workload._renew_key,
 }

@@ -15,6 +15,7 @@ from msmqwire.qm.sim.ledger import Ledger
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import BUSY_MS, FAULTS, Plan
+from msmqwire.qm.sim.protection import Keys
 from msmqwire.qm.sim.rpc_network import RpcNetwork
 from msmqwire.qm.sim.srmp_observer import SrmpObserver
 from msmqwire.qm.sim.store_contents import StoreContents
@@ -65,9 +66,17 @@ class World:
         self.workload = Workload(
             self.environment, self.nodes, self.ledger, self.hands, self.contents, self.network, self.rpc
         )
+        keys = Keys(self.environment)
         for name in plan.nodes:
             self.nodes[name] = Node(
-                self.environment, name, self.ledger, self.hands, self.contents, self.network, self.workload
+                self.environment,
+                name,
+                self.ledger,
+                self.hands,
+                self.contents,
+                self.network,
+                self.workload,
+                keys,
             )
 
     def run(self) -> Outcome:

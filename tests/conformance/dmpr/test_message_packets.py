@@ -818,8 +818,9 @@ def test_own_messages_of_the_store_are_built_anew() -> None:
     same(sent, received)
 
 
-def test_a_level_that_was_verified_survives_in_the_store() -> None:
-    original = message(authentication_level=AuthenticationLevel.SIG20, signature=b"s")
+@pytest.mark.parametrize("proved", [AuthenticationLevel.SIG20, AuthenticationLevel.NONE])
+def test_what_was_verified_survives_in_the_store(proved: AuthenticationLevel) -> None:
+    original = message(authentication_level=proved, signature_type=AuthenticationLevel.SIG20, signature=b"s")
     same(serialization.from_stored(serialization.to_stored(original), CLIENT), original)
 
 

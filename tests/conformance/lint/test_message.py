@@ -15,6 +15,37 @@ from tests.support.lint_packets import DIRECT, OTHER, broken, check_broken, make
 
 CASES = [
     broken(
+        "encrypted",
+        {"MessagePropertiesHeader.MessageBody": "77" * 17},
+        ("MQMQ-2.2.19.3-40", "MUST", "MessagePropertiesHeader.MessageBody", 280),
+    ),
+    broken(
+        "encrypted",
+        {"MessagePropertiesHeader.MessageBody": ""},
+        ("MQMQ-2.2.19.3-40", "MUST", "MessagePropertiesHeader.MessageBody", 280),
+    ),
+    broken(
+        "encrypted",
+        {
+            "MessagePropertiesHeader.MessageBody": "77" * 7,
+            "MessagePropertiesHeader.EncryptionAlgorithm": 0x6602,
+            "MessagePropertiesHeader.PrivacyLevel": 1,
+            "SecurityHeader.SecurityData.EncryptionKey": "010200000266000000a40000" + "17" * 64,
+        },
+        ("MQQB-3.1.7.1.5-06", "SHOULD", "MessagePropertiesHeader.EncryptionAlgorithm", 208),
+        ("MQMQ-2.2.19.3-40", "MUST", "MessagePropertiesHeader.MessageBody", 216),
+    ),
+    broken(
+        "encrypted",
+        {
+            "MessagePropertiesHeader.MessageBody": "77" * 7,
+            "MessagePropertiesHeader.EncryptionAlgorithm": 0x6801,
+            "MessagePropertiesHeader.PrivacyLevel": 3,
+            "SecurityHeader.SecurityData.EncryptionKey": "010200000168000000a40000" + "17" * 64,
+        },
+        ("MQQB-3.1.7.1.5-06", "SHOULD", "MessagePropertiesHeader.EncryptionAlgorithm", 208),
+    ),
+    broken(
         "message",
         {"UserHeader.QueueManagerAddress": "43cd8907-394c-8f11-4445-9078909ea0fc"},
         ("MQMQ-2.2.19.2-03", "MUST", "UserHeader.QueueManagerAddress", 32),
@@ -143,12 +174,12 @@ CASES = [
     broken(
         "signed",
         {"MessagePropertiesHeader.HashAlgorithm": 0x800D},
-        ("MQMQ-2.2.19.3-29", "MUST", "MessagePropertiesHeader.HashAlgorithm", 448),
+        ("MQMQ-2.2.19.3-29", "MUST", "MessagePropertiesHeader.HashAlgorithm", 628),
     ),
     broken(
         "signed",
         {"MessagePropertiesHeader.HashAlgorithm": 0x8003},
-        ("MQMQ-2.2.19.3-30", "SHOULD", "MessagePropertiesHeader.HashAlgorithm", 448),
+        ("MQMQ-2.2.19.3-30", "SHOULD", "MessagePropertiesHeader.HashAlgorithm", 628),
     ),
     broken(
         "encrypted",

@@ -7,8 +7,35 @@ from typing import Any
 import pytest
 
 from tests.support.lint_packets import broken, check_broken
+from tests.support.message_keys import elliptic_certificate
+
+MESSAGE_KEY = "SecurityHeader.SecurityData.EncryptionKey"
+SIGNATURE = "SecurityHeader.SecurityData.Signature"
+SEVERAL_SIGNATURE = "MultiQueueFormatHeader.Signature.Signature"
+SENDER_CERT = "SecurityHeader.SecurityData.SenderCert"
+EC_CERTIFICATE = elliptic_certificate().hex()
 
 CASES = [
+    broken(
+        "encrypted",
+        {MESSAGE_KEY: "010200001066000000a40000" + "17" * 47},
+        ("MQQB-2.4.2-03", "MUST", MESSAGE_KEY, 84),
+    ),
+    broken(
+        "encrypted",
+        {MESSAGE_KEY: "010200001066000000a40000" + "17" * 2049},
+        ("MQQB-2.4.2-03", "MUST", MESSAGE_KEY, 84),
+    ),
+    broken("signed", {SENDER_CERT: "30" * 280}, ("MQMQ-2.2.20.6-29", "MUST", SENDER_CERT, 212)),
+    broken("signed", {SENDER_CERT: EC_CERTIFICATE}, ("MQMQ-2.2.20.6-29", "MUST", SENDER_CERT, 212)),
+    broken("signed", {SENDER_CERT: ""}, ("MQQB-3.1.5.8.3-03", "MUST", "SecurityHeader.SenderCertSize", 112)),
+    broken("signed", {SIGNATURE: "5a" * 63}, ("MQQB-3.1.7.1.4-03", "MUST", SIGNATURE, 148)),
+    broken("signed for several", {SENDER_CERT: ""}, ("MQQB-3.1.5.8.3-05", "MUST", SEVERAL_SIGNATURE, 304)),
+    broken(
+        "signed for several",
+        {SEVERAL_SIGNATURE: "5a" * 65},
+        ("MQQB-3.1.7.1.4-02", "MUST", SEVERAL_SIGNATURE, 584),
+    ),
     broken(
         "secured",
         {"SecurityHeader.Flags.ST": 3},
@@ -61,7 +88,11 @@ CASES = [
     ),
     broken(
         "secured",
-        {"SecurityHeader.Flags.EB": 1, "MessagePropertiesHeader.PrivacyLevel": 5},
+        {
+            "SecurityHeader.Flags.EB": 1,
+            "MessagePropertiesHeader.PrivacyLevel": 5,
+            "MessagePropertiesHeader.MessageBody": "77" * 16,
+        },
         ("MQMQ-2.2.20.6-07", "MUST", "SecurityHeader.EncryptionKeySize", 108),
     ),
     broken(
@@ -92,7 +123,7 @@ CASES = [
     broken(
         "signed",
         {"SecurityHeader.SecurityData.ProviderInfo.ProviderName": {"utf16le": "6100"}},
-        ("MQMQ-2.2.20.6-38", "MUST", "SecurityHeader.SecurityData.ProviderInfo.ProviderName", 316),
+        ("MQMQ-2.2.20.6-38", "MUST", "SecurityHeader.SecurityData.ProviderInfo.ProviderName", 496),
     ),
     broken(
         "signed", {"SecurityHeader.Flags.AI": 0}, ("MQMQ-2.2.20.6-11", "MUST", "SecurityHeader.Flags.AI", 104)

@@ -171,7 +171,7 @@ def test_a_message_that_is_passed_on_is_not_judged():
     assert sent.SecurityHeader == security
 
 
-# --- what can't be verified yet ---
+# --- what can't be verified or decrypted: others are in test_security_*.py ---
 
 
 @pytest.mark.parametrize("tx", [None, (1, 0)])

@@ -153,7 +153,7 @@ def test_the_steps_of_sending_are_made_in_their_order(monkeypatch):
     log = []
     engine = harness.core.binary
     for owner, name in (
-        (harness.core.identity, "identify"), (engine.sending, "_protect"), (engine.sending, "_number"),
+        (harness.core.identity, "identify"), (engine.sending, "_protected"), (engine.sending, "_number"),
         (harness.core.system_messages, "trace"),
     ):  # fmt: skip
         original = getattr(owner, name)
@@ -172,7 +172,7 @@ def test_the_steps_of_sending_are_made_in_their_order(monkeypatch):
     log.clear()
     harness.core.commit(transaction)
     harness.run()
-    assert log == [("identify", 0), ("_protect", 0), ("_number", 0), ("trace", 1)]
+    assert log == [("identify", 0), ("_protected", 0), ("_number", 0), ("trace", 1)]
 
 
 # --- 3.1.7.1.1 ---

@@ -385,6 +385,8 @@ def test_children_of_msmq(changes: dict[str, object], written: str) -> None:
         ({"identifier": ObjectId(GUID, 1 << 32)}, "Envelope.Header.path.id"),
         ({"privacy_level": 5}, "privacy_level"),
         ({"encrypted": True}, "privacy_level"),
+        ({"signature": b"s"}, "authentication_level"),
+        ({"multiple_destination_signature": b"s"}, "authentication_level"),
     ],
 )
 def test_what_does_not_fit(changes: dict[str, object], path: str) -> None:

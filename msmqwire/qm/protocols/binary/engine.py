@@ -64,7 +64,7 @@ class BinaryEngine(TransferProtocol):
         self.session_table = SessionTable(context, self.transfer_table)
         self.transfers, self.sessions = self.transfer_table.transfers, self.session_table.sessions
         self._by_connection = self.session_table.by_connection
-        self.security = MessageSecurity(services.queues)
+        self.security = MessageSecurity(services.queues, services.identities, services.protection)
         self._memory = services.messages.pool
         self.places = Places(
             context, self.session_table, self.transfer_table, lookup, services.queue_memory,

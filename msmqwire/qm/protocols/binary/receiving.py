@@ -29,6 +29,7 @@ from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.lookup import ORDER_QUEUE_NUMBER
 from msmqwire.qm.rules.memory_pool import EXPRESS_BYTES, Kind
+from msmqwire.qm.security.work_limits import TooMuchWork
 from msmqwire.schema import Record
 
 HOPS_MAX: Final = 0x1D
@@ -75,7 +76,7 @@ class Receiving:
         except MalformedPacket:
             self._close(session)  # MQQB-3.1.5.1.3-01
             return
-        self._message(session, message, packet.SessionHeader)
+        self._message(session, message, packet.SessionHeader, packet)
 
     def without_properties(self, session: Session, message: Message, header: Record | None) -> None:
         """Refuse a message that claims to have no MessagePropertiesHeader: MQMQ-2.2.19.2-34.
@@ -84,12 +85,20 @@ class Receiving:
         their numbers. Which acknowledgements it asks for would be in the missing header. A transactional one
         takes its position in the sequence, which could not go on otherwise, and is answered by a FinalAck.
         """
-        self._message(session, message, header, MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED)
+        self._message(session, message, header, None, MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED)
 
     def _message(
-        self, session: Session, message: Message, header: Record | None, refusal: int | None = None
+        self,
+        session: Session,
+        message: Message,
+        header: Record | None,
+        packet: Record | None,
+        refusal: int | None = None,
     ) -> None:
-        """Take a message, or refuse it with the class given, and then the SessionHeader that it carries."""
+        """Take a message, or refuse it with the class given, and then the SessionHeader that it carries.
+
+        `packet` is what it was read from, for its signature; it may be changed.
+        """
         if message.destination is None or _lacks_sequence_number(message):
             self._close(session)  # MQQB-3.1.5.1.3-01
             return
@@ -104,9 +113,9 @@ class Receiving:
         if isinstance(message.destination, DirectName):
             session.direct_format_session = True
         if message.transactional:
-            self._transactional(session, message, local=local, refusal=refusal)
+            self._transactional(session, message, packet, local=local, refusal=refusal)
         elif refusal is None and not self._history.known(message):
-            self._once(session, message, local=local)
+            self._once(session, message, packet, local=local)
         if header is not None and session.is_open:
             self._acknowledged(session, header)
         if session.is_open:
@@ -142,15 +151,27 @@ class Receiving:
 
     # -- messages that are not transactional ----------------------------------------------------------
 
-    def _once(self, session: Session, message: Message, *, local: bool) -> None:
-        if self._take(session, message, local=local):
+    def _once(self, session: Session, message: Message, packet: Record | None, *, local: bool) -> None:
+        if self._take(session, message, packet, local=local):
             self._history.add(message)
 
-    def _take(self, session: Session, message: Message, *, local: bool, refusal: int | None = None) -> bool:
+    def _take(
+        self,
+        session: Session,
+        message: Message,
+        packet: Record | None,
+        *,
+        local: bool,
+        refusal: int | None = None,
+    ) -> bool:
         """Enqueue or refuse a message; return False if its sender has to send it again."""
         queue = None
-        if refusal is None:
-            refusal, queue = self._judge(message, local=local)
+        try:
+            if refusal is None:
+                refusal, queue = self._judge(message, packet, local=local)
+        except TooMuchWork:
+            self._close(session)
+            return False
         if not local and (message.soap_envelope or message.soap_compound_message):
             # What came over HTTP is told to readers here, and not sent on: MQMQ-2.2.19.2-39
             message.packet, message.soap_envelope, message.soap_compound_message = None, "", b""
@@ -200,7 +221,9 @@ class Receiving:
         if message.transactional:
             self._order_acks.send_final_ack(message, message_class, session)
 
-    def _judge(self, message: Message, *, local: bool) -> tuple[int | None, Queue | None]:
+    def _judge(
+        self, message: Message, packet: Record | None, *, local: bool
+    ) -> tuple[int | None, Queue | None]:
         """Return the class of refusal or None, and the queue: General Processing, Security and Expiration."""
         if not local:
             message.hop_count += 1
@@ -218,7 +241,7 @@ class Receiving:
                 return MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q, None
             if queue.transactional and not message.transactional:
                 return MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG, None
-            refusal = self._security.judge(message, queue)
+            refusal = self._security.judge(message, queue, packet)
             if refusal is not None:
                 return refusal, None
         passes = message.transactional and not local and not self._context.settings.expire_in_doubt
@@ -244,14 +267,22 @@ class Receiving:
 
     # -- transactional messages -----------------------------------------------------------------------
 
-    def _transactional(self, session: Session, message: Message, *, local: bool, refusal: int | None) -> None:
+    def _transactional(
+        self,
+        session: Session,
+        message: Message,
+        packet: Record | None,
+        *,
+        local: bool,
+        refusal: int | None,
+    ) -> None:
         """Transactional Message Processing: [MS-MQQB] 3.1.5.8.6.
 
         The sequence advances past a message whatever becomes of it, so that it is never judged a second time
         with a different result.
         """
         if not local:  # MQQB-3.1.1.6.2-01: only the final destination looks at the sequence
-            self._take(session, message, local=False, refusal=refusal)
+            self._take(session, message, packet, local=False, refusal=refusal)
             return
         info = self._incoming.incoming(message)
         if not self._incoming.follows(info, message):
@@ -259,7 +290,7 @@ class Receiving:
             self._order_acks.due(session, info)
             return
         self._order_acks.remember_route(info.sender_identifier, session)  # a reader may take it at once
-        if not self._take(session, message, local=True, refusal=refusal):
+        if not self._take(session, message, packet, local=True, refusal=refusal):
             return
         queue = self._queues.lookup.addressed(info.format_name)
         if queue is not None:

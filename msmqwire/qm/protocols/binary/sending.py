@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from msmqwire.constants import HResult, MessageClass
+from msmqwire.constants import MessageClass
+from msmqwire.errors import QueueError
 from msmqwire.names import PublicName
 from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.elements import OutgoingQueue
@@ -109,9 +110,12 @@ class Sending:
             return
         self._identity.identify(message)
         self._address(transfer, message)
-        if not self._protect(outgoing, message):
+        try:
+            protected = self._protected(outgoing, session, message)
+        except QueueError as refused:
+            self._unprotected(outgoing, message, refused)
             return
-        self._send_packet(session, outgoing, message)
+        self._send_packet(session, outgoing, message, protected)
 
     def _address(self, transfer: Transfer, message: Message) -> None:
         """Set the queue manager of a public queue, which may be known only now: MQMQ-2.2.19.2-03."""
@@ -123,32 +127,46 @@ class Sending:
     def _is_own(self, message: Message) -> bool:
         return message.source_machine_identifier == self._context.queue_manager.identifier
 
-    def _protect(self, outgoing: OutgoingMessagePosition, message: Message) -> bool:
-        """Sign and encrypt; give up a message that can't be protected as it asks, and return False.
+    def _protected(self, outgoing: OutgoingMessagePosition, session: Session, message: Message) -> Message:
+        """Return a message as it goes over a session, encrypted if it asks for it.
 
-        The protection of a message that is passed on was its sender's affair.
+        The protection of a message that is passed on was its sender's affair. Raises QueueError.
         """
-        if not self._is_own(message) or self._security.can_protect(message):
-            return True
+        if not self._is_own(message):
+            return message
+        return self._security.protected(message, outgoing.transfer, session)
+
+    def _unprotected(self, outgoing: OutgoingMessagePosition, message: Message, refused: QueueError) -> None:
+        """Handling Encryption Errors: [MS-MQQB] 3.1.7.1.5.1.
+
+        A message that the destination may have stays as it is: its keys may be found again.
+        """
         transfer = outgoing.transfer
-        transfer.remove(outgoing)
-        self._sequences.given_up(outgoing)
         session = transfer.session
         self._transfers.record(
-            transfer, ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE,
-            HResult.MQ_ERROR_COMPUTER_DOES_NOT_SUPPORT_ENCRYPTION, session.remote_address if session else "",
+            transfer, ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE, refused.hresult,
+            session.remote_address if session else "",
         )  # fmt: skip
-        self._outcome.report(message, delivered=False)
+        if self._is_in_doubt(outgoing, message):
+            if session is not None:
+                self._connecting.close(session)  # and tries again later
+            return
+        transfer.remove(outgoing)
+        self._sequences.given_up(outgoing)
+        self._outcome.report(message, delivered=False, reason=refused.why)
         self._outcome.dead_letter(outgoing.position, message)
-        return False
 
-    def _send_packet(self, session: Session, outgoing: OutgoingMessagePosition, message: Message) -> None:
-        """Update and send the packet: [MS-MQQB] 3.1.7.1.3 and 3.1.7.1.6."""
+    def _send_packet(
+        self, session: Session, outgoing: OutgoingMessagePosition, message: Message, protected: Message
+    ) -> None:
+        """Update and send the packet: [MS-MQQB] 3.1.7.1.3 and 3.1.7.1.6. `protected` is what is sent."""
         context = self._context
         transfer = outgoing.transfer
         own, kind = self._is_own(message), kind_of(message)
         if kind == "Transactional" and own:
             self._number(outgoing, message)
+            if protected is not message:
+                self._number(outgoing, protected)
         header = None
         recoverable = message.recoverable
         session.count_sent(outgoing, recoverable=recoverable)
@@ -164,7 +182,7 @@ class Sending:
         if not context.timers.active(Timer.SESSION_ACK_WAIT, key):
             self._timers.start_ack_wait(session)
         assert session.connection is not None, "an open session has a connection"
-        context.effects.append(Send(session.connection, serialization.session_packet(message, header)))
+        context.effects.append(Send(session.connection, serialization.session_packet(protected, header)))
         if kind == "Transactional" and own:
             self._sequences.await_order_ack(transfer)
         if message.tracing_requested:

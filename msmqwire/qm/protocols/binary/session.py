@@ -14,6 +14,7 @@ from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.protocols.binary.send_order import SendOrder
 from msmqwire.qm.protocols.binary.states import SESSION, Role, SessionEvent, SessionState
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Peer, Transfer
+from msmqwire.qm.security.encryption import RemoteKeys
 
 COUNTS: Final = 0x10000
 """Counts of a session are 16 bits wide and wrap."""
@@ -58,6 +59,8 @@ class Session:
         asked_locally: whether an application of this computer has asked for one of its transfers. If not,
             only messages of others have.
         failures: failed attempts since it was open last.
+        remote_public_keys: RemoteQMPublicKey, read from the directory when the first message is encrypted; of
+            each queue manager behind the session that messages are encrypted for.
     """
 
     def __init__(self, number: int, role: Role, peer: Peer | None) -> None:
@@ -94,6 +97,7 @@ class Session:
         self.recoverable_ack_send_timeout = NO_TIMEOUT
         self.direct_format_session = False
         self.last_order_ack_send_time = utc
+        self.remote_public_keys: dict[UUID, RemoteKeys] = {}
         self.in_flight: deque[tuple[int, OutgoingMessagePosition]] = deque()
         self.unsaved: deque[OutgoingMessagePosition] = deque()
         self.order_acks_due: dict[IncomingTransactionalTransferInfo, None] = {}

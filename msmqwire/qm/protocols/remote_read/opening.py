@@ -10,6 +10,8 @@ from msmqwire.constants import QUEUE_FORMAT_TYPE, HResult
 from msmqwire.constants.ntstatus import NtStatus
 from msmqwire.errors import InvalidName
 from msmqwire.names import DirectName, FormatName
+from msmqwire.qm.model import access
+from msmqwire.qm.model.caller import Caller
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import QueueAccessType, QueueShareMode
 from msmqwire.qm.protocols.interface import CoreServices
@@ -49,6 +51,7 @@ class Opening:
         receiving: Receiving,
     ) -> None:
         self._queues, self._messages = services.queues, services.messages
+        self._identities = services.identities
         self._configuration, self._contexts = configuration, contexts
         self._shares, self._receiving = shares, receiving
         self._cursors = count(1)
@@ -68,6 +71,12 @@ class Opening:
         context = self._open(call, name, QueueAccessType.MOVE_ACCESS, arguments.dwShareMode)
         return {"pMoveContext": context.move_context, "pphContext": context.handle}
 
+    def _token(self, caller: Caller) -> access.Token:
+        """Return the token of a caller, with the groups that the directory has of its SID."""
+        token = caller.token
+        groups = frozenset() if caller.is_anonymous else self._identities.groups_of(token.user)
+        return access.Token(token.user, token.groups | groups)
+
     def _open(self, call: Call, name: FormatName, wanted: QueueAccessType, share_mode: int) -> QueueContext:
         caller, for_move = call.caller, wanted is QueueAccessType.MOVE_ACCESS
         if caller.is_anonymous and not self._configuration.anonymous:
@@ -78,10 +87,11 @@ class Opening:
             queue = self._parent(name)
         if queue is None:
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
+        token = self._token(caller)
         shared = share_mode == ShareMode.MQ_DENY_NONE
         denies = QueueShareMode.DENY_NONE if shared else QueueShareMode.DENY_RECEIVE
         self._shares.handles.take(caller.counted_as)
-        status, descriptor = self._queues.open(name, wanted, denies, user=caller.token)
+        status, descriptor = self._queues.open(name, wanted, denies, user=token)
         if descriptor is None:
             self._shares.handles.give_back(caller.counted_as)
             raise Refused(status)

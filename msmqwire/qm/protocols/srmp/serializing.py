@@ -49,6 +49,8 @@ def serialize(message: Message, *, queue_manager: UUID, receipts_url: str = "") 
     """
     if message.privacy_level or message.encrypted:
         raise InvalidValue("an encrypted body can't be sent by SRMP; use HTTPS", path="privacy_level")
+    if message.signature or message.multiple_destination_signature:  # SRMP-3.1.5.1.6.1-21: no place for it
+        raise InvalidValue("the signature of a packet can't be sent by SRMP", path="authentication_level")
     header: dict[str, Any] = {
         "path": _path(message),
         "properties": {

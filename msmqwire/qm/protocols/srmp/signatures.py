@@ -47,7 +47,7 @@ def authenticate(
     verified = verify(received, trust or Trust(), message.arrival_time)
     if (verified.body or b"", verified.extension or b"") != (message.body, message.extension):
         raise InvalidSignature("another body or extension is signed", path=SIGNATURE_PATH)
-    message.authentication_level = AuthenticationLevel.XML_SIG
+    message.authentication_level = message.signature_type = AuthenticationLevel.XML_SIG
     message.sender_certificate = verified.signer.der
 
 

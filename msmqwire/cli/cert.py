@@ -1,0 +1,198 @@
+"""``msmqwire cert create | register | revoke | list``: the certificates of users."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.folder_keys import AsJson, Data, key_file, show_rows, tell_server, time_text
+from msmqwire.cli.srmp_files import readable
+from msmqwire.errors import InvalidValue, StoreRefused
+from msmqwire.headers.security_descriptor import sid_bytes, sid_text
+from msmqwire.qm.runtime.key_ring import KeyRing
+from msmqwire.qm.runtime.message_signers import (
+    account_name,
+    new_certificate,
+    pem_of_certificate,
+    read_certificate,
+    read_file,
+    sid_of,
+)
+from msmqwire.qm.runtime.new_keys import BITS, BITS_MAX, BITS_MIN
+from msmqwire.qm.runtime.user_certificates import open_users, register_certificate, registered_certificates
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="Certificates of users."
+)
+
+Sid = Annotated[
+    str | None,
+    typer.Option(metavar="SID", help="The user, S-1-5-...; by default the one who runs this command."),
+]
+Cert = Annotated[Path, typer.Option(metavar="FILE", help="The certificate, PEM or DER.")]
+_DIGEST_SIZE = 16
+_DAYS = 8 * 365
+_DAYS_MAX = 100 * 365
+
+
+def _row(der: bytes, sid: bytes | None, ring: KeyRing, own: Collection[bytes]) -> dict[str, Any]:
+    certificate = read_certificate(der)
+    return {
+        "digest": certificate.digest.hex(),
+        "sid": None if sid is None else sid_text(sid),
+        "subject": certificate.subject,
+        "serial": f"{certificate.serial:x}",
+        "not_before": time_text(certificate.not_before),
+        "not_after": time_text(certificate.not_after),
+        "key": der in own,
+        "revoked": certificate.digest in ring.revoked,
+    }
+
+
+def _register(data: Path, sid: bytes, der: bytes, groups: Sequence[bytes] = ()) -> None:
+    directory = open_users(data, create=True)
+    assert directory is not None, "it is made if it is missing"
+    with closing(directory):
+        register_certificate(directory, sid, der, groups)
+
+
+@app.command("create")
+def create(
+    data: Data,
+    sid: Sid = None,
+    subject: Annotated[
+        str | None, typer.Option(metavar="NAME", help=r"Its subject; COMPUTER\user by default.")
+    ] = None,
+    days: Annotated[int, typer.Option(min=1, max=_DAYS_MAX, help="How long it is valid.")] = _DAYS,
+    bits: Annotated[int, typer.Option(min=BITS_MIN, max=BITS_MAX, help="Length of its key.")] = BITS,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write it there too, as PEM, to be registered where it sends to."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make an internal certificate, signed by its own key, and register it.
+
+    The folder keeps its key for send --sign; only the owner of the folder can read it.
+    """
+
+    def run() -> None:
+        user, file = sid_of(sid), key_file(data, create=True)
+        own = new_certificate(sid_text(user), subject or account_name(), int(time.time()), days, bits)
+        ring = file.change(lambda ring: ring.with_certificate(own))
+        with file.exclusively():
+            _register(data, user, own.certificate)
+        tell_server(data)
+        if out is not None:
+            _write(out, own.certificate)
+        show_rows([_row(own.certificate, user, ring, {own.certificate})], as_json)
+
+    run_reporting_errors(run)
+
+
+def _write(file: Path, der: bytes) -> None:
+    """Write a certificate as PEM. Raises StoreRefused."""
+    try:
+        file.write_bytes(pem_of_certificate(der))
+    except OSError as exc:
+        raise StoreRefused(exc.strerror or str(exc), file=str(file)) from None
+
+
+@app.command("register")
+def register(
+    cert: Cert,
+    data: Data,
+    sid: Sid = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SID",
+            help="A group that the user is in, more than once for several: rights of the group are the "
+            "user's. Instead of those told before.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Register the certificate of a user: messages that it signs are from that user."""
+
+    def run() -> None:
+        readable(cert)
+        user, certificate = sid_of(sid), read_certificate(read_file(cert))
+        groups = [sid_bytes(text) for text in group or ()]
+        file = key_file(data, create=True)
+        with file.exclusively():
+            ring = file.read()
+            if certificate.digest in ring.revoked:
+                raise InvalidValue(f"{cert}: the certificate is revoked")
+            _register(data, user, certificate.der, groups)
+        tell_server(data)
+        show_rows([_row(certificate.der, user, ring, _own(ring))], as_json)
+
+    run_reporting_errors(run)
+
+
+@app.command("revoke")
+def revoke(
+    data: Data,
+    cert: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate, PEM or DER.")] = None,
+    digest: Annotated[
+        str | None, typer.Option(metavar="HEX", help="Its digest instead, as cert list prints it.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Believe a certificate no more: messages that it signs are refused. That is for good."""
+    if (cert is None) == (digest is None):
+        raise typer.BadParameter("either --cert or --digest says which certificate")
+    known = _digest(digest) if digest is not None else b""
+
+    def run() -> None:
+        readable(cert)
+        number = known if cert is None else read_certificate(read_file(cert)).digest
+        key_file(data).change(lambda ring: ring.with_revoked(number))
+        tell_server(data)
+        show_rows([row for row in _rows(data) if row["digest"] == number.hex()], as_json)
+
+    run_reporting_errors(run)
+
+
+def _digest(text: str) -> bytes:
+    """Raises typer.BadParameter."""
+    try:
+        digest = bytes.fromhex(text)
+    except ValueError:
+        digest = b""
+    if len(digest) != _DIGEST_SIZE:
+        raise typer.BadParameter(f"{text!r:.80} is not {_DIGEST_SIZE} bytes in hex", param_hint="--digest")
+    return digest
+
+
+@app.command("list")
+def list_(data: Data, as_json: AsJson = False) -> None:
+    """List the certificates that are registered or revoked."""
+    run_reporting_errors(lambda: show_rows(_rows(data), as_json))
+
+
+def _own(ring: KeyRing) -> set[bytes]:
+    return {own.certificate for own in ring.certificates}
+
+
+def _rows(data: Path) -> list[dict[str, Any]]:
+    ring = key_file(data).read()
+    rows, own = [], _own(ring)
+    directory = open_users(data)
+    if directory is not None:
+        with closing(directory):
+            rows = [_row(der, sid, ring, own) for sid, der in registered_certificates(directory)]
+    registered = {row["digest"] for row in rows}
+    unknown = dict.fromkeys(("sid", "subject", "serial", "not_before", "not_after"))
+    return rows + [
+        {"digest": digest.hex(), **unknown, "key": False, "revoked": True}
+        for digest in sorted(ring.revoked)
+        if digest.hex() not in registered
+    ]

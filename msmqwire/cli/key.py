@@ -1,0 +1,168 @@
+"""``msmqwire key create | import | list | show``: the RSA keys of a queue manager."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.folder_keys import AsJson, Data, key_file, show_rows, tell_server, time_text
+from msmqwire.cli.srmp_files import readable
+from msmqwire.constants import CryptographicProvider, KeyAlgorithm
+from msmqwire.qm.runtime.folder_security import private_key_of
+from msmqwire.qm.runtime.key_ring import PROVIDERS, SHORT_NAMES, KeyRing, KeyUse, OwnKey
+from msmqwire.qm.runtime.message_signers import read_file
+from msmqwire.qm.runtime.new_keys import BITS, BITS_MAX, BITS_MIN, new_key, own_keys
+from msmqwire.qm.runtime.peer_keys import public_keys, read_peer_keys
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="Keys of a queue manager."
+)
+
+Providers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--provider",
+        metavar="|".join(PROVIDERS),
+        help="Cryptographic provider, more than once for several; all three by default.",
+    ),
+]
+_KINDS = {KeyUse.EXCHANGE: KeyAlgorithm.CALG_RSA_KEYX, KeyUse.SIGNATURE: KeyAlgorithm.CALG_RSA_SIGN}
+
+
+def _providers(names: list[str] | None) -> list[CryptographicProvider]:
+    """Raises typer.BadParameter."""
+    for name in names or ():
+        if name not in PROVIDERS:
+            raise typer.BadParameter(
+                f"{name!r:.80} is none of {', '.join(PROVIDERS)}", param_hint="--provider"
+            )
+    return [PROVIDERS[name] for name in dict.fromkeys(names or PROVIDERS)]
+
+
+def _row(own: OwnKey, *, current: bool) -> dict[str, Any]:
+    return {
+        "provider": SHORT_NAMES[own.provider],
+        "use": own.use.value,
+        "bits": private_key_of(own.private_key).key_size,
+        "created": time_text(own.created),
+        "current": current,
+        "peer": None,
+    }
+
+
+def _rows(ring: KeyRing) -> list[dict[str, Any]]:
+    rows, seen = [], set()
+    for own in ring.keys:
+        rows.append(_row(own, current=(own.provider, own.use) not in seen))
+        seen.add((own.provider, own.use))
+    for identifier, keys in ring.peers.items():
+        for provider, key in public_keys(keys).items():
+            rows.append(
+                {
+                    "provider": SHORT_NAMES[provider],
+                    "use": KeyUse.EXCHANGE.value,
+                    "bits": key.key_size,
+                    "created": None,
+                    "current": True,
+                    "peer": str(identifier),
+                }
+            )
+    return rows
+
+
+@app.command("create")
+def create(
+    data: Data,
+    bits: Annotated[int, typer.Option(min=BITS_MIN, max=BITS_MAX, help="Length of the keys.")] = BITS,
+    provider: Providers = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a key to encrypt messages for this queue manager, and one for its signatures.
+
+    They are the ones that others are told from now on; bodies under earlier ones are still decrypted. A
+    server that runs uses them at once.
+    """
+    chosen = _providers(provider)
+
+    def run() -> None:
+        file, now = key_file(data, create=True), int(time.time())
+        keys = [own for use in KeyUse for own in own_keys(new_key(bits), use, chosen, now)]
+        file.change(lambda ring: ring.with_keys(keys))
+        tell_server(data)
+        show_rows([_row(own, current=True) for own in keys], as_json)
+
+    run_reporting_errors(run)
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The key: PEM or DER, not encrypted.")],
+    data: Data,
+    use: Annotated[KeyUse, typer.Option(help="What the key is for.")] = KeyUse.EXCHANGE,
+    provider: Providers = None,
+    peer: Annotated[
+        UUID | None,
+        typer.Option(
+            metavar="GUID",
+            help="FILE has the public key of this queue manager, to encrypt for it: what key show --public "
+            "prints there, a PUBLICKEYBLOB (also in hex), or PEM or DER.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take over a private key for this queue manager, or the public one of another queue manager."""
+    chosen = _providers(provider)
+    if peer is not None and (provider or use is not KeyUse.EXCHANGE):
+        raise typer.BadParameter("--peer does not go together with --provider and --use")
+
+    def run() -> None:
+        readable(file)
+        content = read_file(file)
+        if peer is not None:
+            keys = read_peer_keys(content)
+            ring = key_file(data, create=True).change(lambda ring: ring.with_peer(peer, keys))
+            rows = [row for row in _rows(ring) if row["peer"] == str(peer)]
+        else:
+            own = own_keys(private_key_of(content), use, chosen, int(time.time()))
+            key_file(data, create=True).change(lambda ring: ring.with_keys(own))
+            rows = [_row(key, current=True) for key in own]
+        tell_server(data)
+        show_rows(rows, as_json)
+
+    run_reporting_errors(run)
+
+
+@app.command("list")
+def list_(data: Data, as_json: AsJson = False) -> None:
+    """List the keys of this queue manager, the newest first, and those of others that it knows."""
+    run_reporting_errors(lambda: show_rows(_rows(key_file(data).read()), as_json))
+
+
+@app.command("show")
+def show(
+    data: Data,
+    public: Annotated[bool, typer.Option("--public", help="The public parts; others are not shown.")] = False,
+) -> None:
+    """Print the keys that others are told, a line each: provider, use, PUBLICKEYBLOB in hex.
+
+    Another queue manager encrypts for this one with them: send --peer-key FILE, key import --peer GUID FILE.
+    """
+    if not public:
+        raise typer.BadParameter("private keys are not shown", param_hint="--public")
+
+    def run() -> None:
+        from msmqwire.crypto.keys import public_key_blob
+
+        seen = set()
+        for own in key_file(data).read().keys:
+            if (own.provider, own.use) not in seen:
+                seen.add((own.provider, own.use))
+                blob = public_key_blob(private_key_of(own.private_key), _KINDS[own.use])
+                print(SHORT_NAMES[own.provider], own.use.value, blob.hex())
+
+    run_reporting_errors(run)

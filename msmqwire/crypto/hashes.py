@@ -1,0 +1,78 @@
+"""The hashes under signatures: [MS-MQMQ] 2.2.19.3.
+
+MD2, MD4, MD5 and SHA-1 are broken: two messages with the same hash can be made, and what they sign proves
+nothing against somebody who tries. They are here to read what old systems send.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from msmqwire.constants import HashAlgorithm
+from msmqwire.errors import UnsupportedAlgorithm
+
+
+def digest(algorithm: int, data: bytes) -> bytes:
+    """Return the hash of bytes by an algorithm of MessagePropertiesHeader.HashAlgorithm.
+
+    MD2 [RFC1319], MD4 [RFC1320], MD5 [RFC1321] and SHA-1 are broken.
+    Raises UnsupportedAlgorithm for any other, SHA-384 (0x800D) among them: MQMQ-2.2.19.3-29.
+    """
+    return _known(algorithm)[0](data)
+
+
+def digest_info(algorithm: int, data: bytes) -> bytes:
+    """Return the DigestInfo of [RFC8017] 9.2, the hash of bytes behind the name of its algorithm.
+
+    Raises as `digest`.
+    """
+    function, head = _known(algorithm)
+    return head + function(data)
+
+
+def _known(algorithm: int) -> tuple[Callable[[bytes], bytes], bytes]:
+    try:
+        return _ALGORITHMS[algorithm]
+    except KeyError:
+        raise UnsupportedAlgorithm(algorithm, path="MessagePropertiesHeader.HashAlgorithm") from None
+
+
+def _md2(data: bytes) -> bytes:
+    from Cryptodome.Hash import MD2
+
+    return MD2.new(data).digest()
+
+
+def _md4(data: bytes) -> bytes:
+    from Cryptodome.Hash import MD4
+
+    return MD4.new(data).digest()
+
+
+def _md5(data: bytes) -> bytes:
+    return hashlib.md5(data, usedforsecurity=False).digest()
+
+
+def _sha1(data: bytes) -> bytes:
+    return hashlib.sha1(data, usedforsecurity=False).digest()
+
+
+def _sha256(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+def _sha512(data: bytes) -> bytes:
+    return hashlib.sha512(data).digest()
+
+
+# With what a DigestInfo begins: [RFC8017] 9.2, note 1; for MD4 in the same manner (OID 1.2.840.113549.2.4).
+_ALGORITHMS: Final[Mapping[int, tuple[Callable[[bytes], bytes], bytes]]] = {
+    HashAlgorithm.CALG_MD2: (_md2, bytes.fromhex("3020300c06082a864886f70d020205000410")),
+    HashAlgorithm.CALG_MD4: (_md4, bytes.fromhex("3020300c06082a864886f70d020405000410")),
+    HashAlgorithm.CALG_MD5: (_md5, bytes.fromhex("3020300c06082a864886f70d020505000410")),
+    HashAlgorithm.CALG_SHA1: (_sha1, bytes.fromhex("3021300906052b0e03021a05000414")),
+    HashAlgorithm.CALG_SHA_256: (_sha256, bytes.fromhex("3031300d060960864801650304020105000420")),
+    HashAlgorithm.CALG_SHA_512: (_sha512, bytes.fromhex("3051300d060960864801650304020305000440")),
+}

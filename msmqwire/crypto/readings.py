@@ -1,0 +1,81 @@
+"""What the specification leaves open about signatures and session keys, each a switch."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Self, TypeAlias
+
+from msmqwire.errors import InvalidValue
+
+ByteOrder: TypeAlias = Literal["little", "big"]
+QueueNames: TypeAlias = Literal["header", "text", "text-with-null"]
+FormatNameLists: TypeAlias = Literal["destination", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """One reading of what [MS-MQMQ] 2.5 and [MS-MQQB] 2.4 do not settle; both sides need the same one.
+
+    No capture of a signed or encrypted message is known, so nothing has confirmed the defaults.
+
+    Attributes:
+        signature_bytes: the order of the bytes of a signature, ``little`` as CryptoAPI writes them, or
+            ``big`` as [RFC8017] does.
+        digest_info: whether a DigestInfo of [RFC8017] 9.2 is signed, or the bare hash.
+        salted_40_bit_keys: whether the 40 bits of a key of the Base provider are followed by 11 zero bytes of
+            salt, so that the cipher's key has 16 bytes, or are the cipher's key themselves.
+        queue_names: how a queue goes into the hash: ``header``, the bytes of its field in the header without
+            padding; ``text``, its format name in UTF-16; ``text-with-null``, the same with a null behind.
+        absent_queues_as_null: whether a null character stands for an AdminQueue or ResponseQueue that is not
+            there, or nothing.
+        label_null: whether the null that ends Label goes into the hash.
+        absent_connector_type_as_null: whether the null GUID stands for a ConnectorType that is not there, or
+            nothing.
+        format_name_lists: which lists of a MultiQueueFormatHeader go into the hash of MSMQ 3.0:
+            ``destination`` alone, or ``all`` three, destinations, administration and response queues.
+    """
+
+    signature_bytes: ByteOrder = "little"
+    digest_info: bool = True
+    salted_40_bit_keys: bool = True
+    queue_names: QueueNames = "header"
+    absent_queues_as_null: bool = False
+    label_null: bool = True
+    absent_connector_type_as_null: bool = True
+    format_name_lists: FormatNameLists = "destination"
+
+    @classmethod
+    def fields(cls) -> Mapping[str, tuple[str, ...]]:
+        """Return the names of all switches with the values that each can have, as text, the default first."""
+        return {
+            field.name: tuple(sorted(_VALUES[str(field.type)], key=_text(field.default).__ne__))
+            for field in dataclasses.fields(cls)
+        }
+
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> Self:
+        """Return the readings with these switches set, as text. Raises InvalidValue."""
+        known = cls.fields()
+        for name, value in values.items():
+            if name not in known:
+                raise InvalidValue(f"{name!r} is none of {', '.join(known)}", path="Readings")
+            if value not in known[name]:
+                raise InvalidValue(f"{value!r} is none of {', '.join(known[name])}", path=f"Readings.{name}")
+        given: dict[str, Any] = {name: _BOOLEANS.get(value, value) for name, value in values.items()}
+        return cls(**given)
+
+
+_BOOLEANS: Final = {"true": True, "false": False}
+_VALUES: Final[Mapping[str, tuple[str, ...]]] = {
+    "bool": tuple(_BOOLEANS),
+    **{name: globals()[name].__args__ for name in ("ByteOrder", "QueueNames", "FormatNameLists")},
+}
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+DEFAULT: Final = Readings()

@@ -1,0 +1,96 @@
+"""The bytes that a signature covers: [MS-MQMQ] 2.5.
+
+The hash runs over the values of the fields, one after the other, with nothing between them: MQMQ-2.5-02. How
+values that are not plain numbers and bytes go in is for `Readings` to say.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from struct import Struct
+from typing import Final
+
+from msmqwire.crypto.readings import DEFAULT, Readings
+from msmqwire.crypto.signed_queues import destination_queue, format_name_lists, reply_queues
+from msmqwire.errors import InvalidValue, LocatedError
+from msmqwire.headers import BASE_HEADER, USER_HEADER
+from msmqwire.schema import NULL_GUID, Record
+from msmqwire.schema.record import encode_text
+
+_TAG: Final = Struct("<L")
+_SENDING: Final = Struct("<BBBBHL")
+_NULL: Final = b"\0\0"
+_NULL_GUID: Final = NULL_GUID.bytes_le
+_PR: Final = BASE_HEADER.bits("Flags.PR").mask
+_DM, _JN, _JP = (USER_HEADER.bits(f"Flags.{name}").mask for name in ("DM", "JN", "JP"))
+_DM_SHIFT: Final = USER_HEADER.bits("Flags.DM").shift
+
+
+class SignatureVersion(IntEnum):
+    """The kind of a signature; the value is that of SecurityHeader.Flags.AS: [MS-MQQB] 3.1.5.8.3."""
+
+    MSMQ_1_0 = 1
+    MSMQ_2_0 = 3
+    MSMQ_3_0 = 5
+
+    @property
+    def text(self) -> str:
+        """The version as text: 1.0, 2.0 or 3.0."""
+        return f"{(self.value + 1) // 2}.0"
+
+
+_V1, _V2, _V3 = SignatureVersion
+
+
+def signed_fields(packet: Record, version: SignatureVersion, readings: Readings = DEFAULT) -> bytes:
+    """Return the fields of a UserMessage that a signature of this version covers, one after the other.
+
+    The body goes in as it is in `packet`, which is to be in clear: one signs before encrypting and verifies
+    after decrypting (MQMQ-2.5-04).
+
+    Raises InvalidValue for a packet that lacks a field of the list, InvalidName for a queue that can't be
+    named where `readings` wants names as text.
+    """
+    try:
+        return b"".join(_items(packet, version, readings))
+    except LocatedError:
+        raise
+    except (AttributeError, TypeError, ValueError, struct.error) as exc:  # not of a packet that was read
+        raise InvalidValue(f"a field that a signature covers is not there, or does not fit: {exc}") from None
+
+
+def _items(packet: Record, version: SignatureVersion, readings: Readings) -> list[bytes]:
+    user, properties = packet.UserHeader, packet.MessagePropertiesHeader
+    label = encode_text(properties.Label)
+    items: list[bytes] = [
+        properties.CorrelationID,  # MQMQ-2.5.1-02 to -07
+        _TAG.pack(properties.ApplicationTag),
+        properties.MessageBody,
+        label if readings.label_null or not label.endswith(_NULL) else label[:-2],
+        *reply_queues(user, readings),
+    ]
+    if version == _V1:
+        return items
+    if version == _V3:
+        items.append(properties.ExtensionData)  # MQMQ-2.5.3-02 and -03
+        items.append(format_name_lists(packet.MultiQueueFormatHeader, readings))
+    word = user.Flags
+    items.append(user.SourceQueueManager.bytes_le)  # MQMQ-2.5.2-02 to -10, MQMQ-2.5.3-04 to -11
+    items.append(
+        _SENDING.pack(
+            (word & _DM) >> _DM_SHIFT,
+            packet.BaseHeader.Flags & _PR,
+            (word & _JP != 0) << 1 | (word & _JN != 0),
+            properties.Flags & 0x0F,
+            properties.MessageClass,
+            properties.BodyType,
+        )
+    )
+    if user.ConnectorType is not None:
+        items.append(user.ConnectorType.bytes_le)
+    elif readings.absent_connector_type_as_null:
+        items.append(_NULL_GUID)
+    if version == _V2:
+        items.append(destination_queue(user, readings))
+    return items

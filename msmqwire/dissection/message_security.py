@@ -1,0 +1,299 @@
+"""What keys and certificates at hand tell of a captured message: its body in clear, and who signed it.
+
+[MS-MQQB] 3.1.5.8.3 as far as a capture lets it be judged: there is no directory, and no time counts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
+
+from msmqwire.constants import PROVIDER_OF_LEVEL
+from msmqwire.crypto.readings import DEFAULT, Readings
+from msmqwire.errors import DecryptionFailed, InvalidValue, LocatedError
+from msmqwire.pgm import PgmPacket
+from msmqwire.remote_read.rpc_packet import RpcPacket
+from msmqwire.schema import Record
+from msmqwire.srmp.message import SrmpMessage
+
+if TYPE_CHECKING:  # imported where a message is protected: it takes long
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+
+    from msmqwire.crypto.ciphers import SessionKey
+
+FileContent: TypeAlias = "bytes | str | os.PathLike[str]"
+"""The content of a file, the same as PEM text, or its path."""
+
+SENDERS_MAX: Final = 256
+"""Certificates of senders whose keys are kept."""
+SESSION_KEYS_MAX: Final = 256
+"""Wrapped keys that are kept with what they hold."""
+
+_PEM: Final = "-----BEGIN "
+_PRIVATE_KEYS: Final = re.compile(
+    rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?-----END [A-Z0-9 ]*PRIVATE KEY-----\s*", re.DOTALL
+)
+_SIMPLEBLOB_HEAD: Final = 12
+_PATH_MAX: Final = 255  # characters of a path that an error shows
+
+
+class SignatureStatus(StrEnum):
+    """What is known of a signature."""
+
+    NONE = "none"
+    """There is none, or no SecurityHeader, without which a receiver looks at none: MQQB-3.1.5.8.3-01."""
+    VALID = "valid"
+    """It is right by the sender's certificate, which is among those given."""
+    INVALID = "invalid"
+    """It is not right by the certificate that comes with it."""
+    UNKNOWN_SENDER = "unknown_sender"
+    """It is right by the certificate that comes with it, but that is not given; or none comes with it."""
+    UNSUPPORTED = "unsupported"
+    """It can't be judged: the hash is unknown, the certificate is unreadable or its key not RSA, the body is
+    encrypted for somebody else or not all there, or it is the XML signature of SRMP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What was found out about a message.
+
+    Attributes:
+        signature_status: see `SignatureStatus`.
+        decrypted: whether the body was encrypted, and one of the keys given decrypts it.
+        body: the body in clear; None unless `decrypted`.
+    """
+
+    signature_status: SignatureStatus
+    decrypted: bool = False
+    body: bytes | None = field(default=None, repr=False)
+
+
+_UNPROTECTED: Final = Examined(SignatureStatus.NONE)
+_XML_SIGNED: Final = Examined(SignatureStatus.UNSUPPORTED)
+
+
+class Examiner:
+    """Decrypts the bodies of messages and verifies their signatures, as far as keys and certificates reach.
+
+    Its results for one packet are kept until it gets the next one.
+
+    Args:
+        keys: private keys of the queue managers that messages were sent to.
+        certificates: certificates of senders, in DER.
+        readings: how signatures and session keys are read.
+    """
+
+    def __init__(
+        self,
+        keys: Iterable[RSAPrivateKey] = (),
+        certificates: Iterable[bytes] = (),
+        readings: Readings = DEFAULT,
+    ) -> None:
+        self._keys, self._certificates, self._readings = tuple(keys), frozenset(certificates), readings
+        self._session_keys: dict[tuple[bytes, int, int], tuple[SessionKey, ...]] = {}
+        self._last: tuple[Record | None, Examined] = None, _UNPROTECTED
+
+    @classmethod
+    def from_files(
+        cls,
+        keys: FileContent | Iterable[FileContent] = (),
+        certificates: FileContent | Iterable[FileContent] = (),
+        readings: Readings | Mapping[str, str] = DEFAULT,
+    ) -> Self:
+        """Read files: keys in PEM (also several in one file) or DER, certificates likewise.
+
+        Raises InvalidValue for what can't be read, OSError for a file that can't be opened.
+        """
+        if not isinstance(readings, Readings):
+            readings = Readings.of(readings)
+        return cls(
+            [key for content in _contents(keys) for key in _private_keys(*content)],
+            [der for content in _contents(certificates) for der in _certificates(*content)],
+            readings,
+        )
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether any body can be decrypted."""
+        return bool(self._keys)
+
+    @property
+    def was_given_any(self) -> bool:
+        """Whether there are keys or certificates."""
+        return bool(self._keys or self._certificates)
+
+    def examine(self, packet: Record | SrmpMessage | PgmPacket | RpcPacket | None) -> Examined | None:
+        """Return what can be found out about a message; None for a packet that is none."""
+        if isinstance(packet, SrmpMessage):
+            envelope = packet.envelope
+            if envelope is None:
+                return None
+            return _UNPROTECTED if envelope.Signature is None else _XML_SIGNED
+        cut = False
+        if isinstance(packet, RpcPacket):
+            if packet.message is None:
+                return None
+            packet, cut = packet.message.whole, packet.message.cut
+        if not isinstance(packet, Record) or packet.get("UserHeader") is None:
+            return None
+        if packet.SecurityHeader is None:
+            return _UNPROTECTED
+        last, examined = self._last
+        if packet is not last:
+            examined = self._examine(packet, cut=cut)
+            self._last = packet, examined
+        return examined
+
+    def _examine(self, packet: Record, *, cut: bool) -> Examined:
+        encrypted = bool(packet.SecurityHeader.Flags.EB)
+        body = self._body_in_clear(packet) if encrypted and self._keys and not cut else None
+        decrypted = body is not None
+        if not is_signed(packet):
+            status = SignatureStatus.NONE
+        elif cut:
+            status = SignatureStatus.UNSUPPORTED
+        else:
+            status = self._status(packet, body)
+            if status is SignatureStatus.INVALID and encrypted and not decrypted:
+                # A server of remote read may have decrypted the body, which is why it was tried.
+                status = SignatureStatus.UNSUPPORTED
+        return Examined(status, decrypted, body)
+
+    # -- signatures ---------------------------------------------------------------------------------
+
+    def _status(self, packet: Record, body: bytes | None) -> SignatureStatus:
+        from msmqwire.crypto.signatures import signature_version
+
+        certificate = packet.SecurityHeader.SecurityData.SenderCert
+        if not certificate:
+            return SignatureStatus.UNKNOWN_SENDER
+        key = _key_of(certificate)
+        if key is None:
+            return SignatureStatus.UNSUPPORTED
+        if body is not None:
+            properties = packet.MessagePropertiesHeader.replace(MessageBody=body)
+            packet = packet.replace(MessagePropertiesHeader=properties)
+        try:
+            version = signature_version(packet, key, self._readings)
+        except LocatedError:
+            return SignatureStatus.UNSUPPORTED
+        if version is None:
+            return SignatureStatus.INVALID
+        known = certificate in self._certificates
+        return SignatureStatus.VALID if known else SignatureStatus.UNKNOWN_SENDER
+
+    # -- bodies -------------------------------------------------------------------------------------
+
+    def _body_in_clear(self, packet: Record) -> bytes | None:
+        """Return the body decrypted; None if no key does it."""
+        from msmqwire.crypto.ciphers import decrypt
+
+        for session_key in self._session_keys_of(packet):
+            try:
+                return decrypt(session_key, packet.MessagePropertiesHeader.MessageBody)
+            except DecryptionFailed:
+                continue
+        return None
+
+    def _session_keys_of(self, packet: Record) -> tuple[SessionKey, ...]:
+        """Return what EncryptionKey holds for the owners of the keys: for more than one of them at most by
+        chance.
+        """
+        from msmqwire.crypto.keys import unwrap
+
+        properties, blob = packet.MessagePropertiesHeader, packet.SecurityHeader.SecurityData.EncryptionKey
+        level, algorithm = properties.PrivacyLevel, properties.EncryptionAlgorithm
+        provider = PROVIDER_OF_LEVEL.get(level)  # MQQB-3.1.5.8.3-15
+        if provider is None:
+            return ()
+        known = self._session_keys.get((blob, algorithm, level))
+        if known is not None:
+            return known
+        found = []
+        for key in self._keys:
+            if len(blob) - _SIMPLEBLOB_HEAD < -(-key.key_size // 8):
+                continue  # it was not wrapped for this one
+            try:
+                session_key = unwrap(blob, key, self._readings, algorithm, provider)
+            except DecryptionFailed:
+                continue
+            if session_key.usable:
+                found.append(session_key)
+        if len(self._session_keys) >= SESSION_KEYS_MAX:
+            del self._session_keys[next(iter(self._session_keys))]
+        self._session_keys[blob, algorithm, level] = tuple(found)
+        return tuple(found)
+
+
+def is_signed(packet: Record) -> bool:
+    """Return whether a message with a SecurityHeader has a signature, its own or one over several names."""
+    lists = packet.MultiQueueFormatHeader
+    return bool(packet.SecurityHeader.SecurityData.Signature) or (
+        lists is not None and bool(lists.Signature.Signature)
+    )
+
+
+@lru_cache(maxsize=SENDERS_MAX)
+def _key_of(certificate: bytes) -> RSAPublicKey | None:
+    """Return the key of a certificate, which may be hostile; None if it has none that messages can have."""
+    from msmqwire.crypto.certificates import SenderCertificate
+
+    try:
+        return SenderCertificate.read(certificate).key
+    except InvalidValue:
+        return None
+
+
+NOTHING_GIVEN: Final = Examiner()
+"""Neither keys nor certificates."""
+
+# -- files ----------------------------------------------------------------------------------------------
+
+
+def contents_of(files: FileContent | Iterable[FileContent]) -> list[bytes]:
+    """Return the content of each file, for `Examiner.from_files` elsewhere. Raises OSError, InvalidValue."""
+    return [content for content, _ in _contents(files)]
+
+
+def _contents(files: FileContent | Iterable[FileContent]) -> list[tuple[bytes, str]]:
+    """Return the content of each file, and its path if it has one."""
+    if isinstance(files, (bytes, str, os.PathLike)):
+        return [_content(files)]
+    return [_content(source) for source in files]
+
+
+def _content(source: FileContent) -> tuple[bytes, str]:
+    if isinstance(source, bytes):
+        return source, ""
+    if isinstance(source, str) and source.lstrip().startswith(_PEM):
+        return source.encode(), ""
+    path = os.fspath(source)
+    is_strange = len(path) > _PATH_MAX or any(text in path for text in ("-----", "\n", "\0"))
+    if is_strange and not os.path.exists(path):
+        raise InvalidValue("neither a path nor PEM text")  # it may be a key, which no error must show
+    return Path(path).read_bytes(), path
+
+
+def _private_keys(content: bytes, path: str) -> list[RSAPrivateKey]:
+    from msmqwire.crypto.keys import read_private_key
+
+    try:
+        return [read_private_key(key) for key in _PRIVATE_KEYS.findall(content) or [content]]
+    except InvalidValue as exc:
+        raise InvalidValue(exc.why, path=path) from None
+
+
+def _certificates(content: bytes, path: str) -> list[bytes]:
+    from msmqwire.crypto.certificates import SenderCertificate, ders_of_pem
+
+    try:
+        ders = ders_of_pem(content) if _PEM.encode() in content else [content]
+        return [SenderCertificate.read(der).der for der in ders]
+    except InvalidValue as exc:
+        raise InvalidValue(exc.why, path=path) from None

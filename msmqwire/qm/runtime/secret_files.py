@@ -1,0 +1,55 @@
+"""Files that hold secrets: nobody but their owner may read or write them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from msmqwire.errors import InvalidValue
+
+_OTHERS: Final = 0o077
+_MODE: Final = 0o600
+
+
+def read_secret(file: Path, size_max: int, path: str = "") -> bytes:
+    """Return the content of a file.
+
+    Args:
+        file: the file.
+        size_max: how many bytes it may have.
+        path: of the error.
+
+    Raises OSError if it can't be read, and InvalidValue for one that is too large, or that anybody but its
+    owner may read or write.
+    """
+    with file.open("rb") as stream:
+        if os.name == "posix" and (mode := stat.S_IMODE(os.fstat(stream.fileno()).st_mode)) & _OTHERS:
+            why = f"{file} has the mode {mode:04o}: others may use it; chmod 600 makes it its owner's alone"
+            raise InvalidValue(why, path=path)
+        content = stream.read(size_max + 1)
+    if len(content) > size_max:
+        raise InvalidValue(f"{file} has more than {size_max:,} bytes", path=path)
+    return content
+
+
+def write_secret(file: Path, content: bytes) -> None:
+    """Replace a file by a new one of its owner's alone, which is on disk then. Raises OSError.
+
+    Nobody else may be writing it.
+    """
+    new = file.with_name(f"{file.name}.new")
+    new.unlink(missing_ok=True)  # left by a process that was killed; a link would be followed
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
+    with open(descriptor, "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(new, file)
+    if os.name == "posix":  # elsewhere a folder can't be opened, and need not be synced
+        folder = os.open(file.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

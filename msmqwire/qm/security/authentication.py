@@ -1,0 +1,143 @@
+"""Signatures of received messages, and who made them: [MS-MQQB] 3.1.5.8.3."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msmqwire.errors import InvalidName, InvalidSignature, InvalidValue, UnsupportedAlgorithm
+from msmqwire.qm.model.context import Context
+from msmqwire.qm.model.enumerations import AuthenticationLevel, SenderIdentifierType
+from msmqwire.qm.model.message import Message
+from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.rules.expiring_cache import ExpiringCache
+from msmqwire.qm.rules.identities import Identities
+from msmqwire.qm.security import legacy
+from msmqwire.qm.security.configuration import SecurityConfiguration
+from msmqwire.qm.security.user_certificates import is_registered
+from msmqwire.qm.security.work_limits import CERTIFICATE_MS, WorkLimits, bytes_ms, public_ms
+from msmqwire.schema import Record
+
+if TYPE_CHECKING:
+    from msmqwire.crypto.certificates import SenderCertificate
+
+_SLOW_MS: Final = 20.0
+"""A hash that takes longer is made for registered certificates only: a stranger could hold up the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class CachedUserCert:
+    """A certificate that is registered for a user: [MS-MQQB] 3.1.1.3.4. The cache knows its CachedTime.
+
+    Attributes:
+        user_cert: UserCert, read.
+        security_id: SecurityID.
+    """
+
+    user_cert: SenderCertificate
+    security_id: bytes
+
+
+class Verified(NamedTuple):
+    """What a right signature tells.
+
+    Attributes:
+        signature_type: its kind.
+        known: whether its certificate is registered for the sender that the message names. A signature of
+            somebody unknown is no identity.
+    """
+
+    signature_type: AuthenticationLevel
+    known: bool
+
+
+class Authentication:
+    """Verifies signatures, and finds out who made them."""
+
+    def __init__(self, context: Context, identities: Identities, work: WorkLimits) -> None:
+        self._context, self._identities, self._work = context, identities, work
+        settings = context.settings
+        self.user_cert_cache: ExpiringCache[tuple[bytes, bytes], CachedUserCert] = ExpiringCache(
+            context,
+            Timer.USER_CERT_CACHE_CLEANUP,
+            settings.user_cert_cache_size,
+            settings.user_cert_lifetime_ms,
+        )
+
+    def verified(self, message: Message, packet: Record, configuration: SecurityConfiguration) -> Verified:
+        """Verify the signature of a message.
+
+        Args:
+            message: a signed message.
+            packet: the packet of the message, its body in clear.
+            configuration: certificates that are revoked, and how signatures are read.
+
+        Raises:
+            InvalidSignature: the message is to be refused with NACK_BAD_SIGNATURE.
+            TooMuchWork: it is to be sent again later.
+        """
+        from msmqwire.crypto.signatures import recovered_from_signature, version_of
+
+        has_sid = message.sender_identifier_type is SenderIdentifierType.SID
+        sid = message.sender_identifier if has_sid else b""
+        known = self.user_cert_cache.get((message.sender_certificate, sid))  # MQQB-3.1.5.8.3-08
+        self._work.check(message.origin)
+        certificate = _read(message.sender_certificate) if known is None else known.user_cert
+        cost = public_ms(certificate.key)
+        self._work.spend(message.origin, cost if known else cost + CERTIFICATE_MS)
+        self._check_certificate(certificate, configuration)
+        if not legacy.is_read(self._context, message.hash_algorithm):
+            raise InvalidSignature("its hash is switched off")
+        recovered = recovered_from_signature(packet, certificate.key, configuration.readings)
+        if recovered is None:
+            raise InvalidSignature("the signature was not made with the key of the certificate")
+        is_known = known is not None
+        slow = bytes_ms(message.hash_algorithm, len(message.body) + len(message.extension))
+        if slow > _SLOW_MS:
+            is_known = is_known or self._is_registered(certificate, message, sid)
+            if not is_known:
+                raise InvalidSignature("its hash would take long, for somebody unknown")
+        self._work.spend(message.origin, slow)
+        try:
+            version = version_of(packet, recovered, configuration.readings)
+        except (UnsupportedAlgorithm, InvalidValue, InvalidName) as exc:  # MQMQ-2.2.19.3-29
+            raise InvalidSignature(str(exc)) from None
+        if version is None:
+            raise InvalidSignature("the signature is not that of the message")
+        legacy.warn(self._context, message.hash_algorithm, f"a message of {message.origin} is signed")
+        is_known = is_known or self._is_registered(certificate, message, sid)
+        return Verified(AuthenticationLevel(version), is_known)
+
+    def _check_certificate(
+        self, certificate: SenderCertificate, configuration: SecurityConfiguration
+    ) -> None:
+        if not certificate.is_valid(self._context.utc):
+            raise InvalidSignature("the certificate has expired, or is not valid yet")
+        if certificate.digest in configuration.revoked:
+            raise InvalidSignature("the certificate is revoked")
+
+    def _is_registered(self, certificate: SenderCertificate, message: Message, sid: bytes) -> bool:
+        """Look for a certificate in the directory: MQQB-3.1.5.8.3-09 and -10.
+
+        Raises InvalidSignature if it is not there and the specification is to be followed to the letter.
+        """
+        if sid:
+            user = self._identities.user(sid)
+            if user is not None and is_registered(user, certificate.der):
+                self.user_cert_cache.add(
+                    (certificate.der, sid), CachedUserCert(certificate, sid), message.origin
+                )
+                return True
+        if message.sender_identifier_type and self._context.settings.reject_unknown_certificates:
+            raise InvalidSignature("nobody has registered the certificate for this sender")  # -13
+        return False
+
+
+def _read(certificate: bytes) -> SenderCertificate:
+    """Read a certificate. Raises InvalidSignature."""
+    from msmqwire.crypto.certificates import SenderCertificate
+
+    try:
+        return SenderCertificate.read(certificate)
+    except InvalidValue as exc:
+        raise InvalidSignature(str(exc)) from None

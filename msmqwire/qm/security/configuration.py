@@ -1,0 +1,43 @@
+"""What an administrator configures of message security beside `Settings`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from msmqwire.constants import CryptographicProvider
+from msmqwire.crypto.readings import DEFAULT, Readings
+from msmqwire.qm.directory.interface import Directory
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityConfiguration:
+    """The keys of a queue manager, and whom it believes. Its repr shows no key.
+
+    Attributes:
+        random_bytes: returns so many random bytes, for session keys; without it nothing is encrypted.
+        exchange_keys: for the bodies sent to this queue manager, by provider. The first key of each is the
+            one that others are told. The rest are earlier ones, under which they may still encrypt.
+        signing_keys: those that others are told as PublicSigningKeyList, by provider.
+        peer_keys: of other queue managers, by identifier and provider. They go before those of the directory.
+        revoked: MD5 digests of certificates that are believed no more.
+        users: where users are looked for while the queue manager has no directory; None for nowhere.
+        readings: how signatures and session keys are read and made.
+    """
+
+    random_bytes: Callable[[int], bytes] | None = field(default=None, repr=False)
+    exchange_keys: Mapping[CryptographicProvider, Sequence[RSAPrivateKey]] = field(
+        default_factory=dict, repr=False
+    )
+    signing_keys: Mapping[CryptographicProvider, RSAPublicKey] = field(default_factory=dict, repr=False)
+    peer_keys: Mapping[UUID, Mapping[CryptographicProvider, RSAPublicKey]] = field(
+        default_factory=dict, repr=False
+    )
+    revoked: frozenset[bytes] = frozenset()
+    users: Directory | None = None
+    readings: Readings = DEFAULT
