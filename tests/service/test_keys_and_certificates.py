@@ -108,7 +108,11 @@ def test_what_show_has_printed_has_its_providers(data: Path) -> None:
     assert row["provider"] == "base"
 
 
-@pytest.mark.parametrize("content", [b"", b"nonsense", LOCKED, PUBLIC, b"0" * 300_000])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"nonsense", LOCKED, PUBLIC, b"0" * 300_000],
+    ids=["empty", "nonsense", "locked", "public", "too long"],
+)
 def test_what_is_no_private_key_is_refused_and_nothing_changed(data: Path, content: bytes) -> None:
     file = written(data.parent, content)
     assert called("key", "import", file, "--data", data).error(65)

@@ -123,6 +123,7 @@ def test_files_without_a_public_key(name: str) -> None:
         (ELLIPTIC.private_bytes(PEM, PKCS8, NoEncryption()), "the key is not RSA"),
         (b"0" * 0x20001, "131073 bytes are no file"),
     ],
+    ids=["empty", "public", "cut", "locked", "elliptic", "too long"],
 )
 def test_files_without_a_private_key(content: bytes, why: str) -> None:
     with pytest.raises(InvalidValue, match=f"^{why}"):
