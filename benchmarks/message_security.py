@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +30,7 @@ from cryptography.hazmat.primitives.ciphers.modes import CBC
 from cryptography.hazmat.primitives.hashes import SHA512
 from cryptography.hazmat.primitives.padding import PKCS7
 
+from benchmarks.turns import best
 from msmqwire.constants import CryptographicProvider, EncryptionAlgorithm, HashAlgorithm
 from msmqwire.crypto.ciphers import decrypt, encrypt, new_session_key
 from msmqwire.crypto.keys import unwrap, wrap
@@ -41,7 +41,6 @@ from msmqwire.packets import USER_MESSAGE
 from msmqwire.schema import Record
 
 AIM: Final = 1.3
-SLICE: Final = 0.004  # seconds
 BODY: Final = bytes(range(256)) * 4
 V2: Final = SignatureVersion.MSMQ_2_0
 AES_256: Final = EncryptionAlgorithm.CALG_AES_256
@@ -175,25 +174,6 @@ class Bench:
             lambda packet: set_body(packet, decrypt(self.session, body), blob),
             True,
         )
-
-
-def best(actions: list[Callable[[], Any]], rounds: int) -> list[float]:
-    """Return the microseconds of each action, which take turns, the best of the rounds of a few ms."""
-    counts = []
-    for action in actions:
-        start, count = time.process_time(), 0
-        while time.process_time() - start < SLICE:
-            action()
-            count += 1
-        counts.append(count)
-    found = [float("inf")] * len(actions)
-    for _ in range(rounds):
-        for number, (action, count) in enumerate(zip(actions, counts, strict=True)):
-            start = time.process_time()
-            for _ in range(count):
-                action()
-            found[number] = min(found[number], (time.process_time() - start) / count * 1e6)
-    return found
 
 
 def main() -> None:

@@ -40,6 +40,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import CBC
 from cryptography.hazmat.primitives.hashes import SHA512
 from engine import BATCH, BODY, UTC, ManagerPair
+from turns import best
 
 from msmqwire.constants import CryptographicProvider
 from msmqwire.crypto.certificates import SenderCertificate, create_self_signed
@@ -228,23 +229,6 @@ class Reception:
                 certificate.key.verify(signature, BODY, PKCS1v15(), SHA512())
 
         return calls
-
-
-def best(actions: list[Callable[[], Any]], rounds: int) -> list[float]:
-    """Return the microseconds of each action, which take turns; the best round of 4 ms counts."""
-    counts = []
-    for action in actions:
-        start = time.process_time()
-        action()
-        counts.append(max(1, int(0.004 / max(time.process_time() - start, 1e-6))))
-    found = [float("inf")] * len(actions)
-    for _ in range(rounds):
-        for number, (action, count) in enumerate(zip(actions, counts, strict=True)):
-            start = time.process_time()
-            for _ in range(count):
-                action()
-            found[number] = min(found[number], (time.process_time() - start) / count * 1e6)
-    return found
 
 
 def reception(keys: Keys, rounds: int) -> None:

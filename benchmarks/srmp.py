@@ -11,7 +11,6 @@ that double: the nanoseconds for a byte do not grow if the cost is linear.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +21,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import srmp_plain as plain  # noqa: E402
+from benchmarks.turns import best  # noqa: E402
 from msmqwire.errors import MalformedPacket  # noqa: E402
 from msmqwire.names import parse_format_name  # noqa: E402
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested, DeliveryGuarantee  # noqa: E402
@@ -34,7 +34,6 @@ from msmqwire.srmp.request import make_request, request_address  # noqa: E402
 from msmqwire.srmp.scan import DEPTH_MAX, ELEMENTS_MAX, TAG_MAX  # noqa: E402
 
 AIM: Final = 1.2
-SLICE: Final = 0.004  # seconds
 SENDER: Final = UUID("32221eda-9376-46df-b6ed-783091123831")
 BOUNDARY: Final = 26500
 SENT: Final = 1_182_300_000
@@ -87,25 +86,6 @@ def same(ours: Any, theirs: Any) -> bool:
         others = {name[:1].lower() + name[1:]: value for name, value in theirs.items()}
         return all(same(value, others[name[:1].lower() + name[1:]]) for name, value in ours.items())
     return tuple(ours) == tuple(theirs) if isinstance(theirs, tuple | list) else ours == theirs
-
-
-def best(actions: list[Callable[[], Any]], rounds: int) -> list[float]:
-    """Return the microseconds of each action, which take turns, the best of the rounds of a few ms."""
-    counts = []
-    for action in actions:
-        start, count = time.process_time(), 0
-        while time.process_time() - start < SLICE:
-            action()
-            count += 1
-        counts.append(count)
-    found = [float("inf")] * len(actions)
-    for _ in range(rounds):
-        for number, (action, count) in enumerate(zip(actions, counts, strict=True)):
-            start = time.process_time()
-            for _ in range(count):
-                action()
-            found[number] = min(found[number], (time.process_time() - start) / count * 1e6)
-    return found
 
 
 def parse_rows(rounds: int) -> None:

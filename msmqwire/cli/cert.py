@@ -15,13 +15,13 @@ from msmqwire.cli.folder_keys import AsJson, Data, key_file, show_rows, tell_ser
 from msmqwire.cli.srmp_files import readable
 from msmqwire.errors import InvalidValue, StoreRefused
 from msmqwire.headers.security_descriptor import sid_bytes, sid_text
+from msmqwire.qm.runtime.given_files import read_file
 from msmqwire.qm.runtime.key_ring import KeyRing
 from msmqwire.qm.runtime.message_signers import (
     account_name,
     new_certificate,
     pem_of_certificate,
     read_certificate,
-    read_file,
     sid_of,
 )
 from msmqwire.qm.runtime.new_keys import BITS, BITS_MAX, BITS_MIN

@@ -14,8 +14,8 @@ from msmqwire.cli.folder_keys import AsJson, Data, key_file, show_rows, tell_ser
 from msmqwire.cli.srmp_files import readable
 from msmqwire.constants import CryptographicProvider, KeyAlgorithm
 from msmqwire.qm.runtime.folder_security import private_key_of
+from msmqwire.qm.runtime.given_files import read_file
 from msmqwire.qm.runtime.key_ring import PROVIDERS, SHORT_NAMES, KeyRing, KeyUse, OwnKey
-from msmqwire.qm.runtime.message_signers import read_file
 from msmqwire.qm.runtime.new_keys import BITS, BITS_MAX, BITS_MIN, new_key, own_keys
 from msmqwire.qm.runtime.peer_keys import public_keys, read_peer_keys
 

@@ -13,8 +13,9 @@ from msmqwire.cli.srmp_files import readable
 from msmqwire.crypto.readings import DEFAULT
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.client.protecting import check_names
+from msmqwire.qm.runtime.given_files import read_file
 from msmqwire.qm.runtime.message_protection import CIPHERS, HASHES, VERSIONS
-from msmqwire.qm.runtime.message_signers import load_signer, own_signer, read_file
+from msmqwire.qm.runtime.message_signers import load_signer, own_signer
 
 Sign = Annotated[
     bool,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
@@ -18,6 +17,7 @@ from msmqwire.errors import InvalidValue
 from msmqwire.names import DistributionListName, FormatName, MultipleElementName, PrivateName
 from msmqwire.qm.model.enumerations import AuthenticationLevel
 from msmqwire.qm.model.message import Message
+from msmqwire.qm.runtime.given_files import read_file
 from msmqwire.qm.runtime.key_ring import PeerKeys
 from msmqwire.qm.runtime.message_protection import CIPHERS, HASHES, LEGACY, VERSIONS, set_cipher
 from msmqwire.qm.runtime.peer_keys import read_peer_keys
@@ -25,7 +25,6 @@ from msmqwire.qm.security.signing import Signer, signed
 
 PROPERTIES: Final = ("sign", "signature", "hash", "encrypt", "peer_key", "legacy")
 """The properties of a message that are about its protection: see `Properties`."""
-_FILE_SIZE_MAX: Final = 1 << 20
 _HASH: Final = "sha512"
 
 
@@ -133,7 +132,6 @@ def _content(key: object) -> bytes:
     if not isinstance(key, str | os.PathLike):
         raise InvalidValue("neither the name of a file nor the content of one", path="peer_key")
     try:
-        with Path(key).open("rb") as file:
-            return file.read(_FILE_SIZE_MAX)
-    except OSError as exc:
-        raise InvalidValue(f"{os.fspath(key)}: {exc.strerror or exc}", path="peer_key") from None
+        return read_file(key)
+    except InvalidValue as exc:
+        raise InvalidValue(exc.why, path="peer_key") from None

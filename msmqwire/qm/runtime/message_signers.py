@@ -6,20 +6,19 @@ import getpass
 import os
 from pathlib import Path
 from ssl import DER_cert_to_PEM_cert
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import InvalidValue
 from msmqwire.headers.security_descriptor import sid_bytes
 from msmqwire.qm.model.caller import user_sid
 from msmqwire.qm.runtime.folder import default_name
+from msmqwire.qm.runtime.given_files import read_file
 from msmqwire.qm.runtime.key_ring import KeyFile, OwnCertificate
 from msmqwire.qm.security.signing import Signer
 
 if TYPE_CHECKING:
     from msmqwire.crypto.certificates import SenderCertificate
-
-_FILE_SIZE_MAX: Final = 1 << 20
 
 
 def account_name() -> str:
@@ -109,15 +108,3 @@ def read_certificate(content: bytes) -> SenderCertificate:
     from msmqwire.crypto.certificates import SenderCertificate
 
     return SenderCertificate.read_file(content)
-
-
-def read_file(path: str | os.PathLike[str]) -> bytes:
-    """Return the content of a file with a certificate or a key. Raises InvalidValue."""
-    try:
-        with Path(path).open("rb") as file:
-            content = file.read(_FILE_SIZE_MAX + 1)
-    except OSError as exc:
-        raise InvalidValue(f"{os.fspath(path)}: {exc.strerror or exc}") from None
-    if len(content) > _FILE_SIZE_MAX:
-        raise InvalidValue(f"{os.fspath(path)}: more than {_FILE_SIZE_MAX:,} bytes")
-    return content

@@ -1,0 +1,24 @@
+"""Files with keys and certificates that a user has named."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from msmqwire.errors import InvalidValue
+
+FILE_SIZE_MAX: Final = 0x0010_0000
+"""Bytes; 256 certificates have about half of it."""
+
+
+def read_file(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a file. Raises InvalidValue for one that can't be read or is too large."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(FILE_SIZE_MAX + 1)
+    except OSError as exc:
+        raise InvalidValue(f"{os.fspath(path)}: {exc.strerror or exc}") from None
+    if len(content) > FILE_SIZE_MAX:
+        raise InvalidValue(f"{os.fspath(path)}: more than {FILE_SIZE_MAX} bytes")
+    return content
