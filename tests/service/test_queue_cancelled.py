@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import signal
@@ -10,6 +11,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -187,7 +189,8 @@ def test_a_queue_that_is_closed_is_read_no_more_and_has_its_messages_back(folder
 def test_what_answers_like_no_server_is_gone(data: Path, answer: bytes) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readline()
-        writer.write(b'{"id": 1, "answer": {"name": "alpha"}}\n')
+        status = {"id": 1, "answer": {"name": "alpha", "identifier": str(UUID(int=1))}}
+        writer.write(json.dumps(status).encode() + b"\n")
         await reader.readline()
         writer.write(answer)
         writer.write_eof()
@@ -202,6 +205,27 @@ def test_what_answers_like_no_server_is_gone(data: Path, answer: bytes) -> None:
                 for _ in range(2):
                     with pytest.raises(Unreachable):
                         await manager.queue(ORDERS).receive()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    "answer", [{"name": "alpha"}, {"name": "alpha", "identifier": "x"}, {"identifier": 7}]
+)
+def test_what_answers_like_another_version_is_no_server(data: Path, answer: dict[str, Any]) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(json.dumps({"id": 1, "answer": answer}).encode() + b"\n")
+        await reader.read()
+        writer.close()
+
+    async def scenario() -> None:
+        data.mkdir()
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            DataFolder(data).write_control(ControlAddress(port=server.sockets[0].getsockname()[1], token="x"))
+            with pytest.raises(Unreachable, match="no queue manager of this version"):
+                async with msmqwire.attach(data):
+                    pass
 
     run(scenario())
 

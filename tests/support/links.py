@@ -169,7 +169,16 @@ class SimStation(Node):
     """A node with a recorder."""
 
     def __init__(self, world: World, name: str) -> None:
-        super().__init__(world.environment, name, world.ledger, world.contents, world.network, world.workload)
+        super().__init__(
+            world.environment,
+            name,
+            world.ledger,
+            world.hands,
+            world.contents,
+            world.network,
+            world.workload,
+            world.keys,
+        )
         self.core = Core()  # type: ignore[assignment]
         self.engine: Recorder = self.core.binary  # type: ignore[union-attr, assignment]
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 from msmqwire.crypto.readings import DEFAULT, Readings
-from msmqwire.errors import InvalidValue
+from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.qm.client.entering import EnteredOnce
 from msmqwire.qm.client.local_queues import LocalReading, LocalSending
 from msmqwire.qm.client.queue import Queue
@@ -100,6 +102,14 @@ class SyncQueueManager:
         return SyncQueue(self._connection, self._connection.run(work))
 
 
+def _who(status: Mapping[str, Any]) -> tuple[str, UUID]:
+    """Return the name and the identifier of the queue manager. Raises Unreachable."""
+    try:
+        return status["name"], UUID(status["identifier"])
+    except (KeyError, ValueError, TypeError, AttributeError):
+        raise Unreachable("what answers is no queue manager of this version") from None
+
+
 class Attachment(EnteredOnce[QueueManager, SyncQueueManager]):
     """The result of `msmqwire.attach`, which can be entered once."""
 
@@ -114,11 +124,12 @@ class Attachment(EnteredOnce[QueueManager, SyncQueueManager]):
         requests = await open_requests(self._folder, create=self._create)
         try:
             status = await requests.call("status")
+            name, identifier = _who(status)
         except BaseException:
             await requests.close()
             raise
         self._requests = requests
-        return QueueManager(requests, status["name"], UUID(status["identifier"]), self._folder)
+        return QueueManager(requests, name, identifier, self._folder)
 
     def _synchronous(self, sync: SyncConnection, opened: QueueManager) -> SyncQueueManager:
         return SyncQueueManager(sync, opened)

@@ -66,7 +66,7 @@ class World:
         self.workload = Workload(
             self.environment, self.nodes, self.ledger, self.hands, self.contents, self.network, self.rpc
         )
-        keys = Keys(self.environment)
+        self.keys = Keys(self.environment)
         for name in plan.nodes:
             self.nodes[name] = Node(
                 self.environment,
@@ -76,7 +76,7 @@ class World:
                 self.contents,
                 self.network,
                 self.workload,
-                keys,
+                self.keys,
             )
 
     def run(self) -> Outcome:
