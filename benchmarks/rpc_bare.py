@@ -32,12 +32,13 @@ class Bare(RpcListener):
     """Answers each method with bytes of a size."""
 
     def __init__(self, users: Path, sizes: Mapping[int, int]) -> None:
+        accept = acceptors(RpcUsers(load_users(users)))
         super().__init__(
             {INTERFACE: max(Opnum) + 1},
             Limits(),
             RpcTraffic(),
             OpenConnections(),
-            security=acceptors(RpcUsers(load_users(users))),
+            security=lambda address: accept,
         )
         self._answers = {opnum: bytes(size) for opnum, size in sizes.items()}
 
