@@ -173,11 +173,12 @@ class Hands:
         accepted = hold.acknowledge == Acknowledge.RR_ACK and hold.transaction is None
         if hold.transaction is not None and hold.transaction == self.ending:
             accepted = True
-        if reason == _RECEIVED:
-            waited_for = self.waiters[node.name, queue.pathname] and self._may_return(hold)
-            right = accepted or waited_for
-        else:
-            right = accepted or self._may_return(hold)
+        right = accepted
+        if self._may_return(hold):
+            # A purged message that an aborted transaction has received goes with the class of that receive:
+            # [MS-MQDMPR] 3.1.4.5. Otherwise only a reader who waits can have it in the same step.
+            purged = position.state is PositionState.PURGE_PENDING and hold.transaction is not None
+            right |= reason != _RECEIVED or purged or bool(self.waiters[node.name, queue.pathname])
         if not right:
             raise Violation(
                 Invariant.GIVEN_BACK, f"{self._name(position)} is deleted, which its reader has not accepted"
