@@ -1,0 +1,126 @@
+"""What is kept of a failure: the seed that replays it, a capture, and a test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from fuzz.peer.failure import PeerFailure
+from fuzz.peer.recording import Recording, write_pcap
+from fuzz.peer.steps import Case
+from fuzz.peer.target import Ports, Target
+from msmqwire.errors import LocatedError
+
+VERSION: Final = 1
+_TEST: Final = '''"""{text}
+
+{ids}
+MSMQWIRE_PEER names another peer as HOST:PORT.
+"""
+
+import os
+from pathlib import Path
+
+from fuzz import assert_peer_holds
+
+
+def test_peer_holds():
+    peer = os.environ.get("MSMQWIRE_PEER", "{peer}")
+    assert_peer_holds(peer, replay=Path(__file__).with_name("{seed}"){consent})
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """What replays a failure.
+
+    Attributes:
+        target: the peer that failed.
+        cases: what was done to it.
+        failure: what was wrong.
+    """
+
+    target: Target
+    cases: tuple[Case, ...]
+    failure: PeerFailure
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON object of a seed file."""
+        return {
+            "version": VERSION,
+            "requirements": list(self.failure.requirements),
+            "text": self.failure.text,
+            "what": self.failure.what,
+            "target": asdict(self.target),
+            "cases": [case.to_json() for case in self.cases],
+        }
+
+    @classmethod
+    def read(cls, path: Path) -> Seed:
+        """Read a seed file. Raises LocatedError, and OSError."""
+        try:
+            given = json.loads(path.read_bytes())
+            if given["version"] != VERSION:
+                raise LocatedError(f"{given['version']!r} is not {VERSION}", path="version")
+            target = dict(given["target"])
+            failure = PeerFailure(
+                tuple(map(str, given["requirements"])), str(given["text"]), str(given["what"])
+            )
+            return cls(
+                Target(**{**target, "ports": Ports(**target["ports"])}),
+                tuple(Case.from_json(case) for case in given["cases"]),
+                failure,
+            )
+        except LocatedError:
+            raise
+        except (ValueError, KeyError, TypeError) as exc:
+            raise LocatedError(f"not a seed file: {exc}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A failure in the report.
+
+    Attributes:
+        requirements: the ids that the peer breaks.
+        text: what happened.
+        packets: how many packets show it; None if it was not seen again.
+        pcap, seed, test: the files, relative to the folder of the run.
+        replayed: whether it was seen again.
+    """
+
+    requirements: tuple[str, ...]
+    text: str
+    packets: int
+    pcap: str
+    seed: str
+    test: str
+    replayed: bool
+
+
+def keep(folder: Path, number: int, seed: Seed, recordings: Sequence[Recording], *, replayed: bool) -> Kept:
+    """Write the files of a failure into the folder of the run. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"failure_{number:03}"
+    names = f"{name}.pcap", f"{name}.json", f"test_{name}.py"
+    write_pcap(list(recordings), folder / names[0])
+    (folder / names[1]).write_text(json.dumps(seed.to_json(), indent=1) + "\n")
+    target, failure = seed.target, seed.failure
+    text = _TEST.format(
+        text=_plain(failure.text),
+        ids=f"Breaks {', '.join(failure.requirements)}.\n" if failure.requirements else "",
+        peer=f"{target.host}:{target.ports.binary}",
+        seed=names[1],
+        consent="" if target.loopback else f', consent="{target.host}"',
+    )
+    (folder / names[2]).write_text(text)
+    packets = sum(1 for case in seed.cases for step in case.steps if step.data)
+    return Kept(failure.requirements, failure.text, packets, *names, replayed)
+
+
+def _plain(text: str) -> str:
+    """Return a text that can stand in a docstring."""
+    return text.encode("ascii", "backslashreplace").decode().replace("\\", "/").replace('"', "'")

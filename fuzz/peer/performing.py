@@ -1,0 +1,136 @@
+"""Performs cases: each as another queue manager, recorded, and judged at its end."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from fuzz.peer.failure import PeerFailure
+from fuzz.peer.protocols import FuzzedProtocol, Player
+from fuzz.peer.recording import Recording
+from fuzz.peer.steps import ADDRESS, Case, Disguise, Step
+from fuzz.peer.target import PACKETS_A_SECOND, Target
+
+_PREFIX = ADDRESS.rpartition(".")[0]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a case.
+
+    Attributes:
+        case: what was done.
+        failure: what is wrong with the peer; None for nothing.
+        recording: what passed.
+    """
+
+    case: Case
+    failure: PeerFailure | None
+    recording: Recording
+
+
+@dataclass(slots=True)
+class Stage:
+    """Where cases are performed: a peer, and the queue managers that appear before it.
+
+    Attributes:
+        target: the peer.
+        protocols: by name.
+        seed: what the identities are made of.
+        packets: how many have been sent on it.
+        size: how many bytes.
+        tested: how often each requirement was tested.
+        kinds: how often a packet of each kind was sent.
+    """
+
+    target: Target
+    protocols: dict[str, FuzzedProtocol]
+    seed: int
+    packets: int = 0
+    size: int = 0
+    tested: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+    _performances: int = 0
+    _began: float = field(default_factory=time.monotonic)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def disguise(self, worker: int = 0) -> Disguise:
+        """Return another queue manager; those of one worker have one address."""
+        with self._lock:
+            self._performances += 1
+            text = f"{self.seed} {self._performances}"
+        digest = hashlib.sha256(text.encode()).digest()
+        address = f"{_PREFIX}.{10 + worker}" if self.target.loopback else self.target.own
+        return Disguise(UUID(bytes=digest[:16], version=4), address)
+
+    def perform(self, case: Case, worker: int = 0) -> Outcome:
+        """Perform a case to its end or its first failure."""
+        performance = Performance(self, case.protocol, worker)
+        for step in case.steps:
+            performance.perform(step)
+        return performance.end(case.requirements, case.text)
+
+    def count(self, case: Case, recording: Recording) -> None:
+        """Add a case and what passed in it; wait if that was too much for its time."""
+        kind = self.protocols[case.protocol].kind
+        ids = {*case.requirements, *(name for step in case.steps for name in step.breaks)}
+        with self._lock:
+            self.packets += recording.packets
+            self.size += recording.size
+            self.tested.update(ids)
+            self.kinds.update(kind(step.data) for step in case.steps if step.data)
+            ahead = self._began + self.packets / PACKETS_A_SECOND - time.monotonic()
+        if ahead > 0:
+            time.sleep(ahead)
+
+    def fresh(self, protocol: str) -> PeerFailure | None:
+        """Return what is wrong with a fresh session; None for nothing."""
+        return self.perform(self.protocols[protocol].fresh(self.target)).failure
+
+
+class Performance:
+    """A case that is performed step by step.
+
+    Attributes:
+        steps: those that were done.
+        failure: what is wrong with the peer; nothing more is done then.
+    """
+
+    def __init__(self, stage: Stage, protocol: str, worker: int = 0) -> None:
+        self._stage, self._protocol = stage, protocol
+        self._recording = Recording()
+        self.steps: list[Step] = []
+        self.failure: PeerFailure | None = None
+        self._player: Player = stage.protocols[protocol].player(
+            stage.target, stage.disguise(worker), self._recording
+        )
+
+    def perform(self, step: Step) -> None:
+        """Do a step, unless something is wrong already."""
+        if self.failure is not None:
+            return
+        self.steps.append(step)
+        try:
+            self._player.perform(step)
+        except PeerFailure as failure:
+            self.failure = failure
+
+    def end(self, requirements: tuple[str, ...] = (), text: str = "") -> Outcome:
+        """Wait for what is outstanding, end all connections, and tell what came of it."""
+        try:
+            if self.failure is None:
+                self._player.finish()
+        except PeerFailure as exc:
+            self.failure = exc
+        finally:
+            self._player.close()
+        case = Case(self._protocol, tuple(self.steps), requirements, text)
+        self._stage.count(case, self._recording)
+        failure = self.failure
+        if failure is not None and not failure.requirements and requirements:
+            failure = PeerFailure(requirements, failure.text, failure.what)
+        return Outcome(case, failure, self._recording)

@@ -1,0 +1,52 @@
+"""What a protocol brings for the tests of a peer."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from hypothesis.stateful import RuleBasedStateMachine
+
+from fuzz.peer.recording import Recording
+from fuzz.peer.steps import Case, Disguise, Step
+from fuzz.peer.target import Target
+
+
+class Player(Protocol):
+    """Performs the steps of one case, and judges what the peer does.
+
+    A player takes any steps in any order, also those that are left of a case which was made shorter: a step
+    that has lost its sense does nothing.
+    """
+
+    def perform(self, step: Step) -> None:
+        """Do one thing. Raises PeerFailure."""
+
+    def finish(self) -> None:
+        """Wait for what is outstanding. Raises PeerFailure."""
+
+    def close(self) -> None:
+        """End all connections."""
+
+
+@dataclass(frozen=True, slots=True)
+class FuzzedProtocol:
+    """A protocol that peers are tested in.
+
+    Attributes:
+        name: of `fuzz.peer.target.PROTOCOLS`.
+        player: makes a player.
+        fresh: the case of a fresh session, which every peer that is up carries out.
+        checks: cases that each test one thing, with values drawn from the given source.
+        walk: makes the state machine of walks: it performs its steps by `perform` alone.
+        kind: the kind of the packet in the bytes of a step, for the counts of the report.
+    """
+
+    name: str
+    player: Callable[[Target, Disguise, Recording], Player]
+    fresh: Callable[[Target], Case]
+    checks: Callable[[Target, random.Random], Iterator[Case]]
+    walk: Callable[[Target, Callable[[Step], None]], type[RuleBasedStateMachine]]
+    kind: Callable[[bytes], str]

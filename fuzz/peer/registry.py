@@ -1,0 +1,26 @@
+"""The protocols that peers are tested in."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fuzz.peer.binary import checks as binary_checks
+from fuzz.peer.binary import messages as binary_messages
+from fuzz.peer.binary import walk as binary_walk
+from fuzz.peer.binary.player import BinaryPlayer
+from fuzz.peer.protocols import FuzzedProtocol
+
+FUZZED: Final = {
+    protocol.name: protocol
+    for protocol in (
+        FuzzedProtocol(
+            "binary",
+            BinaryPlayer,
+            binary_checks.fresh,
+            binary_checks.checks,
+            binary_walk.walk,
+            binary_messages.kind,
+        ),
+    )
+}
+"""By name."""

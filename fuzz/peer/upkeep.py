@@ -1,0 +1,75 @@
+"""Whether the peer is up, how it is brought back, and how much memory it has."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fuzz.peer.failure import PeerFailure
+from fuzz.peer.performing import Stage
+
+BACK_S: Final = 30.0
+"""How long a peer that has ended is waited for."""
+_PAUSE_S: Final = 0.1
+
+
+@dataclass(slots=True)
+class Upkeep:
+    """Keeps a peer up.
+
+    Attributes:
+        stage: where it is.
+        protocol: in which it is asked.
+        restart: the shell command that brings it back; None if somebody else does.
+        restarts: how often that was done.
+    """
+
+    stage: Stage
+    protocol: str
+    restart: str | None
+    restarts: int = 0
+
+    def down(self) -> PeerFailure | None:
+        """Return why a fresh session is not answered; None if it is."""
+        failure = self.stage.fresh(self.protocol)
+        return failure if failure is not None and failure.what in DOWN else None
+
+    def bring_back(self) -> bool:
+        """Wait until the peer is up, after starting it if that is our business; return whether it is."""
+        if self.down() is None:
+            return True
+        if self.restart is not None:
+            self.restarts += 1
+            subprocess.Popen(
+                self.restart,
+                shell=True,
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        deadline = time.monotonic() + BACK_S
+        while time.monotonic() < deadline:
+            time.sleep(_PAUSE_S)
+            if self.down() is None:
+                return True
+        return False
+
+
+DOWN: Final = frozenset({"gone", "hang", "no answer"})
+"""The kinds of failures by which a peer is known to be down."""
+
+
+def resident_bytes(pid: int) -> int | None:
+    """Return the resident memory of a process of this computer; None if it can't be seen."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return None
+    for line in text.splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    return None

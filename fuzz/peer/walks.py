@@ -1,0 +1,59 @@
+"""Walks of a state machine before a peer, drawn by Hypothesis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from fuzz.peer.performing import Outcome, Performance, Stage
+from fuzz.peer.steps import Step
+
+STEPS: Final = 25
+"""The most steps of one walk."""
+
+
+def walk(stage: Stage, protocol: str, number: int, walks: int, judge: Callable[[Outcome], bool]) -> None:
+    """Do some walks, until `judge` says of one that the peer has failed.
+
+    Args:
+        stage: where.
+        protocol: its name.
+        number: what is drawn depends on it alone.
+        walks: how many.
+        judge: takes what came of each, and tells whether to stop.
+    """
+    current: Performance | None = None
+    over = False
+
+    def perform(step: Step) -> None:
+        if current is not None:
+            current.perform(step)
+
+    machine = stage.protocols[protocol].walk(stage.target, perform)
+
+    @seed(number)
+    class Walk(machine):  # type: ignore[misc, valid-type]  # a class that is made at run time
+        def __init__(self) -> None:
+            nonlocal current
+            current = None if over else Performance(stage, protocol)
+            super().__init__()
+
+        def teardown(self) -> None:
+            nonlocal over
+            if current is not None:
+                over = judge(current.end()) or over
+
+    run_state_machine_as_test(
+        Walk,
+        settings=settings(
+            max_examples=walks,
+            stateful_step_count=STEPS,
+            phases=(Phase.generate,),
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
