@@ -6,11 +6,13 @@ import random
 from collections.abc import Iterator
 
 from fuzz.peer.binary.cases import OPENED, Draw, case
+from fuzz.peer.binary.directed.framing import framing
 from fuzz.peer.binary.directed.handshake import handshakes
+from fuzz.peer.binary.directed.headers import headers
 from fuzz.peer.steps import Case
 from fuzz.peer.target import Target
 
-_SUBJECTS = (handshakes,)
+_SUBJECTS = (handshakes, framing, headers)
 
 
 def fresh(target: Target) -> Case:
