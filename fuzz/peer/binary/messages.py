@@ -131,7 +131,10 @@ def message(
         usual = merged(usual, administration(target, wants))
     if sequence is not None:
         usual["TransactionHeader"] = _transaction(*sequence)
-    packet: Record = USER_MESSAGE.make(merged(usual, fields or {}))
+    more = dict(fields or {})
+    if "DestinationQueue" in more.get("UserHeader", {}):
+        del usual["UserHeader"]["DestinationQueue"]
+    packet: Record = USER_MESSAGE.make(merged(usual, more))
     return packet
 
 
@@ -213,7 +216,9 @@ def changed(packet: Record, path: str, value: int) -> bytes:
 
 def places(packet: Record) -> list[tuple[str, int, int]]:
     """Return the path, offset and size of each integer of a packet."""
-    return [(place.path, place.offset, place.size) for place in layout(packet) if isinstance(place.node, UInt)]
+    return [
+        (place.path, place.offset, place.size) for place in layout(packet) if isinstance(place.node, UInt)
+    ]
 
 
 def place(packet: Record, path: str) -> int:

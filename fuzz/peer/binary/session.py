@@ -22,7 +22,9 @@ COUNTS: Final = 0x10000
 FLAGS: Final = 32
 """Bits of RecoverableMsgAckFlags."""
 # A matter of taste of a peer that neither signs nor encrypts.
-_TOLERATED: Final = frozenset({"MQMQ-2.2.19.3-22", "MQMQ-2.2.19.3-29", "MQMQ-2.2.19.3-38", "MQMQ-2.2.19.3-39"})
+_TOLERATED: Final = frozenset(
+    {"MQMQ-2.2.19.3-22", "MQMQ-2.2.19.3-29", "MQMQ-2.2.19.3-38", "MQMQ-2.2.19.3-39"}
+)
 
 
 def is_recoverable(packet: Record) -> bool:
@@ -46,7 +48,7 @@ class PeerSession:
         confused: whether something was sent after which the counts are not known.
         may_close: whether the peer may end the session, after what was sent.
         holding: whether what comes is not acknowledged.
-        received, received_acknowledged: messages of the peer, and how many of them this side has acknowledged.
+        received, received_acknowledged: messages of the peer, and those that this side has acknowledged.
         window: what the peer has announced; 0 before.
     """
 

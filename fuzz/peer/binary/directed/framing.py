@@ -109,7 +109,10 @@ def _cut(draw: Draw) -> Iterator[Case]:
         "a message in segments of one byte at its end": tuple(range(len(packet) - 24, len(packet))),
         "two messages in segments of random sizes": tuple(sorted(source.sample(range(1, len(two)), 12))),
         "two messages, cut in the header of the second": (len(packet) + source.randrange(1, 16),),
-        "two messages, cut one byte before and after the end of the first": (len(packet) - 1, len(packet) + 1),
+        "two messages, cut one byte before and after the end of the first": (
+            len(packet) - 1,
+            len(packet) + 1,
+        ),
     }
     for note, places in cuts.items():
         data = packet if note.startswith("a ") else two
@@ -129,7 +132,9 @@ def _cut(draw: Draw) -> Iterator[Case]:
             cuts=tuple(chain(range(1, 20), (source.randrange(20, 572),))),
             note="EstablishConnection in many segments",
         ),
-        Step("agree", data=agree.data, cuts=tuple(range(1, 32)), note="ConnectionParameters in many segments"),
+        Step(
+            "agree", data=agree.data, cuts=tuple(range(1, 32)), note="ConnectionParameters in many segments"
+        ),
         send(draw.message(wants=messages.PA), "taken", "a message"),
     )
 
@@ -141,24 +146,24 @@ def _halves(draw: Draw) -> Iterator[Case]:
     packet = draw.message(wants=messages.PA).to_bytes()
     at = source.randrange(17, len(packet))
     places = {"half a message": at, "half a BaseHeader": source.randrange(1, 16), "a BaseHeader alone": 16}
-    for note, end in places.items():
+    for note, size in places.items():
         yield case(
             ids,
             text,
             *OPENED,
-            send(packet[:end], "open", note, ids),
+            send(packet[:size], "open", note, ids),
             *opened(1),
             send(draw.message(wants=messages.PA), "taken", f"a message beside {note}", ids, 1),
             Step("settle"),
-            send(packet[end:], "taken", f"the rest after {note}", ids),
+            send(packet[size:], "taken", f"the rest after {note}", ids),
         )
     for steps, whole, kind in (
         (OPENED[:1], OPENED[1].data, "EstablishConnection"),
         (OPENED[:2], OPENED[2].data, "ConnectionParameters"),
     ):
-        end, note = source.randrange(1, len(whole)), f"half of {kind}"
+        size, note = source.randrange(1, len(whole)), f"half of {kind}"
         message = send(draw.message(wants=messages.PA), "taken", f"a message beside {note}", ids, 1)
-        yield case(ids, text, *steps, send(whole[:end], "", note, ids), *opened(1), message)
+        yield case(ids, text, *steps, send(whole[:size], "", note, ids), *opened(1), message)
     silent = tuple(Step("connect", number) for number in range(1, 9))
     message = send(draw.message(wants=messages.PA), "taken", "a message beside silent connections", ids)
     yield case(ids, text, *silent, *OPENED, message)

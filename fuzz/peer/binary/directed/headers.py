@@ -92,7 +92,14 @@ def _lengths(draw: Draw) -> Iterator[Case]:
         ("MQMQ-2.2.19.3-41", "ExtensionSize"),
     ):
         path = f"MessagePropertiesHeader.{name}"
-        for number in (whole, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFF0, source.randrange(whole, 1 << 20)):
+        for number in (
+            whole,
+            0x7FFFFFFF,
+            0x80000000,
+            0xFFFFFFFF,
+            0xFFFFFFF0,
+            source.randrange(whole, 1 << 20),
+        ):
             data = messages.changed(packet, path, number)
             yield _broken((requirement, MALFORMED), text, data, f"{name} of {number}")
     text = "A label of more than 500 bytes ends the session."
@@ -214,10 +221,10 @@ def _absent(draw: Draw) -> Iterator[Case]:
         data = _with_bits(packet, "UserHeader.Flags", 1 << bit, 1 << bit)
         ids = (requirement, MALFORMED)
         yield _broken(ids, text, data, f"UserHeader.Flags.{name} without its header")
-    data = bytearray(packet.to_bytes())
-    data[messages.place(packet, "BaseHeader.Flags")] |= 1 << 5
+    whole = bytearray(packet.to_bytes())
+    whole[messages.place(packet, "BaseHeader.Flags")] |= 1 << 5
     ids = ("MQMQ-2.2.20-07", MALFORMED)
-    yield _broken(ids, text, bytes(data), "BaseHeader.Flags.DH without its header")
+    yield _broken(ids, text, bytes(whole), "BaseHeader.Flags.DH without its header")
 
 
 # -- what is ignored ---------------------------------------------------------------------------------------
