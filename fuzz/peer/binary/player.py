@@ -13,7 +13,7 @@ from uuid import UUID
 from fuzz.peer.binary import accepting, messages
 from fuzz.peer.binary.book import Book
 from fuzz.peer.binary.expecting import Expectation
-from fuzz.peer.binary.live import dated
+from fuzz.peer.binary.live import dated, has_shift
 from fuzz.peer.binary.session import FLAGS, MESSAGES, PeerSession
 from fuzz.peer.channel import Channel, wait_for
 from fuzz.peer.failure import PeerFailure
@@ -135,6 +135,8 @@ class BinaryPlayer:
         self._book.confused = self._book.confused or session.confused
         established = all(packet.schema.name not in MESSAGES for packet in packets) and not session.open
         if not expected.open and not (established and packets):
+            session.may_close = True
+        if session.uncounted and has_shift(step.data):
             session.may_close = True
         session.channel.send(data, time.monotonic() + self._target.bound, step.cuts)
         self._take()
