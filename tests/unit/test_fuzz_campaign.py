@@ -137,7 +137,6 @@ def test_a_peer_that_is_not_there_is_no_failure(run):
 
 def test_growing_memory_is_blamed_on_the_case_that_makes_it_grow(run, monkeypatch):
     peer = FakePeer()
-    monkeypatch.setattr(memory, "ALLOWED", 8 << 20)
     monkeypatch.setattr(
         memory,
         "resident_bytes",

@@ -32,7 +32,11 @@ _MISSING: Final = {
     0x8009: "MQQB-3.1.5.8.2-11",
     0x800A: "MQQB-3.1.5.8.2-13",
 }
-_FINAL_MISSING: Final = {0x8000: "MQQB-3.1.5.8.2-10", 0x8009: "MQQB-3.1.5.8.2-12", 0xC002: "MQQB-3.1.7.2.2-01"}
+_FINAL_MISSING: Final = {
+    0x8000: "MQQB-3.1.5.8.2-10",
+    0x8009: "MQQB-3.1.5.8.2-12",
+    0xC002: "MQQB-3.1.7.2.2-01",
+}
 
 
 @dataclass(slots=True)
@@ -213,7 +217,9 @@ class Book:
                 raise PeerFailure(("MQQB-3.1.5.8.6-05",), text, "order")
             return
         if number > sequences.accepted[identifier] and not self.confused:
-            text = f"an OrderAck has number {number}, but {sequences.accepted[identifier]} is the last accepted"
+            text = (
+                f"an OrderAck has number {number}, but {sequences.accepted[identifier]} is the last accepted"
+            )
             raise PeerFailure(("MQQB-3.1.1.6.2-03", "MQQB-3.1.5.8.6-05"), text, "order")
         sequences.acknowledged[identifier] = max(number, sequences.acknowledged.get(identifier, 0))
 

@@ -213,7 +213,9 @@ def changed(packet: Record, path: str, value: int) -> bytes:
 
 def places(packet: Record) -> list[tuple[str, int, int]]:
     """Return the path, offset and size of each integer of a packet."""
-    return [(place.path, place.offset, place.size) for place in layout(packet) if isinstance(place.node, UInt)]
+    return [
+        (place.path, place.offset, place.size) for place in layout(packet) if isinstance(place.node, UInt)
+    ]
 
 
 def place(packet: Record, path: str) -> int:

@@ -89,9 +89,11 @@ class BinaryPlayer:
                 self._send(session, step)
                 self._await(session, lambda: session.requested, "MQQB-3.1.5.3.1-03", "EstablishConnection")
                 self._refusal(session, step)
-            case "agree":
+            case "agree" if session.requested:
                 self._send(session, step)
                 self._await(session, lambda: session.open, "MQQB-3.1.5.4.1-02", "ConnectionParameters")
+            case "agree":
+                self._send(session, step)  # of a case that was made shorter: a right peer closes
             case "send":
                 self._send(session, step)
                 if step.expects == "closed":
@@ -288,9 +290,9 @@ class BinaryPlayer:
                 asked.append((session, number, (session.sent, session.recoverable_sent)))
         for session, number, goal in asked:
             self._until(
-                lambda: self._book.arrived(number)
-                or session.has_acknowledged(*goal)
-                or session.channel.closed,
+                lambda: (
+                    self._book.arrived(number) or session.has_acknowledged(*goal) or session.channel.closed
+                ),
                 messages.RECOVERABLE_ACK_TIMEOUT_MS / 1000 + self._target.bound,
             )
             if not self._book.arrived(number):

@@ -22,7 +22,9 @@ COUNTS: Final = 0x10000
 FLAGS: Final = 32
 """Bits of RecoverableMsgAckFlags."""
 # A matter of taste of a peer that neither signs nor encrypts.
-_TOLERATED: Final = frozenset({"MQMQ-2.2.19.3-22", "MQMQ-2.2.19.3-29", "MQMQ-2.2.19.3-38", "MQMQ-2.2.19.3-39"})
+_TOLERATED: Final = frozenset(
+    {"MQMQ-2.2.19.3-22", "MQMQ-2.2.19.3-29", "MQMQ-2.2.19.3-38", "MQMQ-2.2.19.3-39"}
+)
 
 
 def is_recoverable(packet: Record) -> bool:

@@ -109,7 +109,10 @@ def _cut(draw: Draw) -> Iterator[Case]:
         "a message in segments of one byte at its end": tuple(range(len(packet) - 24, len(packet))),
         "two messages in segments of random sizes": tuple(sorted(source.sample(range(1, len(two)), 12))),
         "two messages, cut in the header of the second": (len(packet) + source.randrange(1, 16),),
-        "two messages, cut one byte before and after the end of the first": (len(packet) - 1, len(packet) + 1),
+        "two messages, cut one byte before and after the end of the first": (
+            len(packet) - 1,
+            len(packet) + 1,
+        ),
     }
     for note, places in cuts.items():
         data = packet if note.startswith("a ") else two
@@ -129,7 +132,9 @@ def _cut(draw: Draw) -> Iterator[Case]:
             cuts=tuple(chain(range(1, 20), (source.randrange(20, 572),))),
             note="EstablishConnection in many segments",
         ),
-        Step("agree", data=agree.data, cuts=tuple(range(1, 32)), note="ConnectionParameters in many segments"),
+        Step(
+            "agree", data=agree.data, cuts=tuple(range(1, 32)), note="ConnectionParameters in many segments"
+        ),
         send(draw.message(wants=messages.PA), "taken", "a message"),
     )
 

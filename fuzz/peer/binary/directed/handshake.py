@@ -20,7 +20,10 @@ _STATE: Final = {
     "UserMessage": "MQQB-3.1.5.8-01",
 }
 """The requirement that a packet of this kind ends the session in a state in which it is not valid."""
-_RESERVED_BASE: Final = {"Reserved": 0xC3, "Flags": {f"X{number}": 1 for number in (0, 1, 2, 3, 4, 5, 6, 8, 9)}}
+_RESERVED_BASE: Final = {
+    "Reserved": 0xC3,
+    "Flags": {f"X{number}": 1 for number in (0, 1, 2, 3, 4, 5, 6, 8, 9)},
+}
 
 
 def handshakes(draw: Draw) -> Iterator[Case]:
@@ -209,7 +212,9 @@ def _internal(draw: Draw) -> Iterator[Case]:
         at = messages.place(template, "InternalHeader.Flags")
         data[at] = data[at] & 0xF0 | number
         note = f"an internal packet with PT {number:#x}"
-        yield case(ids, "An internal packet of no known type ends the session.", *steps, _closed(data, note, ids))
+        yield case(
+            ids, "An internal packet of no known type ends the session.", *steps, _closed(data, note, ids)
+        )
     ids = (MALFORMED, "MQMQ-2.2.19.1-19")
     for steps, template in (
         (OPENED[:1], messages.establish()),

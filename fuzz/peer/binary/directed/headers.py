@@ -92,7 +92,14 @@ def _lengths(draw: Draw) -> Iterator[Case]:
         ("MQMQ-2.2.19.3-41", "ExtensionSize"),
     ):
         path = f"MessagePropertiesHeader.{name}"
-        for number in (whole, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFF0, source.randrange(whole, 1 << 20)):
+        for number in (
+            whole,
+            0x7FFFFFFF,
+            0x80000000,
+            0xFFFFFFFF,
+            0xFFFFFFF0,
+            source.randrange(whole, 1 << 20),
+        ):
             data = messages.changed(packet, path, number)
             yield _broken((requirement, MALFORMED), text, data, f"{name} of {number}")
     text = "A label of more than 500 bytes ends the session."
