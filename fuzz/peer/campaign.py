@@ -81,8 +81,6 @@ class Campaign:
             for name in self.stage.protocols:
                 self._directed(name, None if turn == 0 else LATER)
                 self._walks(name, turn)
-            if self._memory is not None:
-                self._memory.begin()
             turn += 1
 
     def _tick(self) -> None:
@@ -143,7 +141,7 @@ class Campaign:
         if not self._over:
             walk(self.stage, name, self._source.randrange(1 << 62), WALKS, self._end, judge)
         for outcome in failed:
-            self._judge(outcome, keep_always=outcome.failure is not None and outcome.failure.what in DOWN)
+            self._judge(outcome, keep_always=outcome.failure is not None and outcome.failure.what == DOWN)
         self._look_at_memory(done)
 
     def _look_at_memory(self, cases: Sequence[Case]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -10,14 +11,18 @@ from fuzz.peer.failure import PeerFailure
 from fuzz.peer.performing import Stage
 from fuzz.peer.steps import Case
 
-ALLOWED: Final = 64 << 20
+ALLOWED: Final = 16 << 20
 """Bytes by which the memory of a peer may grow for whatever reason after the first cases."""
 FACTOR: Final = 8
 """Bytes that a peer may have for each byte that it was sent: it may keep messages in memory."""
+PROOF: Final = 24 << 20
+"""Bytes by which one case that is repeated must make it grow: no warm-up and no late collection does that."""
+PROOF_S: Final = 10.0
+"""Seconds for that."""
 _SUSPECTS: Final = 6
 _REPEATS: Final = 20
-_ALLOWED_EACH: Final = 64 << 10
-"""Bytes by which one performance of a case may make it grow, and more by `FACTOR`."""
+_PROVED: Final = 2
+"""How many of the suspects are looked at for long."""
 
 
 def resident_bytes(pid: int) -> int | None:
@@ -48,16 +53,12 @@ class MemoryWatch:
         self._sent_before = 0
         self._suspects: list[tuple[int, Sequence[Case]]] = []
 
-    def begin(self) -> None:
-        """The peer has done the first cases: what it has now is where growth is counted from."""
-        if self.first is None:
-            self.first = self.last = resident_bytes(self._pid)
-            self._sent_before = self._stage.size
-
     def note(self, cases: Sequence[Case]) -> bool:
         """Look at the memory after some cases; return whether it has grown too much."""
         now = resident_bytes(self._pid)
         if now is None or self.last is None or self.first is None:
+            if self.first is None:
+                self.first, self._sent_before = now, self._stage.size
             self.last = now
             return False
         self._suspects = sorted([*self._suspects, (now - self.last, cases)], key=lambda s: -s[0])[:_SUSPECTS]
@@ -66,21 +67,35 @@ class MemoryWatch:
         return not self.found and now - self.first > allowed
 
     def blame(self, usable: Callable[[], bool]) -> tuple[Case, PeerFailure] | None:
-        """Return the case that makes the memory grow most when it is repeated, if one does."""
+        """Return the case that makes the memory grow when it is repeated, if one does."""
         self.found = True
-        best: tuple[int, Case, PeerFailure] | None = None
-        for case in [case for _, cases in self._suspects for case in cases]:
-            before, size = resident_bytes(self._pid), self._stage.size
-            for _ in range(_REPEATS):
-                self._stage.perform(case)
-            after = resident_bytes(self._pid)
-            if before is None or after is None or not usable():
+        cases = [case for _, cases in self._suspects for case in cases]
+        growths = [self._grown(case, _REPEATS) for case in cases]
+        worst = sorted(zip(growths, range(len(cases)), strict=True), reverse=True)[:_PROVED]
+        for _, number in worst:
+            if not usable():
                 return None
-            growth = after - before
-            allowed = _REPEATS * _ALLOWED_EACH + FACTOR * (self._stage.size - size)
-            if growth > allowed and (best is None or growth > best[0]):
-                note = next((step.note for step in reversed(case.steps) if step.breaks), "a session")
-                text = f"resident memory grows by {growth // _REPEATS:,} bytes with each {note or 'session'}"
-                ids = next((step.breaks for step in reversed(case.steps) if step.breaks), case.requirements)
-                best = growth, case, PeerFailure(ids, text, "memory")
-        return None if best is None else best[1:]
+            failure = self._proved(cases[number])
+            if failure is not None:
+                return cases[number], failure
+        return None
+
+    def _grown(self, case: Case, repeats: int) -> int:
+        """Return the bytes by which repeating a case makes the memory grow, beyond what it may."""
+        before, size = resident_bytes(self._pid) or 0, self._stage.size
+        for _ in range(repeats):
+            self._stage.perform(case)
+        return (resident_bytes(self._pid) or 0) - before - FACTOR * (self._stage.size - size)
+
+    def _proved(self, case: Case) -> PeerFailure | None:
+        growth = repeats = 0
+        deadline = time.monotonic() + PROOF_S
+        while growth < PROOF:
+            if time.monotonic() >= deadline:
+                return None
+            growth += self._grown(case, _REPEATS)
+            repeats += _REPEATS
+        broken = next((step for step in reversed(case.steps) if step.breaks), None)
+        note = broken.note if broken is not None else "session"
+        text = f"resident memory grows by {growth // repeats:,} bytes with each {note}"
+        return PeerFailure(broken.breaks if broken is not None else case.requirements, text, "memory")
