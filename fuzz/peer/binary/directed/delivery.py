@@ -178,7 +178,7 @@ def _sessions(draw: Draw) -> Iterator[Case]:
         two,
         Step("acknowledged", breaks=ids, note="a message in the first session"),
     )
-    yield case(ids, text, *OPENED, one, Step("close"), *opened(1), two)
+    yield case(ids, text, *OPENED, one, Step("settle"), Step("close"), *opened(1), two)
     many = tuple(step for number in range(6) for step in opened(number))
     last = [
         send(draw.message(wants=messages.PA), "taken", f"a message in session {n}", ids, n) for n in range(6)
