@@ -15,7 +15,7 @@ from fuzz.peer.binary.book import NO_ACKNOWLEDGEMENT, Book
 from fuzz.peer.binary.cases import opened
 from fuzz.peer.binary.expecting import Expectation
 from fuzz.peer.binary.live import dated, has_shift
-from fuzz.peer.binary.session import FLAGS, MESSAGES, PeerSession
+from fuzz.peer.binary.session import FLAGS, MESSAGES, OUT_OF_ORDER, PeerSession
 from fuzz.peer.channel import Channel, wait_for
 from fuzz.peer.failure import PeerFailure
 from fuzz.peer.recording import Recording
@@ -101,9 +101,10 @@ class BinaryPlayer:
                 self._send(session, step)
                 self._await(session, lambda: session.open, "MQQB-3.1.5.4.1-02", "ConnectionParameters")
             case "send":
-                self._send(session, step)
                 if step.expects == "closed":
-                    self._await_close(session, step)
+                    self._send_and_await_close(session, step)
+                else:
+                    self._send(session, step)
             case "fence":
                 self._fence(session)
             case "acknowledged":
@@ -158,10 +159,18 @@ class BinaryPlayer:
                 raise PeerFailure(step.breaks or ("MQQB-3.1.5.3.1-09",), text, "not refused")
             session.may_close = True
 
-    def _await_close(self, session: PeerSession, step: Step) -> None:
-        if not self._until(lambda: session.channel.closed):
-            text = f"the session stays open after {step.note or 'this'}"
-            raise PeerFailure(step.breaks, text, "not closed")
+    def _send_and_await_close(self, session: PeerSession, step: Step) -> None:
+        after = step.note or "this"
+        try:
+            self._send(session, step)
+            closed = self._until(lambda: session.channel.closed)
+        except PeerFailure as failure:
+            if failure.what != OUT_OF_ORDER:
+                raise
+            text = f"the session stays open after {after}: {failure.text}"
+            raise PeerFailure(step.breaks, text, "not closed") from None
+        if not closed:
+            raise PeerFailure(step.breaks, f"the session stays open after {after}", "not closed")
 
     def _hold(self, holding: bool) -> None:
         self._holding = holding

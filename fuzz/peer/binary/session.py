@@ -21,6 +21,8 @@ MESSAGES: Final = frozenset({"UserMessage", "OrderAck", "FinalAck"})
 COUNTS: Final = 0x10000
 FLAGS: Final = 32
 """Bits of RecoverableMsgAckFlags."""
+OUT_OF_ORDER: Final = "order of packets"
+"""The kind of the failure that the peer sends a packet for which it is not the time."""
 # A matter of taste of a peer that neither signs nor encrypts.
 _TOLERATED: Final = frozenset(
     {"MQMQ-2.2.19.3-22", "MQMQ-2.2.19.3-29", "MQMQ-2.2.19.3-38", "MQMQ-2.2.19.3-39"}
@@ -185,7 +187,7 @@ class PeerSession:
         if kind in MESSAGES:
             if not self.open:
                 text = f"the peer sends a {kind} before the session is open"
-                raise PeerFailure(("MQQB-2.1.1-01",), text, "order of packets")
+                raise PeerFailure(("MQQB-2.1.1-01",), text, OUT_OF_ORDER)
             self.received += 1
             self._recoverable_received += is_recoverable(packet)
         elif kind == "EstablishConnection":
@@ -204,7 +206,7 @@ class PeerSession:
             return
         asked = self._asked.get("EstablishConnection")
         if self.requested or asked is None:
-            raise PeerFailure(("MQQB-2.1.1-01",), "an EstablishConnection comes unasked", "order of packets")
+            raise PeerFailure(("MQQB-2.1.1-01",), "an EstablishConnection comes unasked", OUT_OF_ORDER)
         self.requested = True
         self.refused = bool(packet.InternalHeader.Flags.CS)
         request = asked.EstablishConnectionHeader
@@ -237,7 +239,7 @@ class PeerSession:
             return
         asked = self._asked.get("ConnectionParameters")
         if self.open or asked is None:
-            raise PeerFailure(("MQQB-2.1.1-01",), "ConnectionParameters come unasked", "order of packets")
+            raise PeerFailure(("MQQB-2.1.1-01",), "ConnectionParameters come unasked", OUT_OF_ORDER)
         self.open, self.window = True, header.WindowSize
         if packet.InternalHeader.Flags.CS:
             text = "CS is set in the ConnectionParameters response"

@@ -168,7 +168,7 @@ def _window(draw: Draw) -> Iterator[Case]:
         *OPENED,
         Step("hold"),
         *steps,
-        Step("wait", 100),
+        Step("wait", 400),
         Step("release"),
         Step("settle"),
     )
