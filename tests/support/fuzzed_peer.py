@@ -498,7 +498,7 @@ class Outgoing:
             if ready:
                 sock.sendall(b"".join(packet.to_bytes() for packet in ready))
                 sent += len(ready)
-            while sent > acknowledged and (not ready or sent - acknowledged >= window):
+            while window == WINDOW and sent > acknowledged and (not ready or sent - acknowledged >= window):
                 packet = next(packets, None)
                 if packet is None:
                     return
