@@ -141,10 +141,8 @@ class BinaryPlayer:
             if packet.schema.name == "UserMessage":
                 self._book.note(packet, expected, step.note, step.breaks)
         self._book.confused = self._book.confused or session.confused
-        established = all(packet.schema.name not in MESSAGES for packet in packets) and not session.open
-        if not expected.open and not (established and packets):
-            session.may_close = True
-        if session.uncounted and has_shift(step.data):
+        handshake = step.action in ("establish", "agree")
+        if not (expected.open or handshake) or (session.uncounted and has_shift(step.data)):
             session.may_close = True
         session.channel.send(data, time.monotonic() + self._target.bound, step.cuts)
         self._take()
@@ -235,6 +233,8 @@ class BinaryPlayer:
 
     def _fence(self, session: PeerSession) -> None:
         """Send recoverable messages until the peer must acknowledge the first of them: MQQB-3.1.5.8.7-01."""
+        if not self._goes_on(session):
+            return
         goal = 0, len(session.saved) + FLAGS
         while session.recoverable_sent < len(session.saved) + FLAGS + 1:
             self._send_plain(session)
@@ -316,13 +316,18 @@ class BinaryPlayer:
                 return PeerFailure((), "the peer closes a session in which nothing is wrong", "closed")
         return None
 
+    @staticmethod
+    def _goes_on(session: PeerSession) -> bool:
+        """Return whether a session has to take one more message."""
+        return session.open and not (session.may_close or session.midway or session.channel.closed)
+
     def finish(self) -> None:
         """See that sessions go on that have to, and that all acknowledgements come. Raises PeerFailure."""
         self._take()
         self._settle()
         asked: list[tuple[PeerSession, int, tuple[int, int]]] = []
         for session in self._sessions.values():
-            if session.open and not session.may_close and session.sent and not session.channel.closed:
+            if session.sent and self._goes_on(session):
                 number = self._send_plain(session, messages.PA if self._listener is not None else 0)
                 self._book.ask(number)
                 asked.append((session, number, (session.sent, session.recoverable_sent)))

@@ -23,9 +23,14 @@ FLAGS: Final = 32
 """Bits of RecoverableMsgAckFlags."""
 OUT_OF_ORDER: Final = "order of packets"
 """The kind of the failure that the peer sends a packet for which it is not the time."""
-# A matter of taste of a peer that neither signs nor encrypts.
+# A matter of taste of a peer that neither signs nor encrypts, and what a FinalAck repeats of its message.
 _TOLERATED: Final = frozenset(
-    {"MQMQ-2.2.19.3-22", "MQMQ-2.2.19.3-29", "MQMQ-2.2.19.3-38", "MQMQ-2.2.19.3-39"}
+    f"{section}-{number}"
+    for section, numbers in {
+        "MQMQ-2.2.19.3": ("22", "29", "38", "39"),
+        "MQQB-2.2.5.1": ("03", "04"),
+    }.items()
+    for number in numbers
 )
 _SESSION_ACK: Final = messages.session_ack().to_bytes()[:-SESSION_HEADER_SIZE]
 
@@ -102,6 +107,11 @@ class PeerSession:
             data = b"".join(pieces) + data[size:]
         return data, packets
 
+    @property
+    def midway(self) -> bool:
+        """Whether a packet has been sent in part."""
+        return self._going.buffered > 0
+
     def _note(self, packet: Record, *, uncounted: bool) -> None:
         kind = packet.schema.name
         if kind in MESSAGES:
@@ -158,7 +168,7 @@ class PeerSession:
                 taken.append(self._take(packet))
             if self._coming.error is not None:
                 raise _malformed(self._coming.error)
-        if any(packet.schema.name in MESSAGES for packet in taken) and not self.holding:
+        if self.received != self.received_acknowledged and not (self.holding or self.midway):
             self.acknowledge(deadline)
         return taken
 
@@ -182,10 +192,11 @@ class PeerSession:
             for finding in lint_packet(packet, data)
             if finding.severity != "SHOULD" and finding.id not in _TOLERATED
         ]
-        if broken:
+        echo = self.may_close and kind in ("EstablishConnection", "ConnectionParameters")
+        if broken and not echo:  # what is wrong in an echo was wrong in what is echoed
             raise _wrong(kind, broken)
         if kind in MESSAGES:
-            if not self.open:
+            if not self.open and not self.confused:
                 text = f"the peer sends a {kind} before the session is open"
                 raise PeerFailure(("MQQB-2.1.1-01",), text, OUT_OF_ORDER)
             self.received += 1
@@ -205,6 +216,9 @@ class PeerSession:
             self.peer = header.ClientGuid
             return
         asked = self._asked.get("EstablishConnection")
+        if self.confused:
+            self.requested = True
+            return
         if self.requested or asked is None:
             raise PeerFailure(("MQQB-2.1.1-01",), "an EstablishConnection comes unasked", OUT_OF_ORDER)
         self.requested = True
@@ -238,6 +252,9 @@ class PeerSession:
             self.open, self.window = True, header.WindowSize
             return
         asked = self._asked.get("ConnectionParameters")
+        if self.confused:
+            self.open = True
+            return
         if self.open or asked is None:
             raise PeerFailure(("MQQB-2.1.1-01",), "ConnectionParameters come unasked", OUT_OF_ORDER)
         self.open, self.window = True, header.WindowSize
