@@ -269,6 +269,12 @@ class Book:
 
     # -- what is missing ---------------------------------------------------------------------------------
 
+    def all_arrived(self) -> bool:
+        """Return whether no acknowledgement of an arrival is outstanding."""
+        return not self.reachable or all(
+            sent.came[ARRIVED] >= sent.due[ARRIVED] for sent in self.sent.values() if ARRIVED in sent.due
+        )
+
     def missing(self, *, specific: bool = False) -> PeerFailure | None:
         """Return what has not come so far; None if all has.
 

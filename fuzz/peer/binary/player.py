@@ -26,6 +26,8 @@ FENCES_FROM: Final = 0x7000_0000
 """MessageIDs of the messages that only ask whether a session still works."""
 _FENCES: Final = 1 << 16
 _AFTERWARDS_S: Final = 0.3
+_PACE_S: Final = 0.05
+_PAUSE_S: Final = 0.003
 _PROBE: Final = 1000
 """The connection on which a plain message is tried."""
 _SILENT_S: Final = 0.5
@@ -135,6 +137,7 @@ class BinaryPlayer:
         expected = Expectation() if step.expects == "refused" else Expectation.of(step.expects)
         if not session.open or session.channel.closed:
             expected = Expectation()  # what is left of a case that was made shorter
+        self._pace(session)
         data = dated(self._disguise.dress(step.data), self._peer)
         data, packets = session.outgoing(data, uncounted=expected.uncounted)
         for packet in packets:
@@ -145,7 +148,14 @@ class BinaryPlayer:
         if not (expected.open or handshake) or (session.uncounted and has_shift(step.data)):
             session.may_close = True
         session.channel.send(data, time.monotonic() + self._target.bound, step.cuts)
+        session.sent_at, session.note = time.monotonic(), step.note
         self._take()
+
+    def _pace(self, session: PeerSession) -> None:
+        """Let the peer read what was sent before: only the bytes of one step are to come in one segment."""
+        if time.monotonic() - session.sent_at < _PACE_S:
+            self._until(self._book.all_arrived, _PACE_S)
+            time.sleep(max(0.0, session.sent_at + _PAUSE_S - time.monotonic()))
 
     def _refusal(self, session: PeerSession, step: Step) -> None:
         if session.refused and step.expects != "refused":
@@ -237,8 +247,11 @@ class BinaryPlayer:
             return
         goal = 0, len(session.saved) + FLAGS
         while session.recoverable_sent < len(session.saved) + FLAGS + 1:
-            self._send_plain(session)
-        self._await_goal(session, goal, ("MQQB-3.1.5.8.7-01",), "")
+            self._send_plain(session, paced=False)
+        # A peer that loses packets of one segment is told of here as well.
+        self._await_goal(
+            session, goal, ("MQQB-3.1.5.8.7-01", "MQMQ-2.2.19.1-19"), "recoverable messages at once"
+        )
 
     def _await_acknowledged(self, session: PeerSession, step: Step) -> None:
         goal = session.sent, session.recoverable_sent
@@ -260,14 +273,17 @@ class BinaryPlayer:
         )
         raise PeerFailure(requirements, text, "unacknowledged")
 
-    def _send_plain(self, session: PeerSession, wants: int = 0) -> int:
+    def _send_plain(self, session: PeerSession, wants: int = 0, *, paced: bool = True) -> int:
         """Send a small recoverable message; return its MessageID."""
+        if paced:
+            self._pace(session)
         number = next(self._numbers)
         template, at = self._template(wants)
         data = dated(template, None)
         data = data[:at] + number.to_bytes(4, "little") + data[at + 4 :]
         session.count(recoverable=True)
         session.channel.send(data, time.monotonic() + self._target.bound)
+        session.sent_at = time.monotonic()
         return number
 
     def _template(self, wants: int) -> tuple[bytes, int]:
@@ -313,7 +329,8 @@ class BinaryPlayer:
         """Return that the peer has closed a session which had to go on."""
         for session in self._sessions.values():
             if session.open and session.channel.closed and not session.may_close:
-                return PeerFailure((), "the peer closes a session in which nothing is wrong", "closed")
+                text = f"the peer closes the session after {session.note or 'what is right'}"
+                return PeerFailure((), text, "closed")
         return None
 
     @staticmethod
