@@ -105,7 +105,7 @@ class Campaign:
                 outcomes = list(pool.map(self.stage.perform, batch, range(len(batch))))
                 self._tick()
                 self._judge_batch(name, outcomes)
-                self._look_at_memory(batch)
+                self._look_at_memory(name, batch)
 
     def _judge_batch(self, name: str, outcomes: list[Outcome]) -> None:
         down = self._upkeep(name).down()
@@ -142,12 +142,13 @@ class Campaign:
             walk(self.stage, name, self._source.randrange(1 << 62), WALKS, self._end, judge)
         for outcome in failed:
             self._judge(outcome, keep_always=outcome.failure is not None and outcome.failure.what == DOWN)
-        self._look_at_memory(done)
+        self._look_at_memory(name, done)
 
-    def _look_at_memory(self, cases: Sequence[Case]) -> None:
+    def _look_at_memory(self, name: str, cases: Sequence[Case]) -> None:
         if self._memory is None or not cases or not self._memory.note(cases):
             return
-        found = self._memory.blame(lambda: not self.lost)
+        directed = list(self.stage.protocols[name].checks(self._target, self._source))
+        found = self._memory.blame(directed, lambda: self._upkeep(name).down() is None)
         if found is None:
             self._watcher.line("memory grows, but with no case in particular")
             return

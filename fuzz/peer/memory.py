@@ -19,8 +19,12 @@ PROOF: Final = 24 << 20
 """Bytes by which one case that is repeated must make it grow: no warm-up and no late collection does that."""
 PROOF_S: Final = 10.0
 """Seconds for that."""
+BLAME_S: Final = 20.0
+"""Seconds for looking at the cases."""
+QUICK_S: Final = 0.1
+"""Seconds that a case may take to be repeated."""
 _SUSPECTS: Final = 6
-_REPEATS: Final = 20
+_REPEATS: Final = 10
 _PROVED: Final = 2
 """How many of the suspects are looked at for long."""
 
@@ -65,19 +69,27 @@ class MemoryWatch:
         allowed = self._allowed + FACTOR // 2 * (self._stage.size - self._sent_before)
         return not self._found and now - self.first > allowed
 
-    def blame(self, usable: Callable[[], bool]) -> tuple[Case, PeerFailure] | None:
-        """Return the case that makes the memory grow when it is repeated, if one does."""
+    def blame(self, directed: Sequence[Case], usable: Callable[[], bool]) -> tuple[Case, PeerFailure] | None:
+        """Return the case that makes the memory grow when it is repeated, if one does.
+
+        `directed` are looked at beside the last ones; those that take long are left out.
+        """
         self._allowed *= 2  # for the next time, if it is none of them
-        cases = [case for _, cases in self._suspects for case in cases]
-        growths = [self._grown(case, _REPEATS) for case in cases]
-        worst = sorted(zip(growths, range(len(cases)), strict=True), reverse=True)[:_PROVED]
-        for _, number in worst:
-            if not usable():
-                return None
-            failure = self._proved(cases[number])
+        deadline = time.monotonic() + BLAME_S
+        growths: list[tuple[int, int]] = []
+        cases = [*directed, *(case for _, cases in self._suspects for case in cases)]
+        for number, case in enumerate(cases):
+            began = time.monotonic()
+            if began >= deadline or not usable():
+                break
+            self._stage.perform(case)
+            if time.monotonic() - began < QUICK_S:
+                growths.append((self._grown(case, _REPEATS), -number))
+        for _, number in sorted(growths, reverse=True)[:_PROVED]:
+            failure = self._proved(cases[-number]) if usable() else None
             if failure is not None:
                 self._found = True
-                return cases[number], failure
+                return cases[-number], failure
         return None
 
     def _grown(self, case: Case, repeats: int) -> int:
