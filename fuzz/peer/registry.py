@@ -8,6 +8,10 @@ from fuzz.peer.binary import checks as binary_checks
 from fuzz.peer.binary import messages as binary_messages
 from fuzz.peer.binary import walk as binary_walk
 from fuzz.peer.binary.player import BinaryPlayer
+from fuzz.peer.ping import checks as ping_checks
+from fuzz.peer.ping import datagrams as ping_datagrams
+from fuzz.peer.ping import walk as ping_walk
+from fuzz.peer.ping.player import PingPlayer
 from fuzz.peer.protocols import FuzzedProtocol
 
 FUZZED: Final = {
@@ -20,6 +24,14 @@ FUZZED: Final = {
             binary_checks.checks,
             binary_walk.walk,
             binary_messages.kind,
+        ),
+        FuzzedProtocol(
+            "ping",
+            PingPlayer,
+            ping_checks.fresh,
+            ping_checks.checks,
+            ping_walk.walk,
+            ping_datagrams.kind,
         ),
     )
 }
