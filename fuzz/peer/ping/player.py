@@ -90,7 +90,7 @@ class PingPlayer:
         guids = set().union(*(source.guids for source in self._all))
         if len(guids) > 1:
             text = "QMGuid is not the same in the Ping Responses to two ports"
-            raise PeerFailure((QM_GUID,), text, "wrong answer")
+            raise PeerFailure((QM_GUID,), text, "wrong QMGuid")
 
     def _await(self) -> None:
         """Wait until all requests are answered, and send them again meanwhile. Raises PeerFailure."""
@@ -140,12 +140,12 @@ class PingPlayer:
             )
             if server.int and server != pong.QMGuid:
                 text = f"QMGuid of a Ping Response is {pong.QMGuid}, ServerGuid of the same peer {server}"
-                raise PeerFailure((QM_GUID,), text, "wrong answer")
+                raise PeerFailure((QM_GUID,), text, "wrong QMGuid")
             if bool(pong.Flags.RF) == refused:
                 return
         said, done = ("set", "accepted") if pong and pong.Flags.RF else ("clear", "refused")
         text = f"RF of Ping Responses is {said}, and a session is {done} each time"
-        raise PeerFailure((REFUSES,), text, "wrong answer")
+        raise PeerFailure((REFUSES,), text, "wrong RF")
 
     def _establish(self) -> Record | None:
         """Return the answer to EstablishConnection; None if the peer speaks no binary protocol there."""

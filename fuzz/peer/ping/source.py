@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Final
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from fuzz.peer.ping.datagrams import NO_GUID, Manner, asked, cookie_of, manner
 from fuzz.peer.recording import Ends, Recording
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint.pings import COOKIE_ECHO, RC_ECHO
-from msmqwire.ping import PING
+from msmqwire.ping import PING, PING_SIZE
 from msmqwire.schema import Record
 
 ANSWERS: Final = "MQQB-2.1.2-02"
@@ -32,8 +33,8 @@ class Asked:
         data: the bytes of the last one that has to be answered.
         ids: the requirements that a peer breaks which does not answer.
         note: what they are, for people.
-        wanted: whether an answer has to come. One is enough: a cookie names one request (MQQB-3.1.1.3-18), so a
-            peer may take others for copies.
+        wanted: whether an answer has to come. One is enough: a cookie names one request (MQQB-3.1.1.3-18),
+            so a peer may take others for copies.
         sent: how many requests were sent, with those that were repeated: no more answers may come.
         answers: how many have come.
         kinds: the values of RC in them.
@@ -139,7 +140,8 @@ class Source:
     def unused_cookie(self) -> int:
         """Return a cookie that nothing has which was sent from here."""
         taken = {*self.asked, *(ignored.cookie for ignored in self._ignored)}
-        return next(cookie for cookie in range(0xFE00_0001, 0xFFFF_FFFF) if cookie not in taken)
+        first = self._identity.int & 0x3FFF_FFFF
+        return next(cookie for cookie in count(first) if cookie not in taken)
 
     # -- what comes --------------------------------------------------------------------------------------
 
@@ -165,7 +167,7 @@ class Source:
             ignored = next(iter(self._ignored), None)
             if ignored is not None and not self.asked:
                 raise _answers(ignored) from None
-            ids = (error.requirement or "MQQB-2.2.7-01",)
+            ids = ("MQQB-2.2.7-08" if len(data) == PING_SIZE else "MQQB-2.2.7-01",)
             raise PeerFailure(
                 ids, f"the peer sends what is no Ping Response: {error}", "malformed answer"
             ) from None
@@ -173,10 +175,10 @@ class Source:
         if request is None:
             self._stray(packet)
             text = f"a Ping Response has the Cookie {packet.Cookie:#x}, that of no request"
-            raise PeerFailure((COOKIE_ECHO.id,), text, "wrong answer")
+            raise PeerFailure((COOKIE_ECHO.id,), text, "wrong Cookie")
         if bool(packet.Flags.RC) not in request.kinds:
             text = f"RC is {packet.Flags.RC:d} in the Ping Response to a request that has the other value"
-            raise PeerFailure((RC_ECHO.id,), text, "wrong answer")
+            raise PeerFailure((RC_ECHO.id,), text, "wrong RC")
         request.answers += 1
         if request.answers > request.sent:
             text = f"{request.sent} requests are answered by {request.answers} Ping Responses"
@@ -193,13 +195,13 @@ class Source:
     def _judge_guid(self, guid: UUID) -> None:
         self.guids.add(guid)
         if guid == NO_GUID:
-            raise PeerFailure((QM_GUID,), "QMGuid of a Ping Response is zero", "wrong answer")
+            raise PeerFailure((QM_GUID,), "QMGuid of a Ping Response is zero", "wrong QMGuid")
         if guid == self._identity:
             text = "QMGuid of a Ping Response is that of the request, not that of the peer"
-            raise PeerFailure((QM_GUID,), text, "wrong answer")
+            raise PeerFailure((QM_GUID,), text, "wrong QMGuid")
         if len(self.guids) > 1:
             text = f"QMGuid is not the same in all Ping Responses: {', '.join(map(str, sorted(self.guids)))}"
-            raise PeerFailure((QM_GUID,), text, "wrong answer")
+            raise PeerFailure((QM_GUID,), text, "wrong QMGuid")
 
     def close(self) -> None:
         """Give the port back."""
