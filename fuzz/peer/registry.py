@@ -13,6 +13,10 @@ from fuzz.peer.ping import datagrams as ping_datagrams
 from fuzz.peer.ping import walk as ping_walk
 from fuzz.peer.ping.player import PingPlayer
 from fuzz.peer.protocols import FuzzedProtocol
+from fuzz.peer.srmp import checks as srmp_checks
+from fuzz.peer.srmp import messages as srmp_messages
+from fuzz.peer.srmp import walk as srmp_walk
+from fuzz.peer.srmp.player import SrmpPlayer
 
 FUZZED: Final = {
     protocol.name: protocol
@@ -32,6 +36,14 @@ FUZZED: Final = {
             ping_checks.checks,
             ping_walk.walk,
             ping_datagrams.kind,
+        ),
+        FuzzedProtocol(
+            "srmp",
+            SrmpPlayer,
+            srmp_checks.fresh,
+            srmp_checks.checks,
+            srmp_walk.walk,
+            srmp_messages.kind,
         ),
     )
 }
