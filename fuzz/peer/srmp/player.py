@@ -27,11 +27,14 @@ BUSY: Final = frozenset({REQUEST_TIMEOUT, 429, 503})
 RETRY_S: Final = 0.1
 """After which time a request is sent again that the peer could not take; doubled each time."""
 RETRIES: Final = 4
-COALESCING_S: Final = 10.5
-"""How late a stream receipt may be: [MC-MQSRM] 3.1.1.3.2."""
+COALESCING_S: Final = 0.5
+"""How long a stream receipt waits for a further message: [MC-MQSRM] 3.1.1.3.2."""
 SETTLE_S: Final = 0.02
 """How long a receipt that must not come is waited for, once all others have come."""
 CONNECTIONS_MAX: Final = 64
+_SENDING: Final = frozenset({"request", "queue", "half", "bytes"})
+_ANY: Final = ("refused", "answered", "")
+"""With these a peer may take a request, or end the connection."""
 
 
 class SrmpPlayer:
@@ -80,6 +83,8 @@ class SrmpPlayer:
     def perform(self, step: Step) -> None:
         """Do one thing. Raises PeerFailure."""
         number = step.connection % CONNECTIONS_MAX
+        if step.action in _SENDING and not step.data:
+            return
         match step.action:
             case "request" | "queue":
                 data = self._dress(step.data)
@@ -98,7 +103,9 @@ class SrmpPlayer:
             case "bytes":
                 outgoing = self._connected(number)
                 outgoing.confused = True
-                outgoing.channel.send(self._dress(step.data), time.monotonic() + self._bound, step.cuts)
+                data = self._dress(step.data)
+                self._expected.uncertain.append(data)
+                outgoing.channel.send(data, time.monotonic() + self._bound, step.cuts)
                 self._take()
             case "receipts":
                 self._receipts()
@@ -176,6 +183,10 @@ class SrmpPlayer:
         if expects == "status":
             expects, words = f"status {words[0]}", words[1:]
         broken = step.breaks or tuple(words)
+        if expects in _ANY:
+            self._expected.uncertain.append(data)
+        elif expects != "accepted" and not expects.endswith(" 200"):
+            self._expected.refused.append((data, broken, step.note))
         framer = HttpFramer()
         messages = framer.feed(data)
         if framer.error is not None or framer.buffered or not messages:
@@ -196,7 +207,8 @@ class SrmpPlayer:
             and not self._expected.in_stream(envelope, ids)
         ):
             expects = "answered"
-        self._expected.sent(envelope, ids)
+        if expects in ("accepted", "status 200", *_ANY):
+            self._expected.sent(envelope, ids)
         return Waiting(http.to_bytes(), envelope, expects, ids, note)
 
     def _wait_for(self, number: int, requests: list[Waiting]) -> None:
@@ -221,7 +233,7 @@ class SrmpPlayer:
 
     def _judge(self, number: int, waiting: Waiting) -> None:
         pause = RETRY_S
-        if waiting.status is None and waiting.expects in ("refused", "answered", ""):
+        if waiting.status is None and waiting.expects in _ANY:
             return
         for _ in range(RETRIES):
             if waiting.status is not None and not self._is_busy(waiting):
@@ -319,7 +331,7 @@ class SrmpPlayer:
         self._await()
         self._receipts()
         if self._expected.deliveries or self._expected.streams:
-            self._until(lambda: False, SETTLE_S)
+            self._until(lambda: False, SETTLE_S if self._expected.repeated else SETTLE_S / 4)
 
     def close(self) -> None:
         """End all connections."""
