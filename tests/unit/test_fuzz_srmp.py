@@ -259,7 +259,7 @@ class Slow(Stranger):
         (TrustsLengths, "SRMP-2.2.2-17", "ends the connection instead of answering"),
         (SplitsAtDelimiters, "SRMP-2.2.2-16", "with 400, not with 200"),
         (UnderstandsAnything, "SRMP-2.2.5.1-02", "a message with properties without mustUnderstand"),
-        (TakesAnyId, "SRMP-2.2.4.3-07", "with 200, not with 400"),
+        (TakesAnyId, "SRMP-2.2.4.3-07", "a message whose id is"),
         (BlamesItself, "SRMP-3.1.5.1.2-02", "with 500, not with 400"),
         (OneAtATime, "SRMP-2.1.1-01", "does not answer"),
         (LosesTheSecond, "SRMP-2.1.1-01", "does not answer two messages in one segment"),
