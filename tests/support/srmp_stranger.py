@@ -1,4 +1,4 @@
-"""A queue manager that takes SRMP and sends receipts, with nothing of this project; subclasses get it wrong."""
+"""A queue manager that takes SRMP and sends receipts, with nothing of this project."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def date(text: str) -> None:
 
 
 class Stranger:
-    """A peer that listens in threads of its own.
+    """A right peer that listens in threads of its own; subclasses get something wrong.
 
     Args:
         address: where.
@@ -397,9 +397,15 @@ class Stranger:
         self.numbers += 1
         text = action.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         envelope = ENVELOPE.format(
-            action=text, to=to, number=self.numbers, guid=self.guid, receipt=receipt, kind=kind,
-            now=time.strftime("%Y%m%dT%H%M%S", time.gmtime()), correlation=base64.b64encode(correlation).decode(),
-        )  # fmt: skip
+            action=text,
+            to=to,
+            number=self.numbers,
+            guid=self.guid,
+            receipt=receipt,
+            kind=kind,
+            now=time.strftime("%Y%m%dT%H%M%S", time.gmtime()),
+            correlation=base64.b64encode(correlation).decode(),
+        )
         self.receipts.put((to, envelope.encode()))
 
     def tick(self) -> None:

@@ -244,7 +244,7 @@ class Expected:
             raise PeerFailure(("SRMP-2.2.5.4-07",), text, "wrong Correlation")
         delivery.got.append(receipt.id)
         if len(delivery.got) > len(delivery.sent):
-            text = f"{len(delivery.got)} delivery receipts come for {receipt.id}, which was sent once"
+            text = f"{len(delivery.got)} delivery receipts come for {receipt.id}, which is one message"
             raise PeerFailure((ONCE if delivery.ids == (ONCE,) else ON_REQUEST,), text, "receipt twice")
 
     def _judge_label(self, asked: Envelope, envelope: Envelope) -> None:

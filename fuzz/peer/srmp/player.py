@@ -41,13 +41,14 @@ class SrmpPlayer:
     """One performance of a case.
 
     Actions: ``request``, which sends a request, or several, and awaits the responses; ``queue``, which does
-    not wait; ``await``; ``half``, which sends a request up to its first cut, and ``rest``, which sends what is
-    left and awaits the response; ``bytes``, which nobody has to answer; ``receipts``, which waits until all
-    have come; ``shutdown``, ``close`` and ``reset``; ``wait``, for as many milliseconds as `connection` says.
+    not wait; ``await``; ``half``, which sends a request up to its first cut, and ``rest``, which sends what
+    is left and awaits the response; ``bytes``, which nobody has to answer; ``receipts``, which waits until
+    all have come; ``shutdown``, ``close`` and ``reset``; ``wait``, for as many milliseconds as `connection`
+    says.
 
-    Expectations of a request: ``accepted``, the status is 200 and the receipts come that the message asks for,
-    but a message of a stream is accepted only when it follows; ``status N``; ``refused``, the status says so
-    or the connection ends; ``answered`` or none, the same with any status. What follows names the
+    Expectations of a request: ``accepted``, the status is 200 and the receipts come that the message asks
+    for, but a message of a stream is accepted only when it follows; ``status N``; ``refused``, the status
+    says so or the connection ends; ``answered`` or none, the same with any status. What follows names the
     requirements that the peer breaks if it does otherwise.
 
     Args:

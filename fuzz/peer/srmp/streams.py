@@ -72,7 +72,7 @@ def _in_order(target: Target, source: random.Random) -> Iterator[Case]:
     step = message(target, base + 1, 5, "SRMP-3.1.5.1.6.3-03", previous=1)
     last = message(target, base + 2, 6, "SRMP-3.1.5.1.6.3-02")
     yield case("SRMP-3.1.5.1.6.3-03", text, message(target, base, 1), step, last)
-    step = message(target, base + 1, 1_000_000, "SRMP-3.1.5.1.6.3-03", previous=0)
+    step = message(target, base + 1, 1_000_000, "SRMP-3.1.5.1.6.3-03", previous=1)
     yield case("SRMP-3.1.5.1.6.3-03", text, message(target, base, 1), step)
 
 

@@ -60,8 +60,11 @@ def _contents(target: Target, source: random.Random) -> Iterator[Case]:
         yield case("SRMP-2.2.2-07", _TEXT, step)
     delimiter = b"--MSMQ - SOAP boundary, 77077"
     for body in (delimiter + b"--\r\n", b"\r\n" + delimiter + b"\r\n", delimiter * 3, bytes(range(256))):
-        step = accepted("SRMP-2.2.2-16", post(target, asking(target, number_of(source)), body),
-                        "a message with a delimiter in its body")  # fmt: skip
+        step = accepted(
+            "SRMP-2.2.2-16",
+            post(target, asking(target, number_of(source)), body),
+            "a message with a delimiter in its body",
+        )
         yield case("SRMP-2.2.2-16", "A body is as long as its Content-Length says.", step)
     data = post(target, asking(target, number_of(source)), b"body", source.randbytes(100))
     yield case("SRMP-2.2.2-07", _TEXT, accepted("SRMP-2.2.2-07", data, "a message with body and extension"))
@@ -75,21 +78,42 @@ def _elements(target: Target, source: random.Random) -> Iterator[Case]:
     correlation = source.randbytes(20)
     groups: list[tuple[str, str, dict[str, Any]]] = [
         ("SRMP-2.2.4.1-02", "an empty label", {"path": {"action": "MSMQ:"}}),
-        ("SRMP-2.2.4.1-04", "a label with <, & and >", {"path": {"action": 'MSMQ:a<b>&amp; "c" \u00e9\u4e2d'}}),
+        (
+            "SRMP-2.2.4.1-04",
+            "a label with <, & and >",
+            {"path": {"action": 'MSMQ:a<b>&amp; "c" \u00e9\u4e2d'}},
+        ),
         ("SRMP-2.2.4.1-04", "a label of 124 characters", {"path": {"action": "MSMQ:" + "l" * 124}}),
         ("SRMP-2.2.4.4-02", "a response queue", {"path": {"rev": {"via": receipts(target, "answers")}}}),
-        ("SRMP-2.2.5.1.2-01", "a limit that is none", {"properties": {"expiresAt": NEVER}, "Msmq": {"TTrq": NEVER}}),
+        (
+            "SRMP-2.2.5.1.2-01",
+            "a limit that is none",
+            {"properties": {"expiresAt": NEVER}, "Msmq": {"TTrq": NEVER}},
+        ),
         ("SRMP-2.2.5.1.2-04", "no sentAt", {"properties": {"sentAt": None}}),
         ("SRMP-2.2.5.2.1-05", "durable", {"services": {"durable": True}}),
         ("SRMP-2.2.6.5-02", "a Correlation", {"Msmq": {"Correlation": correlation}}),
         ("SRMP-2.2.6.2-02", "the lowest Priority", {"Msmq": {"Priority": 0}}),
         ("SRMP-2.2.6.2-02", "the highest Priority", {"Msmq": {"Priority": 7}}),
-        ("SRMP-2.2.6-04", "every flag of Msmq", {"Msmq": {"Journal": True, "DeadLetter": True, "Trace": True}}),
-        ("SRMP-2.2.6-04", "App, BodyType and HashAlgorithm",
-         {"Msmq": {"App": source.getrandbits(32), "BodyType": source.getrandbits(32), "HashAlgorithm": 32772}}),
+        (
+            "SRMP-2.2.6-04",
+            "every flag of Msmq",
+            {"Msmq": {"Journal": True, "DeadLetter": True, "Trace": True}},
+        ),
+        (
+            "SRMP-2.2.6-04",
+            "App, BodyType and HashAlgorithm",
+            {
+                "Msmq": {
+                    "App": source.getrandbits(32),
+                    "BodyType": source.getrandbits(32),
+                    "HashAlgorithm": 32772,
+                }
+            },
+        ),
         ("SRMP-2.2.6-04", "a connector type", {"Msmq": {"ConnectorType": guid}}),
         ("SRMP-2.2.6-03", "no Msmq", {"Msmq": None}),
-    ]  # fmt: skip
+    ]
     for requirement, note, changes in groups:
         data = post(target, asking(target, number_of(source), changes), source.randbytes(9))
         yield case(requirement, _TEXT, accepted(requirement, data, f"a message with {note}"))
@@ -218,7 +242,11 @@ def _kinds(target: Target, source: random.Random) -> Iterator[Case]:
     both = {"deliveryReceipt": delivery, "commitmentReceipt": commitment, "Msmq": {"Class": 2}}
     wrong_class = {"deliveryReceipt": delivery, "Msmq": {"Class": 0x4000}}
     for groups in (both, wrong_class):
-        odd = Step("request", data=post(target, envelope(target, number_of(source), groups)), expects="answered",
-                   note="a message of no kind")  # fmt: skip
+        odd = Step(
+            "request",
+            data=post(target, envelope(target, number_of(source), groups)),
+            expects="answered",
+            note="a message of no kind",
+        )
         following = accepted(RECEIPT, post(target, asking(target, number_of(source))), "a message")
         yield case("SRMP-3.1.5.1.5-01", text, odd, following)

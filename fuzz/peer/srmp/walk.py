@@ -16,6 +16,9 @@ from fuzz.peer.target import Target
 
 CONNECTIONS = st.integers(0, 3)
 NUMBERS = st.integers(1, 0xFFFF_FFFF)
+LABELS = st.characters(min_codepoint=33, max_codepoint=126) | st.characters(
+    min_codepoint=0xA1, max_codepoint=0x2FF
+)
 _AT = 9
 """A connection of its own, for what is no request."""
 
@@ -61,7 +64,7 @@ def walk(target: Target, perform: Callable[[Step], None]) -> type[RuleBasedState
 
         @rule(
             number=NUMBERS,
-            label=st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), max_size=60),
+            label=st.text(LABELS, max_size=60),
         )
         def labelled(self, number: int, label: str) -> None:
             text = envelope(target, number, {"path": {"action": f"MSMQ:{label}"}})
