@@ -36,7 +36,6 @@ SHRINK_S: Final = 20.0
 """Seconds for making one failure shorter."""
 SHRINK_BOUND_S: Final = 1.0
 """The bound meanwhile: a shortened case that fails is performed once more with the bound of the run."""
-FAILURES_MAX: Final = 50
 
 
 class Campaign:
@@ -65,12 +64,12 @@ class Campaign:
         self._history: dict[str, deque[Case]] = {name: deque(maxlen=HISTORY) for name in protocols}
         self._source = random.Random(options.seed)
         self._memory = None if options.pid is None else MemoryWatch(options.pid, self.stage)
-        self._began = self._end = time.monotonic()
+        self._began = time.monotonic()
+        self._end = self._began + options.time
         self.lost = False
 
     def run(self) -> None:
         """Test the peer until the time is over. Raises Unreachable if it is not there at the beginning."""
-        self._end = self._began + self._options.time
         for name in self.stage.protocols:
             outcome = self.stage.perform(self.stage.protocols[name].fresh(self._target))
             if outcome.failure is not None and outcome.failure.what == "gone":
@@ -82,8 +81,6 @@ class Campaign:
             for name in self.stage.protocols:
                 self._directed(name, None if turn == 0 else LATER)
                 self._walks(name, turn)
-            if self._memory is not None:
-                self._memory.begin()
             turn += 1
 
     def _tick(self) -> None:
@@ -91,7 +88,7 @@ class Campaign:
 
     @property
     def _over(self) -> bool:
-        enough = self.stage.packets >= PACKETS_MAX or len(self.failures) >= FAILURES_MAX
+        enough = self.stage.packets >= PACKETS_MAX or len(self.failures) >= self._options.failures_max
         return self.lost or enough or time.monotonic() >= self._end
 
     # -- what is done ------------------------------------------------------------------------------------
@@ -108,15 +105,14 @@ class Campaign:
                 outcomes = list(pool.map(self.stage.perform, batch, range(len(batch))))
                 self._tick()
                 self._judge_batch(name, outcomes)
-                self._look_at_memory(batch)
+                self._look_at_memory(name, batch)
 
     def _judge_batch(self, name: str, outcomes: list[Outcome]) -> None:
         down = self._upkeep(name).down()
         failed = [outcome for outcome in outcomes if outcome.failure is not None]
-        if down is None and not failed:
-            self._history[name].extend(outcome.case for outcome in outcomes)
-            return
-        if down is not None:  # which one was it?
+        if down is None:
+            self._history[name].extend(outcome.case for outcome in outcomes if outcome.failure is None)
+        else:  # which one was it?
             for outcome in outcomes:
                 outcome.failure = blamed(outcome.case, down)
             failed = sorted(outcomes, key=lambda outcome: not any(s.breaks for s in outcome.case.steps))
@@ -145,13 +141,14 @@ class Campaign:
         if not self._over:
             walk(self.stage, name, self._source.randrange(1 << 62), WALKS, self._end, judge)
         for outcome in failed:
-            self._judge(outcome, keep_always=outcome.failure is not None and outcome.failure.what in DOWN)
-        self._look_at_memory(done)
+            self._judge(outcome, keep_always=outcome.failure is not None and outcome.failure.what == DOWN)
+        self._look_at_memory(name, done)
 
-    def _look_at_memory(self, cases: Sequence[Case]) -> None:
+    def _look_at_memory(self, name: str, cases: Sequence[Case]) -> None:
         if self._memory is None or not cases or not self._memory.note(cases):
             return
-        found = self._memory.blame(lambda: not self._over)
+        directed = list(self.stage.protocols[name].checks(self._target, self._source))
+        found = self._memory.blame(directed, lambda: self._upkeep(name).down() is None)
         if found is None:
             self._watcher.line("memory grows, but with no case in particular")
             return
@@ -191,6 +188,7 @@ class Campaign:
             return False
         self._known |= {failure.key, found.failure.key}
         self._keep(self._shrink(found))
+        self._back(case.protocol)
         return True
 
     def _shrink(self, found: Replay) -> Replay:
@@ -226,10 +224,15 @@ class Campaign:
         return not self.lost
 
     def _replay(self, cases: Cases, failure: PeerFailure, stage: Stage | None = None) -> Replay | None:
-        """Perform cases alone; return what was seen if the peer fails in the same way."""
-        if not self._back(cases[-1].protocol):
-            return None
-        return replay(stage or self.stage, cases, failure)
+        """Perform cases alone, twice; return what was seen if the peer fails in the same way both times."""
+        found: Replay | None = None
+        for _ in range(2):  # the first time an earlier session may have left in the peer what it takes
+            if not self._back(cases[-1].protocol):
+                return None
+            found = replay(stage or self.stage, cases, failure)
+            if found is None:
+                break
+        return found
 
 
 def coverage(stage: Stage) -> dict[str, Any]:

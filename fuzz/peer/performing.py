@@ -15,7 +15,9 @@ from fuzz.peer.recording import Recording
 from fuzz.peer.steps import ADDRESS, Case, Disguise, Step
 from fuzz.peer.target import PACKETS_A_SECOND, Target
 
-_PREFIX = ADDRESS.rpartition(".")[0]
+_PREFIX = ".".join(ADDRESS.split(".")[:2])
+_NETWORKS, _HOSTS, _LEAST = 4, 90, 10
+"""The addresses of one worker take turns: the last two numbers, each of two digits."""
 
 
 @dataclass(slots=True)
@@ -55,16 +57,22 @@ class Stage:
     tested: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
     _performances: int = 0
+    _first: int = field(default_factory=lambda: time.time_ns() // 10**8)  # or a second run meets the first
     _began: float = field(default_factory=time.monotonic)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def disguise(self, worker: int = 0) -> Disguise:
-        """Return another queue manager; those of one worker have one address."""
+        """Return another queue manager, from an address that the peer has not heard of for a while.
+
+        After a session that broke, a peer may wait before it connects to the same address once more.
+        """
         with self._lock:
             self._performances += 1
             text = f"{self.seed} {self._performances}"
+            turn = self._performances + self._first
         digest = hashlib.sha256(text.encode()).digest()
-        address = f"{_PREFIX}.{10 + worker}" if self.target.loopback else self.target.own
+        network = _LEAST + worker * _NETWORKS + turn // _HOSTS % _NETWORKS
+        address = f"{_PREFIX}.{network}.{_LEAST + turn % _HOSTS}" if self.target.loopback else self.target.own
         return Disguise(UUID(bytes=digest[:16], version=4), address)
 
     def perform(self, case: Case, worker: int = 0) -> Outcome:

@@ -77,6 +77,7 @@ class RunOptions:
         out: the folder for what is found.
         restart: a shell command that brings the peer back after its end.
         pid: the process whose resident memory is watched.
+        failures_max: the run ends when it has found so many.
     """
 
     protocols: tuple[str, ...] = ("binary", "ping")
@@ -85,6 +86,7 @@ class RunOptions:
     out: Path = Path("msmqwire-fuzz")
     restart: str | None = None
     pid: int | None = None
+    failures_max: int = 50
 
 
 def target_of(

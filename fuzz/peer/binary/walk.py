@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from fuzz.peer.binary import messages
-from fuzz.peer.binary.checks import OPENED
+from fuzz.peer.binary.cases import OPENED
 from fuzz.peer.steps import Step
 from fuzz.peer.target import Target
 from fuzz.strategies import mutated, packet_bytes
