@@ -9,6 +9,9 @@ from fuzz.peer.binary import messages as binary_messages
 from fuzz.peer.binary import walk as binary_walk
 from fuzz.peer.binary.player import BinaryPlayer
 from fuzz.peer.protocols import FuzzedProtocol
+from fuzz.peer.remote_read import checks as remote_read_checks
+from fuzz.peer.remote_read import walk as remote_read_walk
+from fuzz.peer.remote_read.player import RemoteReadPlayer
 
 FUZZED: Final = {
     protocol.name: protocol
@@ -20,6 +23,14 @@ FUZZED: Final = {
             binary_checks.checks,
             binary_walk.walk,
             binary_messages.kind,
+        ),
+        FuzzedProtocol(
+            "remote-read",
+            RemoteReadPlayer,
+            remote_read_checks.fresh,
+            remote_read_checks.checks,
+            remote_read_walk.walk,
+            remote_read_checks.kind,
         ),
     )
 }
