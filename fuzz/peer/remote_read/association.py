@@ -15,7 +15,9 @@ from msmqwire.dissection.rpc_connection import RpcConnection
 from msmqwire.lint import lint_malformed_rpc, lint_rpc
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.rpc.constants import (
+    FRAG_LENGTH_MAX,
     FRAGMENT_SIZE,
+    FRAGMENT_SIZE_MIN,
     BindTimeFeatures,
     ContextResult,
     PduType,
@@ -172,7 +174,9 @@ class PeerAssociation:
                 return [call]
             case PduType.BIND | PduType.ALTER_CONTEXT:
                 self._proposals[packet.call_id] = record
-                self._fragment_max = max(record.max_recv_frag, 1)
+                if packet.ptype == PduType.BIND:
+                    right = record.max_recv_frag >= FRAGMENT_SIZE_MIN
+                    self._fragment_max = record.max_recv_frag if right else FRAG_LENGTH_MAX
                 self.results = None
         return []
 

@@ -251,8 +251,8 @@ class Reading:
         if exact and candidates[-1].where is Where.AVAILABLE:
             text = f"a read fails with {answer} though the message {candidates[-1].number} is in the queue"
             raise _failure(_RULES[action], text, answer)
-        certain = not arguments.hCursor or opened.cursors.get(arguments.hCursor, CursorState()).at is None
-        if certain and action != Action.MQ_ACTION_PEEK_NEXT and status != _H.MQ_ERROR_IO_TIMEOUT:
+        # A cursor at the end of the queue has other results, as its state has it: [MS-MQDMPR] 3.2.
+        if not arguments.hCursor and status != _H.MQ_ERROR_IO_TIMEOUT:
             text = f"a read of an empty queue ends with {answer}, not with MQ_ERROR_IO_TIMEOUT"
             raise _failure(("MQRR-3.1.4.7-53",), text, answer)
 
