@@ -11,7 +11,7 @@ from typing import Any, Final
 from fuzz.peer.failure import PeerFailure
 from fuzz.peer.recording import Recording, write_pcap
 from fuzz.peer.steps import Case
-from fuzz.peer.target import Ports, Target
+from fuzz.peer.target import PROTOCOLS, Ports, Target
 from msmqwire.errors import LocatedError
 
 VERSION: Final = 1
@@ -69,14 +69,13 @@ class Seed:
             failure = PeerFailure(
                 tuple(map(str, given["requirements"])), str(given["text"]), str(given["what"])
             )
-            return cls(
-                Target(**{**target, "ports": Ports(**target["ports"])}),
-                tuple(Case.from_json(case) for case in given["cases"]),
-                failure,
-            )
+            cases = tuple(Case.from_json(case) for case in given["cases"])
+            if not cases or any(case.protocol not in PROTOCOLS for case in cases):
+                raise LocatedError("no case, or one of an unknown protocol", path="cases")
+            return cls(Target(**{**target, "ports": Ports(**target["ports"])}), cases, failure)
         except LocatedError:
             raise
-        except (ValueError, KeyError, TypeError) as exc:
+        except (ValueError, KeyError, TypeError, RecursionError) as exc:
             raise LocatedError(f"not a seed file: {exc}") from None
 
 
@@ -112,7 +111,7 @@ def keep(folder: Path, number: int, seed: Seed, recordings: Sequence[Recording],
     text = _TEST.format(
         text=_plain(failure.text),
         ids=f"Breaks {', '.join(failure.requirements)}.\n" if failure.requirements else "",
-        peer=f"{target.host}:{target.ports.binary}",
+        peer=f"{target.host}:{target.port(seed.cases[0].protocol)}",
         seed=names[1],
         consent="" if target.loopback else f', consent="{target.host}"',
     )

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+DOWN: Final = frozenset({"gone", "hang", "no answer"})
+"""The kinds of failures by which a peer is known to be down."""
+WRONG_ANSWER: Final = "wrong answer"
+"""The kind of a failure that `lint` has told: which requirements are named may depend on chance."""
+
 
 class PeerFailure(Exception):
     """The peer did what no right peer does, or did not do what every right peer does.
@@ -21,3 +28,14 @@ class PeerFailure(Exception):
     def key(self) -> tuple[str, tuple[str, ...]]:
         """By which two failures are known to be one finding."""
         return self.what, tuple(sorted(self.requirements))
+
+    def resembles(self, other: PeerFailure) -> bool:
+        """Return whether this is the other failure, seen again."""
+        if self.what in DOWN:
+            return other.what in DOWN
+        same = self.what == other.what
+        return same and (
+            self.what == WRONG_ANSWER
+            or self.requirements == other.requirements
+            or bool({*self.requirements} & {*other.requirements})
+        )

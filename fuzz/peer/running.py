@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fuzz.peer.campaign import Campaign, coverage
-from fuzz.peer.campaign import replay as replay_cases
 from fuzz.peer.evidence import Kept, Seed, keep
 from fuzz.peer.performing import Stage
+from fuzz.peer.ports import ping_port
 from fuzz.peer.registry import FUZZED
-from fuzz.peer.target import Ports, RunOptions, Target, consented
-from msmqwire.errors import InvalidValue
+from fuzz.peer.replaying import replay as replay_cases
+from fuzz.peer.target import PACKETS_A_SECOND, PROTOCOLS, RunOptions, Target, target_of
+from fuzz.peer.watcher import Silent, Watcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +52,51 @@ def _plain(kept: Kept) -> dict[str, Any]:
     return {**asdict(kept), "requirements": list(kept.requirements)}
 
 
-def fuzz_peer(target: Target, options: RunOptions, say: Callable[[str], None] = lambda line: None) -> Report:
+def choose(
+    peer: str,
+    protocols: Sequence[str],
+    ports: Mapping[str, int] | None = None,
+    consent: str | None = None,
+    **more: Any,
+) -> tuple[Target, tuple[str, ...]]:
+    """Return the target of ``HOST:PORT``, and the protocols to test it in.
+
+    Without `protocols` these are the binary one, and ping if the peer answers one. The port of ping is
+    looked for, if it is not given: the usual one, or that of the first protocol. Raises InvalidValue.
+    """
+    names = tuple(dict.fromkeys(protocols)) or ("binary",)
+    target = target_of(peer, names, ports, consent, **more)
+    if names[0] == "ping" or "ping" in (ports or {}) or (protocols and "ping" not in names):
+        return target, names
+    found = ping_port(target.host, target.port(names[0]))
+    if found is None:
+        return target, names
+    target = replace(target, ports=replace(target.ports, ping=found))
+    return target, names if "ping" in names else (*names, "ping")
+
+
+def announcement(target: Target, options: RunOptions) -> str:
+    """Return what a run is going to do, in a sentence."""
+    places = ", ".join(f"{name} at {target.host}:{target.port(name)}" for name in options.protocols)
+    return (
+        f"Testing {places} for {options.time:g} s with seed {options.seed}, at most "
+        f"{PACKETS_A_SECOND:,} packets a second; what is found goes to {options.out}"
+    )
+
+
+def fuzz_peer(target: Target, options: RunOptions, watcher: Watcher | None = None) -> Report:
     """Test a peer by property for some time.
 
     Args:
         target: the peer.
         options: of the run.
-        say: takes lines of progress.
+        watcher: is told what happens.
 
     Raises Unreachable if the peer is not there, and OSError if nothing can be written.
     """
     began = time.monotonic()
-    options.out.mkdir(parents=True, exist_ok=True)
-    campaign = Campaign(target, options, {name: FUZZED[name] for name in options.protocols}, say)
+    protocols = {name: FUZZED[name] for name in options.protocols}
+    campaign = Campaign(target, options, protocols, watcher or Silent())
     campaign.run()
     return Report(
         campaign.stage.packets,
@@ -78,8 +111,6 @@ def replay_seed(target: Target, seed: Seed, out: Path) -> Report:
     """Do again what a seed file has; the report has its failure if the peer fails once more."""
     began = time.monotonic()
     names = dict.fromkeys(case.protocol for case in seed.cases)
-    if unknown := [name for name in names if name not in FUZZED]:
-        raise InvalidValue(f"{unknown[0]} is no protocol", path="cases.protocol")
     stage = Stage(target, {name: FUZZED[name] for name in names}, time.time_ns())
     again = replay_cases(stage, seed.cases, None)
     failures: tuple[Kept, ...] = ()
@@ -89,12 +120,20 @@ def replay_seed(target: Target, seed: Seed, out: Path) -> Report:
     return Report(stage.packets, failures, coverage(stage), time.monotonic() - began, 0)
 
 
-def target_of(peer: str, consent: str | None = None, **more: Any) -> Target:
-    """Return the target that ``HOST:PORT`` names. Raises InvalidValue."""
-    host, colon, port = peer.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise InvalidValue(f"{peer!r} is not HOST:PORT")
-    return Target(consented(host, consent), Ports(int(port)), **more)
+def replay_target(seed: Seed, peer: str, consent: str | None = None, bound: float | None = None) -> Target:
+    """Return the target of a seed at ``HOST:PORT``, the port of its first protocol. Raises InvalidValue."""
+    kept = seed.target
+    names = list(dict.fromkeys(case.protocol for case in seed.cases))
+    others = {name: kept.port(name) for name in PROTOCOLS if name != names[0]}
+    return target_of(
+        peer,
+        names,
+        others,
+        consent,
+        queue=kept.queue,
+        transactional_queue=kept.transactional_queue,
+        bound=bound or kept.bound,
+    )
 
 
 def assert_peer_holds(
@@ -106,32 +145,32 @@ def assert_peer_holds(
     seed: int = 0,
     out: Path | str | None = None,
     consent: str | None = None,
+    ports: Mapping[str, int] | None = None,
     **more: Any,
 ) -> Report:
     """Assert that a peer holds against a run, or against what a seed file has.
 
     Args:
-        peer: ``HOST:PORT``.
+        peer: ``HOST:PORT``, the port of the first protocol.
         replay: a seed file of an earlier run.
         protocols: in which the peer is tested, see `fuzz.peer.target.PROTOCOLS`.
         time: seconds.
         seed: what is drawn depends on it alone.
         out: the folder for what is found; a temporary one that is kept if it is None.
         consent: the host once more, if it is another computer.
-        more: attributes of `fuzz.peer.target.Target`: ``queue``, ``transactional_queue``, ``bound``.
+        ports: those of the other protocols, where they are not the usual ones.
+        more: attributes of `fuzz.peer.target.Target`: ``queue``, ``transactional_queue``, ``bound``; only
+            the last one with `replay`.
 
     Raises AssertionError with what was found; InvalidValue, LocatedError and Unreachable.
     """
-    target = target_of(peer, consent, **more)
     folder = Path(tempfile.mkdtemp(prefix="msmqwire-fuzz-")) if out is None else Path(out)
     if replay is None:
-        report = fuzz_peer(target, RunOptions(tuple(protocols), time, seed, folder))
+        target, names = choose(peer, protocols, ports, consent, **more)
+        report = fuzz_peer(target, RunOptions(names, time, seed, folder))
     else:
         kept = Seed.read(Path(replay))
-        target = replace(
-            kept.target, host=target.host, ports=replace(kept.target.ports, binary=target.ports.binary)
-        )
-        report = replay_seed(target, kept, folder)
+        report = replay_seed(replay_target(kept, peer, consent, **more), kept, folder)
     if report.failures:
         lines = [f"{', '.join(kept.requirements)}: {kept.text} ({kept.seed})" for kept in report.failures]
         raise AssertionError("\n".join([f"the peer fails; see {folder}", *lines]))

@@ -1,14 +1,13 @@
-"""Whether the peer is up, how it is brought back, and how much memory it has."""
+"""Whether the peer is up, and how it is brought back."""
 
 from __future__ import annotations
 
 import subprocess
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
-from fuzz.peer.failure import PeerFailure
+from fuzz.peer.failure import DOWN, PeerFailure
 from fuzz.peer.performing import Stage
 
 BACK_S: Final = 30.0
@@ -39,7 +38,7 @@ class Upkeep:
 
     def bring_back(self) -> bool:
         """Wait until the peer is up, after starting it if that is our business; return whether it is."""
-        if self.down() is None:
+        if self.down() is None or self.down() is None:  # it may just have been busy
             return True
         if self.restart is not None:
             self.restarts += 1
@@ -57,19 +56,3 @@ class Upkeep:
             if self.down() is None:
                 return True
         return False
-
-
-DOWN: Final = frozenset({"gone", "hang", "no answer"})
-"""The kinds of failures by which a peer is known to be down."""
-
-
-def resident_bytes(pid: int) -> int | None:
-    """Return the resident memory of a process of this computer; None if it can't be seen."""
-    try:
-        text = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return None
-    for line in text.splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024
-    return None

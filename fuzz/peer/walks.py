@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -15,7 +16,9 @@ STEPS: Final = 25
 """The most steps of one walk."""
 
 
-def walk(stage: Stage, protocol: str, number: int, walks: int, judge: Callable[[Outcome], bool]) -> None:
+def walk(
+    stage: Stage, protocol: str, number: int, walks: int, end: float, judge: Callable[[Outcome], bool]
+) -> None:
     """Do some walks, until `judge` says of one that the peer has failed.
 
     Args:
@@ -23,13 +26,14 @@ def walk(stage: Stage, protocol: str, number: int, walks: int, judge: Callable[[
         protocol: its name.
         number: what is drawn depends on it alone.
         walks: how many.
+        end: when no more steps are done, by the monotonic clock.
         judge: takes what came of each, and tells whether to stop.
     """
     current: Performance | None = None
     over = False
 
     def perform(step: Step) -> None:
-        if current is not None:
+        if current is not None and not over and time.monotonic() < end:
             current.perform(step)
 
     machine = stage.protocols[protocol].walk(stage.target, perform)

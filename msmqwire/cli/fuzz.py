@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import replace
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 
-from msmqwire.cli.common import EX_SOFTWARE, EX_USAGE, NoInput, dumps, say
+from msmqwire.cli.common import EX_IOERR, EX_SOFTWARE, EX_USAGE, NoInput, say
 from msmqwire.cli.errors import run_reporting_errors
-from msmqwire.errors import InvalidValue, LocatedError
+from msmqwire.cli.fuzz_report import progress, show
+from msmqwire.errors import InvalidValue
 
 if TYPE_CHECKING:
     from fuzz.peer.running import Report
 
-FOUND = 1
+FOUND: Final = 1
 """The exit status when something is wrong with the peer."""
+_PROTOCOL_HELP: Final = (
+    "binary, srmp, remote-read or ping; may be repeated. HOST:PORT is that of the first. "
+    "binary, and ping if it is answered, if none is given."
+)
+_PORT_HELP: Final = "Where the peer listens for another protocol; 1801, 80, 2103 and 3527 (UDP) if not given."
 
 
 def command(
     peer: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The peer.")],
-    time: Annotated[float, typer.Option("--time", metavar="SECONDS", min=0.1, help="How long.")] = 60.0,
+    seconds: Annotated[float, typer.Option("--time", metavar="SECONDS", help="How long.")] = 60.0,
     seed: Annotated[int, typer.Option("--seed", help="What is drawn depends on it alone.")] = 0,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where what is found is written.")] = Path(
         "msmqwire-fuzz"
     ),
     bound: Annotated[
-        float,
-        typer.Option("--bound", metavar="SECONDS", min=0.1, help="A fresh session is answered within it."),
+        float, typer.Option("--bound", metavar="SECONDS", help="A fresh session is answered within it.")
     ] = 5.0,
-    protocol: Annotated[
-        list[str] | None,
-        typer.Option("--protocol", help="binary, srmp, remote-read or ping; more than once."),
+    protocol: Annotated[list[str] | None, typer.Option("--protocol", help=_PROTOCOL_HELP)] = None,
+    port: Annotated[
+        list[str] | None, typer.Option("--port", metavar="PROTOCOL=PORT", help=_PORT_HELP)
     ] = None,
     queue: Annotated[str, typer.Option("--queue", help="A queue that the peer has.")] = r"private$\orders",
     transactional_queue: Annotated[
@@ -43,75 +47,75 @@ def command(
         Path | None, typer.Option("--replay", metavar="SEEDFILE", help="Do again what an earlier run found.")
     ] = None,
     restart: Annotated[
-        str | None, typer.Option("--restart", metavar="COMMAND", help="Brings the peer back after its end.")
+        str | None,
+        typer.Option(
+            "--restart", metavar="COMMAND", help="Brings the peer back after its end, by the shell."
+        ),
     ] = None,
-    pid: Annotated[int | None, typer.Option("--pid", help="The process whose memory is watched.")] = None,
+    pid: Annotated[
+        int | None, typer.Option("--pid", min=1, help="A process whose resident memory is watched.")
+    ] = None,
     consent: Annotated[
         str | None, typer.Option("--consent", metavar="HOST", help="Another computer, named once more.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One document at the end.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document at the end.")] = False,
 ) -> None:
-    """Test a peer by property: a queue manager that others may have written.
+    """Test a peer by property, and keep what shows each failure: a capture, a seed to replay, a test.
 
-    Sends to this computer only, unless the host is named a second time with --consent.
+    Sends to this computer only, unless HOST is named a second time with --consent. The exit status is 0 if
+    nothing is found, and 1 if something is.
     """
+    try:
+        from fuzz.peer.evidence import Seed
+        from fuzz.peer.running import announcement, choose, fuzz_peer, replay_seed, replay_target
+        from fuzz.peer.target import RunOptions, queue_path
+    except ModuleNotFoundError as exc:
+        say(f"{exc.name} is missing: pip install 'msmqwire[fuzz]'")
+        raise typer.Exit(EX_SOFTWARE) from None
 
-    def run() -> None:
-        try:
-            from fuzz.peer.evidence import Seed
-            from fuzz.peer.running import fuzz_peer, replay_seed, target_of
-            from fuzz.peer.target import PROTOCOLS, RunOptions
-        except ModuleNotFoundError as exc:
-            say(f"{exc.name} is missing: pip install 'msmqwire[fuzz]'")
-            raise typer.Exit(EX_SOFTWARE) from None
-        protocols = tuple(dict.fromkeys(protocol or ["binary"]))
-        if unknown := [name for name in protocols if name not in PROTOCOLS]:
-            _wrong_usage(f"{unknown[0]} is no protocol: {', '.join(PROTOCOLS)}")
-        try:
-            target = target_of(
-                peer, consent, queue=queue, transactional_queue=transactional_queue, bound=bound
-            )
-        except InvalidValue as exc:
-            _wrong_usage(exc.why)
-        options = RunOptions(protocols, time, seed, out, restart, pid)
+    if not all(math.isfinite(number) and number > 0 for number in (seconds, bound)):
+        _refuse("--time and --bound are numbers of seconds above 0")
+
+    def run() -> Report:
         if replay is not None:
-            report = _replayed(target, replay, out, Seed, replay_seed)
-        else:
-            print(
-                f"{', '.join(protocols)} to {target.host}:{target.ports.binary} for {time:g} s, seed {seed}; "
-                f"what is found goes to {out}",
-                file=sys.stderr,
-            )
-            report = fuzz_peer(target, options, lambda line: print(line, file=sys.stderr))
-        _show(report, as_json=as_json)
-        if report.failures:
+            try:
+                kept = Seed.read(replay)
+            except OSError as exc:
+                raise NoInput(f"{replay}: {exc.strerror or exc}") from None
+            return replay_seed(replay_target(kept, peer, consent, bound), kept, out)
+        names = {"queue": queue_path(queue), "transactional_queue": queue_path(transactional_queue or "")}
+        target, protocols = choose(peer, protocol or [], _ports(port or []), consent, bound=bound, **names)
+        options = RunOptions(protocols, seconds, seed, out, restart, pid)
+        with progress(seconds) as watcher:
+            watcher.line(announcement(target, options))
+            return fuzz_peer(target, options, watcher)
+
+    def report() -> None:
+        try:
+            result = run()
+        except InvalidValue as exc:
+            _refuse(exc.why)
+        except OSError as exc:
+            say(f"{exc.filename or out}: {exc.strerror or exc}")
+            raise typer.Exit(EX_IOERR) from None
+        show(result, as_json=as_json)
+        if result.failures:
             raise typer.Exit(FOUND)
 
-    run_reporting_errors(run)
+    run_reporting_errors(report)
 
 
-def _wrong_usage(why: str) -> None:
+def _ports(given: list[str]) -> dict[str, int]:
+    """Return the ports of protocols, given as PROTOCOL=PORT. Raises InvalidValue."""
+    ports = {}
+    for text in given:
+        name, equals, number = text.partition("=")
+        if not equals or not number.isascii() or not number.isdigit() or not 0 < int(number) < 65536:
+            raise InvalidValue(f"{text!r} is not PROTOCOL=PORT")
+        ports[name] = int(number)
+    return ports
+
+
+def _refuse(why: str) -> NoReturn:
     say(why)
     raise typer.Exit(EX_USAGE)
-
-
-def _replayed(target: Any, path: Path, out: Path, seed_type: Any, replay_seed: Any) -> Report:
-    try:
-        seed = seed_type.read(path)
-    except LocatedError:
-        raise
-    except OSError as exc:
-        raise NoInput(f"{path}: {exc.strerror or exc}") from None
-    ports = replace(seed.target.ports, binary=target.ports.binary)
-    there = replace(seed.target, host=target.host, ports=ports, bound=target.bound)
-    report: Report = replay_seed(there, seed, out)
-    return report
-
-
-def _show(report: Report, *, as_json: bool) -> None:
-    if as_json:
-        print(dumps(report.to_json()))
-        return
-    print(f"{report.packets} packets in {report.seconds:.1f} s, {len(report.failures)} failures")
-    for kept in report.failures:
-        print(f"{kept.test}: {', '.join(kept.requirements)}: {kept.text}")

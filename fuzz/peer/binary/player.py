@@ -15,11 +15,10 @@ from fuzz.peer.channel import Channel, wait_for
 from fuzz.peer.failure import PeerFailure
 from fuzz.peer.recording import Recording
 from fuzz.peer.steps import Disguise, Step
-from fuzz.peer.target import Target
+from fuzz.peer.target import MSMQ_PORT, Target
 from msmqwire.packets import CONNECTION_PARAMETERS, ESTABLISH_CONNECTION
 from msmqwire.schema import Record
 
-MSMQ_PORT: Final = 1801
 FENCES_FROM: Final = 0x7000_0000
 """MessageIDs of the messages that only ask whether a session still works."""
 SETTLE_S: Final = 0.05

@@ -6,7 +6,7 @@ from typing import Final
 
 from fuzz.peer.binary import messages
 from fuzz.peer.channel import Channel
-from fuzz.peer.failure import PeerFailure
+from fuzz.peer.failure import WRONG_ANSWER, PeerFailure
 from msmqwire.errors import MalformedPacket
 from msmqwire.framing import Framer
 from msmqwire.lint import Finding, SessionLint, lint_packet
@@ -150,4 +150,4 @@ def _malformed(error: MalformedPacket) -> PeerFailure:
 def _wrong(kind: str, findings: list[Finding]) -> PeerFailure:
     ids = tuple(dict.fromkeys(finding.id for finding in findings))
     first = findings[0]
-    return PeerFailure(ids, f"the peer sends a wrong {kind}: {first.path}: {first.message}", "wrong answer")
+    return PeerFailure(ids, f"the peer sends a wrong {kind}: {first.path}: {first.message}", WRONG_ANSWER)

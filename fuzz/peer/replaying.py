@@ -1,0 +1,58 @@
+"""Performs cases again, to see whether the peer fails once more in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fuzz.peer.failure import DOWN, PeerFailure
+from fuzz.peer.performing import Stage
+from fuzz.peer.recording import Recording
+from fuzz.peer.shrinking import Cases
+from fuzz.peer.steps import Case
+from fuzz.peer.upkeep import Upkeep
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Cases that were performed again, with a failure at their end.
+
+    Attributes:
+        cases: those that were performed.
+        failure: what was wrong this time.
+        recordings: what passed.
+    """
+
+    cases: Cases
+    failure: PeerFailure
+    recordings: list[Recording]
+
+
+def replay(stage: Stage, cases: Sequence[Case], failure: PeerFailure | None) -> Replay | None:
+    """Perform cases one after the other until the peer fails.
+
+    Args:
+        stage: where.
+        cases: what is done.
+        failure: which one is looked for; any for None.
+    """
+    recordings: list[Recording] = []
+    for done, case in enumerate(cases, 1):
+        outcome = stage.perform(case)
+        recordings.append(outcome.recording)
+        found = outcome.failure
+        if found is None or found.what in DOWN or failure is None or failure.what in DOWN:
+            down = Upkeep(stage, case.protocol, None).down()
+            found = blamed(case, down) if down is not None else found
+        if found is not None and (failure is None or found.resembles(failure)):
+            return Replay(tuple(cases[:done]), found, recordings)
+    return None
+
+
+def blamed(case: Case, failure: PeerFailure) -> PeerFailure:
+    """Return that a peer is down as what a case has brought about."""
+    broken = [step for step in case.steps if step.breaks]
+    ids = broken[-1].breaks if broken else case.requirements or failure.requirements
+    after = next((step.note for step in reversed(broken or case.steps) if step.note), "")
+    text = f"the peer is down after {after or 'a session'}: {failure.text}"
+    return PeerFailure(ids, text, failure.what)

@@ -1,0 +1,74 @@
+"""What ``msmqwire fuzz`` shows: its progress, a table at the end, or one document."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from msmqwire.cli.common import dumps
+
+if TYPE_CHECKING:
+    from fuzz.peer.running import Report
+    from fuzz.peer.watcher import Watcher
+
+
+class _Lines:
+    """Prints what happens."""
+
+    def line(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def tick(self, seconds: float, packets: int, failures: int) -> None:
+        """Print nothing: there is no terminal to draw on."""
+
+
+@contextmanager
+def progress(seconds: float) -> Iterator[Watcher]:
+    """Return what shows a run of so many seconds on standard error; a bar only on a terminal."""
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=seconds)
+
+        class Bar:
+            def line(self, text: str) -> None:
+                bar.console.print(text, markup=False, highlight=False)
+
+            def tick(self, seconds: float, packets: int, failures: int) -> None:
+                said = f"{packets:,} packets, {failures} failures"
+                bar.update(task, completed=seconds, description=said)
+
+        yield Bar()
+
+
+def show(report: Report, *, as_json: bool) -> None:
+    """Print what came of a run: tables for people, or the JSON document."""
+    if as_json:
+        print(dumps(report.to_json()))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    tested = report.coverage["requirements"]
+    said = f"{report.packets:,} packets in {report.seconds:.1f} s, {len(tested)} requirements tested"
+    console.print(f"{said}, {len(report.failures)} failures, seed {report.seed}", highlight=False)
+    kinds = Table("packets sent", "", box=None)
+    for kind, count in report.coverage["kinds"].items():
+        kinds.add_row(Text(kind), f"{count:,}")
+    console.print(kinds)
+    if not report.failures:
+        return
+    failures = Table("requirements", "what happened", "packets", "replay")
+    for kept in report.failures:
+        text = kept.text if kept.replayed else f"{kept.text} (not seen again)"
+        failures.add_row(Text("\n".join(kept.requirements)), Text(text), str(kept.packets), Text(kept.seed))
+    console.print(failures)
