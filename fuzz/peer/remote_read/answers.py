@@ -96,7 +96,8 @@ class Judge:
     def _opened(self, answer: Answer, group: int) -> None:
         arguments, move = answer.call.arguments, answer.call.opnum == Opnum.R_OpenQueueForMove
         name = self._name(arguments.pQueueFormat)
-        exists = name in (self._target.queue.lower(), (self._target.transactional_queue or "").lower())
+        queues = self._target.queue.lower(), self._target.transactional_queue.lower()
+        exists = bool(name) and name in queues
         if answer.fault:
             self._not_opened(answer, name, exists=exists)
             return

@@ -30,6 +30,8 @@ SETTLE_S: Final = 0.05
 """How long an answer is waited for that need not come."""
 TURN_S: Final = 60.0
 """How long a case waits until those before it have left the queues of the peer alone."""
+DRAIN_S: Final = 20.0
+"""How long messages are received that somebody else has left."""
 _PAUSE_S: Final = 0.02
 _NO_REASON: Final = (ProviderReason.REASON_NOT_SPECIFIED, ProviderReason.LOCAL_LIMIT_EXCEEDED)
 _READS: Final = (Opnum.R_StartReceive, Opnum.R_StartTransactionalReceive)
@@ -45,6 +47,7 @@ class RemoteReadPlayer:
     Actions: ``connect``; ``bind``, which sends and awaits the answer; ``call``, which sends one or more calls
     and awaits the answers of all that are under way; ``persist``, which repeats a call until it succeeds, as
     long as the bound allows; ``send``, which awaits nothing; ``answers``, which awaits what is under way;
+    ``drain``, whose data are a receive and its end, which are repeated until nothing more is received;
     ``deliver``, which sends a message by the binary protocol, or nothing if the peer does not take it;
     ``shutdown``, ``close`` and ``reset``; ``wait``, for as many milliseconds as `connection` says.
 
@@ -97,6 +100,8 @@ class RemoteReadPlayer:
                 self._call(association, step)
             case "persist":
                 self._persist(association, step)
+            case "drain":
+                self._drain(association, step)
             case "send":
                 self._send(association, step)
             case "answers":
@@ -309,6 +314,19 @@ class RemoteReadPlayer:
             attempt += 1
             self._until(lambda: False, _PAUSE_S)
 
+    def _drain(self, association: PeerAssociation, step: Step) -> None:
+        """Receive and acknowledge messages until there are no more."""
+        frames = PduFramer().feed(self._dressed(step) or b"")
+        deadline = time.monotonic() + DRAIN_S
+        attempt = 0
+        while len(frames) == 2 and not association.channel.closed and time.monotonic() < deadline:
+            for frame in frames:
+                again = _with_call_id(frame, attempt << 16)
+                answers = self._call(association, Step("call", step.connection, again, note=step.note))
+                if not answers or answers[0].status:
+                    return
+            attempt += 1
+
     def _await(self, association: PeerAssociation, step: Step) -> None:
         self._answered(association, step, list(association.calls.values()))
 
@@ -396,8 +414,9 @@ def _with_call_id(frame: Frame, more: int) -> bytes:
 
 
 def _timeout_s(call: Call) -> float:
-    """Return how long a read may wait: s."""
-    return float(getattr(call.arguments, "ulTimeout", 0)) / 1000 if call.opnum in _READS else 0.0
+    """Return how long a read may still wait: s."""
+    waits = call.opnum in _READS and not call.cancelled
+    return float(getattr(call.arguments, "ulTimeout", 0)) / 1000 if waits else 0.0
 
 
 def _name(call: Call) -> str:

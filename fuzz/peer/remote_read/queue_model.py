@@ -39,7 +39,7 @@ class QueuedMessage:
         seen: whether the peer has shown it in the queue.
         acknowledged: when the peer has acknowledged it, by the monotonic clock; None if it has not.
         sequence: its pSequenceId, once it was seen.
-        purged: whether the queue was purged while it was locked.
+        purged: whether the queue was purged while it was in it.
     """
 
     number: int
@@ -74,9 +74,8 @@ class PeerQueue:
         """All messages go; those that are locked once they are given back."""
         self.known = True
         for message in self.messages:
-            if message.where in (Where.LOCKED, Where.UNSURE):
-                message.purged = True
-            else:
+            message.purged = message.purged or message.where is not Where.GONE
+            if message.where is Where.AVAILABLE:
                 message.where = Where.GONE
 
     def candidates(

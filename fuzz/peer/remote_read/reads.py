@@ -168,8 +168,8 @@ class Reading:
         if message not in queue.messages:
             raise _failure(("MQRR-3.1.4.7-45",), "a message of another queue is returned", answer)
         if message.where is Where.GONE:
-            text = "a message comes back that was received and acknowledged, or purged"
-            raise _failure(("MQRR-3.1.4.9-05",), text, answer)
+            text = f"a message comes back that was {'purged' if message.purged else 'acknowledged'}"
+            raise _failure(("MQRR-3.1.4.6-04" if message.purged else "MQRR-3.1.4.9-05",), text, answer)
         if message.where is Where.LOCKED:
             text = "a message is returned that somebody has received and not yet ended"
             raise _failure(("MQRR-3.1.4.7-45",), text, answer)
