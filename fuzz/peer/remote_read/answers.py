@@ -184,6 +184,7 @@ class Judge:
         _must_succeed(answer, "MQRR-3.1.4.3-07")
         if not answer.results.pphContext.is_null:
             raise _failure(answer, "MQRR-3.1.4.3-07", "the handle of a closed queue is not set to null")
+        self._reading.closed(opened)
         self._state.close(opened)
 
     def _create_cursor(self, answer: Answer, opened: OpenQueue) -> None:

@@ -56,7 +56,7 @@ class Call:
         note: what it was, for people.
         breaks: what it breaks on purpose.
         overlapped: whether another call was under way at the same time.
-        cancelled: whether the peer has confirmed that it is cancelled.
+        cancelled: the requirement by which it ends now, as the peer has confirmed; empty for none.
         judged: whether its answer follows from what is known of the peer.
     """
 
@@ -67,7 +67,7 @@ class Call:
     note: str = ""
     breaks: tuple[str, ...] = ()
     overlapped: bool = False
-    cancelled: bool = False
+    cancelled: str = ""
     judged: bool = True
 
 

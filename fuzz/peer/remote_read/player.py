@@ -34,6 +34,7 @@ DRAIN_S: Final = 20.0
 """How long messages are received that somebody else has left."""
 _PAUSE_S: Final = 0.02
 _NO_REASON: Final = (ProviderReason.REASON_NOT_SPECIFIED, ProviderReason.LOCAL_LIMIT_EXCEEDED)
+_JUDGED: Final = ("", "message", "waits")
 _READS: Final = (Opnum.R_StartReceive, Opnum.R_StartTransactionalReceive)
 _OPENS: Final = (Opnum.R_OpenQueue, Opnum.R_OpenQueueForMove)
 
@@ -52,8 +53,10 @@ class RemoteReadPlayer:
     ``shutdown``, ``close`` and ``reset``; ``wait``, for as many milliseconds as `connection` says.
 
     Expectations: of a bind ``bound`` (by default), or ``rejected`` and the reason; of others nothing for what
-    follows from the state of the peer; ``answered``, some answer comes; ``refused``, the call does not
-    succeed, or the connection ends; ``any``, whatever is well-formed may come, or nothing.
+    follows from the state of the peer; ``message``, the same for a read that is made only if there is a
+    message to be found; ``waits``, the same for one that is made only if the peer takes other calls too;
+    ``answered``, some answer comes; ``refused``, the call does not succeed, or the connection ends; ``any``,
+    whatever is well-formed may come, or nothing.
 
     Args:
         target: the peer.
@@ -144,11 +147,13 @@ class RemoteReadPlayer:
         except MalformedPacket:
             return
         name = str(packet.UserHeader.DestinationQueue.DirectFormatName).partition("\\")[2].lower()
-        self._take_turn()
-        queue = self._state.queues.setdefault(name, PeerQueue())
         message = QueuedMessage(packet.UserHeader.MessageID, packet)
         if any(other.number == message.number for other in self._state.messages()):
             return
+        self._take_turn()
+        if not self._delivery.open():
+            return
+        queue = self._state.queues.setdefault(name, PeerQueue())
         queue.messages.append(message)
         if self._delivery.deliver(data):
             message.acknowledged = time.monotonic()
@@ -162,8 +167,10 @@ class RemoteReadPlayer:
         data = self._dressed(step)
         if data is None or association.bound:
             return
-        self._write(association, step, data)
         wanted = step.expects or "bound"
+        if association.forgiven:  # something wrong was sent before it
+            wanted = "any"
+        self._write(association, step, data)
         self._until(lambda: _decided(association))
         results = association.results
         if wanted == "any":
@@ -211,7 +218,7 @@ class RemoteReadPlayer:
         for call in under_way:
             call.overlapped = call.overlapped or len(under_way) > 1
         for call in calls:
-            call.judged = not step.expects
+            call.judged = step.expects in _JUDGED
             if call.opnum in _READS and call.arguments is not None and call.judged:
                 opened = self._state.find(call.arguments.phContext, association.group)
                 if opened is not None:
@@ -223,6 +230,10 @@ class RemoteReadPlayer:
         """Return the bytes of a step; None if it has lost its sense."""
         data = self._dressed(step)
         if data is None or not (association.bound or step.breaks):
+            return None
+        if step.expects == "message" and not any(self._state.messages()):
+            return None
+        if step.expects == "waits" and not association.multiplexed:
             return None
         at_once = len(association.calls) + len({frame.header.call_id for frame in PduFramer().feed(data)})
         if at_once > 1 and not association.multiplexed and not step.breaks:
@@ -262,7 +273,7 @@ class RemoteReadPlayer:
         self._until(lambda: not self._under_way(association, calls), seconds, taken)
         missing = [call for call in calls if association.calls.get(call.call_id) is call]
         if missing and not association.confused and not self._patient(association, step, missing):
-            raise self._no_answer(association, step, _name(missing[0]), (TRANSPORT,))
+            raise self._no_answer(association, step, _name(missing[0]), (_answer_rule(missing[0]),))
         return [answer for answer in taken if answer.call in calls]
 
     def _patient(self, association: PeerAssociation, step: Step, missing: list[Call]) -> bool:
@@ -296,6 +307,8 @@ class RemoteReadPlayer:
         deadline = time.monotonic() + self._target.bound
         data = self._dressed(step)
         attempt = 0
+        if step.expects == "message" and not any(self._state.messages()):
+            return
         while data is not None and not association.channel.closed:
             again = b"".join(_with_call_id(frame, attempt << 16) for frame in PduFramer().feed(data))
             late = time.monotonic() >= deadline
@@ -417,6 +430,11 @@ def _timeout_s(call: Call) -> float:
     """Return how long a read may still wait: s."""
     waits = call.opnum in _READS and not call.cancelled
     return float(getattr(call.arguments, "ulTimeout", 0)) / 1000 if waits else 0.0
+
+
+def _answer_rule(call: Call) -> str:
+    """Return the requirement that has an answer to a call come."""
+    return call.cancelled or ("MQRR-3.1.2.1-03" if _timeout_s(call) else TRANSPORT)
 
 
 def _name(call: Call) -> str:

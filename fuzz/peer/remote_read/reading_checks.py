@@ -11,6 +11,7 @@ from uuid import UUID
 
 from fuzz.peer.binary import messages
 from fuzz.peer.remote_read import pdus
+from fuzz.peer.remote_read.queue_model import PATIENT_MS
 from fuzz.peer.remote_read.rpc_checks import BIND, CONNECT, case
 from fuzz.peer.steps import IDENTITY, Case, Step
 from fuzz.peer.target import Target
@@ -23,6 +24,7 @@ from msmqwire.rpc.handles import NULL_HANDLE, ContextHandle
 H: Final = pdus.handle(2)
 """The handle that the opening of `opened` gives."""
 LONG_MS: Final = 10_000
+FIND_MS: Final = 2 * PATIENT_MS
 LASTING_S: Final = 0x0FFF_FFFF
 """TimeToReachQueue of messages: years."""
 
@@ -78,6 +80,11 @@ def receive(slot: int, request: int, action: int = _RECEIVE, of: ContextHandle =
     """Return R_StartReceive."""
     name = Action(action).name if action in iter(Action) else f"the action {action:#x}"
     return call(pdus.start_receive(slot, of, request, action, **how), f"R_StartReceive, {name}")
+
+
+def found(slot: int, request: int, action: int = _RECEIVE, of: ContextHandle = H, **how: Any) -> Step:
+    """Return R_StartReceive that waits for a message which may still be on its way into the queue."""
+    return replace(receive(slot, request, action, of, timeout=FIND_MS, **how), expects="message")
 
 
 def end(slot: int, request: int, ack: int = Acknowledge.RR_ACK, of: ContextHandle = H) -> Step:
@@ -298,7 +305,7 @@ def _waiting(target: Target, source: random.Random) -> Iterator[Case]:
     number = source.randrange(1 << 32)
     cancel = pdus.of_handle(5, Opnum.R_CancelReceive, H, dwRequestId=number)
     for action in (_RECEIVE, _PEEK):
-        waiting = replace(receive(4, number, action, timeout=LONG_MS), action="send")
+        waiting = replace(receive(4, number, action, timeout=LONG_MS), action="send", expects="waits")
         yield case(
             ids,
             text,
@@ -318,7 +325,7 @@ def _waiting(target: Target, source: random.Random) -> Iterator[Case]:
         ("MQRR-2.2.4.1-01",),
         "Calls of one handle run while a read of it waits.",
         *emptied(target),
-        waiting,
+        replace(waiting, expects="waits"),
         call(pdus.of_handle(5, Opnum.R_CreateCursor, H), "R_CreateCursor while a read waits"),
         receive(6, number ^ 1),
         Step(
@@ -332,7 +339,7 @@ def _waiting(target: Target, source: random.Random) -> Iterator[Case]:
         ("MQRR-3.1.4.3-04",),
         "R_CloseQueue ends the reads of its handle that wait.",
         *emptied(target),
-        replace(receive(4, number, timeout=LONG_MS), action="send"),
+        replace(waiting, expects="waits"),
         Step("wait", 30),
         call(pdus.of_handle(5, Opnum.R_CloseQueue, H), "R_CloseQueue while a read waits"),
         Step("answers", note="R_CloseQueue"),
@@ -355,7 +362,13 @@ def _waiting(target: Target, source: random.Random) -> Iterator[Case]:
         Step("reset"),
         *opened(target, connection=1, slot=5),
         message(target, 1),
-        Step("persist", 1, pdus.start_receive(6, pdus.handle(5), 1, timeout=1000), note="R_StartReceive"),
+        Step(
+            "persist",
+            1,
+            pdus.start_receive(6, pdus.handle(5), 1, timeout=FIND_MS),
+            expects="message",
+            note="R_StartReceive",
+        ),
     )
     for kind in (PduType.CO_CANCEL, PduType.ORPHANED):
         step = Step(
@@ -373,12 +386,12 @@ def _waiting(target: Target, source: random.Random) -> Iterator[Case]:
 
 def _messages(target: Target, source: random.Random) -> Iterator[Case]:
     three = filled(target, 3, source)
-    first = receive(4, 1, timeout=2000)
+    first = found(4, 1)
     yield case(
         ("MQRR-3.1.4.9-05",),
         "Messages come in their order, and are gone once they are acknowledged.",
         *three,
-        *(step for n in range(3) for step in (receive(4 + 2 * n, n, timeout=2000), end(5 + 2 * n, n))),
+        *(step for n in range(3) for step in (found(4 + 2 * n, n), end(5 + 2 * n, n))),
         receive(20, 9),
         receive(21, 10, _PEEK),
     )
@@ -388,10 +401,10 @@ def _messages(target: Target, source: random.Random) -> Iterator[Case]:
         *three,
         first,
         end(5, 1, Acknowledge.RR_NACK),
-        receive(6, 2),
-        receive(7, 3),
+        found(6, 2),
+        found(7, 3),
         end(8, 2, Acknowledge.RR_NACK),
-        receive(9, 4),
+        found(9, 4),
         end(10, 4),
         end(11, 3),
     )
@@ -400,8 +413,8 @@ def _messages(target: Target, source: random.Random) -> Iterator[Case]:
         "A message that was received is not given to others until that is ended.",
         *filled(target, 2, source),
         first,
-        receive(5, 2, _PEEK),
-        receive(6, 3),
+        found(5, 2, _PEEK),
+        found(6, 3),
         receive(7, 4),
         receive(8, 5, _PEEK),
         end(9, 3),
@@ -411,10 +424,10 @@ def _messages(target: Target, source: random.Random) -> Iterator[Case]:
         ("MQRR-3.1.4.7-05",),
         "A peek leaves the message where it is, and has no end.",
         *filled(target, 1, source),
-        receive(4, 1, _PEEK, timeout=2000),
-        receive(5, 1, _PEEK),
+        found(4, 1, _PEEK),
+        found(5, 1, _PEEK),
         end(6, 1),
-        receive(7, 2),
+        found(7, 2),
         end(8, 2),
     )
     yield case(
@@ -431,7 +444,7 @@ def _messages(target: Target, source: random.Random) -> Iterator[Case]:
         "A receive ends once.",
         *filled(target, 2, source),
         first,
-        receive(5, 2),
+        found(5, 2),
         end(6, 1, Acknowledge.RR_NACK),
         end(7, 1),
         end(8, 2),
@@ -444,7 +457,7 @@ def _messages(target: Target, source: random.Random) -> Iterator[Case]:
         *filled(target, 2, source),
         Step("persist", data=pdus.open_queue(90, target), note="R_OpenQueue"),
         first,
-        receive(5, 1, of=pdus.handle(90)),
+        found(5, 1, of=pdus.handle(90)),
         end(6, 1, of=pdus.handle(90)),
         end(7, 1, Acknowledge.RR_NACK),
         receive(8, 2),
@@ -455,7 +468,7 @@ def _messages(target: Target, source: random.Random) -> Iterator[Case]:
         *emptied(target),
         drain(50),
         *three[len(emptied(target)) :],
-        receive(4, 1, _PEEK, timeout=2000),
+        found(4, 1, _PEEK),
         call(pdus.of_handle(5, Opnum.R_PurgeQueue, H), "R_PurgeQueue"),
         receive(6, 2),
         receive(7, 3, _PEEK),
@@ -468,10 +481,10 @@ def _messages(target: Target, source: random.Random) -> Iterator[Case]:
         Step(
             "persist", data=pdus.open_queue(90, target, access=Access.PEEK_ACCESS), note="R_OpenQueue to peek"
         ),
-        receive(4, 1, _PEEK, timeout=2000),
+        found(4, 1, _PEEK),
         call(pdus.of_handle(5, Opnum.R_PurgeQueue, pdus.handle(90)), "R_PurgeQueue by a handle that peeks"),
-        receive(6, 2, of=pdus.handle(90)),
-        receive(7, 3),
+        found(6, 2, of=pdus.handle(90)),
+        found(7, 3),
     )
 
 
@@ -479,7 +492,7 @@ def _sections(target: Target, source: random.Random) -> Iterator[Case]:
     long = message(target, 1, source.randbytes(source.randrange(20_000, 60_000)))
     text = "A body is returned as far as it is asked for."
     peeks = [
-        receive(6 + n, n, _PEEK, body=size) for n, size in enumerate((0, 1, 36, source.randrange(37, 20_000)))
+        found(6 + n, n, _PEEK, body=size) for n, size in enumerate((0, 1, 36, source.randrange(37, 20_000)))
     ]
     for bind in (BIND, Step("bind", data=pdus.bind(NDR64), note="bind to NDR64")):
         syntax = {} if bind is BIND else {"transfer": NDR64}
@@ -487,9 +500,9 @@ def _sections(target: Target, source: random.Random) -> Iterator[Case]:
             Step("persist", data=pdus.open_queue(2, target, **syntax), note="R_OpenQueue"),
             call(pdus.of_handle(3, Opnum.R_PurgeQueue, H, **syntax), "R_PurgeQueue"),
             long,
-            receive(4, 1, _PEEK, timeout=2000, **syntax),
+            found(4, 1, _PEEK, **syntax),
             *(peeks if bind is BIND else ()),
-            receive(20, 9, body=source.randrange(1000), **syntax),
+            found(20, 9, body=source.randrange(1000), **syntax),
         ]
         yield case(("MQRR-3.1.4.7-32", "MQRR-3.1.4.7-33"), text, CONNECT, bind, *steps)
     short = message(target, 1, source.randbytes(30))
@@ -498,9 +511,9 @@ def _sections(target: Target, source: random.Random) -> Iterator[Case]:
         "A limit that equals the size cuts nothing; that of the other kind does not matter.",
         *emptied(target),
         short,
-        receive(4, 1, _PEEK, timeout=2000, body=66),
-        receive(5, 2, _PEEK, body=65),
-        receive(6, 3, _PEEK, body=67),
+        found(4, 1, _PEEK, body=66),
+        found(5, 2, _PEEK, body=65),
+        found(6, 3, _PEEK, body=67),
     )
 
 
@@ -509,7 +522,8 @@ def _given_back(target: Target, source: random.Random) -> Iterator[Case]:
     again = Step(
         "persist",
         1,
-        pdus.start_receive(21, pdus.handle(20), 1, timeout=1000),
+        pdus.start_receive(21, pdus.handle(20), 1, timeout=FIND_MS),
+        expects="message",
         note="R_StartReceive by the next client",
     )
     for how in ("close", "reset"):
@@ -517,7 +531,7 @@ def _given_back(target: Target, source: random.Random) -> Iterator[Case]:
             ("MQRR-3.1.6.2-04",),
             text,
             *filled(target, 1, source),
-            receive(4, 1, timeout=2000),
+            found(4, 1),
             Step(how),
             *opened(target, connection=1, slot=20),
             again,
@@ -526,8 +540,8 @@ def _given_back(target: Target, source: random.Random) -> Iterator[Case]:
         ("MQRR-3.1.6.2-04",),
         text,
         *filled(target, 3, source),
-        receive(4, 1, timeout=2000),
-        receive(5, 2),
+        found(4, 1),
+        found(5, 2),
         Step("send", data=pdus.start_receive(6, H, 3)[:20], breaks=("MQRR-3.1.6.2-04",), note="half a call"),
         Step("reset"),
         *opened(target, connection=1, slot=20),
@@ -544,12 +558,12 @@ def _cursors(target: Target, source: random.Random) -> Iterator[Case]:
         ("MQRR-3.1.4.7-48",),
         text,
         *filled(target, 3, source),
-        receive(40, 40, _PEEK, timeout=2000),
+        found(40, 40, _PEEK),
         made,
-        receive(5, 1, _PEEK, cursor=at),
-        receive(6, 2, _NEXT, cursor=at),
-        receive(7, 3, _PEEK, cursor=at),
-        receive(8, 4, _NEXT, cursor=at),
+        found(5, 1, _PEEK, cursor=at),
+        found(6, 2, _NEXT, cursor=at),
+        found(7, 3, _PEEK, cursor=at),
+        found(8, 4, _NEXT, cursor=at),
         receive(9, 5, _NEXT, cursor=at),
         closed,
     )
@@ -557,15 +571,15 @@ def _cursors(target: Target, source: random.Random) -> Iterator[Case]:
         ("MQRR-3.1.4.7-45",),
         "A receive by a cursor takes the message at the cursor.",
         *filled(target, 3, source),
-        receive(40, 40, _PEEK, timeout=2000),
+        found(40, 40, _PEEK),
         made,
-        receive(5, 1, _PEEK, cursor=at),
-        receive(6, 2, _NEXT, cursor=at),
-        receive(7, 3, cursor=at),
+        found(5, 1, _PEEK, cursor=at),
+        found(6, 2, _NEXT, cursor=at),
+        found(7, 3, cursor=at),
         end(8, 3),
-        receive(9, 4),
+        found(9, 4),
         end(10, 4),
-        receive(11, 5),
+        found(11, 5),
         receive(12, 6),
     )
     again = replace(
@@ -604,9 +618,9 @@ def _lookups(target: Target, source: random.Random) -> Iterator[Case]:
         ("MQRR-3.1.4.7-49",),
         "A LookupId names one message.",
         *filled(target, 3, source),
-        receive(4, 1, timeout=2000),
-        receive(5, 2),
-        receive(6, 3),
+        found(4, 1),
+        found(5, 2),
+        found(6, 3),
         *(end(6 + n, n, Acknowledge.RR_NACK) for n in (1, 2, 3)),
         receive(10, 4, Action.MQ_LOOKUP_PEEK_CURRENT, lookup=by[2]),
         receive(11, 5, Action.MQ_LOOKUP_RECEIVE_CURRENT, lookup=by[2]),
@@ -633,7 +647,10 @@ def _transactions(target: Target, source: random.Random) -> Iterator[Case]:
         ("MQRR-3.1.4.13-30",),
         "Without a transaction R_StartTransactionalReceive is R_StartReceive.",
         *filled(target, 1, source),
-        call(pdus.start_receive(4, H, 1, timeout=2000, transaction=bytes(16)), "R_StartTransactionalReceive"),
+        call(
+            pdus.start_receive(4, H, 1, timeout=2 * PATIENT_MS, transaction=bytes(16)),
+            "R_StartTransactionalReceive",
+        ),
         end(5, 1),
         call(pdus.start_receive(6, H, 2, transaction=bytes(16)), "R_StartTransactionalReceive"),
     )

@@ -69,7 +69,7 @@ class Reading:
         number = answer.call.arguments.dwRequestId
         waiting = self._waiting.get((opened.handle, number)) if number in opened.waiting else None
         if waiting is not None:
-            waiting.cancelled = True
+            waiting.cancelled = "MQRR-3.1.4.8-08"
             return
         status = self._failures.get((opened.handle, number))
         if not answer.call.overlapped:
@@ -77,6 +77,11 @@ class Reading:
         if status not in (None, _H.MQ_ERROR_OPERATION_CANCELLED):
             text = f"a cancelled read ends with {status:#010x}, not with MQ_ERROR_OPERATION_CANCELLED"
             raise _failure(("MQRR-3.1.4.8-08",), text, answer)
+
+    def closed(self, opened: OpenQueue) -> None:
+        """A handle was closed: its reads that wait end."""
+        for number in opened.waiting:
+            self._waiting[opened.handle, number].cancelled = "MQRR-3.1.4.3-04"
 
     # -- identifiers -------------------------------------------------------------------------------------
 
