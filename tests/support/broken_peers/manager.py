@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from tests.support.broken_peers.message import Message, correlation
 from tests.support.broken_peers.mistakes import MISTAKES
 from tests.support.broken_peers.outgoing import Outgoing, Routes
-from tests.support.broken_peers.session import Session, Timer
+from tests.support.broken_peers.session import Session, Timer, Transport
 from tests.support.broken_peers.wire import (
     ACCESS_DENIED,
     ACK_REACH_QUEUE,
@@ -43,6 +43,7 @@ from tests.support.broken_peers.wire import (
 HOPS_MAX = 0x1D
 HISTORY_MAX = 10_000
 SEQUENCES_MAX = 4_096
+SESSIONS_MAX = 4_096
 TIMED_MAX = 10_000
 GUID = bytes.fromhex("b40cea5e0000404f80000000000000b5")
 ORDER_QUEUE, ORDER_LABEL = 4, "QM Ordering Ack"
@@ -151,10 +152,12 @@ class Manager:
             self.sessions.remove(session)
         self.routes.closed(session)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the table of sessions has no more room."""
-        return len(self.sessions) >= (32 if self.makes("sessions_stay") else 4_096)
+    def accept(self, transport: Transport, address: str, *, initiator: bool = False) -> Session | None:
+        """Begin the session of a connection; None if the table of sessions is full."""
+        if len(self.sessions) >= (32 if self.makes("sessions_stay") else SESSIONS_MAX):
+            transport.close()
+            return None
+        return Session(self, transport, address, initiator=initiator)
 
     # -- messages that come -------------------------------------------------------------------------------
 

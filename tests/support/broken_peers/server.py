@@ -32,12 +32,9 @@ class SessionProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin a session, unless the table is full."""
-        manager, stream = self._server.manager, cast(asyncio.Transport, transport)
-        if manager.is_full:
-            stream.abort()
-            return
+        stream = cast(asyncio.Transport, transport)
         address = str(ipaddress.ip_address(stream.get_extra_info("peername")[0].partition("%")[0]))
-        self._session = Session(manager, stream, address, initiator=self._initiator)
+        self._session = self._server.manager.accept(stream, address, initiator=self._initiator)
 
     def data_received(self, data: bytes) -> None:
         """Take bytes."""
