@@ -305,7 +305,9 @@ EFFECTS: dict[str, tuple[Callable[[World], Any], Any, Any]] = {
     "trusts_data_length": (refused(srmp(5_000)), "closed", "Crash"),
     "crashes_without_null": (refused(patched(NAMED, COUNT, "<H", 2)), "closed", "Crash"),
     "crashes_on_a_long_name": (refused(message(queue=direct("OS:a\\" + "q" * 256)).bytes()), "open", "Crash"),
-    "illegal_queue_form": (refused(h.user_message(user=h.user_header(destination=(1, b"")))), "closed", "open"),
+    "illegal_queue_form": (
+        refused(h.user_message(user=h.user_header(destination=(1, b"")))), "closed", "open",
+    ),
     "label_overflows": (refused(patched(NAMED, PROPERTIES + 1, "<B", 251)), "closed", "Crash"),
     "body_as_it_comes": (
         refused(h.user_message(user=h.user_header(destination=ORDERS),

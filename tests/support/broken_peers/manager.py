@@ -169,8 +169,10 @@ class Manager:
         """Take a UserMessage packet that has been counted."""
         if _is_order_queue(message) and message.label == ORDER_LABEL and message.message_class:
             return  # an OrderAck or FinalAck, and nothing transactional has been sent
-        if message.tx is not None:
+        if message.tx is not None and self._is_local(message):
             self._transactional(message, session)
+        elif message.tx is not None:
+            self._take(message, session)  # its sequence is none of ours: MQQB-3.1.1.6.2-01
         elif not self.is_known(message):
             self._remember(message)
             self._take(message, session)
@@ -227,7 +229,7 @@ class Manager:
     def _judge(self, message: Message, queue: Queue | None) -> int | None:
         """Return the class of the negative acknowledgement; None if the message is to be taken."""
         makes = self.makes
-        if message.address not in (NULL_GUID, self.guid):
+        if not self._is_local(message):
             if message.hops + 1 > HOPS_MAX and not makes("ignores_hop_count"):
                 return HOP_COUNT_EXCEEDED
             return BAD_DST_Q
@@ -246,6 +248,9 @@ class Manager:
         if queue.size + len(message.body) > queue.quota and not makes("ignores_quota"):
             return EXCEED_QUOTA
         return None
+
+    def _is_local(self, message: Message) -> bool:
+        return message.address in (NULL_GUID, self.guid)
 
     def _queue(self, message: Message) -> Queue | None:
         name = message.destination

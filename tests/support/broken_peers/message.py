@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -30,6 +31,8 @@ from tests.support.broken_peers.wire import (
 
 _ELEMENTS_MAX = 1 << 20
 _PAGE = 4096
+# The shape of a direct name; which characters a host or a queue may have is not looked at: [MS-MQMQ] 2.1.2.
+_DIRECT = re.compile(r"(?i)(OS|TCP|SPX|IPX):[^\\\0]+\\(private\$\\|system\$;)?[^\\\0]+|https?://[^\0]+")
 
 
 class Position(NamedTuple):
@@ -119,7 +122,9 @@ def _direct(reader: Reader, makes: Makes) -> str:
         raise Crash("the end of a direct name is looked for behind the packet")
     if count < 2 or count % 2 or name[-2:] != b"\0\0":
         raise Malformed(f"Count {count} of a direct name")
-    text = name.decode("utf-16-le", "surrogatepass").partition("\0")[0]
+    text = name.decode("utf-16-le", "surrogatepass").removesuffix("\0")
+    if not _DIRECT.fullmatch(text):
+        raise Malformed(f"{text!r:.99} is no direct name")
     if not makes("crashes_on_a_long_name") or len(text) <= 255:
         return text
     raise Crash("a direct name is copied to 256 characters on the stack")
@@ -228,7 +233,8 @@ def _srmp(reader: Reader, makes: Makes) -> None:
         reader.take(min(2 * length, reader.left))  # what lies behind the packet is read as well
     else:
         whole = 2 * length <= reader.left and reader.data[: reader.offset + 2 * length].endswith(b"\0\0")
-        in_bytes = not whole and reader.data[: reader.offset + length].endswith(b"\0\0")
+        in_bytes = length % 2 == 0 and reader.data[: reader.offset + length].endswith(b"\0\0")
+        in_bytes = in_bytes and length <= reader.left and not whole
         reader.take(length if in_bytes else 2 * length)
     reader.align()
     if reader.left or not makes("trusts_data_length"):
