@@ -37,6 +37,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     add("--list", action="store_true", help="print all mistakes as JSON, and end")
     add("--listen", type=_place, default=("127.0.0.1", 1801), metavar="ADDR:PORT")
     add("--ping", type=_place, metavar="ADDR:PORT", help="answer pings there; port 3527 is usual")
+    add("--http", type=_place, metavar="ADDR:PORT", help="take SRMP messages there")
     add("--queue", action="append", metavar="PATH", help=r"private$\orders by default")
     add("--transactional-queue", action="append", metavar="PATH", help=r"private$\tx by default")
     add("--quota", type=int, default=1 << 62, metavar="BYTES", help="of each --queue")
@@ -67,6 +68,8 @@ async def _serve(options: argparse.Namespace) -> None:
     places["listen"] = await server.listen(*options.listen)
     if options.ping is not None:
         places["ping"] = await server.answer_pings(*options.ping)
+    if options.http is not None:
+        places["http"] = await server.serve_http(*options.http)
     print(json.dumps({key: _text(value) for key, value in places.items()}), flush=True)
     await asyncio.Event().wait()
 

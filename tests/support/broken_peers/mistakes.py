@@ -36,8 +36,9 @@ _FRAMING = {
     "session_header_in_size": Mistake(
         ("MQMQ-2.2.19.1-20",), "PacketSize of a message is taken to count its SessionHeader."
     ),
-    "quadratic_segments": Mistake(
-        ("MQQB-3.1.1.3.1-01",), "All that is held of a packet is copied and summed up at each segment."
+    "quadratic_reader": Mistake(
+        ("MQQB-3.1.1.3.1-01", "MQMQ-2.2.19.1-21"),
+        "With each byte all bytes held are summed up: 20 KiB keep it busy for seconds.",
     ),
     "leaks_malformed": Mistake(("MQQB-3.1.5.1.3-01",), "A malformed packet and 64 KiB are never given back."),
     "sessions_stay": Mistake(
@@ -277,6 +278,46 @@ _PINGS = {
     "short_ping_crashes": Mistake(("MQQB-2.2.7-09",), "A datagram of less than 8 bytes ends the process."),
 }
 
+_HTTP = {
+    "http_trusts_content_length": Mistake(
+        ("SRMP-2.1.1-11", "SRMP-2.2.2-18"), "A Content-Length of 2 GiB or more ends the process."
+    ),
+    "http_loses_second_request": Mistake(
+        ("SRMP-2.1.1-12",), "The second request of a connection is not answered."
+    ),
+    "http_crashes_without_boundary": Mistake(
+        ("SRMP-2.2.2-17",), "A multipart entity without boundary ends the process."
+    ),
+    "http_trusts_part_length": Mistake(
+        ("SRMP-2.2.2-17",), "A part that goes on behind the entity is taken as far as it is there."
+    ),
+    "http_ok_for_malformed": Mistake(("SRMP-3.1.5.1.2-01",), "What is malformed is answered by 200."),
+    "http_500_for_malformed": Mistake(
+        ("SRMP-3.1.5.1.2-01", "SRMP-2.1.1-13"),
+        "What is malformed is answered by 500, as if to be sent again.",
+    ),
+    "http_expands_entities": Mistake(
+        ("SRMP-3.1.5.1.2-02", "SRMP-2.2.2-06"),
+        "Entities of a document type are expanded whatever their size.",
+    ),
+    "http_nesting_crashes": Mistake(
+        ("SRMP-3.1.5.1.2-02",), "A thousand elements inside each other end the process."
+    ),
+    "http_crashes_on_a_date": Mistake(("SRMP-2.2.1.2-02",), "A date that there is not ends the process."),
+    "http_ok_for_unknown_queue": Mistake(
+        ("SRMP-3.1.5.1.3-08",), "A message to a queue that is not there is answered by 200."
+    ),
+    "http_takes_duplicates": Mistake(("SRMP-3.1.5.1.11-02",), "A message is put into its queue twice."),
+    "http_takes_gaps": Mistake(
+        ("SRMP-2.2.5.3-05", "SRMP-3.1.5.1.6.3-04"),
+        "A message of a stream is taken before the one it follows.",
+    ),
+    "http_no_delivery_receipt": Mistake(("SRMP-2.2.5.2.2-05",), "It sends no delivery receipts."),
+    "http_receipt_of_the_next": Mistake(
+        ("SRMP-2.2.5.4-04",), "A delivery receipt is about the message with the next number."
+    ),
+}
+
 MISTAKES: Mapping[str, Mistake] = MappingProxyType(
-    {**_FRAMING, **_HANDSHAKE, **_MESSAGES, **_SESSION_ACKS, **_ACKNOWLEDGEMENTS, **_PINGS}
+    {**_FRAMING, **_HANDSHAKE, **_MESSAGES, **_SESSION_ACKS, **_ACKNOWLEDGEMENTS, **_PINGS, **_HTTP}
 )

@@ -67,7 +67,7 @@ class Session:
         self.remote_guid = bytes(16)
         self.direct = False
         self.why = ""
-        self.packets = 0
+        self.packets = self.checksum = 0
         self._buffer = bytearray()
         self._handshake = Handshake(self)
         # MessageReceivedCount and so on
@@ -96,10 +96,10 @@ class Session:
         """Take bytes of the connection. Raises Crash and Hang."""
         if self.state is State.CLOSED:
             return
-        if self.makes("quadratic_segments"):
-            self._buffer = bytearray(bytes(self._buffer) + data)
-            for _ in range(8):
-                sum(self._buffer)  # a checksum of everything held, at each segment
+        if self.makes("quadratic_reader"):
+            for byte in data:
+                self._buffer.append(byte)
+                self.checksum = sum(self._buffer)
         else:
             self._buffer += data
         try:
