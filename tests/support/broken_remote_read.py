@@ -1,7 +1,7 @@
 r"""Servers of remote read that make a mistake: that of the library, with one function replaced.
 
-``python -m tests.support.broken_remote_read MISTAKE serve --data DIR --rpc 127.0.0.1:0 ...`` runs the command line
-with one of `MISTAKES`, and ``none`` without.
+``python -m tests.support.broken_remote_read MISTAKE serve --data DIR --rpc 127.0.0.1:0 ...`` runs the
+command line with one of `MISTAKES`, and ``none`` without.
 """
 
 from __future__ import annotations

@@ -44,6 +44,8 @@ from tests.support.engine_harness import PEER_ADDRESS, EngineHarness
 from tests.support.paths import ROOT
 from tests.support.raw_peer import GUID, Message, Session, direct
 from tests.support.received_packets import cut
+from tests.support.running import until
+from tests.support.srmp_peer import SRMP, srmp_peer
 from tools.conformance import read_tables
 
 CLIENT = UUID(bytes_le=GUID)
@@ -244,19 +246,20 @@ def test_a_session_that_does_not_begin_in_time_ends() -> None:
 
 
 @contextmanager
-def listening(mistake: str | None = None, **options: Any) -> Iterator[tuple[Any, Any, list[BaseException]]]:
-    """A peer on a thread: where it listens for sessions and for pings, and what it has ended with."""
+def listening(mistake: str | None = None, **options: Any) -> Iterator[tuple[Any, list[BaseException]]]:
+    """A peer on a thread: where it listens for sessions, pings and HTTP, and what it has ended with."""
     ended: list[BaseException] = []
     loop = asyncio.new_event_loop()
 
     async def start() -> Any:
         server = Server(Manager(loop, mistake, **options), crashed=ended.append, hung=ended.append)
-        return await server.listen("127.0.0.1", 0), await server.answer_pings("127.0.0.1", 0)
+        places = server.listen, server.answer_pings, server.serve_http
+        return [await place("127.0.0.1", 0) for place in places]
 
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     try:
-        yield *asyncio.run_coroutine_threadsafe(start(), loop).result(10), ended
+        yield asyncio.run_coroutine_threadsafe(start(), loop).result(10), ended
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
@@ -264,7 +267,7 @@ def listening(mistake: str | None = None, **options: Any) -> Iterator[tuple[Any,
 
 
 def test_over_sockets() -> None:
-    with listening(reader=True) as (at, _, ended), Session.opened(at, recoverable=500) as peer:
+    with listening(reader=True) as ((at, *_), ended), Session.opened(at, recoverable=500) as peer:
         peer.push(Message(b"m", ORDERS, recoverable=True, wants=15, admin=ADMIN))
         peer.push(Message(b"t", TX, tx=(9, 1, 1, 0), journal=0x200))
         arrived = peer.until_acknowledged()
@@ -273,10 +276,23 @@ def test_over_sockets() -> None:
 
 
 def test_a_ping_is_answered() -> None:
-    with listening() as (_, at, _ended):
+    with listening() as ((_, at, _http), _ended):
         asked = PING.build({"Cookie": 0xFFFFFFFF, "Flags": {"RC": 1}})
         answer = PING.parse(_exchange(at, asked))
         assert (answer.Cookie, int(answer.Flags.RC), int(answer.Flags.RF)) == (0xFFFFFFFF, 1, 0)
+
+
+def test_a_message_over_http_is_taken_and_its_receipt_is_posted() -> None:
+    with listening() as ((*_, at), ended), srmp_peer("127.0.0.1", at) as peer:
+        asks = (
+            '<services se:mustUnderstand="1"><deliveryReceiptRequest>'
+            f"<sendTo>{peer.url}/receipts</sendTo></deliveryReceiptRequest></services>"
+        )
+        envelope = peer.envelope("http://127.0.0.1/msmq/private$/orders", services=asks)
+        assert peer.post(envelope, b"payload") == 200
+        (receipt,) = peer.wait(1, until)
+        assert receipt.text(f"{SRMP}deliveryReceipt", f"{SRMP}id") == f"uuid:1@{peer.guid}"
+        assert ended == []
 
 
 def _exchange(at: tuple[str, int], data: bytes) -> bytes:

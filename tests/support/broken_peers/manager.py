@@ -44,7 +44,8 @@ HOPS_MAX = 0x1D
 HISTORY_MAX = 10_000
 SEQUENCES_MAX = 4_096
 SESSIONS_MAX = 4_096
-TIMED_MAX = 10_000
+TIMED_MAX = 16 << 20
+KEPT_MAX = 4_096
 GUID = bytes.fromhex("b40cea5e0000404f80000000000000b5")
 ORDER_QUEUE, ORDER_LABEL = 4, "QM Ordering Ack"
 
@@ -58,7 +59,7 @@ class Loop(Protocol):
 
 @dataclass
 class Queue:
-    """A queue; of its messages only the last bodies are kept.
+    """A queue; of its messages only the last bodies are kept, and of those the beginning.
 
     Attributes:
         quota: bytes that it takes.
@@ -217,13 +218,13 @@ class Manager:
             return
         assert queue is not None
         queue.size += len(message.body)
-        queue.bodies.append(message.body)
+        queue.bodies.append(message.body[:KEPT_MAX])
         if message.wants & PA or self.makes("acknowledges_unasked"):
             self._administration(message, ACK_REACH_QUEUE, session)
         if self.reader:
             self._removed(message, queue, ACK_RECEIVE, session)
         elif message.time_to_be_received != INFINITE and self._timed < TIMED_MAX:
-            self._timed += 1
+            self._timed += len(message.body) + 1_000
             self.loop.call_later(message.time_to_be_received, self._expired, message, queue, session)
 
     def _judge(self, message: Message, queue: Queue | None) -> int | None:
@@ -270,7 +271,7 @@ class Manager:
             self._final_ack(message, message_class, session)
 
     def _expired(self, message: Message, queue: Queue, session: Session) -> None:
-        self._timed -= 1
+        self._timed -= len(message.body) + 1_000
         if not self.makes("never_expires_in_queue"):
             self._removed(message, queue, RECEIVE_TIMEOUT, session)
 

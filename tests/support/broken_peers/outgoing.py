@@ -57,7 +57,7 @@ class Routes:
         candidates = [session, *reversed(self._manager.sessions)]
         for candidate in candidates:
             if candidate.state is State.OPEN and place in (candidate.remote_guid, candidate.address):
-                if sum(len(waiting.packet) for waiting in candidate.waiting) > BYTES_MAX:
+                if candidate.waiting_size > BYTES_MAX:
                     return False
                 candidate.put(outgoing)
                 return True

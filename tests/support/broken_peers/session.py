@@ -78,6 +78,7 @@ class Session:
         self.heard = False
         self.unacknowledged: deque[tuple[int, int, Outgoing]] = deque()
         self.waiting: deque[Outgoing] = deque()
+        self.waiting_size = 0
         self._ack_timer: Timer | None = None
         self._wait_timer: Timer | None = None
         self._order_timer: Timer | None = None
@@ -304,6 +305,7 @@ class Session:
     def put(self, outgoing: Outgoing) -> None:
         """Send a message as soon as the window allows."""
         self.waiting.append(outgoing)
+        self.waiting_size += len(outgoing.packet)
         self.send_waiting()
 
     def send_waiting(self) -> None:
@@ -311,6 +313,7 @@ class Session:
         window = max(1, min(self.window, self.received_window))
         while self.state is State.OPEN and self.waiting and len(self.unacknowledged) < window:
             outgoing = self.waiting.popleft()
+            self.waiting_size -= len(outgoing.packet)
             self.sent = (self.sent + 1) % 0x10000
             number = 0
             if outgoing.recoverable:

@@ -120,7 +120,7 @@ class Srmp:
             if len(self._history) > HISTORY_MAX:
                 self._history.popitem(last=False)
         if queue is not None:
-            queue.bodies.append(payload)
+            queue.bodies.append(payload[:4_096])
         if receipt and kind == 0 and not self._makes("http_no_delivery_receipt"):
             self._delivered(receipt, action, to, identifier, priority)
         return OK
@@ -134,10 +134,14 @@ class Srmp:
         return read_identifier(f"uuid:{number}@{source}", "uuid:", "@", 1 << 32)
 
     def _queue(self, to: str) -> Queue | None:
-        url = urlsplit(to)
+        try:
+            url = urlsplit(to)
+            host = url.hostname or ""
+        except ValueError as exc:
+            raise Malformed(f"to {to:.99}") from exc
         if url.scheme.lower() not in ("http", "https") and not to.startswith("MSMQ:MULTICAST="):
             raise Malformed(f"to {to:.99}")
-        if not _is_here(url.hostname or ""):
+        if not _is_here(host):
             return None
         folder, _, path = url.path.removeprefix("/").partition("/")
         return self._manager.queues.get(path.replace("/", "\\").lower()) if folder.lower() == "msmq" else None
