@@ -161,7 +161,7 @@ class Srmp:
         before = stream.find(f"{SRMP}}}previous")
         previous = None if before is None else stream.number(f"{SRMP}}}previous")
         start = stream.find(f"{SRMP}}}start")
-        receipts = "" if start is None else start.content(f"{SRMP}}}sendReceiptsTo")
+        receipts = "" if start is None else _receipts(start.content(f"{SRMP}}}sendReceiptsTo"))
         return owner, identifier, stream.number(f"{SRMP}}}current"), previous, receipts
 
     def _follows(self, place: tuple[str, str, int, int | None, str], to: str) -> bool:
@@ -239,8 +239,14 @@ def _delivery_receipt(services: Element | None) -> str:
     places = []
     for name in ("deliveryReceiptRequest", "commitmentReceiptRequest"):
         request = None if services is None else services.find(f"{SRMP}}}{name}")
-        places.append("" if request is None else request.content(f"{SRMP}}}sendTo"))
+        places.append("" if request is None else _receipts(request.content(f"{SRMP}}}sendTo")))
     return places[0]
+
+
+def _receipts(url: str) -> str:
+    if not url.lower().startswith(("http://", "https://")):
+        raise Malformed(f"receipts to {url:.99}")
+    return url
 
 
 def _is_here(host: str) -> bool:
