@@ -247,6 +247,53 @@ def window_asked_for(world: World) -> Any:
     return [header.window for header in client.acks(10)]
 
 
+def over_two_sessions(sent: Any, queue: str) -> Callable[[World], Any]:
+    """The bodies in a queue after a message was sent over two sessions."""
+
+    def look(world: World) -> Any:
+        for _ in range(2):
+            client = Client(world)
+            client.push(sent)
+            client.leave()
+        return list(world.manager.queues[queue].bodies)
+
+    return look
+
+
+def riding(counts: dict[str, int]) -> Callable[[World], Any]:
+    """Whether a message is in the queue and its session open, after it has brought counts."""
+
+    def look(world: World) -> Any:
+        client = Client(world)
+        client.send(message(b"rides").bytes(session=client.header(**counts)))
+        return list(world.manager.queues["private$\\orders"].bodies), client.closed
+
+    return look
+
+
+def order_acks_of_a_message_that_comes_twice(world: World) -> Any:
+    client, again = Client(world), in_sequence(1)
+    client.push(again)
+    first_one = len(client.messages(1))
+    client.push(again)
+    return first_one + len(client.messages(1))
+
+
+def read_with(*, label: str | None = None, **user: Any) -> Callable[[World], Any]:
+    """The body that a message is read with, or "closed"."""
+    built = h.user_message(
+        user=h.user_header(destination=ORDERS, message_id=901, **user),
+        properties=h.properties_header(label=label, body=b"body"),
+    )
+
+    def look(world: World) -> Any:
+        client = Client(world)
+        client.send(built)
+        return "closed" if client.closed else list(world.manager.queues["private$\\orders"].bodies)
+
+    return look
+
+
 def srmp(length: int | None) -> bytes:
     return h.user_message(
         user=h.user_header(destination=ORDERS, message_id=900),
@@ -277,6 +324,23 @@ EFFECTS: dict[str, tuple[Callable[[World], Any], Any, Any]] = {
     "session_header_in_size": (a_packet_with_a_session_header, [b"1", b"2", b"3"], [b"1", b"2"]),
     "quadratic_reader": (the_sum_of_half_a_packet, 0, sum(NAMED[:40])),
     "leaks_malformed": (kept(NAMED, bytes(16)), False, True),
+    "closes_late": (refused(bytes(16)), "closed", "open"),
+    "refuses_reserved_user_flags": (read_with(flags=0x80), [b"body"], "closed"),
+    "connector_type_forgotten": (read_with(connector_type=b"\xff" * 16), [b"body"], "closed"),
+    "response_queue_1_has_bytes": (read_with(response=(1, b"")), [b"body"], "closed"),
+    "aligns_the_body": (read_with(label="ab"), [b"body"], [b"dy\0\0"]),
+    "history_of_a_session": (
+        over_two_sessions(message(b"d"), "private$\\orders"), [b"d"], [b"d", b"d"],
+    ),
+    "sequences_of_a_session": (
+        over_two_sessions(in_sequence(1), "private$\\tx"), [b"body"], [b"body", b"body"],
+    ),
+    "header_before_message": (riding({"sent": 1}), ([b"rides"], False), ([], True)),
+    "wrong_counts_lose_message": (riding({"sent": 2}), ([b"rides"], True), ([], True)),
+    "order_ack_for_accepted_only": (order_acks_of_a_message_that_comes_twice, 2, 1),
+    "final_ack_previous_is_number_less_1": (
+        first("acknowledged_tx", in_sequence(5, 0, queue=MISSING)), (7, 1, 5, 0), (7, 1, 5, 4),
+    ),
     "sessions_stay": (the_33rd_session, True, False),
     "closes_server_on_reset": (a_reset, "", "Crash"),
     "reserved_must_be_zero": (refused(patched(NAMED, 1, "<B", 0xC0)), "open", "closed"),

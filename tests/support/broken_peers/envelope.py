@@ -154,7 +154,7 @@ def read_entity(content_type: str, entity: bytes, makes: Makes) -> tuple[bytes, 
 
 def _fields(head: bytes) -> dict[str, str]:
     lines = head.decode("latin-1").split("\r\n")[1:]
-    if not all(re.fullmatch(r"[!-9;-~]+:[\t -~]*", line) for line in lines):
+    if not all(re.fullmatch(r"[!-9;-~]+:.*", line) for line in lines):
         raise Malformed("header of a part")
     return {line.partition(":")[0].strip().lower(): line.partition(":")[2].strip() for line in lines}
 

@@ -112,6 +112,7 @@ class Manager:
         self._blocked: list[tuple[Session, bytes]] = []
         self._history: OrderedDict[tuple[bytes, int], None] = OrderedDict()
         self._sequences: OrderedDict[tuple[bytes, str], tuple[int, int]] = OrderedDict()
+        self._last: Session | None = None
         self._timed = 0
         self._message_id = 0
 
@@ -152,6 +153,8 @@ class Manager:
         if not self.makes("sessions_stay"):
             self.sessions.remove(session)
         self.routes.closed(session)
+        if self.makes("sequences_of_a_session"):
+            self._sequences.clear()
 
     def accept(self, transport: Transport, address: str, *, initiator: bool = False) -> Session | None:
         """Begin the session of a connection; None if the table of sessions is full."""
@@ -162,8 +165,11 @@ class Manager:
 
     # -- messages that come -------------------------------------------------------------------------------
 
-    def is_known(self, message: Message) -> bool:
+    def is_known(self, message: Message, session: Session) -> bool:
         """Duplicate Detection: [MS-MQQB] 3.1.5.8.1."""
+        if self.makes("history_of_a_session") and session is not self._last:
+            self._history.clear()
+        self._last = session
         return (message.source, message.message_id) in self._history
 
     def arrived(self, message: Message, session: Session) -> None:
@@ -174,7 +180,7 @@ class Manager:
             self._transactional(message, session)
         elif message.tx is not None:
             self._take(message, session)  # its sequence is none of ours: MQQB-3.1.1.6.2-01
-        elif not self.is_known(message):
+        elif not self.is_known(message, session):
             self._remember(message)
             self._take(message, session)
         elif self.makes("takes_duplicates"):
@@ -190,12 +196,15 @@ class Manager:
         assert message.tx is not None
         key = message.source, repr(message.destination)
         sequence, number = self._sequences.get(key, (0, 0))
-        if self._follows(message.tx.sequence, message.tx.number, message.tx.previous, sequence, number):
+        follows = self._follows(message.tx.sequence, message.tx.number, message.tx.previous, sequence, number)
+        if follows:
             self._take(message, session)
             self._sequences[key] = message.tx.sequence, message.tx.number
             self._sequences.move_to_end(key)
             if len(self._sequences) > SEQUENCES_MAX:
                 self._sequences.popitem(last=False)
+        if not follows and self.makes("order_ack_for_accepted_only"):
+            return
         if key in self._sequences and not self.makes("no_order_ack"):
             session.order_ack_due(key)
 
@@ -326,7 +335,8 @@ class Manager:
         assert message.tx is not None
         tx = message.tx
         message_id = 0 if self.makes("final_ack_without_message_id") else message.message_id
-        body = struct.pack("<QLL16sL", tx.sequence, tx.number, tx.previous, message.source, message_id)
+        previous = tx.number - 1 if self.makes("final_ack_previous_is_number_less_1") else tx.previous
+        body = struct.pack("<QLL16sL", tx.sequence, tx.number, previous, message.source, message_id)
         to = self._order_queue(message.source, session)
         self._send(to, message_class, body, session, recoverable=True, label=ORDER_LABEL, priority=0)
 

@@ -19,6 +19,7 @@ from tests.support.broken_peers.wire import (
     MQ,
     SH,
     TH,
+    USER_RESERVED,
     Crash,
     Hang,
     Makes,
@@ -87,12 +88,14 @@ def read_message(data: bytes, makes: Makes) -> Message:
         data = data[:-16]
     reader = Reader(data, 16)
     source, address, received_in, sent, message_id, user = reader.unpack("<16s16sLLLL")
+    if user & USER_RESERVED and makes("refuses_reserved_user_flags"):
+        raise Malformed(f"UserHeader.Flags {user:#x}")
     if user & 0x60 > DM or not user & MP or (user & TH and not user & DM):
         raise Malformed(f"UserHeader.Flags {user:#x}")
     destination = _destination(reader, user >> 10 & 7, address, makes)
     admin = _admin(reader, user >> 13 & 7, source, address, makes)
     _skip_response(reader, user >> 16 & 7, makes)
-    if user & CQ:
+    if user & CQ and not makes("connector_type_forgotten"):
         reader.take(16)
     tx = _transaction(reader, makes) if user & TH else None
     signed, encrypted = _security(reader, makes) if user & SH else (False, False)
@@ -165,7 +168,8 @@ def _skip_response(reader: Reader, form: int, makes: Makes) -> None:
     if form == 7:
         _direct(reader, makes)
     else:
-        reader.take({5: 16, 6: 20}.get(form, 4 if form in (2, 3, 4) else 0))
+        sizes = {5: 16, 6: 20, **dict.fromkeys((2, 3, 4, *[1] * makes("response_queue_1_has_bytes")), 4)}
+        reader.take(sizes.get(form, 0))
 
 
 # -- the other headers ------------------------------------------------------------------------------------
@@ -204,6 +208,8 @@ def _properties(reader: Reader, makes: Makes) -> tuple[int, int, str, bytes]:
             raise Crash("a label is copied to 250 characters on the stack")
         raise Malformed(f"LabelLength {label_length}")
     label = reader.take(2 * label_length).decode("utf-16-le", "replace").partition("\0")[0]
+    if makes("aligns_the_body"):
+        reader.align()
     reader.take(extension_size)
     if makes("body_as_it_comes"):
         body = reader.take(min(size, reader.left))

@@ -41,6 +41,9 @@ _FRAMING = {
         "With each byte all bytes held are summed up: 20 KiB keep it busy for seconds.",
     ),
     "leaks_malformed": Mistake(("MQQB-3.1.5.1.3-01",), "A malformed packet and 64 KiB are never given back."),
+    "closes_late": Mistake(
+        ("MQQB-3.1.5.1.3-01",), "A session that a malformed packet ends is closed half a minute later."
+    ),
     "sessions_stay": Mistake(
         ("MQQB-3.1.5.9-03", "MQQB-3.1.5.10-01"),
         "A closed session keeps its place; after 32 of them nobody is let in.",
@@ -135,6 +138,25 @@ _MESSAGES = {
         ("MQMQ-2.2.18.1.2-03", "MQQB-3.1.5.8.6-04"),
         "Of two sequences that of the greater Ordinal is the newer; OrderAcks have both halves exchanged.",
     ),
+    "refuses_reserved_user_flags": Mistake(
+        ("MQMQ-2.2.19.2-43",), "A reserved bit of UserHeader.Flags ends the session."
+    ),
+    "connector_type_forgotten": Mistake(
+        ("MQMQ-2.2.19.2-35", "MQMQ-2.2.19.2-44"), "ConnectorType is taken for the next header."
+    ),
+    "response_queue_1_has_bytes": Mistake(
+        ("MQMQ-2.2.19.2-28", "MQMQ-2.2.19.2-29"), "A ResponseQueue of RQ 1 is looked for in the packet."
+    ),
+    "aligns_the_body": Mistake(
+        ("MQMQ-2.2.19.3-44", "MQMQ-2.2.19.3-45"),
+        "ExtensionData and MessageBody are looked for at a multiple of 4 bytes behind the label.",
+    ),
+    "history_of_a_session": Mistake(
+        ("MQQB-3.1.5.8.1-02", "MQQB-3.1.1.3-13"), "A message that comes again over another session is taken."
+    ),
+    "sequences_of_a_session": Mistake(
+        ("MQQB-3.1.1.3.1-15", "MQQB-3.1.1.3.1-16"), "The sequences are forgotten at the end of a session."
+    ),
     "takes_duplicates": Mistake(
         ("MQQB-3.1.5.8.1-02",), "A message with a known MessageID is put into the queue again."
     ),
@@ -211,6 +233,13 @@ _SESSION_ACKS = {
     "ignores_counts": Mistake(
         ("MQQB-3.1.5.5.5-01",), "Counts in a SessionHeader that are not its own do not end the session."
     ),
+    "header_before_message": Mistake(
+        ("MQQB-3.1.5.8.4-02",),
+        "A SessionHeader is compared with the counts before the message it comes with.",
+    ),
+    "wrong_counts_lose_message": Mistake(
+        ("MQMQ-2.2.20.4-11",), "A message whose SessionHeader has wrong counts is not delivered."
+    ),
     "ack_of_nothing_crashes": Mistake(
         ("MQQB-3.1.5.5.1-01",), "An AckSequenceNumber above what it has sent ends the process."
     ),
@@ -218,6 +247,9 @@ _SESSION_ACKS = {
 
 _ACKNOWLEDGEMENTS = {
     "no_order_ack": Mistake(("MQQB-3.1.5.8.6-02", "MQQB-3.1.6.9-01"), "It sends no OrderAck."),
+    "order_ack_for_accepted_only": Mistake(
+        ("MQQB-3.1.5.8.6-02",), "A transactional message that comes again is not acknowledged again."
+    ),
     "order_ack_of_other_sequence": Mistake(
         ("MQQB-2.2.4.1-02",), "TxSequenceID of its OrderAck is of the next sequence."
     ),
@@ -232,6 +264,9 @@ _ACKNOWLEDGEMENTS = {
         ("MQQB-3.1.5.8.2-10", "MQQB-3.1.5.8.2-12"), "A transactional message is refused without a FinalAck."
     ),
     "final_ack_without_message_id": Mistake(("MQQB-2.2.5.1-06",), "MessageID in its FinalAck is 0."),
+    "final_ack_previous_is_number_less_1": Mistake(
+        ("MQQB-2.2.5.1-04",), "TxPreviousSequenceNumber of its FinalAck is TxSequenceNumber - 1."
+    ),
     "no_negative_acknowledgement": Mistake(
         ("MQMQ-2.2.19.3-04", "MQQB-3.1.5.8.2-13"), "A message is refused in silence."
     ),

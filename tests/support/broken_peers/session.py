@@ -29,6 +29,7 @@ WINDOW = 64
 ACK_BITS = 32
 INITIALIZATION_S = 60.0
 ORDER_ACK_S, ORDER_ACK_MAX_S = 0.5, 10.0
+LATE_S = 30.0
 _HANDSHAKE_SIZES = {
     State.WAITING_EC_MSG: 572, State.WAITING_CP_MSG: 32,
     State.WAITING_ECR_MSG: 572, State.WAITING_CPR_MSG: 32,
@@ -95,7 +96,7 @@ class Session:
 
     def receive(self, data: bytes) -> None:
         """Take bytes of the connection. Raises Crash and Hang."""
-        if self.state is State.CLOSED:
+        if self.state in (State.CLOSING, State.CLOSED):
             return
         if self.makes("quadratic_reader"):
             for byte in data:
@@ -104,14 +105,18 @@ class Session:
         else:
             self._buffer += data
         try:
-            while self.state is not State.CLOSED and (packet := self._next()) is not None:
+            while self.state not in (State.CLOSING, State.CLOSED) and (packet := self._next()) is not None:
                 if self.makes("loses_second"):
                     self._buffer.clear()
                 self._packet(packet)
         except Malformed as why:
             if self.makes("leaks_malformed"):
                 self.manager.leaked.append(bytearray(self._buffer) + bytes(1 << 16))
-            self.close(str(why))
+            if self.makes("closes_late"):
+                self.state = State.CLOSING
+                self.manager.loop.call_later(LATE_S, self.close, str(why))
+            else:
+                self.close(str(why))
         half = bool(self._buffer) and self.state is not State.CLOSED
         if self.makes("half_packet_blocks"):
             self.manager.blocked_by(self if half else None, self)
@@ -210,15 +215,25 @@ class Session:
         header = message.session_header
         if header is not None and not header.window and not self.makes("window_zero"):
             raise Malformed("WindowSize 0")
-        duplicate = message.tx is None and self.manager.is_known(message)
+        if header is not None and self.makes("header_before_message"):
+            self._session_header(header)
+        counts = header is None or self._agrees(header, message)
+        if not counts and self.makes("wrong_counts_lose_message"):
+            raise Malformed("counts of the other side disagree")
+        duplicate = message.tx is None and self.manager.is_known(message, self)
         if not (duplicate and self.makes("duplicates_not_counted")):
             self._count(message)
         self.direct = self.direct or message.destination.kind == "direct"
         self.manager.arrived(message, self)
-        if header is not None:
+        if header is not None and not self.makes("header_before_message"):
             self._session_header(header)
         if self.unacked >= max(1, min(self.window, self.received_window) // 2):
             self.acknowledge()
+
+    def _agrees(self, header: SessionHeader, message: Message) -> bool:
+        """Whether a SessionHeader counts the message that carries it, and all before."""
+        counts = self.received + 1, self.recoverable_received + message.recoverable
+        return (header.sent, header.recoverable_sent) == (counts[0] % 0x10000, counts[1] % 0x10000)
 
     def _count(self, message: Message) -> None:
         """General Processing and Recoverable Message Processing: [MS-MQQB] 3.1.5.8.2 and 3.1.5.8.7."""
