@@ -69,6 +69,7 @@ class Session:
         self.direct = False
         self.why = ""
         self.packets = self.checksum = 0
+        self.reserved = bytearray()
         self._buffer = bytearray()
         self._handshake = Handshake(self)
         # MessageReceivedCount and so on
@@ -138,7 +139,7 @@ class Session:
         if size < BASE.size and self.makes("small_size_hangs"):
             raise Hang("a packet that has no end is looked for again and again")
         if size > PACKET_SIZE_MAX and self.makes("any_packet_size"):
-            self.manager.leaked.append(bytearray(min(size, 1 << 26)))
+            self.reserved = bytearray(min(size, 1 << 26))
             return None
         if not BASE.size <= size <= PACKET_SIZE_MAX:
             raise Malformed(f"PacketSize {size}")
