@@ -21,4 +21,6 @@ Where the text leaves a choice, the peer has made these:
 - Nobody reads the queues unless ``--reader`` is given; then every message is read at once.
 - DataLength of SRMPEnvelopeHeader counts WCHARs, or bytes where only those end with the null of the text.
 - A message without MessagePropertiesHeader, without destination or with an unknown DM ends the session.
+- It remembers 4,096 messages for duplicates and 1,024 sequences. A session for which more than 4 MiB of
+  acknowledgements wait is ended, as for QueueManagerQuota; for one that there is not yet, 64 KiB are kept.
 """

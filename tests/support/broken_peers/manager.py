@@ -41,10 +41,10 @@ from tests.support.broken_peers.wire import (
 )
 
 HOPS_MAX = 0x1D
-HISTORY_MAX = 10_000
-SEQUENCES_MAX = 4_096
+HISTORY_MAX = 4_096
+SEQUENCES_MAX = 1_024
 SESSIONS_MAX = 4_096
-TIMED_MAX = 16 << 20
+TIMED_MAX = 2 << 20
 KEPT_MAX = 4_096
 GUID = bytes.fromhex("b40cea5e0000404f80000000000000b5")
 ORDER_QUEUE, ORDER_LABEL = 4, "QM Ordering Ack"

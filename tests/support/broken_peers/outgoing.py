@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from tests.support.broken_peers.manager import Manager
     from tests.support.broken_peers.session import Session
 
-BYTES_MAX = 16 << 20
-PLACES_MAX = 1_024
+WAITING_MAX = 4 << 20
+PLACES_MAX = 64
+PLACE_BYTES_MAX = 1 << 16
 RETRY_S = 5.0
 RETRIES = 3
 
@@ -33,6 +34,7 @@ class Outgoing:
 @dataclass
 class _Place:
     messages: deque[Outgoing] = field(default_factory=deque)
+    size: int = 0
     tries: int = 0
 
 
@@ -46,7 +48,6 @@ class Routes:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
         self._places: OrderedDict[bytes | str, _Place] = OrderedDict()
-        self._bytes = 0
         self.connect: Callable[[str], None] = lambda _: None
 
     def send(self, to: Name, outgoing: Outgoing, session: Session) -> bool:
@@ -57,11 +58,13 @@ class Routes:
         candidates = [session, *reversed(self._manager.sessions)]
         for candidate in candidates:
             if candidate.state is State.OPEN and place in (candidate.remote_guid, candidate.address):
-                if candidate.waiting_size > BYTES_MAX:
+                if candidate.waiting_size > WAITING_MAX:
                     return False
                 candidate.put(outgoing)
                 return True
-        return not outgoing.lasting or self._wait(place, outgoing)
+        if outgoing.lasting:
+            self._wait(place, outgoing)
+        return True
 
     def _place(self, to: Name) -> bytes | str | None:
         """The identifier or the address of the host of a queue; None if it can't be found."""
@@ -78,17 +81,17 @@ class Routes:
         except ValueError:
             return None
 
-    def _wait(self, place: bytes | str, outgoing: Outgoing) -> bool:
-        if self._bytes + len(outgoing.packet) > BYTES_MAX:
-            return False
-        if place not in self._places and len(self._places) >= PLACES_MAX:
-            return False
+    def _wait(self, place: bytes | str, outgoing: Outgoing) -> None:
+        """Keep a message until there is a session: a few of each place, for the last places that there were."""
         waiting = self._places.setdefault(place, _Place())
-        waiting.messages.append(outgoing)
-        self._bytes += len(outgoing.packet)
+        self._places.move_to_end(place)
+        if len(self._places) > PLACES_MAX:
+            self._places.popitem(last=False)
+        if waiting.size + len(outgoing.packet) <= PLACE_BYTES_MAX:
+            waiting.messages.append(outgoing)
+            waiting.size += len(outgoing.packet)
         if isinstance(place, str) and len(waiting.messages) == 1:
             self._try(place)
-        return True
 
     def _try(self, place: str) -> None:
         """Connect to a host: only to one of this computer, and not for ever."""
@@ -104,7 +107,6 @@ class Routes:
         for place in (session.remote_guid, session.address):
             waiting = self._places.pop(place, None)
             for outgoing in waiting.messages if waiting else ():
-                self._bytes -= len(outgoing.packet)
                 session.put(outgoing)
 
     def closed(self, session: Session) -> None:

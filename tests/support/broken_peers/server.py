@@ -28,6 +28,22 @@ def hang_for_ever(_: BaseException) -> None:
     threading.Event().wait()
 
 
+class Connection:
+    """A connection that may be lost already when something is written."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, or drop them: asyncio would complain of each."""
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """End the connection once everything is sent."""
+        self._transport.close()
+
+
 class SessionProtocol(asyncio.Protocol):
     """One connection."""
 
@@ -39,7 +55,7 @@ class SessionProtocol(asyncio.Protocol):
         """Begin a session, unless the table is full."""
         stream = cast(asyncio.Transport, transport)
         address = str(ipaddress.ip_address(stream.get_extra_info("peername")[0].partition("%")[0]))
-        self._session = self._server.manager.accept(stream, address, initiator=self._initiator)
+        self._session = self._server.manager.accept(Connection(stream), address, initiator=self._initiator)
 
     def data_received(self, data: bytes) -> None:
         """Take bytes."""
@@ -79,7 +95,7 @@ class WebProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the connection."""
-        self._transport = cast(asyncio.Transport, transport)
+        self._transport = Connection(cast(asyncio.Transport, transport))
 
     def data_received(self, data: bytes) -> None:
         """Answer requests."""
