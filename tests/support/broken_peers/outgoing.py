@@ -82,7 +82,7 @@ class Routes:
             return None
 
     def _wait(self, place: bytes | str, outgoing: Outgoing) -> None:
-        """Keep a message until there is a session: a few of each place, for the last places that there were."""
+        """Keep a message until there is a session: a few for a place, and the latest places."""
         waiting = self._places.setdefault(place, _Place())
         self._places.move_to_end(place)
         if len(self._places) > PLACES_MAX:
