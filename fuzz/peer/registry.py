@@ -47,6 +47,8 @@ FUZZED: Final = {
             srmp_checks.checks,
             srmp_walk.walk,
             srmp_messages.kind,
+        ),
+        FuzzedProtocol(
             "remote-read",
             RemoteReadPlayer,
             remote_read_checks.fresh,
