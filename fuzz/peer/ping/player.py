@@ -157,16 +157,15 @@ class PingPlayer:
             return None
         session, deadline = PeerSession(channel, ours=True), time.monotonic() + self._target.bound
         fields = {"EstablishConnectionHeader": {"OperatingSystem": {"SE": 0}}}
-        data = self._disguise.dress(messages.establish(fields).to_bytes())
-        session.note_sent(data)
+        data, _ = session.outgoing(self._disguise.dress(messages.establish(fields).to_bytes()))
+        packets: list[Record] = []
         try:
             channel.send(data, deadline)
             while not (session.requested or channel.closed) and wait_for([channel], [], deadline):
-                session.read(deadline)
+                packets += session.read(deadline)
         finally:
             channel.close()
-        answers = (packet for packet in session.packets if packet.schema.name == "EstablishConnection")
-        return next(answers, None)
+        return next((packet for packet in packets if packet.schema.name == "EstablishConnection"), None)
 
     # -- the end -----------------------------------------------------------------------------------------
 
