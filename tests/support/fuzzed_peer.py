@@ -142,7 +142,7 @@ class Incoming:
                     if not data:
                         break
                     self.take(data)
-        except (Ended, OSError):
+        except (Ended, OSError, MalformedPacket):
             pass
         except (IndexError, struct.error, UnicodeError, MemoryError):
             self.peer.crash()
@@ -186,18 +186,22 @@ class Incoming:
     # -- packets -----------------------------------------------------------------------------------------
 
     def packet(self, data: bytes) -> None:
-        if self.wrong == "trusts MessageSize" and len(data) > 200 and data[16:32] and self.state == "OPEN":
-            self.crash_on_size(data)
         try:
             packet = parse(data)
         except MalformedPacket as error:
+            if self.wrong == "crashes on a malformed message" and self.state == "OPEN":
+                raise IndexError from error
             if self.wrong == "ignores a malformed packet" and self.state == "OPEN":
                 return
             if self.wrong == "takes queue types that are not there" and "DQ" in str(error):
                 return
             raise Ended from None
         kind = packet.schema.name
-        if self.wrong == "takes messages before the handshake" and kind == "UserMessage" and self.state != "OPEN":
+        if (
+            self.wrong == "takes messages before the handshake"
+            and kind == "UserMessage"
+            and self.state != "OPEN"
+        ):
             return
         if kind == "EstablishConnection":
             self.establish(packet)
@@ -211,19 +215,6 @@ class Incoming:
             if packet.SessionHeader is not None:
                 self.session_header(packet.SessionHeader)
 
-    def crash_on_size(self, data: bytes) -> None:
-        packet, _ = USER_MESSAGE.read(data[: packet_length(data)]) if self.sound(data) else (None, 0)
-        if packet is None and data[2] & 0x18 == 0:
-            raise IndexError("MessageSize")
-
-    @staticmethod
-    def sound(data: bytes) -> bool:
-        try:
-            parse(data)
-        except MalformedPacket:
-            return False
-        return True
-
     def establish(self, packet: Record) -> None:
         if self.state != "WAITING_EC_MSG" and self.wrong != "takes EstablishConnection in any state":
             raise Ended
@@ -233,7 +224,9 @@ class Incoming:
         if self.wrong == "accepts a foreign ServerGuid":
             refused = False
         answer = {
-            "ClientGuid": header.ClientGuid if self.wrong != "echoes the wrong ClientGuid" else self.peer.guid,
+            "ClientGuid": header.ClientGuid
+            if self.wrong != "echoes the wrong ClientGuid"
+            else self.peer.guid,
             "ServerGuid": self.peer.guid,
             "TimeStamp": header.TimeStamp if self.wrong != "answers its own TimeStamp" else 77,
             "OperatingSystem": {"SE": int(header.OperatingSystem.SE) if self.wrong != "forgets SE" else 0},
@@ -341,7 +334,9 @@ class Incoming:
             if self.wrong == "accepts repeated numbers":
                 accepted = number >= at >= previous
         else:
-            accepted = identifier > last and (previous == 0 or self.wrong == "accepts a sequence in its middle")
+            accepted = identifier > last and (
+                previous == 0 or self.wrong == "accepts a sequence in its middle"
+            )
         if accepted:
             self.peer.places[packet.UserHeader.SourceQueueManager] = identifier, number
             self.order = (header.TxSequenceID, number, self.source_address())
@@ -412,7 +407,9 @@ class Incoming:
         if self.order_due is not None and now >= self.order_due:
             self.order_due = None
             identifier, number, address = self.order
-            ordinal = {"Ordinal": 1, "TimeStamp": 1} if self.wrong == "sends its own TxSequenceID" else identifier
+            ordinal = (
+                {"Ordinal": 1, "TimeStamp": 1} if self.wrong == "sends its own TxSequenceID" else identifier
+            )
             previous = number - 1 if self.wrong != "tells the wrong previous number" else number
             body = {"TxSequenceID": ordinal, "TxSequenceNumber": number, "TxPreviousSequenceNumber": previous}
             if self.wrong != "sends no OrderAck":
@@ -484,10 +481,12 @@ class Outgoing:
         establish = {"ClientGuid": self.peer.guid, "OperatingSystem": {"SE": 1}, "Padding": bytes(512)}
         sock.sendall(ESTABLISH_CONNECTION.build({"EstablishConnectionHeader": establish}))
         packets = _packets(sock)
-        next(packets)
+        if next(packets, None) is None:
+            return
         agree = {"RecoverableAckTimeout": 500, "AckTimeout": 20_000, "WindowSize": WINDOW}
         sock.sendall(CONNECTION_PARAMETERS.build({"ConnectionParametersHeader": agree}))
-        next(packets)
+        if next(packets, None) is None:
+            return
         sent = acknowledged = 0
         window = WINDOW if self.peer.wrong != "does not keep its window" else 1 << 20
         while not self.peer.dead:
@@ -503,7 +502,9 @@ class Outgoing:
                 packet = next(packets, None)
                 if packet is None:
                     return
-                acknowledged = packet.SessionHeader.AckSequenceNumber if packet.get("SessionHeader") else acknowledged
+                acknowledged = (
+                    packet.SessionHeader.AckSequenceNumber if packet.get("SessionHeader") else acknowledged
+                )
 
 
 def _packets(sock: socket.socket) -> Iterator[Record]:

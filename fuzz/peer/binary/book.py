@@ -14,6 +14,8 @@ from fuzz.peer.failure import PeerFailure
 from msmqwire.names.header_names import DIRECT
 from msmqwire.schema import Record
 
+NO_ACKNOWLEDGEMENT: Final = "no acknowledgement"
+"""The kind of the failure that an administration acknowledgement is missing."""
 RECEIVED: Final = 0x4000
 """MQMSG_CLASS_ACK_RECEIVE."""
 _NEGATIVE: Final = 0x8000
@@ -263,21 +265,26 @@ class Book:
 
     # -- what is missing ---------------------------------------------------------------------------------
 
-    def missing(self) -> PeerFailure | None:
-        """Return what has not come so far; None if all has."""
+    def missing(self, *, specific: bool = False) -> PeerFailure | None:
+        """Return what has not come so far; None if all has.
+
+        Args:
+            specific: whether other messages are acknowledged, so that it is for what is tested with this one.
+        """
         if not self.reachable:
             return None
         for sent in self.sent.values():
             for number, count in sent.due.items():
                 if sent.came[number] < count:
                     ids = (_MISSING[number],) if number in _MISSING else sent.requirements
+                    ids = sent.requirements if specific and sent.requirements else ids
                     text = f"no acknowledgement of class {class_name(number)} comes for {sent.name}"
-                    return PeerFailure(ids, text, "no acknowledgement")
+                    return PeerFailure(ids, text, NO_ACKNOWLEDGEMENT)
             for number, count in sent.finals_due.items():
                 if sent.finals[number] < count:
                     ids = (_FINAL_MISSING[number],) if number in _FINAL_MISSING else sent.requirements
                     text = f"no FinalAck of class {class_name(number)} comes for {sent.name}"
-                    return PeerFailure(ids, text, "no acknowledgement")
+                    return PeerFailure(ids, text, "no final acknowledgement")
         outstanding = self.sequences.outstanding
         if outstanding is None:
             return None

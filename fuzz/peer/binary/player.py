@@ -11,7 +11,8 @@ from typing import Final
 from uuid import UUID
 
 from fuzz.peer.binary import accepting, messages
-from fuzz.peer.binary.book import Book
+from fuzz.peer.binary.book import NO_ACKNOWLEDGEMENT, Book
+from fuzz.peer.binary.cases import opened
 from fuzz.peer.binary.expecting import Expectation
 from fuzz.peer.binary.live import dated, has_shift
 from fuzz.peer.binary.session import FLAGS, MESSAGES, PeerSession
@@ -23,7 +24,13 @@ from fuzz.peer.target import MSMQ_PORT, Target
 
 FENCES_FROM: Final = 0x7000_0000
 """MessageIDs of the messages that only ask whether a session still works."""
+_FENCES: Final = 1 << 16
 _AFTERWARDS_S: Final = 0.3
+_PROBE: Final = 1000
+"""The connection on which a plain message is tried."""
+_SILENT_S: Final = 0.5
+_silent: set[Target] = set()
+"""Peers that did not acknowledge a plain message at the last trial: they are waited for less."""
 
 
 class BinaryPlayer:
@@ -50,7 +57,7 @@ class BinaryPlayer:
         self._accepted: list[PeerSession] = []
         self._listener = self._listen()
         self._book = Book(disguise.identity, disguise.address, self._listener is not None)
-        self._numbers = itertools.count(FENCES_FROM)
+        self._numbers = itertools.count(FENCES_FROM + disguise.identity.int % _FENCES * 256)
         self._templates: dict[int, tuple[bytes, int]] = {}
         self._holding = False
         self._peer: UUID | None = None
@@ -266,11 +273,32 @@ class BinaryPlayer:
 
     def _settle(self) -> None:
         """Wait until all acknowledgements have come that are asked for. Raises PeerFailure."""
-        seconds = messages.RECOVERABLE_ACK_TIMEOUT_MS / 1000 + self._target.bound
+        seconds = messages.RECOVERABLE_ACK_TIMEOUT_MS / 1000 + self._patience
         self._until(lambda: self._book.missing() is None or self._broken() is not None, seconds)
         broken = self._broken() or self._book.missing()
+        if broken is not None and broken.what == NO_ACKNOWLEDGEMENT and self._acknowledges_others():
+            broken = self._book.missing(specific=True) or broken
         if broken is not None:
             raise broken
+
+    @property
+    def _patience(self) -> float:
+        """Seconds for an acknowledgement that a peer may never send."""
+        return min(self._target.bound, _SILENT_S) if self._target in _silent else self._target.bound
+
+    def _acknowledges_others(self) -> bool:
+        """Return whether the peer acknowledges the arrival of a plain message, in a session of its own."""
+        for step in opened(_PROBE):
+            self.perform(step)
+        session = self._sessions[_PROBE]
+        if not session.open:
+            return False
+        session.may_close = True
+        number = self._send_plain(session, messages.PA)
+        self._book.ask(number)
+        arrived = self._until(lambda: self._book.arrived(number), self._patience)
+        (_silent.discard if arrived else _silent.add)(self._target)
+        return arrived
 
     def _broken(self) -> PeerFailure | None:
         """Return that the peer has closed a session which had to go on."""

@@ -62,6 +62,15 @@ def _acknowledged(draw: Draw) -> Iterator[Case]:
         send(fence, "taken", note, ids),
         Step("fence"),
     )
+    more = [draw.message(recoverable=True) for _ in range(source.randrange(_AT_ONCE, 60))]
+    note = f"{len(more)} recoverable messages"
+    yield case(
+        ids,
+        "Of more than 32 recoverable messages each is acknowledged as stored.",
+        *OPENED,
+        send(b"".join(packet.to_bytes() for packet in more), "taken", note, ids),
+        Step("acknowledged", breaks=ids, note=note),
+    )
     unknown = draw.message(queue=draw.unknown_queue())
     ids = ("MQQB-3.1.5.8.2-02",)
     note = "a message that is refused"
