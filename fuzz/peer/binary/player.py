@@ -238,7 +238,7 @@ class BinaryPlayer:
     def _await_goal(
         self, session: PeerSession, goal: tuple[int, int], requirements: tuple[str, ...], note: str
     ) -> None:
-        if not session.open or session.confused:
+        if not session.open or not session.whole:
             return
         seconds = messages.RECOVERABLE_ACK_TIMEOUT_MS / 1000 + self._target.bound
         self._until(lambda: session.has_acknowledged(*goal) or session.channel.closed, seconds)
@@ -313,7 +313,8 @@ class BinaryPlayer:
         self._settle()
         asked: list[tuple[PeerSession, int, tuple[int, int]]] = []
         for session in self._sessions.values():
-            if session.open and not session.may_close and session.sent and not session.channel.closed:
+            idle = session.channel.closed or session.may_close or not session.sent
+            if session.open and session.whole and not idle:
                 number = self._send_plain(session, messages.PA if self._listener is not None else 0)
                 self._book.ask(number)
                 asked.append((session, number, (session.sent, session.recoverable_sent)))

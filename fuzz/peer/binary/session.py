@@ -116,6 +116,11 @@ class PeerSession:
         self.recoverable_sent += recoverable
 
     @property
+    def whole(self) -> bool:
+        """Whether what was sent ends with a packet: another one can follow."""
+        return not self.confused and not self._going.buffered
+
+    @property
     def all_acknowledged(self) -> bool:
         """Whether the peer has acknowledged all messages, and has stored the recoverable ones."""
         return self.has_acknowledged(self.sent, self.recoverable_sent)
