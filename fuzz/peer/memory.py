@@ -11,16 +11,20 @@ from fuzz.peer.failure import PeerFailure
 from fuzz.peer.performing import Stage
 from fuzz.peer.steps import Case
 
-ALLOWED: Final = 16 << 20
-"""Bytes by which the memory of a peer may grow for whatever reason after the first cases."""
+ALLOWED: Final = 8 << 20
+"""Bytes by which memory may grow after the first cases until the last ones are looked at more closely."""
 FACTOR: Final = 8
 """Bytes that a peer may have for each byte that it was sent: it may keep messages in memory."""
 PROOF: Final = 24 << 20
 """Bytes by which one case that is repeated must make it grow: no warm-up and no late collection does that."""
 PROOF_S: Final = 10.0
 """Seconds for that."""
+BLAME_S: Final = 20.0
+"""Seconds for looking at the cases."""
+QUICK_S: Final = 0.1
+"""Seconds that a case may take to be repeated."""
 _SUSPECTS: Final = 6
-_REPEATS: Final = 20
+_REPEATS: Final = 10
 _PROVED: Final = 2
 """How many of the suspects are looked at for long."""
 
@@ -42,14 +46,13 @@ class MemoryWatch:
 
     Attributes:
         first, last: what it had after the first cases and has now, in bytes; None if it can't be seen.
-        found: whether growth was reported; it is reported once.
     """
 
     def __init__(self, pid: int, stage: Stage) -> None:
         self._pid, self._stage = pid, stage
         self.first: int | None = None
         self.last: int | None = None
-        self.found = False
+        self._allowed, self._found = ALLOWED, False
         self._sent_before = 0
         self._suspects: list[tuple[int, Sequence[Case]]] = []
 
@@ -63,21 +66,30 @@ class MemoryWatch:
             return False
         self._suspects = sorted([*self._suspects, (now - self.last, cases)], key=lambda s: -s[0])[:_SUSPECTS]
         self.last = now
-        allowed = ALLOWED + FACTOR * (self._stage.size - self._sent_before)
-        return not self.found and now - self.first > allowed
+        allowed = self._allowed + FACTOR // 2 * (self._stage.size - self._sent_before)
+        return not self._found and now - self.first > allowed
 
-    def blame(self, usable: Callable[[], bool]) -> tuple[Case, PeerFailure] | None:
-        """Return the case that makes the memory grow when it is repeated, if one does."""
-        self.found = True
-        cases = [case for _, cases in self._suspects for case in cases]
-        growths = [self._grown(case, _REPEATS) for case in cases]
-        worst = sorted(zip(growths, range(len(cases)), strict=True), reverse=True)[:_PROVED]
-        for _, number in worst:
-            if not usable():
-                return None
-            failure = self._proved(cases[number])
+    def blame(self, directed: Sequence[Case], usable: Callable[[], bool]) -> tuple[Case, PeerFailure] | None:
+        """Return the case that makes the memory grow when it is repeated, if one does.
+
+        `directed` are looked at beside the last ones; those that take long are left out.
+        """
+        self._allowed *= 2  # for the next time, if it is none of them
+        deadline = time.monotonic() + BLAME_S
+        growths: list[tuple[int, int]] = []
+        cases = [*directed, *(case for _, cases in self._suspects for case in cases)]
+        for number, case in enumerate(cases):
+            began = time.monotonic()
+            if began >= deadline or not usable():
+                break
+            self._stage.perform(case)
+            if time.monotonic() - began < QUICK_S:
+                growths.append((self._grown(case, _REPEATS), -number))
+        for _, number in sorted(growths, reverse=True)[:_PROVED]:
+            failure = self._proved(cases[-number]) if usable() else None
             if failure is not None:
-                return cases[number], failure
+                self._found = True
+                return cases[-number], failure
         return None
 
     def _grown(self, case: Case, repeats: int) -> int:
@@ -89,6 +101,7 @@ class MemoryWatch:
 
     def _proved(self, case: Case) -> PeerFailure | None:
         growth = repeats = 0
+        before = resident_bytes(self._pid) or 0
         deadline = time.monotonic() + PROOF_S
         while growth < PROOF:
             if time.monotonic() >= deadline:
@@ -97,5 +110,6 @@ class MemoryWatch:
             repeats += _REPEATS
         broken = next((step for step in reversed(case.steps) if step.breaks), None)
         note = broken.note if broken is not None else "session"
-        text = f"resident memory grows by {growth // repeats:,} bytes with each {note}"
+        each = ((resident_bytes(self._pid) or 0) - before) // repeats
+        text = f"resident memory grows by {each:,} bytes with each {note}"
         return PeerFailure(broken.breaks if broken is not None else case.requirements, text, "memory")
