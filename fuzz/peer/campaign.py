@@ -102,7 +102,7 @@ class Campaign:
             while batch := list(islice(waiting, WORKERS)):
                 if self._over:
                     return
-                outcomes = list(pool.map(self.stage.perform, batch, range(len(batch))))
+                outcomes = list(pool.map(self.stage.perform, batch))
                 self._tick()
                 self._judge_batch(name, outcomes)
                 self._look_at_memory(name, batch)

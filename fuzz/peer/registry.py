@@ -13,6 +13,9 @@ from fuzz.peer.ping import datagrams as ping_datagrams
 from fuzz.peer.ping import walk as ping_walk
 from fuzz.peer.ping.player import PingPlayer
 from fuzz.peer.protocols import FuzzedProtocol
+from fuzz.peer.remote_read import checks as remote_read_checks
+from fuzz.peer.remote_read import walk as remote_read_walk
+from fuzz.peer.remote_read.player import RemoteReadPlayer
 from fuzz.peer.srmp import checks as srmp_checks
 from fuzz.peer.srmp import messages as srmp_messages
 from fuzz.peer.srmp import walk as srmp_walk
@@ -44,6 +47,14 @@ FUZZED: Final = {
             srmp_checks.checks,
             srmp_walk.walk,
             srmp_messages.kind,
+        ),
+        FuzzedProtocol(
+            "remote-read",
+            RemoteReadPlayer,
+            remote_read_checks.fresh,
+            remote_read_checks.checks,
+            remote_read_walk.walk,
+            remote_read_checks.kind,
         ),
     )
 }

@@ -38,8 +38,8 @@ def answer(session: PeerSession, packet: Record, identity: UUID, deadline: float
 
 
 def judge_window(session: PeerSession) -> None:
-    """Judge that the peer leaves no more messages unacknowledged than its own window has. Raises PeerFailure."""
+    """Judge that the peer keeps its own window. Raises PeerFailure."""
     waiting = session.received - session.received_acknowledged
     if not session.ours and session.window and waiting > session.window:
-        text = f"the peer has sent {waiting} messages without an acknowledgement, with a window of {session.window}"
+        text = f"{waiting} messages of the peer are not acknowledged, with a window of {session.window}"
         raise PeerFailure(("MQQB-3.1.7.1-03",), text, "window")

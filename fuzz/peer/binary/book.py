@@ -47,8 +47,8 @@ class Sent:
         number: it.
         note: what it is, for people.
         requirements: the ids that are tested with it.
-        wants: the acknowledgements that it asks for and that come to this side, of `PA`, `PR`, `NA`, `NR`.
-        admin: the name of the administration queue.
+        wants: the acknowledgements that it asks for, of `PA`, `PR`, `NA`, `NR`.
+        admin: the name of the administration queue, if that is at this side.
         copies: how often it was sent.
         known: whether it is known what becomes of it.
         due: how many administration acknowledgements of each class are to come.
@@ -114,23 +114,30 @@ class Book:
         sent.copies += 1
         sent.known = sent.known and expected.known
         sent.note, sent.requirements = note or sent.note, requirements or sent.requirements
+        if user.Flags.AQ:
+            sent.wants |= int(properties.Flags) & (PA | PR | NA | NR)
         name = user.AdminQueue.get("DirectFormatName") if user.Flags.AQ == DIRECT else None
         if isinstance(name, str) and f":{self.address}\\" in name:
-            sent.wants |= int(properties.Flags) & (PA | PR | NA | NR)
             sent.admin = name
         taken = expected.taken
         if packet.TransactionHeader is not None:
             taken = self._in_sequence(packet, sent, expected)
         elif not first:
             taken = False
-        if taken and sent.wants & PA:
-            sent.due[ARRIVED] = 1
         sent.allowed.update(expected.maybe)
-        if sent.wants & NA:
-            for number in expected.classes:
-                sent.due[number] += 1
+        if taken and sent.wants & PA:
+            self._expect(sent, ARRIVED)
+        for number in expected.classes if sent.wants & NA else ():
+            self._expect(sent, number)
         for number in expected.finals:
             sent.finals_due[number] += 1
+
+    def _expect(self, sent: Sent, number: int) -> None:
+        """Expect an administration acknowledgement, if it is to come to this side."""
+        if sent.admin:
+            sent.due[number] = 1 if number == ARRIVED else sent.due[number] + 1
+        else:
+            sent.allowed.add(number)
 
     def _in_sequence(self, packet: Record, sent: Sent, expected: Expectation) -> bool:
         header, flags = packet.TransactionHeader, packet.UserHeader.Flags
@@ -271,10 +278,10 @@ class Book:
                     ids = (_FINAL_MISSING[number],) if number in _FINAL_MISSING else sent.requirements
                     text = f"no FinalAck of class {class_name(number)} comes for {sent.name}"
                     return PeerFailure(ids, text, "no acknowledgement")
-        number = self.sequences.outstanding
-        if number is None:
+        outstanding = self.sequences.outstanding
+        if outstanding is None:
             return None
-        text, ids = f"no OrderAck comes for number {number}", ("MQQB-3.1.5.8.6-02",)
+        text, ids = f"no OrderAck comes for number {outstanding}", ("MQQB-3.1.5.8.6-02",)
         if self.sequences.foreign:
             identifier, got = self.sequences.foreign[-1]
             text, ids = f"{text}, but one of sequence {identifier:#x}, number {got}", ("MQQB-2.2.4.1-02",)

@@ -6,13 +6,16 @@ import random
 from collections.abc import Iterator
 
 from fuzz.peer.binary.cases import OPENED, Draw, case
+from fuzz.peer.binary.directed.counts import counts
+from fuzz.peer.binary.directed.delivery import delivery
 from fuzz.peer.binary.directed.framing import framing
 from fuzz.peer.binary.directed.handshake import handshakes
 from fuzz.peer.binary.directed.headers import headers
+from fuzz.peer.binary.directed.transactions import transactions
 from fuzz.peer.steps import Case
 from fuzz.peer.target import Target
 
-_SUBJECTS = (handshakes, framing, headers)
+_SUBJECTS = (handshakes, framing, headers, counts, delivery, transactions)
 
 
 def fresh(target: Target) -> Case:

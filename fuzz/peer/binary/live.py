@@ -1,4 +1,4 @@
-"""What the bytes of steps leave open until they are sent: the counts of the session, the time, the peer's GUID."""
+"""What the bytes of steps leave open until they are sent: the counts of the session, the time, a GUID."""
 
 from __future__ import annotations
 

@@ -131,7 +131,10 @@ def message(
         usual = merged(usual, administration(target, wants))
     if sequence is not None:
         usual["TransactionHeader"] = _transaction(*sequence)
-    packet: Record = USER_MESSAGE.make(merged(usual, fields or {}))
+    more = dict(fields or {})
+    if "DestinationQueue" in more.get("UserHeader", {}):
+        del usual["UserHeader"]["DestinationQueue"]
+    packet: Record = USER_MESSAGE.make(merged(usual, more))
     return packet
 
 

@@ -13,7 +13,7 @@ from uuid import UUID
 from fuzz.peer.binary import accepting, messages
 from fuzz.peer.binary.book import Book
 from fuzz.peer.binary.expecting import Expectation
-from fuzz.peer.binary.live import dated
+from fuzz.peer.binary.live import dated, has_shift
 from fuzz.peer.binary.session import FLAGS, MESSAGES, PeerSession
 from fuzz.peer.channel import Channel, wait_for
 from fuzz.peer.failure import PeerFailure
@@ -23,6 +23,7 @@ from fuzz.peer.target import MSMQ_PORT, Target
 
 FENCES_FROM: Final = 0x7000_0000
 """MessageIDs of the messages that only ask whether a session still works."""
+_AFTERWARDS_S: Final = 0.3
 
 
 class BinaryPlayer:
@@ -89,11 +90,9 @@ class BinaryPlayer:
                 self._send(session, step)
                 self._await(session, lambda: session.requested, "MQQB-3.1.5.3.1-03", "EstablishConnection")
                 self._refusal(session, step)
-            case "agree" if session.requested:
+            case "agree":
                 self._send(session, step)
                 self._await(session, lambda: session.open, "MQQB-3.1.5.4.1-02", "ConnectionParameters")
-            case "agree":
-                self._send(session, step)  # of a case that was made shorter: a right peer closes
             case "send":
                 self._send(session, step)
                 if step.expects == "closed":
@@ -136,6 +135,8 @@ class BinaryPlayer:
         self._book.confused = self._book.confused or session.confused
         established = all(packet.schema.name not in MESSAGES for packet in packets) and not session.open
         if not expected.open and not (established and packets):
+            session.may_close = True
+        if session.uncounted and has_shift(step.data):
             session.may_close = True
         session.channel.send(data, time.monotonic() + self._target.bound, step.cuts)
         self._take()
@@ -218,7 +219,7 @@ class BinaryPlayer:
 
     def _fence(self, session: PeerSession) -> None:
         """Send recoverable messages until the peer must acknowledge the first of them: MQQB-3.1.5.8.7-01."""
-        goal = session.sent + 1, session.recoverable_sent + 1
+        goal = 0, len(session.saved) + FLAGS
         while session.recoverable_sent < len(session.saved) + FLAGS + 1:
             self._send_plain(session)
         self._await_goal(session, goal, ("MQQB-3.1.5.8.7-01",), "")
@@ -234,7 +235,7 @@ class BinaryPlayer:
             return
         seconds = messages.RECOVERABLE_ACK_TIMEOUT_MS / 1000 + self._target.bound
         self._until(lambda: session.has_acknowledged(*goal) or session.channel.closed, seconds)
-        if session.has_acknowledged(*goal) or session.may_close and session.channel.closed:
+        if session.has_acknowledged(*goal) or (session.may_close and session.channel.closed):
             return
         how = "closes the session" if session.channel.closed else "does not acknowledge"
         text = (
@@ -289,14 +290,19 @@ class BinaryPlayer:
                 self._book.ask(number)
                 asked.append((session, number, (session.sent, session.recoverable_sent)))
         for session, number, goal in asked:
-            self._until(
-                lambda: (
-                    self._book.arrived(number) or session.has_acknowledged(*goal) or session.channel.closed
-                ),
-                messages.RECOVERABLE_ACK_TIMEOUT_MS / 1000 + self._target.bound,
-            )
-            if not self._book.arrived(number):
-                self._await_goal(session, goal, (), "what was sent before")
+            self._await_arrival(session, number, goal)
+
+    def _await_arrival(self, session: PeerSession, number: int, goal: tuple[int, int]) -> None:
+        """See that a message which asks for an acknowledgement of its arrival has any acknowledgement."""
+
+        def answered() -> bool:
+            return self._book.arrived(number) or session.has_acknowledged(*goal) or session.channel.closed
+
+        self._until(answered, messages.RECOVERABLE_ACK_TIMEOUT_MS / 1000 + self._target.bound)
+        if not self._book.arrived(number):
+            self._await_goal(session, goal, (), "what was sent before")
+            # An acknowledgement that finds nobody would be sent again and again.
+            self._until(lambda: self._book.arrived(number), _AFTERWARDS_S)
 
     def close(self) -> None:
         """End all connections."""

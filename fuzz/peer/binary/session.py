@@ -25,6 +25,7 @@ FLAGS: Final = 32
 _TOLERATED: Final = frozenset(
     {"MQMQ-2.2.19.3-22", "MQMQ-2.2.19.3-29", "MQMQ-2.2.19.3-38", "MQMQ-2.2.19.3-39"}
 )
+_SESSION_ACK: Final = messages.session_ack().to_bytes()[:-SESSION_HEADER_SIZE]
 
 
 def is_recoverable(packet: Record) -> bool:
@@ -48,7 +49,7 @@ class PeerSession:
         confused: whether something was sent after which the counts are not known.
         may_close: whether the peer may end the session, after what was sent.
         holding: whether what comes is not acknowledged.
-        received, received_acknowledged: messages of the peer, and how many of them this side has acknowledged.
+        received, received_acknowledged: messages of the peer, and those that this side has acknowledged.
         window: what the peer has announced; 0 before.
     """
 
@@ -161,9 +162,9 @@ class PeerSession:
 
     def acknowledge(self, deadline: float) -> None:
         """Acknowledge all that has come, with as many SessionAcks as that takes."""
-        ack = messages.session_ack().to_bytes()[:-SESSION_HEADER_SIZE]
+        self.may_close = self.may_close or bool(self.uncounted)  # its counts may be others
         while True:
-            if not self.channel.send(ack + self._header(Shift()), deadline):
+            if not self.channel.send(_SESSION_ACK + self._header(Shift()), deadline):
                 return
             if self._recoverable_received == self._recoverable_acknowledged:
                 return

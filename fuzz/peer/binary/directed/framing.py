@@ -146,24 +146,24 @@ def _halves(draw: Draw) -> Iterator[Case]:
     packet = draw.message(wants=messages.PA).to_bytes()
     at = source.randrange(17, len(packet))
     places = {"half a message": at, "half a BaseHeader": source.randrange(1, 16), "a BaseHeader alone": 16}
-    for note, end in places.items():
+    for note, size in places.items():
         yield case(
             ids,
             text,
             *OPENED,
-            send(packet[:end], "open", note, ids),
+            send(packet[:size], "open", note, ids),
             *opened(1),
             send(draw.message(wants=messages.PA), "taken", f"a message beside {note}", ids, 1),
             Step("settle"),
-            send(packet[end:], "taken", f"the rest after {note}", ids),
+            send(packet[size:], "taken", f"the rest after {note}", ids),
         )
     for steps, whole, kind in (
         (OPENED[:1], OPENED[1].data, "EstablishConnection"),
         (OPENED[:2], OPENED[2].data, "ConnectionParameters"),
     ):
-        end, note = source.randrange(1, len(whole)), f"half of {kind}"
+        size, note = source.randrange(1, len(whole)), f"half of {kind}"
         message = send(draw.message(wants=messages.PA), "taken", f"a message beside {note}", ids, 1)
-        yield case(ids, text, *steps, send(whole[:end], "", note, ids), *opened(1), message)
+        yield case(ids, text, *steps, send(whole[:size], "", note, ids), *opened(1), message)
     silent = tuple(Step("connect", number) for number in range(1, 9))
     message = send(draw.message(wants=messages.PA), "taken", "a message beside silent connections", ids)
     yield case(ids, text, *silent, *OPENED, message)

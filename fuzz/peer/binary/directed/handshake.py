@@ -203,7 +203,8 @@ def _tolerated(draw: Draw) -> Iterator[Case]:
 def _internal(draw: Draw) -> Iterator[Case]:
     """Internal packets that are none of the three kinds, or shorter than their kind."""
     source = draw.source
-    ids = ("MQQB-2.2.1-05",)
+    ids: tuple[str, ...] = ("MQQB-2.2.1-05",)
+    text = "An internal packet of no known type ends the session."
     states = ((OPENED[:1], messages.establish()), (OPENED[:2], messages.parameters()), (OPENED, None))
     for steps, packet in states:
         number = source.choice([0, *range(4, 16)])
@@ -212,9 +213,7 @@ def _internal(draw: Draw) -> Iterator[Case]:
         at = messages.place(template, "InternalHeader.Flags")
         data[at] = data[at] & 0xF0 | number
         note = f"an internal packet with PT {number:#x}"
-        yield case(
-            ids, "An internal packet of no known type ends the session.", *steps, _closed(data, note, ids)
-        )
+        yield case(ids, text, *steps, _closed(data, note, ids))
     ids = (MALFORMED, "MQMQ-2.2.19.1-19")
     for steps, template in (
         (OPENED[:1], messages.establish()),

@@ -221,10 +221,10 @@ def _absent(draw: Draw) -> Iterator[Case]:
         data = _with_bits(packet, "UserHeader.Flags", 1 << bit, 1 << bit)
         ids = (requirement, MALFORMED)
         yield _broken(ids, text, data, f"UserHeader.Flags.{name} without its header")
-    data = bytearray(packet.to_bytes())
-    data[messages.place(packet, "BaseHeader.Flags")] |= 1 << 5
+    whole = bytearray(packet.to_bytes())
+    whole[messages.place(packet, "BaseHeader.Flags")] |= 1 << 5
     ids = ("MQMQ-2.2.20-07", MALFORMED)
-    yield _broken(ids, text, bytes(data), "BaseHeader.Flags.DH without its header")
+    yield _broken(ids, text, bytes(whole), "BaseHeader.Flags.DH without its header")
 
 
 # -- what is ignored ---------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""Tests of peers in remote read, [MS-MQRR] over DCE/RPC."""

@@ -1,0 +1,272 @@
+"""One connection with the peer: the PDUs of both sides, and what is wrong in what comes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fuzz.peer.channel import Channel
+from fuzz.peer.failure import PeerFailure
+from msmqwire.capture.events import Data, Flow
+from msmqwire.dissection.finder import ScanResult
+from msmqwire.dissection.rpc_calls import Handles
+from msmqwire.dissection.rpc_connection import RpcConnection
+from msmqwire.lint import lint_malformed_rpc, lint_rpc
+from msmqwire.remote_read.rpc_packet import RpcPacket
+from msmqwire.rpc.constants import (
+    FRAG_LENGTH_MAX,
+    FRAGMENT_SIZE,
+    FRAGMENT_SIZE_MIN,
+    BindTimeFeatures,
+    ContextResult,
+    PduType,
+    PfcFlags,
+    status_name,
+)
+from msmqwire.rpc.pdu import PduFramer
+from msmqwire.rpc.pdus import COMMON_HEADER_SIZE, syntax_of
+
+TRANSPORT: Final = "MQRR-2.1-01"
+"""The requirement that has the interface over DCE/RPC by TCP: what is said of PDUs falls under it."""
+
+CALL_ID: Final = slice(12, 16)
+"""Where the call id stands in a PDU."""
+_ANSWERS: Final = frozenset(
+    {
+        PduType.RESPONSE,
+        PduType.FAULT,
+        PduType.BIND_ACK,
+        PduType.BIND_NAK,
+        PduType.ALTER_CONTEXT_RESP,
+        PduType.SHUTDOWN,
+    }
+)
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A call that was sent whole.
+
+    Attributes:
+        call_id: its id.
+        opnum: the method.
+        arguments: None if the stub is none of that method, or the method is unknown.
+        at: when it was sent, by the monotonic clock.
+        note: what it was, for people.
+        breaks: what it breaks on purpose.
+        overlapped: whether another call was under way at the same time.
+        cancelled: the requirement by which it ends now, as the peer has confirmed; empty for none.
+        judged: whether its answer follows from what is known of the peer.
+    """
+
+    call_id: int
+    opnum: int
+    arguments: Any
+    at: float
+    note: str = ""
+    breaks: tuple[str, ...] = ()
+    overlapped: bool = False
+    cancelled: str = ""
+    judged: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the peer has answered to a call.
+
+    Attributes:
+        call: the call.
+        packet: the response or fault.
+        at: when it came, by the monotonic clock.
+    """
+
+    call: Call
+    packet: RpcPacket
+    at: float
+
+    @property
+    def fault(self) -> bool:
+        """Whether it is a fault."""
+        return self.packet.ptype == PduType.FAULT
+
+    @property
+    def status(self) -> int:
+        """The status of a fault, or the return value; 0 for a method without one."""
+        if self.fault:
+            return int(self.packet.pdu.record.status)
+        return int(getattr(self.packet.value, "status", 0) or 0)
+
+    @property
+    def results(self) -> Any:
+        """The results; None for those of a method that the interface has not."""
+        return self.packet.value
+
+    def __str__(self) -> str:
+        return f"a fault, {status_name(self.status)}" if self.fault else f"{self.status:#010x}"
+
+
+class PeerAssociation:
+    """A connection, and the association on it.
+
+    Attributes:
+        number: of the connection in the case.
+        channel: the connection.
+        bound: whether the peer has accepted RemoteRead.
+        refused: whether it has refused the association.
+        group: the association group; 0 before that.
+        multiplexed: whether the peer takes several calls at a time.
+        keeps_on_orphan: whether it keeps a connection when a call is abandoned.
+        calls: those without an answer, by call id.
+        answers: those that were not looked at yet.
+        results: the last bind_ack or alter_context_resp.
+        confused: whether something was sent after which nobody knows where PDUs begin, or what they answer.
+        forgiven: whether something was sent for which the peer may end the connection.
+    """
+
+    def __init__(self, number: int, channel: Channel) -> None:
+        self.number, self.channel = number, channel
+        self.bound = self.refused = self.multiplexed = self.keeps_on_orphan = False
+        self.confused = self.forgiven = False
+        self.group = 0
+        self.calls: dict[int, Call] = {}
+        self.answers: list[Answer] = []
+        self.results: Any = None
+        self._proposals: dict[int, Any] = {}
+        self._reader = RpcConnection(Handles(), {})
+        client, server = ("client", 0), ("server", number)
+        self._flows = (Flow(0, *client, *server, False), Flow(0, *server, *client, False))
+        self._framer = PduFramer()
+        self._fragment_max = FRAGMENT_SIZE
+        self._frames = 0
+
+    # -- what is sent ------------------------------------------------------------------------------------
+
+    def note_sent(self, data: bytes, note: str, breaks: tuple[str, ...]) -> list[Call]:
+        """Follow what is sent; return the calls that it makes whole. The bytes need not be PDUs."""
+        made: list[Call] = []
+        self.forgiven = self.forgiven or bool(breaks)
+        for result in self._read(0, data):
+            if isinstance(result.packet, RpcPacket):
+                made += self._sent(result.packet, note, breaks)
+            elif result.error is not None and result.exchange is not None:  # a stub that can't be read
+                call_id = int.from_bytes(result.data[CALL_ID], "little")
+                opnum = int.from_bytes(result.data[COMMON_HEADER_SIZE + 6 : COMMON_HEADER_SIZE + 8], "little")
+                made.append(Call(call_id, opnum, None, time.monotonic(), note, breaks))
+            else:
+                self.confused = True
+        for call in made:
+            if call.call_id in self.calls:
+                self.confused = True
+            self.calls[call.call_id] = call
+        if breaks:
+            for call in self.calls.values():
+                call.judged = False
+        return made
+
+    def _sent(self, packet: RpcPacket, note: str, breaks: tuple[str, ...]) -> list[Call]:
+        record = packet.pdu.record
+        match packet.ptype:
+            case PduType.REQUEST:
+                if not self.bound or not packet.remote_read:
+                    return [Call(packet.call_id, -1, None, time.monotonic(), note, breaks)]
+                call = Call(packet.call_id, record.opnum, packet.value, time.monotonic(), note, breaks)
+                return [call]
+            case PduType.BIND | PduType.ALTER_CONTEXT:
+                self._proposals[packet.call_id] = record
+                if packet.ptype == PduType.BIND:
+                    right = record.max_recv_frag >= FRAGMENT_SIZE_MIN
+                    self._fragment_max = record.max_recv_frag if right else FRAG_LENGTH_MAX
+                self.results = None
+        return []
+
+    # -- what comes --------------------------------------------------------------------------------------
+
+    def read(self) -> None:
+        """Take what has come. Raises PeerFailure for what is no answer of a right peer."""
+        while data := self.channel.read():
+            self._check_frames(data)
+            for result in self._read(1, data):
+                self._take(result)
+
+    def _check_frames(self, data: bytes) -> None:
+        for frame in self._framer.feed(data):
+            kind, length = frame.header["PTYPE"], len(frame.data)
+            if kind not in _ANSWERS:
+                raise _wrong(f"a PDU of the type {kind}, which no server sends")
+            if length > self._fragment_max and kind in (PduType.RESPONSE, PduType.FAULT):
+                raise _wrong(f"a fragment of {length} bytes; {self._fragment_max} were negotiated at most")
+        if self._framer.error is not None:
+            raise _wrong(f"what is no PDU: {self._framer.error}", "malformed answer")
+
+    def _read(self, direction: int, data: bytes) -> list[ScanResult]:
+        if not data:
+            return []
+        self._frames += 1
+        now = time.monotonic_ns()
+        return list(self._reader.data(Data(self._flows[direction], data, now, self._frames, now)))
+
+    def _take(self, result: ScanResult) -> None:
+        if result.error is not None:
+            ids = dict.fromkeys(found.id for found in lint_malformed_rpc(result.data, result.error))
+            if result.error.requirement:
+                ids = {result.error.requirement: None}
+            text = f"the peer sends what can't be read: {result.error}"
+            raise PeerFailure(tuple(ids) or (TRANSPORT,), text, "malformed answer")
+        if not isinstance(result.packet, RpcPacket):
+            raise _wrong(f"{result.size} bytes that are no PDU", "malformed answer")
+        packet = result.packet
+        broken = [finding for finding in lint_rpc(packet) if finding.severity != "SHOULD"]
+        if broken:
+            ids = dict.fromkeys(finding.id for finding in broken)
+            text = f"the peer sends a wrong {packet.kind}: {broken[0].path}: {broken[0].message}"
+            raise PeerFailure(tuple(ids), text, "wrong answer")
+        match packet.ptype:
+            case PduType.RESPONSE | PduType.FAULT:
+                self._answered(packet)
+            case PduType.BIND_ACK | PduType.ALTER_CONTEXT_RESP:
+                self._take_results(packet)
+            case PduType.BIND_NAK:
+                self.refused = True
+
+    def _answered(self, packet: RpcPacket) -> None:
+        call = self.calls.pop(packet.call_id, None)
+        if call is not None:
+            self.answers.append(Answer(call, packet, time.monotonic()))
+        elif packet.ptype == PduType.FAULT and (self.forgiven or packet.call_id in self._proposals):
+            self.refused = True
+        elif not self.confused and not self.forgiven:
+            raise _wrong(f"a {packet.kind} to the call {packet.call_id}, which nobody waits for")
+
+    def _take_results(self, packet: RpcPacket) -> None:
+        record = packet.pdu.record
+        asked = self._proposals.pop(packet.call_id, None)
+        if asked is None:
+            if self.confused or self.forgiven:
+                return
+            raise _wrong(f"a {packet.kind} with the call id {packet.call_id}, which no bind had")
+        proposed, results = asked.p_context_elem, record.p_results
+        if len(results) != len(proposed):
+            raise _wrong(f"{len(results)} results for {len(proposed)} presentation contexts")
+        if asked.header.PTYPE == PduType.BIND and not record.assoc_group_id:
+            raise _wrong("the association group 0")
+        accepted = False
+        for element, result in zip(proposed, results, strict=True):
+            accepted |= result.result == ContextResult.ACCEPTANCE
+            if result.result not in iter(ContextResult):
+                raise _wrong(f"the result {result.result}, which no presentation context has")
+            offered = [syntax_of(transfer) for transfer in element.transfer_syntaxes]
+            if result.result == ContextResult.ACCEPTANCE and syntax_of(result.transfer_syntax) not in offered:
+                syntax = syntax_of(result.transfer_syntax)
+                raise _wrong(f"the transfer syntax {syntax}, which was not proposed", ids=("MQRR-2.2-01",))
+            if result.result == ContextResult.NEGOTIATE_ACK:
+                self.keeps_on_orphan = bool(result.reason & BindTimeFeatures.KEEP_CONNECTION_ON_ORPHAN)
+        self.results = record
+        if asked.header.PTYPE == PduType.BIND:
+            self.group = record.assoc_group_id
+            self.bound = accepted
+            self.multiplexed = bool(int(packet.pdu.record.header.pfc_flags) & PfcFlags.CONC_MPX)
+
+
+def _wrong(what: str, kind: str = "wrong answer", ids: tuple[str, ...] = (TRANSPORT,)) -> PeerFailure:
+    return PeerFailure(ids, f"the peer sends {what}", kind)
