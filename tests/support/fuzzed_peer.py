@@ -197,7 +197,11 @@ class Incoming:
                 return
             raise Ended from None
         kind = packet.schema.name
-        if self.wrong == "takes messages before the handshake" and kind == "UserMessage" and self.state != "OPEN":
+        if (
+            self.wrong == "takes messages before the handshake"
+            and kind == "UserMessage"
+            and self.state != "OPEN"
+        ):
             return
         if kind == "EstablishConnection":
             self.establish(packet)
@@ -233,7 +237,9 @@ class Incoming:
         if self.wrong == "accepts a foreign ServerGuid":
             refused = False
         answer = {
-            "ClientGuid": header.ClientGuid if self.wrong != "echoes the wrong ClientGuid" else self.peer.guid,
+            "ClientGuid": header.ClientGuid
+            if self.wrong != "echoes the wrong ClientGuid"
+            else self.peer.guid,
             "ServerGuid": self.peer.guid,
             "TimeStamp": header.TimeStamp if self.wrong != "answers its own TimeStamp" else 77,
             "OperatingSystem": {"SE": int(header.OperatingSystem.SE) if self.wrong != "forgets SE" else 0},
@@ -341,7 +347,9 @@ class Incoming:
             if self.wrong == "accepts repeated numbers":
                 accepted = number >= at >= previous
         else:
-            accepted = identifier > last and (previous == 0 or self.wrong == "accepts a sequence in its middle")
+            accepted = identifier > last and (
+                previous == 0 or self.wrong == "accepts a sequence in its middle"
+            )
         if accepted:
             self.peer.places[packet.UserHeader.SourceQueueManager] = identifier, number
             self.order = (header.TxSequenceID, number, self.source_address())
@@ -412,7 +420,9 @@ class Incoming:
         if self.order_due is not None and now >= self.order_due:
             self.order_due = None
             identifier, number, address = self.order
-            ordinal = {"Ordinal": 1, "TimeStamp": 1} if self.wrong == "sends its own TxSequenceID" else identifier
+            ordinal = (
+                {"Ordinal": 1, "TimeStamp": 1} if self.wrong == "sends its own TxSequenceID" else identifier
+            )
             previous = number - 1 if self.wrong != "tells the wrong previous number" else number
             body = {"TxSequenceID": ordinal, "TxSequenceNumber": number, "TxPreviousSequenceNumber": previous}
             if self.wrong != "sends no OrderAck":
@@ -503,7 +513,9 @@ class Outgoing:
                 packet = next(packets, None)
                 if packet is None:
                     return
-                acknowledged = packet.SessionHeader.AckSequenceNumber if packet.get("SessionHeader") else acknowledged
+                acknowledged = (
+                    packet.SessionHeader.AckSequenceNumber if packet.get("SessionHeader") else acknowledged
+                )
 
 
 def _packets(sock: socket.socket) -> Iterator[Record]:

@@ -221,17 +221,6 @@ class WrongClass(Stranger):
         super().send(to, action, receipt, 0, correlation)
 
 
-class BareLabels(Stranger):
-    """Writes labels as they are."""
-
-    def send(self, to: str, action: str, receipt: str, kind: int, correlation: bytes) -> None:
-        waiting, self.receipts.queue = list(self.receipts.queue), type(self.receipts.queue)()
-        super().send(to, "ACTION", receipt, kind, correlation)
-        at, text = self.receipts.get()  # type: ignore[misc]
-        self.receipts.queue.extend(waiting)
-        self.receipts.put((at, text.replace(b"ACTION", action.encode())))
-
-
 class AnyQueue(Stranger):
     def take(self, message: Message) -> None:
         self.ledger = self.orders = "elsewhere"

@@ -96,6 +96,8 @@ class Expected:
         self.deliveries: dict[str, Delivery] = {}
         self.streams: dict[StreamIdentifier, IncomingStream] = {}
         self._current: dict[str, IncomingStream] = {}
+        self._first: dict[MessageIdentifier, str] = {}
+        self._spoiled: set[str] = set()
         self.uncertain: list[bytes] = []
         self.repeated = False
         self.refused: list[tuple[bytes, tuple[str, ...], str]] = []
@@ -104,13 +106,15 @@ class Expected:
 
     def sent(self, envelope: Envelope, ids: tuple[str, ...]) -> None:
         """Remember a message that goes out."""
-        services = envelope.services
-        if services is None or services.deliveryReceiptRequest is None:
+        identifier, services = identifier_of(envelope), envelope.services
+        asks = services is not None and services.deliveryReceiptRequest is not None
+        url = services.deliveryReceiptRequest.sendTo if asks else ""
+        if self._first.setdefault(identifier, url) != url and identifier != NOBODY:
+            self._spoiled.add(url.lower())
+        if not asks:
             return
-        url = services.deliveryReceiptRequest.sendTo
         delivery = self.deliveries.setdefault(url.lower(), Delivery(url, envelope))
         delivery.ids = ids or delivery.ids
-        identifier = identifier_of(envelope)
         if identifier == NOBODY or identifier not in delivery.sent:
             delivery.sent.append(identifier)
         else:
@@ -121,7 +125,10 @@ class Expected:
         services, identifier = envelope.services, identifier_of(envelope)
         if services is None or services.deliveryReceiptRequest is None:
             return
-        delivery = self.deliveries[services.deliveryReceiptRequest.sendTo.lower()]
+        url = services.deliveryReceiptRequest.sendTo.lower()
+        if url in self._spoiled:
+            return  # another message had its identifier before
+        delivery = self.deliveries[url]
         if identifier == NOBODY or identifier not in delivery.taken:
             delivery.taken.append(identifier)
 
