@@ -10,6 +10,7 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -19,13 +20,17 @@ from fuzz.peer.failure import PeerFailure
 from fuzz.peer.performing import Stage
 from fuzz.peer.registry import FUZZED
 from fuzz.peer.srmp import checks, http_checks, malformed, streams, taken
+from fuzz.peer.srmp.cases import accepted
+from fuzz.peer.srmp.messages import envelope, post
 from fuzz.peer.steps import Case, Step
 from fuzz.peer.target import Ports, Target
-from tests.support.srmp_stranger import NOBODY, Message, Refused, Stranger, Stream
+from tests.support.srmp_stranger import NOBODY, PATH, Message, Refused, Stranger, Stream
 
 HOST = "127.0.0.73"
 NOBODY_LISTENS = 9
-OF_RECEIPTS = ("SRMP-2.2.5.4-05", "SRMP-2.2.5.4-07", "SRMP-3.1.5.1.5-03")
+OF_RECEIPTS = (
+    "SRMP-2.2.4.3-02", "SRMP-2.2.5.4-05", "SRMP-2.2.5.4-07", "SRMP-3.1.1.3.4-04", "SRMP-3.1.5.1.5-03",
+)  # fmt: skip
 """Requirements that every receipt shows."""
 
 
@@ -221,6 +226,24 @@ class WrongClass(Stranger):
         super().send(to, action, receipt, 0, correlation)
 
 
+class OneNumber(Stranger):
+    """Gives all its receipts one identifier."""
+
+    def send(self, to: str, action: str, receipt: str, kind: int, correlation: bytes) -> None:
+        self.numbers = 0
+        super().send(to, action, receipt, kind, correlation)
+
+
+class Unasked(Stranger):
+    """Says of each message that an application has received it."""
+
+    def deliver(self, message: Message, identifier: str, to: str) -> None:
+        super().deliver(message, identifier, to)
+        decided = "<decidedAt>20300101T000000</decidedAt><decision>positive</decision>"
+        receipt = f"<commitmentReceipt>{decided}<id>{identifier}</id></commitmentReceipt>"
+        self.send(to, message.text(f"{PATH}path", f"{PATH}action"), receipt, 0x4000, bytes(20))
+
+
 class AnyQueue(Stranger):
     def take(self, message: Message) -> None:
         self.ledger = self.orders = "elsewhere"
@@ -268,6 +291,8 @@ class Slow(Stranger):
         (SwappedCorrelation, taken, "SRMP-2.2.5.4-07", "Correlation"),
         (NoLabel, taken, "SRMP-2.2.4.1-04", "action of a receipt is 'MSMQ:'"),
         (WrongClass, taken, "SRMP-3.1.5.1.5-03", "Msmq.Class"),
+        (OneNumber, taken, "SRMP-2.2.4.3-02", "have the identifier uuid:1@"),
+        (Unasked, taken, "SRMP-3.1.1.3.4-04", "a positive commitment receipt"),
         (AnyQueue, malformed, "SRMP-3.1.5.1.3-08", "with 200, not with 400"),
         (NoHttp, http_checks, "SRMP-2.1.1-01", "no HTTP"),
         (Slow, http_checks, "SRMP-2.1.1-01", "within 0.75 s"),
@@ -275,10 +300,30 @@ class Slow(Stranger):
 )
 def test_a_wrong_peer_is_accused(kind: type[Stranger], cases: Any, requirement: str, text: str) -> None:
     with kind(HOST) as peer:
-        tested = "SRMP-2.2.5.2.2-05" if requirement in OF_RECEIPTS else requirement
+        tested = "" if requirement in OF_RECEIPTS else requirement
         failure = next(failures(stage_of(peer, bound=0.75), tested, cases=cases))
     assert requirement in failure.requirements
     assert text in failure.text
+
+
+def test_what_is_uncertain_is_no_failure() -> None:
+    """Two messages with one identifier, half a request behind another one, and a message after the stream."""
+    with Stranger(HOST) as peer:
+        stage = stage_of(peer, bound=5)
+        target = stage.target
+        asks = post(target, taken.asking(target, 7))
+        half = Step("half", 1, asks, (20,), expects="accepted")
+        cases = [
+            (
+                Step("request", data=post(target, envelope(target, 7)), expects="accepted"),
+                accepted("", asks, ""),
+            ),
+            (half, replace(half, cuts=(30,)), Step("rest", 1)),
+            (half, accepted("", asks, "", 1), Step("rest", 1)),
+            (streams.message(target, 1, 2), streams.message(target, 2, 1), streams.message(target, 3, 5)),
+            (Step("bytes", data=asks), Step("wait", 50)),
+        ]
+        assert [stage.perform(Case("srmp", steps)).failure for steps in cases] == [None] * len(cases)
 
 
 def test_a_peer_that_is_gone() -> None:

@@ -91,6 +91,9 @@ def _connections(target: Target, source: random.Random) -> Iterator[Case]:
     yield case(HTTP, text, accepted(HTTP, b"".join(several), f"{PIPELINED} messages at once"))
     steps = [replace(accepted(HTTP, data, "pipelined messages"), action="queue") for data in several]
     yield case(HTTP, text, *steps, Step("await"))
+    wrong = post(target, envelope(target, number_of(source)).replace(b"<Priority>3<", b"<Priority>8<"))
+    refusal = Step("queue", data=wrong, breaks=("SRMP-2.2.6.2-02",), expects="status 400", note="Priority 8")
+    yield case(HTTP, text, steps[0], refusal, steps[1], refusal, refusal, steps[2], Step("await"))
     cut = len(several[0]) + len(several[1]) // 2
     step = accepted(HTTP, several[0] + several[1], "one and a half messages, and the rest", cuts=(cut,))
     yield case(HTTP, text, step)

@@ -15,6 +15,7 @@ from fuzz.peer.srmp.messages import (
     PAST,
     RECEIVED,
     SENT,
+    authority,
     date,
     envelope,
     post,
@@ -160,6 +161,10 @@ def _forms(target: Target, source: random.Random) -> Iterator[Case]:
         yield case("SRMP-2.2.4.3-03", "Without Msmq id is not used.", step)
     text = asking(target, number_of(source)).replace(b"se:", b"x:").replace(b"xmlns:se=", b"xmlns:x=")
     yield _taken("SRMP-2.2.3-06", post(target, text), "another prefix for SOAP")
+    upper = asking(target, number_of(source)).replace(str(IDENTITY).encode(), str(IDENTITY).upper().encode())
+    yield _taken("SRMP-2.2.1.1-01", post(target, upper), "a message with GUIDs in capital letters")
+    start = f"http://{authority(target)}"
+    yield form("SRMP-2.1.1-04", "to in capital letters", (f"<to>{start}/msmq/", f"<to>{start}/MSMQ/"))
     blank = asking(target, number_of(source)).replace(b"><", b">\r\n  <")
     yield _taken("SRMP-2.2-01", post(target, blank), "blanks between elements")
     yield form("SRMP-2.2-01", "a comment", ("<se:Header>", "<!-- comment --><se:Header>"))
