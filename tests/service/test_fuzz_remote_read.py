@@ -197,7 +197,7 @@ MISTAKES = {
     ),
     "an answer comes twice": (ServerAssociation, "answer", twice, "MQRR-3.1.4.1-02", "MQRR-2.1-01"),
 }
-"""Where the mistake is, what is there instead, a requirement whose cases show it, and another that may be told."""
+"""Where the mistake is, what is there instead, a requirement whose cases show it, one told too."""
 
 
 @pytest.mark.parametrize("name", MISTAKES)

@@ -66,7 +66,7 @@ class Judge:
     def judge(self, answer: Answer, group: int) -> None:
         """Judge an answer on a connection of this association group. Raises PeerFailure."""
         call, status = answer.call, answer.status
-        if call.opnum not in iter(Opnum):
+        if call.opnum not in {*Opnum}:
             if call.opnum >= 0 and not (answer.fault and status in OUT_OF_RANGE):
                 text = f"an unknown method, opnum {call.opnum}, is answered with {answer}, not with a fault"
                 raise PeerFailure(("MQRR-3.1.4-03",), f"{text} that says so", "status")
@@ -90,6 +90,19 @@ class Judge:
                 raise _failure(answer, "MQRR-3.1.4.12-11", "a propagation token that is none is accepted")
         else:
             self._of_handle(answer, group)
+
+    def may_fail(self, answer: Answer, group: int) -> bool:
+        """Return whether a call that has failed need not succeed later."""
+        call, arguments = answer.call, answer.call.arguments
+        if self._state.denied or arguments is None:
+            return True
+        if call.opnum == Opnum.R_CancelReceive:
+            opened = self._state.find(arguments.phContext, group)
+            return opened is None or arguments.dwRequestId not in opened.waiting
+        if call.opnum == Opnum.R_OpenQueue:
+            name = self._name(arguments.pQueueFormat) or ""
+            return not self._state.may_open(name, arguments.dwAccess, arguments.dwShareMode)
+        return False
 
     # -- opening -----------------------------------------------------------------------------------------
 
@@ -285,9 +298,10 @@ class Judge:
         if not answer.status:
             text = "a message that no transaction has received is rejected"
             raise _failure(answer, "MQRR-3.1.4.14-09", text)
-        known = opened.queue is not None and opened.queue.known
-        found = known and self._reading.by_lookup(opened.queue, answer.call.arguments.LookupId) is not None
-        if opened.receives and known and not found and answer.status != _H.MQ_ERROR_MESSAGE_NOT_FOUND:
+        queue, lookup = opened.queue, answer.call.arguments.LookupId
+        if queue is None or not queue.known or self._reading.by_lookup(queue, lookup) is not None:
+            return
+        if opened.receives and answer.status != _H.MQ_ERROR_MESSAGE_NOT_FOUND:
             text = f"to reject a message that is not there ends with {answer}, not MQ_ERROR_MESSAGE_NOT_FOUND"
             raise _failure(answer, "MQRR-3.1.4.14-08", text)
 

@@ -218,7 +218,7 @@ def start_receive(
     transfer: SyntaxId = NDR20,
 ) -> bytes:
     """Return R_StartReceive, or R_StartTransactionalReceive if there is a transaction."""
-    arguments = {
+    arguments: dict[str, Any] = {
         "phContext": of,
         "LookupId": lookup,
         "hCursor": cursor,

@@ -189,7 +189,7 @@ class RemoteReadPlayer:
         if not association.bound:
             text = f"the peer refuses {step.note or 'the bind'}"
             raise PeerFailure(step.breaks, text, "refused")
-        self._known.group(association.number, association.group)
+        self._known.group(association.number, max(association.group, 0))
 
     def _check_rejection(self, step: Step, reason: int, result: object) -> None:
         found, given = getattr(result, "result", 0), getattr(result, "reason", 0)
@@ -315,7 +315,7 @@ class RemoteReadPlayer:
             answers = self._call(
                 association, Step("call", step.connection, again, step.cuts, step.breaks, "", step.note)
             )
-            if not answers or not answers[0].status or self._state.denied:
+            if not answers or not answers[0].status or self._judge.may_fail(answers[0], association.group):
                 return
             if late:
                 shared = answers[0].status == HResult.MQ_ERROR_SHARING_VIOLATION
@@ -422,7 +422,7 @@ def _decided(association: PeerAssociation, before: object = None) -> bool:
 
 def _with_call_id(frame: Frame, more: int) -> bytes:
     """Return a PDU with a greater call id."""
-    call_id = (frame.header["call_id"] + more) % (1 << 32)
+    call_id = (int(frame.header["call_id"]) + more) % (1 << 32)
     return frame.data[: CALL_ID.start] + call_id.to_bytes(4, "little") + frame.data[CALL_ID.stop :]
 
 
@@ -438,4 +438,4 @@ def _answer_rule(call: Call) -> str:
 
 
 def _name(call: Call) -> str:
-    return Opnum(call.opnum).name if call.opnum in iter(Opnum) else f"the call of opnum {call.opnum}"
+    return Opnum(call.opnum).name if call.opnum in {*Opnum} else f"the call of opnum {call.opnum}"

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from fuzz.peer.remote_read import pdus
-from fuzz.peer.remote_read.reading_checks import call, emptied, message
-from fuzz.peer.remote_read.rpc_checks import BIND, STRICT, TRANSPORT, port_call
+from fuzz.peer.remote_read.association import TRANSPORT
+from fuzz.peer.remote_read.reading_steps import call, emptied, message
+from fuzz.peer.remote_read.rpc_checks import BIND, STRICT, port_call
 from fuzz.peer.steps import Step
 from fuzz.peer.target import Target
 from fuzz.strategies import mutated
