@@ -66,8 +66,10 @@ class Judge:
     def judge(self, answer: Answer, group: int) -> None:
         """Judge an answer on a connection of this association group. Raises PeerFailure."""
         call, status = answer.call, answer.status
+        if answer.fault and status in DENIED:
+            self._state.denied = True
         if call.opnum not in {*Opnum}:
-            if call.opnum >= 0 and not (answer.fault and status in OUT_OF_RANGE):
+            if call.opnum >= 0 and not self._state.denied and not (answer.fault and status in OUT_OF_RANGE):
                 text = f"an unknown method, opnum {call.opnum}, is answered with {answer}, not with a fault"
                 raise PeerFailure(("MQRR-3.1.4-03",), f"{text} that says so", "status")
             return

@@ -55,6 +55,7 @@ class RemoteReadPlayer:
     Expectations: of a bind ``bound`` (by default), or ``rejected`` and the reason; of others nothing for what
     follows from the state of the peer; ``message``, the same for a read that is made only if there is a
     message to be found; ``waits``, the same for one that is made only if the peer takes other calls too;
+    ``waiting``, for a call that is repeated as long as another one is under way;
     ``answered``, some answer comes; ``refused``, the call does not succeed, or the connection ends; ``any``,
     whatever is well-formed may come, or nothing.
 
@@ -310,6 +311,8 @@ class RemoteReadPlayer:
         if step.expects == "message" and not any(self._state.messages()):
             return
         while data is not None and not association.channel.closed:
+            if step.expects == "waiting" and not association.calls:
+                return
             again = b"".join(_with_call_id(frame, attempt << 16) for frame in PduFramer().feed(data))
             late = time.monotonic() >= deadline
             answers = self._call(
