@@ -81,8 +81,6 @@ class Campaign:
             for name in self.stage.protocols:
                 self._directed(name, None if turn == 0 else LATER)
                 self._walks(name, turn)
-            if self._memory is not None:
-                self._memory.begin()
             turn += 1
 
     def _tick(self) -> None:
@@ -96,18 +94,22 @@ class Campaign:
     # -- what is done ------------------------------------------------------------------------------------
 
     def _directed(self, name: str, most: int | None) -> None:
-        """Perform directed cases, all at first and some of them later, a few at the same time."""
+        """Perform directed cases, all in their order at first and some of them later, a few at the same time.
+
+        The simplest come first, so that a mistake is told by the requirement that it breaks.
+        """
         cases = list(self.stage.protocols[name].checks(self._target, self._source))
-        self._source.shuffle(cases)
+        if most is not None:
+            self._source.shuffle(cases)
         waiting = iter([case for case in cases if case.text not in self._deadly][:most])
         with ThreadPoolExecutor(WORKERS) as pool:
             while batch := list(islice(waiting, WORKERS)):
                 if self._over:
                     return
-                outcomes = list(pool.map(self.stage.perform, batch, range(len(batch))))
+                outcomes = list(pool.map(self.stage.perform, batch))
                 self._tick()
                 self._judge_batch(name, outcomes)
-                self._look_at_memory(batch)
+                self._look_at_memory(name, batch)
 
     def _judge_batch(self, name: str, outcomes: list[Outcome]) -> None:
         down = self._upkeep(name).down()
@@ -143,13 +145,14 @@ class Campaign:
         if not self._over:
             walk(self.stage, name, self._source.randrange(1 << 62), WALKS, self._end, judge)
         for outcome in failed:
-            self._judge(outcome, keep_always=outcome.failure is not None and outcome.failure.what in DOWN)
-        self._look_at_memory(done)
+            self._judge(outcome, keep_always=outcome.failure is not None and outcome.failure.what == DOWN)
+        self._look_at_memory(name, done)
 
-    def _look_at_memory(self, cases: Sequence[Case]) -> None:
+    def _look_at_memory(self, name: str, cases: Sequence[Case]) -> None:
         if self._memory is None or not cases or not self._memory.note(cases):
             return
-        found = self._memory.blame(lambda: not self.lost)
+        directed = list(self.stage.protocols[name].checks(self._target, self._source))
+        found = self._memory.blame(directed, lambda: self._upkeep(name).down() is None)
         if found is None:
             self._watcher.line("memory grows, but with no case in particular")
             return

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-DOWN: Final = frozenset({"gone", "hang", "no answer"})
-"""The kinds of failures by which a peer is known to be down."""
+DOWN: Final = "down"
+"""The kind of a failure after which a fresh session is not answered."""
+SILENT: Final = frozenset({"gone", "hang", "no answer"})
+"""The kinds of failures of a fresh session by which a peer is known to be down."""
 WRONG_ANSWER: Final = "wrong answer"
 """The kind of a failure that `lint` has told: which requirements are named may depend on chance."""
 
@@ -31,9 +33,9 @@ class PeerFailure(Exception):
 
     def resembles(self, other: PeerFailure) -> bool:
         """Return whether this is the other failure, seen again."""
-        if self.what in DOWN:
-            return other.what in DOWN
         same = self.what == other.what
+        if self.what == DOWN:  # which requirement is named depends on what the last session sent
+            return same
         return same and (
             self.what == WRONG_ANSWER
             or self.requirements == other.requirements

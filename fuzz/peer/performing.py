@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from random import SystemRandom
 from uuid import UUID
 
 from fuzz.peer.failure import PeerFailure
@@ -15,7 +16,8 @@ from fuzz.peer.recording import Recording
 from fuzz.peer.steps import ADDRESS, Case, Disguise, Step
 from fuzz.peer.target import PACKETS_A_SECOND, Target
 
-_PREFIX = ADDRESS.rpartition(".")[0]
+_NUMBERS, _LEAST = 90, 10
+"""The last three numbers of an address have two digits each, as those of `ADDRESS`."""
 
 
 @dataclass(slots=True)
@@ -55,21 +57,25 @@ class Stage:
     tested: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
     _performances: int = 0
+    _first: int = field(default_factory=lambda: SystemRandom().randrange(_NUMBERS**3))  # runs do not meet
     _began: float = field(default_factory=time.monotonic)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def disguise(self, worker: int = 0) -> Disguise:
-        """Return another queue manager; those of one worker have one address."""
+    def disguise(self) -> Disguise:
+        """Return another queue manager, from an address that the peer has not heard of before.
+
+        A peer that lost a session to an address may connect to it ever less often.
+        """
         with self._lock:
             self._performances += 1
-            text = f"{self.seed} {self._performances}"
-        digest = hashlib.sha256(text.encode()).digest()
-        address = f"{_PREFIX}.{10 + worker}" if self.target.loopback else self.target.own
+            number = self._performances
+        digest = hashlib.sha256(f"{self.seed} {number}".encode()).digest()
+        address = _loopback_address(self._first + number) if self.target.loopback else self.target.own
         return Disguise(UUID(bytes=digest[:16], version=4), address)
 
-    def perform(self, case: Case, worker: int = 0) -> Outcome:
+    def perform(self, case: Case) -> Outcome:
         """Perform a case to its end or its first failure."""
-        performance = Performance(self, case.protocol, worker)
+        performance = Performance(self, case.protocol)
         for step in case.steps:
             performance.perform(step)
         return performance.end(case.requirements, case.text)
@@ -92,6 +98,12 @@ class Stage:
         return self.perform(self.protocols[protocol].fresh(self.target)).failure
 
 
+def _loopback_address(number: int) -> str:
+    """Return one of 729,000 addresses of this computer, by its number."""
+    numbers = [str(_LEAST + number // _NUMBERS**place % _NUMBERS) for place in (2, 1, 0)]
+    return ".".join([ADDRESS.partition(".")[0], *numbers])
+
+
 class Performance:
     """A case that is performed step by step.
 
@@ -100,13 +112,13 @@ class Performance:
         failure: what is wrong with the peer; nothing more is done then.
     """
 
-    def __init__(self, stage: Stage, protocol: str, worker: int = 0) -> None:
+    def __init__(self, stage: Stage, protocol: str) -> None:
         self._stage, self._protocol = stage, protocol
         self._recording = Recording()
         self.steps: list[Step] = []
         self.failure: PeerFailure | None = None
         self._player: Player = stage.protocols[protocol].player(
-            stage.target, stage.disguise(worker), self._recording
+            stage.target, stage.disguise(), self._recording
         )
 
     def perform(self, step: Step) -> None:

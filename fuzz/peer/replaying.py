@@ -41,7 +41,7 @@ def replay(stage: Stage, cases: Sequence[Case], failure: PeerFailure | None) -> 
         outcome = stage.perform(case)
         recordings.append(outcome.recording)
         found = outcome.failure
-        if found is None or found.what in DOWN or failure is None or failure.what in DOWN:
+        if found is None or failure is None or failure.what == DOWN:
             down = Upkeep(stage, case.protocol, None).down()
             found = blamed(case, down) if down is not None else found
         if found is not None and (failure is None or found.resembles(failure)):
@@ -55,4 +55,4 @@ def blamed(case: Case, failure: PeerFailure) -> PeerFailure:
     ids = broken[-1].breaks if broken else case.requirements or failure.requirements
     after = next((step.note for step in reversed(broken or case.steps) if step.note), "")
     text = f"the peer is down after {after or 'a session'}: {failure.text}"
-    return PeerFailure(ids, text, failure.what)
+    return PeerFailure(ids, text, DOWN)

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from fuzz.peer.failure import DOWN, PeerFailure
+from fuzz.peer.failure import SILENT, PeerFailure
 from fuzz.peer.performing import Stage
 
 BACK_S: Final = 30.0
@@ -34,7 +34,7 @@ class Upkeep:
     def down(self) -> PeerFailure | None:
         """Return why a fresh session is not answered; None if it is."""
         failure = self.stage.fresh(self.protocol)
-        return failure if failure is not None and failure.what in DOWN else None
+        return failure if failure is not None and failure.what in SILENT else None
 
     def bring_back(self) -> bool:
         """Wait until the peer is up, after starting it if that is our business; return whether it is."""

@@ -122,7 +122,9 @@ class Counters:
         side = self._sides[initiator]
         if side.sent is not None:
             side.sent += 1
-        if side.recoverable is not None and packet.UserHeader.Flags.DM == 1:
+        # MQQB-3.1.1.4-04: a transactional message is recoverable, whatever its DM says.
+        recoverable = packet.UserHeader.Flags.DM == 1 or packet.TransactionHeader is not None
+        if side.recoverable is not None and recoverable:
             side.recoverable += 1
         if side.sent is None or side.acked is None:
             return

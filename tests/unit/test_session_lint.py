@@ -32,10 +32,13 @@ def message(number: int = 1, *, recoverable: bool = False, header: dict[str, int
     return make("message", {**changes, **({"SessionHeader": header} if header else {})})
 
 
-def transactional(number: int, previous: int | None = None, *, ident: int = 0, ordinal: int = 1) -> Record:
+def transactional(
+    number: int, previous: int | None = None, *, ident: int = 0, ordinal: int = 1, dm: int = 1
+) -> Record:
     return make(
         "transactional",
         {
+            "UserHeader.Flags.DM": dm,
             "UserHeader.MessageID": ident or number,
             "TransactionHeader.TxSequenceID.Ordinal": ordinal,
             "TransactionHeader.TxSequenceNumber": number,
@@ -224,6 +227,15 @@ def test_the_count_of_recoverable_messages_sent() -> None:
     wrong = message(1, recoverable=True, header={"UserMsgSequenceNumber": 1, "RecoverableMsgSeqNumber": 0})
     path = "SessionHeader.RecoverableMsgSeqNumber"
     assert findings(session, "c2s", wrong) == [("MQMQ-2.2.20.4-13", "MUST", path, 190)]
+
+
+@pytest.mark.requirement("MQMQ-2.2.20.4-13", "MQQB-3.1.1.4-04")
+def test_a_transactional_message_is_recoverable_whatever_its_dm_says() -> None:
+    session = opened()
+    session.packet("c2s", transactional(1, dm=0))
+    saved = ack(AckSequenceNumber=1, RecoverableMsgAckSeqNumber=1, RecoverableMsgAckFlags=1)
+    assert findings(session, "s2c", saved) == []
+    assert findings(session, "c2s", ack(UserMsgSequenceNumber=1, RecoverableMsgSeqNumber=1)) == []
 
 
 @pytest.mark.requirement("MQMQ-2.2.20.4-03", "MQMQ-2.2.20.4-04", "MQQB-3.1.1.7.3-02")

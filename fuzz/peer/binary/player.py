@@ -8,32 +8,42 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
+from uuid import UUID
 
-from fuzz.peer.binary import messages
-from fuzz.peer.binary.session import PeerSession
+from fuzz.peer.binary import accepting, messages
+from fuzz.peer.binary.book import NO_ACKNOWLEDGEMENT, Book
+from fuzz.peer.binary.cases import opened
+from fuzz.peer.binary.expecting import Expectation
+from fuzz.peer.binary.live import dated, has_shift
+from fuzz.peer.binary.session import FLAGS, MESSAGES, PeerSession
 from fuzz.peer.channel import Channel, wait_for
 from fuzz.peer.failure import PeerFailure
 from fuzz.peer.recording import Recording
 from fuzz.peer.steps import Disguise, Step
 from fuzz.peer.target import MSMQ_PORT, Target
-from msmqwire.packets import CONNECTION_PARAMETERS, ESTABLISH_CONNECTION
-from msmqwire.schema import Record
 
 FENCES_FROM: Final = 0x7000_0000
 """MessageIDs of the messages that only ask whether a session still works."""
-SETTLE_S: Final = 0.05
-"""How long an answer that must not come is waited for, once the peer has shown that it is done."""
+_FENCES: Final = 1 << 16
+_AFTERWARDS_S: Final = 0.3
+_PROBE: Final = 1000
+"""The connection on which a plain message is tried."""
+_SILENT_S: Final = 0.5
+_silent: set[Target] = set()
+"""Peers that did not acknowledge a plain message at the last trial: they are waited for less."""
 
 
 class BinaryPlayer:
     """One performance of a case.
 
     Actions: ``connect``; ``establish`` and ``agree``, which send and await the answer; ``send``; ``fence``,
-    which sends a recoverable message and waits until everything is acknowledged; ``shutdown``, ``close`` and
-    ``reset``; ``wait``, for as many milliseconds as `connection` says.
+    which sends recoverable messages until the peer has to acknowledge what was sent before; ``acknowledged``,
+    which waits until all is acknowledged; ``hold`` and ``release``, between which nothing that comes on
+    sessions of the peer is acknowledged; ``settle``, which waits until all acknowledgements have come that
+    are asked for; ``shutdown``, ``close`` and ``reset``; ``wait``, for as many milliseconds as `connection`
+    says.
 
-    Expectations of a send: ``closed``, the peer ends the connection; ``open``, it goes on and acknowledges;
-    ``class 0x8000``, an acknowledgement of this class comes; ``no class``, none comes.
+    What a ``send`` may expect has `Expectation`; an ``establish`` may expect ``refused``.
 
     Args:
         target: the peer.
@@ -46,7 +56,11 @@ class BinaryPlayer:
         self._sessions: dict[int, PeerSession] = {}
         self._accepted: list[PeerSession] = []
         self._listener = self._listen()
-        self._numbers = itertools.count(FENCES_FROM)
+        self._book = Book(disguise.identity, disguise.address, self._listener is not None)
+        self._numbers = itertools.count(FENCES_FROM + disguise.identity.int % _FENCES * 256)
+        self._templates: dict[int, tuple[bytes, int]] = {}
+        self._holding = False
+        self._peer: UUID | None = None
 
     def _listen(self) -> socket.socket | None:
         """Listen where the peer looks for a queue manager of this address, if that is possible."""
@@ -63,30 +77,41 @@ class BinaryPlayer:
 
     def perform(self, step: Step) -> None:
         """Do one thing. Raises PeerFailure."""
-        if step.action == "connect":
-            self._connect(step)
-            return
-        if step.action == "wait":
-            self._until(lambda: False, step.connection / 1000)
-            return
-        session = self._sessions.get(step.connection)
-        if session is None:
-            return  # what is left of a case that was made shorter
+        match step.action:
+            case "connect":
+                self._connect(step)
+            case "wait":
+                self._until(lambda: False, step.connection / 1000)
+            case "hold" | "release":
+                self._hold(step.action == "hold")
+            case "settle":
+                self._settle()
+            case _:
+                session = self._sessions.get(step.connection)
+                if session is not None:  # else it is what is left of a case that was made shorter
+                    self._perform(session, step)
+
+    def _perform(self, session: PeerSession, step: Step) -> None:
         match step.action:
             case "establish":
                 self._send(session, step)
-                self._await(session, lambda: session.requested, "MQQB-3.1.5.3.1-01", "EstablishConnection")
+                self._await(session, lambda: session.requested, "MQQB-3.1.5.3.1-03", "EstablishConnection")
+                self._refusal(session, step)
             case "agree":
                 self._send(session, step)
-                self._await(session, lambda: session.open, "MQQB-3.1.5.4.1-01", "ConnectionParameters")
+                self._await(session, lambda: session.open, "MQQB-3.1.5.4.1-02", "ConnectionParameters")
             case "send":
                 self._send(session, step)
-                self._expect(session, step)
+                if step.expects == "closed":
+                    self._await_close(session, step)
             case "fence":
-                self.fence(session, step.breaks)
+                self._fence(session)
+            case "acknowledged":
+                self._await_acknowledged(session, step)
             case "shutdown":
                 session.channel.finish()
             case "close" | "reset":
+                session.may_close = True
                 session.channel.close(reset=step.action == "reset")
             case _:
                 raise ValueError(f"{step.action} is no step of the binary protocol")
@@ -100,22 +125,50 @@ class BinaryPlayer:
             raise PeerFailure((), f"no connection within {self._target.bound:g} s", "hang") from None
         except OSError as exc:
             raise PeerFailure((), f"no connection: {exc.strerror or exc}", "gone") from None
+        old = self._sessions.get(step.connection)
+        if old is not None:
+            old.channel.close()
         self._sessions[step.connection] = PeerSession(channel, ours=True)
 
     def _send(self, session: PeerSession, step: Step) -> None:
-        data = self._disguise.dress(step.data)
-        session.note_sent(data)
+        expected = Expectation() if step.expects == "refused" else Expectation.of(step.expects)
+        if not session.open or session.channel.closed:
+            expected = Expectation()  # what is left of a case that was made shorter
+        data = dated(self._disguise.dress(step.data), self._peer)
+        data, packets = session.outgoing(data, uncounted=expected.uncounted)
+        for packet in packets:
+            if packet.schema.name == "UserMessage":
+                self._book.note(packet, expected, step.note, step.breaks)
+        self._book.confused = self._book.confused or session.confused
+        established = all(packet.schema.name not in MESSAGES for packet in packets) and not session.open
+        if not expected.open and not (established and packets):
+            session.may_close = True
+        if session.uncounted and has_shift(step.data):
+            session.may_close = True
         session.channel.send(data, time.monotonic() + self._target.bound, step.cuts)
         self._take()
 
-    def _expect(self, session: PeerSession, step: Step) -> None:
-        match step.expects:
-            case "closed":
-                if not self._until(lambda: session.channel.closed):
-                    text = f"the session stays open after {step.note or 'this'}"
-                    raise PeerFailure(step.breaks, text, "not closed")
-            case "open":
-                self.fence(session, step.breaks, step.note)
+    def _refusal(self, session: PeerSession, step: Step) -> None:
+        if session.refused and step.expects != "refused":
+            text = f"the peer refuses the session after {step.note or 'EstablishConnection'}"
+            raise PeerFailure(step.breaks or ("MQQB-3.1.5.3.1-08",), text, "refused")
+        if step.expects == "refused":
+            if not session.refused:
+                text = f"CS is clear in the answer to {step.note or 'EstablishConnection'}"
+                raise PeerFailure(step.breaks or ("MQQB-3.1.5.3.1-09",), text, "not refused")
+            session.may_close = True
+
+    def _await_close(self, session: PeerSession, step: Step) -> None:
+        if not self._until(lambda: session.channel.closed):
+            text = f"the session stays open after {step.note or 'this'}"
+            raise PeerFailure(step.breaks, text, "not closed")
+
+    def _hold(self, holding: bool) -> None:
+        self._holding = holding
+        for session in self._accepted:
+            session.holding = holding
+            if not holding and session.received != session.received_acknowledged:
+                session.acknowledge(time.monotonic() + self._target.bound)
 
     # -- what comes --------------------------------------------------------------------------------------
 
@@ -125,38 +178,30 @@ class BinaryPlayer:
         if self._listener is not None:
             with suppress(BlockingIOError):
                 sock, _ = self._listener.accept()
-                self._accepted.append(PeerSession(Channel(sock, self._recording, ours=False), ours=False))
+                session = PeerSession(Channel(sock, self._recording, ours=False), ours=False)
+                session.holding = self._holding
+                self._accepted.append(session)
         for session in self._all():
-            packets = session.read(deadline)
-            if not session.ours:
-                for packet in packets:
-                    self._answer(session, packet, deadline)
+            if session.channel.closed:
+                continue
+            for packet in session.read(deadline):
+                if packet.schema.name in MESSAGES:
+                    self._book.receive(packet)
+                elif not session.ours:
+                    accepting.answer(session, packet, self._disguise.identity, deadline)
+                self._same_peer(session)
+            accepting.judge_window(session)
+
+    def _same_peer(self, session: PeerSession) -> None:
+        """See that the peer has one GUID on all sessions."""
+        self._peer = self._peer or session.peer
+        if session.peer is not None and session.peer != self._peer:
+            text = f"the peer is {self._peer} on one session and {session.peer} on another"
+            ids = "MQQB-3.1.5.3.1-05" if session.ours else "MQQB-2.2.3.1-02"
+            raise PeerFailure((ids,), text, "echo")
 
     def _all(self) -> list[PeerSession]:
         return [*self._sessions.values(), *self._accepted]
-
-    def _answer(self, session: PeerSession, packet: Record, deadline: float) -> None:
-        """Answer what opens a session that the peer wants."""
-        header = packet.get("EstablishConnectionHeader")
-        if header is not None:
-            answer = ESTABLISH_CONNECTION.make(
-                {
-                    "EstablishConnectionHeader": {
-                        **header,
-                        "ServerGuid": self._disguise.identity,
-                        "OperatingSystem": {"SE": int(header.OperatingSystem.SE)},
-                        "Padding": messages.PADDING,
-                    }
-                }
-            )
-        elif (asked := packet.get("ConnectionParametersHeader")) is not None:
-            header = {**asked, "WindowSize": messages.WINDOW}
-            answer = CONNECTION_PARAMETERS.make({"ConnectionParametersHeader": header})
-        else:
-            return
-        data = answer.to_bytes()
-        session.note_sent(data)
-        session.channel.send(data, deadline)
 
     def _until(self, done: Callable[[], bool], seconds: float | None = None) -> bool:
         """Read until something is so, or for the bound of the target; return whether it is so."""
@@ -168,6 +213,7 @@ class BinaryPlayer:
                 return True
             open_channels = [session.channel for session in self._all() if not session.channel.closed]
             if not wait_for(open_channels, listeners, deadline):
+                self._take()
                 return done()
 
     def _await(self, session: PeerSession, done: Callable[[], bool], requirement: str, kind: str) -> None:
@@ -176,32 +222,116 @@ class BinaryPlayer:
         how = "closes the connection" if session.channel.closed else f"is silent for {self._target.bound:g} s"
         raise PeerFailure((requirement,), f"the peer {how} instead of answering {kind}", "no answer")
 
-    # -- the end -----------------------------------------------------------------------------------------
+    # -- whether a session goes on -----------------------------------------------------------------------
 
-    def fence(self, session: PeerSession, requirements: tuple[str, ...] = (), note: str = "") -> None:
-        """Send a recoverable message, and wait until all messages of the session are acknowledged."""
-        if session.channel.closed:
-            after = f" after {note}" if note else ""
-            raise PeerFailure(requirements, f"the peer has closed the session{after}", "closed")
-        packet = messages.message(self._target, next(self._numbers), recoverable=True)
-        self._send(session, Step("send", data=packet.to_bytes()))
+    def _fence(self, session: PeerSession) -> None:
+        """Send recoverable messages until the peer must acknowledge the first of them: MQQB-3.1.5.8.7-01."""
+        goal = 0, len(session.saved) + FLAGS
+        while session.recoverable_sent < len(session.saved) + FLAGS + 1:
+            self._send_plain(session)
+        self._await_goal(session, goal, ("MQQB-3.1.5.8.7-01",), "")
+
+    def _await_acknowledged(self, session: PeerSession, step: Step) -> None:
+        goal = session.sent, session.recoverable_sent
+        self._await_goal(session, goal, step.breaks or ("MQQB-3.1.6.4-01",), step.note)
+
+    def _await_goal(
+        self, session: PeerSession, goal: tuple[int, int], requirements: tuple[str, ...], note: str
+    ) -> None:
+        if not session.open or not session.whole:
+            return
         seconds = messages.RECOVERABLE_ACK_TIMEOUT_MS / 1000 + self._target.bound
-        self._until(lambda: session.all_acknowledged or session.channel.closed, seconds)
-        if session.all_acknowledged:
+        self._until(lambda: session.has_acknowledged(*goal) or session.channel.closed, seconds)
+        if session.has_acknowledged(*goal) or (session.may_close and session.channel.closed):
             return
         how = "closes the session" if session.channel.closed else "does not acknowledge"
         text = (
             f"the peer {how}{' after ' + note if note else ''}: {session.acknowledged} of {session.sent} "
             f"messages, {len(session.saved)} of {session.recoverable_sent} recoverable ones are acknowledged"
         )
-        raise PeerFailure(requirements or ("MQQB-3.1.6.4-01",), text, "unacknowledged")
+        raise PeerFailure(requirements, text, "unacknowledged")
+
+    def _send_plain(self, session: PeerSession, wants: int = 0) -> int:
+        """Send a small recoverable message; return its MessageID."""
+        number = next(self._numbers)
+        template, at = self._template(wants)
+        data = dated(template, None)
+        data = data[:at] + number.to_bytes(4, "little") + data[at + 4 :]
+        session.count(recoverable=True)
+        session.channel.send(data, time.monotonic() + self._target.bound)
+        return number
+
+    def _template(self, wants: int) -> tuple[bytes, int]:
+        """Return the bytes of a message, and where its MessageID is."""
+        if wants not in self._templates:
+            packet = messages.message(self._target, 0, recoverable=True, wants=wants)
+            data = self._disguise.dress(packet.to_bytes())
+            self._templates[wants] = data, messages.place(packet, "UserHeader.MessageID")
+        return self._templates[wants]
+
+    # -- the end -----------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Wait until all acknowledgements have come that are asked for. Raises PeerFailure."""
+        seconds = messages.RECOVERABLE_ACK_TIMEOUT_MS / 1000 + self._patience
+        self._until(lambda: self._book.missing() is None or self._broken() is not None, seconds)
+        broken = self._broken() or self._book.missing()
+        if broken is not None and broken.what == NO_ACKNOWLEDGEMENT and self._acknowledges_others():
+            broken = self._book.missing(specific=True) or broken
+        if broken is not None:
+            raise broken
+
+    @property
+    def _patience(self) -> float:
+        """Seconds for an acknowledgement that a peer may never send."""
+        return min(self._target.bound, _SILENT_S) if self._target in _silent else self._target.bound
+
+    def _acknowledges_others(self) -> bool:
+        """Return whether the peer acknowledges the arrival of a plain message, in a session of its own."""
+        for step in opened(_PROBE):
+            self.perform(step)
+        session = self._sessions[_PROBE]
+        if not session.open:
+            return False
+        session.may_close = True
+        number = self._send_plain(session, messages.PA)
+        self._book.ask(number)
+        arrived = self._until(lambda: self._book.arrived(number), self._patience)
+        (_silent.discard if arrived else _silent.add)(self._target)
+        return arrived
+
+    def _broken(self) -> PeerFailure | None:
+        """Return that the peer has closed a session which had to go on."""
+        for session in self._sessions.values():
+            if session.open and session.channel.closed and not session.may_close:
+                return PeerFailure((), "the peer closes a session in which nothing is wrong", "closed")
+        return None
 
     def finish(self) -> None:
-        """See that what was sent on sessions that are still open is acknowledged. Raises PeerFailure."""
+        """See that sessions go on that have to, and that all acknowledgements come. Raises PeerFailure."""
         self._take()
-        for session in list(self._sessions.values()):
-            if session.open and not session.confused and not session.channel.closed and session.sent:
-                self.fence(session)
+        self._settle()
+        asked: list[tuple[PeerSession, int, tuple[int, int]]] = []
+        for session in self._sessions.values():
+            idle = session.channel.closed or session.may_close or not session.sent
+            if session.open and session.whole and not idle:
+                number = self._send_plain(session, messages.PA if self._listener is not None else 0)
+                self._book.ask(number)
+                asked.append((session, number, (session.sent, session.recoverable_sent)))
+        for session, number, goal in asked:
+            self._await_arrival(session, number, goal)
+
+    def _await_arrival(self, session: PeerSession, number: int, goal: tuple[int, int]) -> None:
+        """See that a message which asks for an acknowledgement of its arrival has any acknowledgement."""
+
+        def answered() -> bool:
+            return self._book.arrived(number) or session.has_acknowledged(*goal) or session.channel.closed
+
+        self._until(answered, messages.RECOVERABLE_ACK_TIMEOUT_MS / 1000 + self._target.bound)
+        if not self._book.arrived(number):
+            self._await_goal(session, goal, (), "what was sent before")
+            # An acknowledgement that finds nobody would be sent again and again.
+            self._until(lambda: self._book.arrived(number), _AFTERWARDS_S)
 
     def close(self) -> None:
         """End all connections."""

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+from uuid import UUID
 
 from fuzz.peer.binary import messages
+from fuzz.peer.binary.live import Shift, has_shift
 from fuzz.peer.channel import Channel
 from fuzz.peer.failure import WRONG_ANSWER, PeerFailure
 from msmqwire.errors import MalformedPacket
 from msmqwire.framing import Framer
-from msmqwire.lint import Finding, SessionLint, lint_packet
+from msmqwire.headers import SESSION_HEADER
+from msmqwire.headers.session import SESSION_HEADER_SIZE
+from msmqwire.lint import Finding, lint_packet
 from msmqwire.packets import parse
 from msmqwire.schema import Record
 
 MESSAGES: Final = frozenset({"UserMessage", "OrderAck", "FinalAck"})
-_COUNTS: Final = 0x10000
-_FLAGS: Final = 32
+COUNTS: Final = 0x10000
+FLAGS: Final = 32
+"""Bits of RecoverableMsgAckFlags."""
+# A matter of taste of a peer that neither signs nor encrypts.
+_TOLERATED: Final = frozenset(
+    {"MQMQ-2.2.19.3-22", "MQMQ-2.2.19.3-29", "MQMQ-2.2.19.3-38", "MQMQ-2.2.19.3-39"}
+)
+_SESSION_ACK: Final = messages.session_ack().to_bytes()[:-SESSION_HEADER_SIZE]
 
 
 def is_recoverable(packet: Record) -> bool:
@@ -31,46 +41,113 @@ class PeerSession:
         ours: whether this side opened it.
         requested, open: whether the peer has answered EstablishConnection, and ConnectionParameters.
         refused: whether it has refused the session.
+        peer: the GUID that it has told.
         sent, recoverable_sent: messages of ours that count in this session.
+        uncounted, recoverable_uncounted: how many of them the text lets the peer leave out of its counts.
         acknowledged: how many of them the peer has acknowledged.
         saved: the numbers of the recoverable ones that it has acknowledged as stored.
-        packets: what has come.
         confused: whether something was sent after which the counts are not known.
+        may_close: whether the peer may end the session, after what was sent.
+        holding: whether what comes is not acknowledged.
+        received, received_acknowledged: messages of the peer, and those that this side has acknowledged.
+        window: what the peer has announced; 0 before.
     """
 
     def __init__(self, channel: Channel, *, ours: bool) -> None:
         self.channel, self.ours = channel, ours
-        self._framer, self._lint = Framer(), SessionLint()
-        self.requested = self.open = self.refused = self.confused = False
+        self._coming, self._going = Framer(), Framer()
+        self.requested = self.open = self.refused = self.confused = self.may_close = self.holding = False
+        self.peer: UUID | None = None
+        self.window = 0
         self.sent = self.recoverable_sent = self.acknowledged = 0
+        self.uncounted = self.recoverable_uncounted = 0
         self.saved: set[int] = set()
-        self.packets: list[Record] = []
-        self._received = self._recoverable_received = self._recoverable_acknowledged = 0
+        self.received = self.received_acknowledged = 0
+        self._recoverable_received = self._recoverable_acknowledged = 0
+        self._asked: dict[str, Record] = {}
 
     # -- what is sent ------------------------------------------------------------------------------------
 
-    def note_sent(self, data: bytes) -> None:
-        """Count what was sent; the bytes need not be packets."""
-        framer = Framer()
-        packets = framer.feed(data)
-        if framer.error is not None or framer.buffered:
-            self.confused = True
-        for packet in packets:
-            try:
-                self._count(parse(packet))
-            except MalformedPacket:
-                self.confused = True
+    def outgoing(self, data: bytes, *, uncounted: bool = False) -> tuple[bytes, list[Record]]:
+        """Count what is to be sent, and make the SessionHeaders in it.
 
-    def _count(self, packet: Record) -> None:
-        self._lint.packet(self.ours, packet)
-        if packet.schema.name in MESSAGES:
-            self.sent += 1
-            self.recoverable_sent += is_recoverable(packet)
+        Args:
+            data: the bytes; they need not be packets.
+            uncounted: whether the text lets the peer leave the messages out of its counts.
+
+        Returns: the bytes to send, and the packets that are complete then.
+        """
+        if self.confused:
+            return data, []
+        before = self._going.buffered
+        pieces = self._going.feed(data)
+        if self._going.error is not None:
+            self.confused = self.may_close = True
+        packets: list[Record] = []
+        for at, piece in enumerate(pieces):
+            try:
+                packet = parse(piece)
+            except MalformedPacket:
+                self.confused = self.may_close = True
+                break
+            packets.append(packet)
+            self._note(packet, uncounted=uncounted)
+            shift = Shift.of(piece)
+            if shift is not None:
+                pieces[at] = piece[:-SESSION_HEADER_SIZE] + self._header(shift)
+        if before == 0 and has_shift(data):
+            size = sum(map(len, pieces))
+            data = b"".join(pieces) + data[size:]
+        return data, packets
+
+    def _note(self, packet: Record, *, uncounted: bool) -> None:
+        kind = packet.schema.name
+        if kind in MESSAGES:
+            self.count(recoverable=is_recoverable(packet))
+            if uncounted:
+                self.uncounted += 1
+                self.recoverable_uncounted += is_recoverable(packet)
+        elif kind != "SessionAck":
+            self._asked[kind] = packet
+
+    def count(self, *, recoverable: bool) -> None:
+        """Count a message that is sent."""
+        self.sent += 1
+        self.recoverable_sent += recoverable
+
+    @property
+    def whole(self) -> bool:
+        """Whether what was sent ends with a packet: another one can follow."""
+        return not self.confused and not self._going.buffered
 
     @property
     def all_acknowledged(self) -> bool:
         """Whether the peer has acknowledged all messages, and has stored the recoverable ones."""
-        return self.acknowledged >= self.sent and len(self.saved) >= self.recoverable_sent
+        return self.has_acknowledged(self.sent, self.recoverable_sent)
+
+    def has_acknowledged(self, messages: int, recoverable: int) -> bool:
+        """Return whether the peer has acknowledged so many messages, and stored so many recoverable ones."""
+        return (
+            self.acknowledged >= messages - self.uncounted
+            and len(self.saved) >= recoverable - self.recoverable_uncounted
+        )
+
+    def _header(self, shift: Shift) -> bytes:
+        """Return the SessionHeader that is right now, shifted."""
+        count = min(self._recoverable_received - self._recoverable_acknowledged, FLAGS)
+        base = self._recoverable_acknowledged + 1 if count else 0
+        self._recoverable_acknowledged += count
+        self.received_acknowledged = self.received
+        return SESSION_HEADER.build(
+            {
+                "AckSequenceNumber": (self.received + shift.acknowledged) % COUNTS,
+                "RecoverableMsgAckSeqNumber": (base + shift.base) % COUNTS,
+                "RecoverableMsgAckFlags": (1 << count) - 1 ^ shift.flags,
+                "UserMsgSequenceNumber": (self.sent + shift.sent) % COUNTS,
+                "RecoverableMsgSeqNumber": (self.recoverable_sent + shift.recoverable) % COUNTS,
+                "WindowSize": shift.window,
+            }
+        )
 
     # -- what comes --------------------------------------------------------------------------------------
 
@@ -78,68 +155,153 @@ class PeerSession:
         """Return the packets that have come, after acknowledging them. Raises PeerFailure."""
         taken: list[Record] = []
         while data := self.channel.read():
-            try:
-                packets = self._framer.feed(data)
-            except MalformedPacket:
+            if self._coming.error is not None:
                 return taken  # told already
-            for packet in packets:
+            for packet in self._coming.feed(data):
                 taken.append(self._take(packet))
-            if self._framer.error is not None:
-                raise _malformed(self._framer.error)
-        if any(packet.schema.name in MESSAGES for packet in taken):
-            self._acknowledge(deadline)
+            if self._coming.error is not None:
+                raise _malformed(self._coming.error)
+        if any(packet.schema.name in MESSAGES for packet in taken) and not self.holding:
+            self.acknowledge(deadline)
         return taken
+
+    def acknowledge(self, deadline: float) -> None:
+        """Acknowledge all that has come, with as many SessionAcks as that takes."""
+        self.may_close = self.may_close or bool(self.uncounted)  # its counts may be others
+        while True:
+            if not self.channel.send(_SESSION_ACK + self._header(Shift()), deadline):
+                return
+            if self._recoverable_received == self._recoverable_acknowledged:
+                return
 
     def _take(self, data: bytes) -> Record:
         try:
             packet = parse(data)
         except MalformedPacket as error:
             raise _malformed(error) from None
-        self.packets.append(packet)
         kind = packet.schema.name
-        findings = lint_packet(packet, data) + self._lint.packet(not self.ours, packet, data)
-        broken = [finding for finding in findings if finding.severity != "SHOULD"]
-        if broken and not self.confused:
+        broken = [
+            finding
+            for finding in lint_packet(packet, data)
+            if finding.severity != "SHOULD" and finding.id not in _TOLERATED
+        ]
+        if broken:
             raise _wrong(kind, broken)
-        self._progress(kind, packet)
-        return packet
-
-    def _progress(self, kind: str, packet: Record) -> None:
         if kind in MESSAGES:
-            self._received += 1
+            if not self.open:
+                text = f"the peer sends a {kind} before the session is open"
+                raise PeerFailure(("MQQB-2.1.1-01",), text, "order of packets")
+            self.received += 1
             self._recoverable_received += is_recoverable(packet)
         elif kind == "EstablishConnection":
-            self.requested = True
-            self.refused = self.refused or bool(packet.InternalHeader.Flags.CS)
+            self._established(packet)
         elif kind == "ConnectionParameters":
-            self.open = True
+            self._agreed(packet)
         header = packet.get("SessionHeader")
         if header is not None:
-            back = (self.sent - header.AckSequenceNumber) % _COUNTS
-            if back <= self.sent:
-                self.acknowledged = max(self.acknowledged, self.sent - back)
-            base = header.RecoverableMsgAckSeqNumber
-            self.saved |= {
-                base + bit for bit in range(_FLAGS) if base and header.RecoverableMsgAckFlags >> bit & 1
-            }
+            self._acknowledgement(header, alone=kind == "SessionAck")
+        return packet
 
-    def _acknowledge(self, deadline: float) -> None:
-        """Acknowledge all that has come, with as many SessionAcks as that takes."""
-        while True:
-            count = min(self._recoverable_received - self._recoverable_acknowledged, _FLAGS)
-            ack = messages.session_ack(
-                AckSequenceNumber=self._received % _COUNTS,
-                RecoverableMsgAckSeqNumber=(self._recoverable_acknowledged + 1) % _COUNTS if count else 0,
-                RecoverableMsgAckFlags=(1 << count) - 1,
-                UserMsgSequenceNumber=self.sent % _COUNTS,
-                RecoverableMsgSeqNumber=self.recoverable_sent % _COUNTS,
+    def _established(self, packet: Record) -> None:
+        header = packet.EstablishConnectionHeader
+        if not self.ours:
+            self.peer = header.ClientGuid
+            return
+        asked = self._asked.get("EstablishConnection")
+        if self.requested or asked is None:
+            raise PeerFailure(("MQQB-2.1.1-01",), "an EstablishConnection comes unasked", "order of packets")
+        self.requested = True
+        self.refused = bool(packet.InternalHeader.Flags.CS)
+        request = asked.EstablishConnectionHeader
+        echoed: list[tuple[str, str, Any, Any]] = [
+            ("MQQB-3.1.5.3.1-04", "ClientGuid", request.ClientGuid, header.ClientGuid),
+            ("MQQB-3.1.5.3.1-06", "TimeStamp", request.TimeStamp, header.TimeStamp),
+            (
+                "MQQB-3.1.5.3.1-07",
+                "OperatingSystem.SE",
+                int(request.OperatingSystem.SE),
+                int(header.OperatingSystem.SE),
+            ),
+        ]
+        for requirement, name, right, got in echoed:
+            _same("EstablishConnection response", requirement, name, right, got)
+        if header.Padding != messages.PADDING:
+            text = "the padding of the EstablishConnection response is not all 0x5A"
+            raise PeerFailure(("MQQB-2.2.3.1-18",), text, "echo")
+        own = header.ServerGuid
+        if not self.refused:
+            self.peer = own
+            if not own.int:
+                text = "ServerGuid of the EstablishConnection response is null, not the peer's own"
+                raise PeerFailure(("MQQB-3.1.5.3.1-05",), text, "echo")
+
+    def _agreed(self, packet: Record) -> None:
+        header = packet.ConnectionParametersHeader
+        if not self.ours:
+            self.open, self.window = True, header.WindowSize
+            return
+        asked = self._asked.get("ConnectionParameters")
+        if self.open or asked is None:
+            raise PeerFailure(("MQQB-2.1.1-01",), "ConnectionParameters come unasked", "order of packets")
+        self.open, self.window = True, header.WindowSize
+        if packet.InternalHeader.Flags.CS:
+            text = "CS is set in the ConnectionParameters response"
+            raise PeerFailure(("MQQB-3.1.5.4.1-02",), text, "echo")
+        request = asked.ConnectionParametersHeader
+        for name in ("RecoverableAckTimeout", "AckTimeout"):
+            _same(
+                "ConnectionParameters response",
+                "MQQB-3.1.5.4.1-02",
+                name,
+                request.get(name),
+                header.get(name),
             )
-            self._recoverable_acknowledged += count
-            self._count(ack)
-            if not self.channel.send(ack.to_bytes(), deadline):
-                return
-            if self._recoverable_received == self._recoverable_acknowledged:
-                return
+
+    def _acknowledgement(self, header: Record, *, alone: bool) -> None:
+        """Judge a SessionHeader of the peer, and take what it acknowledges."""
+        if not header.WindowSize:
+            raise PeerFailure(("MQMQ-2.2.20.4-14",), "the peer sends a WindowSize of 0", "counts")
+        if self.confused:
+            return
+        back = (self.sent - header.AckSequenceNumber) % COUNTS
+        if back > self.sent:
+            text = f"AckSequenceNumber is {header.AckSequenceNumber}, but {self.sent} messages were sent"
+            raise PeerFailure(("MQQB-3.1.6.4-03",), text, "counts")
+        if self.sent - back < self.acknowledged:
+            text = f"AckSequenceNumber goes back from {self.acknowledged} to {self.sent - back}"
+            raise PeerFailure(("MQQB-3.1.6.4-03",), text, "counts")
+        self.acknowledged = self.sent - back
+        self._stored(header.RecoverableMsgAckSeqNumber, int(header.RecoverableMsgAckFlags))
+        claims = (
+            ("MQQB-3.1.6.4-04", "UserMsgSequenceNumber", self.received),
+            ("MQQB-3.1.6.4-05", "RecoverableMsgSeqNumber", self._recoverable_received),
+        )
+        for requirement, name, count in claims:
+            right = {count % COUNTS} if alone else {count % COUNTS, (count - 1) % COUNTS}
+            if header.get(name) not in right:
+                text = f"{name} is {header.get(name)}, but the peer has sent {count}"
+                raise PeerFailure((requirement,), text, "counts")
+
+    def _stored(self, base: int, flags: int) -> None:
+        count = self.recoverable_sent
+        if not base and not flags:
+            return
+        if not base and count < COUNTS:
+            text = f"RecoverableMsgAckFlags is {flags:#010x} with a RecoverableMsgAckSeqNumber of 0"
+            raise PeerFailure(("MQQB-3.1.6.4-08",), text, "counts")
+        first = count - (count - base) % COUNTS
+        if first <= 0 or first + flags.bit_length() - 1 > count:
+            text = (
+                f"RecoverableMsgAckSeqNumber {base} with flags {flags:#x} acknowledges more than the {count} "
+                "recoverable messages that were sent"
+            )
+            raise PeerFailure(("MQQB-3.1.6.4-08", "MQQB-3.1.6.4-06"), text, "counts")
+        self.saved |= {first + bit for bit in range(FLAGS) if flags >> bit & 1}
+
+
+def _same(what: str, requirement: str, name: str, right: Any, got: Any) -> None:
+    if right != got:
+        raise PeerFailure((requirement,), f"{name} of the {what} is {got}, not {right}", "echo")
 
 
 def _malformed(error: MalformedPacket) -> PeerFailure:

@@ -72,7 +72,7 @@ class Delivery:
         return self._until(session, lambda: session.open)
 
     def _send(self, session: PeerSession, data: bytes) -> None:
-        session.note_sent(data)
+        data, _ = session.outgoing(data)
         session.channel.send(data, time.monotonic() + self._target.bound)
 
     def _until(self, session: PeerSession, done: Callable[[], bool]) -> bool:

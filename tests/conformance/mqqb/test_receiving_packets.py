@@ -101,6 +101,19 @@ def test_a_session_ack_has_in_and_sh_and_pt_1() -> None:
     assert peer.closed
 
 
+@pytest.mark.requirement("MQMQ-2.2.19.2-11")
+@pytest.mark.parametrize("message_class", [0x00FF, 0x4000])
+@pytest.mark.parametrize("mode", [0, 1, 2, 3])
+def test_a_delivery_mode_that_does_not_exist_ends_the_session_in_acknowledgements_too(
+    mode: int, message_class: int
+) -> None:
+    _, peer = opened()
+    body = h.order_ack_body() if message_class == 0x00FF else h.final_ack_body()
+    peer.send(h.order_ack(body, message_class=message_class, user_flags=mode << 5))
+    assert peer.closed is (mode > 1)
+    assert peer.session.recoverable_message_received_count == (mode == 1)
+
+
 @pytest.mark.requirement("MQQB-3.1.5.1.1-04")
 def test_an_order_ack_is_known_by_five_things() -> None:
     harness = EngineHarness()

@@ -10,7 +10,7 @@ from msmqwire.names import FormatName
 from msmqwire.packets import lacks_properties, parse
 from msmqwire.qm.model.effects import Disconnect
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
-from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState, QueueType
+from msmqwire.qm.model.enumerations import ConnectionStatus, DeliveryGuarantee, OutgoingQueueState, QueueType
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
@@ -256,7 +256,11 @@ class BinaryEngine(TransferProtocol):
         if address not in (NULL_GUID, self.context.queue_manager.identifier):
             self.receiving.user_message(session, packet, packet.to_bytes())
             return
-        self.receiving.count(session, recoverable=bool(packet.UserHeader.Flags.DM))
+        if packet.UserHeader.Flags.DM > DeliveryGuarantee.RECOVERABLE:
+            self.close(session)  # MQMQ-2.2.19.2-11, as for any message
+            return
+        recoverable = bool(packet.UserHeader.Flags.DM) or packet.TransactionHeader is not None
+        self.receiving.count(session, recoverable=recoverable)  # MQQB-3.1.1.4-04
         identifier, number, message_id = acknowledged(packet)
         if packet.schema.name == "OrderAck":
             self.outgoing_sequences.order_ack(identifier, number)

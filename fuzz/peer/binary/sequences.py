@@ -1,0 +1,48 @@
+"""Transactional sequences as a right peer sees them: [MS-MQQB] 3.1.5.8.6."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Sequences:
+    """What the peer knows of the sequences of this queue manager.
+
+    Attributes:
+        identifier, number: IncomingTxSequenceID and IncomingTxSequenceNumber.
+        accepted: the highest number accepted of each sequence.
+        acknowledged: the highest number that an OrderAck had, of each sequence.
+        uncertain: whether messages were sent of which the text does not say whether they count here.
+        foreign: what OrderAcks had for sequences that are not of this queue manager.
+    """
+
+    identifier: int = 0
+    number: int = 0
+    accepted: dict[int, int] = field(default_factory=dict)
+    acknowledged: dict[int, int] = field(default_factory=dict)
+    uncertain: bool = False
+    foreign: list[tuple[int, int]] = field(default_factory=list)
+
+    def accept(self, identifier: int, number: int, previous: int) -> bool:
+        """Return whether a message is accepted, and go on to it if it is."""
+        if identifier == self.identifier:
+            follows = number > self.number >= previous
+        else:
+            follows = identifier > self.identifier and previous == 0
+        if follows:
+            self.identifier, self.number = identifier, number
+            self.accepted[identifier] = number
+        return follows
+
+    def doubt(self, identifier: int, number: int) -> None:
+        """A message was sent of which it is not known whether the sequence goes on to it."""
+        self.uncertain = True
+        self.accepted[identifier] = max(number, self.accepted.get(identifier, 0))
+
+    @property
+    def outstanding(self) -> int | None:
+        """The number that an OrderAck is still to have; None for none."""
+        if self.uncertain or not self.number:
+            return None
+        return self.number if self.acknowledged.get(self.identifier, 0) < self.number else None

@@ -1,0 +1,109 @@
+"""Walks through SRMP: a Hypothesis state machine whose rules are steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from fuzz.peer.srmp.cases import accepted
+from fuzz.peer.srmp.messages import envelope, post
+from fuzz.peer.srmp.streams import message as stream_message
+from fuzz.peer.srmp.taken import RECEIPT, asking
+from fuzz.peer.steps import Step
+from fuzz.peer.target import Target
+
+CONNECTIONS = st.integers(0, 3)
+NUMBERS = st.integers(1, 0xFFFF_FFFF)
+LABELS = st.characters(min_codepoint=33, max_codepoint=126) | st.characters(
+    min_codepoint=0xA1, max_codepoint=0x2FF
+)
+_AT = 9
+"""A connection of its own, for what is no request."""
+
+
+@st.composite
+def damaged(draw: st.DrawFn, data: bytes) -> bytes:
+    """Draw bytes with some of them changed, left out, doubled or put in."""
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(data)))
+        length = draw(st.integers(0, 12))
+        put = draw(
+            st.one_of(
+                st.binary(max_size=12), st.sampled_from((b"\0", b"<", b">", b"&", b"\r\n", b'"', b"9" * 9))
+            )
+        )
+        match draw(st.sampled_from(("change", "drop", "double"))):
+            case "change":
+                data = data[:at] + put + data[at + len(put) :]
+            case "drop":
+                data = data[:at] + data[at + length :]
+            case _:
+                data = data[: at + length] + put + data[at:]
+    return data
+
+
+def walk(target: Target, perform: Callable[[Step], None]) -> type[RuleBasedStateMachine]:
+    """Return the state machine of walks before a peer; it does its steps by `perform`."""
+
+    class Walk(RuleBasedStateMachine):
+        def __init__(self) -> None:
+            super().__init__()
+            self.current = 0
+
+        @rule(number=NUMBERS, at=CONNECTIONS, body=st.none() | st.binary(max_size=3000))
+        def send(self, number: int, at: int, body: bytes | None) -> None:
+            data = post(target, asking(target, number), body)
+            perform(accepted(RECEIPT, data, "a message", at))
+
+        @rule(number=NUMBERS, at=CONNECTIONS, cuts=st.sets(st.integers(1, 1500), max_size=3))
+        def pipelined(self, number: int, at: int, cuts: set[int]) -> None:
+            data = b"".join(post(target, asking(target, 1 + (number + n) % 0xFFFF_FFF0)) for n in range(3))
+            perform(accepted("SRMP-2.1.1-01", data, "three messages at once", at, cuts=tuple(sorted(cuts))))
+
+        @rule(
+            number=NUMBERS,
+            label=st.text(LABELS, max_size=60),
+        )
+        def labelled(self, number: int, label: str) -> None:
+            text = envelope(target, number, {"path": {"action": f"MSMQ:{label}"}})
+            perform(accepted("SRMP-2.2.4.1-02", post(target, text), "a message with a label"))
+
+        @rule(number=NUMBERS, data=st.data())
+        def damaged_envelope(self, number: int, data: st.DataObject) -> None:
+            text = data.draw(damaged(envelope(target, number)))
+            perform(Step("request", data=post(target, text), expects="answered", note="a damaged envelope"))
+
+        @rule(number=NUMBERS, data=st.data())
+        def damaged_request(self, number: int, data: st.DataObject) -> None:
+            request = data.draw(damaged(post(target, envelope(target, number), b"body")))
+            perform(Step("bytes", _AT, request, note="a damaged request"))
+            perform(Step("close", _AT))
+
+        @rule(number=NUMBERS, at=CONNECTIONS, cut=st.integers(1, 600), ends=st.booleans())
+        def half(self, number: int, at: int, cut: int, ends: bool) -> None:
+            data = post(target, envelope(target, number), b"half")
+            perform(Step("half", 10 + at, data, (cut,), expects=f"accepted {RECEIPT}", note="half a message"))
+            if ends:
+                perform(Step("close", 10 + at))
+
+        @rule(at=CONNECTIONS)
+        def rest(self, at: int) -> None:
+            perform(Step("rest", 10 + at))
+
+        @rule(at=CONNECTIONS, how=st.sampled_from(("close", "reset", "shutdown")))
+        def end(self, at: int, how: str) -> None:
+            perform(Step(how, at))
+
+        if target.transactional_queue:
+
+            @rule(number=NUMBERS, leap=st.sampled_from((1, 1, 1, 1, 0, 2, -1)), bridged=st.booleans())
+            def in_stream(self, number: int, leap: int, bridged: bool) -> None:
+                current = max(1, self.current + leap)
+                previous = self.current if bridged and 0 < self.current < current else None
+                if current == self.current + 1 or previous is not None:
+                    self.current = current
+                perform(stream_message(target, number, current, previous=previous))
+
+    return Walk
