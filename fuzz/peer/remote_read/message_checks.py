@@ -21,7 +21,7 @@ from fuzz.peer.remote_read.reading_steps import (
     opened,
     receive,
 )
-from fuzz.peer.remote_read.rpc_checks import BIND, CONNECT, case
+from fuzz.peer.remote_read.rpc_checks import BIND, CONNECT, case, port_call
 from fuzz.peer.steps import Case, Step
 from fuzz.peer.target import Target
 from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum
@@ -34,6 +34,7 @@ def message_checks(target: Target, source: random.Random) -> Iterator[Case]:
     """Return the cases, with values that are drawn anew."""
     yield from _messages(target, source)
     yield from _sections(target, source)
+    yield from _in_ndr64(target, source)
     yield from _given_back(target, source)
     yield from _cursors(target, source)
     yield from _lookups(target, source)
@@ -160,6 +161,19 @@ def _sections(target: Target, source: random.Random) -> Iterator[Case]:
             found(20, 9, body=source.randrange(1000), **syntax),
         ]
         yield case(("MQRR-3.1.4.7-32", "MQRR-3.1.4.7-33"), text, CONNECT, bind, *steps)
+    narrow = Step("bind", data=pdus.bind(max_recv_frag=1432, max_xmit_frag=1432), note="bind with 1432 bytes")
+    yield case(
+        ("MQRR-2.1-01",),
+        "No fragment of an answer is longer than its client takes.",
+        CONNECT,
+        narrow,
+        Step("persist", data=pdus.open_queue(2, target), note="R_OpenQueue"),
+        call(pdus.of_handle(3, Opnum.R_PurgeQueue, H), "R_PurgeQueue"),
+        long,
+        found(4, 1, _PEEK),
+        found(5, 2),
+        end(6, 2),
+    )
     short = message(target, 1, source.randbytes(30))
     yield case(
         ("MQRR-3.1.4.7-32",),
@@ -169,6 +183,55 @@ def _sections(target: Target, source: random.Random) -> Iterator[Case]:
         found(4, 1, _PEEK, body=66),
         found(5, 2, _PEEK, body=65),
         found(6, 3, _PEEK, body=67),
+    )
+
+
+def _in_ndr64(target: Target, source: random.Random) -> Iterator[Case]:
+    """Every method in the other transfer syntax."""
+    wide: dict[str, Any] = {"transfer": NDR64}
+    lookup = source.randrange(1 << 50, 1 << 56)
+
+    def of_handle(slot: int, opnum: Opnum, **more: Any) -> Step:
+        return call(pdus.of_handle(slot, opnum, H, **wide, **more), opnum.name)
+
+    def ending(slot: int, request: int, ack: int, opnum: Opnum = Opnum.R_EndReceive) -> Step:
+        return call(pdus.end_receive(slot, H, request, ack, opnum, **wide), opnum.name)
+
+    moving = pdus.call_of(
+        40,
+        Opnum.R_MoveMessage,
+        phContextFrom=H,
+        ullContextTo=lookup,
+        LookupId=lookup,
+        pTransactionId={"rgb": pdus.NO_TRANSACTION},
+        **wide,
+    )
+    yield case(
+        ("MQRR-2.2-01",),
+        "All methods work in NDR64.",
+        CONNECT,
+        Step("bind", data=pdus.bind(NDR64), note="bind to NDR64"),
+        Step("persist", data=pdus.open_queue(2, target, **wide), note="R_OpenQueue"),
+        of_handle(3, Opnum.R_PurgeQueue),
+        of_handle(4, Opnum.R_CreateCursor),
+        message(target, 1, source.randbytes(100)),
+        found(5, 1, _PEEK, **wide),
+        found(6, 2, _PEEK, cursor=pdus.cursor(4), **wide),
+        found(7, 3, **wide),
+        ending(8, 3, Acknowledge.RR_NACK),
+        found(9, 4, **wide),
+        ending(10, 4, Acknowledge.RR_ACK),
+        receive(11, 5, **wide),
+        ending(12, 9, Acknowledge.RR_ACK),
+        of_handle(13, Opnum.R_CancelReceive, dwRequestId=9),
+        of_handle(14, Opnum.R_CloseCursor, hCursor=pdus.cursor(4)),
+        of_handle(15, Opnum.R_SetUserAcknowledgementClass, LookupId=lookup, usClass=0xC004),
+        receive(16, 6, transaction=pdus.NO_TRANSACTION, **wide),
+        ending(17, 9, Acknowledge.RR_ACK, Opnum.R_EndTransactionalReceive),
+        call(moving, "R_MoveMessage"),
+        call(pdus.open_queue(41, target, for_move=True, **wide), "R_OpenQueueForMove"),
+        port_call(42),
+        call(pdus.of_handle(43, Opnum.R_CloseQueue, H, **wide), "R_CloseQueue"),
     )
 
 

@@ -145,6 +145,21 @@ def _handles(target: Target, source: random.Random) -> Iterator[Case]:
             "call", 1, pdus.of_handle(3, Opnum.R_CreateCursor, H), note="R_CreateCursor on another connection"
         ),
     )
+    yield case(
+        ("MQRR-2.2.4-01",),
+        "A handle lives as long as a connection of its association group.",
+        *opened(target),
+        Step("connect", 1),
+        Step("bind", 1, pdus.bind(assoc_group_id=pdus.group(0)), note="a bind to the same group"),
+        Step("close"),
+        Step("wait", 20),
+        Step(
+            "call",
+            1,
+            pdus.of_handle(3, Opnum.R_CreateCursor, H),
+            note="R_CreateCursor on the connection left",
+        ),
+    )
 
 
 # -- arguments -------------------------------------------------------------------------------------------

@@ -172,7 +172,7 @@ class RemoteReadPlayer:
         if association.forgiven:  # something wrong was sent before it
             wanted = "any"
         self._write(association, step, data)
-        self._until(lambda: _decided(association))
+        self._until(lambda: _decided(association), SETTLE_S if wanted == "any" else None)
         results = association.results
         if wanted == "any":
             return
@@ -220,6 +220,8 @@ class RemoteReadPlayer:
             call.overlapped = call.overlapped or len(under_way) > 1
         for call in calls:
             call.judged = step.expects in _JUDGED
+            if call.arguments is not None:
+                self._reading.may_end(call)
             if call.opnum in _READS and call.arguments is not None and call.judged:
                 opened = self._state.find(call.arguments.phContext, association.group)
                 if opened is not None:

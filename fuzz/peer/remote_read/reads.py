@@ -18,7 +18,7 @@ from fuzz.peer.remote_read.queue_model import (
     Where,
 )
 from msmqwire.constants import HResult
-from msmqwire.remote_read.constants import Action, SectionType
+from msmqwire.remote_read.constants import Action, Opnum, SectionType
 from msmqwire.remote_read.sections import ReadMessage
 from msmqwire.rpc.handles import ContextHandle
 from msmqwire.schema import Record
@@ -51,6 +51,7 @@ class Reading:
         self._identity, self._loopback = identity, loopback
         self._waiting: dict[tuple[ContextHandle, int], Call] = {}
         self._failures: dict[tuple[ContextHandle, int], int] = {}
+        self._ended: set[tuple[ContextHandle, int | None]] = set()
 
     # -- beginning ---------------------------------------------------------------------------------------
 
@@ -63,6 +64,13 @@ class Reading:
         opened.waiting.add(number)
         self._failures.pop((opened.handle, number), None)
         self._waiting[opened.handle, number] = call
+
+    def may_end(self, call: Call) -> None:
+        """Take note of a call that was sent and ends reads that wait: of one number, or all of a handle."""
+        if call.opnum == Opnum.R_CancelReceive:
+            self._ended.add((call.arguments.phContext, call.arguments.dwRequestId))
+        elif call.opnum == Opnum.R_CloseQueue:
+            self._ended.add((call.arguments.pphContext, None))
 
     def check_cancelled(self, answer: Answer, opened: OpenQueue) -> None:
         """See that a read which the peer says it has cancelled has ended so, or will. Raises PeerFailure."""
@@ -243,6 +251,10 @@ class Reading:
                 text = f"a cancelled read ends with {answer}, not with MQ_ERROR_OPERATION_CANCELLED"
                 raise _failure(("MQRR-3.1.4.8-08",), text, answer)
             return
+        ended = {(opened.handle, None), (opened.handle, arguments.dwRequestId)} & self._ended
+        if status == _H.MQ_ERROR_OPERATION_CANCELLED and not ended:
+            text = "a read ends with MQ_ERROR_OPERATION_CANCELLED that nobody has cancelled"
+            raise _failure(("MQRR-3.1.4.8-05",), text, answer)
         if call.overlapped or queue is None:
             self._check_early(answer)
             return

@@ -82,6 +82,24 @@ def _waiting(target: Target, source: random.Random) -> Iterator[Case]:
     )
     waiting = replace(receive(4, number, timeout=LONG_MS), action="send")
     yield case(ids, text, *emptied(target), waiting, *other, Step("answers"))
+    second = pdus.handle(90)
+    yield case(
+        ("MQRR-3.1.4.8-05",),
+        "R_CancelReceive ends the read of its own handle, not one of another handle with the same number.",
+        *emptied(target),
+        Step("persist", data=pdus.open_queue(90, target), note="R_OpenQueue"),
+        replace(waiting, expects="waits"),
+        replace(receive(6, number, of=second, timeout=LONG_MS), action="send", expects="waits"),
+        Step("persist", data=cancel, note="R_CancelReceive", expects="waiting"),
+        Step("wait", 20),
+        Step(
+            "persist",
+            data=pdus.of_handle(8, Opnum.R_CancelReceive, second, dwRequestId=number),
+            note="R_CancelReceive of the other handle",
+            expects="waiting",
+        ),
+        Step("answers"),
+    )
     yield case(
         ("MQRR-2.2.4.1-01",),
         "Calls of one handle run while a read of it waits.",
