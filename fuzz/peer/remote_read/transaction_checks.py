@@ -99,7 +99,8 @@ def _moves(target: Target, source: random.Random) -> Iterator[Case]:
 
     text = "A move goes to a queue that was opened for it."
     yield case(("MQRR-3.1.4.10-09",), text, *opened(target), moving(4, source.randrange(1, 1 << 64), 1))
-    name = DirectName("TCP", target.host, target.queue.rpartition("\\")[2], private=True, subqueue="msmqwire")
+    folder, _, queue = target.queue.rpartition("\\")
+    name = DirectName("TCP", target.host, queue, private=bool(folder), subqueue="msmqwire")
     form = queue_format_of(name, subqueue_prefix=False)
     there = pdus.call_of(20, Opnum.R_OpenQueueForMove, **pdus.opening(form, Access.MQ_MOVE_ACCESS))
     yield case(
