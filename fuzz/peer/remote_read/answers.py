@@ -252,13 +252,16 @@ class Judge:
         del opened.pending[number]
         ack = arguments.dwAck == Acknowledge.RR_ACK
         if message.purged:
-            message.where = Where.UNSURE if status or not ack else Where.GONE
+            message.where = Where.UNSURE
             return
         if status and not answer.call.overlapped:
             rule = "MQRR-3.1.4.9-05" if ack else "MQRR-3.1.4.9-06"
             text = f"the end of a receive fails with {answer}"
             raise PeerFailure(("MQRR-3.1.4.9-12", rule), text, "status")
-        message.where = Where.GONE if ack else Where.AVAILABLE
+        if ack:
+            message.leave("MQRR-3.1.4.9-05")
+        else:
+            message.where = Where.AVAILABLE
 
     def _not_ended(self, answer: Answer, opened: OpenQueue, section: str) -> None:
         """Judge the end of a receive that has not begun, or has ended."""

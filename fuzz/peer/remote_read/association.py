@@ -118,7 +118,6 @@ class PeerAssociation:
         refused: whether it has refused the association.
         group: the association group, below 0 where the peer tells none; 0 before that.
         multiplexed: whether the peer takes several calls at a time.
-        keeps_on_orphan: whether it keeps a connection when a call is abandoned.
         calls: those without an answer, by call id.
         answers: those that were not looked at yet.
         results: the last bind_ack or alter_context_resp.
@@ -128,7 +127,7 @@ class PeerAssociation:
 
     def __init__(self, number: int, channel: Channel) -> None:
         self.number, self.channel = number, channel
-        self.bound = self.refused = self.multiplexed = self.keeps_on_orphan = False
+        self.bound = self.refused = self.multiplexed = False
         self.confused = self.forgiven = False
         self.group = 0
         self.calls: dict[int, Call] = {}

@@ -10,6 +10,8 @@ from typing import Any
 from fuzz.peer.remote_read import pdus
 from fuzz.peer.remote_read.reading_steps import (
     FIND_MS,
+    NEXT,
+    PEEK,
     H,
     call,
     drain,
@@ -26,8 +28,6 @@ from fuzz.peer.steps import Case, Step
 from fuzz.peer.target import Target
 from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum
 from msmqwire.rpc.constants import NDR64
-
-_RECEIVE, _PEEK, _NEXT = Action.MQ_ACTION_RECEIVE, Action.MQ_ACTION_PEEK_CURRENT, Action.MQ_ACTION_PEEK_NEXT
 
 
 def message_checks(target: Target, source: random.Random) -> Iterator[Case]:
@@ -49,7 +49,7 @@ def _messages(target: Target, source: random.Random) -> Iterator[Case]:
         *three,
         *(step for n in range(3) for step in (found(4 + 2 * n, n), end(5 + 2 * n, n))),
         receive(20, 9),
-        receive(21, 10, _PEEK),
+        receive(21, 10, PEEK),
     )
     yield case(
         ("MQRR-3.1.4.9-06",),
@@ -69,10 +69,10 @@ def _messages(target: Target, source: random.Random) -> Iterator[Case]:
         "A message that was received is not given to others until that is ended.",
         *filled(target, 2, source),
         first,
-        found(5, 2, _PEEK),
+        found(5, 2, PEEK),
         found(6, 3),
         receive(7, 4),
-        receive(8, 5, _PEEK),
+        receive(8, 5, PEEK),
         end(9, 3),
         end(10, 1),
     )
@@ -80,8 +80,8 @@ def _messages(target: Target, source: random.Random) -> Iterator[Case]:
         ("MQRR-3.1.4.7-05",),
         "A peek leaves the message where it is, and has no end.",
         *filled(target, 1, source),
-        found(4, 1, _PEEK),
-        found(5, 1, _PEEK),
+        found(4, 1, PEEK),
+        found(5, 1, PEEK),
         end(6, 1),
         found(7, 2),
         end(8, 2),
@@ -124,10 +124,10 @@ def _messages(target: Target, source: random.Random) -> Iterator[Case]:
         *emptied(target),
         drain(50),
         *three[len(emptied(target)) :],
-        found(4, 1, _PEEK),
+        found(4, 1, PEEK),
         call(pdus.of_handle(5, Opnum.R_PurgeQueue, H), "R_PurgeQueue"),
         receive(6, 2),
-        receive(7, 3, _PEEK),
+        receive(7, 3, PEEK),
         drain(60),
     )
     yield case(
@@ -137,7 +137,7 @@ def _messages(target: Target, source: random.Random) -> Iterator[Case]:
         Step(
             "persist", data=pdus.open_queue(90, target, access=Access.PEEK_ACCESS), note="R_OpenQueue to peek"
         ),
-        found(4, 1, _PEEK),
+        found(4, 1, PEEK),
         call(pdus.of_handle(5, Opnum.R_PurgeQueue, pdus.handle(90)), "R_PurgeQueue by a handle that peeks"),
         found(6, 2, of=pdus.handle(90)),
         found(7, 3),
@@ -148,7 +148,7 @@ def _sections(target: Target, source: random.Random) -> Iterator[Case]:
     long = message(target, 1, source.randbytes(source.randrange(20_000, 60_000)))
     text = "A body is returned as far as it is asked for."
     peeks = [
-        found(6 + n, n, _PEEK, body=size) for n, size in enumerate((0, 1, 36, source.randrange(37, 20_000)))
+        found(6 + n, n, PEEK, body=size) for n, size in enumerate((0, 1, 36, source.randrange(37, 20_000)))
     ]
     for bind in (BIND, Step("bind", data=pdus.bind(NDR64), note="bind to NDR64")):
         syntax: dict[str, Any] = {} if bind is BIND else {"transfer": NDR64}
@@ -156,7 +156,7 @@ def _sections(target: Target, source: random.Random) -> Iterator[Case]:
             Step("persist", data=pdus.open_queue(2, target, **syntax), note="R_OpenQueue"),
             call(pdus.of_handle(3, Opnum.R_PurgeQueue, H, **syntax), "R_PurgeQueue"),
             long,
-            found(4, 1, _PEEK, **syntax),
+            found(4, 1, PEEK, **syntax),
             *(peeks if bind is BIND else ()),
             found(20, 9, body=source.randrange(1000), **syntax),
         ]
@@ -170,7 +170,7 @@ def _sections(target: Target, source: random.Random) -> Iterator[Case]:
         Step("persist", data=pdus.open_queue(2, target), note="R_OpenQueue"),
         call(pdus.of_handle(3, Opnum.R_PurgeQueue, H), "R_PurgeQueue"),
         long,
-        found(4, 1, _PEEK),
+        found(4, 1, PEEK),
         found(5, 2),
         end(6, 2),
     )
@@ -180,9 +180,9 @@ def _sections(target: Target, source: random.Random) -> Iterator[Case]:
         "A limit that equals the size cuts nothing; that of the other kind does not matter.",
         *emptied(target),
         short,
-        found(4, 1, _PEEK, body=66),
-        found(5, 2, _PEEK, body=65),
-        found(6, 3, _PEEK, body=67),
+        found(4, 1, PEEK, body=66),
+        found(5, 2, PEEK, body=65),
+        found(6, 3, PEEK, body=67),
     )
 
 
@@ -215,8 +215,8 @@ def _in_ndr64(target: Target, source: random.Random) -> Iterator[Case]:
         of_handle(3, Opnum.R_PurgeQueue),
         of_handle(4, Opnum.R_CreateCursor),
         message(target, 1, source.randbytes(100)),
-        found(5, 1, _PEEK, **wide),
-        found(6, 2, _PEEK, cursor=pdus.cursor(4), **wide),
+        found(5, 1, PEEK, **wide),
+        found(6, 2, PEEK, cursor=pdus.cursor(4), **wide),
         found(7, 3, **wide),
         ending(8, 3, Acknowledge.RR_NACK),
         found(9, 4, **wide),
@@ -276,23 +276,23 @@ def _cursors(target: Target, source: random.Random) -> Iterator[Case]:
         ("MQRR-3.1.4.7-48",),
         text,
         *filled(target, 3, source),
-        found(40, 40, _PEEK),
+        found(40, 40, PEEK),
         made,
-        found(5, 1, _PEEK, cursor=at),
-        found(6, 2, _NEXT, cursor=at),
-        found(7, 3, _PEEK, cursor=at),
-        found(8, 4, _NEXT, cursor=at),
-        receive(9, 5, _NEXT, cursor=at),
+        found(5, 1, PEEK, cursor=at),
+        found(6, 2, NEXT, cursor=at),
+        found(7, 3, PEEK, cursor=at),
+        found(8, 4, NEXT, cursor=at),
+        receive(9, 5, NEXT, cursor=at),
         closed,
     )
     yield case(
         ("MQRR-3.1.4.7-45",),
         "A receive by a cursor takes the message at the cursor.",
         *filled(target, 3, source),
-        found(40, 40, _PEEK),
+        found(40, 40, PEEK),
         made,
-        found(5, 1, _PEEK, cursor=at),
-        found(6, 2, _NEXT, cursor=at),
+        found(5, 1, PEEK, cursor=at),
+        found(6, 2, NEXT, cursor=at),
         found(7, 3, cursor=at),
         end(8, 3),
         found(9, 4),
@@ -306,7 +306,7 @@ def _cursors(target: Target, source: random.Random) -> Iterator[Case]:
         note="R_CloseCursor of a closed one",
     )
     yield case(("MQRR-3.1.4.5-04",), "A cursor is closed once.", *opened(target), made, closed, again)
-    used = receive(32, 1, _PEEK, cursor=at)
+    used = receive(32, 1, PEEK, cursor=at)
     yield case(("MQRR-3.1.4.7-42",), "A closed cursor reads nothing.", *opened(target), made, closed, used)
     several = [call(pdus.of_handle(slot, Opnum.R_CreateCursor, H), "R_CreateCursor") for slot in range(4, 12)]
     yield case(("MQRR-3.1.4.4-04",), "Each cursor is another one.", *opened(target), *several)

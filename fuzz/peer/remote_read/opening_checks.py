@@ -10,19 +10,19 @@ from uuid import UUID
 
 from fuzz.peer.remote_read import pdus
 from fuzz.peer.remote_read.reading_steps import (
+    NEXT,
+    PEEK,
     H,
     call,
     end,
     opened,
     receive,
 )
-from fuzz.peer.remote_read.rpc_checks import BIND, CONNECT, case
+from fuzz.peer.remote_read.rpc_checks import BIND, CONNECT, case, port_call
 from fuzz.peer.steps import Case, Step
 from fuzz.peer.target import Target
 from msmqwire.remote_read.constants import Access, Action, Opnum, ShareMode
 from msmqwire.rpc.handles import NULL_HANDLE, ContextHandle
-
-_RECEIVE, _PEEK, _NEXT = Action.MQ_ACTION_RECEIVE, Action.MQ_ACTION_PEEK_CURRENT, Action.MQ_ACTION_PEEK_NEXT
 
 
 def opening_checks(target: Target, source: random.Random) -> Iterator[Case]:
@@ -74,6 +74,13 @@ def _opening(target: Target, source: random.Random) -> Iterator[Case]:
             for slot in range(2, 7)
         ),
     )
+    odd = [(source.randrange(2, 32), 0), (0, 0), (1, source.randrange(2, 1 << 32)), (0xFFFFFFFF, 0xFFFFFFFF)]
+    steps = [
+        call(pdus.open_queue(slot, target, access=access, share=share), f"R_OpenQueue, access {access:#x}")
+        for slot, (access, share) in enumerate(odd, 2)
+    ]
+    text = "An access or share mode that is none is taken for another one, or refused."
+    yield case(("MQRR-3.1.4.2-06",), text, CONNECT, BIND, *steps, port_call(90))
 
 
 def _of_handle(slot: int, of: ContextHandle) -> Iterator[tuple[str, Step]]:
@@ -93,7 +100,7 @@ def _of_handle(slot: int, of: ContextHandle) -> Iterator[tuple[str, Step]]:
         call(pdus.of_handle(slot, Opnum.R_CancelReceive, of, dwRequestId=1), "R_CancelReceive"),
     )
     yield "MQRR-3.1.4.7-41", receive(slot, 1, of=of)
-    yield "MQRR-3.1.4.7-41", receive(slot, 1, _PEEK, of=of)
+    yield "MQRR-3.1.4.7-41", receive(slot, 1, PEEK, of=of)
     yield "MQRR-3.1.4.9-10", end(slot, 1, of=of)
     yield (
         "MQRR-3.1.4.15-10",
@@ -174,8 +181,8 @@ def _parameters(target: Target, source: random.Random) -> Iterator[Case]:
             {"action": source.choice([1, 2, 0x80000002, 0x40000013, 0x40000000, 0xFFFFFFFF])},
         ),
         ("MQ_ACTION_RECEIVE and a LookupId", {"lookup": some}),
-        ("MQ_ACTION_PEEK_CURRENT and a LookupId", {"action": _PEEK, "lookup": some}),
-        ("MQ_ACTION_PEEK_NEXT and no cursor", {"action": _NEXT}),
+        ("MQ_ACTION_PEEK_CURRENT and a LookupId", {"action": PEEK, "lookup": some}),
+        ("MQ_ACTION_PEEK_NEXT and no cursor", {"action": NEXT}),
         ("MQ_LOOKUP_PEEK_CURRENT and no LookupId", {"action": Action.MQ_LOOKUP_PEEK_CURRENT}),
         ("MQ_LOOKUP_RECEIVE_NEXT and no LookupId", {"action": Action.MQ_LOOKUP_RECEIVE_NEXT}),
         (
@@ -194,7 +201,7 @@ def _parameters(target: Target, source: random.Random) -> Iterator[Case]:
             ids, "Arguments that do not go together have MQ_ERROR_INVALID_PARAMETER.", *opened(target), step
         )
     ids = ("MQRR-3.1.4.7-42",)
-    cursor = receive(4, 1, _PEEK, cursor=source.randrange(1 << 16, 1 << 32))
+    cursor = receive(4, 1, PEEK, cursor=source.randrange(1 << 16, 1 << 32))
     yield case(ids, "A cursor that is not there has STATUS_INVALID_HANDLE.", *opened(target), cursor)
     peeking = opened(target, access=Access.PEEK_ACCESS)
     purge = call(pdus.of_handle(4, Opnum.R_PurgeQueue, H), "R_PurgeQueue by a handle that peeks")

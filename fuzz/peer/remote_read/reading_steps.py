@@ -19,12 +19,15 @@ from msmqwire.rpc.handles import ContextHandle
 H: Final = pdus.handle(2)
 """The handle that the opening of `opened` gives."""
 LONG_MS: Final = 6_000
+"""The time-out of reads that are to end before it."""
 FIND_MS: Final = 2 * PATIENT_MS
+"""The time-out of reads that find something."""
 LASTING_S: Final = 0x0FFF_FFFF
 """TimeToReachQueue of messages: years."""
 
-_RECEIVE, _PEEK, _NEXT = Action.MQ_ACTION_RECEIVE, Action.MQ_ACTION_PEEK_CURRENT, Action.MQ_ACTION_PEEK_NEXT
-_READS: Final = frozenset({Opnum.R_StartReceive, Opnum.R_StartTransactionalReceive})
+RECEIVE: Final = Action.MQ_ACTION_RECEIVE
+PEEK: Final = Action.MQ_ACTION_PEEK_CURRENT
+NEXT: Final = Action.MQ_ACTION_PEEK_NEXT
 
 
 def call(data: bytes, note: str, **more: Any) -> Step:
@@ -32,14 +35,11 @@ def call(data: bytes, note: str, **more: Any) -> Step:
     return Step("call", data=data, note=note, **more)
 
 
-def opened(
-    target: Target, *, connection: int = 0, slot: int = 2, group: bool = False, **how: Any
-) -> tuple[Step, ...]:
+def opened(target: Target, *, connection: int = 0, slot: int = 2, **how: Any) -> tuple[Step, ...]:
     """Return the steps that open a queue on a new connection; `slot` is the call id, and names the handle."""
-    bind = pdus.bind(assoc_group_id=pdus.group(0)) if group else BIND.data
     return (
         Step("connect", connection),
-        Step("bind", connection, bind, note="bind"),
+        Step("bind", connection, BIND.data, note="bind"),
         Step("persist", connection, pdus.open_queue(slot, target, **how), note="R_OpenQueue"),
     )
 
@@ -71,13 +71,13 @@ def filled(target: Target, count: int, source: random.Random) -> tuple[Step, ...
     return (*emptied(target), *sent)
 
 
-def receive(slot: int, request: int, action: int = _RECEIVE, of: ContextHandle = H, **how: Any) -> Step:
+def receive(slot: int, request: int, action: int = RECEIVE, of: ContextHandle = H, **how: Any) -> Step:
     """Return R_StartReceive."""
     name = Action(action).name if action in {*Action} else f"the action {action:#x}"
     return call(pdus.start_receive(slot, of, request, action, **how), f"R_StartReceive, {name}")
 
 
-def found(slot: int, request: int, action: int = _RECEIVE, of: ContextHandle = H, **how: Any) -> Step:
+def found(slot: int, request: int, action: int = RECEIVE, of: ContextHandle = H, **how: Any) -> Step:
     """Return R_StartReceive that waits for a message which may still be on its way into the queue."""
     return replace(receive(slot, request, action, of, timeout=FIND_MS, **how), expects="message")
 

@@ -101,8 +101,8 @@ class Reading:
     def moved(self, queue: PeerQueue, identifier: int) -> None:
         """A message was moved to another queue."""
         message = self.by_lookup(queue, identifier)
-        if message is not None:
-            message.where = Where.UNSURE
+        if message is not None and message.where is Where.AVAILABLE:
+            message.leave("MQRR-3.1.4.10-16")
 
     # -- results -----------------------------------------------------------------------------------------
 
@@ -181,8 +181,8 @@ class Reading:
         if message not in queue.messages:
             raise _failure(("MQRR-3.1.4.7-45",), "a message of another queue is returned", answer)
         if message.where is Where.GONE:
-            text = f"a message comes back that was {'purged' if message.purged else 'acknowledged'}"
-            raise _failure(("MQRR-3.1.4.6-04" if message.purged else "MQRR-3.1.4.9-05",), text, answer)
+            text = f"a message comes back that was {_LEFT[message.left]}"
+            raise _failure((message.left,), text, answer)
         if message.where is Where.LOCKED:
             text = "a message is returned that somebody has received and not yet ended"
             raise _failure(("MQRR-3.1.4.7-45",), text, answer)
@@ -288,6 +288,12 @@ class Reading:
             raise _failure(("MQRR-3.1.4.7-55",), f"{text}, not with MQ_ERROR_MESSAGE_NOT_FOUND", answer)
 
 
+_LEFT: Final = {
+    "MQRR-3.1.4.6-04": "purged",
+    "MQRR-3.1.4.9-05": "acknowledged",
+    "MQRR-3.1.4.10-16": "moved to another queue",
+}
+"""What has become of a message, by the requirement."""
 _RULES: Final = {
     Action.MQ_ACTION_RECEIVE: ("MQRR-3.1.4.7-45",),
     Action.MQ_ACTION_PEEK_CURRENT: ("MQRR-3.1.4.7-47",),

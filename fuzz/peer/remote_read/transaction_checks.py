@@ -8,21 +8,22 @@ from collections.abc import Iterator
 from fuzz.peer.remote_read import pdus
 from fuzz.peer.remote_read.reading_steps import (
     FIND_MS,
+    PEEK,
     H,
     call,
     emptied,
     end,
     filled,
+    found,
     opened,
+    receive,
 )
 from fuzz.peer.remote_read.rpc_checks import case
 from fuzz.peer.steps import Case, Step
 from fuzz.peer.target import Target
 from msmqwire.names import DirectName
-from msmqwire.remote_read.constants import Access, Action, Opnum
+from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum
 from msmqwire.remote_read.queue_format import queue_format_of
-
-_RECEIVE, _PEEK, _NEXT = Action.MQ_ACTION_RECEIVE, Action.MQ_ACTION_PEEK_CURRENT, Action.MQ_ACTION_PEEK_NEXT
 
 
 def transaction_checks(target: Target, source: random.Random) -> Iterator[Case]:
@@ -76,7 +77,7 @@ def _transactions(target: Target, source: random.Random) -> Iterator[Case]:
         call(rejection, "R_SetUserAcknowledgementClass"),
     )
     if target.transactional_queue:
-        peek = pdus.start_receive(4, H, 1, _PEEK, transaction=some)
+        peek = pdus.start_receive(4, H, 1, PEEK, transaction=some)
         yield case(
             ("MQRR-3.1.4.13-34",),
             "A peek is never part of a transaction.",
@@ -109,6 +110,17 @@ def _moves(target: Target, source: random.Random) -> Iterator[Case]:
         *emptied(target),
         call(there, "R_OpenQueueForMove of a subqueue"),
         moving(5, pdus.move_context(20), source.randrange(1 << 50, 1 << 56)),
+    )
+    yield case(
+        ("MQRR-3.1.4.10-16",),
+        "A message that is moved is no longer where it was.",
+        *filled(target, 2, source),
+        found(4, 1),
+        end(5, 1, Acknowledge.RR_NACK),
+        call(there, "R_OpenQueueForMove of a subqueue"),
+        moving(6, pdus.move_context(20), pdus.lookup(1)),
+        found(7, 2),
+        receive(8, 3),
     )
     if target.transactional_queue:
         other = pdus.open_queue(

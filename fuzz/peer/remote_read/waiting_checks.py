@@ -10,6 +10,8 @@ from fuzz.peer.remote_read import pdus
 from fuzz.peer.remote_read.reading_steps import (
     FIND_MS,
     LONG_MS,
+    PEEK,
+    RECEIVE,
     H,
     call,
     emptied,
@@ -21,10 +23,8 @@ from fuzz.peer.remote_read.reading_steps import (
 from fuzz.peer.remote_read.rpc_checks import case
 from fuzz.peer.steps import Case, Step
 from fuzz.peer.target import Target
-from msmqwire.remote_read.constants import Acknowledge, Action, Opnum
+from msmqwire.remote_read.constants import Acknowledge, Opnum
 from msmqwire.rpc.constants import PduType
-
-_RECEIVE, _PEEK, _NEXT = Action.MQ_ACTION_RECEIVE, Action.MQ_ACTION_PEEK_CURRENT, Action.MQ_ACTION_PEEK_NEXT
 
 
 def waiting_checks(target: Target, source: random.Random) -> Iterator[Case]:
@@ -36,13 +36,13 @@ def waiting_checks(target: Target, source: random.Random) -> Iterator[Case]:
 def _empty(target: Target, source: random.Random) -> Iterator[Case]:
     text = "A read of an empty queue ends with MQ_ERROR_IO_TIMEOUT, when its time is over."
     ids = ("MQRR-3.1.4.7-53",)
-    yield case(ids, text, *emptied(target), receive(4, 1), receive(5, 2, _PEEK), end(6, 9))
+    yield case(ids, text, *emptied(target), receive(4, 1), receive(5, 2, PEEK), end(6, 9))
     yield case(
         ("MQRR-3.1.2.1-03",),
         text,
         *emptied(target),
         receive(4, 1, timeout=source.randrange(250, 400)),
-        receive(5, 2, _PEEK, timeout=source.randrange(250, 400)),
+        receive(5, 2, PEEK, timeout=source.randrange(250, 400)),
     )
     yield case(
         ("MQRR-3.1.4.9-07",),
@@ -65,7 +65,7 @@ def _waiting(target: Target, source: random.Random) -> Iterator[Case]:
     text = "R_CancelReceive ends a read that waits, with MQ_ERROR_OPERATION_CANCELLED."
     number = source.randrange(1 << 32)
     cancel = pdus.of_handle(5, Opnum.R_CancelReceive, H, dwRequestId=number)
-    for action in (_RECEIVE, _PEEK):
+    for action in (RECEIVE, PEEK):
         waiting = replace(receive(4, number, action, timeout=LONG_MS), action="send", expects="waits")
         yield case(
             ids,
