@@ -18,7 +18,6 @@ from msmqwire.rpc.constants import (
     FRAG_LENGTH_MAX,
     FRAGMENT_SIZE,
     FRAGMENT_SIZE_MIN,
-    BindTimeFeatures,
     ContextResult,
     PduType,
     PfcFlags,
@@ -259,8 +258,6 @@ class PeerAssociation:
             if result.result == ContextResult.ACCEPTANCE and syntax_of(result.transfer_syntax) not in offered:
                 syntax = syntax_of(result.transfer_syntax)
                 raise _wrong(f"the transfer syntax {syntax}, which was not proposed", ids=("MQRR-2.2-01",))
-            if result.result == ContextResult.NEGOTIATE_ACK:
-                self.keeps_on_orphan = bool(result.reason & BindTimeFeatures.KEEP_CONNECTION_ON_ORPHAN)
         self.results = record
         if asked.header.PTYPE == PduType.BIND:
             self.group = record.assoc_group_id or -1 - self.number  # a peer without groups
