@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from random import SystemRandom
 from uuid import UUID
 
 from fuzz.peer.failure import PeerFailure
@@ -56,7 +57,7 @@ class Stage:
     tested: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
     _performances: int = 0
-    _first: int = field(default_factory=lambda: time.time_ns() // 10**7)  # or a second run meets the first
+    _first: int = field(default_factory=lambda: SystemRandom().randrange(_NUMBERS**3))  # runs do not meet
     _began: float = field(default_factory=time.monotonic)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 

@@ -142,7 +142,7 @@ class Incoming:
                     if not data:
                         break
                     self.take(data)
-        except (Ended, OSError):
+        except (Ended, OSError, MalformedPacket):
             pass
         except (IndexError, struct.error, UnicodeError, MemoryError):
             self.peer.crash()
@@ -186,11 +186,11 @@ class Incoming:
     # -- packets -----------------------------------------------------------------------------------------
 
     def packet(self, data: bytes) -> None:
-        if self.wrong == "trusts MessageSize" and len(data) > 200 and data[16:32] and self.state == "OPEN":
-            self.crash_on_size(data)
         try:
             packet = parse(data)
         except MalformedPacket as error:
+            if self.wrong == "crashes on a malformed message" and self.state == "OPEN":
+                raise IndexError from error
             if self.wrong == "ignores a malformed packet" and self.state == "OPEN":
                 return
             if self.wrong == "takes queue types that are not there" and "DQ" in str(error):
@@ -214,19 +214,6 @@ class Incoming:
                 self.message(packet)
             if packet.SessionHeader is not None:
                 self.session_header(packet.SessionHeader)
-
-    def crash_on_size(self, data: bytes) -> None:
-        packet, _ = USER_MESSAGE.read(data[: packet_length(data)]) if self.sound(data) else (None, 0)
-        if packet is None and data[2] & 0x18 == 0:
-            raise IndexError("MessageSize")
-
-    @staticmethod
-    def sound(data: bytes) -> bool:
-        try:
-            parse(data)
-        except MalformedPacket:
-            return False
-        return True
 
     def establish(self, packet: Record) -> None:
         if self.state != "WAITING_EC_MSG" and self.wrong != "takes EstablishConnection in any state":
@@ -320,7 +307,7 @@ class Incoming:
         if user.QueueManagerAddress not in (UUID(int=0), self.peer.guid):
             return 0x8005 if user.Flags.RC >= 0x1D else 0x8000
         name = user.DestinationQueue.get("DirectFormatName", "") if user.DestinationQueue else ""
-        queue = name.partition("\\")[2].lower()
+        queue = name.partition("\\")[2].lower() if isinstance(name, str) else ""
         if queue not in (QUEUE, TRANSACTIONAL):
             return None if self.wrong == "takes messages for any queue" else 0x8000
         if transaction is not None and queue == QUEUE:
@@ -494,10 +481,12 @@ class Outgoing:
         establish = {"ClientGuid": self.peer.guid, "OperatingSystem": {"SE": 1}, "Padding": bytes(512)}
         sock.sendall(ESTABLISH_CONNECTION.build({"EstablishConnectionHeader": establish}))
         packets = _packets(sock)
-        next(packets)
+        if next(packets, None) is None:
+            return
         agree = {"RecoverableAckTimeout": 500, "AckTimeout": 20_000, "WindowSize": WINDOW}
         sock.sendall(CONNECTION_PARAMETERS.build({"ConnectionParametersHeader": agree}))
-        next(packets)
+        if next(packets, None) is None:
+            return
         sent = acknowledged = 0
         window = WINDOW if self.peer.wrong != "does not keep its window" else 1 << 20
         while not self.peer.dead:
@@ -509,7 +498,7 @@ class Outgoing:
             if ready:
                 sock.sendall(b"".join(packet.to_bytes() for packet in ready))
                 sent += len(ready)
-            while sent > acknowledged and (not ready or sent - acknowledged >= window):
+            while window == WINDOW and sent > acknowledged and (not ready or sent - acknowledged >= window):
                 packet = next(packets, None)
                 if packet is None:
                     return

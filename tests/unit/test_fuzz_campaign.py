@@ -65,7 +65,7 @@ def test_nothing_is_found_in_a_peer_that_does_nothing_wrong(run):
 
 
 def test_a_wrong_answer_is_told_once_and_kept(run, tmp_path):
-    result = run(FakePeer(wrong_on(b"c")), sent=(b"a", b"b", b"c", b"d"))
+    result = run(FakePeer(wrong_on(b"c")), sent=(b"a", b"b", b"c", b"d"), seconds=1.0)
     assert [(kept.requirements, kept.text, kept.packets) for kept in result.failures] == [
         (("ID-c",), "wrong", 1)
     ]
@@ -80,7 +80,7 @@ def test_a_wrong_answer_is_told_once_and_kept(run, tmp_path):
 
 
 def test_a_wrong_answer_in_a_walk_is_made_short(run):
-    result = run(FakePeer(wrong_on(b"bad")), walked=(b"good", b"fine", b"bad"))
+    result = run(FakePeer(wrong_on(b"bad")), walked=(b"good", b"fine", b"bad"), seconds=30.0, failures_max=1)
     assert [kept.packets for kept in result.failures] == [1]
 
 
@@ -103,14 +103,14 @@ def test_a_failure_that_needs_earlier_sessions_is_found_again_with_them(run):
         return failure
 
     peer.rule = forgetful
-    result = run(peer, sent=(b"k", b"z"), seconds=1.0)
+    result = run(peer, sent=(b"k", b"z"), seconds=30.0, failures_max=1)
     assert [kept.packets for kept in result.failures] == [2]
 
 
 def test_a_peer_that_dies_is_restarted_and_the_blame_is_on_the_right_case(run, monkeypatch):
     peer = FakePeer(dies_on(b"deadly"))
     monkeypatch.setattr(upkeep.subprocess, "Popen", lambda *_, **__: peer.start())
-    result = run(peer, sent=(b"a", b"b", b"deadly", b"d"), restart="start it")
+    result = run(peer, sent=(b"a", b"b", b"deadly", b"d"), restart="start it", seconds=1.0)
     assert [(kept.requirements, kept.packets) for kept in result.failures] == [(("ID-deadly",), 1)]
     assert "down after deadly" in result.failures[0].text
     assert peer.starts >= 2

@@ -14,6 +14,8 @@ from fuzz.peer.failure import PeerFailure
 from msmqwire.names.header_names import DIRECT
 from msmqwire.schema import Record
 
+NO_ACKNOWLEDGEMENT: Final = "no acknowledgement"
+"""The kind of the failure that an administration acknowledgement is missing."""
 RECEIVED: Final = 0x4000
 """MQMSG_CLASS_ACK_RECEIVE."""
 _NEGATIVE: Final = 0x8000
@@ -101,6 +103,7 @@ class Book:
     sent: dict[int, Sent] = field(default_factory=dict)
     sequences: Sequences = field(default_factory=Sequences)
     _seen: set[tuple[UUID, int, int]] = field(default_factory=set)
+    _foreign: set[UUID] = field(default_factory=set)
 
     # -- what is sent ------------------------------------------------------------------------------------
 
@@ -108,6 +111,7 @@ class Book:
         """Take down a message that is sent."""
         user, properties = packet.UserHeader, packet.MessagePropertiesHeader
         if user.SourceQueueManager != self.identity:
+            self._foreign.add(user.SourceQueueManager)
             return
         sent = self.sent.setdefault(user.MessageID, Sent(user.MessageID, note, requirements))
         first = sent.copies == 0
@@ -179,6 +183,8 @@ class Book:
         correlation = packet.MessagePropertiesHeader.CorrelationID
         source, message_id = UUID(bytes_le=correlation[:16]), int.from_bytes(correlation[16:], "little")
         sent = self.sent.get(message_id) if source == self.identity else None
+        if source in self._foreign:
+            return
         user = packet.UserHeader
         name = user.DestinationQueue.get("DirectFormatName") if user.Flags.DQ == DIRECT else None
         if sent is None:
@@ -237,7 +243,7 @@ class Book:
         sent = self.sent.get(body.MessageID)
         identifier = body.TxSequenceID.TimeStamp << 32 | body.TxSequenceID.Ordinal
         if body.SourceGUID != self.identity:
-            if identifier in self._places():
+            if identifier in self._places() and body.SourceGUID not in self._foreign:
                 text = f"SourceGUID of a FinalAck is {body.SourceGUID}, not that of the sender"
                 raise PeerFailure(("MQQB-2.2.5.1-05",), text, "final")
             return
@@ -263,21 +269,32 @@ class Book:
 
     # -- what is missing ---------------------------------------------------------------------------------
 
-    def missing(self) -> PeerFailure | None:
-        """Return what has not come so far; None if all has."""
+    def all_arrived(self) -> bool:
+        """Return whether no acknowledgement of an arrival is outstanding."""
+        return not self.reachable or all(
+            sent.came[ARRIVED] >= sent.due[ARRIVED] for sent in self.sent.values() if ARRIVED in sent.due
+        )
+
+    def missing(self, *, specific: bool = False) -> PeerFailure | None:
+        """Return what has not come so far; None if all has.
+
+        Args:
+            specific: whether other messages are acknowledged, so that it is for what is tested with this one.
+        """
         if not self.reachable:
             return None
         for sent in self.sent.values():
             for number, count in sent.due.items():
                 if sent.came[number] < count:
                     ids = (_MISSING[number],) if number in _MISSING else sent.requirements
+                    ids = sent.requirements if specific and sent.requirements else ids
                     text = f"no acknowledgement of class {class_name(number)} comes for {sent.name}"
-                    return PeerFailure(ids, text, "no acknowledgement")
+                    return PeerFailure(ids, text, NO_ACKNOWLEDGEMENT)
             for number, count in sent.finals_due.items():
                 if sent.finals[number] < count:
                     ids = (_FINAL_MISSING[number],) if number in _FINAL_MISSING else sent.requirements
                     text = f"no FinalAck of class {class_name(number)} comes for {sent.name}"
-                    return PeerFailure(ids, text, "no acknowledgement")
+                    return PeerFailure(ids, text, "no final acknowledgement")
         outstanding = self.sequences.outstanding
         if outstanding is None:
             return None

@@ -143,8 +143,9 @@ def _halves(draw: Draw) -> Iterator[Case]:
     """A packet that has begun and not ended must not keep the peer from other sessions."""
     source, ids = draw.source, ("MQQB-3.1.5.10-01",)
     text = "A packet that has begun on one connection keeps no other one waiting."
-    packet = draw.message(wants=messages.PA).to_bytes()
-    at = source.randrange(17, len(packet))
+    whole = draw.message(wants=messages.PA)
+    packet = whole.to_bytes()
+    at = source.randrange(messages.place(whole, "MessagePropertiesHeader.Flags"), len(packet))
     places = {"half a message": at, "half a BaseHeader": source.randrange(1, 16), "a BaseHeader alone": 16}
     for note, size in places.items():
         yield case(
@@ -157,13 +158,13 @@ def _halves(draw: Draw) -> Iterator[Case]:
             Step("settle"),
             send(packet[size:], "taken", f"the rest after {note}", ids),
         )
-    for steps, whole, kind in (
+    for steps, first, kind in (
         (OPENED[:1], OPENED[1].data, "EstablishConnection"),
         (OPENED[:2], OPENED[2].data, "ConnectionParameters"),
     ):
-        size, note = source.randrange(1, len(whole)), f"half of {kind}"
+        size, note = source.randrange(1, len(first)), f"half of {kind}"
         message = send(draw.message(wants=messages.PA), "taken", f"a message beside {note}", ids, 1)
-        yield case(ids, text, *steps, send(whole[:size], "", note, ids), *opened(1), message)
+        yield case(ids, text, *steps, send(first[:size], "", note, ids), *opened(1), message)
     silent = tuple(Step("connect", number) for number in range(1, 9))
     message = send(draw.message(wants=messages.PA), "taken", "a message beside silent connections", ids)
     yield case(ids, text, *silent, *OPENED, message)
