@@ -127,6 +127,8 @@ class Campaign:
             if self._judge(outcome, keep_always=last_hope) and down is not None:
                 self._deadly.add(outcome.case.text)
                 break
+            if self.lost:
+                break  # the first one was the likeliest, and is kept
 
     def _walks(self, name: str, turn: int) -> None:
         failed: list[Outcome] = []
@@ -170,7 +172,7 @@ class Campaign:
     def _judge(self, outcome: Outcome, *, keep_always: bool = False) -> bool:
         """Replay, shrink and keep a failure; return whether it was seen again.
 
-        With `keep_always` it is kept even if it can't be seen again.
+        With `keep_always`, and where the peer does not come back, it is kept even if it can't be seen again.
         """
         failure, case = outcome.failure, outcome.case
         if failure is None:
@@ -188,7 +190,7 @@ class Campaign:
             count = min(len(before), count * 2 or 1)
         if found is None:
             self._watcher.line(f"not seen again: {failure.text}")
-            if keep_always:
+            if keep_always or (self.lost and failure.what == DOWN):
                 self._known.add(failure.key)
                 self._keep(Replay((*before, case), failure, [outcome.recording]), replayed=False)
             return False

@@ -35,7 +35,8 @@ def checks(target: Target, source: random.Random) -> Iterator[Case]:
 
 
 def _cookie(source: random.Random) -> int:
-    return source.randrange(1, 0xF000_0000)
+    """Return a cookie as a queue manager has them that counts its requests."""
+    return source.randrange(1, 0x4000_0000)
 
 
 def _ping(cookie: int, requirement: str = "MQQB-2.1.2-02", connection: int = 0, **flags: int) -> Step:
@@ -55,7 +56,7 @@ def _case(requirement: str, text: str, *steps: Step) -> Case:
 
 
 def _requests(source: random.Random) -> Iterator[Case]:
-    for cookie in (*_COOKIES, _cookie(source), _cookie(source)):
+    for cookie in (*_COOKIES, source.getrandbits(32), source.getrandbits(32)):
         text = "The response has the Cookie of the request, whatever that is."
         yield _case("MQQB-2.2.7-11", text, _ping(cookie, "MQQB-2.2.7-10"))
     for kind in (0, 1):
@@ -69,7 +70,7 @@ def _requests(source: random.Random) -> Iterator[Case]:
         text = "What stands in the unused bits is ignored."
         step = _ping(_cookie(source), "MQQB-2.2.7-07", RC=source.randrange(2), **flags)
         yield _case("MQQB-2.2.7-07", text, step)
-    response = Step("send", data=request(_cookie(source), Flags={"RF": 1}), note="a request with RF set")
+    response = _wrong(request(_cookie(source), Flags={"RF": 1}), "MQQB-2.2.7-05", "a request with RF set")
     text = "After what is no request (RF is set) the next request is answered."
     yield _case("MQQB-2.2.7-05", text, response, _ping(_cookie(source)))
     nobody = Step("send", data=request(_cookie(source), QMGuid=NO_GUID), note="a request with a zero QMGuid")
@@ -115,7 +116,7 @@ def _wrong_sizes(source: random.Random) -> Iterator[Case]:
         yield _case("MQQB-3.1.5.1.1-07", text, wrong, _ping(_cookie(source)))
     for size in (PING_SIZE + 1, 2 * PING_SIZE, source.randrange(26, 1500), 8192, DATAGRAM_MAX):
         data = request(_cookie(source)) + source.randbytes(size - PING_SIZE)
-        longer = Step("send", data=data, note=f"a Ping Request with {size - PING_SIZE} bytes behind it")
+        longer = _wrong(data, "MQQB-2.2.7-01", f"a Ping Request with {size - PING_SIZE} bytes behind it")
         yield _case("MQQB-2.2.7-01", "After a datagram that is too long the next ping is answered.",
                     longer, _ping(_cookie(source)))  # fmt: skip
     for size in (source.randrange(1, 512), 4096, DATAGRAM_MAX):

@@ -58,8 +58,11 @@ class PingPlayer:
             case "send":
                 expected = tuple(step.expects.split()[1:])
                 data = self._disguise.dress(step.data)
-                self._source(step.connection).send(data, step.breaks or expected, step.note)
+                source = self._source(step.connection)
+                source.send(data, step.breaks or expected, step.note)
                 self._take()
+                if source.is_uncertain:
+                    settled([source], SETTLE_S)
             case "await":
                 self._await()
             case "session":

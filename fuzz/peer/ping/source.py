@@ -143,6 +143,11 @@ class Source:
         first = self._identity.int & 0x3FFF_FFFF
         return next(cookie for cookie in count(first) if cookie not in taken)
 
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether an answer to the last datagram could not be told from one to a later request."""
+        return bool(self._ignored) and self._ignored[-1].cookie is None and not self.unanswered
+
     # -- what comes --------------------------------------------------------------------------------------
 
     def read(self) -> None:
@@ -181,6 +186,7 @@ class Source:
             raise PeerFailure((RC_ECHO.id,), text, "wrong RC")
         request.answers += 1
         if request.answers > request.sent:
+            self._stray(packet)
             text = f"{request.sent} requests are answered by {request.answers} Ping Responses"
             raise PeerFailure((ANSWERS,), text, "answered twice")
         self._judge_guid(packet.QMGuid)
@@ -189,7 +195,7 @@ class Source:
     def _stray(self, packet: Record) -> None:
         """Raise PeerFailure if a response of an unknown cookie is that to a datagram to be ignored."""
         for ignored in self._ignored:
-            if ignored.cookie in (packet.Cookie, None):
+            if ignored.cookie == packet.Cookie or (ignored.cookie is None and not self.unanswered):
                 raise _answers(ignored)
 
     def _judge_guid(self, guid: UUID) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import Final
 
 from fuzz.peer.srmp import http_checks, malformed, streams, taken
 from fuzz.peer.srmp.cases import NAME, accepted
@@ -11,7 +12,8 @@ from fuzz.peer.srmp.messages import envelope, post
 from fuzz.peer.steps import Case
 from fuzz.peer.target import Target
 
-FRESH: int = 0x0F0F
+FRESH: Final = 0x0F0F
+"""The number of the message of a fresh session."""
 
 
 def fresh(target: Target) -> Case:

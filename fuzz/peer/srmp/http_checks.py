@@ -348,6 +348,7 @@ def _forms(target: Target, source: random.Random) -> Iterator[Case]:
 
 
 def _chunked(target: Target, source: random.Random) -> Iterator[Case]:
+    """Requests in chunks."""
     text = "Chunks may be cut anywhere: the message is taken, or chunks refused altogether."
     for share in (1, 2, 3, 7):
         message = parse_message(request(target, source))

@@ -90,7 +90,7 @@ class SrmpPlayer:
             case "request" | "queue":
                 data = self._dress(step.data)
                 outgoing = self._connected(number)
-                self._note(number, data, step)
+                self._wait_for(number, self._requests(data, step))
                 outgoing.channel.send(data, time.monotonic() + self._bound, step.cuts)
                 self._take()
                 if step.action == "request":
@@ -176,9 +176,6 @@ class SrmpPlayer:
         del self._outgoing[number]
 
     # -- requests ----------------------------------------------------------------------------------------
-
-    def _note(self, number: int, data: bytes, step: Step) -> None:
-        self._wait_for(number, self._requests(data, step))
 
     def _requests(self, data: bytes, step: Step) -> list[Waiting]:
         """Return the requests that these bytes are; what can't be read is one."""
