@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from unittest import mock
 
 import pytest
@@ -23,7 +24,7 @@ from msmqwire.qm.protocols.remote_read.receiving import Receiving
 from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.runtime.rpc_network import RpcOptions
 from msmqwire.remote_read.constants import Action
-from msmqwire.rpc import presentation
+from msmqwire.rpc import presentation, server_association
 from msmqwire.rpc.constants import AuthLevel, FaultStatus
 from msmqwire.rpc.server_association import ServerAssociation
 from tests.support.running import ADDRESS, LEDGER, ORDERS, options, served
@@ -39,7 +40,7 @@ def target(tmp_path_factory) -> Iterator[Target]:
     data = tmp_path_factory.mktemp("fuzzed") / "data"
     with served(options(data, ORDERS, f"{LEDGER};transactional", rpc=rpc)) as server:
         port = server.do(lambda running: running.rpc_network.listen[1])
-        yield Target(ADDRESS, Ports(server.port, remote_read=port), ORDERS, LEDGER, bound=2.0)
+        yield Target(ADDRESS, Ports(server.port, remote_read=port), ORDERS, LEDGER, bound=10.0)
 
 
 @pytest.fixture
@@ -125,6 +126,30 @@ def unknown_interface_for_unknown_method(original):
     return refusal
 
 
+def stopping_by_number(original):
+    def stop(self, request, status):
+        for context in self._contexts:
+            waiting = context.waiting.get(request.request_id)
+            if waiting is not None:
+                original(self, waiting, status)
+
+    return stop
+
+
+def of_one_context(original):
+    def stub_fragments(schema, fields, *args, **more):
+        return original(schema, {**fields, "p_cont_id": 0}, *args, **more)
+
+    return stub_fragments
+
+
+def impatient(original):
+    def read(self, request, arguments, action, cursor):
+        return original(self, request, replace(arguments, ulTimeout=0), action, cursor)
+
+    return read
+
+
 MISTAKES = {
     "any handle is good for anybody": (
         contexts,
@@ -195,16 +220,25 @@ MISTAKES = {
         lambda original: lambda packet, body, compound: original(packet, min(body + 1, 1 << 31), compound),
         "MQRR-3.1.4.7-33",
     ),
+    "a read of another handle is cancelled too": (Receiving, "_stop", stopping_by_number, "MQRR-3.1.4.8-05"),
+    "a time-out of a read is not waited for": (Receiving, "_read", impatient, "MQRR-3.1.2.1-03"),
+    "a response is always in the first context": (
+        server_association,
+        "stub_fragments",
+        of_one_context,
+        "MQRR-2.2-01",
+        "MQRR-2.1-01",
+    ),
     "an answer comes twice": (ServerAssociation, "answer", twice, "MQRR-3.1.4.1-02", "MQRR-2.1-01"),
 }
-"""Where the mistake is, what is there instead, a requirement whose cases show it, and another that may be told."""
+"""Where the mistake is, what is there instead, a requirement whose cases show it, one told too."""
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_of_a_server_is_found_by_its_requirement(stage, target, name):
+def test_a_mistake_of_a_server_is_found_by_its_requirement(target, name):
     owner, attribute, replaced, rule, *shown = MISTAKES[name]
     with mock.patch.object(owner, attribute, replaced(getattr(owner, attribute))):
-        found = first_failure(stage, cases(target, rule))
+        found = first_failure(Stage(replace(target, bound=1.0), {NAME: PROTOCOL}, 14), cases(target, rule))
     assert found is not None
     assert {rule, *shown} & {*found.requirements}, found
 

@@ -66,8 +66,10 @@ class Judge:
     def judge(self, answer: Answer, group: int) -> None:
         """Judge an answer on a connection of this association group. Raises PeerFailure."""
         call, status = answer.call, answer.status
-        if call.opnum not in iter(Opnum):
-            if call.opnum >= 0 and not (answer.fault and status in OUT_OF_RANGE):
+        if answer.fault and status in DENIED:
+            self._state.denied = True
+        if call.opnum not in {*Opnum}:
+            if call.opnum >= 0 and not self._state.denied and not (answer.fault and status in OUT_OF_RANGE):
                 text = f"an unknown method, opnum {call.opnum}, is answered with {answer}, not with a fault"
                 raise PeerFailure(("MQRR-3.1.4-03",), f"{text} that says so", "status")
             return
@@ -90,6 +92,19 @@ class Judge:
                 raise _failure(answer, "MQRR-3.1.4.12-11", "a propagation token that is none is accepted")
         else:
             self._of_handle(answer, group)
+
+    def may_fail(self, answer: Answer, group: int) -> bool:
+        """Return whether a call that has failed need not succeed later."""
+        call, arguments = answer.call, answer.call.arguments
+        if self._state.denied or arguments is None:
+            return True
+        if call.opnum == Opnum.R_CancelReceive:
+            opened = self._state.find(arguments.phContext, group)
+            return opened is None or arguments.dwRequestId not in opened.waiting
+        if call.opnum == Opnum.R_OpenQueue:
+            name = self._name(arguments.pQueueFormat) or ""
+            return not self._state.may_open(name, arguments.dwAccess, arguments.dwShareMode)
+        return False
 
     # -- opening -----------------------------------------------------------------------------------------
 
@@ -237,13 +252,16 @@ class Judge:
         del opened.pending[number]
         ack = arguments.dwAck == Acknowledge.RR_ACK
         if message.purged:
-            message.where = Where.UNSURE if status or not ack else Where.GONE
+            message.where = Where.UNSURE
             return
         if status and not answer.call.overlapped:
             rule = "MQRR-3.1.4.9-05" if ack else "MQRR-3.1.4.9-06"
             text = f"the end of a receive fails with {answer}"
             raise PeerFailure(("MQRR-3.1.4.9-12", rule), text, "status")
-        message.where = Where.GONE if ack else Where.AVAILABLE
+        if ack:
+            message.leave("MQRR-3.1.4.9-05")
+        else:
+            message.where = Where.AVAILABLE
 
     def _not_ended(self, answer: Answer, opened: OpenQueue, section: str) -> None:
         """Judge the end of a receive that has not begun, or has ended."""
@@ -285,9 +303,10 @@ class Judge:
         if not answer.status:
             text = "a message that no transaction has received is rejected"
             raise _failure(answer, "MQRR-3.1.4.14-09", text)
-        known = opened.queue is not None and opened.queue.known
-        found = known and self._reading.by_lookup(opened.queue, answer.call.arguments.LookupId) is not None
-        if opened.receives and known and not found and answer.status != _H.MQ_ERROR_MESSAGE_NOT_FOUND:
+        queue, lookup = opened.queue, answer.call.arguments.LookupId
+        if queue is None or not queue.known or self._reading.by_lookup(queue, lookup) is not None:
+            return
+        if opened.receives and answer.status != _H.MQ_ERROR_MESSAGE_NOT_FOUND:
             text = f"to reject a message that is not there ends with {answer}, not MQ_ERROR_MESSAGE_NOT_FOUND"
             raise _failure(answer, "MQRR-3.1.4.14-08", text)
 

@@ -18,14 +18,13 @@ from msmqwire.rpc.constants import (
     FRAG_LENGTH_MAX,
     FRAGMENT_SIZE,
     FRAGMENT_SIZE_MIN,
-    BindTimeFeatures,
     ContextResult,
     PduType,
     PfcFlags,
     status_name,
 )
 from msmqwire.rpc.pdu import PduFramer
-from msmqwire.rpc.pdus import COMMON_HEADER_SIZE, syntax_of
+from msmqwire.rpc.pdus import REQUEST, syntax_of
 
 TRANSPORT: Final = "MQRR-2.1-01"
 """The requirement that has the interface over DCE/RPC by TCP: what is said of PDUs falls under it."""
@@ -52,6 +51,7 @@ class Call:
         call_id: its id.
         opnum: the method.
         arguments: None if the stub is none of that method, or the method is unknown.
+        context: the presentation context.
         at: when it was sent, by the monotonic clock.
         note: what it was, for people.
         breaks: what it breaks on purpose.
@@ -63,6 +63,7 @@ class Call:
     call_id: int
     opnum: int
     arguments: Any
+    context: int
     at: float
     note: str = ""
     breaks: tuple[str, ...] = ()
@@ -114,9 +115,8 @@ class PeerAssociation:
         channel: the connection.
         bound: whether the peer has accepted RemoteRead.
         refused: whether it has refused the association.
-        group: the association group; 0 before that.
+        group: the association group, below 0 where the peer tells none; 0 before that.
         multiplexed: whether the peer takes several calls at a time.
-        keeps_on_orphan: whether it keeps a connection when a call is abandoned.
         calls: those without an answer, by call id.
         answers: those that were not looked at yet.
         results: the last bind_ack or alter_context_resp.
@@ -126,7 +126,7 @@ class PeerAssociation:
 
     def __init__(self, number: int, channel: Channel) -> None:
         self.number, self.channel = number, channel
-        self.bound = self.refused = self.multiplexed = self.keeps_on_orphan = False
+        self.bound = self.refused = self.multiplexed = False
         self.confused = self.forgiven = False
         self.group = 0
         self.calls: dict[int, Call] = {}
@@ -150,9 +150,7 @@ class PeerAssociation:
             if isinstance(result.packet, RpcPacket):
                 made += self._sent(result.packet, note, breaks)
             elif result.error is not None and result.exchange is not None:  # a stub that can't be read
-                call_id = int.from_bytes(result.data[CALL_ID], "little")
-                opnum = int.from_bytes(result.data[COMMON_HEADER_SIZE + 6 : COMMON_HEADER_SIZE + 8], "little")
-                made.append(Call(call_id, opnum, None, time.monotonic(), note, breaks))
+                made.append(_unreadable(result.data, note, breaks))
             else:
                 self.confused = True
         for call in made:
@@ -168,10 +166,10 @@ class PeerAssociation:
         record = packet.pdu.record
         match packet.ptype:
             case PduType.REQUEST:
-                if not self.bound or not packet.remote_read:
-                    return [Call(packet.call_id, -1, None, time.monotonic(), note, breaks)]
-                call = Call(packet.call_id, record.opnum, packet.value, time.monotonic(), note, breaks)
-                return [call]
+                known = self.bound and packet.remote_read
+                opnum, arguments = (record.opnum, packet.value) if known else (-1, None)
+                now = time.monotonic()
+                return [Call(packet.call_id, opnum, arguments, record.p_cont_id, now, note, breaks)]
             case PduType.BIND | PduType.ALTER_CONTEXT:
                 self._proposals[packet.call_id] = record
                 if packet.ptype == PduType.BIND:
@@ -232,6 +230,9 @@ class PeerAssociation:
     def _answered(self, packet: RpcPacket) -> None:
         call = self.calls.pop(packet.call_id, None)
         if call is not None:
+            context = packet.pdu.record.p_cont_id
+            if packet.ptype == PduType.RESPONSE and context != call.context and not self.confused:
+                raise _wrong(f"a response in the context {context} to a call in the context {call.context}")
             self.answers.append(Answer(call, packet, time.monotonic()))
         elif packet.ptype == PduType.FAULT and (self.forgiven or packet.call_id in self._proposals):
             self.refused = True
@@ -248,8 +249,6 @@ class PeerAssociation:
         proposed, results = asked.p_context_elem, record.p_results
         if len(results) != len(proposed):
             raise _wrong(f"{len(results)} results for {len(proposed)} presentation contexts")
-        if asked.header.PTYPE == PduType.BIND and not record.assoc_group_id:
-            raise _wrong("the association group 0")
         accepted = False
         for element, result in zip(proposed, results, strict=True):
             accepted |= result.result == ContextResult.ACCEPTANCE
@@ -259,13 +258,18 @@ class PeerAssociation:
             if result.result == ContextResult.ACCEPTANCE and syntax_of(result.transfer_syntax) not in offered:
                 syntax = syntax_of(result.transfer_syntax)
                 raise _wrong(f"the transfer syntax {syntax}, which was not proposed", ids=("MQRR-2.2-01",))
-            if result.result == ContextResult.NEGOTIATE_ACK:
-                self.keeps_on_orphan = bool(result.reason & BindTimeFeatures.KEEP_CONNECTION_ON_ORPHAN)
         self.results = record
         if asked.header.PTYPE == PduType.BIND:
-            self.group = record.assoc_group_id
+            self.group = record.assoc_group_id or -1 - self.number  # a peer without groups
             self.bound = accepted
             self.multiplexed = bool(int(packet.pdu.record.header.pfc_flags) & PfcFlags.CONC_MPX)
+
+
+def _unreadable(data: bytes, note: str, breaks: tuple[str, ...]) -> Call:
+    """Return the call of a request whose stub can't be read."""
+    record = REQUEST.parse(PduFramer().feed(data)[0].data)  # the first of its fragments
+    now = time.monotonic()
+    return Call(record.header.call_id, record.opnum, None, record.p_cont_id, now, note, breaks)
 
 
 def _wrong(what: str, kind: str = "wrong answer", ids: tuple[str, ...] = (TRANSPORT,)) -> PeerFailure:

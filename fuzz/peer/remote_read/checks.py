@@ -6,9 +6,12 @@ import random
 from collections.abc import Iterator
 
 from fuzz.peer.binary import messages
+from fuzz.peer.remote_read.message_checks import message_checks
 from fuzz.peer.remote_read.ndr_checks import ndr_checks
-from fuzz.peer.remote_read.reading_checks import reading_checks
+from fuzz.peer.remote_read.opening_checks import opening_checks
 from fuzz.peer.remote_read.rpc_checks import BIND, CONNECT, PORT, case, port_call, rpc_checks
+from fuzz.peer.remote_read.transaction_checks import transaction_checks
+from fuzz.peer.remote_read.waiting_checks import waiting_checks
 from fuzz.peer.steps import Case
 from fuzz.peer.target import Target
 from msmqwire.errors import MalformedPacket
@@ -27,7 +30,10 @@ def checks(target: Target, source: random.Random) -> Iterator[Case]:
     """Return the cases, each with values that are drawn anew."""
     yield from rpc_checks(target, source)
     yield from ndr_checks(target, source)
-    yield from reading_checks(target, source)
+    yield from opening_checks(target, source)
+    yield from waiting_checks(target, source)
+    yield from message_checks(target, source)
+    yield from transaction_checks(target, source)
 
 
 def kind(data: bytes) -> str:
@@ -39,4 +45,4 @@ def kind(data: bytes) -> str:
     if ptype != PduType.REQUEST:
         return PDUS[ptype].name
     opnum = int.from_bytes(data[COMMON_HEADER_SIZE + 6 : COMMON_HEADER_SIZE + 8], "little")
-    return f"{Opnum(opnum).name} request" if opnum in iter(Opnum) else "request"
+    return f"{Opnum(opnum).name} request" if opnum in {*Opnum} else "request"

@@ -79,6 +79,12 @@ def _names(target: Target, source: random.Random, transfer: SyntaxId) -> Iterato
         data = pdus.stub_of(Opnum.R_OpenQueue, transfer, **pdus.opening(other))
         yield _refused(transfer, Opnum.R_OpenQueue, data, f"to open a queue by {protocol}", ids)
 
+    longer = replace(form, arm=f"TCP:{target.host}\\private$\\" + "x" * source.randrange(20_000, 60_000))
+    data = pdus.stub_of(Opnum.R_OpenQueue, transfer, **pdus.opening(longer))
+    yield _refused(
+        transfer, Opnum.R_OpenQueue, data, "a name of many thousand characters", ("MQRR-3.1.4.2-25",)
+    )
+
 
 def _twice(stub: bytes, counts: int, word: int, value: int) -> bytes:
     """Return a stub with maximum and actual count changed alike."""

@@ -128,11 +128,13 @@ def contexts(
     kind: PduType = PduType.BIND,
     header: Mapping[str, Any] | None = None,
     call: int = BIND_CALL,
+    sec_trailer: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> bytes:
     """Return a bind or alter_context that proposes presentation contexts."""
     head = {"call_id": call, "pfc_flags": int(WHOLE | PfcFlags.CONC_MPX), **(header or {})}
-    return build_pdu(make_pdu(kind, {"p_context_elem": list(elements), **fields}, header=head))
+    body = {"p_context_elem": list(elements), **fields}
+    return build_pdu(make_pdu(kind, body, header=head, sec_trailer=sec_trailer))
 
 
 def bind(transfer: SyntaxId = NDR20, **fields: Any) -> bytes:
@@ -218,7 +220,7 @@ def start_receive(
     transfer: SyntaxId = NDR20,
 ) -> bytes:
     """Return R_StartReceive, or R_StartTransactionalReceive if there is a transaction."""
-    arguments = {
+    arguments: dict[str, Any] = {
         "phContext": of,
         "LookupId": lookup,
         "hCursor": cursor,

@@ -55,6 +55,7 @@ class RemoteReadPlayer:
     Expectations: of a bind ``bound`` (by default), or ``rejected`` and the reason; of others nothing for what
     follows from the state of the peer; ``message``, the same for a read that is made only if there is a
     message to be found; ``waits``, the same for one that is made only if the peer takes other calls too;
+    ``waiting``, for a call that is repeated as long as another one is under way;
     ``answered``, some answer comes; ``refused``, the call does not succeed, or the connection ends; ``any``,
     whatever is well-formed may come, or nothing.
 
@@ -171,7 +172,7 @@ class RemoteReadPlayer:
         if association.forgiven:  # something wrong was sent before it
             wanted = "any"
         self._write(association, step, data)
-        self._until(lambda: _decided(association))
+        self._until(lambda: _decided(association), SETTLE_S if wanted == "any" else None)
         results = association.results
         if wanted == "any":
             return
@@ -189,7 +190,7 @@ class RemoteReadPlayer:
         if not association.bound:
             text = f"the peer refuses {step.note or 'the bind'}"
             raise PeerFailure(step.breaks, text, "refused")
-        self._known.group(association.number, association.group)
+        self._known.group(association.number, max(association.group, 0))
 
     def _check_rejection(self, step: Step, reason: int, result: object) -> None:
         found, given = getattr(result, "result", 0), getattr(result, "reason", 0)
@@ -219,6 +220,8 @@ class RemoteReadPlayer:
             call.overlapped = call.overlapped or len(under_way) > 1
         for call in calls:
             call.judged = step.expects in _JUDGED
+            if call.arguments is not None:
+                self._reading.may_end(call)
             if call.opnum in _READS and call.arguments is not None and call.judged:
                 opened = self._state.find(call.arguments.phContext, association.group)
                 if opened is not None:
@@ -310,12 +313,14 @@ class RemoteReadPlayer:
         if step.expects == "message" and not any(self._state.messages()):
             return
         while data is not None and not association.channel.closed:
+            if step.expects == "waiting" and not association.calls:
+                return
             again = b"".join(_with_call_id(frame, attempt << 16) for frame in PduFramer().feed(data))
             late = time.monotonic() >= deadline
             answers = self._call(
                 association, Step("call", step.connection, again, step.cuts, step.breaks, "", step.note)
             )
-            if not answers or not answers[0].status or self._state.denied:
+            if not answers or not answers[0].status or self._judge.may_fail(answers[0], association.group):
                 return
             if late:
                 shared = answers[0].status == HResult.MQ_ERROR_SHARING_VIOLATION
@@ -422,7 +427,7 @@ def _decided(association: PeerAssociation, before: object = None) -> bool:
 
 def _with_call_id(frame: Frame, more: int) -> bytes:
     """Return a PDU with a greater call id."""
-    call_id = (frame.header["call_id"] + more) % (1 << 32)
+    call_id = (int(frame.header["call_id"]) + more) % (1 << 32)
     return frame.data[: CALL_ID.start] + call_id.to_bytes(4, "little") + frame.data[CALL_ID.stop :]
 
 
@@ -438,4 +443,4 @@ def _answer_rule(call: Call) -> str:
 
 
 def _name(call: Call) -> str:
-    return Opnum(call.opnum).name if call.opnum in iter(Opnum) else f"the call of opnum {call.opnum}"
+    return Opnum(call.opnum).name if call.opnum in {*Opnum} else f"the call of opnum {call.opnum}"

@@ -40,6 +40,7 @@ class QueuedMessage:
         acknowledged: when the peer has acknowledged it, by the monotonic clock; None if it has not.
         sequence: its pSequenceId, once it was seen.
         purged: whether the queue was purged while it was in it.
+        left: the requirement by which it is gone.
     """
 
     number: int
@@ -49,6 +50,7 @@ class QueuedMessage:
     acknowledged: float | None = None
     sequence: int | None = None
     purged: bool = False
+    left: str = ""
 
     @property
     def settled(self) -> bool:
@@ -56,6 +58,10 @@ class QueuedMessage:
         if self.seen:
             return True
         return self.acknowledged is not None and time.monotonic() >= self.acknowledged + SETTLED_S
+
+    def leave(self, requirement: str) -> None:
+        """The message is gone, as this requirement has it."""
+        self.where, self.left = Where.GONE, requirement
 
 
 @dataclass(slots=True, eq=False)
@@ -76,7 +82,7 @@ class PeerQueue:
         for message in self.messages:
             message.purged = message.purged or message.where is not Where.GONE
             if message.where is Where.AVAILABLE:
-                message.where = Where.GONE
+                message.leave("MQRR-3.1.4.6-04")
 
     def candidates(
         self, timeout: int, after: QueuedMessage | None = None

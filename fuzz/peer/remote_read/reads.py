@@ -18,7 +18,7 @@ from fuzz.peer.remote_read.queue_model import (
     Where,
 )
 from msmqwire.constants import HResult
-from msmqwire.remote_read.constants import Action, SectionType
+from msmqwire.remote_read.constants import Action, Opnum, SectionType
 from msmqwire.remote_read.sections import ReadMessage
 from msmqwire.rpc.handles import ContextHandle
 from msmqwire.schema import Record
@@ -51,6 +51,7 @@ class Reading:
         self._identity, self._loopback = identity, loopback
         self._waiting: dict[tuple[ContextHandle, int], Call] = {}
         self._failures: dict[tuple[ContextHandle, int], int] = {}
+        self._ended: set[tuple[ContextHandle, int | None]] = set()
 
     # -- beginning ---------------------------------------------------------------------------------------
 
@@ -63,6 +64,13 @@ class Reading:
         opened.waiting.add(number)
         self._failures.pop((opened.handle, number), None)
         self._waiting[opened.handle, number] = call
+
+    def may_end(self, call: Call) -> None:
+        """Take note of a call that was sent and ends reads that wait: of one number, or all of a handle."""
+        if call.opnum == Opnum.R_CancelReceive:
+            self._ended.add((call.arguments.phContext, call.arguments.dwRequestId))
+        elif call.opnum == Opnum.R_CloseQueue:
+            self._ended.add((call.arguments.pphContext, None))
 
     def check_cancelled(self, answer: Answer, opened: OpenQueue) -> None:
         """See that a read which the peer says it has cancelled has ended so, or will. Raises PeerFailure."""
@@ -93,8 +101,8 @@ class Reading:
     def moved(self, queue: PeerQueue, identifier: int) -> None:
         """A message was moved to another queue."""
         message = self.by_lookup(queue, identifier)
-        if message is not None:
-            message.where = Where.UNSURE
+        if message is not None and message.where is Where.AVAILABLE:
+            message.leave("MQRR-3.1.4.10-16")
 
     # -- results -----------------------------------------------------------------------------------------
 
@@ -173,8 +181,8 @@ class Reading:
         if message not in queue.messages:
             raise _failure(("MQRR-3.1.4.7-45",), "a message of another queue is returned", answer)
         if message.where is Where.GONE:
-            text = f"a message comes back that was {'purged' if message.purged else 'acknowledged'}"
-            raise _failure(("MQRR-3.1.4.6-04" if message.purged else "MQRR-3.1.4.9-05",), text, answer)
+            text = f"a message comes back that was {_LEFT[message.left]}"
+            raise _failure((message.left,), text, answer)
         if message.where is Where.LOCKED:
             text = "a message is returned that somebody has received and not yet ended"
             raise _failure(("MQRR-3.1.4.7-45",), text, answer)
@@ -243,6 +251,10 @@ class Reading:
                 text = f"a cancelled read ends with {answer}, not with MQ_ERROR_OPERATION_CANCELLED"
                 raise _failure(("MQRR-3.1.4.8-08",), text, answer)
             return
+        ended = {(opened.handle, None), (opened.handle, arguments.dwRequestId)} & self._ended
+        if status == _H.MQ_ERROR_OPERATION_CANCELLED and not ended:
+            text = "a read ends with MQ_ERROR_OPERATION_CANCELLED that nobody has cancelled"
+            raise _failure(("MQRR-3.1.4.8-05",), text, answer)
         if call.overlapped or queue is None:
             self._check_early(answer)
             return
@@ -276,6 +288,12 @@ class Reading:
             raise _failure(("MQRR-3.1.4.7-55",), f"{text}, not with MQ_ERROR_MESSAGE_NOT_FOUND", answer)
 
 
+_LEFT: Final = {
+    "MQRR-3.1.4.6-04": "purged",
+    "MQRR-3.1.4.9-05": "acknowledged",
+    "MQRR-3.1.4.10-16": "moved to another queue",
+}
+"""What has become of a message, by the requirement."""
 _RULES: Final = {
     Action.MQ_ACTION_RECEIVE: ("MQRR-3.1.4.7-45",),
     Action.MQ_ACTION_PEEK_CURRENT: ("MQRR-3.1.4.7-47",),

@@ -74,19 +74,30 @@ def _binds(source: random.Random) -> Iterator[Case]:
     several = [pdus.element(0, INTERFACE, NDR20), pdus.element(1, INTERFACE, NDR64)]
     text = "Several presentation contexts have as many results, in their order."
     yield case((SYNTAX,), text, CONNECT, Step("bind", data=pdus.contexts(several), note="two contexts"))
+    many = [pdus.element(number, INTERFACE, NDR20) for number in source.sample(range(1 << 16), 20)]
+    yield case((SYNTAX,), text, CONNECT, Step("bind", data=pdus.contexts(many), note="20 contexts"))
     unknown = SyntaxId(UUID(int=source.getrandbits(128)), 1)
-    both = [pdus.element(0, unknown, NDR20), pdus.element(1, INTERFACE, NDR20)]
+    other = [pdus.element(0, unknown, NDR20), pdus.element(1, INTERFACE, NDR20)]
     call = pdus.request(2, Opnum.R_GetServerPort, b"", context=1)
     yield case(
         (SYNTAX,),
         text,
         CONNECT,
-        Step("bind", data=pdus.contexts(both), note="an unknown interface and RemoteRead"),
+        Step("bind", data=pdus.contexts(other), note="an unknown interface and RemoteRead"),
         Step("call", data=call, note="a call in the second context"),
     )
     cuts = tuple(sorted(source.sample(range(1, len(BIND.data)), 3)))
-    text = "PDUs may be cut into segments anywhere."
-    yield case((TRANSPORT,), text, CONNECT, replace(BIND, cuts=cuts), replace(port_call(2), cuts=(5, 16, 20)))
+    both = Step(
+        "call", data=pdus.get_server_port(3) + pdus.get_server_port(4), cuts=(source.randrange(25, 48),)
+    )
+    yield case(
+        (TRANSPORT,),
+        "PDUs may be cut into segments anywhere.",
+        CONNECT,
+        replace(BIND, cuts=cuts),
+        replace(port_call(2, "R_GetServerPort a byte at a time"), cuts=tuple(range(1, 24))),
+        replace(both, note="two calls, the second one cut"),
+    )
     yield case(
         (TRANSPORT,),
         "Two connections can be of one association group.",
@@ -101,13 +112,13 @@ def _binds(source: random.Random) -> Iterator[Case]:
         ),
         port_call(2, connection=1),
     )
-    other = pdus.contexts([pdus.element(5, INTERFACE, NDR20)], kind=PduType.ALTER_CONTEXT, call=2)
+    alter = pdus.contexts([pdus.element(5, INTERFACE, NDR20)], kind=PduType.ALTER_CONTEXT, call=2)
     yield case(
         (TRANSPORT,),
         "An alter_context is answered, and the association goes on.",
         CONNECT,
         BIND,
-        Step("send", data=other, note="alter_context"),
+        Step("send", data=alter, note="alter_context"),
         port_call(3),
     )
 
@@ -148,6 +159,21 @@ def _wrong_binds(source: random.Random) -> Iterator[Case]:
         if "cut off" in note:
             step = replace(step, data=data[: len(BIND.data) - 20])
         yield case((TRANSPORT,), f"{note.capitalize()} is refused.", CONNECT, step)
+    tokens = source.randbytes(24)
+    trailer = {"auth_type": source.randrange(1, 256), "auth_level": source.randrange(8), "auth_value": tokens}
+    lenient = [
+        ("a bind without contexts", pdus.contexts([])),
+        ("a bind with fragments of 8 bytes", pdus.bind(max_recv_frag=8, max_xmit_frag=8)),
+        (
+            "a bind with a token that is none",
+            pdus.contexts([pdus.element(0, INTERFACE, NDR20)], sec_trailer=trailer),
+        ),
+        ("a bind to a group that is not there", pdus.bind(assoc_group_id=source.randrange(1, 1 << 32))),
+    ]
+    for note, data in lenient:
+        step = Step("bind", data=data, breaks=(TRANSPORT,), expects="any", note=note)
+        after = (Step("connect", 1), replace(BIND, connection=1), port_call(4, connection=1))
+        yield case((TRANSPORT,), f"After {note} others are served.", CONNECT, step, *after)
     early = Step(
         "call",
         data=pdus.get_server_port(2),
