@@ -28,10 +28,10 @@ from msmqwire.packets import (
     parse,
 )
 from msmqwire.schema import Record
+from tests.support.fuzzed_peer_sending import WINDOW, Outgoing
 
 QUEUE, TRANSACTIONAL = "private$\\orders", "private$\\ledger"
 INFINITE: Final = 0xFFFFFFFF
-WINDOW: Final = 64
 ACK_AFTER_S: Final = 0.1
 """Sooner than it has to: tests wait for it."""
 _MESSAGES: Final = ("UserMessage", "OrderAck", "FinalAck")
@@ -78,6 +78,8 @@ class FuzzedPeer:
     def crash(self) -> None:
         """End as a process that crashes."""
         self.dead = True
+        for outgoing in self.outgoing.values():
+            outgoing.dead = True
         for sock in self.sockets:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
@@ -111,7 +113,9 @@ class FuzzedPeer:
             return
         with self.lock:
             if host not in self.outgoing or self.outgoing[host].ended:
-                self.outgoing[host] = Outgoing(self, host)
+                self.outgoing[host] = Outgoing(
+                    self.guid, host, endless=self.wrong == "does not keep its window"
+                )
             self.outgoing[host].put(packet)
 
 
@@ -454,68 +458,6 @@ class Incoming:
 
 def _order_queue(address: str) -> str:
     return f"TCP:{address}\\PRIVATE$\\order_queue$"
-
-
-class Outgoing:
-    """A session to another queue manager."""
-
-    def __init__(self, peer: FuzzedPeer, host: str) -> None:
-        self.peer, self.ended, self.waiting = peer, False, []  # type: tuple[FuzzedPeer, bool, list[Record]]
-        self.wake = threading.Condition()
-        threading.Thread(target=self._serve, args=(host,), daemon=True).start()
-
-    def put(self, packet: Record) -> None:
-        """Send a message when its turn comes."""
-        with self.wake:
-            self.waiting.append(packet)
-            self.wake.notify()
-
-    def _serve(self, host: str) -> None:
-        with contextlib.suppress(OSError, MalformedPacket), socket.create_connection((host, 1801), 2) as sock:
-            self.peer.sockets.append(sock)
-            self._serve_open(sock)
-        self.ended = True
-
-    def _serve_open(self, sock: socket.socket) -> None:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        establish = {"ClientGuid": self.peer.guid, "OperatingSystem": {"SE": 1}, "Padding": bytes(512)}
-        sock.sendall(ESTABLISH_CONNECTION.build({"EstablishConnectionHeader": establish}))
-        packets = _packets(sock)
-        if next(packets, None) is None:
-            return
-        agree = {"RecoverableAckTimeout": 500, "AckTimeout": 20_000, "WindowSize": WINDOW}
-        sock.sendall(CONNECTION_PARAMETERS.build({"ConnectionParametersHeader": agree}))
-        if next(packets, None) is None:
-            return
-        sent = acknowledged = 0
-        window = WINDOW if self.peer.wrong != "does not keep its window" else 1 << 20
-        while not self.peer.dead:
-            with self.wake:
-                if not self.waiting:
-                    self.wake.wait(0.2)
-                ready = self.waiting[: max(0, window - (sent - acknowledged))]
-                del self.waiting[: len(ready)]
-            if ready:
-                sock.sendall(b"".join(packet.to_bytes() for packet in ready))
-                sent += len(ready)
-            while window == WINDOW and sent > acknowledged and (not ready or sent - acknowledged >= window):
-                packet = next(packets, None)
-                if packet is None:
-                    return
-                acknowledged = (
-                    packet.SessionHeader.AckSequenceNumber if packet.get("SessionHeader") else acknowledged
-                )
-
-
-def _packets(sock: socket.socket) -> Iterator[Record]:
-    """Yield the packets that come over a connection."""
-    buffer = b""
-    while data := sock.recv(1 << 16):
-        buffer += data
-        while len(buffer) >= 16 and len(buffer) >= packet_length(buffer):
-            size = packet_length(buffer)
-            yield parse(buffer[:size])
-            buffer = buffer[size:]
 
 
 @contextlib.contextmanager

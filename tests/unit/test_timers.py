@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 
 import pytest
 
@@ -27,3 +28,22 @@ def test_rescheduled_timers_do_not_accumulate(expire: bool) -> None:
     assert sys.getsizeof(timers._heap) < BOUND
     timers.advance(3_600_000)
     assert timers.deadline == (None if expire else 10_000_000 - RESTARTS + 1)
+
+
+class _Owner:
+    def expire(self) -> None:
+        raise AssertionError("a stopped timer expired")
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_stopped_timer_does_not_keep_its_owner(restarted: bool) -> None:
+    timers, owner = Timers(), _Owner()
+    gone = weakref.ref(owner)
+    timers.start(Timer.SESSION_CLEANUP, 1, 300_000, owner.expire)
+    del owner
+    if restarted:
+        timers.start(Timer.SESSION_CLEANUP, 1, 1, lambda: None)
+    else:
+        timers.stop(Timer.SESSION_CLEANUP, 1)
+    assert gone() is None
+    timers.advance(300_000)

@@ -17,7 +17,8 @@ class Expectation:
 
     Attributes:
         closed: ``closed``: the peer ends the connection.
-        open: ``open``: the session goes on, as it does with every other word but ``closed``.
+        either: ``either``: the peer ends the connection, or the session goes on.
+        open: ``open``: the session goes on, as with every word but those two.
         taken: ``taken``: the messages are put into the queue, unless they are duplicates or out of order.
         uncounted: ``uncounted``: the text lets the peer leave them out of its counts.
         classes: ``class 0x8002``: the class of the administration acknowledgement, if one is asked for.
@@ -26,6 +27,7 @@ class Expectation:
     """
 
     closed: bool = False
+    either: bool = False
     open: bool = False
     taken: bool = False
     uncounted: bool = False
@@ -48,7 +50,7 @@ class Expectation:
             try:
                 if word in numbers:
                     numbers[word].append(int(number, 16))
-                elif item in ("closed", "open", "taken", "uncounted"):
+                elif item in ("closed", "either", "open", "taken", "uncounted"):
                     words.add(item)
                 else:
                     raise ValueError
@@ -56,7 +58,8 @@ class Expectation:
                 raise InvalidValue(f"{item!r} is nothing to expect", path="steps.expects") from None
         return cls(
             "closed" in words,
-            bool(text) and "closed" not in words,
+            "either" in words,
+            bool(text) and not words & {"closed", "either"},
             "taken" in words,
             "uncounted" in words,
             tuple(numbers["class"]),

@@ -107,6 +107,8 @@ class BinaryPlayer:
                     self._send_and_await_close(session, step)
                 else:
                     self._send(session, step)
+                if step.expects == "either":
+                    self._await_either(session, step)
             case "fence":
                 self._fence(session)
             case "acknowledged":
@@ -179,6 +181,21 @@ class BinaryPlayer:
             raise PeerFailure(step.breaks, text, "not closed") from None
         if not closed:
             raise PeerFailure(step.breaks, f"the session stays open after {after}", "not closed")
+
+    def _await_either(self, session: PeerSession, step: Step) -> None:
+        """See that the session has ended, or that a message after the step has any answer."""
+        if not session.open or session.midway or session.channel.closed:
+            return
+        heard = session.heard
+        number = self._send_plain(session, messages.PA if self._listener is not None else 0)
+        self._book.ask(number)
+
+        def answered() -> bool:
+            return session.channel.closed or session.heard > heard or self._book.arrived(number)
+
+        if not self._until(answered, messages.RECOVERABLE_ACK_TIMEOUT_MS / 1000 + self._target.bound):
+            text = f"the session neither ends nor goes on after {step.note or 'this'}"
+            raise PeerFailure(step.breaks, text, "stuck")
 
     def _hold(self, holding: bool) -> None:
         self._holding = holding

@@ -48,6 +48,7 @@ class PeerSession:
         ours: whether this side opened it.
         requested, open: whether the peer has answered EstablishConnection, and ConnectionParameters.
         refused: whether it has refused the session.
+        heard: packets that have come.
         sent_at, note: when the last step was sent, by the monotonic clock, and what it was.
         peer: the GUID that it has told.
         sent, recoverable_sent: messages of ours that count in this session.
@@ -65,7 +66,7 @@ class PeerSession:
         self.channel, self.ours = channel, ours
         self._coming, self._going = Framer(), Framer()
         self.requested = self.open = self.refused = self.confused = self.may_close = self.holding = False
-        self.sent_at, self.note = 0.0, ""
+        self.sent_at, self.note, self.heard = 0.0, "", 0
         self.peer: UUID | None = None
         self.window = 0
         self.sent = self.recoverable_sent = self.acknowledged = 0
@@ -189,6 +190,7 @@ class PeerSession:
         except MalformedPacket as error:
             raise _malformed(error) from None
         kind = packet.schema.name
+        self.heard += 1
         broken = [
             finding
             for finding in lint_packet(packet, data)

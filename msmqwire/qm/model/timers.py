@@ -46,6 +46,10 @@ class Timer(Enum):
     USER_CERT_CACHE_CLEANUP = "UserCertCache Cleanup Timer"
 
 
+def _nothing() -> None:
+    """What a timer that was stopped would do."""
+
+
 class _ArmedTimer:
     __slots__ = ("due", "expired", "name", "queued", "since")
 
@@ -74,6 +78,8 @@ class Timers:
         name, due = (timer, key), self.now + max(delay, 0)
         armed = self._armed.get(name)
         if armed is None or armed.queued > due:
+            if armed is not None:
+                armed.expired = _nothing
             self._armed[name] = armed = _ArmedTimer(name, self.now, due, expired)
             self._push(armed)
         else:
@@ -81,7 +87,9 @@ class Timers:
 
     def stop(self, timer: Timer, key: Hashable) -> None:
         """Stop a timer, if it runs."""
-        self._armed.pop((timer, key), None)
+        armed = self._armed.pop((timer, key), None)
+        if armed is not None:
+            armed.expired = _nothing  # or its owner would live as long as the entry in the heap
         self._drop_stale()
 
     def active(self, timer: Timer, key: Hashable) -> bool:
