@@ -307,7 +307,7 @@ class Incoming:
         if user.QueueManagerAddress not in (UUID(int=0), self.peer.guid):
             return 0x8005 if user.Flags.RC >= 0x1D else 0x8000
         name = user.DestinationQueue.get("DirectFormatName", "") if user.DestinationQueue else ""
-        queue = name.partition("\\")[2].lower()
+        queue = name.partition("\\")[2].lower() if isinstance(name, str) else ""
         if queue not in (QUEUE, TRANSACTIONAL):
             return None if self.wrong == "takes messages for any queue" else 0x8000
         if transaction is not None and queue == QUEUE:
@@ -498,7 +498,7 @@ class Outgoing:
             if ready:
                 sock.sendall(b"".join(packet.to_bytes() for packet in ready))
                 sent += len(ready)
-            while sent > acknowledged and (not ready or sent - acknowledged >= window):
+            while window == WINDOW and sent > acknowledged and (not ready or sent - acknowledged >= window):
                 packet = next(packets, None)
                 if packet is None:
                     return

@@ -84,7 +84,7 @@ def ping_peer(answers: Answers) -> Iterator[int]:
             thread.join()
 
 
-def stage_of(port: int, bound: float = 0.25) -> Stage:
+def stage_of(port: int, bound: float = 0.4) -> Stage:
     target = Target(HOST, Ports(NOBODY, ping=port), bound=bound)
     return Stage(target, {"ping": FUZZED["ping"]}, seed=1)
 

@@ -103,6 +103,7 @@ class Book:
     sent: dict[int, Sent] = field(default_factory=dict)
     sequences: Sequences = field(default_factory=Sequences)
     _seen: set[tuple[UUID, int, int]] = field(default_factory=set)
+    _foreign: set[UUID] = field(default_factory=set)
 
     # -- what is sent ------------------------------------------------------------------------------------
 
@@ -110,6 +111,7 @@ class Book:
         """Take down a message that is sent."""
         user, properties = packet.UserHeader, packet.MessagePropertiesHeader
         if user.SourceQueueManager != self.identity:
+            self._foreign.add(user.SourceQueueManager)
             return
         sent = self.sent.setdefault(user.MessageID, Sent(user.MessageID, note, requirements))
         first = sent.copies == 0
@@ -181,6 +183,8 @@ class Book:
         correlation = packet.MessagePropertiesHeader.CorrelationID
         source, message_id = UUID(bytes_le=correlation[:16]), int.from_bytes(correlation[16:], "little")
         sent = self.sent.get(message_id) if source == self.identity else None
+        if source in self._foreign:
+            return
         user = packet.UserHeader
         name = user.DestinationQueue.get("DirectFormatName") if user.Flags.DQ == DIRECT else None
         if sent is None:
@@ -239,7 +243,7 @@ class Book:
         sent = self.sent.get(body.MessageID)
         identifier = body.TxSequenceID.TimeStamp << 32 | body.TxSequenceID.Ordinal
         if body.SourceGUID != self.identity:
-            if identifier in self._places():
+            if identifier in self._places() and body.SourceGUID not in self._foreign:
                 text = f"SourceGUID of a FinalAck is {body.SourceGUID}, not that of the sender"
                 raise PeerFailure(("MQQB-2.2.5.1-05",), text, "final")
             return
@@ -264,6 +268,12 @@ class Book:
             raise PeerFailure(sent.requirements or ("MQQB-2.2.5-02",), text, "doubled")
 
     # -- what is missing ---------------------------------------------------------------------------------
+
+    def all_arrived(self) -> bool:
+        """Return whether no acknowledgement of an arrival is outstanding."""
+        return not self.reachable or all(
+            sent.came[ARRIVED] >= sent.due[ARRIVED] for sent in self.sent.values() if ARRIVED in sent.due
+        )
 
     def missing(self, *, specific: bool = False) -> PeerFailure | None:
         """Return what has not come so far; None if all has.

@@ -15,7 +15,7 @@ from fuzz.peer.binary.book import NO_ACKNOWLEDGEMENT, Book
 from fuzz.peer.binary.cases import opened
 from fuzz.peer.binary.expecting import Expectation
 from fuzz.peer.binary.live import dated, has_shift
-from fuzz.peer.binary.session import FLAGS, MESSAGES, PeerSession
+from fuzz.peer.binary.session import FLAGS, MESSAGES, OUT_OF_ORDER, PeerSession
 from fuzz.peer.channel import Channel, wait_for
 from fuzz.peer.failure import PeerFailure
 from fuzz.peer.recording import Recording
@@ -26,6 +26,8 @@ FENCES_FROM: Final = 0x7000_0000
 """MessageIDs of the messages that only ask whether a session still works."""
 _FENCES: Final = 1 << 16
 _AFTERWARDS_S: Final = 0.3
+_PACE_S: Final = 0.05
+_PAUSE_S: Final = 0.003
 _PROBE: Final = 1000
 """The connection on which a plain message is tried."""
 _SILENT_S: Final = 0.5
@@ -101,9 +103,10 @@ class BinaryPlayer:
                 self._send(session, step)
                 self._await(session, lambda: session.open, "MQQB-3.1.5.4.1-02", "ConnectionParameters")
             case "send":
-                self._send(session, step)
                 if step.expects == "closed":
-                    self._await_close(session, step)
+                    self._send_and_await_close(session, step)
+                else:
+                    self._send(session, step)
             case "fence":
                 self._fence(session)
             case "acknowledged":
@@ -134,19 +137,25 @@ class BinaryPlayer:
         expected = Expectation() if step.expects == "refused" else Expectation.of(step.expects)
         if not session.open or session.channel.closed:
             expected = Expectation()  # what is left of a case that was made shorter
+        self._pace(session)
         data = dated(self._disguise.dress(step.data), self._peer)
         data, packets = session.outgoing(data, uncounted=expected.uncounted)
         for packet in packets:
             if packet.schema.name == "UserMessage":
                 self._book.note(packet, expected, step.note, step.breaks)
         self._book.confused = self._book.confused or session.confused
-        established = all(packet.schema.name not in MESSAGES for packet in packets) and not session.open
-        if not expected.open and not (established and packets):
-            session.may_close = True
-        if session.uncounted and has_shift(step.data):
+        handshake = step.action in ("establish", "agree")
+        if not (expected.open or handshake) or (session.uncounted and has_shift(step.data)):
             session.may_close = True
         session.channel.send(data, time.monotonic() + self._target.bound, step.cuts)
+        session.sent_at, session.note = time.monotonic(), step.note
         self._take()
+
+    def _pace(self, session: PeerSession) -> None:
+        """Let the peer read what was sent before: only the bytes of one step are to come in one segment."""
+        if time.monotonic() - session.sent_at < _PACE_S:
+            self._until(self._book.all_arrived, _PACE_S)
+            time.sleep(max(0.0, session.sent_at + _PAUSE_S - time.monotonic()))
 
     def _refusal(self, session: PeerSession, step: Step) -> None:
         if session.refused and step.expects != "refused":
@@ -158,10 +167,18 @@ class BinaryPlayer:
                 raise PeerFailure(step.breaks or ("MQQB-3.1.5.3.1-09",), text, "not refused")
             session.may_close = True
 
-    def _await_close(self, session: PeerSession, step: Step) -> None:
-        if not self._until(lambda: session.channel.closed):
-            text = f"the session stays open after {step.note or 'this'}"
-            raise PeerFailure(step.breaks, text, "not closed")
+    def _send_and_await_close(self, session: PeerSession, step: Step) -> None:
+        after = step.note or "this"
+        try:
+            self._send(session, step)
+            closed = self._until(lambda: session.channel.closed)
+        except PeerFailure as failure:
+            if failure.what != OUT_OF_ORDER:
+                raise
+            text = f"the session stays open after {after}: {failure.text}"
+            raise PeerFailure(step.breaks, text, "not closed") from None
+        if not closed:
+            raise PeerFailure(step.breaks, f"the session stays open after {after}", "not closed")
 
     def _hold(self, holding: bool) -> None:
         self._holding = holding
@@ -226,10 +243,15 @@ class BinaryPlayer:
 
     def _fence(self, session: PeerSession) -> None:
         """Send recoverable messages until the peer must acknowledge the first of them: MQQB-3.1.5.8.7-01."""
+        if not self._goes_on(session):
+            return
         goal = 0, len(session.saved) + FLAGS
         while session.recoverable_sent < len(session.saved) + FLAGS + 1:
-            self._send_plain(session)
-        self._await_goal(session, goal, ("MQQB-3.1.5.8.7-01",), "")
+            self._send_plain(session, paced=False)
+        # A peer that loses packets of one segment is told of here as well.
+        self._await_goal(
+            session, goal, ("MQQB-3.1.5.8.7-01", "MQMQ-2.2.19.1-19"), "recoverable messages at once"
+        )
 
     def _await_acknowledged(self, session: PeerSession, step: Step) -> None:
         goal = session.sent, session.recoverable_sent
@@ -238,7 +260,7 @@ class BinaryPlayer:
     def _await_goal(
         self, session: PeerSession, goal: tuple[int, int], requirements: tuple[str, ...], note: str
     ) -> None:
-        if not session.open or not session.whole:
+        if not session.open or session.confused:
             return
         seconds = messages.RECOVERABLE_ACK_TIMEOUT_MS / 1000 + self._target.bound
         self._until(lambda: session.has_acknowledged(*goal) or session.channel.closed, seconds)
@@ -251,14 +273,17 @@ class BinaryPlayer:
         )
         raise PeerFailure(requirements, text, "unacknowledged")
 
-    def _send_plain(self, session: PeerSession, wants: int = 0) -> int:
+    def _send_plain(self, session: PeerSession, wants: int = 0, *, paced: bool = True) -> int:
         """Send a small recoverable message; return its MessageID."""
+        if paced:
+            self._pace(session)
         number = next(self._numbers)
         template, at = self._template(wants)
         data = dated(template, None)
         data = data[:at] + number.to_bytes(4, "little") + data[at + 4 :]
         session.count(recoverable=True)
         session.channel.send(data, time.monotonic() + self._target.bound)
+        session.sent_at = time.monotonic()
         return number
 
     def _template(self, wants: int) -> tuple[bytes, int]:
@@ -304,8 +329,14 @@ class BinaryPlayer:
         """Return that the peer has closed a session which had to go on."""
         for session in self._sessions.values():
             if session.open and session.channel.closed and not session.may_close:
-                return PeerFailure((), "the peer closes a session in which nothing is wrong", "closed")
+                text = f"the peer closes the session after {session.note or 'what is right'}"
+                return PeerFailure((), text, "closed")
         return None
+
+    @staticmethod
+    def _goes_on(session: PeerSession) -> bool:
+        """Return whether a session has to take one more message."""
+        return session.open and not (session.may_close or session.midway or session.channel.closed)
 
     def finish(self) -> None:
         """See that sessions go on that have to, and that all acknowledgements come. Raises PeerFailure."""
@@ -313,8 +344,7 @@ class BinaryPlayer:
         self._settle()
         asked: list[tuple[PeerSession, int, tuple[int, int]]] = []
         for session in self._sessions.values():
-            idle = session.channel.closed or session.may_close or not session.sent
-            if session.open and session.whole and not idle:
+            if session.sent and self._goes_on(session):
                 number = self._send_plain(session, messages.PA if self._listener is not None else 0)
                 self._book.ask(number)
                 asked.append((session, number, (session.sent, session.recoverable_sent)))

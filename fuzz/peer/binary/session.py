@@ -21,9 +21,16 @@ MESSAGES: Final = frozenset({"UserMessage", "OrderAck", "FinalAck"})
 COUNTS: Final = 0x10000
 FLAGS: Final = 32
 """Bits of RecoverableMsgAckFlags."""
-# A matter of taste of a peer that neither signs nor encrypts.
+OUT_OF_ORDER: Final = "order of packets"
+"""The kind of the failure that the peer sends a packet for which it is not the time."""
+# A matter of taste of a peer that neither signs nor encrypts, and what a FinalAck repeats of its message.
 _TOLERATED: Final = frozenset(
-    {"MQMQ-2.2.19.3-22", "MQMQ-2.2.19.3-29", "MQMQ-2.2.19.3-38", "MQMQ-2.2.19.3-39"}
+    f"{section}-{number}"
+    for section, numbers in {
+        "MQMQ-2.2.19.3": ("22", "29", "38", "39"),
+        "MQQB-2.2.5.1": ("03", "04"),
+    }.items()
+    for number in numbers
 )
 _SESSION_ACK: Final = messages.session_ack().to_bytes()[:-SESSION_HEADER_SIZE]
 
@@ -41,6 +48,7 @@ class PeerSession:
         ours: whether this side opened it.
         requested, open: whether the peer has answered EstablishConnection, and ConnectionParameters.
         refused: whether it has refused the session.
+        sent_at, note: when the last step was sent, by the monotonic clock, and what it was.
         peer: the GUID that it has told.
         sent, recoverable_sent: messages of ours that count in this session.
         uncounted, recoverable_uncounted: how many of them the text lets the peer leave out of its counts.
@@ -57,6 +65,7 @@ class PeerSession:
         self.channel, self.ours = channel, ours
         self._coming, self._going = Framer(), Framer()
         self.requested = self.open = self.refused = self.confused = self.may_close = self.holding = False
+        self.sent_at, self.note = 0.0, ""
         self.peer: UUID | None = None
         self.window = 0
         self.sent = self.recoverable_sent = self.acknowledged = 0
@@ -100,6 +109,11 @@ class PeerSession:
             data = b"".join(pieces) + data[size:]
         return data, packets
 
+    @property
+    def midway(self) -> bool:
+        """Whether a packet has been sent in part."""
+        return self._going.buffered > 0
+
     def _note(self, packet: Record, *, uncounted: bool) -> None:
         kind = packet.schema.name
         if kind in MESSAGES:
@@ -114,11 +128,6 @@ class PeerSession:
         """Count a message that is sent."""
         self.sent += 1
         self.recoverable_sent += recoverable
-
-    @property
-    def whole(self) -> bool:
-        """Whether what was sent ends with a packet: another one can follow."""
-        return not self.confused and not self._going.buffered
 
     @property
     def all_acknowledged(self) -> bool:
@@ -161,7 +170,7 @@ class PeerSession:
                 taken.append(self._take(packet))
             if self._coming.error is not None:
                 raise _malformed(self._coming.error)
-        if any(packet.schema.name in MESSAGES for packet in taken) and not self.holding:
+        if self.received != self.received_acknowledged and not (self.holding or self.midway):
             self.acknowledge(deadline)
         return taken
 
@@ -185,12 +194,13 @@ class PeerSession:
             for finding in lint_packet(packet, data)
             if finding.severity != "SHOULD" and finding.id not in _TOLERATED
         ]
-        if broken:
+        echo = self.may_close and kind in ("EstablishConnection", "ConnectionParameters")
+        if broken and not echo:  # what is wrong in an echo was wrong in what is echoed
             raise _wrong(kind, broken)
         if kind in MESSAGES:
-            if not self.open:
+            if not self.open and not self.confused:
                 text = f"the peer sends a {kind} before the session is open"
-                raise PeerFailure(("MQQB-2.1.1-01",), text, "order of packets")
+                raise PeerFailure(("MQQB-2.1.1-01",), text, OUT_OF_ORDER)
             self.received += 1
             self._recoverable_received += is_recoverable(packet)
         elif kind == "EstablishConnection":
@@ -208,8 +218,11 @@ class PeerSession:
             self.peer = header.ClientGuid
             return
         asked = self._asked.get("EstablishConnection")
+        if self.confused:
+            self.requested = True
+            return
         if self.requested or asked is None:
-            raise PeerFailure(("MQQB-2.1.1-01",), "an EstablishConnection comes unasked", "order of packets")
+            raise PeerFailure(("MQQB-2.1.1-01",), "an EstablishConnection comes unasked", OUT_OF_ORDER)
         self.requested = True
         self.refused = bool(packet.InternalHeader.Flags.CS)
         request = asked.EstablishConnectionHeader
@@ -241,8 +254,11 @@ class PeerSession:
             self.open, self.window = True, header.WindowSize
             return
         asked = self._asked.get("ConnectionParameters")
+        if self.confused:
+            self.open = True
+            return
         if self.open or asked is None:
-            raise PeerFailure(("MQQB-2.1.1-01",), "ConnectionParameters come unasked", "order of packets")
+            raise PeerFailure(("MQQB-2.1.1-01",), "ConnectionParameters come unasked", OUT_OF_ORDER)
         self.open, self.window = True, header.WindowSize
         if packet.InternalHeader.Flags.CS:
             text = "CS is set in the ConnectionParameters response"

@@ -7,7 +7,6 @@ import time
 from typing import Final
 
 from fuzz.peer.binary import messages
-from fuzz.peer.binary.session import PeerSession
 from fuzz.peer.channel import Channel, wait_for
 from fuzz.peer.failure import PeerFailure
 from fuzz.peer.ping.datagrams import request
@@ -15,6 +14,9 @@ from fuzz.peer.ping.source import ANSWERS, QM_GUID, Source, settled
 from fuzz.peer.recording import Recording
 from fuzz.peer.steps import Disguise, Step
 from fuzz.peer.target import Target
+from msmqwire.errors import MalformedPacket
+from msmqwire.framing import Framer
+from msmqwire.packets import ESTABLISH_CONNECTION
 from msmqwire.schema import Record
 
 REFUSES: Final = "MQQB-2.2.7-06"
@@ -155,17 +157,18 @@ class PingPlayer:
             channel = Channel.connect(at, source, self._recording, self._target.bound)
         except OSError:
             return None
-        session, deadline = PeerSession(channel, ours=True), time.monotonic() + self._target.bound
+        framer, deadline = Framer(), time.monotonic() + self._target.bound
         fields = {"EstablishConnectionHeader": {"OperatingSystem": {"SE": 0}}}
-        data, _ = session.outgoing(self._disguise.dress(messages.establish(fields).to_bytes()))
-        packets: list[Record] = []
+        packets: list[bytes] = []
         try:
-            channel.send(data, deadline)
-            while not (session.requested or channel.closed) and wait_for([channel], [], deadline):
-                packets += session.read(deadline)
+            channel.send(self._disguise.dress(messages.establish(fields).to_bytes()), deadline)
+            while not (packets or channel.closed) and wait_for([channel], [], deadline):
+                packets = framer.feed(channel.read())
+            return ESTABLISH_CONNECTION.parse(packets[0]) if packets else None
+        except MalformedPacket:
+            return None  # that is not told here
         finally:
             channel.close()
-        return next((packet for packet in packets if packet.schema.name == "EstablishConnection"), None)
 
     # -- the end -----------------------------------------------------------------------------------------
 

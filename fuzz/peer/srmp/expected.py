@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from fuzz.peer.failure import WRONG_ANSWER, PeerFailure
@@ -96,6 +96,9 @@ class Expected:
         self.deliveries: dict[str, Delivery] = {}
         self.streams: dict[StreamIdentifier, IncomingStream] = {}
         self._current: dict[str, IncomingStream] = {}
+        self._first: dict[MessageIdentifier, str] = {}
+        self._spoiled: set[str] = set()
+        self._receipts: dict[MessageIdentifier, tuple[Any, ...]] = {}
         self.uncertain: list[bytes] = []
         self.repeated = False
         self.refused: list[tuple[bytes, tuple[str, ...], str]] = []
@@ -104,13 +107,15 @@ class Expected:
 
     def sent(self, envelope: Envelope, ids: tuple[str, ...]) -> None:
         """Remember a message that goes out."""
-        services = envelope.services
-        if services is None or services.deliveryReceiptRequest is None:
+        identifier, services = identifier_of(envelope), envelope.services
+        asks = services is not None and services.deliveryReceiptRequest is not None
+        url = services.deliveryReceiptRequest.sendTo if asks else ""
+        if self._first.setdefault(identifier, url) != url and identifier != NOBODY:
+            self._spoiled.add(url.lower())
+        if not asks:
             return
-        url = services.deliveryReceiptRequest.sendTo
         delivery = self.deliveries.setdefault(url.lower(), Delivery(url, envelope))
         delivery.ids = ids or delivery.ids
-        identifier = identifier_of(envelope)
         if identifier == NOBODY or identifier not in delivery.sent:
             delivery.sent.append(identifier)
         else:
@@ -121,7 +126,10 @@ class Expected:
         services, identifier = envelope.services, identifier_of(envelope)
         if services is None or services.deliveryReceiptRequest is None:
             return
-        delivery = self.deliveries[services.deliveryReceiptRequest.sendTo.lower()]
+        url = services.deliveryReceiptRequest.sendTo.lower()
+        if url in self._spoiled:
+            return  # another message had its identifier before
+        delivery = self.deliveries[url]
         if identifier == NOBODY or identifier not in delivery.taken:
             delivery.taken.append(identifier)
 
@@ -196,13 +204,17 @@ class Expected:
         if envelope is None or self._identity not in http.to_bytes().decode("latin-1").lower():
             return  # for a queue manager that was here before
         self._judge_form(message)
+        self._judge_identifier(envelope)
         match kind_of(envelope):
             case EnvelopeKind.DELIVERY_RECEIPT:
                 self._delivery(envelope)
             case EnvelopeKind.STREAM_RECEIPT:
                 self._stream(envelope)
-            case EnvelopeKind.COMMITMENT_RECEIPT | EnvelopeKind.FINAL_STREAM_RECEIPT:
-                return  # what becomes of a message in its queue is not known here
+            case EnvelopeKind.COMMITMENT_RECEIPT:
+                self._commitment(envelope)
+            case EnvelopeKind.FINAL_STREAM_RECEIPT:
+                text = "a final stream receipt comes for a message without DeadLetter"
+                raise PeerFailure(("SRMP-3.1.1.3.3-02",), text, "unasked receipt")
             case _:
                 text = "the peer sends a request that is no receipt: its class and elements fit none"
                 raise PeerFailure(("SRMP-3.1.5.1.5-03",), text, "wrong receipt")
@@ -215,6 +227,27 @@ class Expected:
             raise PeerFailure(ids, text, WRONG_ANSWER)
         if message.body is not None or message.extension is not None:
             raise PeerFailure(("SRMP-2.2.2-08",), "a receipt has an attachment", "wrong receipt")
+
+    def _judge_identifier(self, envelope: Envelope) -> None:
+        """An identifier is of one message among all: [MC-MQSRM] 2.2.4.3."""
+        identifier = identifier_of(envelope)
+        says = envelope.deliveryReceipt, envelope.streamReceipt, envelope.commitmentReceipt
+        if identifier != NOBODY and self._receipts.setdefault(identifier, says) != says:
+            text = f"two receipts that differ have the identifier {identifier}"
+            raise PeerFailure(("SRMP-2.2.4.3-02",), text, "one identifier")
+
+    def _commitment(self, envelope: Envelope) -> None:
+        """What becomes of a message in its queue is not known here; who has asked is."""
+        delivery = self.deliveries.get(envelope.path.to.lower())
+        if delivery is None:
+            return
+        asked = delivery.envelope.services.commitmentReceiptRequest
+        positive = envelope.commitmentReceipt.decision == "positive"
+        if asked is None or not (asked.positiveOnly if positive else asked.negativeOnly):
+            text = (
+                f"a {envelope.commitmentReceipt.decision} commitment receipt comes that nobody has asked for"
+            )
+            raise PeerFailure(("SRMP-3.1.1.3.4-04",), text, "unasked receipt")
 
     def _delivery(self, envelope: Envelope) -> None:
         to, receipt = envelope.path.to, envelope.deliveryReceipt

@@ -12,9 +12,10 @@ from dataclasses import replace
 
 from fuzz.peer.srmp.cases import accepted, case
 from fuzz.peer.srmp.messages import envelope, post, url
-from fuzz.peer.srmp.taken import RECEIPT, TAKEN, asking, number_of
+from fuzz.peer.srmp.taken import TAKEN, asking, number_of
 from fuzz.peer.steps import Case, Step
 from fuzz.peer.target import Target
+from msmqwire.srmp.fields import CONTENT_LENGTH, TRANSFER_ENCODING, Field
 from msmqwire.srmp.http_message import Chunking
 from msmqwire.srmp.message import build_message, parse_message
 
@@ -22,6 +23,8 @@ HTTP = "SRMP-2.1.1-01"
 HALVES = 3
 """Connections with half a request: a server may serve no more than some at once."""
 PIPELINED = 16
+TOGETHER = 4
+"""The most faults of one case."""
 CONNECTIONS = 8
 _NEXT = 30
 """The connection of the message behind a fault."""
@@ -32,10 +35,23 @@ def checks(target: Target, source: random.Random) -> Iterator[Case]:
     yield from _segments(target, source)
     yield from _connections(target, source)
     yield from _halves(target, source)
-    yield from _heads(target, source)
-    yield from _lengths(target, source)
-    yield from _large(target, source)
-    yield from _entities(target, source)
+    faults = [*_heads(target, source), *_lengths(target, source), *_large(target, source)]
+    faults += _entities(target, source)
+    source.shuffle(faults)
+    for start in range(0, len(faults), TOGETHER):
+        yield _after(target, source, faults[start : start + TOGETHER])
+    yield from _forms(target, source)
+    yield from _chunked(target, source)
+
+
+def _after(target: Target, source: random.Random, faults: list[Step]) -> Case:
+    """Return the case of some faults, each of which must not keep the peer from taking other messages."""
+    steps: list[Step] = []
+    for fault in faults:
+        note = f"a message after {fault.note}"
+        following = accepted(TAKEN, plain(target, source), note, _NEXT)
+        steps += [fault, following, Step("close"), replace(following, data=plain(target, source))]
+    return case(HTTP, f"After {faults[0].note} the next message is taken.", *steps)
 
 
 def request(target: Target, source: random.Random, size: int = 20) -> bytes:
@@ -75,6 +91,9 @@ def _connections(target: Target, source: random.Random) -> Iterator[Case]:
     yield case(HTTP, text, accepted(HTTP, b"".join(several), f"{PIPELINED} messages at once"))
     steps = [replace(accepted(HTTP, data, "pipelined messages"), action="queue") for data in several]
     yield case(HTTP, text, *steps, Step("await"))
+    wrong = post(target, envelope(target, number_of(source)).replace(b"<Priority>3<", b"<Priority>8<"))
+    refusal = Step("queue", data=wrong, breaks=("SRMP-2.2.6.2-02",), expects="status 400", note="Priority 8")
+    yield case(HTTP, text, steps[0], refusal, steps[1], refusal, refusal, steps[2], Step("await"))
     cut = len(several[0]) + len(several[1]) // 2
     step = accepted(HTTP, several[0] + several[1], "one and a half messages, and the rest", cuts=(cut,))
     yield case(HTTP, text, step)
@@ -129,29 +148,22 @@ def _halves(target: Target, source: random.Random) -> Iterator[Case]:
         yield case(HTTP, text, half, following, Step("rest"))
 
 
-def _fault(target: Target, source: random.Random, data: bytes, note: str) -> Case:
-    """Return the case of a fault of HTTP, and a right message on another connection."""
-    fault = Step("bytes", data=data, note=note)
-    following = accepted(TAKEN, request(target, source), f"a message after {note}", _NEXT)
-    text = "Whatever a server does about it, the next message is taken."
-    return case(HTTP, text, fault, following, Step("close"), replace(following, data=request(target, source)))
+def _fault(data: bytes, note: str) -> Step:
+    """Return the step of a fault of HTTP, which a server may answer or not."""
+    return Step("bytes", data=data, breaks=(HTTP,), note=note)
 
 
-def _answered(target: Target, source: random.Random, data: bytes, note: str) -> Case:
-    """Return the case of a complete request that may be answered so or so, and a right message behind it."""
-    odd = Step("request", data=data, expects=f"answered {HTTP}", note=note)
-    following = accepted(TAKEN, request(target, source), f"a message after {note}", _NEXT)
-    return case(
-        HTTP, "The request is answered, or the connection ended; the next message is taken.", odd, following
-    )
+def _answered(data: bytes, note: str) -> Step:
+    """Return the step of a complete request that may be answered so or so."""
+    return Step("request", data=data, breaks=(HTTP,), expects="answered", note=note)
 
 
-def _heads(target: Target, source: random.Random) -> Iterator[Case]:
+def _heads(target: Target, source: random.Random) -> Iterator[Step]:
     data = plain(target, source)
     line, rest = data.split(b"\r\n", 1)
     path = line.split()[1]
     for method in (b"GET", b"PUT", b"DELETE", b"OPTIONS", b"PATCH", b"M-POST", b"post"):
-        yield _answered(target, source, method + line[4:] + b"\r\n" + rest, f"a {method.decode()} request")
+        yield _answered(method + line[4:] + b"\r\n" + rest, f"a {method.decode()} request")
     for version in (
         b"HTTP/1.0",
         b"HTTP/1.2",
@@ -163,7 +175,7 @@ def _heads(target: Target, source: random.Random) -> Iterator[Case]:
         b"",
     ):
         changed = b" ".join((b"POST", path, version)) + b"\r\n" + rest
-        yield _fault(target, source, changed, f"a request of version {version.decode()!r}")
+        yield _fault(changed, f"a request of version {version.decode()!r}")
     for other in (
         b"/",
         b"/other",
@@ -174,7 +186,7 @@ def _heads(target: Target, source: random.Random) -> Iterator[Case]:
         b"//",
     ):
         changed = b" ".join((b"POST", other, b"HTTP/1.1")) + b"\r\n" + rest
-        yield _fault(target, source, changed, f"a request for {other[:40].decode()!r}")
+        yield _fault(changed, f"a request for {other[:40].decode()!r}")
     for field, value in (
         (b"SOAPAction", b'"Other"'),
         (b"SOAPAction", b""),
@@ -198,7 +210,7 @@ def _heads(target: Target, source: random.Random) -> Iterator[Case]:
         entity = rest.split(b"\r\n\r\n", 1)[1]
         changed = b"\r\n".join((line, *lines, field + b": " + value)) + b"\r\n\r\n" + entity
         note = f"a request with {field.decode()} {value.decode()!r}"
-        yield _fault(target, source, changed, note)
+        yield _fault(changed, note)
     for old, new, note in (
         (b"\r\n", b"\n", "lines that end with LF"),
         (b"Host: ", b"Host : ", "a blank before a colon"),
@@ -209,19 +221,7 @@ def _heads(target: Target, source: random.Random) -> Iterator[Case]:
     ):
         head, entity = data.split(b"\r\n\r\n", 1)
         changed = head.replace(old, new) + (b"\n\n" if new == b"\n" else b"\r\n\r\n") + entity
-        yield _fault(target, source, changed, note)
-    names = request(target, source)
-    head, entity = names.split(b"\r\n\r\n", 1)
-    first, *fields = head.split(b"\r\n")
-    source.shuffle(fields)
-    lower = [field.split(b":", 1)[0].lower() + b":" + field.split(b":", 1)[1] for field in fields]
-    shuffled = b"\r\n".join((first, *lower, b"X-Other: field")) + b"\r\n\r\n" + entity
-    text = "Header fields stand in any order and case, and others beside them."
-    yield case(
-        "SRMP-2.1.1-05",
-        text,
-        accepted("SRMP-2.1.1-05", shuffled, "a message with its fields in another order"),
-    )
+        yield _fault(changed, note)
     hello = bytes.fromhex("160301002f0100002b0303") + source.randbytes(32) + bytes.fromhex("000002002f0100")
     for junk in (
         hello,
@@ -230,10 +230,10 @@ def _heads(target: Target, source: random.Random) -> Iterator[Case]:
         b"\r\n\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ):
-        yield _fault(target, source, junk, "what is no HTTP")
+        yield _fault(junk, "what is no HTTP")
 
 
-def _lengths(target: Target, source: random.Random) -> Iterator[Case]:
+def _lengths(target: Target, source: random.Random) -> Iterator[Step]:
     data = plain(target, source)
     head, entity = data.split(b"\r\n\r\n", 1)
     right = b"Content-Length: %d" % len(entity)
@@ -254,13 +254,13 @@ def _lengths(target: Target, source: random.Random) -> Iterator[Case]:
     ]
     for value in values:
         changed = head.replace(right, b"Content-Length: " + value) + b"\r\n\r\n" + entity
-        yield _fault(target, source, changed, f"a request with the Content-Length {value.decode()!r}")
+        yield _fault(changed, f"a request with the Content-Length {value.decode()!r}")
     second = head + b"\r\nContent-Length: 5\r\n\r\n" + entity
-    yield _fault(target, source, second, "a request with two Content-Lengths")
+    yield _fault(second, "a request with two Content-Lengths")
     without = head.replace(right + b"\r\n", b"") + b"\r\n\r\n" + entity
-    yield _fault(target, source, without, "a request without Content-Length")
+    yield _fault(without, "a request without Content-Length")
     both = head + b"\r\nTransfer-Encoding: chunked\r\n\r\n" + entity
-    yield _fault(target, source, both, "a request with Content-Length and chunks")
+    yield _fault(both, "a request with Content-Length and chunks")
     coded = head.replace(right, b"Transfer-Encoding: chunked") + b"\r\n\r\n"
     for chunks in (
         b"zz\r\n",
@@ -273,43 +273,31 @@ def _lengths(target: Target, source: random.Random) -> Iterator[Case]:
         b"1\r\na\r\n" * 400 + b"0\r\n\r\n",
         b"0\r\n\r\n",
     ):
-        yield _fault(target, source, coded + chunks, "chunks that are none")
-    text = "Chunks may be cut anywhere: the message is taken, or chunks refused altogether."
-    for sizes in ((len(entity),), (1, len(entity) - 1), (len(entity) // 3, len(entity) // 3)):
-        cuts, rest = [f"{size:x}" for size in sizes], len(entity) - sum(sizes)
-        lines = (*cuts, *([f"{rest:x}"] if rest else []), "0")
-        message = parse_message(request(target, source, 20))
-        fields = tuple(field for field in message.fields if field.name != "Content-Length")
-        coding = type(fields[0])("Transfer-Encoding", "chunked")
-        chunked = build_message(replace(message, fields=(*fields, coding), chunking=Chunking(lines)))
-        step = Step("request", data=chunked, expects=f"answered {HTTP}", note="a message in chunks")
-        yield case(
-            HTTP, text, step, accepted(TAKEN, request(target, source), "a message after chunks", _NEXT)
-        )
+        yield _fault(coded + chunks, "chunks that are none")
 
 
-def _large(target: Target, source: random.Random) -> Iterator[Case]:
+def _large(target: Target, source: random.Random) -> Iterator[Step]:
     data = plain(target, source)
     head, entity = data.split(b"\r\n\r\n", 1)
     for size in (20_000, 200_000):
         changed = head + b"\r\nX-Large: " + b"a" * size + b"\r\n\r\n" + entity
-        yield _fault(target, source, changed, f"a header field of {size} bytes")
+        yield _fault(changed, f"a header field of {size} bytes")
     many = b"".join(b"\r\nX-%d: y" % number for number in range(4000))
-    yield _fault(target, source, head + many + b"\r\n\r\n" + entity, "thousands of header fields")
-    yield _fault(target, source, b"POST /" + b"a" * 300_000, "a request line without end")
-    yield _fault(target, source, head + b"\r\n" + b"Y: z\r\n" * 20_000, "a head without end")
+    yield _fault(head + many + b"\r\n\r\n" + entity, "thousands of header fields")
+    yield _fault(b"POST /" + b"a" * 300_000, "a request line without end")
+    yield _fault(head + b"\r\n" + b"Y: z\r\n" * 20_000, "a head without end")
     large = plain(target, source, 1 << 20)
-    yield _answered(target, source, large, "a message of a megabyte")
+    yield _answered(large, "a message of a megabyte")
     huge = head.replace(b"Content-Length: %d" % len(entity), b"Content-Length: 6000000")
-    yield _fault(target, source, huge + b"\r\n\r\n" + b"a" * 6_000_000, "six million bytes")
+    yield _fault(huge + b"\r\n\r\n" + b"a" * 6_000_000, "six million bytes")
 
 
-def _entities(target: Target, source: random.Random) -> Iterator[Case]:
+def _entities(target: Target, source: random.Random) -> Iterator[Step]:
     """XML that takes more than it seems to."""
 
-    def sent(note: str, old: bytes, new: bytes, before: bytes = b"") -> Case:
+    def sent(note: str, old: bytes, new: bytes, before: bytes = b"") -> Step:
         text = before + envelope(target, number_of(source)).replace(old, new)
-        return _answered(target, source, post(target, text), f"a message with {note}")
+        return _answered(post(target, text), f"a message with {note}")
 
     label = b"MSMQ:msmqwire"
     laughs = b"".join(b'<!ENTITY l%d "%b">' % (n + 1, b"&l%d;" % n * 10) for n in range(9))
@@ -338,10 +326,40 @@ def _entities(target: Target, source: random.Random) -> Iterator[Case]:
     yield sent("a long label", label, b"MSMQ:" + b"l" * 200_000)
     yield sent("a declaration of another encoding", label, label, b'<?xml version="1.0" encoding="UTF-7"?>')
     utf16 = envelope(target, number_of(source)).decode().encode("utf-16")
-    yield _answered(target, source, post(target, utf16), "an envelope in UTF-16")
+    yield _answered(post(target, utf16), "an envelope in UTF-16")
     empty = envelope(target, number_of(source)).replace(b"</path>", b"<rev><via/></rev></path>")
+    yield _answered(post(target, empty), "an empty via")
+
+
+def _forms(target: Target, source: random.Random) -> Iterator[Case]:
+    """Requests in other words of HTTP."""
+    names = request(target, source)
+    head, entity = names.split(b"\r\n\r\n", 1)
+    first, *fields = head.split(b"\r\n")
+    source.shuffle(fields)
+    lower = [field.split(b":", 1)[0].lower() + b":" + field.split(b":", 1)[1] for field in fields]
+    shuffled = b"\r\n".join((first, *lower, b"X-Other: field")) + b"\r\n\r\n" + entity
+    text = "Header fields stand in any order and case, and others beside them."
     yield case(
-        RECEIPT,
-        "An empty via is none, or refused.",
-        Step("request", data=post(target, empty), expects=f"answered {RECEIPT}", note="an empty via"),
+        "SRMP-2.1.1-05",
+        text,
+        accepted("SRMP-2.1.1-05", shuffled, "a message with its fields in another order"),
     )
+
+
+def _chunked(target: Target, source: random.Random) -> Iterator[Case]:
+    text = "Chunks may be cut anywhere: the message is taken, or chunks refused altogether."
+    for share in (1, 2, 3, 7):
+        message = parse_message(request(target, source))
+        content = message.content
+        left = len(content if isinstance(content, bytes) else content.to_bytes())
+        sizes = []
+        while left:
+            sizes.append(max(1, left // share))
+            left -= sizes[-1]
+        fields = tuple(field for field in message.fields if field.name != CONTENT_LENGTH)
+        chunking = Chunking((*(f"{size:x}" for size in sizes), "0"))
+        chunked = replace(message, fields=(*fields, Field(TRANSFER_ENCODING, "chunked")), chunking=chunking)
+        step = Step("request", data=build_message(chunked), expects="answered", note="a message in chunks")
+        following = accepted(TAKEN, request(target, source), "a message after chunks", _NEXT)
+        yield case(HTTP, text, step, following)

@@ -123,7 +123,9 @@ class SrmpPlayer:
         return dressed(who.dress(data), port, who.identity, loopback=self._target.loopback)
 
     def _connected(self, number: int, *, fresh: bool = False) -> Outgoing:
-        """Return an open connection. Raises PeerFailure."""
+        """Return an open connection, on which nobody waits for the rest of a request. Raises PeerFailure."""
+        if self._rests.pop(number, None) is not None:
+            self._end(number, "close")
         outgoing = self._outgoing.get(number)
         if outgoing is not None:
             outgoing.read()
@@ -168,6 +170,7 @@ class SrmpPlayer:
         if how == "shutdown":
             outgoing.channel.finish()
             return
+        self._rests.pop(number, None)
         self._open = [(at, waiting) for at, waiting in self._open if at != number]
         outgoing.channel.close(reset=how == "reset")
         del self._outgoing[number]

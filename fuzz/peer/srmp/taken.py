@@ -15,6 +15,7 @@ from fuzz.peer.srmp.messages import (
     PAST,
     RECEIVED,
     SENT,
+    authority,
     date,
     envelope,
     post,
@@ -27,7 +28,6 @@ from msmqwire.srmp.identifiers import MessageIdentifier
 
 TAKEN = "SRMP-3.1.1.1.2.2-04"
 RECEIPT = "SRMP-2.2.5.2.2-05"
-_TEXT = "The message is taken with 200, and its delivery receipt comes."
 
 
 def checks(target: Target, source: random.Random) -> Iterator[Case]:
@@ -50,14 +50,17 @@ def asking(target: Target, number: int, groups: dict[str, Any] | None = None) ->
     return envelope(target, number, merged(wants_receipt(target, number), groups or {}))
 
 
+def _taken(requirement: str, data: bytes, note: str) -> Case:
+    """Return the case of one message, which asks for a receipt."""
+    text = f"{note[0].upper()}{note[1:]} is taken with 200, and its delivery receipt comes."
+    return case(requirement, text, accepted(requirement, data, note))
+
+
 def _contents(target: Target, source: random.Random) -> Iterator[Case]:
-    yield case(
-        RECEIPT, _TEXT, accepted(RECEIPT, post(target, asking(target, number_of(source))), "a message")
-    )
+    yield _taken(RECEIPT, post(target, asking(target, number_of(source))), "a message")
     for size in (0, 1, source.randrange(2, 4000), 65_536, 300_000):
         data = post(target, asking(target, number_of(source)), source.randbytes(size))
-        step = accepted("SRMP-2.2.2-07", data, f"a message with a body of {size} bytes")
-        yield case("SRMP-2.2.2-07", _TEXT, step)
+        yield _taken("SRMP-2.2.2-07", data, f"a message with a body of {size} bytes")
     delimiter = b"--MSMQ - SOAP boundary, 77077"
     for body in (delimiter + b"--\r\n", b"\r\n" + delimiter + b"\r\n", delimiter * 3, bytes(range(256))):
         step = accepted(
@@ -67,10 +70,9 @@ def _contents(target: Target, source: random.Random) -> Iterator[Case]:
         )
         yield case("SRMP-2.2.2-16", "A body is as long as its Content-Length says.", step)
     data = post(target, asking(target, number_of(source)), b"body", source.randbytes(100))
-    yield case("SRMP-2.2.2-07", _TEXT, accepted("SRMP-2.2.2-07", data, "a message with body and extension"))
+    yield _taken("SRMP-2.2.2-07", data, "a message with body and extension")
     for number in (1, 0xFFFF_FFFF, 0x8000_0000):
-        step = accepted("SRMP-2.2.5.4-04", post(target, asking(target, number)), f"message {number}")
-        yield case("SRMP-2.2.5.4-04", "The receipt has the identifier of the message.", step)
+        yield _taken("SRMP-2.2.5.4-04", post(target, asking(target, number)), f"message {number}")
 
 
 def _elements(target: Target, source: random.Random) -> Iterator[Case]:
@@ -116,7 +118,7 @@ def _elements(target: Target, source: random.Random) -> Iterator[Case]:
     ]
     for requirement, note, changes in groups:
         data = post(target, asking(target, number_of(source), changes), source.randbytes(9))
-        yield case(requirement, _TEXT, accepted(requirement, data, f"a message with {note}"))
+        yield _taken(requirement, data, f"a message with {note}")
     text = "Both requests for receipts are read; the one for the delivery is answered now."
     number = number_of(source)
     to = receipts(target, f"d{number}")
@@ -135,7 +137,7 @@ def _forms(target: Target, source: random.Random) -> Iterator[Case]:
         text = asking(target, number_of(source), None if msmq else {"Msmq": None})
         for old, new in changes:
             text = changed(text, old, new)
-        return case(requirement, _TEXT, accepted(requirement, post(target, text), f"a message with {note}"))
+        return _taken(requirement, post(target, text), f"a message with {note}")
 
     end = "</path>"
     for name in ("fwd", "from", "relatesTo", "fault"):
@@ -158,11 +160,13 @@ def _forms(target: Target, source: random.Random) -> Iterator[Case]:
         )
         yield case("SRMP-2.2.4.3-03", "Without Msmq id is not used.", step)
     text = asking(target, number_of(source)).replace(b"se:", b"x:").replace(b"xmlns:se=", b"xmlns:x=")
-    yield case(
-        "SRMP-2.2.3-06", _TEXT, accepted("SRMP-2.2.3-06", post(target, text), "another prefix for SOAP")
-    )
+    yield _taken("SRMP-2.2.3-06", post(target, text), "another prefix for SOAP")
+    upper = asking(target, number_of(source)).replace(str(IDENTITY).encode(), str(IDENTITY).upper().encode())
+    yield _taken("SRMP-2.2.1.1-01", post(target, upper), "a message with GUIDs in capital letters")
+    start = f"http://{authority(target)}"
+    yield form("SRMP-2.1.1-04", "to in capital letters", (f"<to>{start}/msmq/", f"<to>{start}/MSMQ/"))
     blank = asking(target, number_of(source)).replace(b"><", b">\r\n  <")
-    yield case("SRMP-2.2-01", _TEXT, accepted("SRMP-2.2-01", post(target, blank), "blanks between elements"))
+    yield _taken("SRMP-2.2-01", post(target, blank), "blanks between elements")
     yield form("SRMP-2.2-01", "a comment", ("<se:Header>", "<!-- comment --><se:Header>"))
     yield form("SRMP-2.2-01", "a character reference", ("MSMQ:msmqwire", "MSMQ&#58;msm&#x71;wire"))
     sent, lasts = (f"<{name}>{date(at)}</{name}>" for name, at in (("sentAt", SENT), ("expiresAt", RECEIVED)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from fuzz.peer.srmp.cases import accepted
 from fuzz.peer.srmp.messages import envelope, post
@@ -50,40 +50,47 @@ def walk(target: Target, perform: Callable[[Step], None]) -> type[RuleBasedState
     class Walk(RuleBasedStateMachine):
         def __init__(self) -> None:
             super().__init__()
-            self.current = 0
+            self.current = self.last = 0
 
-        @rule(number=NUMBERS, at=CONNECTIONS, body=st.none() | st.binary(max_size=3000))
-        def send(self, number: int, at: int, body: bytes | None) -> None:
-            data = post(target, asking(target, number), body)
-            perform(accepted(RECEIPT, data, "a message", at))
+        @initialize(first=NUMBERS)
+        def begin(self, first: int) -> None:
+            self.last = first
 
-        @rule(number=NUMBERS, at=CONNECTIONS, cuts=st.sets(st.integers(1, 1500), max_size=3))
-        def pipelined(self, number: int, at: int, cuts: set[int]) -> None:
-            data = b"".join(post(target, asking(target, 1 + (number + n) % 0xFFFF_FFF0)) for n in range(3))
+        def number(self) -> int:
+            """Return a number for a message, which no other one of the walk has."""
+            self.last = self.last % 0xFFFF_FFFF + 1
+            return self.last
+
+        @rule(at=CONNECTIONS, body=st.none() | st.binary(max_size=3000), again=st.sampled_from((1, 1, 1, 2)))
+        def send(self, at: int, body: bytes | None, again: int) -> None:
+            data = post(target, asking(target, self.number()), body)
+            for _ in range(again):
+                perform(accepted(RECEIPT, data, "a message", at))
+
+        @rule(at=CONNECTIONS, cuts=st.sets(st.integers(1, 1500), max_size=3))
+        def pipelined(self, at: int, cuts: set[int]) -> None:
+            data = b"".join(post(target, asking(target, self.number())) for _ in range(3))
             perform(accepted("SRMP-2.1.1-01", data, "three messages at once", at, cuts=tuple(sorted(cuts))))
 
-        @rule(
-            number=NUMBERS,
-            label=st.text(LABELS, max_size=60),
-        )
-        def labelled(self, number: int, label: str) -> None:
-            text = envelope(target, number, {"path": {"action": f"MSMQ:{label}"}})
+        @rule(label=st.text(LABELS, max_size=60))
+        def labelled(self, label: str) -> None:
+            text = envelope(target, self.number(), {"path": {"action": f"MSMQ:{label}"}})
             perform(accepted("SRMP-2.2.4.1-02", post(target, text), "a message with a label"))
 
-        @rule(number=NUMBERS, data=st.data())
-        def damaged_envelope(self, number: int, data: st.DataObject) -> None:
-            text = data.draw(damaged(envelope(target, number)))
+        @rule(data=st.data())
+        def damaged_envelope(self, data: st.DataObject) -> None:
+            text = data.draw(damaged(envelope(target, self.number())))
             perform(Step("request", data=post(target, text), expects="answered", note="a damaged envelope"))
 
-        @rule(number=NUMBERS, data=st.data())
-        def damaged_request(self, number: int, data: st.DataObject) -> None:
-            request = data.draw(damaged(post(target, envelope(target, number), b"body")))
+        @rule(data=st.data())
+        def damaged_request(self, data: st.DataObject) -> None:
+            request = data.draw(damaged(post(target, envelope(target, self.number()), b"body")))
             perform(Step("bytes", _AT, request, note="a damaged request"))
             perform(Step("close", _AT))
 
-        @rule(number=NUMBERS, at=CONNECTIONS, cut=st.integers(1, 600), ends=st.booleans())
-        def half(self, number: int, at: int, cut: int, ends: bool) -> None:
-            data = post(target, envelope(target, number), b"half")
+        @rule(at=CONNECTIONS, cut=st.integers(1, 600), ends=st.booleans())
+        def half(self, at: int, cut: int, ends: bool) -> None:
+            data = post(target, envelope(target, self.number()), b"half")
             perform(Step("half", 10 + at, data, (cut,), expects=f"accepted {RECEIPT}", note="half a message"))
             if ends:
                 perform(Step("close", 10 + at))
@@ -98,12 +105,12 @@ def walk(target: Target, perform: Callable[[Step], None]) -> type[RuleBasedState
 
         if target.transactional_queue:
 
-            @rule(number=NUMBERS, leap=st.sampled_from((1, 1, 1, 1, 0, 2, -1)), bridged=st.booleans())
-            def in_stream(self, number: int, leap: int, bridged: bool) -> None:
+            @rule(leap=st.sampled_from((1, 1, 1, 1, 0, 2, -1)), bridged=st.booleans())
+            def in_stream(self, leap: int, bridged: bool) -> None:
                 current = max(1, self.current + leap)
                 previous = self.current if bridged and 0 < self.current < current else None
                 if current == self.current + 1 or previous is not None:
                     self.current = current
-                perform(stream_message(target, number, current, previous=previous))
+                perform(stream_message(target, self.number(), current, previous=previous))
 
     return Walk

@@ -30,21 +30,22 @@ def _acknowledged(draw: Draw) -> Iterator[Case]:
     ids = ("MQQB-3.1.6.4-01",)
     text = "A recoverable message is acknowledged as stored within RecoverableAckTimeout."
     for express in (0, source.randrange(1, 8)):
-        many = [draw.message() for _ in range(express)]
-        data = b"".join(packet.to_bytes() for packet in (*many, draw.message(recoverable=True)))
         note = f"{express} express messages and a recoverable one"
+        many = [send(draw.message(), "taken", note, ids) for _ in range(express)]
+        last = send(draw.message(recoverable=True), "taken", note, ids)
         wait = Step("acknowledged", breaks=ids, note=note)
-        yield case(ids, text, *OPENED, send(data, "taken", note, ids), wait, wait)
-    several = [
-        draw.message(recoverable=bool(number % 2)).to_bytes() for number in range(source.randrange(6, 12))
-    ]
+        yield case(ids, text, *OPENED, *many, last, wait, wait)
     note = "recoverable messages, with express ones between them"
+    several = [
+        send(draw.message(recoverable=bool(number % 2)), "taken", note, ids)
+        for number in range(source.randrange(6, 12))
+    ]
     again = send(draw.message(recoverable=True), "taken", "another one", ids)
     yield case(
         ("MQQB-3.1.6.4-08", "MQQB-3.1.6.4-06"),
         "RecoverableMsgAckSeqNumber and RecoverableMsgAckFlags name the recoverable messages alone.",
         *OPENED,
-        send(b"".join(several), "taken", note, ids),
+        *several,
         Step("acknowledged", breaks=ids, note=note),
         again,
         Step("acknowledged", breaks=ids, note="another recoverable message"),
@@ -88,8 +89,10 @@ def _validated(draw: Draw) -> Iterator[Case]:
     """Validate Message Counts: [MS-MQQB] 3.1.5.5.5."""
     source = draw.source
     ack = messages.session_ack().to_bytes()
-    express, recoverable = draw.message().to_bytes(), draw.message(recoverable=True).to_bytes()
-    before = send(express + recoverable, "taken", "two messages")
+    before = (
+        send(draw.message(), "taken", "an express message"),
+        send(draw.message(recoverable=True), "taken", "a recoverable message"),
+    )
     ids: tuple[str, ...] = ("MQQB-3.1.5.5.5-01",)
     text = "A SessionHeader whose counts are not those of the messages ends the session."
     wrong: list[tuple[str, Shift]] = [
@@ -101,29 +104,29 @@ def _validated(draw: Draw) -> Iterator[Case]:
     ]
     for what, shift in wrong:
         note = f"a SessionAck with {what}"
-        yield case(ids, text, *OPENED, before, send(with_counts(ack, shift), "closed", note, ids))
+        yield case(ids, text, *OPENED, *before, send(with_counts(ack, shift), "closed", note, ids))
     for what, shift in wrong[::3]:
         carrier = draw.message({"SessionHeader": {}}, recoverable=bool(source.randrange(2)))
         note = f"a message that carries a SessionHeader with {what}"
         step = send(with_counts(carrier.to_bytes(), shift), "closed", note, ids)
-        yield case(ids, text, *OPENED, before, step)
+        yield case(ids, text, *OPENED, *before, step)
     shift = Shift(sent=source.choice([1, -1]))
     note = "a SessionAck with a wrong count before any message"
     yield case(ids, text, *OPENED, send(with_counts(ack, shift), "closed", note, ids))
     text = "A SessionHeader whose counts are right is taken, alone or in a message."
     right = send(with_counts(ack), "open", "a right SessionAck", ("MQQB-3.1.5.5-02",))
-    yield case(("MQQB-3.1.5.5-02",), text, *OPENED, right, before, right, right)
+    yield case(("MQQB-3.1.5.5-02",), text, *OPENED, right, *before, right, right)
     for kind in (False, True):
         carrier = draw.message({"SessionHeader": {}}, recoverable=kind, wants=messages.PA)
         ids = ("MQQB-3.1.5.8.4-01",)
         note = f"{'a recoverable' if kind else 'an express'} message with a right SessionHeader"
         step = send(with_counts(carrier.to_bytes()), "taken", note, ids)
-        yield case(ids, text, *OPENED, before, step, send(draw.message(), "taken", "a message"), right)
+        yield case(ids, text, *OPENED, *before, step, send(draw.message(), "taken", "a message"), right)
     ids = ("MQMQ-2.2.20.4-14", MALFORMED)
     text = "A WindowSize of 0 ends the session."
     none = send(with_counts(ack, Shift(window=0)), "closed", "a SessionAck with a WindowSize of 0", ids)
     yield case(ids, text, *OPENED, none)
-    yield case(ids, text, *OPENED, before, none)
+    yield case(ids, text, *OPENED, *before, none)
     carrier = draw.message({"SessionHeader": {}})
     note = "a message with a WindowSize of 0"
     step = send(with_counts(carrier.to_bytes(), Shift(window=0)), "closed", note, ids)
@@ -168,7 +171,7 @@ def _window(draw: Draw) -> Iterator[Case]:
         *OPENED,
         Step("hold"),
         *steps,
-        Step("wait", 100),
+        Step("wait", 400),
         Step("release"),
         Step("settle"),
     )

@@ -111,7 +111,9 @@ def _answers(draw: Draw) -> Iterator[Case]:
     }.items():
         refused = _established({"EstablishConnectionHeader": {"ServerGuid": guid}}, name, ids, "refused")
         yield case(ids, f"A request with {name} is answered with CS.", OPENED[0], refused)
-    message = send(draw.message(), "closed", "a UserMessage after the refusal", ("MQQB-3.1.5.8-01",))
+    message = send(
+        draw.message(), "closed", "a UserMessage in a session that is not open", ("MQQB-3.1.5.8-01",)
+    )
     foreign = {"EstablishConnectionHeader": {"ServerGuid": UUID(int=source.getrandbits(128) | 1, version=4)}}
     yield case(
         ("MQQB-3.1.5.8-01",),

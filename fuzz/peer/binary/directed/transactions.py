@@ -22,9 +22,15 @@ def transactions(draw: Draw) -> Iterator[Case]:
         yield from _final(draw)
 
 
-def _message(draw: Draw, sequence: tuple[int, int, int], note: str, **more: int) -> Step:
-    packet = draw.message(queue=draw.target.transactional_queue, sequence=sequence, wants=messages.PA)
-    return send(packet, "taken", note, ("MQQB-3.1.5.8.6-05",), more.get("connection", 0))
+def _message(
+    draw: Draw,
+    place: tuple[int, int, int],
+    note: str,
+    ids: tuple[str, ...] = ("MQQB-3.1.5.8.6-05",),
+    connection: int = 0,
+) -> Step:
+    packet = draw.message(queue=draw.target.transactional_queue, sequence=place, wants=messages.PA)
+    return send(packet, "taken", note, ids, connection)
 
 
 def _order(draw: Draw) -> Iterator[Case]:
@@ -48,18 +54,24 @@ def _order(draw: Draw) -> Iterator[Case]:
     ]
     for requirement, text, story in stories:
         steps = [
-            _message(draw, place, f"number {place[1]} after {place[2]} of sequence {1 + (place[0] != one)}")
+            _message(
+                draw,
+                place,
+                f"number {place[1]} after {place[2]} of sequence {1 + (place[0] != one)}",
+                (requirement,),
+            )
             for place in story
         ]
         yield case((requirement, "MQQB-3.1.5.8.6-02"), text, *OPENED, *steps)
     wrapped = ((one >> 32) + 1 << 32) | 1
     low = (one >> 32 << 32) | 0xFFFFFFF0
+    ids = ("MQMQ-2.2.18.1.2-03",)
     steps = [
-        _message(draw, (low, 1, 0), "a sequence"),
-        _message(draw, (wrapped, 1, 0), "one with a lower Ordinal"),
+        _message(draw, (low, 1, 0), "a sequence", ids),
+        _message(draw, (wrapped, 1, 0), "one with a lower Ordinal", ids),
     ]
     text = "Sequences compare by TimeStamp first, then by Ordinal."
-    yield case(("MQMQ-2.2.18.1.2-03",), text, *OPENED, *steps)
+    yield case(ids, text, *OPENED, *steps)
     same = draw.message(queue=draw.target.transactional_queue, sequence=(one, 1, 0), wants=messages.PA)
     first = send(same, "taken", "number 1", ("MQQB-3.1.5.8.6-05",))
     again = send(same, "taken", "number 1 again in a new session", ("MQQB-3.1.5.8.6-05",), 1)
