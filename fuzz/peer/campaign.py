@@ -121,6 +121,8 @@ class Campaign:
                 outcome.failure = blamed(outcome.case, down)
             failed = sorted(outcomes, key=lambda outcome: not any(s.breaks for s in outcome.case.steps))
         for number, outcome in enumerate(failed, 1):
+            if len(self.failures) >= self._options.failures_max:
+                return
             last_hope = down is not None and number == len(failed)
             if self._judge(outcome, keep_always=last_hope) and down is not None:
                 self._deadly.add(outcome.case.text)

@@ -39,12 +39,12 @@ def _each(draw: Draw) -> dict[str, bytes]:
     """Return a packet of each kind."""
     identifier = draw.sequence()
     return {
+        "UserMessage": draw.message().to_bytes(),
         "EstablishConnection": messages.establish().to_bytes(),
         "ConnectionParameters": messages.parameters().to_bytes(),
         "SessionAck": with_counts(messages.session_ack().to_bytes()),
         "OrderAck": messages.order_ack(identifier, 1).to_bytes(),
         "FinalAck": messages.final_ack(identifier, 1).to_bytes(),
-        "UserMessage": draw.message().to_bytes(),
     }
 
 
