@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from fuzz.peer.remote_read import pdus
+from fuzz.peer.remote_read.association import TRANSPORT
 from fuzz.peer.remote_read.reading_steps import (
     NEXT,
     PEEK,
@@ -73,6 +74,14 @@ def _opening(target: Target, source: random.Random) -> Iterator[Case]:
             call(pdus.of_handle(slot + 10, Opnum.R_CloseQueue, pdus.handle(slot)), "R_CloseQueue")
             for slot in range(2, 7)
         ),
+    )
+    several = pdus.get_server_port(4) + pdus.of_handle(5, Opnum.R_CreateCursor, H) + pdus.get_server_port(6)
+    yield case(
+        (TRANSPORT,),
+        "Calls of several methods in one segment are answered each by its call id.",
+        *opened(target),
+        call(several, "three calls in one segment"),
+        call(pdus.of_handle(7, Opnum.R_CloseCursor, H, hCursor=pdus.cursor(5)), "R_CloseCursor"),
     )
     odd = [(source.randrange(2, 32), 0), (0, 0), (1, source.randrange(2, 1 << 32)), (0xFFFFFFFF, 0xFFFFFFFF)]
     steps = [

@@ -234,7 +234,7 @@ class RemoteReadPlayer:
         data = self._dressed(step)
         if data is None or not (association.bound or step.breaks):
             return None
-        if step.expects == "message" and not any(self._state.messages()):
+        if step.expects == "message" and not self._state.has_messages:
             return None
         if step.expects == "waits" and not association.multiplexed:
             return None
@@ -310,7 +310,7 @@ class RemoteReadPlayer:
         deadline = time.monotonic() + self._target.bound
         data = self._dressed(step)
         attempt = 0
-        if step.expects == "message" and not any(self._state.messages()):
+        if step.expects == "message" and not self._state.has_messages:
             return
         while data is not None and not association.channel.closed:
             if step.expects == "waiting" and not association.calls:

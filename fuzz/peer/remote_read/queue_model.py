@@ -182,6 +182,11 @@ class PeerState:
         for queue in self.queues.values():
             yield from queue.messages
 
+    @property
+    def has_messages(self) -> bool:
+        """Whether a queue may have a message that can be read."""
+        return any(message.where in (Where.AVAILABLE, Where.UNSURE) for message in self.messages())
+
     def find(self, handle: ContextHandle, group: int) -> OpenQueue | None:
         """Return what a handle stands for in an association group; None for nothing."""
         found = self.handles.get(handle)
