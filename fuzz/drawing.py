@@ -10,7 +10,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from fuzz.leaves import BYTES, GUIDS, ITEMS_MAX, Fixed, exactly, integers, paddings, texts
-from fuzz.references import deciding
+from msmqwire.schema.references import deciding
 from fuzz.scopes import OpenStructure, Scopes
 from msmqwire.schema import (
     MORE,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fuzz.drawing import values
 from fuzz.leaves import Fixed
-from fuzz.references import deciding
+from msmqwire.schema.references import deciding
 from msmqwire.schema import (
     SCHEMAS,
     Align,

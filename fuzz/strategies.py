@@ -10,7 +10,8 @@ from fuzz.drawing import values
 from fuzz.json_data import json_objects, json_values
 from fuzz.leaves import BYTES_MAX, CHARACTERS_MAX, ITEMS_MAX, texts
 from fuzz.partial_values import partial
-from fuzz.references import has_integers, stands_alone
+from fuzz.references import has_integers
+from msmqwire.schema.references import stands_alone
 from fuzz.whole_packets import (
     SELF_CONTAINED,
     SESSION_PACKETS,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fuzz.drawing import values
 from fuzz.leaves import TEXT, Fixed
-from fuzz.references import stands_alone
+from msmqwire.schema.references import stands_alone
 from msmqwire.headers.acknowledgements import ACK_LABEL, ORDER_QUEUE_IDENTIFIER, ORDER_QUEUE_NAME
 from msmqwire.headers.base import SIGNATURE, VERSION
 from msmqwire.packets import (
