@@ -31,4 +31,4 @@ def _join_scapy() -> None:
 bind()
 _join_scapy()
 globals().update({cls.__name__: cls for cls in LAYERS.values()})
-__all__ = [cls.__name__ for cls in LAYERS.values()]  # noqa: PLE0605
+__all__ = [cls.__name__ for cls in LAYERS.values()]

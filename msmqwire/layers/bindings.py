@@ -12,7 +12,7 @@ from scapy.layers.inet import TCP, UDP
 from scapy.packet import Packet as ScapyPacket
 from scapy.packet import bind_bottom_up, bind_layers
 
-from msmqwire.layers.binary import MSMQBaseHeader, is_whole_prefix
+from msmqwire.layers.binary import MSMQBaseHeader, shows_signature
 from msmqwire.layers.headers import MSMQPing
 from msmqwire.ping import PING_PORT, is_ping
 
@@ -25,7 +25,7 @@ def bind() -> None:
     bind_layers(TCP, MSMQBaseHeader, dport=MSMQ_PORT)
     bind_bottom_up(UDP, MSMQPing, sport=PING_PORT)
     bind_layers(UDP, MSMQPing, dport=PING_PORT)
-    _guess(TCP, is_whole_prefix, MSMQBaseHeader)
+    _guess(TCP, shows_signature, MSMQBaseHeader)
     _guess(UDP, is_ping, MSMQPing)
 
 

@@ -53,6 +53,7 @@ from msmqwire.schema import (
     Packet,
     Part,
     Raw,
+    Ref,
     Repeat,
     Sub,
     Text,
@@ -86,6 +87,16 @@ _INTEGERS: Final[dict[tuple[int, bool], type[Field]]] = {
 }
 _CONSTANTS: Final[dict[int, type[Field]]] = {16: XLEShortField, 32: XLEIntField}
 _ENUMERATED: Final[dict[int, type[Field]]] = {8: ByteEnumField, 16: LEShortEnumField, 32: LEIntEnumField}
+
+
+class GuidField(UUIDField):  # type: ignore[misc]
+    """A GUID in the packet form of [MS-DTYP] 2.3.4: a `uuid.UUID`."""
+
+    def __init__(self, name: str, default: Any) -> None:
+        super().__init__(name, default, UUIDField.FORMAT_LE)
+
+    def i2repr(self, pkt: ScapyPacket | None, x: Any) -> str:
+        return str(x)
 
 
 class TextField(StrField):  # type: ignore[misc]
@@ -145,7 +156,7 @@ def _fields(header: Header, part: Part, layer_of: Callable[[Header], type[ScapyP
         case Flags():
             yield from _word(part, computed)
         case Guid():
-            yield UUIDField(part.name, part.default, UUIDField.FORMAT_LE)
+            yield GuidField(part.name, part.default)
         case Raw(length=int(length)):
             yield StrFixedLenField(part.name, part.default, length)
         case Raw() if f"{header.name}.{part.name}" in _viewed():
@@ -153,7 +164,7 @@ def _fields(header: Header, part: Part, layer_of: Callable[[Header], type[ScapyP
         case Raw():
             yield StrField(part.name, part.default)
         case Text():
-            yield TextField(part.name, "" if part.strict or part.padded else None)
+            yield TextField(part.name, None if may_be_omitted(part) else "")
         case Align() | Fill():
             yield StrField(part.name, None)
         case Sub():
@@ -162,7 +173,7 @@ def _fields(header: Header, part: Part, layer_of: Callable[[Header], type[ScapyP
         case Maybe(node=Sub(header=inner)):
             yield PacketField(part.name, None, layer_of(inner))
         case Maybe(node=Guid()):
-            yield UUIDField(part.name, None, UUIDField.FORMAT_LE)
+            yield GuidField(part.name, None)
         case Maybe():
             yield StrField(part.name, None)
         case Choice():
@@ -170,6 +181,11 @@ def _fields(header: Header, part: Part, layer_of: Callable[[Header], type[ScapyP
             yield ChoiceField(part.name, None, arms[0])
         case Repeat() | Each():
             yield ItemsField(part.name, [], layer_of(inner_headers(part)[0]))
+
+
+def may_be_omitted(node: Text) -> bool:
+    """Return whether building takes a text that is left out for none at all, not for an empty one."""
+    return isinstance(node.length, Ref) and not (node.strict or node.padded)
 
 
 def _integer(node: UInt, default: int | None) -> Field:

@@ -24,7 +24,22 @@ from msmqwire.packets import (
     USER_MESSAGE,
     parse,
 )
-from msmqwire.schema import MORE, Close, Flags, Maybe, Packet, Part, Raw, Record, Sub, Text, UInt, View
+from msmqwire.schema import (
+    MORE,
+    Align,
+    Close,
+    Fill,
+    Flags,
+    Guid,
+    Maybe,
+    Packet,
+    Part,
+    Raw,
+    Record,
+    Sub,
+    UInt,
+    View,
+)
 
 _KINDS: Final = (ESTABLISH_CONNECTION, CONNECTION_PARAMETERS, SESSION_ACK, USER_MESSAGE, REMOTE_READ_MESSAGE)
 _KIND: Final = "InternalHeader.Flags.PT"
@@ -82,7 +97,7 @@ class Stack:
     def build(self) -> bytes:
         """Return the bytes of the packet. Raises InvalidValue."""
         values = [partial(layer) if isinstance(layer, Structure) else layer.load for layer in self.layers]
-        if self.schema is None or all(_is_complete(value) for value in values):
+        if self.schema is None or all(map(_is_complete, self.layers)):
             return _apart(values)
         return self.schema.build(_by_part(self.schema, self.layers, values))
 
@@ -127,15 +142,15 @@ def _announce(values: list[Any], path: str) -> None:
             setattr(value, word, bits)
 
 
-def _is_complete(value: Any) -> bool:
-    """Whether a record has all its fields, and its flag words all bits."""
-    if not isinstance(value, Record):
+def _is_complete(layer: ScapyPacket) -> bool:
+    """Whether all fields of a layer are set, as after dissecting, so that nothing is computed."""
+    if not isinstance(layer, Structure):
         return True
-    for part in value.schema.parts:
-        given = value.get(part.name)
-        if isinstance(part, Flags) and len(given or ()) < len(part.parts):
-            return False
-        if isinstance(part, UInt | Raw | Text) and given is None:
+    given = {**layer.overloaded_fields, **layer.fields}
+    for part in layer.schema.parts:
+        names = [bits.name for bits in part.parts] if isinstance(part, Flags) else [part.name]
+        may_be_none = not isinstance(part, Flags | UInt | Guid | Raw | Align | Fill)
+        if any(name not in given or (given[name] is None and not may_be_none) for name in names):
             return False
     return True
 

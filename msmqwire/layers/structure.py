@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from typing import Any, ClassVar, Final
+from uuid import UUID
 
 from scapy.base_classes import Packet_metaclass
 from scapy.packet import NoPayload
 from scapy.packet import Packet as ScapyPacket
 
-from msmqwire.layers.fields import scapy_fields
+from msmqwire.layers.fields import may_be_omitted, scapy_fields
 from msmqwire.schema import (
     Choice,
     Close,
@@ -21,6 +22,7 @@ from msmqwire.schema import (
     Record,
     Repeat,
     Sub,
+    Text,
     View,
 )
 from msmqwire.schema.references import stands_alone
@@ -69,6 +71,13 @@ class Structure(ScapyPacket, metaclass=_FromSchema):  # type: ignore[misc]
         take(self, record)
         return s[end:]
 
+    def _command(self, json: bool = False) -> list[tuple[str, Any]]:
+        """Add GUIDs to what `json()` can write."""
+        return [
+            (name, str(value) if json and isinstance(value, UUID) else value)
+            for name, value in super()._command(json=json)
+        ]
+
     def mysummary(self) -> str:
         return "" if isinstance(self.underlayer, Structure) else type(self).__name__
 
@@ -78,7 +87,7 @@ def layer(schema: Header) -> type[Structure]:
     known = LAYERS.get(schema.key)
     if known is not None:
         return known
-    name = "MSMQ" + "".join(letter for letter in schema.key if letter.isalnum() or letter == "_")
+    name = "MSMQ" + schema.key.replace(" ", "_")
     space = {"schema": schema, "__module__": "msmqwire.layers.headers"}
     return _FromSchema(name, (Structure,), space)  # type: ignore[no-any-return]
 
@@ -94,6 +103,9 @@ def partial(structure: Structure) -> Record:
             bits = {bit.name: given[bit.name] for bit in part.parts if given.get(bit.name) is not None}
             if bits:
                 setattr(record, part.name, bits)
+        elif isinstance(part, Text) and part.name in given:
+            if given[part.name] is not None or not may_be_omitted(part):
+                setattr(record, part.name, given[part.name])
         elif not isinstance(part, Close | View) and given.get(part.name) is not None:
             value = _value(given[part.name])
             is_body = isinstance(part, Raw) and isinstance(value, Record)
