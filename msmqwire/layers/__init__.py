@@ -1,8 +1,8 @@
 """MSMQ for scapy: layers of the binary protocol, ping, SRMP over HTTP and PGM, and remote read.
 
-``from msmqwire.layers import *`` makes and binds them. Their fields come from the declarations that the rest of
-msmqwire reads; what is left None is computed when a packet is built. They are in scapy's own list as well, as
-the module ``scapy.layers.msmq``.
+``from msmqwire.layers import *`` makes and binds them. Their fields come from the declarations that all of
+msmqwire reads; what is left None is computed when a packet is built. scapy's own list has them as the module
+``scapy.layers.msmq``.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def bind() -> None:
     _guess(PGMData, lambda payload: HTTP if payload.startswith(b"POST ") else None)
 
 
-class _Unseen(conf.raw_layer):  # type: ignore[misc]
+class _Unseen(conf.raw_layer):
     """Stands for the payload of a connection of which TCPSession has seen no byte yet.
 
     TCPSession asks for the class of a stream at its first segment, which as a rule is empty.
@@ -63,7 +63,7 @@ class _Unseen(conf.raw_layer):  # type: ignore[misc]
         layer = _tcp_payload(data) or conf.raw_layer
         reassemble = streamcls(layer)
         metadata.update(pay_class=layer, tcp_reassemble=reassemble)
-        return reassemble(data, metadata, session)  # type: ignore[no-any-return]
+        return reassemble(data, metadata, session)
 
 
 def _tcp_payload(payload: bytes) -> type[ScapyPacket] | None:
@@ -72,7 +72,7 @@ def _tcp_payload(payload: bytes) -> type[ScapyPacket] | None:
     if shows_signature(payload):
         return MSMQBaseHeader
     if begins_srmp(payload):
-        return HTTP
+        return HTTP  # type: ignore[no-any-return]
     return DceRpc5 if _begins_pdu(payload) else None
 
 

@@ -30,6 +30,7 @@ from scapy.fields import (
     XLEShortField,
 )
 from scapy.packet import Packet as ScapyPacket
+from scapy.volatile import RandBin, RandNum
 
 from msmqwire.constants import (
     QUEUE_FORMAT_TYPE,
@@ -85,11 +86,13 @@ _INTEGERS: Final[dict[tuple[int, bool], type[Field]]] = {
     (32, True): LESignedIntField,
     (64, True): LESignedLongField,
 }
+_RANDOM_MAX: Final = 1200
+"""Bytes of a random text, as scapy has it for other strings."""
 _CONSTANTS: Final[dict[int, type[Field]]] = {16: XLEShortField, 32: XLEIntField}
 _ENUMERATED: Final[dict[int, type[Field]]] = {8: ByteEnumField, 16: LEShortEnumField, 32: LEIntEnumField}
 
 
-class GuidField(UUIDField):  # type: ignore[misc]
+class GuidField(UUIDField):
     """A GUID in the packet form of [MS-DTYP] 2.3.4: a `uuid.UUID`."""
 
     def __init__(self, name: str, default: Any) -> None:
@@ -99,8 +102,17 @@ class GuidField(UUIDField):  # type: ignore[misc]
         return str(x)
 
 
-class TextField(StrField):  # type: ignore[misc]
+class TextField(StrField):
     """UTF-16 text as `msmqwire.schema.Text` has it: a `str` without its null, bytes as they are, or None."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, name: str, default: str | None, size: int | None = None) -> None:
+        super().__init__(name, default)
+        self.size = size
+
+    def randval(self) -> Any:
+        return RandBin(self.size or RandNum(0, _RANDOM_MAX))
 
     def any2i(self, pkt: ScapyPacket | None, x: Any) -> Any:
         return x
@@ -112,7 +124,7 @@ class TextField(StrField):  # type: ignore[misc]
         return len(encode_text(x))
 
 
-class BodyField(StrField):  # type: ignore[misc]
+class BodyField(StrField):
     """Bytes, or a layer in their place: the body of an OrderAck or FinalAck."""
 
     holds_packets = 1
@@ -124,11 +136,11 @@ class BodyField(StrField):  # type: ignore[misc]
         return len(bytes(x or b""))
 
 
-class ChoiceField(PacketField):  # type: ignore[misc]
+class ChoiceField(PacketField):
     """One of several structures, or None."""
 
 
-class ItemsField(PacketListField):  # type: ignore[misc]
+class ItemsField(PacketListField):
     """Structures, one after the other; NoPayload stands for one that is absent."""
 
 
@@ -164,7 +176,8 @@ def _fields(header: Header, part: Part, layer_of: Callable[[Header], type[ScapyP
         case Raw():
             yield StrField(part.name, part.default)
         case Text():
-            yield TextField(part.name, None if may_be_omitted(part) else "")
+            size = part.length if isinstance(part.length, int) else None
+            yield TextField(part.name, None if may_be_omitted(part) else "", size)
         case Align() | Fill():
             yield StrField(part.name, None)
         case Sub():
@@ -178,7 +191,7 @@ def _fields(header: Header, part: Part, layer_of: Callable[[Header], type[ScapyP
             yield StrField(part.name, None)
         case Choice():
             arms = [layer_of(arm) for arm in inner_headers(part)]
-            yield ChoiceField(part.name, None, arms[0])
+            yield ChoiceField(part.name, None if None in part.arms.values() else arms[0](), arms[0])
         case Repeat() | Each():
             yield ItemsField(part.name, [], layer_of(inner_headers(part)[0]))
 

@@ -11,6 +11,7 @@ from dataclasses import fields
 from ipaddress import IPv4Address, ip_address
 from typing import Any, ClassVar, Final
 
+from scapy.base_classes import Packet_metaclass
 from scapy.config import conf
 from scapy.fields import (
     ByteEnumField,
@@ -26,9 +27,10 @@ from scapy.fields import (
     StrFixedLenField,
 )
 from scapy.packet import Packet as ScapyPacket
+from scapy.volatile import RandBin, RandNum
 
 from msmqwire.pgm import values
-from msmqwire.pgm.layouts import COMMON_HEADER, GSI_SIZE, OPTIONS, OptionFlags, PgmType
+from msmqwire.pgm.layouts import COMMON_HEADER, GSI_SIZE, OPTION_HEAD_SIZE, OPTIONS, OptionFlags, PgmType
 from msmqwire.pgm.options import build_options, complete_options
 from msmqwire.pgm.packets import NLAS, build_body, build_nla, build_pgm, field_layout, parse_pgm
 from msmqwire.pgm.values import BODIES, Nla, Opaque, PgmPacket
@@ -42,12 +44,19 @@ _NAMED: Final[dict[str, Callable[[str], Field]]] = {
     "OptionLength": lambda name: ByteField(name, None),
     "TotalLength": lambda name: ShortField(name, None),
     "SequenceNumbers": lambda name: FieldListField(name, [], IntField("", 0)),
-    "content": lambda name: StrField(name, b""),
+    "content": lambda name: ContentField(name, b""),
 }
 """Fields that are no plain integers of a layout, or computed."""
 
 
-class AddressField(Field):  # type: ignore[misc]
+class ContentField(StrField):
+    """The content of an option of a type that is not read."""
+
+    def randval(self) -> Any:
+        return RandBin(RandNum(0, 0xFF - OPTION_HEAD_SIZE))
+
+
+class AddressField(Field):
     """An IPv4 or IPv6 address: a value of `ipaddress`."""
 
     def any2i(self, pkt: ScapyPacket | None, x: Any) -> Any:
@@ -60,7 +69,7 @@ class AddressField(Field):  # type: ignore[misc]
         """Leave the address as it is when fuzzing."""
 
 
-class _FromValue(type(ScapyPacket)):  # type: ignore[misc]
+class _FromValue(Packet_metaclass):
     """Makes the fields of a layer from the class of its values."""
 
     def __new__(mcs, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> Any:
@@ -76,7 +85,7 @@ def _field(name: str, owner: Any) -> Field:
         return _NAMED[name](name)
     if name in NLAS:
         return PacketField(name, PGMNla(), PGMNla)
-    option = OPTIONS.get(getattr(owner, "kind", None))
+    option = OPTIONS.get(getattr(owner, "kind", -1))
     if option is not None and name in option.names:
         return _INTEGERS[option.codes[name]](name, 0)
     if issubclass(owner, values.PgmOption):
@@ -84,7 +93,7 @@ def _field(name: str, owner: Any) -> Field:
     return _INTEGERS[field_layout(name).codes[name]](name, 0)
 
 
-class _Value(ScapyPacket, metaclass=_FromValue):  # type: ignore[misc]
+class _Value(ScapyPacket, metaclass=_FromValue):
     """A layer with the fields of a value of `msmqwire.pgm`."""
 
     value_class: ClassVar[Any]
@@ -225,7 +234,7 @@ _LAYERS: Final = {
 }
 
 
-class PGM(ScapyPacket):  # type: ignore[misc]
+class PGM(ScapyPacket):
     """The common header of every packet: RFC 3208 section 8."""
 
     name = "PGM"

@@ -73,13 +73,14 @@ _INTEGERS: Final[dict[tuple[int, bool], type[Field]]] = {
 }
 
 
-class RemoteRead_ContextHandle(ScapyPacket):  # type: ignore[misc]
+class RemoteRead_ContextHandle(ScapyPacket):
     """A context handle: [MS-MQRR] 2.2.4."""
 
+    name = "RemoteRead context handle"
     fields_desc = [IntField("attributes", 0), UUIDField("uuid", NULL_GUID)]
 
 
-class ItemsField(PacketField):  # type: ignore[misc]
+class ItemsField(PacketField):
     """An array of structures, or None for a null pointer."""
 
     islist = 1
@@ -118,14 +119,14 @@ class _Members:
         self.explicit = 1
 
 
-class _Declared(_Members, ScapyPacket):  # type: ignore[misc]
+class _Declared(_Members, ScapyPacket):
     """A structure; it has no bytes but in its stub."""
 
     def self_build(self) -> bytes:
         return b""
 
 
-class _Stub(_Members, NDRPacket):  # type: ignore[misc]
+class _Stub(_Members, NDRPacket):
     """The parameters of one direction of a procedure.
 
     `wire` keeps what a sender chose beside them, so that what is not changed is built as it came.
@@ -189,13 +190,15 @@ def _layer_of(structure: Structure) -> type[ScapyPacket]:
 
 
 def _make(name: str, base: type[ScapyPacket], declaration: Declaration) -> type[ScapyPacket]:
+    metaclass: Any = type(base)
     space = {
+        "name": name.replace("_R", " r") if name.startswith("R_") else name.replace("_", " ", 1),
         "declaration": declaration,
         "fields_desc": [f for member in declaration.members for f in _fields(member, declaration)],
         "__doc__": f"{declaration.meaning}\n\n{declaration.section}",
         "__module__": __name__,
     }
-    STUBS[name] = globals()[name] = type(base)(name, (base,), space)
+    STUBS[name] = globals()[name] = metaclass(name, (base,), space)
     return STUBS[name]
 
 

@@ -46,7 +46,7 @@ _NAMESPACE: Final = SRMP.encode()
 _METHOD: Final = b"POST"
 
 
-class ValueField(Field):  # type: ignore[misc]
+class ValueField(Field):
     """An element with a value; None leaves it out."""
 
     def __init__(self, name: str) -> None:
@@ -62,7 +62,7 @@ class ValuesField(ValueField):
     islist = 1
 
 
-class _FromGroup(Packet_metaclass):  # type: ignore[misc]
+class _FromGroup(Packet_metaclass):
     """Makes the fields of a layer from the declaration of an element."""
 
     def __new__(mcs, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> Any:
@@ -92,7 +92,7 @@ def _element_layer(group: Group) -> type[_Element]:
     return ELEMENTS[name]
 
 
-class _Element(ScapyPacket, metaclass=_FromGroup):  # type: ignore[misc]
+class _Element(ScapyPacket, metaclass=_FromGroup):
     """An element that holds others; it has no bytes but in its envelope."""
 
     group: ClassVar[Group]
@@ -110,8 +110,9 @@ class _Element(ScapyPacket, metaclass=_FromGroup):  # type: ignore[misc]
             if isinstance(element, Group) and element.most > 1:
                 self.fields[name] = [_taken(element, item) for item in value or []]
             else:
-                is_group = isinstance(element, Group) and value is not None
-                self.fields[name] = _taken(element, value) if is_group else value
+                self.fields[name] = (
+                    _taken(element, value) if isinstance(element, Group) and value is not None else value
+                )
         self.explicit = 1
 
 
@@ -154,10 +155,10 @@ class MSMQSRMPEnvelope(_Element):
 
     def self_build(self) -> bytes:
         """Return the bytes: those that it was dissected from, while it says the same. Raises InvalidValue."""
-        source = self.raw_packet_cache
+        source: bytes | None = self.raw_packet_cache
         if source is not None and parse_envelope(source) == self.envelope():
-            return bytes(source)
-        self.raw_packet_cache = None
+            return source
+        self._keep(None)
         return build_envelope(self.envelope())
 
     def do_dissect(self, s: bytes) -> bytes:
@@ -165,8 +166,12 @@ class MSMQSRMPEnvelope(_Element):
         json = parse_envelope(s).to_json()
         self.take(json["Header"])
         self.fields["kept"] = json["kept"]
-        self.raw_packet_cache = s
+        self._keep(s)
         return b""
+
+    def _keep(self, source: bytes | None) -> None:
+        """Keep the bytes that the fields were taken from, where scapy keeps those of other layers."""
+        object.__setattr__(self, "raw_packet_cache", source)
 
     def add_underlayer(self, underlayer: ScapyPacket) -> None:
         self.overload_fields = {HTTPRequest: _request_fields(self, TEXT_XML)}
@@ -177,7 +182,7 @@ class MSMQSRMPEnvelope(_Element):
         return "MSMQ SRMP" if path is None else f"MSMQ SRMP {path.action} > {path.to}"
 
 
-class MSMQSRMPPart(ScapyPacket):  # type: ignore[misc]
+class MSMQSRMPPart(ScapyPacket):
     """A part of a multipart entity; HeaderFields that are None are those of an envelope or a body.
 
     [MC-MQSRM] 2.2.2
@@ -206,7 +211,7 @@ class MSMQSRMPPart(ScapyPacket):  # type: ignore[misc]
         return build_block(part.fields, HEADER_FIELDS) + part.content + CRLF * part.line_break
 
 
-class MSMQSRMPMultipart(ScapyPacket):  # type: ignore[misc]
+class MSMQSRMPMultipart(ScapyPacket):
     """A message with a payload: envelope, body and extension as the parts of an entity.
 
     [MC-MQSRM] 2.2.2
@@ -214,7 +219,7 @@ class MSMQSRMPMultipart(ScapyPacket):  # type: ignore[misc]
 
     name = "MSMQ SRMP multipart"
     fields_desc = [
-        StrField("Boundary", boundary_of(0).encode()),
+        StrField("Boundary", None),
         ByteField("LeadingLineBreak", 0),
         PacketListField("Parts", [], MSMQSRMPPart),
         ByteField("FinalLineBreak", 1),
@@ -229,11 +234,15 @@ class MSMQSRMPMultipart(ScapyPacket):  # type: ignore[misc]
         """Return the bytes of the entity. Raises InvalidValue."""
         fixed = self if self.explicit else next(iter(self))
         return Multipart(
-            fixed.getfieldval("Boundary").decode("latin-1"),
+            fixed._boundary(),
             tuple(part.part() for part in fixed.getfieldval("Parts")),
             bool(fixed.getfieldval("LeadingLineBreak")),
             bool(fixed.getfieldval("FinalLineBreak")),
         ).to_bytes()
+
+    def _boundary(self) -> str:
+        given = self.getfieldval("Boundary")
+        return boundary_of(0) if given is None else given.decode("latin-1")
 
     def do_dissect(self, s: bytes) -> bytes:
         """Take all parts. Raises MalformedPacket."""
@@ -258,7 +267,7 @@ class MSMQSRMPMultipart(ScapyPacket):  # type: ignore[misc]
         return b""
 
     def add_underlayer(self, underlayer: ScapyPacket) -> None:
-        content_type = multipart_type(self.Boundary.decode("latin-1"))
+        content_type = multipart_type(self._boundary())
         self.overload_fields = {HTTPRequest: _request_fields(self.getlayer(MSMQSRMPEnvelope), content_type)}
         super().add_underlayer(underlayer)
 

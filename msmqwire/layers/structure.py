@@ -31,7 +31,7 @@ LAYERS: Final[dict[str, type[Structure]]] = {}
 """The layers of structures, by the keys of their schemas."""
 
 
-class _FromSchema(Packet_metaclass):  # type: ignore[misc]
+class _FromSchema(Packet_metaclass):
     """Makes the name and the fields of a layer from its schema."""
 
     def __new__(mcs, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> Any:
@@ -46,7 +46,7 @@ class _FromSchema(Packet_metaclass):  # type: ignore[misc]
         return created
 
 
-class Structure(ScapyPacket, metaclass=_FromSchema):  # type: ignore[misc]
+class Structure(ScapyPacket, metaclass=_FromSchema):
     """The base of all layers that are declared as a schema.
 
     Fields have the names of the specification, the bits of a flag word their own. A field that is None is

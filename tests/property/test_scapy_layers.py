@@ -1,4 +1,4 @@
-"""Layers of scapy against the schemas: the same bytes from the same values, and the same values from bytes."""
+"""Layers of scapy against the schemas: the same bytes from values, and the same values from bytes."""
 
 from __future__ import annotations
 
