@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Final
 
 from scapy.base_classes import Packet_metaclass
 from scapy.config import conf
-from scapy.fields import ByteField, Field, PacketField, PacketListField, StrField
+from scapy.fields import ByteField, PacketField, PacketListField, StrField
+from scapy.fields import Field as ScapyField
 from scapy.layers.http import HTTPRequest
 from scapy.packet import Packet as ScapyPacket
 
@@ -21,8 +22,8 @@ from msmqwire.layers.fields import BodyField
 from msmqwire.schema import NULL_GUID
 from msmqwire.srmp.elements import Blank, Element, Group, Ignored, Names
 from msmqwire.srmp.envelope import Envelope, build_envelope, envelope_from_json, parse_envelope
-from msmqwire.srmp.fields import CRLF, build_block, read_block
-from msmqwire.srmp.http_message import HEADER_FIELDS, PROXY_ACCEPT, SOAP_ACTION
+from msmqwire.srmp.fields import CRLF, Field, build_block, read_block
+from msmqwire.srmp.http_message import HEADER_FIELDS, HOST, PROXY_ACCEPT, SOAP_ACTION, RequestLine
 from msmqwire.srmp.multipart import (
     BODY_ID,
     HYPHENS,
@@ -46,7 +47,7 @@ _NAMESPACE: Final = SRMP.encode()
 _METHOD: Final = b"POST"
 
 
-class ValueField(Field):
+class ValueField(ScapyField):
     """An element with a value; None leaves it out."""
 
     def __init__(self, name: str) -> None:
@@ -75,7 +76,7 @@ class _FromGroup(Packet_metaclass):
         return super().__new__(mcs, name, bases, space)
 
 
-def _field(element: Element) -> Field:
+def _field(element: Element) -> ScapyField:
     if not isinstance(element, Group):
         return ValuesField(element.name) if isinstance(element, Names) else ValueField(element.name)
     layer = _element_layer(element)
@@ -286,9 +287,11 @@ def _request_fields(envelope: ScapyPacket | None, content_type: str) -> dict[str
     path = None if envelope is None else envelope.getfieldval("path")
     try:
         target, host = request_address(str(path and path.getfieldval("to")))
-    except InvalidValue:
+        RequestLine(_METHOD.decode(), target).to_bytes()
+        Field(HOST, host).to_bytes(HEADER_FIELDS)
+    except InvalidValue:  # an address that no request can have
         return known
-    return {**known, "Path": target.encode(), "Host": host.encode()}
+    return {**known, "Path": target.encode("latin-1"), "Host": host.encode("latin-1")}
 
 
 def _multipart(data: bytes) -> Multipart:
