@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from scapy.config import conf
 from scapy.layers.inet import UDP
 from scapy.packet import Packet as ScapyPacket
 
 from msmqwire import headers
 from msmqwire.headers import propvariant
 from msmqwire.layers.structure import LAYERS, Structure, layer
-from msmqwire.ping import PING
+from msmqwire.ping import PING, is_ping
 from msmqwire.schema import Header
 
 
@@ -63,6 +64,12 @@ class MSMQConnectionParametersHeader(Structure):
 
 class MSMQPing(Structure):
     schema = PING
+
+    @classmethod
+    def dispatch_hook(cls, _pkt: bytes = b"", *args: Any, **kargs: Any) -> type[ScapyPacket]:
+        """Return this layer; raw bytes for a datagram that is no ping."""
+        is_other = isinstance(kargs.get("_underlayer"), UDP) and not is_ping(_pkt)
+        return conf.raw_layer if is_other else cls
 
     def hashret(self) -> bytes:
         return int(self.Cookie).to_bytes(4, "little")

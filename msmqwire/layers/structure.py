@@ -9,6 +9,7 @@ from scapy.base_classes import Packet_metaclass
 from scapy.packet import NoPayload
 from scapy.packet import Packet as ScapyPacket
 
+from msmqwire.errors import MalformedPacket
 from msmqwire.layers.fields import may_be_omitted, scapy_fields
 from msmqwire.schema import (
     Choice,
@@ -24,6 +25,7 @@ from msmqwire.schema import (
     Sub,
     Text,
     View,
+    fixed_size,
 )
 from msmqwire.schema.references import stands_alone
 
@@ -66,8 +68,19 @@ class Structure(ScapyPacket, metaclass=_FromSchema):
         return data
 
     def do_dissect(self, s: bytes) -> bytes:
-        """Take the fields from the bytes, and return those behind them. Raises MalformedPacket."""
-        record, end = self.schema.read(s)
+        """Take the fields from the bytes, and return those behind them.
+
+        Raises MalformedPacket; a refused value in a structure of fixed size is shown all the same.
+        """
+        try:
+            record, end = self.schema.read(s)
+        except MalformedPacket:
+            size = fixed_size(self.schema)
+            if size is None or len(s) < size:
+                raise
+            rest: bytes = super().do_dissect(s)
+            self.raw_packet_cache = None
+            return rest
         take(self, record)
         return s[end:]
 
