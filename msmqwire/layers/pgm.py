@@ -29,8 +29,17 @@ from scapy.fields import (
 from scapy.packet import Packet as ScapyPacket
 from scapy.volatile import RandBin, RandNum
 
+from msmqwire.errors import MalformedPacket
 from msmqwire.pgm import values
-from msmqwire.pgm.layouts import COMMON_HEADER, GSI_SIZE, OPTION_HEAD_SIZE, OPTIONS, OptionFlags, PgmType
+from msmqwire.pgm.layouts import (
+    COMMON_HEADER,
+    GSI_SIZE,
+    OPTION_END,
+    OPTION_HEAD_SIZE,
+    OPTIONS,
+    OptionFlags,
+    PgmType,
+)
 from msmqwire.pgm.options import build_options, complete_options
 from msmqwire.pgm.packets import NLAS, build_body, build_nla, build_pgm, field_layout, parse_pgm
 from msmqwire.pgm.values import BODIES, Nla, Opaque, PgmPacket
@@ -44,6 +53,7 @@ _NAMED: Final[dict[str, Callable[[str], Field]]] = {
     "OptionLength": lambda name: ByteField(name, None),
     "TotalLength": lambda name: ShortField(name, None),
     "SequenceNumbers": lambda name: FieldListField(name, [], IntField("", 0)),
+    "kind": lambda name: KindField(name, 0),
     "content": lambda name: ContentField(name, b""),
 }
 """Fields that are no plain integers of a layout, or computed."""
@@ -54,6 +64,13 @@ class ContentField(StrField):
 
     def randval(self) -> Any:
         return RandBin(RandNum(0, 0xFF - OPTION_HEAD_SIZE))
+
+
+class KindField(ByteField):
+    """The type of an option, without the bit E."""
+
+    def randval(self) -> Any:
+        return RandNum(0, OPTION_END - 1)
 
 
 class AddressField(Field):
@@ -250,6 +267,16 @@ class PGM(ScapyPacket):
         }.get(name, lambda name: ShortField(name, 0))(name)
         for name in COMMON_HEADER.names
     ]
+
+    @classmethod
+    def dispatch_hook(cls, _pkt: bytes = b"", *args: Any, **kargs: Any) -> type[ScapyPacket]:
+        """Return this layer; raw bytes for a datagram that is no packet of PGM."""
+        if kargs.get("_underlayer") is not None:
+            try:
+                parse_pgm(_pkt)
+            except MalformedPacket:
+                return conf.raw_layer  # type: ignore[no-any-return]
+        return cls
 
     def do_build(self) -> bytes:
         """Return the bytes of the whole packet. Raises InvalidValue."""
