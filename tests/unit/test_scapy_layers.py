@@ -361,10 +361,9 @@ def test_the_extension_is_loaded_by_name(monkeypatch: pytest.MonkeyPatch, tmp_pa
     project, packages = declared["project"], declared["tool"]["setuptools"]["packages"]
     installed = tmp_path / "msmqwire_scapy-0.1.0.dist-info"
     installed.mkdir()
-    metadata = (
-        f"Name: {project['name']}\nVersion: {project['version']}\nLicense: {project['license']['text']}\n"
-    )
-    (installed / "METADATA").write_text(metadata)
+    lines = [f"Name: {project['name']}", f"Version: {project['version']}"]
+    lines.append(f"License-Expression: {project['license']}")
+    (installed / "METADATA").write_text("\n".join(lines) + "\n")
     (installed / "top_level.txt").write_text("\n".join(packages))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.syspath_prepend(folder)
@@ -376,7 +375,7 @@ def test_the_extension_is_loaded_by_name(monkeypatch: pytest.MonkeyPatch, tmp_pa
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     finally:
-        sys.meta_path.remove(manager)
+        sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not manager]
     assert module.MSMQPing is MSMQPing
 
 
