@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from scapy.config import conf
+from scapy.fields import RawVal
+from scapy.packet import NoPayload
 from scapy.packet import Packet as ScapyPacket
 
 from msmqwire.errors import MalformedPacket
@@ -13,7 +15,7 @@ from msmqwire.headers import BASE_HEADER, INTERNAL_HEADER, SESSION_HEADER, USER_
 from msmqwire.headers.acknowledgements import ACK_LABEL
 from msmqwire.headers.base import BASE_HEADER_SIZE
 from msmqwire.headers.internal import PT_MASK, PT_OFFSET
-from msmqwire.layers.structure import Structure, of_record, partial
+from msmqwire.layers.structure import Structure, given_fields, of_record, partial, with_raw_values
 from msmqwire.packets import (
     CONNECTION_PARAMETERS,
     ESTABLISH_CONNECTION,
@@ -68,6 +70,9 @@ class Stack:
         ):
             self.layers.append(self.rest)
             self.rest = self.rest.payload
+        if self.rest and not isinstance(self.rest, type(base) | conf.padding_layer):
+            self.layers.append(conf.raw_layer(self.rest.do_build()))  # another protocol inside the packet
+            self.rest = NoPayload()
         self.schema = self._schema()
 
     def _schema(self) -> Packet | None:
@@ -98,18 +103,29 @@ class Stack:
         """Return the bytes of the packet. Raises InvalidValue."""
         values = [partial(layer) if isinstance(layer, Structure) else layer.load for layer in self.layers]
         if self.schema is None or all(map(_is_complete, self.layers)):
-            return _apart(values)
-        return self.schema.build(_by_part(self.schema, self.layers, values))
+            return b"".join(map(_bytes_of, self.layers, _apart(values)))
+        by_part = self._by_part(self.schema, values)
+        packet = self.schema.make(by_part)
+        if not any(isinstance(value, RawVal) for layer in self.layers for value in layer.fields.values()):
+            data: bytes = packet.to_bytes()
+            return data
+        return b"".join(map(_bytes_of, self.layers, [packet[name] for name in by_part]))
+
+    def _by_part(self, schema: Packet, values: list[Any]) -> dict[str, Any]:
+        """The values under the names of the parts of a packet."""
+        waiting = list(zip(self.layers, values, strict=True))
+        return {
+            part.name: waiting.pop(0)[1] for part in schema.parts if waiting and _holds(part, waiting[0][0])
+        }
 
 
-def _by_part(schema: Packet, layers: list[ScapyPacket], values: list[Any]) -> dict[str, Any]:
-    """The values under the names of the parts of a packet."""
-    waiting = list(zip(layers, values, strict=True))
-    return {part.name: waiting.pop(0)[1] for part in schema.parts if waiting and _holds(part, waiting[0][0])}
+def _bytes_of(layer: ScapyPacket, value: Any) -> bytes:
+    """The bytes of a header from its complete record, or raw bytes."""
+    return with_raw_values(layer, value) if isinstance(layer, Structure) else bytes(value)
 
 
-def _apart(values: list[Any]) -> bytes:
-    """Headers that make no packet, or leave nothing to compute: one after the other.
+def _apart(values: list[Any]) -> list[Any]:
+    """Complete headers that make no packet, or leave nothing to compute.
 
     Those that are announced by bits of another are announced, and PacketSize counts them all.
     """
@@ -119,17 +135,16 @@ def _apart(values: list[Any]) -> bytes:
     for part in REMOTE_READ_MESSAGE.parts:
         if isinstance(part, Maybe) and part.name in own and isinstance(part.when, str):
             _announce(values, part.when)
-    data = [value.to_bytes() if isinstance(value, Record) else value for value in values]
+    complete = [value.schema.make(value) if isinstance(value, Record) else value for value in values]
     if base.get("PacketSize") is None:
         uncounted = SESSION_HEADER.name if USER_HEADER.name in own else ""
-        counted = [
-            piece
-            for value, piece in zip(values, data, strict=True)
+        sizes = [
+            len(value.to_bytes() if isinstance(value, Record) else value)
+            for value in complete
             if not (isinstance(value, Record) and value.schema.name == uncounted)
         ]
-        base.PacketSize = sum(map(len, counted))
-        data[0] = base.to_bytes()
-    return b"".join(data)
+        complete[0] = complete[0].replace(PacketSize=sum(sizes))
+    return complete
 
 
 def _announce(values: list[Any], path: str) -> None:
@@ -146,7 +161,7 @@ def _is_complete(layer: ScapyPacket) -> bool:
     """Whether all fields of a layer are set, as after dissecting, so that nothing is computed."""
     if not isinstance(layer, Structure):
         return True
-    given = {**layer.overloaded_fields, **layer.fields}
+    given = given_fields(layer)
     for part in layer.schema.parts:
         names = [bits.name for bits in part.parts] if isinstance(part, Flags) else [part.name]
         may_be_none = not isinstance(part, Flags | UInt | Guid | Raw | Align | Fill)

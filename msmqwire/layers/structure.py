@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from scapy.base_classes import Packet_metaclass
+from scapy.fields import RawVal
 from scapy.packet import NoPayload
 from scapy.packet import Packet as ScapyPacket
 
@@ -27,6 +28,7 @@ from msmqwire.schema import (
     View,
     fixed_size,
 )
+from msmqwire.schema.layout import layout
 from msmqwire.schema.references import stands_alone
 
 LAYERS: Final[dict[str, type[Structure]]] = {}
@@ -61,7 +63,7 @@ class Structure(ScapyPacket, metaclass=_FromSchema):
     def self_build(self) -> bytes:
         """Return the bytes of this layer alone. Raises InvalidValue."""
         if stands_alone(self.schema):
-            return self.schema.build(partial(self))
+            return with_raw_values(self, self.schema.make(partial(self)))
         data = b""
         for field in self.fields_desc:
             data = field.addfield(self, data, self.getfieldval(field.name))
@@ -105,11 +107,32 @@ def layer(schema: Header) -> type[Structure]:
     return _FromSchema(name, (Structure,), space)  # type: ignore[no-any-return]
 
 
+def given_fields(structure: Structure) -> dict[str, Any]:
+    """Return the fields that are given, by the user or by what they came from."""
+    return {**structure.overloaded_fields, **structure.fields}
+
+
+def with_raw_values(structure: Structure, record: Record) -> bytes:
+    """Return the bytes of a complete record, each RawVal of its layer in the place of the field's own.
+
+    RawVal is how users of scapy put any bytes into a field. Raises InvalidValue.
+    """
+    data: bytes = record.to_bytes()
+    injected = {name: value for name, value in given_fields(structure).items() if isinstance(value, RawVal)}
+    if not injected:
+        return data
+    pieces = dict.fromkeys(record.schema.fields, b"")
+    for field in layout(record):
+        name = field.path.removeprefix(f"{record.schema.name}.").partition(".")[0].partition("[")[0]
+        pieces[name] += data[field.offset : field.offset + field.size]
+    return b"".join(bytes(injected.get(name, piece)) for name, piece in pieces.items())
+
+
 def partial(structure: Structure) -> Record:
     """Return a record of the fields that are given: what is None or was left alone is omitted."""
     if not structure.explicit:
         structure = next(iter(structure))  # random values become fixed ones
-    given = {**structure.overloaded_fields, **structure.fields}
+    given = {name: value for name, value in given_fields(structure).items() if not isinstance(value, RawVal)}
     record: Record = structure.schema.record()
     for part in structure.schema.parts:
         if isinstance(part, Flags):

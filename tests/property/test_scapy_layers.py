@@ -35,7 +35,8 @@ from msmqwire.schema import Record, View, plain
 from msmqwire.schema.references import stands_alone
 from tests.support.scapy_layers import layer_of, packet_of
 
-SOME = settings(max_examples=max(10, settings.default.max_examples // 6))
+SOME = settings(max_examples=max(30, settings.default.max_examples // 2))
+FEW = settings(max_examples=max(6, settings.default.max_examples // 10))  # there are so many structures
 PACKETS = {schema.name: schema for schema in SESSION_PACKETS}
 STRUCTURES = sorted(key for key, layer in LAYERS.items() if stands_alone(layer.schema))
 
@@ -68,7 +69,7 @@ def parts(record: Record) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("key", STRUCTURES)
-@SOME
+@FEW
 @given(data=st.data())
 def test_structures(key: str, data: st.DataObject) -> None:
     layer = LAYERS[key]
@@ -82,6 +83,7 @@ def test_structures(key: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", PACKETS)
+@SOME
 @given(data=st.data())
 def test_packets(name: str, data: st.DataObject) -> None:
     schema = PACKETS[name]
@@ -93,6 +95,7 @@ def test_packets(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", PACKETS)
+@SOME
 @given(data=st.data())
 def test_packets_with_parts_left_out(name: str, data: st.DataObject) -> None:
     schema = PACKETS[name]
@@ -102,6 +105,7 @@ def test_packets_with_parts_left_out(name: str, data: st.DataObject) -> None:
     assert built(lambda: packet_of(schema, value)) == built(lambda: schema.build(value))
 
 
+@SOME
 @given(record=remote_read_messages())
 def test_messages_of_remote_read(record: Record) -> None:
     assert bytes(packet_of(record.schema, record)) == record.to_bytes()
@@ -121,6 +125,7 @@ def test_any_bytes_come_back_whole(data: bytes, port: int) -> None:
         assert bytes(below(frame)) == frame
 
 
+@SOME
 @given(
     sent=st.lists(packet_bytes(), min_size=1, max_size=4),
     cuts=st.lists(st.floats(0, 1, exclude_max=True), max_size=6),

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from scapy.config import ExtsManager, conf
+from scapy.fields import RawVal
 from scapy.layers.dcerpc import DceRpc5, DceRpc5Request, DceRpc5Response
 from scapy.layers.http import HTTP
 from scapy.layers.inet import IP, TCP, UDP
@@ -155,6 +156,23 @@ def test_given_values_are_respected() -> None:
     )
     with pytest.raises(InvalidValue, match=r"PacketSize.*not in 0\.\.4294967295"):
         bytes(MSMQBaseHeader(PacketSize=-1))
+
+
+def test_raw_values_stand_in_the_place_of_a_field() -> None:
+    message, plain = MESSAGE.copy(), bytes(MESSAGE)
+    message.PacketSize, message.CorrelationID = RawVal(b"?"), RawVal(b"any")
+    properties = plain.index(bytes(MESSAGE[MSMQMessagePropertiesHeader]))
+    expected = plain[:8] + b"?" + plain[12 : properties + 4] + b"any" + plain[properties + 24 :]
+    assert bytes(message) == expected
+    user = MSMQUserHeader(DQ=7, DestinationQueue=RawVal(b"queue"), ConnectorType=RawVal(b"type"))
+    assert bytes(user) == bytes(MSMQUserHeader(DQ=7)) + b"queuetype"
+
+
+def test_another_protocol_inside_a_packet_is_counted() -> None:
+    packet = MESSAGE / IP(src="127.0.0.1", dst="127.0.0.1")
+    read = MSMQBaseHeader(bytes(packet))
+    assert read.PacketSize == len(bytes(MESSAGE)) + 20
+    assert read[Raw].load == bytes(IP(src="127.0.0.1", dst="127.0.0.1"))
 
 
 @pytest.mark.parametrize(
