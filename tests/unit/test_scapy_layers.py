@@ -166,6 +166,15 @@ def test_raw_values_stand_in_the_place_of_a_field() -> None:
     assert bytes(message) == expected
     user = MSMQUserHeader(DQ=7, DestinationQueue=RawVal(b"queue"), ConnectorType=RawVal(b"type"))
     assert bytes(user) == bytes(MSMQUserHeader(DQ=7)) + b"queuetype"
+    assert bytes(MSMQTransactionHeader(TxSequenceNumber=RawVal(b"!"))) == bytes(12) + b"!" + bytes(4)
+
+
+def test_what_is_computed_is_none_before() -> None:
+    base, security, properties = MSMQBaseHeader(), MSMQSecurityHeader(), MSMQMessagePropertiesHeader()
+    assert (base.PacketSize, base.IN, base.SH, base.PR) == (None,) * 4
+    assert (security.AI, security.ST, security.SenderIdSize, security.SenderCertSize) == (None,) * 4
+    assert (properties.LabelLength, properties.MessageSize, properties.Padding) == (None,) * 3
+    assert (base.VersionNumber, security.EB, properties.ApplicationTag) == (0x10, 0, 0)
 
 
 def test_another_protocol_inside_a_packet_is_counted() -> None:
