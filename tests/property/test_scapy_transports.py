@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ from msmqwire.layers.pgm import PGM
 from msmqwire.layers.srmp import ELEMENTS, MSMQSRMPEnvelope, MSMQSRMPMultipart, MSMQSRMPPart
 from msmqwire.pgm import Opaque, PgmPacket, build_pgm
 from msmqwire.remote_read.procedures import PROCEDURES
-from msmqwire.rpc.ndr import NDR20, NDR64, Stub, Syntax, build_stub
+from msmqwire.rpc.ndr import NDR20, NDR64, Stub, Syntax, build_stub, parse_stub
 from msmqwire.srmp.elements import Group
 from msmqwire.srmp.envelope import Envelope, build_envelope
 from msmqwire.srmp.multipart import Multipart, envelope_part, payload_part
@@ -182,3 +182,9 @@ def test_remote_read(pair: tuple[tuple[str, Stub], Any], syntax: Syntax) -> None
     assert made.wire is None
     assert bytes(made) == data
     assert same(dissected.members(), value)
+    if data:  # a sender with other padding and referent ids, and bytes behind
+        read = parse_stub(stub, data, syntax)
+        paddings = tuple(b"\xaa" * len(padding) for padding in read.wire.paddings)
+        wire = read.wire._replace(paddings=paddings, referents=(7,) * len(read.wire.referents), rest=b"rest")
+        sent = build_stub(stub, replace(read, wire=wire), syntax)
+        assert bytes(layer(sent, **way).copy()) == bytes(next(iter(layer(sent, **way)))) == sent
