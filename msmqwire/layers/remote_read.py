@@ -24,9 +24,16 @@ from scapy.fields import (
     StrFixedLenField,
     UUIDField,
 )
-from scapy.layers.dcerpc import DCE_RPC_INTERFACES, DceRpcOp, NDRPacket, register_dcerpc_interface
+from scapy.layers.dcerpc import (
+    DCE_RPC_INTERFACES,
+    DceRpc5Request,
+    DceRpcOp,
+    NDRPacket,
+    register_dcerpc_interface,
+)
 from scapy.layers.inet import TCP
 from scapy.packet import Packet as ScapyPacket
+from scapy.packet import bind_top_down
 
 from msmqwire.layers.binary import MSMQBaseHeader, is_whole_prefix
 from msmqwire.layers.fields import BodyField, TextField
@@ -302,14 +309,23 @@ def _shown(node: Type, value: Any) -> Any:
     return value
 
 
+def _stub(name: str, stub: Stub) -> type[ScapyPacket]:
+    return STUBS[name] if name in STUBS else _make(name, _Stub, stub)
+
+
 def register() -> None:
-    """Register the interface with scapy's DCE/RPC; one that is registered already stays."""
-    operations = {}
-    for opnum, procedure in PROCEDURES.items():
-        if opnum != Opnum.Opnum1NotUsedOnWire:
-            request = _make(f"{procedure.name}_Request", _Stub, procedure.request)
-            response = _make(f"{procedure.name}_Response", _Stub, procedure.response)
-            operations[int(opnum)] = DceRpcOp(request, response)
+    """Register the interface with scapy's DCE/RPC. If it is there already, dissecting stays with that one."""
+    operations = {
+        int(opnum): DceRpcOp(
+            _stub(f"{procedure.name}_Request", procedure.request),
+            _stub(f"{procedure.name}_Response", procedure.response),
+        )
+        for opnum, procedure in PROCEDURES.items()
+        if opnum != Opnum.Opnum1NotUsedOnWire
+    }
     if (INTERFACE.uuid, INTERFACE.minor << 16 | INTERFACE.major) not in DCE_RPC_INTERFACES:
         version = f"{INTERFACE.major}.{INTERFACE.minor}"
         register_dcerpc_interface("RemoteRead", INTERFACE.uuid, version, operations)
+        return
+    for opnum, operation in operations.items():
+        bind_top_down(DceRpc5Request, operation.request, opnum=opnum)

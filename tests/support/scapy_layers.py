@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+from scapy.layers.dcerpc import DCE_RPC_INTERFACES
 from scapy.packet import NoPayload, Raw
 from scapy.packet import Packet as ScapyPacket
 
+from msmqwire.layers.remote_read import register
 from msmqwire.layers.structure import LAYERS
+from msmqwire.remote_read.interface import INTERFACE
 from msmqwire.schema import Choice, Close, Flags, Header, Maybe, Packet, Part, Record, Text, View
 from msmqwire.schema import Raw as RawPart
 from msmqwire.schema.nodes import inner_headers
@@ -74,3 +78,9 @@ def _inner(part: Part, given: Any, before: dict[str, Any]) -> ScapyPacket:
         chosen = part.arms.get(before.get(part.by.rpartition(".")[2]))
         arms = [arm for arm in (chosen, *arms) if arm is not None and set(given) <= set(arm.fields)]
     return layer_of(arms[0], given)
+
+
+def registered_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let calls of remote read be ours, whichever test has loaded the layers of scapy-rpc before."""
+    monkeypatch.delitem(DCE_RPC_INTERFACES, (INTERFACE.uuid, INTERFACE.major), raising=False)
+    register()

@@ -9,10 +9,12 @@ import pytest
 from scapy.config import conf
 
 from tests.support.paths import ROOT
+from tests.support.scapy_layers import registered_alone
 
 
 def test_the_session_in_the_docs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
+    registered_alone(monkeypatch)
     monkeypatch.setattr(conf, "dcerpc_session_enable", False)
     page = (ROOT / "docs/scapy.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from scapy.config import ExtsManager, conf
 from scapy.fields import RawVal
-from scapy.layers.dcerpc import DceRpc5, DceRpc5Request, DceRpc5Response
+from scapy.layers.dcerpc import DCE_RPC_INTERFACES, DceRpc5, DceRpc5Request, DceRpc5Response
 from scapy.layers.http import HTTP
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.main import load_layer
@@ -59,9 +59,12 @@ from msmqwire.layers import (
     RemoteRead_QUEUE_FORMAT,
 )
 from msmqwire.layers.binary import PACKETS_MAX
+from msmqwire.layers.remote_read import register
 from msmqwire.layers.stack import Stack
 from msmqwire.packets import parse
+from msmqwire.remote_read.interface import INTERFACE
 from tests.support.paths import EXAMPLES, ROOT
+from tests.support.scapy_layers import registered_alone
 
 MESSAGE = (
     MSMQBaseHeader()
@@ -361,13 +364,14 @@ def test_every_layer_is_shown_listed_and_fuzzed(layer: Any, capsys: pytest.Captu
         bytes(fuzzed)
 
 
-def test_explore_and_load_layer(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explore_and_load_layer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     explore("msmq")
     shown = capsys.readouterr().out
     assert all(f"|{layer._name}" in shown and layer.__name__ in shown for layer in LAYERS)
     names: dict[str, Any] = {}
     load_layer("msmq", globals_dict=names)
     assert names["MSMQPing"] is MSMQPing
+    monkeypatch.setattr(conf.layers, "ldict", {"scapy.layers.msmq": LAYERS})  # not of other tests
     assert ("scapy.layers.msmq", layers.__doc__.splitlines()[0]) in conf.layers.layers()
     ls("MSMQUser")
     assert "MSMQUserHeader : MSMQ UserHeader" in capsys.readouterr().out
@@ -410,6 +414,7 @@ def test_the_extension_is_loaded_by_name(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_calls_in_a_session_of_dce_rpc(monkeypatch: pytest.MonkeyPatch) -> None:
+    registered_alone(monkeypatch)
     monkeypatch.setattr(conf, "dcerpc_session_enable", True)
     call = R_OpenQueue_Request(pQueueFormat=RemoteRead_QUEUE_FORMAT(m_pDirectID="OS:a\\b"), dwAccess=1)
     request = DceRpc5() / DceRpc5Request() / call
@@ -427,6 +432,14 @@ def test_calls_in_a_session_of_dce_rpc(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = next(packet for packet in found if layers.R_StartReceive_Response in packet)
     message = answer[layers.R_StartReceive_Response].ppPacketSections[0].pSectionBuffer
     assert (message.Label, message[MSMQExtensionHeader].EA) == ("order 1", 1)
+
+
+def test_an_interface_that_is_registered_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = object()
+    monkeypatch.setitem(DCE_RPC_INTERFACES, (INTERFACE.uuid, 1), other)
+    register()
+    assert DCE_RPC_INTERFACES[INTERFACE.uuid, 1] is other
+    assert (DceRpc5Request() / layers.R_PurgeQueue_Request()).opnum == 6
 
 
 def test_an_empty_answer() -> None:
