@@ -9,6 +9,7 @@ from scapy.base_classes import Packet_metaclass
 from scapy.fields import RawVal
 from scapy.packet import NoPayload
 from scapy.packet import Packet as ScapyPacket
+from scapy.volatile import VolatileValue
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.layers.fields import may_be_omitted, scapy_fields
@@ -108,8 +109,24 @@ def layer(schema: Header) -> type[Structure]:
 
 
 def given_fields(structure: Structure) -> dict[str, Any]:
-    """Return the fields that are given, by the user or by what they came from."""
-    return {**structure.overloaded_fields, **structure.fields}
+    """Return the fields that are given, by the user or by what they came from.
+
+    scapy's `fuzz` puts random structures among the defaults, which copies of the usual ones hide.
+    """
+    given = {**structure.overloaded_fields, **structure.fields}
+    for field in structure.packetfields:
+        default = structure.default_fields[field.name]
+        if (
+            isinstance(default, Structure)
+            and _is_random(default)
+            and given.get(field.name) == type(default)()
+        ):
+            given[field.name] = default
+    return given
+
+
+def _is_random(structure: Structure) -> bool:
+    return any(isinstance(value, VolatileValue) for value in structure.default_fields.values())
 
 
 def with_raw_values(structure: Structure, record: Record) -> bytes:

@@ -364,6 +364,15 @@ def test_every_layer_is_shown_listed_and_fuzzed(layer: Any, capsys: pytest.Captu
         bytes(fuzzed)
 
 
+def test_structures_inside_a_header_are_fuzzed_unless_given() -> None:
+    sequences = {bytes(fuzz(MSMQTransactionHeader()))[4:12] for _ in range(5)}
+    assert len(sequences) == 5
+    given = MSMQTransactionHeader(TxSequenceID=MSMQTxSequenceID(Ordinal=5))
+    assert bytes(fuzz(given))[4:12] == (5).to_bytes(8, "little")
+    message = MSMQBaseHeader(bytes(fuzz(MSMQBaseHeader() / MSMQUserHeader() / MSMQMessagePropertiesHeader())))
+    assert message.PacketSize == len(bytes(message))
+
+
 def test_explore_and_load_layer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     explore("msmq")
     shown = capsys.readouterr().out
