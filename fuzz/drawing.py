@@ -10,7 +10,6 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from fuzz.leaves import BYTES, GUIDS, ITEMS_MAX, Fixed, exactly, integers, paddings, texts
-from fuzz.references import deciding
 from fuzz.scopes import OpenStructure, Scopes
 from msmqwire.schema import (
     MORE,
@@ -39,6 +38,7 @@ from msmqwire.schema import (
 )
 from msmqwire.schema.layout import Field, layout
 from msmqwire.schema.record import chosen_length, encode_text
+from msmqwire.schema.references import deciding
 
 
 @dataclass(slots=True)

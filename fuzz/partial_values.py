@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from fuzz.drawing import values
 from fuzz.leaves import Fixed
-from fuzz.references import deciding
 from msmqwire.schema import (
     SCHEMAS,
     Align,
@@ -29,20 +28,23 @@ from msmqwire.schema import (
     View,
 )
 from msmqwire.schema.record import FlagsValue
+from msmqwire.schema.references import deciding
 
 
-def partial(schema: Header, fixed: Fixed | None = None) -> st.SearchStrategy[Any]:
+def partial(schema: Header, fixed: Fixed | None = None, *, json: bool = True) -> st.SearchStrategy[Any]:
     """Return a strategy for records, mappings and JSON data with parts missing that can be completed.
 
-    What is missing is either any part of what can be computed, or all of it and any of the rest.
+    What is missing is either any part of what can be computed, or all of it and any of the rest. Without
+    `json` no JSON data is among them.
     """
-    return _partial(values(schema, fixed))
+    return _partial(values(schema, fixed), json)
 
 
 @st.composite
-def _partial(draw: st.DrawFn, whole: st.SearchStrategy[Record]) -> Any:
+def _partial(draw: st.DrawFn, whole: st.SearchStrategy[Record], json: bool) -> Any:
     record = draw(whole)
-    return _Omitter(draw, draw(st.booleans()), draw(st.booleans())).structure(record, frozenset())
+    omitter = _Omitter(draw, draw(st.booleans()), json and draw(st.booleans()))
+    return omitter.structure(record, frozenset())
 
 
 class _Omitter:

@@ -10,7 +10,7 @@ from fuzz.drawing import values
 from fuzz.json_data import json_objects, json_values
 from fuzz.leaves import BYTES_MAX, CHARACTERS_MAX, ITEMS_MAX, texts
 from fuzz.partial_values import partial
-from fuzz.references import has_integers, stands_alone
+from fuzz.references import has_integers
 from fuzz.whole_packets import (
     SELF_CONTAINED,
     SESSION_PACKETS,
@@ -18,10 +18,12 @@ from fuzz.whole_packets import (
     packet_bytes,
     packets,
     packets_of,
+    partial_packet,
     pings,
     remote_read_messages,
 )
 from fuzz.wrong_values import misfits, mutated
+from msmqwire.schema.references import stands_alone
 
 __all__ = [
     "BYTES_MAX",
@@ -39,6 +41,7 @@ __all__ = [
     "packets",
     "packets_of",
     "partial",
+    "partial_packet",
     "pings",
     "remote_read_messages",
     "stands_alone",

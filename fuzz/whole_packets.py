@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from hypothesis import strategies as st
 
 from fuzz.drawing import values
 from fuzz.leaves import TEXT, Fixed
-from fuzz.references import stands_alone
+from fuzz.partial_values import partial
 from msmqwire.headers.acknowledgements import ACK_LABEL, ORDER_QUEUE_IDENTIFIER, ORDER_QUEUE_NAME
 from msmqwire.headers.base import SIGNATURE, VERSION
 from msmqwire.packets import (
@@ -29,6 +29,7 @@ from msmqwire.schema import (
     Packet,
     Record,
 )
+from msmqwire.schema.references import stands_alone
 
 SELF_CONTAINED: Final[Mapping[str, Header]] = {
     key: schema for key, schema in SCHEMAS.items() if stands_alone(schema)
@@ -75,6 +76,11 @@ SESSION_PACKETS: Final = (
 def packet(schema: Packet) -> st.SearchStrategy[Record]:
     """Packets of one kind that `msmqwire.parse` recognises as such."""
     return values(schema, _RECOGNISED[schema])
+
+
+def partial_packet(schema: Packet) -> st.SearchStrategy[Any]:
+    """The same with parts missing that can be completed; no JSON data."""
+    return partial(schema, _RECOGNISED[schema], json=False)
 
 
 def packets() -> st.SearchStrategy[Record]:

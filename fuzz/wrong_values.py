@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from fuzz.drawing import values
 from fuzz.leaves import integers
-from fuzz.references import deciding
 from msmqwire.errors import MalformedPacket
 from msmqwire.schema import SCHEMAS, Each, Flags, Header, Record, Repeat, UInt
 from msmqwire.schema.layout import Field, layout
+from msmqwire.schema.references import deciding
 
 # -- numbers that do not fit ------------------------------------------------------------------------
 

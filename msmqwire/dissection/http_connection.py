@@ -12,10 +12,10 @@ from msmqwire.capture.events import Endpoint
 from msmqwire.dissection.finder import ScanResult
 from msmqwire.dissection.followed_direction import UNKNOWN, FollowedDirection, Ignored
 from msmqwire.dissection.http_finder import HttpFinder, HttpRange
-from msmqwire.dissection.srmp_messages import begins_srmp, is_srmp, read_srmp
 from msmqwire.dissection.stream_finder import BEGINS_INSIDE
 from msmqwire.errors import MalformedPacket
 from msmqwire.srmp.http_message import HttpMessage, RequestLine
+from msmqwire.srmp.recognition import begins_srmp, is_srmp, read_srmp
 
 HTTP_PORT: Final = 80
 METHOD: Final = b"POST "

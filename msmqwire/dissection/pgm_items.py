@@ -9,12 +9,12 @@ from msmqwire.capture import Datagram
 from msmqwire.capture.ip import Transport
 from msmqwire.dissection.item import PGM_KIND, SRMP_KIND, Item
 from msmqwire.dissection.pgm_sessions import Apdu, Lost, Origin, PgmSessions
-from msmqwire.dissection.srmp_messages import is_srmp_apdu
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding, lint_malformed_srmp, lint_srmp
 from msmqwire.pgm import checksum_is_right, parse_pgm
 from msmqwire.pgm.layouts import CHECKSUM_OFFSET
 from msmqwire.srmp.message import parse_multicast
+from msmqwire.srmp.recognition import is_srmp_apdu
 
 PGM_PORTS: Final = frozenset({3055, 3056})
 """UDP ports on which PGM is encapsulated: of packets for the group, and of those for one host."""

@@ -24,12 +24,13 @@ class Layout:
 
     Attributes:
         names: of the fields.
+        codes: of the fields, by name.
         size: in bytes.
     """
 
     def __init__(self, **fields: str) -> None:
         self.names = tuple(fields)
-        self._codes, self._struct = fields, Struct(">" + "".join(fields.values()))
+        self.codes, self._struct = fields, Struct(">" + "".join(fields.values()))
         self.size = self._struct.size
 
     def parse(self, data: bytes) -> dict[str, Any]:
@@ -41,7 +42,7 @@ class Layout:
         try:
             return self._struct.pack(*[values[name] for name in self.names])
         except StructError:
-            for name, code in self._codes.items():
+            for name, code in self.codes.items():
                 try:
                     Struct(">" + code).pack(values[name])
                 except StructError:

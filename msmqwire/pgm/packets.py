@@ -29,7 +29,7 @@ PACKET_SIZE_MAX: Final = 0xFFFF
 """Nothing longer fits into an IP packet."""
 
 _HALF_WORDS: Final = frozenset({"POLLRound", "POLLSubType", "POLRRound", "Reserved"})
-_NLAS: Final = frozenset({"PathNLA", "SourceNLA", "MulticastGroupNLA"})
+NLAS: Final = frozenset({"PathNLA", "SourceNLA", "MulticastGroupNLA"})
 
 
 def parse_pgm(data: bytes) -> PgmPacket:
@@ -88,7 +88,7 @@ def build_pgm(packet: PgmPacket) -> bytes:
         "GSI": packet.GSI,
         "TSDULength": len(packet.data) if packet.TSDULength is None else packet.TSDULength,
     }
-    built = COMMON_HEADER.build(head) + _build_body(packet.body) + build_options(options) + packet.data
+    built = COMMON_HEADER.build(head) + build_body(packet.body) + build_options(options) + packet.data
     if len(built) > PACKET_SIZE_MAX:
         raise InvalidValue(f"{len(built)} bytes, more than {PACKET_SIZE_MAX}", path="data")
     if packet.Checksum is None:
@@ -121,8 +121,8 @@ def _sum(data: bytes) -> int:
 
 
 @cache
-def _layout(name: str) -> Layout:
-    """Return the layout of a field of a body that is no address."""
+def field_layout(name: str) -> Layout:
+    """Return the layout of a field of a body that is none of the addresses, `NLAS`."""
     return Layout(**{name: "H" if name in _HALF_WORDS else "I"})
 
 
@@ -131,10 +131,10 @@ def _parse_body(reader: Reader, kind: int) -> Body:
     values: dict[str, Any] = {}
     for field in fields(shape):
         path = f"body.{field.name}"
-        if field.name in _NLAS:
+        if field.name in NLAS:
             values[field.name] = _parse_nla(reader, path)
         else:
-            values[field.name] = reader.read(_layout(field.name), path)[field.name]
+            values[field.name] = reader.read(field_layout(field.name), path)[field.name]
     return shape(**values)
 
 
@@ -149,15 +149,21 @@ def _parse_nla(reader: Reader, path: str) -> Nla:
     return Nla(address, head["Reserved"])
 
 
-def _build_body(body: Body) -> bytes:
+def build_nla(nla: Nla, path: str = "") -> bytes:
+    """Return the bytes of an address. Raises InvalidValue."""
+    afi = 1 if nla.Address.version == 4 else 2
+    return NLA_HEAD.build({"AFI": afi, "Reserved": nla.Reserved}, path) + nla.Address.packed
+
+
+def build_body(body: Body) -> bytes:
+    """Return the bytes of what follows the common header, up to the options. Raises InvalidValue."""
     if isinstance(body, Opaque):
         return body.content
     built = b""
     for field in fields(body):
-        path, value = f"body.{field.name}", getattr(body, field.name)
+        value = getattr(body, field.name)
         if isinstance(value, Nla):
-            afi = 1 if value.Address.version == 4 else 2
-            built += NLA_HEAD.build({"AFI": afi, "Reserved": value.Reserved}, path) + value.Address.packed
+            built += build_nla(value, f"body.{field.name}")
         else:
-            built += _layout(field.name).build({field.name: value}, "body")
+            built += field_layout(field.name).build({field.name: value}, "body")
     return built

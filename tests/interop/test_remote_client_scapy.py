@@ -15,7 +15,12 @@ pytest.importorskip("scapy")
 pytest.importorskip("msrpcs", reason="scapy-rpc is not installed")
 
 from msrpcs import ms_mqrr
-from scapy.layers.dcerpc import DceRpc5, DCERPC_Transport
+from scapy.layers.dcerpc import (
+    DCE_RPC_INTERFACES,
+    DceRpc5,
+    DCERPC_Transport,
+    register_dcerpc_interface,
+)
 from scapy.layers.msrpce.rpcserver import DCERPC_Server
 from scapy.packet import Raw
 from scapy.supersocket import StreamSocket
@@ -24,10 +29,18 @@ import msmqwire
 from msmqwire.constants import HResult
 from msmqwire.errors import QueueError
 from msmqwire.remote_read.constants import Acknowledge, Opnum
-from msmqwire.remote_read.interface import build_response
+from msmqwire.remote_read.interface import INTERFACE, build_response
 from msmqwire.rpc.handles import NULL_HANDLE, ContextHandle
 from msmqwire.rpc.ndr import NDR20, NDR64
 from tests.support.remote_read_server import NAME, message, received
+
+
+@pytest.fixture(autouse=True)
+def _the_interface_is_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the calls be those of scapy-rpc, also where a test has loaded our own layers before."""
+    monkeypatch.delitem(DCE_RPC_INTERFACES, (INTERFACE.uuid, INTERFACE.major), raising=False)
+    register_dcerpc_interface("RemoteRead", INTERFACE.uuid, "1.0", ms_mqrr.REMOTEREAD_OPNUMS)
+
 
 HANDLE = ContextHandle(0, UUID(int=0xB001))
 

@@ -1,0 +1,36 @@
+"""MSMQ for scapy: layers of the binary protocol, ping, SRMP over HTTP and PGM, and remote read.
+
+``from msmqwire.layers import *`` makes and binds them. Their fields come from the declarations that all of
+msmqwire reads; what is left None is computed when a packet is built. scapy's own list has them as the module
+``scapy.layers.msmq``.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+import scapy.layers
+from scapy.config import conf
+
+from msmqwire.layers.bindings import bind
+from msmqwire.layers.structure import Structure
+
+_SCAPY_NAME: Final = "scapy.layers.msmq"
+"""Where `explore("msmq")` and `load_layer("msmq")` of scapy look."""
+
+
+def _join_scapy() -> None:
+    """Be one of scapy's modules of layers too, which has all of ours."""
+    sys.modules.setdefault(_SCAPY_NAME, sys.modules[__name__])
+    scapy.layers.msmq = sys.modules[_SCAPY_NAME]
+    ours = [name for name in conf.layers.ldict if name.startswith(f"{__name__}.")]
+    layers = [cls for name in ours for cls in conf.layers.ldict.pop(name) if cls is not Structure]
+    conf.layers.ldict[_SCAPY_NAME] = layers
+    conf.layers.remove(Structure)
+
+
+bind()
+_join_scapy()
+globals().update({cls.__name__: cls for cls in conf.layers.ldict[_SCAPY_NAME]})
+__all__ = [cls.__name__ for cls in conf.layers.ldict[_SCAPY_NAME]]

@@ -1,0 +1,96 @@
+"""Where the layers are found: on the ports of the protocols, and by their signature on any other.
+
+scapy asks a layer for the class of a payload that nothing is bound to. That question is answered here, behind
+all bindings, so that no other protocol loses its traffic to a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from scapy.config import conf
+from scapy.layers.dcerpc import DceRpc5
+from scapy.layers.http import HTTP, HTTPRequest
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.packet import Packet as ScapyPacket
+from scapy.packet import bind_bottom_up, bind_layers
+from scapy.sessions import streamcls
+
+from msmqwire.errors import MalformedPacket
+from msmqwire.layers.binary import MSMQBaseHeader, shows_signature
+from msmqwire.layers.headers import MSMQPing
+from msmqwire.layers.pgm import PGM, PGM_PROTOCOL, PGMData
+from msmqwire.layers.remote_read import register
+from msmqwire.layers.srmp import entity_layer
+from msmqwire.ping import PING_PORT, is_ping
+from msmqwire.rpc.pdu import parse_header
+from msmqwire.rpc.pdus import COMMON_HEADER_SIZE, RPC_VERSION
+from msmqwire.srmp.recognition import begins_srmp
+
+MSMQ_PORT: Final = 1801  # MQQB-2.1-01
+
+_Guess: TypeAlias = Callable[[bytes], type[ScapyPacket] | None]
+
+
+def bind() -> None:
+    """Bind the layers to their ports and signatures."""
+    bind_bottom_up(TCP, MSMQBaseHeader, sport=MSMQ_PORT)
+    bind_layers(TCP, MSMQBaseHeader, dport=MSMQ_PORT)
+    bind_bottom_up(UDP, MSMQPing, sport=PING_PORT)
+    bind_layers(UDP, MSMQPing, dport=PING_PORT)
+    bind_layers(IP, PGM, proto=PGM_PROTOCOL)
+    bind_layers(IPv6, PGM, nh=PGM_PROTOCOL)
+    _guess(TCP, _tcp_payload)
+    _guess(UDP, lambda payload: MSMQPing if is_ping(payload) else None)
+    register()
+    _guess(HTTPRequest, entity_layer)
+    _guess(PGMData, lambda payload: HTTP if payload.startswith(b"POST ") else None)
+
+
+class _Unseen(conf.raw_layer):
+    """Stands for the payload of a connection of which TCPSession has seen no byte yet.
+
+    TCPSession asks for the class of a stream at its first segment, which as a rule is empty.
+    """
+
+    @classmethod
+    def tcp_reassemble(
+        cls, data: bytes, metadata: dict[str, Any], session: dict[str, Any]
+    ) -> ScapyPacket | None:
+        """Let the layer whose signature the first bytes show put the stream together."""
+        layer = _tcp_payload(data) or conf.raw_layer
+        reassemble = streamcls(layer)
+        metadata.update(pay_class=layer, tcp_reassemble=reassemble)
+        return reassemble(data, metadata, session)
+
+
+def _tcp_payload(payload: bytes) -> type[ScapyPacket] | None:
+    if not payload:
+        return _Unseen
+    if shows_signature(payload):
+        return MSMQBaseHeader
+    if begins_srmp(payload):
+        return HTTP  # type: ignore[no-any-return]
+    return DceRpc5 if _begins_pdu(payload) else None
+
+
+def _begins_pdu(payload: bytes) -> bool:
+    if payload[:1] != RPC_VERSION.to_bytes() or len(payload) < COMMON_HEADER_SIZE:
+        return False
+    try:
+        parse_header(payload)
+    except MalformedPacket:
+        return False
+    return True
+
+
+def _guess(below: type[ScapyPacket], guess: _Guess) -> None:
+    """Let `guess` judge the payloads of a layer that nothing is bound to."""
+    otherwise = below.default_payload_class
+
+    def default_payload_class(self: ScapyPacket, payload: bytes) -> type[ScapyPacket]:
+        return guess(payload) or otherwise(self, payload)
+
+    below.default_payload_class = default_payload_class
