@@ -25,6 +25,7 @@ _PLACES: Final = {
     "queue": ("queue", "app"),
     "key": ("key", "app"),
     "cert": ("cert", "app"),
+    "export": ("export", "app"),
 }
 """The module of each command, and what it is there: a function, or a group."""
 

@@ -1,0 +1,2 @@
+local function after_packet(at, stop, name, root, tree, pinfo)
+end

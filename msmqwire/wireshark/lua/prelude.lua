@@ -1,0 +1,102 @@
+local msmq = Proto("msmq", "Microsoft Message Queuing")
+
+-- The fields, the readers of structures, and what is known of the packet that is being read: its values,
+-- lengths, offsets, odd padding and starts of structures.
+local F, S, V, N, O, X, Z = {}, {}, {}, {}, {}, {}, {}
+-- The buffer and its bytes; the end of the bytes of a packet, its start, its announced end; an index in a list.
+local B, D, L, P, PE, I = nil, "", 0, 0, 0, 0
+local E = {path = "", at = 0, why = ""} -- why the last packet was refused
+
+local huge, floor, ceil, min = math.huge, math.floor, math.ceil, math.min
+local sub, find, byte, format = string.sub, string.find, string.byte, string.format
+local unpack = Struct.unpack
+local range, add, add_le, set_len = Tvb.range, TreeItem.add, TreeItem.add_le, TreeItem.set_len
+
+local function fail(path, at, why)
+  E.path, E.at, E.why = path:gsub("%[%]", format("[%d]", I)), at - P, why
+  return nil
+end
+
+-- Refuses a part that does not fit: by the field that announces its length, if the announced end is in the way.
+local function short(p, n, e, path, blamed, at)
+  if p + n > e then
+    if blamed then return fail(blamed, at, format("%s would take %d bytes", path, n)) end
+    return fail(path, min(e, L), format("takes %d bytes, more than are left", n))
+  end
+  return fail(path, L, format("takes %d bytes, the data ends before them", n))
+end
+
+-- Refuses a run of fields that does not fit, and shows those that do.
+local function cut(p, e, t, fields)
+  local m = min(e, L)
+  for _, f in ipairs(fields) do
+    if p + f[1] > m then return short(p, f[1], e, f[2]) end
+    if t then add_le(t, f[3], range(B, p, f[1])) end
+    p = p + f[1]
+  end
+end
+
+-- The offset of the first null character of a text, or nil.
+local function find_null(p, stop)
+  local at = find(D, "\0\0", p + 1, true)
+  while at and at < stop do
+    if (at - 1 - p) % 2 == 0 then return at - 1 end
+    at = find(D, "\0\0", at + 1, true)
+  end
+  return nil
+end
+
+local function ends_on_null(p, n)
+  return n >= 2 and n % 2 == 0 and sub(D, p + n - 1, p + n) == "\0\0"
+end
+
+-- Whether bytes are UTF-16 with a null at their end and nowhere else.
+local function is_text(p, n)
+  if not ends_on_null(p, n) or find_null(p, p + n) ~= p + n - 2 then return false end
+  local text = sub(D, p + 1, p + n - 2)
+  local at = find(text, "[\216-\223]")
+  while at do
+    if at % 2 == 1 then
+      at = find(text, "[\216-\223]", at + 1)
+    else
+      local low = byte(text, at + 2) or 0
+      if byte(text, at) >= 220 or low < 220 or low > 223 then return false end
+      at = find(text, "[\216-\223]", at + 3)
+    end
+  end
+  return true
+end
+
+-- Chooses between two lengths of a text: the first that is well-formed, that ends on a null, or at all.
+local function chosen(p, n, other, m)
+  local first = p + n <= m and ends_on_null(p, n)
+  local second = p + other <= m and ends_on_null(p, other)
+  if first and is_text(p, n) then return n end
+  if second and is_text(p, other) then return other end
+  return (first or not second) and n or other
+end
+
+-- The text in UTF-8; there must be one.
+local function text_of(p, n)
+  return n > 2 and range(B, p, n - 2):le_ustring() or ""
+end
+
+local function add_text(t, field, ill_formed, p, n)
+  if is_text(p, n) then
+    add(t, field, range(B, p, n), text_of(p, n))
+  else
+    add(t, ill_formed, range(B, p, n))
+  end
+end
+
+local extra = {
+  packet = ProtoField.string("msmq.packet", "Packet", base.ASCII, "Name of the packet, or Malformed, or Skipped."),
+  path = ProtoField.string("msmq.malformed.path", "Path", base.ASCII, "The field that makes a packet malformed."),
+  offset = ProtoField.uint32("msmq.malformed.offset", "Offset", base.DEC, nil, nil, "Its byte in the packet."),
+  skipped = ProtoField.bytes("msmq.skipped", "Skipped", base.NONE, "Bytes that are in no packet."),
+}
+local expert_malformed = ProtoExpert.new(
+  "msmq.malformed", "Malformed packet", expert.group.MALFORMED, expert.severity.ERROR)
+local expert_skipped = ProtoExpert.new(
+  "msmq.skipped.expert", "Bytes that are in no packet", expert.group.MALFORMED, expert.severity.WARN)
+local experts = {expert_malformed, expert_skipped}
