@@ -168,6 +168,11 @@ local function dissect_stream(tvb, pinfo, root)
     elseif not length or at + length > size then
       if whole then
         wait = length and at + length - size or DESEGMENT_ONE_MORE_SEGMENT
+        -- More bytes may never come: what is malformed whatever they are, is shown now.
+        if length and not read(at, size, nil) and E.at < size - at then
+          show_malformed(at, size, root, tree, true)
+          count, names[count + 1] = count + 1, count < 8 and "Malformed" or nil
+        end
       else
         stop, name = size, "Malformed"
         show_malformed(at, stop, root, tree, true)
