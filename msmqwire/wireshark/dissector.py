@@ -28,6 +28,7 @@ from msmqwire.ping import PING, PING_PORT, PING_SIZE
 from msmqwire.schema.nodes import Header
 from msmqwire.schema.record import encode_text
 from msmqwire.wireshark.fields import Fields, quoted
+from msmqwire.wireshark.findings import Findings, blamed_sizes, blamed_values
 from msmqwire.wireshark.kept import Kept, Place, bits_of
 from msmqwire.wireshark.reader import Readers
 
@@ -45,7 +46,7 @@ _PLACES: Final = (
     Place(PING, PING.name),
 )
 """What is read beside the packets of a session."""
-_PARTS: Final = ("prelude", "packets", "links", "stream", "ping")
+_PARTS: Final = ("prelude", "packets", "findings", "links", "stream", "ping")
 _USED: Final = re.compile(r"@([VNOX]):([\w.\[\]]+)@")
 _MARK: Final = re.compile(r"@(?:([VNOXS]):([\w.\[\]]+)|([A-Z_]+))@")
 
@@ -66,17 +67,19 @@ def dissector() -> str:
     for text in parts.values():
         for _, path in _USED.findall(text):
             kept.keep(_field(path))
+    findings = Findings(kept)
     fields = Fields()
     readers = Readers(fields, kept)
     functions = {place.path: readers.of(place) for place in _PLACES}
     constants = _constants(readers, kept)
     prelude, *rest = (_filled(text, kept, functions, constants) for text in parts.values())
-    declared = [*fields.declarations(), "do", "  local all = {}"]
+    declared = [*findings.declarations(), *fields.declarations(), "do", "  local all = {}"]
     declared += ["  for _, field in ipairs(F) do all[#all + 1] = field end"]
     declared += ["  for _, field in pairs(extra) do all[#all + 1] = field end"]
     declared += ["  msmq.fields, msmq.experts = all, experts", "end"]
     generated = [f"S[{number}] = {source}" for number, source in enumerate(readers.sources, 1)]
-    return "\n".join([_HEAD, prelude, *declared, "", *generated, "", *rest])
+    packets, *rest = rest
+    return "\n".join([_HEAD, prelude, *declared, "", *generated, "", packets, *findings.functions, "", *rest])
 
 
 _HEAD: Final = """\
@@ -112,6 +115,10 @@ def _expression(letter: str, path: str, kept: Kept) -> str:
     return {"V": kept.value, "N": kept.length, "O": kept.offset, "X": kept.odd}[letter](path)
 
 
+def _lists(ids: Mapping[str, str]) -> str:
+    return "\n".join(f"  [{quoted(path)}] = {{{quoted(id)}}}," for path, id in ids.items())
+
+
 def _constants(readers: Readers, kept: Kept) -> dict[str, str]:
     kinds = [
         f"  [{number}] = {{{quoted(schema.name)}, {readers.of(Place(schema, ''))}}},"
@@ -123,6 +130,8 @@ def _constants(readers: Readers, kept: Kept) -> dict[str, str]:
         "ACK_BODY_SIZE": str(acks.ACK_BODY_SIZE),
         "ACK_LABEL": bytes_of(encode_text(acks.ACK_LABEL)),
         "AT_DESTINATION": str(AT_DESTINATION),
+        "BLAMED_SIZES": _lists(blamed_sizes()),
+        "BLAMED_VALUES": _lists(blamed_values()),
         "BASE_HEADER_SIZE": str(base.BASE_HEADER_SIZE),
         "DIRECT": str(DIRECT),
         "FINAL_CLASS": str(FINAL_ACK.defaults["MessagePropertiesHeader.MessageClass"]),

@@ -1,2 +1,2 @@
-local function after_packet(at, stop, name, root, tree, pinfo)
+local function after_packet(at, stop, name, item, pinfo)
 end

@@ -12,18 +12,20 @@ local sub, find, byte, format = string.sub, string.find, string.byte, string.for
 local unpack = Struct.unpack
 local range, add, add_le, set_len = Tvb.range, TreeItem.add, TreeItem.add_le, TreeItem.set_len
 
-local function fail(path, at, why)
-  E.path, E.at, E.why = path:gsub("%[%]", format("[%d]", I)), at - P, why
+-- Refuses the bytes of a packet; `size` tells that a size in them reaches too far.
+local function fail(path, at, why, size)
+  if find(path, "[]", 1, true) then path = path:gsub("%[%]", format("[%d]", I)) end
+  E.path, E.at, E.why, E.size = path, at - P, why, size
   return nil
 end
 
 -- Refuses a part that does not fit: by the field that announces its length, if the announced end is in the way.
 local function short(p, n, e, path, blamed, at)
   if p + n > e then
-    if blamed then return fail(blamed, at, format("%s would take %d bytes", path, n)) end
-    return fail(path, min(e, L), format("takes %d bytes, more than are left", n))
+    if blamed then return fail(blamed, at, format("%s would take %.0f bytes", path, n), true) end
+    return fail(path, min(e, L), format("takes %.0f bytes, more than are left", n))
   end
-  return fail(path, L, format("takes %d bytes, the data ends before them", n))
+  return fail(path, L, format("takes %.0f bytes, the data ends before them", n))
 end
 
 -- Refuses a run of fields that does not fit, and shows those that do.
@@ -100,3 +102,25 @@ local expert_malformed = ProtoExpert.new(
 local expert_skipped = ProtoExpert.new(
   "msmq.skipped.expert", "Bytes that are in no packet", expert.group.MALFORMED, expert.severity.WARN)
 local experts = {expert_malformed, expert_skipped}
+
+-- The rules of each kind of packet; their expert items, ids and titles, by number; the numbers by id.
+local J, K, ids, titles, number_of = {}, {}, {}, {}, {}
+extra.finding = ProtoField.string("msmq.finding.id", "Finding", base.ASCII, "The requirement that is broken.")
+extra.finding_path = ProtoField.string("msmq.finding.path", "Path", base.ASCII, "The field that breaks it.")
+
+local function finding(name, id, title, group, severity)
+  local number = #K + 1
+  K[number], ids[number], titles[number] = ProtoExpert.new(name, title, group, severity), id, title
+  number_of[id] = number_of[id] or number
+  experts[#experts + 1] = K[number]
+end
+
+-- Whether a byte of some is not 0.
+local function any_set(p, n)
+  return n > 0 and find(sub(D, p + 1, p + n), "[^\0]") ~= nil
+end
+
+-- The number in four bytes; 0 if they are not there.
+local function uint32(p)
+  return p + 4 <= #D and unpack("<I4", D, p + 1) or 0
+end

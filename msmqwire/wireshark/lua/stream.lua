@@ -107,6 +107,7 @@ local function show_malformed(at, stop, root, tree, again)
     fail("BaseHeader.PacketSize", at + @PACKET_SIZE_OFFSET@, "another size than that of its packet")
   end
   blame(at, stop, root, item)
+  judge_malformed(at, stop, root, item)
 end
 
 -- Shows the packet at an offset, all of whose bytes are there; returns where it ends, and its name.
@@ -128,12 +129,10 @@ local function show_packet(at, stop, size, root, tree, pinfo)
     show_malformed(at, stop, root, tree, true)
     return stop, "Malformed"
   end
-  if tree then
-    local item = item_of(at, stop, tree, name, name)
-    read(at, stop, item)
-    tree = item
-  end
-  after_packet(at, stop, name, root, tree, pinfo)
+  local item = item_of(at, stop, tree, name, name)
+  if item then read(at, stop, item) end
+  after_packet(at, stop, name, item, pinfo)
+  judge(name, at, stop, root, item)
   return stop, name
 end
 
