@@ -27,6 +27,7 @@ from msmqwire.packets import (
 from msmqwire.ping import PING, PING_PORT, PING_SIZE
 from msmqwire.schema.nodes import Header
 from msmqwire.schema.record import encode_text
+from msmqwire.schema.sizes import least_size
 from msmqwire.wireshark.fields import Fields, quoted
 from msmqwire.wireshark.findings import Findings, blamed_sizes, blamed_values
 from msmqwire.wireshark.kept import Kept, Place, bits_of
@@ -77,7 +78,8 @@ def dissector() -> str:
     declared += ["  for _, field in ipairs(F) do all[#all + 1] = field end"]
     declared += ["  for _, field in pairs(extra) do all[#all + 1] = field end"]
     declared += ["  msmq.fields, msmq.experts = all, experts", "end"]
-    generated = [f"S[{number}] = {source}" for number, source in enumerate(readers.sources, 1)]
+    generated = [f"C[{number}] = {fields}" for number, fields in enumerate(readers.runs, 1)]
+    generated += [f"S[{number}] = {source}" for number, source in enumerate(readers.sources, 1)]
     packets, *rest = rest
     return "\n".join([_HEAD, prelude, *declared, "", *generated, "", packets, *findings.functions, "", *rest])
 
@@ -139,7 +141,8 @@ def _constants(readers: Readers, kept: Kept) -> dict[str, str]:
         "INTERNAL": "\n".join(kinds),
         "INTERNAL_BIT": str(base.INTERNAL_BIT),
         "INTERNAL_SIZE": str(base.BASE_HEADER_SIZE + internal.INTERNAL_HEADER_SIZE),
-        "KEPT": str(len(kept)),
+        "LEAST": str(min(least_size(schema) for schema in (USER_MESSAGE, *_INTERNAL.values()))),
+        "FORGOTTEN": "\n".join(kept.forgotten((USER_MESSAGE, *_ACKNOWLEDGEMENTS))),
         "ORDER_CLASS": str(ORDER_ACK.defaults["MessagePropertiesHeader.MessageClass"]),
         "ORDER_QUEUE_IDENTIFIER": str(acks.ORDER_QUEUE_IDENTIFIER),
         "ORDER_QUEUE_TAIL": bytes_of(encode_text(tail)),

@@ -7,7 +7,7 @@ than the alignment asks for. All are nil for what is not in the packet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from msmqwire.schema import Bits, Flags, Header, UInt
@@ -59,6 +59,20 @@ class Kept:
         """Return the expression that tells whether padding is of another length than asked for."""
         return f"X[{self._indices[path]}]"
 
+    def forgotten(self, packets: Sequence[Header]) -> list[str]:
+        """Return the statements that forget what an earlier one of some packets had and not all of them have."""
+        places = [Place(packet, "") for packet in packets]
+        always = set(_always(places[0])).intersection(*map(_always, places[1:]))
+        numbers = {path for place in places for path in _numbers(place)}
+        heads = {head for packet in packets for head in packet.fields}
+        lines = []
+        for path in self._indices:
+            if path not in always and path.partition(".")[0] in heads:
+                number = f"  {self.value(path)} = nil"
+                spans = f"  {self.value(path)}, {self.length(path)}, {self.odd(path)} = nil, nil, nil"
+                lines.append(number if path in numbers else spans)
+        return lines
+
     def references(self, place: Place) -> None:
         """Keep what the parts of a structure refer to, and what decides whether it is well-formed."""
         self._references((place,))
@@ -80,6 +94,23 @@ class Kept:
                     self.blamed.add(path)
         for inner in inner_places(place):
             self._references((*scopes, inner))
+
+
+def _always(place: Place) -> Iterator[str]:
+    """Yield the paths of all parts that are in every packet."""
+    for part in place.header.parts:
+        yield place.of(part.name)
+        if isinstance(part, Sub):
+            yield from _always(Place(part.header, place.of(part.name)))
+
+
+def _numbers(place: Place) -> Iterator[str]:
+    """Yield the paths of all integers and flag words."""
+    for part in place.header.parts:
+        if isinstance(part, UInt | Flags):
+            yield place.of(part.name)
+    for inner in inner_places(place):
+        yield from _numbers(inner)
 
 
 def inner_places(place: Place) -> Iterator[Place]:
@@ -105,6 +136,6 @@ def resolve(scopes: tuple[Place, ...], reference: str) -> tuple[str, Bits | None
 
 
 def bits_of(word: str, bits: Bits) -> str:
-    """Return the expression of named bits of a flag word."""
-    shifted = f"floor({word} / {1 << bits.shift})" if bits.shift else word
-    return f"{shifted} % {1 << bits.width}"
+    """Return the expression of named bits of a flag word of at most 32 bits, without a call."""
+    above = word if bits.shift + bits.width == 32 else f"{word} % {1 << bits.shift + bits.width}"
+    return f"({above} - {word} % {1 << bits.shift}) / {1 << bits.shift}" if bits.shift else above

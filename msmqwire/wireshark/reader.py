@@ -39,7 +39,13 @@ class Readers:
     def __init__(self, fields: Fields, kept: Kept) -> None:
         self.fields, self.kept = fields, kept
         self.sources: list[str] = []
+        self.runs: list[str] = []
         self._known: dict[tuple[str, str], str] = {}
+
+    def run(self, fields: str) -> str:
+        """Return the expression of a run of fields of fixed size: their sizes, paths and names in the tree."""
+        self.runs.append(f"{{{fields}}}")
+        return f"C[{len(self.runs)}]"
 
     def of(self, place: Place, around: tuple[Place, ...] = ()) -> str:
         """Return the expression of the function that reads a structure; `around` are those it is in."""
@@ -144,7 +150,7 @@ class _Structure:
                 self.emit(f"{self.kept.offset(path)} = {at}")
             shown += self.shown(part, path, at)
             offset += size
-        self.emit(f"if p + {total} > m then return cut(p, e, t, {{{', '.join(cut)}}}) end")
+        self.emit(f"if p + {total} > m then return cut(p, e, t, {self.readers.run(', '.join(cut))}) end")
         if targets:
             self.emit(f'{", ".join(targets)} = unpack("<{codes.rstrip("x")}", D, p + 1)')
         self.emit("if t then")

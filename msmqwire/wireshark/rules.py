@@ -580,11 +580,12 @@ def _masked(number: str, mask: int) -> str:
             width = 1
             while mask >> (shift + width) & 1:
                 width += 1
-            runs.append(f"{bits_of(number, Bits('', shift, width))} * {1 << shift}")
+            above = number if shift + width == 32 else f"{number} % {1 << shift + width}"
+            runs.append(f"{above} - {number} % {1 << shift}" if shift else above)
             shift += width
         else:
             shift += 1
-    return f"({' + '.join(f'({run})' for run in runs) or '0'})"
+    return f"({' + '.join(runs) or '0'})"
 
 
 def _first_integer(header: Header, path: str) -> str:
@@ -620,7 +621,7 @@ def _bound(target: ast.expr, node: ast.expr, scope: _Scope) -> dict[str, Any]:
 def _both(first: str, second: str) -> str:
     if first == "true" or second == "false":
         return second
-    return first if second == "true" else f"({first}) and ({second})"
+    return first if second == "true" else f"(({first}) and ({second}))"
 
 
 def _chosen(condition: str, first: str, second: str) -> str:
@@ -628,7 +629,7 @@ def _chosen(condition: str, first: str, second: str) -> str:
     if condition in ("true", "false"):
         return first if condition == "true" else second
     if first == "true":
-        return second if second == "true" else f"({condition}) or ({second})" if second != "false" else condition
+        return condition if second == "false" else f"(({condition}) or ({second}))"
     if first == "false":
         return _both(_not(condition), second)
     if second == "false":

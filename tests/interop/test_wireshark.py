@@ -16,14 +16,18 @@ from msmqwire.dissection import Item, dissect
 from msmqwire.errors import MalformedPacket
 from msmqwire.framing import begins_packet
 from msmqwire.headers.base import BASE_HEADER_SIZE, PREFIX_SIZE
-from msmqwire.packets import packet_length
+from msmqwire.lint import lint
+from msmqwire.packets import Protocol, packet_length
 from msmqwire.ping import PING
+from msmqwire.wireshark.findings import Findings
+from msmqwire.wireshark.kept import Kept
 from tests.support import attacks
 from tests.support import captures as c
 from tests.support import wireshark as w
 from tests.support.paths import ROOT
 
 T = TypeVar("T")
+UNTRANSLATED = set(Findings(Kept()).untranslated)
 
 
 @pytest.fixture(scope="module")
@@ -62,17 +66,23 @@ def by_frame(path: Path) -> dict[int, list[Item]]:
     return frames
 
 
+def protocol(item: Item) -> Protocol:
+    return "ping" if item.kind == "Ping" else "session"
+
+
 def differences(item: Item, shown: w.Shown) -> str:
     if item.kind != shown.packet:
         return f"{item.kind}, shown: {shown.packet} {shown.path}"
     if item.error is not None:
-        return (
-            ""
-            if (item.error.path, item.error.offset) == (shown.path, shown.offset)
-            else f"{item.error}, shown: {shown.path} {shown.offset}"
-        )
+        if (item.error.path, item.error.offset) != (shown.path, shown.offset):
+            return f"{item.error}, shown: {shown.path} {shown.offset}"
+        surplus = shown.findings - {(one.id, one.path) for one in item.findings}
+        return f"findings {surplus}" if surplus else ""
     if item.packet is None:
         return ""
+    wanted = {(one.id, one.path) for one in lint(item.raw, protocol=protocol(item))}
+    if wrong := {one for one in wanted ^ shown.findings if one[0] not in UNTRANSLATED}:
+        return f"findings {wrong}"
     return w.difference(w.expected(item.kind, item.to_json()["fields"]), shown.fields)
 
 

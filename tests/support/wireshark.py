@@ -33,6 +33,12 @@ class Shown:
     fields: list[Leaf] = field(default_factory=list)
     generated: list[Leaf] = field(default_factory=list)
 
+    @property
+    def findings(self) -> set[tuple[str, str]]:
+        """Id and path of each finding."""
+        values = [show for name, show, _ in self.generated if name.startswith("msmq.finding.")]
+        return set(zip(values[::2], values[1::2], strict=True))
+
 
 def written(folder: Path) -> Path:
     """The script in a file."""

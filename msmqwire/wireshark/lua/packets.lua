@@ -1,7 +1,8 @@
 -- Reading one packet.
 
-local function clear()
-  for i = 1, @KEPT@ do V[i], N[i], O[i], X[i] = nil, nil, nil, nil end
+-- Forgets what an earlier message had in parts that not every message has.
+local function forget()
+@FORGOTTEN@
 end
 
 local order_queue_tail = @ORDER_QUEUE_TAIL@
@@ -34,6 +35,9 @@ local internal = {
 @INTERNAL@
 }
 
+local internal_names = {}
+for _, kind in pairs(internal) do internal_names[kind[1]] = true end
+
 local function read_internal(at, stop, t)
   local kind = @PT_SESSION_ACK@
   if stop - at >= @INTERNAL_SIZE@ then
@@ -52,12 +56,12 @@ end
 -- Reads the packet in some bytes; returns its name, or nothing after `fail`.
 local function read(at, stop, t)
   P, L, PE, I = at, stop, huge, 0
-  clear()
   local name, p
   if stop - at > @FLAGS_OFFSET@ and floor(byte(D, at + @FLAGS_OFFSET@ + 1) / @INTERNAL_BIT@) % 2 == 1 then
     name, p = read_internal(at, stop, t)
     if not p then return nil end
   else
+    forget()
     name, p = "UserMessage", @USER_MESSAGE@(at, huge, t)
     if not p then return nil end
     local acknowledged, body = acknowledgement()
@@ -103,7 +107,7 @@ end
 
 -- Shows why bytes are malformed, as `fail` noted it.
 local function blame(at, stop, tree, item)
-  local why = format("%s, byte %d: %s", E.path, E.at, E.why)
+  local why = refusal()
   if not item then
     tree:add_proto_expert_info(expert_malformed, why)
     return

@@ -8,7 +8,6 @@ function ping.dissector(tvb, pinfo, root)
   local tree = not find(tostring(root), "has item=false", 1, true) and root or nil
   B, D = tvb, tvb:raw()
   P, L, PE, I = 0, size, huge, 0
-  clear()
   pinfo.cols.protocol = "MSMQ"
   local p = @S:Ping@(0, size, nil)
   if p and p ~= size then p = fail("Ping", @PING_SIZE@, format("%d bytes are no Ping", size)) end

@@ -1,8 +1,8 @@
 local msmq = Proto("msmq", "Microsoft Message Queuing")
 
 -- The fields, the readers of structures, and what is known of the packet that is being read: its values,
--- lengths, offsets, odd padding and starts of structures.
-local F, S, V, N, O, X, Z = {}, {}, {}, {}, {}, {}, {}
+-- lengths, offsets, odd padding and starts of structures; runs of fields of fixed size.
+local F, S, V, N, O, X, Z, C = {}, {}, {}, {}, {}, {}, {}, {}
 -- The buffer and its bytes; the end of the bytes of a packet, its start, its announced end; an index in a list.
 local B, D, L, P, PE, I = nil, "", 0, 0, 0, 0
 local E = {path = "", at = 0, why = ""} -- why the last packet was refused
@@ -15,17 +15,27 @@ local range, add, add_le, set_len = Tvb.range, TreeItem.add, TreeItem.add_le, Tr
 -- Refuses the bytes of a packet; `size` tells that a size in them reaches too far.
 local function fail(path, at, why, size)
   if find(path, "[]", 1, true) then path = path:gsub("%[%]", format("[%d]", I)) end
-  E.path, E.at, E.why, E.size = path, at - P, why, size
+  E.path, E.at, E.why, E.size, E.part, E.need = path, at - P, why, size, nil, nil
   return nil
 end
 
 -- Refuses a part that does not fit: by the field that announces its length, if the announced end is in the way.
 local function short(p, n, e, path, blamed, at)
-  if p + n > e then
-    if blamed then return fail(blamed, at, format("%s would take %.0f bytes", path, n), true) end
-    return fail(path, min(e, L), format("takes %.0f bytes, more than are left", n))
+  if p + n <= e then
+    fail(path, L, "the data ends before")
+  elseif blamed then
+    fail(blamed, at, "it would take", true)
+  else
+    fail(path, min(e, L), "it takes")
   end
-  return fail(path, L, format("takes %.0f bytes, the data ends before them", n))
+  E.part, E.need = path, n
+  return nil
+end
+
+-- Why the last packet was refused.
+local function refusal()
+  local why = E.need and format("%s %.0f bytes of %s, which are not there", E.why, E.need, E.part) or E.why
+  return format("%s, byte %d: %s", E.path, E.at, why)
 end
 
 -- Refuses a run of fields that does not fit, and shows those that do.

@@ -55,16 +55,21 @@ local function find_header(at, size)
 end
 
 local function certain(at, stop)
-  if not admit(at, stop) then return false end
-  if read(at, stop, nil) and unexplained_tail() == 0 then return true end
+  if stop - at < @LEAST@ or not admit(at, stop) then return false end
+  local name = read(at, stop, nil)
+  if name and (internal_names[name] or unexplained_tail() == 0) then return true end
   add_failed(at, stop)
   return false
 end
 
+-- Headers that were looked at in vain in the present buffer, and how many may be.
+local checked, checked_max = 0, 0
+
 -- The offset of the next packet that is certain, or of one whose end is not there yet; and which of the two.
 local function search(at, size)
   local header = find_header(at, size)
-  while header do
+  while header and checked < checked_max do
+    checked = checked + 1
     local _, length = begins_packet(header, size)
     if not length or header + length > size then return header, false end
     if certain(header, header + length) then return header, true end
@@ -119,7 +124,7 @@ local function show_packet(at, stop, size, root, tree, pinfo)
     stop = end_of_bad(stop, at + @BASE_HEADER_SIZE@, size)
   else
     local p, n = @V:TrailingData@, @N:TrailingData@
-    if p and n > 0 and may_hide_packet(p, n) then
+    if not internal_names[name] and n > 0 and may_hide_packet(p, n) then
       stop = end_of_bad(stop, p, size)
       if stop < announced then add_failed(at, announced) end
       if not tree then read(at, stop, nil) end
@@ -136,13 +141,17 @@ local function show_packet(at, stop, size, root, tree, pinfo)
   return stop, name
 end
 
+-- Malformed packets that are shown of one buffer, each by itself.
+local malformed_max = 16
+
 -- Dissects the bytes of a segment, or of several of them that were put together.
 local function dissect_stream(tvb, pinfo, root)
   local tree = not find(tostring(root), "has item=false", 1, true) and root or nil
   B, D, failed = tvb, tvb:raw(), {}
   local at, size = 0, #D
+  checked, checked_max = 0, 32 + floor(size / 1024)
   local whole = size == tvb:reported_len() and pinfo.can_desegment > 0
-  local names, count, lost, from, wait = {}, 0, nil, 0, nil
+  local names, count, lost, from, wait, bad = {}, 0, nil, 0, nil, 0
   while at < size do
     local begins, length = begins_packet(at, size)
     local stop, name
@@ -150,6 +159,8 @@ local function dissect_stream(tvb, pinfo, root)
       lost, from = "not checked: others were malformed whose sizes cover this one", at + 1
     elseif not begins and not length then
       lost, from = lost or "no packet begins here", at
+    elseif not lost and bad >= malformed_max then
+      lost, from, bad = "not shown one by one, after many malformed packets", at + 1, 0
     end
     if lost then
       stop, name = search(from, size) or size, "Skipped"
@@ -185,6 +196,7 @@ local function dissect_stream(tvb, pinfo, root)
     end
     at = stop
     if name then
+      bad = name == "Malformed" and bad + 1 or 0
       count = count + 1
       if count <= 8 then names[count] = name end
     end
