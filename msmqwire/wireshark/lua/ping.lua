@@ -21,7 +21,7 @@ function ping.dissector(tvb, pinfo, root)
   pinfo.cols.info = "Ping"
   local item = item_of(0, size, tree, "Ping", "Ping")
   if item then @S:Ping@(0, size, item) end
-  after_packet(0, size, "Ping", item, pinfo)
+  after_packet(0, "Ping", item, pinfo)
   return size
 end
 

@@ -134,3 +134,23 @@ end
 local function uint32(p)
   return p + 4 <= #D and unpack("<I4", D, p + 1) or 0
 end
+
+-- The frames that a packet is linked with, in the order in which they are shown.
+local link, link_order = {}, {}
+for _, one in ipairs({
+  {"request_in", "Request in", frametype.REQUEST},
+  {"response_in", "Response in", frametype.RESPONSE},
+  {"acknowledges", "Acknowledges up to the message in", frametype.ACK},
+  {"acknowledged_in", "Acknowledged in", frametype.ACK},
+  {"message_in", "Acknowledges the message in", frametype.ACK},
+  {"order_ack_in", "OrderAck in", frametype.ACK},
+  {"final_ack_in", "FinalAck in", frametype.ACK},
+  {"administration_in", "Administration acknowledgement in", frametype.ACK},
+  {"answers", "Answers the message in", frametype.REQUEST},
+  {"answered_in", "Answered in", frametype.RESPONSE},
+}) do
+  local name = one[1]
+  link[name] = ProtoField.framenum("msmq.link." .. name, one[2], base.NONE, one[3])
+  link_order[#link_order + 1] = name
+  extra["link_" .. name] = link[name]
+end

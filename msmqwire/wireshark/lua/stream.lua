@@ -136,7 +136,7 @@ local function show_packet(at, stop, size, root, tree, pinfo)
   end
   local item = item_of(at, stop, tree, name, name)
   if item then read(at, stop, item) end
-  after_packet(at, stop, name, item, pinfo)
+  after_packet(at, name, item, pinfo)
   judge(name, at, stop, root, item)
   return stop, name
 end
