@@ -15,7 +15,7 @@ from msmqwire.headers import EXTENSION_HEADER, FINAL_ACK_BODY, ORDER_ACK_BODY
 from msmqwire.headers import acknowledgements as acks
 from msmqwire.headers import base, internal
 from msmqwire.headers.session import SESSION_HEADER_SIZE
-from msmqwire.names.header_names import AT_DESTINATION, DIRECT
+from msmqwire.names.header_names import AT_DESTINATION, DIRECT, PUBLIC
 from msmqwire.packets import (
     CONNECTION_PARAMETERS,
     ESTABLISH_CONNECTION,
@@ -47,7 +47,7 @@ _PLACES: Final = (
     Place(PING, PING.name),
 )
 """What is read beside the packets of a session."""
-_PARTS: Final = ("prelude", "packets", "findings", "links", "stream", "ping")
+_PARTS: Final = ("prelude", "packets", "findings", "links", "statistics", "srmp", "stream", "ping")
 _USED: Final = re.compile(r"@([VNOX]):([\w.\[\]]+)@")
 _MARK: Final = re.compile(r"@(?:([VNOXS]):([\w.\[\]]+)|([A-Z_]+))@")
 
@@ -152,6 +152,7 @@ def _constants(readers: Readers, kept: Kept) -> dict[str, str]:
         "PING_PORT": str(PING_PORT),
         "PING_SIZE": str(PING_SIZE),
         "PORT": str(PORT),
+        "PUBLIC": str(PUBLIC),
         "PREFIX_SIZE": str(base.PREFIX_SIZE),
         "PT_OFFSET": str(internal.PT_OFFSET),
         "PT_SESSION_ACK": str(internal.PT_SESSION_ACK),

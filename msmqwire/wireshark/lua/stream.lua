@@ -137,7 +137,9 @@ local function show_packet(at, stop, size, root, tree, pinfo)
   local item = item_of(at, stop, tree, name, name)
   if item then read(at, stop, item) end
   after_packet(at, name, item, pinfo)
+  count_packet(name, pinfo)
   judge(name, at, stop, root, item)
+  if item and name == "UserMessage" then show_srmp(pinfo, item) end
   return stop, name
 end
 
@@ -146,7 +148,7 @@ local malformed_max = 16
 
 -- Dissects the bytes of a segment, or of several of them that were put together.
 local function dissect_stream(tvb, pinfo, root)
-  local tree = not find(tostring(root), "has item=false", 1, true) and root or nil
+  local tree = shown(root) and root or nil
   B, D, failed = tvb, tvb:raw(), {}
   local at, size = 0, #D
   checked, checked_max = 0, 32 + floor(size / 1024)
@@ -197,6 +199,7 @@ local function dissect_stream(tvb, pinfo, root)
     at = stop
     if name then
       bad = name == "Malformed" and bad + 1 or 0
+      if name == "Malformed" or name == "Skipped" then count_packet(name, pinfo) end
       count = count + 1
       if count <= 8 then names[count] = name end
     end
