@@ -33,7 +33,9 @@ class Fields:
 
     def __init__(self) -> None:
         self._declared: dict[str, tuple[int, str]] = {}  # by filter: the index, the declaration
-        self._meanings: dict[str, str] = {}  # the first of each: the arms of a choice word them in their own way
+        self._meanings: dict[
+            str, str
+        ] = {}  # the first of each: the arms of a choice word them in their own way
         self._names = value_names()
 
     def of(self, node: Shown, path: str, *, word: Flags | None = None) -> str:

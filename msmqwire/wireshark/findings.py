@@ -10,7 +10,15 @@ from typing import Final
 
 from msmqwire.headers.multiqueue import MULTI_QUEUE_FORMAT_HEADER
 from msmqwire.lint import Check, checks
-from msmqwire.lint.attacks import BLAMED, ELEMENT_COUNT, HEADER_ID, HTTP_BODY_SIZE, LENGTH, PACKET_SIZE, UNKNOWN_PT
+from msmqwire.lint.attacks import (
+    BLAMED,
+    ELEMENT_COUNT,
+    HEADER_ID,
+    HTTP_BODY_SIZE,
+    LENGTH,
+    PACKET_SIZE,
+    UNKNOWN_PT,
+)
 from msmqwire.lint.parts import DATA_PAST_PACKET
 from msmqwire.packets import (
     CONNECTION_PARAMETERS,

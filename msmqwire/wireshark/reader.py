@@ -192,7 +192,9 @@ class _Structure:
             self.emit(f"local stop = s + {value}")
             condition = f"stop < p or {value} < {least}"
             self.emit(f"if {condition} then {self.refuse(path, at, quoted('too small'))} end")
-            self.emit(f"if stop > e then {self.refuse(path, at, quoted('more than the bytes left') + ', true')} end")
+            self.emit(
+                f"if stop > e then {self.refuse(path, at, quoted('more than the bytes left') + ', true')} end"
+            )
             self.emit("local outer = e; e = stop; m = e < L and e or L")
             self.size = path
 

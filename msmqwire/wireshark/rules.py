@@ -164,9 +164,7 @@ class Translation:
             return [("true", scope.value(node.body))]
         return [(condition, value) for condition, value in scope.block(node.body) if condition != "false"]
 
-    def _call(
-        self, function: Any, arguments: list[Value], named: Mapping[str, Value] | None = None
-    ) -> Value:
+    def _call(self, function: Any, arguments: list[Value], named: Mapping[str, Value] | None = None) -> Value:
         """Return the value of a call; True or False, or a number, is one expression."""
         if function is bool:
             return Truth(self.truth(arguments[0]))
@@ -419,7 +417,9 @@ class _Scope:
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 condition = self.truth(test)
                 first = [(_both(condition, inner), value) for inner, value in self.returned(body)]
-                return first + [(_both(_not(condition), inner), value) for inner, value in self.returned(orelse)]
+                return first + [
+                    (_both(_not(condition), inner), value) for inner, value in self.returned(orelse)
+                ]
             case ast.JoinedStr():
                 return [("true", Constant("a message"))]
             case ast.Tuple(elts=[path, ast.JoinedStr() | ast.Constant()]):
@@ -435,7 +435,9 @@ class _Scope:
     def constant(self, node: ast.expr) -> Any:
         if isinstance(node, ast.JoinedStr):
             return "".join(
-                str(self.constant(part.value)) if isinstance(part, ast.FormattedValue) else self.constant(part)
+                str(self.constant(part.value))
+                if isinstance(part, ast.FormattedValue)
+                else self.constant(part)
                 for part in node.values
             )
         value = self.value(node)

@@ -166,7 +166,11 @@ def test_the_hostile_example(script):
     path = ROOT / "examples" / "hostile.pcapng"
     shown = w.shown(script, path, "-o", "tcp.reassemble_out_of_order:TRUE")
     agreement(path, shown)
-    assert {one.packet for found in shown.values() for one in found} >= {"Malformed", "Skipped", "UserMessage"}
+    assert {one.packet for found in shown.values() for one in found} >= {
+        "Malformed",
+        "Skipped",
+        "UserMessage",
+    }
 
 
 def test_streams_of_an_attacker(tmp_path, script):

@@ -7,10 +7,12 @@ local links = {}
 local sides = {}
 -- Messages by their sequence and number, and by their identifier; pings by their cookie.
 local sequenced, identified, pinged = {count = 0}, {count = 0}, {count = 0}
+-- The keys of both directions, of the frame that they were made for.
+local keyed, own_key, peer_key = nil, "", ""
 local kept_max, window_max = 262144, 65535
 
 function msmq.init()
-  links, sides = {}, {}
+  links, sides, keyed = {}, {}, nil
   sequenced, identified, pinged = {count = 0}, {count = 0}, {count = 0}
 end
 
@@ -116,22 +118,26 @@ local function message(name, own, here, frame)
   end
 end
 
--- Notes what a packet that is seen for the first time is linked with.
-local function note(name, here, pinfo)
-  local frame = pinfo.number
+local function make_keys(frame, pinfo)
   local src = tostring(pinfo.src) .. " " .. pinfo.src_port
   local dst = tostring(pinfo.dst) .. " " .. pinfo.dst_port
+  keyed, own_key, peer_key = frame, src .. ">" .. dst, dst .. ">" .. src
+end
+
+-- Notes what a packet that is seen for the first time is linked with.
+local function note(name, here, frame, pinfo)
+  if keyed ~= frame then make_keys(frame, pinfo) end
   if name == "Ping" then
-    local cookie = @V:Ping.Cookie@
-    local asked = pinged[format("%s>%s#%.0f", dst, src, cookie)]
+    local cookie = format("#%.0f", @V:Ping.Cookie@)
+    local asked = pinged[peer_key .. cookie]
     if asked and not asked.response_in then
       here.request_in, asked.response_in = asked.frame, frame
     else
-      remember(pinged, format("%s>%s#%.0f", src, dst, cookie), here)
+      remember(pinged, own_key .. cookie, here)
     end
     return
   end
-  local own, peer = side_of(src .. ">" .. dst), side_of(dst .. ">" .. src)
+  local own, peer = side_of(own_key), side_of(peer_key)
   if name == "EstablishConnection" or name == "ConnectionParameters" then
     exchange(name, own, peer, here, frame)
     return
@@ -147,7 +153,7 @@ local function after_packet(at, name, item, pinfo)
     here = {frame = frame}
     links[frame] = links[frame] or {}
     links[frame][place] = here
-    note(name, here, pinfo)
+    note(name, here, frame, pinfo)
   end
   if not item or not here then return end
   for _, field in ipairs(link_order) do
