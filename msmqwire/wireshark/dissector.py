@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Final
 
-from msmqwire.headers import EXTENSION_HEADER, FINAL_ACK_BODY, ORDER_ACK_BODY
+from msmqwire.headers import EXTENSION_HEADER, FINAL_ACK_BODY, ORDER_ACK_BODY, base, internal
 from msmqwire.headers import acknowledgements as acks
-from msmqwire.headers import base, internal
 from msmqwire.headers.session import SESSION_HEADER_SIZE
 from msmqwire.names.header_names import AT_DESTINATION, DIRECT, PUBLIC
 from msmqwire.packets import (
@@ -25,7 +24,7 @@ from msmqwire.packets import (
     USER_MESSAGE,
 )
 from msmqwire.ping import PING, PING_PORT, PING_SIZE
-from msmqwire.schema.nodes import Header
+from msmqwire.schema.nodes import inner_headers
 from msmqwire.schema.record import encode_text
 from msmqwire.schema.sizes import least_size
 from msmqwire.wireshark.fields import Fields, quoted
@@ -91,8 +90,8 @@ _HEAD: Final = """\
 
 def _field(path: str) -> str:
     """Return the path of a field without the name of bits."""
-    head, dot, last = path.rpartition(".")
-    return head if head.rpartition(".")[2] in ("Flags", "OperatingSystem") and dot else path
+    above = path.rpartition(".")[0]
+    return above if above.endswith(".Flags") else path
 
 
 def _filled(text: str, kept: Kept, functions: Mapping[str, str], constants: Mapping[str, str]) -> str:
@@ -110,10 +109,9 @@ def _filled(text: str, kept: Kept, functions: Mapping[str, str], constants: Mapp
 def _expression(letter: str, path: str, kept: Kept) -> str:
     field = _field(path)
     if field != path:
-        header: Header = next(
-            part.header for part in USER_MESSAGE.parts if getattr(part, "name", "") == path.partition(".")[0]
-        )
-        return bits_of(kept.value(field), header.bits(path.partition(".")[2]))
+        head, _, rest = path.partition(".")
+        header = inner_headers(USER_MESSAGE.part(head))[0]
+        return bits_of(kept.value(field), header.bits(rest))
     return {"V": kept.value, "N": kept.length, "O": kept.offset, "X": kept.odd}[letter](path)
 
 

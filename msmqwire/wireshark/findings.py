@@ -1,7 +1,4 @@
-"""The rules of lint that one packet alone shows, as functions of Lua: one for each kind of packet.
-
-`untranslated` tells which rules are not among them, and why.
-"""
+"""The rules of lint that one packet alone shows, as functions of Lua: one for each kind of packet."""
 
 from __future__ import annotations
 
@@ -29,9 +26,11 @@ from msmqwire.packets import (
     USER_MESSAGE,
 )
 from msmqwire.schema import Flags, Header, Repeat, Sub, UInt
+from msmqwire.schema.nodes import inner_headers
+from msmqwire.wireshark.conditions import Untranslatable
 from msmqwire.wireshark.fields import quoted
 from msmqwire.wireshark.kept import Kept
-from msmqwire.wireshark.rules import Case, Translation, Untranslatable
+from msmqwire.wireshark.rules import Case, Translation
 
 KINDS: Final = (
     USER_MESSAGE,
@@ -44,14 +43,20 @@ KINDS: Final = (
 
 
 class Findings:
-    """The translated rules: ``J.<kind>(found)`` calls ``found(number of the check, path)`` for each finding."""
+    """The translated rules: ``J.<kind>(found)`` calls ``found(number of the check, path)`` for each finding.
+
+    Attributes:
+        functions: their source.
+        translated: the ids of the rules in them, by kind of packet.
+        untranslated: why a rule is not in them, by id.
+    """
 
     def __init__(self, kept: Kept) -> None:
         self._numbers: dict[tuple[str, str], int] = {}  # by id and severity
         self._titles: list[str] = []
         self.functions: list[str] = []
-        self.translated: dict[str, set[str]] = {}  # the ids, by kind
-        self.untranslated: dict[str, str] = {}  # why not, by id
+        self.translated: dict[str, set[str]] = {}
+        self.untranslated: dict[str, str] = {}
         for schema in KINDS:
             self._kind(schema, kept)
         for check in (LENGTH, DATA_PAST_PACKET, *_SIZES, *_VALUES):
@@ -61,7 +66,7 @@ class Findings:
             self._number(rules[id])
 
     def _kind(self, schema: Header, kept: Kept) -> None:
-        lines = []
+        lines: list[str] = []
         translation = Translation(schema, kept)
         ids = self.translated.setdefault(schema.name, set())
         for check in checks():
@@ -110,12 +115,12 @@ _VALUES: Final = (ELEMENT_COUNT, HEADER_ID, PACKET_SIZE, UNKNOWN_PT)
 
 
 def blamed_sizes() -> dict[str, str]:
-    """Return the attacks of sizes that reach past the packet, by the path blamed; others are of ``LENGTH``."""
+    """Return the attacks of sizes that reach past the packet, by path; others are of ``LENGTH``."""
     return {check.path: check.id for check in _SIZES}
 
 
 def blamed_values() -> dict[str, str]:
-    """Return the requirements and attacks of values that make a packet malformed, by the path blamed."""
+    """Return the requirements and attacks of values that make a packet malformed, by path."""
     values = {**BLAMED, PACKET_SIZE.path: PACKET_SIZE.id, UNKNOWN_PT.path: UNKNOWN_PT.id}
     for part in MULTI_QUEUE_FORMAT_HEADER.parts:
         assert isinstance(part, Sub)
@@ -141,8 +146,7 @@ def _word(schema: Header, path: str) -> Flags:
     header = schema
     *above, name = path.split(".")
     for part in above:
-        inner = header.part(part)
-        header = inner.header if hasattr(inner, "header") else inner.node.header  # type: ignore[union-attr]
+        header = inner_headers(header.part(part))[0]
     node = header.part(name)
     assert isinstance(node, Flags)
     return node

@@ -1,8 +1,8 @@
 """What other code needs to know of a packet that was read: the values kept while it is read.
 
-In Lua, ``V`` has the integers and flag words, and the offsets of texts, bytes and padding, whose lengths are in
-``N``; ``O`` the offsets of the fields that a refusal may name; ``X`` tells which padding is of another length
-than the alignment asks for. All are nil for what is not in the packet.
+In Lua, ``V`` has the integers and flag words, and the offsets of texts, bytes and padding, whose lengths are
+in ``N``; ``O`` the offsets of the fields that a refusal may name; ``X`` tells which padding is of another
+length than the alignment asks for. All are nil for what is not in the packet.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Kept:
         return f"X[{self._indices[path]}]"
 
     def forgotten(self, packets: Sequence[Header]) -> list[str]:
-        """Return the statements that forget what an earlier one of some packets had and not all of them have."""
+        """Return the statements that forget what an earlier packet of some kinds had, and not all have."""
         places = [Place(packet, "") for packet in packets]
         always = set(_always(places[0])).intersection(*map(_always, places[1:]))
         numbers = {path for place in places for path in _numbers(place)}
@@ -88,9 +88,8 @@ class Kept:
             for reference in references(part):
                 path = resolve(scopes, reference)[0]
                 self.keep(path)
-                if isinstance(part, Raw | Text | Choice | Repeat | Sub):
-                    self.blamed.add(path)
-                elif isinstance(part, Maybe) and isinstance(part.node, Raw | Sub):
+                fits = part.node if isinstance(part, Maybe) else part
+                if isinstance(fits, Raw | Text | Choice | Repeat | Sub):
                     self.blamed.add(path)
         for inner in inner_places(place):
             self._references((*scopes, inner))

@@ -3,7 +3,8 @@
 The filter of a field is ``msmq.`` and its path in the specification's names, in lower case. The header at the
 start of the path goes without its ending ``Header``, list indices are left out, and the fields of a Ping are
 under ``ping``: ``UserHeader.MessageID`` is ``msmq.user.messageid``, ``BaseHeader.Flags.PR`` is
-``msmq.base.flags.pr``. Text that is not well-formed has its bytes under the name with ``.utf16le``, as in JSON.
+``msmq.base.flags.pr``. Text that is not well-formed has its bytes under that name and ``.utf16le``, as in
+JSON.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Generates the functions of Lua that read the structures of packets: one for each place of a structure.
 
-Each function reads field by field as `msmqwire.schema.reference` does, and refuses with the same path and
-offset. It is called with the position, the announced end (``huge`` if none is) and the item of the tree to add
-to (nil without a tree), and returns the position after the structure, or nothing after ``fail``.
+Each reads field by field as `msmqwire.schema.reference` does, and refuses with the same path and offset. It
+is called with the position, the announced end (``huge`` if none is) and the item of the tree to add to (nil
+without a tree), and returns the position after the structure, or nothing after ``fail``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from msmqwire.schema import Bits, Flags, Guid, Header, Packet, Raw, Ref, Text, UInt
+from msmqwire.schema import Flags, Guid, Header, Packet, Raw, Ref, Text, UInt
 from msmqwire.schema.nodes import (
     MORE,
     REST,
@@ -43,7 +43,7 @@ class Readers:
         self._known: dict[tuple[str, str], str] = {}
 
     def run(self, fields: str) -> str:
-        """Return the expression of a run of fields of fixed size: their sizes, paths and names in the tree."""
+        """Return the expression of a run of fields of fixed size: sizes, paths and registered fields."""
         self.runs.append(f"{{{fields}}}")
         return f"C[{len(self.runs)}]"
 
@@ -136,6 +136,7 @@ class _Structure:
         shown: list[str] = []
         codes, offset = "", 0
         for part in run:
+            assert isinstance(part, UInt | Flags | Guid | Raw)
             path, size, at = self.place.of(part.name), _size(part), f"p + {offset}" if offset else "p"
             cut.append(f"{{{size}, {quoted(path)}, {self.fields.of(part, path)}}}")
             if path not in self.kept:
@@ -202,7 +203,8 @@ class _Structure:
         path = self.size
         assert path is not None
         offset = self.kept.offset(path)
-        self.emit(f"if p ~= e then {self.refuse(path, offset, quoted('not the size of what it counts'))} end")
+        why = quoted("not the size of what it counts")
+        self.emit(f"if p ~= e then {self.refuse(path, offset, why)} end")
         self.size = None
 
     # -- parts of variable length ------------------------------------------------------------------

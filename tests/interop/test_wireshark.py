@@ -1,4 +1,4 @@
-"""The generated dissector in tshark: every field is what `dissect --json` says, of generated and hostile captures."""
+"""The generated dissector in tshark: every field is what `dissect --json` says, also of hostile captures."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def differences(item: Item, shown: w.Shown) -> str:
 def agreement(path: Path, shown: dict[int, list[w.Shown]]) -> None:
     """Assert that both find the same packets, equal in every field, and that both mark the same bytes.
 
-    Connections with holes are left out: tshark waits for what is lost. It does not show what is cut off by the
-    end of a connection either, unless that is malformed whatever might follow.
+    Connections with holes are left out: tshark waits for what is lost. It does not show what is cut off by
+    the end of a connection either, unless that is malformed whatever might follow.
     """
     items = list(dissect(path))
     lossy = {item.stream for item in items if item.reason.startswith("not in the capture")}

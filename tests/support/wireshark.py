@@ -92,7 +92,7 @@ def _item(proto: ET.Element) -> Shown:
 
 
 def expected(kind: str, fields: dict[str, Any]) -> list[tuple[str, Any, Part]]:
-    """The fields of a packet in JSON as filters with their values, in the order of the wire, by its schema."""
+    """The fields of a packet in JSON as filters with values, in the order of the wire, by its schema."""
     schema = SCHEMAS[kind]
     return list(_structure(schema, fields, "Ping" if kind == "Ping" else ""))
 
