@@ -139,6 +139,7 @@ def _constants(readers: Readers, kept: Kept) -> dict[str, str]:
         "INTERNAL": "\n".join(kinds),
         "INTERNAL_BIT": str(base.INTERNAL_BIT),
         "INTERNAL_SIZE": str(base.BASE_HEADER_SIZE + internal.INTERNAL_HEADER_SIZE),
+        "KEPT": str(len(kept)),
         "LEAST": str(min(least_size(schema) for schema in (USER_MESSAGE, *_INTERNAL.values()))),
         "FORGOTTEN": "\n".join(kept.forgotten((USER_MESSAGE, *_ACKNOWLEDGEMENTS))),
         "ORDER_CLASS": str(ORDER_ACK.defaults["MessagePropertiesHeader.MessageClass"]),

@@ -2,7 +2,7 @@
 
 In Lua, ``V`` has the integers and flag words, and the offsets of texts, bytes and padding, whose lengths are
 in ``N``; ``O`` the offsets of the fields that a refusal may name; ``X`` tells which padding is of another
-length than the alignment asks for. All are nil for what is not in the packet.
+length than the alignment asks for. All are false for what is not in the packet.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Kept:
         lines = []
         for path in self._indices:
             if path not in always and path.partition(".")[0] in heads:
-                number = f"  {self.value(path)} = nil"
-                spans = f"  {self.value(path)}, {self.length(path)}, {self.odd(path)} = nil, nil, nil"
+                number = f"  {self.value(path)} = false"
+                spans = f"  {self.value(path)}, {self.length(path)}, {self.odd(path)} = false, false, false"
                 lines.append(number if path in numbers else spans)
         return lines
 

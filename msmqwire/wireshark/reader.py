@@ -31,6 +31,8 @@ from msmqwire.wireshark.fields import Fields, quoted
 from msmqwire.wireshark.kept import Kept, Place, bits_of, inner_places, resolve
 
 _CODES: Final = {8: "B", 16: "I2", 32: "I4"}
+GAP_MAX: Final = 8
+"""Bytes between two numbers that one call reads."""
 
 
 class Readers:
@@ -73,6 +75,22 @@ def _origins(header: Header) -> set[str]:
     """Return the names of the structures from whose start padding inside this one is counted."""
     named = {part.of for part in header.parts if isinstance(part, Align) and part.of}
     return named.union(*(_origins(place.header) for place in inner_places(Place(header, ""))))
+
+
+def _unpacked(numbers: Sequence[tuple[int, UInt | Flags, str]]) -> list[str]:
+    """Return the statements that keep numbers at their offsets: those near each other by one call."""
+    lines: list[str] = []
+    codes, targets, start, end = "", list[str](), 0, 0
+    for offset, part, target in numbers:
+        if targets and offset - end > GAP_MAX:
+            lines.append(f'{", ".join(targets)} = unpack("<{codes}", D, p + {start + 1})')
+            codes, targets = "", []
+        codes += "x" * (offset - end) if targets else ""
+        start = start if targets else offset
+        codes, targets, end = codes + _CODES[part.bits], [*targets, target], offset + part.size
+    if targets:
+        lines.append(f'{", ".join(targets)} = unpack("<{codes}", D, p + {start + 1})')
+    return lines
 
 
 class _Structure:
@@ -132,28 +150,24 @@ class _Structure:
             return
         total = sum(_size(part) for part in run)
         cut: list[str] = []
-        targets: list[str] = []
+        numbers: list[tuple[int, UInt | Flags, str]] = []
         shown: list[str] = []
-        codes, offset = "", 0
+        offset = 0
         for part in run:
             assert isinstance(part, UInt | Flags | Guid | Raw)
             path, size, at = self.place.of(part.name), _size(part), f"p + {offset}" if offset else "p"
             cut.append(f"{{{size}, {quoted(path)}, {self.fields.of(part, path)}}}")
-            if path not in self.kept:
-                codes += "x" * size
-            elif isinstance(part, UInt | Flags):
-                codes += _CODES[part.bits]
-                targets.append(self.kept.value(path))
-            else:
-                codes += "x" * size
+            if path in self.kept and isinstance(part, UInt | Flags):
+                numbers.append((offset, part, self.kept.value(path)))
+            elif path in self.kept:
                 self.emit(f"{self.kept.value(path)}, {self.kept.length(path)} = {at}, {size}")
             if path in self.kept.blamed:
                 self.emit(f"{self.kept.offset(path)} = {at}")
             shown += self.shown(part, path, at)
             offset += size
         self.emit(f"if p + {total} > m then return cut(p, e, t, {self.readers.run(', '.join(cut))}) end")
-        if targets:
-            self.emit(f'{", ".join(targets)} = unpack("<{codes.rstrip("x")}", D, p + 1)')
+        for line in _unpacked(numbers):
+            self.emit(line)
         self.emit("if t then")
         if any(isinstance(part, Flags) for part in run):
             self.emit("  local r, w")

@@ -203,11 +203,11 @@ class Translation:
                 return f"{self._size(value)} > 0"
             case Span(node=Guid() | Raw(), path=path):
                 self._kept.keep(path)
-                return f"{self._kept.value(path)} ~= nil"
+                return f"{self._kept.value(path)}"
             case Constant(constant):
                 return "true" if constant is not None else "false"
             case Number(lua):
-                return f"{lua} ~= nil"
+                return f"{lua}"
         raise Untranslatable(f"{value} is None")
 
     def attribute(self, value: Value, name: str) -> Value:
@@ -239,7 +239,7 @@ class Translation:
             case Maybe(node=Sub(header=header)) | View(header=header):
                 first = _first_integer(header, path)
                 self._kept.keep(first)
-                return Structure((header,), path, f"{self._kept.value(first)} ~= nil")
+                return Structure((header,), path, f"{self._kept.value(first)}")
             case Choice() as node:
                 return self._choice(value, node, path)
             case Guid() | Raw() | Text() | Align() | Fill() as node:
@@ -308,7 +308,7 @@ class Translation:
         start, size = self._kept.value(span.path), self._kept.length(span.path)
         stop = f"min({size}, {span.stop})" if span.stop is not None else size
         literal = "".join(f"\\{byte:03d}" for byte in constant)
-        return f'({start} ~= nil and sub(D, {start} + {span.start + 1}, {start} + {stop}) == "{literal}")'
+        return f'({start} and sub(D, {start} + {span.start + 1}, {start} + {stop}) == "{literal}")'
 
     def inside(self, value: Value, container: Value) -> str:
         """Return the condition that a number is in a constant container."""

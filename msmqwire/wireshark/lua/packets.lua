@@ -1,5 +1,7 @@
 -- Reading one packet.
 
+for i = 1, @KEPT@ do V[i], N[i], O[i], X[i] = false, false, false, false end
+
 -- Forgets what an earlier message had in parts that not every message has.
 local function forget()
 @FORGOTTEN@
