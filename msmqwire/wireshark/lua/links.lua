@@ -1,7 +1,7 @@
 -- Conversations: which packet answers or acknowledges which. They are found when frames are seen for the first
 -- time, and kept by frame.
 
--- By frame and place in it, the frames that a packet is linked with.
+-- By frame, its packets in a chain, each with its place in it and the frames that it is linked with.
 local links = {}
 -- By direction: messages sent and acknowledged, and those between; what waits for its answer.
 local sides = {}
@@ -148,11 +148,12 @@ end
 
 local function after_packet(at, name, item, pinfo)
   local frame, place = pinfo.number, at * 8388608 + #D
-  local here = links[frame] and links[frame][place]
-  if not pinfo.visited and not here then
-    here = {frame = frame}
-    links[frame] = links[frame] or {}
-    links[frame][place] = here
+  local first = links[frame]
+  local here = first
+  while here and here.place ~= place do here = here.following end
+  if not here and not pinfo.visited then
+    here = {frame = frame, place = place, following = first}
+    links[frame] = here
     note(name, here, frame, pinfo)
   end
   if not item or not here then return end

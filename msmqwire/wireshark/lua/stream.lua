@@ -19,7 +19,7 @@ local function begins_packet(at, size)
 end
 
 -- Ranges that were read in vain: of about the same size, no more than four may have a byte in common.
-local failed = {}
+local failed, none_failed = {}, true
 
 local function magnitude(size)
   local bits = 0
@@ -28,6 +28,7 @@ local function magnitude(size)
 end
 
 local function admit(at, stop)
+  if none_failed then return true end
   local count = 0
   for _, other in ipairs(failed[magnitude(stop - at)] or {}) do
     if other > at then count = count + 1 end
@@ -37,6 +38,7 @@ end
 
 local function add_failed(at, stop)
   local bits, kept = magnitude(stop - at), {stop}
+  none_failed = false
   for _, other in ipairs(failed[bits] or {}) do
     if other > at then kept[#kept + 1] = other end
   end
@@ -149,7 +151,10 @@ local malformed_max = 16
 -- Dissects the bytes of a segment, or of several of them that were put together.
 local function dissect_stream(tvb, pinfo, root)
   local tree = shown(root) and root or nil
-  B, D, failed = tvb, tvb:raw(), {}
+  calls = calls + 1
+  if calls % 1024 == 0 then pace() end
+  B, D = tvb, tvb:raw()
+  if not none_failed then failed, none_failed = {}, true end
   local at, size = 0, #D
   checked, checked_max = 0, 32 + floor(size / 1024)
   local whole = size == tvb:reported_len() and pinfo.can_desegment > 0
@@ -206,7 +211,7 @@ local function dissect_stream(tvb, pinfo, root)
   end
   pinfo.cols.protocol = "MSMQ"
   if count > 0 then
-    pinfo.cols.info = table.concat(names, ", ") .. (count > 8 and format(" and %d more", count - 8) or "")
+    pinfo.cols.info = count == 1 and names[1] or table.concat(names, ", ") .. (count > 8 and format(" and %d more", count - 8) or "")
   end
   return size
 end
