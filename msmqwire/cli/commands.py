@@ -26,6 +26,7 @@ _PLACES: Final = {
     "key": ("key", "app"),
     "cert": ("cert", "app"),
     "fuzz": ("fuzz", "command"),
+    "export": ("export", "app"),
 }
 """The module of each command, and what it is there: a function, or a group."""
 

@@ -113,8 +113,7 @@ _LIST_ID_AT: Final = field_offset(MQF_DESTINATION, "HeaderID")
 _LIST_COUNT_AT: Final = field_offset(MQF_DESTINATION, "ElementCount")
 _PING_SIGNATURE_AT: Final = field_offset(PING, "Signature")
 
-# Other requirements whose breach makes a packet malformed, by the path that the parser blames.
-_BLAMED: Final = {
+BLAMED: Final = {
     "UserHeader.Flags.DQ": "MQMQ-2.2.19.2-22",
     "UserHeader.Flags.AQ": "MQMQ-2.2.19.2-24",
     "UserHeader.DestinationQueue.Count": "MQMQ-2.2.18.1.5.2-05",
@@ -126,6 +125,7 @@ _BLAMED: Final = {
     "BaseHeader.Flags.SH": "MQQB-2.2.6-02",
     "MessagePropertiesHeader.MessageSize": "MQQB-2.2.5-07",
 }
+"""Other requirements whose breach makes a packet malformed, by the path that the parser blames."""
 
 
 def lint_malformed(
@@ -397,7 +397,7 @@ class _Scan(MalformedBytes):
         path, offset = error.path, error.offset
         if path.endswith(".FormatType") and "has no layout" in error.why:
             yield FORMAT_TYPE.at(path, offset, error.why)
-        req = _BLAMED.get(path)
+        req = BLAMED.get(path)
         if req is None or offset >= len(self.data):
             return
         if path.endswith("ProviderInfoSize"):

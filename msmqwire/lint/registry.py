@@ -52,6 +52,8 @@ class Check:
         kinds: the packets it applies to; ``session`` for the order of packets, ``bytes`` for malformed ones.
         judge: returns the problem of a packet; None if the check is made elsewhere in lint.
         measured: only a built packet can break it, not a parsed one.
+        holds: accepts the value of the field at `path`, where the check is of that alone.
+        mask: the bits of the flag word at `path` that are to be clear, where that is the check.
     """
 
     id: str
@@ -61,6 +63,8 @@ class Check:
     kinds: frozenset[str]
     judge: Callable[[Any], Problem] | None = None
     measured: bool = False
+    holds: Callable[[Any], bool] | None = None
+    mask: int = 0
 
     def at(self, path: str, offset: int, message: str) -> Finding:
         """Return a finding of this check."""
@@ -113,7 +117,7 @@ def value(
         number = get(packet)
         return None if holds(number) else why.format(number)
 
-    REGISTER.append(Check(id, severity, title, path, kinds, judge))
+    REGISTER.append(Check(id, severity, title, path, kinds, judge, holds=holds))
 
 
 def exactly(id: str, title: str, path: str, kinds: frozenset[str], number: int, form: str = "") -> None:
@@ -141,7 +145,7 @@ def unused(
         names = [part.name for part in word.schema.parts if part.mask & wrong]
         return f"{path}.{names[0]}", f"{', '.join(names)} set, mask {wrong:#x}"
 
-    REGISTER.append(Check(id, severity, title, path, kinds, judge))
+    REGISTER.append(Check(id, severity, title, path, kinds, judge, mask=mask))
 
 
 class FieldOffsets:

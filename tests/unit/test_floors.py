@@ -29,7 +29,7 @@ FLOORS = (
         "rpc",
         "srmp",
     },
-    {"capture", "columnar", "dissection", "layers", "lint"},
+    {"capture", "columnar", "dissection", "layers", "lint", "wireshark"},
     {"qm"},
     {"cli", "fuzz", "spark_udfs"},
 )
@@ -51,6 +51,7 @@ SIDEWAYS = {
     ("columnar", "dissection"),
     ("dissection", "capture"),
     ("dissection", "lint"),
+    ("wireshark", "lint"),
     ("remote_read", "headers"),
     ("remote_read", "packets"),
     ("remote_read", "rpc"),

@@ -1,0 +1,30 @@
+-- Ping packets, datagrams of their own.
+
+local ping = Proto("msmq_ping", "Microsoft Message Queuing Ping")
+
+function ping.dissector(tvb, pinfo, root)
+  local size = tvb:len()
+  if size < 1 then return 0 end
+  local tree = shown(root) and root or nil
+  B, D = tvb, tvb:raw()
+  P, L, PE, I = 0, size, huge, 0
+  pinfo.cols.protocol = "MSMQ"
+  local p = @S:Ping@(0, size, nil)
+  if p and p ~= size then p = fail("Ping", @PING_SIZE@, format("%d bytes are no Ping", size)) end
+  if not p then
+    pinfo.cols.info = "Malformed"
+    count_packet("Malformed", pinfo)
+    local item = item_of(0, size, tree, "malformed", "Malformed")
+    if not @S:Ping@(0, size, item) then E.path = E.path:gsub("^Ping%.", "") end
+    blame(0, size, root, item)
+    return size
+  end
+  pinfo.cols.info = "Ping"
+  local item = item_of(0, size, tree, "Ping", "Ping")
+  if item then @S:Ping@(0, size, item) end
+  after_packet(0, "Ping", item, pinfo)
+  count_packet("Ping", pinfo)
+  return size
+end
+
+DissectorTable.get("udp.port"):add(@PING_PORT@, ping)
