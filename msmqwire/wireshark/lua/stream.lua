@@ -160,7 +160,8 @@ local malformed_max = 16
 
 -- Dissects the bytes of a segment, or of several of them that were put together.
 local function dissect_stream(tvb, pinfo, root)
-  local tree = shown(root) and root or nil
+  local there = shown(root)
+  local tree = there and wanted(root, pinfo) and root or nil
   calls = calls + 1
   if calls % 1024 == 0 then pace() end
   B, D = tvb, tvb:raw()
@@ -221,6 +222,7 @@ local function dissect_stream(tvb, pinfo, root)
   end
   pinfo.cols.protocol = "MSMQ"
   if count > 0 then
+    if there and not tree then add(root, msmq, range(B, 0, size)) end
     pinfo.cols.info = count == 1 and names[1] or table.concat(names, ", ") .. (count > 8 and format(" and %d more", count - 8) or "")
   end
   return size
