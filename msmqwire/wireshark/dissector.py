@@ -73,7 +73,7 @@ def dissector() -> str:
     functions = {place.path: readers.of(place) for place in _PLACES}
     constants = _constants(readers, kept)
     prelude, *rest = (_filled(text, kept, functions, constants) for text in parts.values())
-    declared = [*findings.declarations(), *fields.declarations(), "do", "  local all = {}"]
+    declared = [*findings.declarations(), *fields.declarations(), "do", "  local all = all_fields"]
     declared += ["  for _, field in ipairs(F) do all[#all + 1] = field end"]
     declared += ["  for _, field in pairs(extra) do all[#all + 1] = field end"]
     declared += ["  msmq.fields, msmq.experts = all, experts", "end"]

@@ -279,3 +279,5 @@ def test_other_ports_and_statistics(tmp_path, script):
     assert ["UserMessage", "1"] in lines
     assert ["SessionAck", "1"] in lines
     assert ["DIRECT=OS:host\\private$\\q", "1"] in lines
+    for show, count in (("msmq", 2), ("msmq.session.windowsize == 64", 1), ("msmq.user.messageid == 2", 0)):
+        assert len(w.run(script, path, "-Y", show).splitlines()) == count, show

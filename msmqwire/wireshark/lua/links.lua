@@ -12,7 +12,7 @@ local keyed, own_key, peer_key = nil, "", ""
 local kept_max, window_max = 262144, 65535
 
 function msmq.init()
-  links, sides, keyed = {}, {}, nil
+  links, sides, keyed, asked.frame = {}, {}, nil, nil
   sequenced, identified, pinged = {count = 0}, {count = 0}, {count = 0}
 end
 

@@ -97,13 +97,17 @@ local function unexplained_tail()
   return n
 end
 
+-- Says what an item is.
+local function entitle(item, at, stop, text, name)
+  item:set_text("MSMQ " .. text)
+  add(item, extra.packet, range(B, at, stop - at), name):set_generated()
+end
+
 -- Adds the item of a packet, or of bytes that are none; returns it, nil without a tree.
 local function item_of(at, stop, tree, text, name)
   if not tree then return nil end
-  local bytes = range(B, at, stop - at)
-  local item = add(tree, msmq, bytes)
-  item:set_text("MSMQ " .. text)
-  add(item, extra.packet, bytes, name):set_generated()
+  local item = add(tree, msmq, range(B, at, stop - at))
+  entitle(item, at, stop, text, name)
   return item
 end
 

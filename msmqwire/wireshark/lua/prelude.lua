@@ -156,6 +156,31 @@ local function shown(root)
   return not find(tostring(root), "has item=false", 1, true)
 end
 
+-- Whether a field may be asked for. In a tree that is not seen, only those of filters are: they are the same for
+-- a pass over the frames, so that not every call looks for them.
+local all_fields = {}
+local asked = {frame = nil, visited = nil, calls = 0, value = true}
+
+local function wanted(root, pinfo)
+  if root.visible then
+    asked.frame = nil
+    return true
+  end
+  local frame, visited = pinfo.number, pinfo.visited
+  asked.calls = asked.calls + 1
+  if not asked.frame or frame < asked.frame or visited ~= asked.visited or asked.calls % 64 == 0 then
+    asked.value = false
+    for _, field in ipairs(all_fields) do
+      if root:referenced(field) then
+        asked.value = true
+        break
+      end
+    end
+  end
+  asked.frame, asked.visited = frame, visited
+  return asked.value
+end
+
 -- The frames that a packet is linked with, in the order in which they are shown.
 local link, link_order = {}, {}
 for _, one in ipairs({

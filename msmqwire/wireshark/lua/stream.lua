@@ -107,9 +107,9 @@ local function skip(at, stop, root, tree, why)
   (item or root):add_proto_expert_info(expert_skipped, why)
 end
 
-local function show_malformed(at, stop, root, tree, again)
-  local item = item_of(at, stop, tree, "malformed", "Malformed")
-  if again and read(at, stop, item) then
+-- Says why the bytes of an item are malformed; `again` if that is still to be found out.
+local function condemn(at, stop, root, item, again)
+  if again and read(at, stop, nil) then
     P = at
     fail("BaseHeader.PacketSize", at + @PACKET_SIZE_OFFSET@, "another size than that of its packet")
   end
@@ -117,10 +117,18 @@ local function show_malformed(at, stop, root, tree, again)
   judge_malformed(at, stop, root, item)
 end
 
+-- Shows bytes that are malformed: what of them can be read, if `readable`.
+local function show_malformed(at, stop, root, tree, readable)
+  local item = item_of(at, stop, tree, "malformed", "Malformed")
+  if readable and item then read(at, stop, item) end
+  condemn(at, stop, root, item, readable)
+end
+
 -- Shows the packet at an offset, all of whose bytes are there; returns where it ends, and its name.
 local function show_packet(at, stop, size, root, tree, pinfo)
   local announced = stop
-  local name = read(at, stop, nil)
+  local item = tree and add(tree, msmq, range(B, at, stop - at)) or nil
+  local name = read(at, stop, item)
   if not name then
     add_failed(at, stop)
     stop = end_of_bad(stop, at + @BASE_HEADER_SIZE@, size)
@@ -128,16 +136,18 @@ local function show_packet(at, stop, size, root, tree, pinfo)
     local p, n = @V:TrailingData@, @N:TrailingData@
     if not internal_names[name] and n > 0 and may_hide_packet(p, n) then
       stop = end_of_bad(stop, p, size)
-      if stop < announced then add_failed(at, announced) end
-      if not tree then read(at, stop, nil) end
+      if stop < announced then add_failed(at, announced) else read(at, stop, nil) end
     end
   end
   if not name or stop < announced then
-    show_malformed(at, stop, root, tree, true)
+    if item then
+      set_len(item, stop - at)
+      entitle(item, at, stop, "malformed", "Malformed")
+    end
+    condemn(at, stop, root, item, true)
     return stop, "Malformed"
   end
-  local item = item_of(at, stop, tree, name, name)
-  if item then read(at, stop, item) end
+  if item then entitle(item, at, stop, name, name) end
   after_packet(at, name, item, pinfo)
   count_packet(name, pinfo)
   judge(name, at, stop, root, item)
@@ -150,7 +160,8 @@ local malformed_max = 16
 
 -- Dissects the bytes of a segment, or of several of them that were put together.
 local function dissect_stream(tvb, pinfo, root)
-  local tree = shown(root) and root or nil
+  local there = shown(root)
+  local tree = there and wanted(root, pinfo) and root or nil
   calls = calls + 1
   if calls % 1024 == 0 then pace() end
   B, D = tvb, tvb:raw()
@@ -211,6 +222,7 @@ local function dissect_stream(tvb, pinfo, root)
   end
   pinfo.cols.protocol = "MSMQ"
   if count > 0 then
+    if there and not tree then add(root, msmq, range(B, 0, size)) end
     pinfo.cols.info = count == 1 and names[1] or table.concat(names, ", ") .. (count > 8 and format(" and %d more", count - 8) or "")
   end
   return size
