@@ -22,6 +22,7 @@ from tests.support.srmp_peer import BOUNDARY, ENVELOPE, MSMQ_ELEMENT, NEVER, dat
 OWN = UUID("5f9a1f6e-31c5-4f0c-9d1d-0a7b8f2c6d01")
 ORDERS, TX = "http://127.0.0.1/msmq/private$/orders", "http://127.0.0.1/MSMQ/Private$/TX"
 RECEIPTS = "http://127.0.0.1:8/msmq/private$/receipts"
+DAY_S = 86_400  # a whole run of the tests may lie between making an envelope and using it
 WANTS_RECEIPT = (
     '<services se:mustUnderstand="1"><deliveryReceiptRequest>'
     f"<sendTo>{RECEIPTS}</sendTo></deliveryReceiptRequest></services>"
@@ -33,7 +34,7 @@ def envelope(to: str = ORDERS, number: int = 7, **changed: Any) -> bytes:
     now = time.time()
     values = {
         "action": "MSMQ:label", "to": to, "number": number, "guid": OWN, "expires": NEVER, "sent": date(now),
-        "reach": date(now + 60), "services": "", "more": "", "kind": 0, "priority": 3, "flags": "", **changed,
+        "reach": date(now + DAY_S), "services": "", "more": "", "kind": 0, "priority": 3, "flags": "", **changed,
     }  # fmt: skip
     return ENVELOPE.format(msmq=MSMQ_ELEMENT.format(**values), **values).encode()
 
