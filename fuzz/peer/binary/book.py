@@ -234,7 +234,7 @@ class Book:
                 f"an OrderAck has number {number}, but {sequences.accepted[identifier]} is the last accepted"
             )
             raise PeerFailure(("MQQB-3.1.1.6.2-03", "MQQB-3.1.5.8.6-05"), text, "order")
-        sequences.acknowledged[identifier] = max(number, sequences.acknowledged.get(identifier, 0))
+        sequences.acknowledge(identifier, number)
 
     def _places(self) -> set[int]:
         return {sent.place[0] for sent in self.sent.values() if sent.place is not None}

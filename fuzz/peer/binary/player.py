@@ -45,7 +45,8 @@ class BinaryPlayer:
     are asked for; ``shutdown``, ``close`` and ``reset``; ``wait``, for as many milliseconds as `connection`
     says.
 
-    What a ``send`` may expect has `Expectation`; an ``establish`` may expect ``refused``.
+    What a ``send`` may expect has `Expectation`; an ``establish`` may expect ``refused``, an ``agree``
+    ``either``: the session is open then, or the peer has ended it.
 
     Args:
         target: the peer.
@@ -97,17 +98,20 @@ class BinaryPlayer:
         match step.action:
             case "establish":
                 self._send(session, step)
-                self._await(session, lambda: session.requested, "MQQB-3.1.5.3.1-03", "EstablishConnection")
+                self._await(session, step, lambda: session.requested, "MQQB-3.1.5.3.1-03")
                 self._refusal(session, step)
             case "agree":
+                session.may_close = session.may_close or step.expects == "either"
                 self._send(session, step)
-                self._await(session, lambda: session.open, "MQQB-3.1.5.4.1-02", "ConnectionParameters")
+                self._await(session, step, lambda: session.open, "MQQB-3.1.5.4.1-02")
+                self._own_window(step)
             case "send":
-                if step.expects == "closed":
+                expected = Expectation.of(step.expects)
+                if expected.closed:
                     self._send_and_await_close(session, step)
                 else:
                     self._send(session, step)
-                if step.expects == "either":
+                if expected.either:
                     self._await_either(session, step)
             case "fence":
                 self._fence(session)
@@ -250,11 +254,23 @@ class BinaryPlayer:
                 self._take()
                 return done()
 
-    def _await(self, session: PeerSession, done: Callable[[], bool], requirement: str, kind: str) -> None:
+    def _await(self, session: PeerSession, step: Step, done: Callable[[], bool], requirement: str) -> None:
         if self._until(lambda: done() or session.channel.closed) and done():
             return
+        if session.channel.closed and step.expects == "either":
+            return
         how = "closes the connection" if session.channel.closed else f"is silent for {self._target.bound:g} s"
-        raise PeerFailure((requirement,), f"the peer {how} instead of answering {kind}", "no answer")
+        kind = "EstablishConnection" if step.action == "establish" else "ConnectionParameters"
+        ids = tuple(dict.fromkeys((*step.breaks, requirement)))
+        raise PeerFailure(ids, f"the peer {how} instead of answering {kind}", "no answer")
+
+    def _own_window(self, step: Step) -> None:
+        """See that the WindowSize of the peer is not that of each request; it may be that of one."""
+        agreed = {session.agreed for session in self._sessions.values() if session.agreed is not None}
+        if len(agreed) > 1 and all(asked == got for asked, got in agreed):
+            windows = " and ".join(str(got) for _, got in sorted(agreed))
+            text = f"WindowSize of the ConnectionParameters responses is that of the requests, {windows}"
+            raise PeerFailure(step.breaks or ("MQQB-3.1.5.4.1-02",), text, "echo")
 
     # -- whether a session goes on -----------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ class Sequences:
     Attributes:
         identifier, number: IncomingTxSequenceID and IncomingTxSequenceNumber.
         accepted: the highest number accepted of each sequence.
-        acknowledged: the highest number that an OrderAck had, of each sequence.
+        due: whether an OrderAck is to come: each message has one, also one that is refused.
         uncertain: whether messages were sent of which the text does not say whether they count here.
         foreign: what OrderAcks had for sequences that are not of this queue manager.
     """
@@ -20,7 +20,7 @@ class Sequences:
     identifier: int = 0
     number: int = 0
     accepted: dict[int, int] = field(default_factory=dict)
-    acknowledged: dict[int, int] = field(default_factory=dict)
+    due: bool = False
     uncertain: bool = False
     foreign: list[tuple[int, int]] = field(default_factory=list)
 
@@ -33,7 +33,13 @@ class Sequences:
         if follows:
             self.identifier, self.number = identifier, number
             self.accepted[identifier] = number
+        self.due = self.number > 0
         return follows
+
+    def acknowledge(self, identifier: int, number: int) -> None:
+        """An OrderAck has come."""
+        if (identifier, number) == (self.identifier, self.number):
+            self.due = False
 
     def doubt(self, identifier: int, number: int) -> None:
         """A message was sent of which it is not known whether the sequence goes on to it."""
@@ -43,6 +49,4 @@ class Sequences:
     @property
     def outstanding(self) -> int | None:
         """The number that an OrderAck is still to have; None for none."""
-        if self.uncertain or not self.number:
-            return None
-        return self.number if self.acknowledged.get(self.identifier, 0) < self.number else None
+        return self.number if self.due and not self.uncertain else None

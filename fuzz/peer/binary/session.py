@@ -60,6 +60,7 @@ class PeerSession:
         holding: whether what comes is not acknowledged.
         received, received_acknowledged: messages of the peer, and those that this side has acknowledged.
         window: what the peer has announced; 0 before.
+        agreed: WindowSize of the request of this side, and that of the answer; None before.
     """
 
     def __init__(self, channel: Channel, *, ours: bool) -> None:
@@ -69,6 +70,7 @@ class PeerSession:
         self.sent_at, self.note, self.heard = 0.0, "", 0
         self.peer: UUID | None = None
         self.window = 0
+        self.agreed: tuple[int, int] | None = None
         self.sent = self.recoverable_sent = self.acknowledged = 0
         self.uncounted = self.recoverable_uncounted = 0
         self.saved: set[int] = set()
@@ -266,6 +268,7 @@ class PeerSession:
             text = "CS is set in the ConnectionParameters response"
             raise PeerFailure(("MQQB-3.1.5.4.1-02",), text, "echo")
         request = asked.ConnectionParametersHeader
+        self.agreed = request.WindowSize, header.WindowSize
         for name in ("RecoverableAckTimeout", "AckTimeout"):
             _same(
                 "ConnectionParameters response",

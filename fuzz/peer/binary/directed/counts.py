@@ -110,6 +110,15 @@ def _validated(draw: Draw) -> Iterator[Case]:
         note = f"a message that carries a SessionHeader with {what}"
         step = send(with_counts(carrier.to_bytes(), shift), "closed", note, ids)
         yield case(ids, text, *OPENED, *before, step)
+    ids = ("MQMQ-2.2.20.4-11", "MQQB-3.1.5.5.5-01")
+    text = "A message with a wrong UserMsgSequenceNumber is put into its queue, and the session ends."
+    for kind in (False, True):
+        carrier = draw.message({"SessionHeader": {}}, recoverable=kind, wants=messages.PA)
+        data = with_counts(carrier.to_bytes(), Shift(sent=source.randrange(1, 127)))
+        note = f"{'a recoverable' if kind else 'an express'} message with a wrong UserMsgSequenceNumber"
+        yield case(ids, text, *OPENED, send(data, "closed, taken", note, ids), *opened(1), Step("settle"))
+    ids = ("MQQB-3.1.5.5.5-01",)
+    text = "A SessionHeader whose counts are not those of the messages ends the session."
     shift = Shift(sent=source.choice([1, -1]))
     note = "a SessionAck with a wrong count before any message"
     yield case(ids, text, *OPENED, send(with_counts(ack, shift), "closed", note, ids))

@@ -24,7 +24,6 @@ def delivery(draw: Draw) -> Iterator[Case]:
     yield from _duplicates(draw)
     yield from _hops(draw)
     yield from _administration_queues(draw)
-    yield from _sessions(draw)
 
 
 def _arrival(draw: Draw) -> Iterator[Case]:
@@ -159,28 +158,3 @@ def _administration_queues(draw: Draw) -> Iterator[Case]:
         packet, ids = draw.message(fields), (requirement,)
         after = send(draw.message(wants=messages.PA), "taken", "a message after it", ids)
         yield case(ids, text, *OPENED, send(packet, "taken", f"a message with AQ {number}", ids), after)
-
-
-def _sessions(draw: Draw) -> Iterator[Case]:
-    """Several sessions of one queue manager."""
-    ids = ("MQQB-3.1.1.3.1-01",)
-    text = "Each session has its own counts."
-    one = send(
-        draw.message(recoverable=True, wants=messages.PA), "taken", "a message in the first session", ids
-    )
-    two = send(draw.message(wants=messages.PA), "taken", "a message in the second one", ids, 1)
-    yield case(
-        ids,
-        text,
-        *OPENED,
-        one,
-        *opened(1),
-        two,
-        Step("acknowledged", breaks=ids, note="a message in the first session"),
-    )
-    yield case(ids, text, *OPENED, one, Step("settle"), Step("close"), *opened(1), two)
-    many = tuple(step for number in range(6) for step in opened(number))
-    last = [
-        send(draw.message(wants=messages.PA), "taken", f"a message in session {n}", ids, n) for n in range(6)
-    ]
-    yield case(ids, text, *many, *reversed(last))

@@ -7,7 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from fuzz.peer.binary import messages
-from fuzz.peer.binary.cases import MALFORMED, OPENED, Draw, case, send
+from fuzz.peer.binary.cases import MALFORMED, OPENED, Draw, case, opened, send
 from fuzz.peer.binary.live import with_counts
 from fuzz.peer.steps import IDENTITY, Case, Step
 
@@ -31,6 +31,7 @@ def handshakes(draw: Draw) -> Iterator[Case]:
     yield from _states(draw)
     yield from _answers(draw)
     yield from _parameters(draw)
+    yield from _limits(draw)
     yield from _tolerated(draw)
     yield from _internal(draw)
 
@@ -153,6 +154,37 @@ def _parameters(draw: Draw) -> Iterator[Case]:
             Step("agree", data=agreed.to_bytes(), note="ConnectionParameters"),
             send(draw.message(wants=messages.PA), "taken", "a message"),
         )
+
+
+def _limits(draw: Draw) -> Iterator[Case]:
+    """WindowSize of any value, and timeouts outside their range: of these the text says no more than that."""
+    ids: tuple[str, ...] = ("MQQB-3.1.5.4.1-02", "MQQB-2.2.2.1-06")
+    text = "The WindowSize of the answer is the peer's own, whatever that of the request is."
+    steps: list[Step] = []
+    for number, window in enumerate((0, draw.source.randrange(1000, 0xFFFF))):
+        packet = messages.parameters({"ConnectionParametersHeader": {"WindowSize": window}})
+        note = f"ConnectionParameters with a WindowSize of {window}"
+        steps += [*opened(number)[:2], Step("agree", number, packet.to_bytes(), breaks=ids, note=note)]
+    last = send(draw.message(recoverable=True, wants=messages.PA), "taken", "a message", ids)
+    yield case(ids, text, *steps, last, Step("acknowledged", breaks=ids, note="a message"))
+    template = messages.parameters()
+    text = "After a timeout outside its range the session ends or goes on, and others go on."
+    for requirement, name, least in (
+        ("MQQB-2.2.2.1-02", "RecoverableAckTimeout", 500),
+        ("MQQB-2.2.2.1-04", "AckTimeout", 20_000),
+    ):
+        for value in (0, 1, least - 1, 120_001, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF):
+            data = messages.changed(template, f"ConnectionParametersHeader.{name}", value)
+            ids, note = (requirement,), f"{name} of {value}"
+            yield case(
+                ids,
+                text,
+                *OPENED[:2],
+                Step("agree", data=data, breaks=ids, expects="either", note=note),
+                send(draw.message(recoverable=True), "", "a message in this session", ids),
+                *opened(1),
+                send(draw.message(wants=messages.PA), "taken", "a message in another session", ids, 1),
+            )
 
 
 def _tolerated(draw: Draw) -> Iterator[Case]:

@@ -14,6 +14,7 @@ from fuzz.peer.binary import messages
 from fuzz.peer.binary.cases import MALFORMED, OPENED, Draw, case, send
 from fuzz.peer.steps import IDENTITY, Case
 from msmqwire.headers import COMPOUND_MESSAGE_HEADER, SRMP_ENVELOPE_HEADER
+from msmqwire.names.header_names import AT_DESTINATION
 from msmqwire.schema import Record
 
 _SECURITY: Final = {
@@ -68,12 +69,32 @@ def _names(draw: Draw) -> Iterator[Case]:
         for number in numbers:
             data = _with_bits(packet, "UserHeader.Flags", 7 << shift, number << shift)
             yield _broken((requirement,), text, data, f"{name} {number}")
+    yield from _forms(draw)
     text = "A direct name that goes beyond its packet ends the session."
     ids = ("MQMQ-2.2.18.1.5.2-05", MALFORMED)
     for field in ("DestinationQueue", "AdminQueue"):
         for count in (0xFFFE, 0xFFFF, 0x7FFE, len(packet.to_bytes())):
             data = messages.changed(packet, f"UserHeader.{field}.Count", count)
             yield _broken(ids, text, data, f"{field}.Count of {count}")
+
+
+def _forms(draw: Draw) -> Iterator[Case]:
+    """DQ and AQ that do not exist, with as many bytes for the name as a reader may look for."""
+    text = "A type of queue name that does not exist ends the session."
+    name = {"PrivateQueueIdentifier": draw.source.randrange(1, 1 << 31)}
+    for requirement, field, bits, shift, numbers in (
+        ("MQMQ-2.2.19.2-22", "DestinationQueue", "DQ", 10, (1, 2, 4, 6)),
+        ("MQMQ-2.2.19.2-24", "AdminQueue", "AQ", 13, (1, 4)),
+    ):
+        packet = draw.message({"UserHeader": {"Flags": {bits: AT_DESTINATION}, field: name}})
+        at = messages.place(packet, f"UserHeader.{field}.PrivateQueueIdentifier")
+        for number in numbers:
+            for size in (0, 4, 16, 20):
+                data = bytearray(_with_bits(packet, "UserHeader.Flags", 7 << shift, number << shift))
+                data[at : at + 4] = draw.source.randbytes(size)
+                data[8:12] = len(data).to_bytes(4, "little")
+                note = f"{bits} {number} and a name of {size} bytes"
+                yield _broken((requirement,), text, bytes(data), note)
 
 
 # -- MessagePropertiesHeader -----------------------------------------------------------------------------

@@ -6,13 +6,17 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from fuzz.peer.binary import messages
-from fuzz.peer.binary.cases import OPENED, Draw, case, send
+from fuzz.peer.binary.cases import MALFORMED, OPENED, Draw, case, send
 from fuzz.peer.steps import IDENTITY, Case
+from msmqwire.schema import Record
 
 _SECURITY: Final = {
     "UserHeader": {"Flags": {"SH": 1}},
     "SecurityHeader": {"Flags": {"ST": 2}, "SecurityData": {"SecurityID": IDENTITY.bytes_le}},
 }
+_NAMES: Final = ("DestinationQueue", "AdminQueue", "ResponseQueue")
+_LONGEST: Final = 0x7FFE
+"""Characters of the longest name: with its null it has 0xFFFE bytes."""
 _TEXT: Final = "After a value outside its range the session ends or goes on."
 
 
@@ -75,6 +79,9 @@ def _changed(draw: Draw) -> Iterator[Case]:
     first = draw.message(sequence=place, queue=queue)
     data = messages.changed(first, "TransactionHeader.TxSequenceNumber", 0)
     yield _either("MQMQ-2.2.20.5-13", "TxSequenceNumber 0", data)
+    yield from _number_zero(draw, queue)
+    yield from _long_names(draw)
+    yield from _without_null(draw)
     debugged = draw.message({"BaseHeader": {"Flags": {"DH": 1}}, "DebugHeader": {}})
     data = messages.changed(debugged, "DebugHeader.Flags", source.choice([2, 3]))
     yield _either("MQMQ-2.2.20.8-02", "QT 2 or 3", data)
@@ -84,3 +91,45 @@ def _changed(draw: Draw) -> Iterator[Case]:
     yield _either("MQMQ-2.2.18.1.5.2-02", "a name of random bytes", bytes(names))
     whole = messages.changed(packet, "BaseHeader.PacketSize", len(packet.to_bytes()) + 12)
     yield _either("MQMQ-2.2.20-12", "12 bytes behind its last header", whole + b"\x0c" + bytes(11))
+
+
+def _number_zero(draw: Draw, queue: str | None) -> Iterator[Case]:
+    """A message with TxSequenceNumber 0 does not conform: whether the session ends, it is not delivered."""
+    first = draw.message(sequence=(draw.sequence(), 1, 0), queue=queue, wants=messages.PA)
+    data = messages.changed(first, "TransactionHeader.TxSequenceNumber", 0)
+    ids = ("MQMQ-2.2.20.5-13", MALFORMED)
+    text = "A message with TxSequenceNumber 0 is not put into its queue."
+    yield case(ids, text, *OPENED, send(data, "either, maybe 8000", "a message with TxSequenceNumber 0", ids))
+
+
+def _named(draw: Draw, field: str, name: str) -> Record:
+    values: dict[str, Any] = {"UserHeader": {field: {"DirectFormatName": name}}}
+    if field == "AdminQueue":
+        values["MessagePropertiesHeader"] = {"Flags": {"PA": 1, "NA": 1}}
+    return draw.message(values)
+
+
+def _long_names(draw: Draw) -> Iterator[Case]:
+    """Direct names about as long as what they may be copied to."""
+    head = f"TCP:{draw.target.host}\\private$\\"
+    for field in _NAMES:
+        for size in (127, 128, 255, 256, 257, 1023, 1024, draw.source.randrange(300, 5000), _LONGEST):
+            packet = _named(draw, field, head + "q" * (size - len(head)))
+            yield _either(
+                "MQMQ-2.2.18.1.5.2-01", f"a name of {size} characters as {field}", packet.to_bytes()
+            )
+
+
+def _without_null(draw: Draw) -> Iterator[Case]:
+    """Direct names whose last character is not null, of each length modulo 4, and with none but nulls."""
+    for field in _NAMES:
+        for more in range(2):
+            name = f"TCP:{draw.target.host}\\private$\\none{'e' * more}"
+            packet = _named(draw, field, name)
+            at = messages.place(packet, f"UserHeader.{field}.DirectFormatName")
+            for what, last in (("without its null", "e"), ("of nulls", "\0" * (len(name) + 1))):
+                data = bytearray(packet.to_bytes())
+                end = at + 2 * len(name) + 2
+                data[end - 2 * len(last) : end] = last.encode("utf-16-le")
+                note = f"a name {what} as {field}"
+                yield _either("MQMQ-2.2.18.1.5.2-05", note, bytes(data))

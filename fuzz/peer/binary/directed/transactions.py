@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from fuzz.peer.binary import messages
@@ -34,6 +35,7 @@ def _message(
 
 
 def _order(draw: Draw) -> Iterator[Case]:
+    yield from _again(draw)
     one, later = draw.sequence(), draw.sequence()
     one, later = min(one, later), max(one, later) + 1
     accepted = "Messages in their order are taken and acknowledged by an OrderAck."
@@ -72,14 +74,6 @@ def _order(draw: Draw) -> Iterator[Case]:
     ]
     text = "Sequences compare by TimeStamp first, then by Ordinal."
     yield case(ids, text, *OPENED, *steps)
-    same = draw.message(queue=draw.target.transactional_queue, sequence=(one, 1, 0), wants=messages.PA)
-    first = send(same, "taken", "number 1", ("MQQB-3.1.5.8.6-05",))
-    again = send(same, "taken", "number 1 again in a new session", ("MQQB-3.1.5.8.6-05",), 1)
-    second = _message(draw, (one, 2, 1), "number 2 in the new session", connection=1)
-    text = "A transactional message that is resent over a new session is not delivered again."
-    yield case(
-        ("MQQB-3.1.5.8.6-05",), text, *OPENED, first, Step("settle"), Step("close"), *opened(1), again, second
-    )
     segment = [
         draw.message(
             queue=draw.target.transactional_queue, sequence=(one, number, number - 1), wants=messages.PA
@@ -89,6 +83,22 @@ def _order(draw: Draw) -> Iterator[Case]:
     data = b"".join(packet.to_bytes() for packet in segment)
     note = f"{len(segment)} transactional messages in one segment"
     yield case(("MQQB-3.1.1.6.2-06",), accepted, *OPENED, send(data, "taken", note), Step("fence"))
+
+
+def _again(draw: Draw) -> Iterator[Case]:
+    """A message that comes again, as when its acknowledgement was lost: over a new session, or the same."""
+    one = draw.sequence()
+    same = draw.message(queue=draw.target.transactional_queue, sequence=(one, 1, 0), wants=messages.PA)
+    ids: tuple[str, ...] = ("MQQB-3.1.5.8.6-05", "MQQB-3.1.1.3.1-15", "MQQB-3.1.1.3.1-16")
+    first = send(same, "taken", "number 1", ids)
+    again = send(same, "taken", "number 1 again in a new session", ids, 1)
+    second = _message(draw, (one, 2, 1), "number 2 in the new session", ids, 1)
+    text = "A transactional message that is resent over a new session is not delivered again."
+    yield case(ids, text, *OPENED, first, Step("settle"), Step("close"), *opened(1), again, second)
+    ids = ("MQQB-3.1.5.8.6-02",)
+    again = send(same, "taken", "number 1 again", ids)
+    text = "A transactional message that is resent is acknowledged by an OrderAck once more."
+    yield case(ids, text, *OPENED, replace(first, breaks=ids), Step("settle"), again, Step("settle"))
 
 
 def _refused(draw: Draw) -> Iterator[Case]:
