@@ -21,6 +21,10 @@ MODULES: Final = (
     "pgm",
     "ndr",
     "rpc",
+    "srmp",
+    "captures",
+    "control",
+    "columns",
 )
 """The modules with targets."""
 
