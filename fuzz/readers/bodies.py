@@ -51,13 +51,33 @@ def _contents() -> Iterator[bytes]:
     yield bytes.fromhex("0001000000FFFFFFFF01000000000000000C02000000")
 
 
-@target(seeds=_contents, words=lambda: (b"<!--", b"-->", b"<![CDATA[", b"]]>", b"<?xml", b"?>", b"&lt;", b"<!DOCTYPE", b"</int>", b"xsi:nil", b"\xff\xfe", b"\xef\xbb\xbf"))
+@target(
+    seeds=_contents,
+    words=lambda: (
+        b"<!--",
+        b"-->",
+        b"<![CDATA[",
+        b"]]>",
+        b"<?xml",
+        b"?>",
+        b"&lt;",
+        b"<!DOCTYPE",
+        b"</int>",
+        b"xsi:nil",
+        b"\xff\xfe",
+        b"\xef\xbb\xbf",
+    ),
+)
 def contents(data: bytes) -> None:
     """A body without a type is read by its content: XML, text, .NET's formats."""
     _is_read(data, 0)
 
 
-@target(seeds=lambda: vectors("bodies/*.hex"), words=lambda: (b"net.msmq://", b"\0\1\0\1", b"\3\x08", b"\2\4"), size_max=512)
+@target(
+    seeds=lambda: vectors("bodies/*.hex"),
+    words=lambda: (b"net.msmq://", b"\0\1\0\1", b"\3\x08", b"\2\4"),
+    size_max=512,
+)
 def framed(data: bytes) -> None:
     """The records of .NET message framing, in bounds: what is left behind them is the message."""
     read = read_nmf(data)

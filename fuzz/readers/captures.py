@@ -1,4 +1,4 @@
-"""Targets for capture files: records of pcap and pcapng, plain or compressed, frames, all that dissection does."""
+"""Targets for captures: records of pcap and pcapng, plain or compressed, frames, all that dissection does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,16 @@ from msmqwire.dissection import dissect
 from msmqwire.errors import CaptureError
 
 CAPTURES = ("session.pcap", "hostile.pcapng", "remote_read.pcap", "protected.pcap")
-LINKS = (links.ETHERNET, links.NULL, links.LOOP, *links.RAW_IP, links.COOKED, links.COOKED_2, links.IPV4, links.IPV6)
+LINKS = (
+    links.ETHERNET,
+    links.NULL,
+    links.LOOP,
+    *links.RAW_IP,
+    links.COOKED,
+    links.COOKED_2,
+    links.IPV4,
+    links.IPV6,
+)
 HEAD = 2000
 """Bytes of an example capture that make a seed."""
 
@@ -108,7 +117,14 @@ def _frames() -> Iterator[bytes]:
                     yield bytes([number, len(record.data) % 256]) + record.data[:255]
     ip = bytes.fromhex("45000030000120004011000a0a0000010a000002") + bytes(28)
     yield bytes([3, len(ip)]) + ip + bytes([3, len(ip)]) + ip[:6] + b"\0\3" + ip[8:]
-    six = bytes.fromhex("60000000001c2c40") + bytes(15) + b"\1" + bytes(15) + b"\2" + bytes.fromhex("11000001" + "00" * 24)
+    six = (
+        bytes.fromhex("60000000001c2c40")
+        + bytes(15)
+        + b"\1"
+        + bytes(15)
+        + b"\2"
+        + bytes.fromhex("11000001" + "00" * 24)
+    )
     yield bytes([3, len(six)]) + six
 
 
@@ -122,7 +138,15 @@ def frames(data: bytes) -> None:
         at += 2 + data[at + 1]
         number += 1
         held += len(frame)
-        record = Record("file", number, number, linktype, frame, len(frame) + (data[at - 1] & 1 if at <= len(data) else 0), 0)
+        record = Record(
+            "file",
+            number,
+            number,
+            linktype,
+            frame,
+            len(frame) + (data[at - 1] & 1 if at <= len(data) else 0),
+            0,
+        )
         before = decoder.ignored.total()
         datagram = decoder.decode(record)
         assert decoder.ignored.total() <= before + number

@@ -1,6 +1,6 @@
-"""One target under atheris, in a process of its own: ``python -m fuzz.readers.child TARGET [libFuzzer's options]``.
+"""One target under atheris, in a process of its own: ``python -m fuzz.readers.child TARGET OPTION...``.
 
-Only msmqwire is instrumented, and what it compiles of schemas and declarations: the code whose branches count.
+The options are libFuzzer's. Only msmqwire is instrumented, and what it compiles of schemas and declarations.
 What numba compiles is left as it is, for numba to understand it.
 """
 

@@ -111,11 +111,22 @@ async def _answered(server: object, data: bytes, choice: int) -> bytes:
 def _lines() -> Iterator[bytes]:
     written = [json.dumps({"id": number, **request}).encode() for number, request in enumerate(REQUESTS)]
     yield b"\x05" + b"\n".join(written[:6]) + b"\n"
-    yield b"\0" + b"[]\n{}\nnull\n{\"id\": [1]}\n\xff\n" + written[0] + b"\n" + written[1][:5]
+    yield b"\0" + b'[]\n{}\nnull\n{"id": [1]}\n\xff\n' + written[0] + b"\n" + written[1][:5]
 
 
 def _words() -> Iterator[bytes]:
-    yield from (b'"id":', b'"op":', b"\n", b"null", b"[]", b"{}", b"1e999", b"-1", b"18446744073709551616", b"NaN")
+    yield from (
+        b'"id":',
+        b'"op":',
+        b"\n",
+        b"null",
+        b"[]",
+        b"{}",
+        b"1e999",
+        b"-1",
+        b"18446744073709551616",
+        b"NaN",
+    )
     for request in REQUESTS:
         for name, value in request.items():
             yield json.dumps(name).encode()
@@ -164,7 +175,9 @@ async def _operated(data: bytes) -> bytes:
 
 
 def _operations() -> Iterator[bytes]:
-    written = [json.dumps({"id": number, **request}).encode() + b"\n" for number, request in enumerate(REQUESTS)]
+    written = [
+        json.dumps({"id": number, **request}).encode() + b"\n" for number, request in enumerate(REQUESTS)
+    ]
     yield b"".join(written)
     yield from written
     for line in written[4:]:

@@ -13,7 +13,14 @@ from fuzz.readers.registry import target
 from msmqwire.constants import EncryptionAlgorithm, KeyAlgorithm
 from msmqwire.crypto.certificates import SenderCertificate, ders_of_pem
 from msmqwire.crypto.ciphers import decrypt, new_session_key, provider_of
-from msmqwire.crypto.keys import public_key_blob, public_key_of, read_private_key, read_public_key, unwrap, wrap
+from msmqwire.crypto.keys import (
+    public_key_blob,
+    public_key_of,
+    read_private_key,
+    read_public_key,
+    unwrap,
+    wrap,
+)
 from msmqwire.crypto.readings import DEFAULT
 from msmqwire.errors import DecryptionFailed, InvalidValue, MalformedPacket
 from msmqwire.headers import ACCESS_ACE_BODY, ACE, ACL, MQDSPUBLICKEYS, MQUSERSIGNCERTS, SID
@@ -35,6 +42,7 @@ ALGORITHMS = (
     (EncryptionAlgorithm.CALG_AES_192, 192),
     (EncryptionAlgorithm.CALG_AES_256, 256),
 )
+
 
 @cache
 def _private_key() -> RSAPrivateKey:
@@ -94,7 +102,10 @@ def _certificates() -> Iterator[bytes]:
         yield ders_of_pem(path.read_bytes())[0]
 
 
-@target(seeds=_certificates, words=lambda: (b"\x30\x82", b"\x06\x03\x55\x04\x03", b"\x02\x01\x00", b"\x17\x0d", b"\x18\x0f"))
+@target(
+    seeds=_certificates,
+    words=lambda: (b"\x30\x82", b"\x06\x03\x55\x04\x03", b"\x02\x01\x00", b"\x17\x0d", b"\x18\x0f"),
+)
 def certificates(data: bytes) -> None:
     """A certificate is read whole, by both who read them, or refused as an invalid value."""
     for read in (SenderCertificate.read, Certificate.read, SenderCertificate.read_file):
@@ -104,12 +115,16 @@ def certificates(data: bytes) -> None:
             assert refusal.why
             continue
         assert certificate.subject is not None
-        assert certificate.not_before <= certificate.not_after or not certificate.is_valid(certificate.not_before)
+        assert certificate.not_before <= certificate.not_after or not certificate.is_valid(
+            certificate.not_before
+        )
 
 
 def _directory_keys() -> Iterator[bytes]:
     blobs = list(_keys())
-    keys = [{"sProviderName": "Microsoft Base Cryptographic Provider v1.0", "aBuf": blob} for blob in blobs[:2]]
+    keys = [
+        {"sProviderName": "Microsoft Base Cryptographic Provider v1.0", "aBuf": blob} for blob in blobs[:2]
+    ]
     yield b"\0" + MQDSPUBLICKEYS.build({"aPublicKeys": keys})
     for der in _certificates():
         yield b"\1" + MQUSERSIGNCERTS.build({"Certificates": [{"Digest": bytes(16), "Certificate": der}]})
@@ -131,7 +146,11 @@ def _descriptors() -> Iterator[bytes]:
     yield build_descriptor(DescriptorParts(users, everyone, acl, acl, 0x0400))
 
 
-@target(seeds=_descriptors, words=lambda: (b"\1\1\0\0\0\0\0\1\0\0\0\0", b"\1\0\4\x80", b"\2\0", b"\x14\0\0\0"), size_max=512)
+@target(
+    seeds=_descriptors,
+    words=lambda: (b"\1\1\0\0\0\0\0\1\0\0\0\0", b"\1\0\4\x80", b"\2\0", b"\x14\0\0\0"),
+    size_max=512,
+)
 def descriptors(data: bytes) -> None:
     """A security descriptor has the same parts when it is built again, and a bad one allows nothing."""
     allowed = access_allowed(data, Token(b""), 0)

@@ -70,7 +70,7 @@ class GuardedNumpy:
         size = (math.prod(shape) if isinstance(shape, tuple) else shape) * np.dtype(dtype).itemsize
         whole = mmap.mmap(-1, (-(-size // PAGE) + 2) * PAGE)
         end = len(whole) - PAGE
-        # Of an array of its own, not a part of another: what is made of it then refers to it, as of any array.
+        # No part of another array: what is made of it then refers to it, as with any array.
         array = np.frombuffer(whole, np.uint8, size, end - size)
         slack = np.frombuffer(whole, np.uint8, end - size - PAGE, PAGE)
         slack[:] = CANARY

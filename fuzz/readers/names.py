@@ -109,7 +109,9 @@ def _field_seeds() -> Iterator[bytes]:
         yield b"\1" + json.dumps(value).encode()
 
 
-@target(seeds=_field_seeds, words=lambda: (GUID.encode(), b'"m_qft":', b"\\\\private$\\\\", b"null"), size_max=400)
+@target(
+    seeds=_field_seeds, words=lambda: (GUID.encode(), b'"m_qft":', b"\\\\private$\\\\", b"null"), size_max=400
+)
 def fields(data: bytes) -> None:
     """Any value in place of a structure is a name or refused with a path."""
     try:
@@ -121,7 +123,9 @@ def fields(data: bytes) -> None:
     for read in (
         lambda: from_queue_format(value),
         lambda: from_mqf_element(value),
-        lambda: from_user_header_queue(choice // 3 % 9, value, role=role, source_qm=None, destination_qm=None),
+        lambda: from_user_header_queue(
+            choice // 3 % 9, value, role=role, source_qm=None, destination_qm=None
+        ),
     ):
         try:
             name = read()

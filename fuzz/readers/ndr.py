@@ -33,7 +33,10 @@ def _captured() -> Iterator[bytes]:
     """The stubs of the example capture."""
     for _, stream in payloads(CAPTURE, "tcp"):
         for frame in PduFramer().feed(stream):
-            if frame.header["PTYPE"] in (PduType.REQUEST, PduType.RESPONSE) and not frame.header["auth_length"]:
+            if (
+                frame.header["PTYPE"] in (PduType.REQUEST, PduType.RESPONSE)
+                and not frame.header["auth_length"]
+            ):
                 yield parse_pdu(frame.data).record["stub_data"]
 
 
@@ -52,7 +55,14 @@ def _seeds() -> Iterator[bytes]:
 
 
 def _words() -> Iterator[bytes]:
-    yield from (b"\0\0\2\0", b"\4\0\2\0", b"\0\0\2\0\0\0\0\0", b"LIOR", b"\1\0\0\0\1\0\0\0", b"\xff\xff\xff\xff")
+    yield from (
+        b"\0\0\2\0",
+        b"\4\0\2\0",
+        b"\0\0\2\0\0\0\0\0",
+        b"LIOR",
+        b"\1\0\0\0\1\0\0\0",
+        b"\xff\xff\xff\xff",
+    )
     yield from (name.encode("utf-16-le") for name in ("OS:host\\private$\\q\0", "TCP:10.0.0.1\\q\0"))
 
 

@@ -110,7 +110,9 @@ def forms(data: bytes) -> None:
 
 @cache
 def _schemas() -> tuple[Header, ...]:
-    return tuple(schema for _, schema in sorted(SCHEMAS.items()) if stands_alone(schema) and not schema.variant)
+    return tuple(
+        schema for _, schema in sorted(SCHEMAS.items()) if stands_alone(schema) and not schema.variant
+    )
 
 
 def _headers() -> Iterator[bytes]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from ipaddress import IPv4Address
 
-
 from fuzz.readers.registry import target
 from msmqwire.errors import MalformedPacket
 from msmqwire.pgm import (

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from uuid import UUID
 
 from fuzz.invariants import both_readers_agree, refusal_has_a_position
 from fuzz.readers.inputs import payloads, pieces
 from fuzz.readers.registry import target
-from msmqwire.errors import AuthenticationFailed, InvalidValue, MalformedPacket, RpcFault
+from msmqwire.errors import AuthenticationFailed, MalformedPacket, RpcFault
 from msmqwire.remote_read.interface import INTERFACE
 from msmqwire.remote_read.procedures import PROCEDURES
 from msmqwire.rpc.client_association import ClientAssociation
 from msmqwire.rpc.constants import FRAG_LENGTH_MAX, NDR20, NDR64, AuthLevel, AuthType, PduType, SyntaxId
 from msmqwire.rpc.endpoint_mapper import EPT_MAP, EndpointMapper, map_request, mapped_port
-from msmqwire.rpc.events import Called
 from msmqwire.rpc.groups import AssociationGroups
 from msmqwire.rpc.pdu import PduFramer, build_pdu, make_pdu, parse_pdu, pdu_from_json
 from msmqwire.rpc.pdus import PDUS
@@ -155,10 +153,14 @@ def _to_server() -> Iterator[bytes]:
         if stream[2] == PduType.BIND:
             yield b"\0" + stream[:4000]
             yield b"\x25" + stream[:4000]
-    elements = [{"p_cont_id": 0, "abstract_syntax": _fields(INTERFACE), "transfer_syntaxes": [_fields(NDR20)]}]
+    elements = [
+        {"p_cont_id": 0, "abstract_syntax": _fields(INTERFACE), "transfer_syntaxes": [_fields(NDR20)]}
+    ]
     for level in (2, 5, 6):
         verifier = {"auth_type": 10, "auth_level": level, "auth_context_id": 1}
-        bind = make_pdu(PduType.BIND, {"p_context_elem": elements}, sec_trailer={**verifier, "auth_value": TOKEN})
+        bind = make_pdu(
+            PduType.BIND, {"p_context_elem": elements}, sec_trailer={**verifier, "auth_value": TOKEN}
+        )
         call = make_pdu(
             PduType.REQUEST, {"opnum": 3, "stub_data": bytes(16)}, header={"call_id": 2},
             sec_trailer={**verifier, "auth_value": SIGNED},
@@ -262,7 +264,9 @@ def _trailers() -> Iterator[bytes]:
     yield bytes(8) + SIGNATURE + bytes.fromhex("02402800") + syntaxes
 
 
-@target(seeds=_trailers, words=lambda: (SIGNATURE, b"\1\x40\4\0", b"\2\x40\x28\0", b"\3\x40\x10\0"), size_max=1400)
+@target(
+    seeds=_trailers, words=lambda: (SIGNATURE, b"\1\x40\4\0", b"\2\x40\x28\0", b"\3\x40\x10\0"), size_max=1400
+)
 def trailers(data: bytes) -> None:
     """A verification trailer is taken off at its signature, or all is the stub."""
     try:

@@ -12,7 +12,8 @@ from fuzz.readers.registry import target
 from msmqwire.errors import InvalidSignature, InvalidValue, MalformedPacket
 from msmqwire.qm.protocols.srmp.deserializing import deserialize
 from msmqwire.qm.rules import serialization
-from msmqwire.srmp.envelope import Envelope, build_envelope, envelope_from_json, parse_envelope
+from msmqwire.srmp.certificates import Trust
+from msmqwire.srmp.envelope import build_envelope, envelope_from_json, parse_envelope
 from msmqwire.srmp.fields import HEAD_SIZE_MAX
 from msmqwire.srmp.http_framer import CHUNK_LINE_MAX, HttpFramer, parse_http
 from msmqwire.srmp.message import SrmpMessage, parse_message, parse_multicast
@@ -21,7 +22,6 @@ from msmqwire.srmp.multipart import PART_COUNT_MAX, parse_multipart
 from msmqwire.srmp.scan import scan
 from msmqwire.srmp.schema import HEADER
 from msmqwire.srmp.verifying import verify
-from msmqwire.srmp.certificates import Trust
 
 ENTITY_MAX = 1000
 ARRIVAL = 1_182_300_000
@@ -36,9 +36,34 @@ def _requests() -> Iterator[bytes]:
 
 
 def _markup() -> Iterator[bytes]:
-    yield from (b"<!--", b"-->", b"<![CDATA[", b"]]>", b"<?", b"?>", b"&#0;", b"&#x41;", b"&lt;", b"\xef\xbb\xbf")
-    yield from (b"<!DOCTYPE a [<!ENTITY b 'c'>]>", b' encoding="utf-16"', b"</", b"/>", b'xmlns:x="', b"xmlns=\"")
-    yield from (b'se:mustUnderstand="1"', b"uuid:", b"uid:", b"20380119T031407", b"<via/>", b"9999999999999999999999")
+    yield from (
+        b"<!--",
+        b"-->",
+        b"<![CDATA[",
+        b"]]>",
+        b"<?",
+        b"?>",
+        b"&#0;",
+        b"&#x41;",
+        b"&lt;",
+        b"\xef\xbb\xbf",
+    )
+    yield from (
+        b"<!DOCTYPE a [<!ENTITY b 'c'>]>",
+        b' encoding="utf-16"',
+        b"</",
+        b"/>",
+        b'xmlns:x="',
+        b'xmlns="',
+    )
+    yield from (
+        b'se:mustUnderstand="1"',
+        b"uuid:",
+        b"uid:",
+        b"20380119T031407",
+        b"<via/>",
+        b"9999999999999999999999",
+    )
 
 
 @cache
@@ -98,9 +123,30 @@ def markup(data: bytes) -> None:
 
 
 def _http_words() -> Iterator[bytes]:
-    yield from (b"\r\n", b"\r\n\r\n", b"POST /q HTTP/1.1\r\n", b"HTTP/1.1 200 OK\r\n", b"Content-Length: ", b"0\r\n")
-    yield from (b"Transfer-Encoding: chunked", b"Content-Type: ", b"multipart/related; boundary=", b"text/xml")
-    yield from (b"--", b"Content-Id: ", b"body@", b"extension@", b"charset=UTF-8", b"HTTP/1.0", b" 204 ", b"\\\"")
+    yield from (
+        b"\r\n",
+        b"\r\n\r\n",
+        b"POST /q HTTP/1.1\r\n",
+        b"HTTP/1.1 200 OK\r\n",
+        b"Content-Length: ",
+        b"0\r\n",
+    )
+    yield from (
+        b"Transfer-Encoding: chunked",
+        b"Content-Type: ",
+        b"multipart/related; boundary=",
+        b"text/xml",
+    )
+    yield from (
+        b"--",
+        b"Content-Id: ",
+        b"body@",
+        b"extension@",
+        b"charset=UTF-8",
+        b"HTTP/1.0",
+        b" 204 ",
+        b'\\"',
+    )
 
 
 @target(seeds=_requests, words=_http_words, size_max=4096)
@@ -130,7 +176,9 @@ def _streamed() -> Iterator[bytes]:
     for number, data in enumerate(_requests()):
         yield bytes([number * 41 % 256]) + data + data
     chunked = b"POST /q HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n0\r\nA: b\r\n\r\n"
-    yield b"\x09" + chunked + b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nHTTP/1.0 500 a\r\n\r\nuntil the end"
+    yield (
+        b"\x09" + chunked + b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nHTTP/1.0 500 a\r\n\r\nuntil the end"
+    )
 
 
 def _framed(data: bytes, choice: int) -> tuple[object, ...]:
