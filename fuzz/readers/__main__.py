@@ -34,6 +34,9 @@ def main() -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     if options.keep:
         keeping.keep_fewest(chosen, options.out)
+    if options.lines is not None:
+        keeping.write_reached(options.lines, keeping.reached(chosen))
+    if options.keep or options.lines is not None:
         return 0
     if find_spec("atheris") is None:
         print("atheris is not installed: the extra fuzz has it, where there is one", file=sys.stderr)
@@ -63,9 +66,13 @@ def _options() -> argparse.Namespace:
         "--tally", type=Path, metavar="FILE", help="add executions and coverage to this table"
     )
     parser.add_argument("--keep", action="store_true", help="make the kept corpora of those in DIR; run none")
+    parser.add_argument(
+        "--lines", type=Path, metavar="FILE", help="write the lines that they reach; run none"
+    )
     parser.add_argument("--list", action="store_true", help="print the targets; run none")
     options = parser.parse_args()
-    if not (options.keep or options.list) and (options.time > 0) == (options.runs > 0):
+    runs_none = options.keep or options.list or options.lines is not None
+    if not runs_none and (options.time > 0) == (options.runs > 0):
         parser.error("either --time or --runs is needed")
     return options
 

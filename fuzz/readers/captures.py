@@ -58,7 +58,7 @@ class Dripping(io.RawIOBase):
 def named(data: bytes) -> io.BytesIO:
     """Return a file of these bytes."""
     stream = io.BytesIO(data)
-    stream.name = "file"  # type: ignore[attr-defined]
+    stream.name = "file"
     return stream
 
 

@@ -49,7 +49,7 @@ class Pipe:
     """A transport that keeps what is written to it."""
 
     def __init__(self) -> None:
-        self.written = b""
+        self.written = bytearray()
         self.closed = False
 
     def write(self, data: bytes) -> None:
@@ -105,7 +105,7 @@ async def _answered(server: object, data: bytes, choice: int) -> bytes:
         client.data_received(piece)
         await asyncio.sleep(0)
     await client.finish()
-    return pipe.written
+    return bytes(pipe.written)
 
 
 def _lines() -> Iterator[bytes]:

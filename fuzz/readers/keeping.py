@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,6 +49,13 @@ def reached(targets: Sequence[Target]) -> dict[str, tuple[int, int]]:
     return result
 
 
-def write_reached(targets: Sequence[Target], path: Path) -> None:
-    """Write what `reached` returns as JSON."""
-    path.write_text(json.dumps(reached(targets), indent=1) + "\n")
+def write_reached(path: Path, parts: dict[str, tuple[int, int]]) -> None:
+    """Write what `reached` returns, tab-separated."""
+    lines = [f"{part}\t{found}\t{there}\n" for part, (found, there) in parts.items()]
+    path.write_text("".join(["part\treached\tlines\n", *lines]))
+
+
+def read_reached(path: Path) -> dict[str, tuple[int, int]]:
+    """Return what was written so."""
+    _, *lines = path.read_text().splitlines()
+    return {part: (int(found), int(there)) for part, found, there in (line.split("\t") for line in lines)}

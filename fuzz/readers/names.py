@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fuzz.readers.registry import target
 from msmqwire.errors import InvalidName
 from msmqwire.names import (
+    FormatName,
     from_mqf_element,
     from_queue_format,
     from_user_header_queue,
@@ -120,13 +121,13 @@ def fields(data: bytes) -> None:
         return
     choice = data[0]
     role = ROLES[choice % 3]
-    for read in (
+    kind = choice // 3 % 9
+    readers: tuple[Callable[[], FormatName | None], ...] = (
         lambda: from_queue_format(value),
         lambda: from_mqf_element(value),
-        lambda: from_user_header_queue(
-            choice // 3 % 9, value, role=role, source_qm=None, destination_qm=None
-        ),
-    ):
+        lambda: from_user_header_queue(kind, value, role=role, source_qm=None, destination_qm=None),
+    )
+    for read in readers:
         try:
             name = read()
         except InvalidName as refusal:

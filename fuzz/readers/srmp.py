@@ -13,9 +13,11 @@ from msmqwire.errors import InvalidSignature, InvalidValue, MalformedPacket
 from msmqwire.qm.protocols.srmp.deserializing import deserialize
 from msmqwire.qm.rules import serialization
 from msmqwire.srmp.certificates import Trust
+from msmqwire.srmp.elements import Group
 from msmqwire.srmp.envelope import build_envelope, envelope_from_json, parse_envelope
 from msmqwire.srmp.fields import HEAD_SIZE_MAX
 from msmqwire.srmp.http_framer import CHUNK_LINE_MAX, HttpFramer, parse_http
+from msmqwire.srmp.http_message import HttpMessage
 from msmqwire.srmp.message import SrmpMessage, parse_message, parse_multicast
 from msmqwire.srmp.message_json import from_json, to_json
 from msmqwire.srmp.multipart import PART_COUNT_MAX, parse_multipart
@@ -74,7 +76,7 @@ def _elements() -> tuple[bytes, ...]:
         names[group.name] = None
         for child in group.children:
             names[child.name] = None
-            if hasattr(child, "children"):
+            if isinstance(child, Group):
                 groups.append(child)
     return tuple(name.encode() for name in names)
 
@@ -181,8 +183,8 @@ def _streamed() -> Iterator[bytes]:
     )
 
 
-def _framed(data: bytes, choice: int) -> tuple[object, ...]:
-    framer, found = HttpFramer(ENTITY_MAX), list[object]()
+def _framed(data: bytes, choice: int) -> tuple[list[HttpMessage], int, object]:
+    framer, found = HttpFramer(ENTITY_MAX), list[HttpMessage]()
     try:
         for piece in pieces(data, choice):
             found += framer.feed(piece)
@@ -202,7 +204,7 @@ def stream(data: bytes) -> None:
     whole = _framed(data[1:], 0)
     assert _framed(data[1:], data[0]) == whole
     found, end, _ = whole
-    assert b"".join(message.to_bytes() for message in found) == data[1 : 1 + end]  # type: ignore[attr-defined,misc,operator]
+    assert b"".join(message.to_bytes() for message in found) == data[1 : 1 + end]
 
 
 def _parts() -> Iterator[bytes]:

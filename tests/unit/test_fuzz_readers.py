@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
 
-from fuzz.readers import columns, crypto, names, ndr, packets, pgm, srmp, tally
+from fuzz.readers import crypto, names, ndr, packets, pgm, srmp, tally
 from fuzz.readers.guarded import GuardedNumpy
 from fuzz.readers.kept import CORPORA, REGRESSIONS, corpus, keep, regressions
 from fuzz.readers.registry import Target, all_targets, load
@@ -24,6 +24,7 @@ from fuzz.readers.runner import Result, run
 from fuzz.readers.shrink import shrunk, what_is_wrong
 from fuzz.readers.tracing import fewest, lines_of, steps_of
 from msmqwire.capture import source
+from msmqwire.columnar.bridge import row_buffer
 from msmqwire.framing import Framer
 from msmqwire.names import parse_path_name
 from msmqwire.qm.runtime.operations import LocalSession
@@ -31,6 +32,7 @@ from msmqwire.rpc.pdu import PduFramer
 from msmqwire.schema.codec import Codec
 from msmqwire.srmp.multipart import Multipart
 from tests.support.paths import ROOT
+from tools import fuzzing_docs
 
 TARGETS = {target.name: target for target in all_targets()}
 EVERY_TARGET = pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
@@ -56,6 +58,13 @@ def test_what_is_kept_belongs_to_targets_and_is_small() -> None:
     for name, target in TARGETS.items():
         assert 0 < max(map(len, corpus(name))) <= target.size_max
         assert all(len(word) < 128 for word in target.words())
+
+
+def test_the_page_has_what_was_counted() -> None:
+    assert fuzzing_docs.main(["--check"]) == 0
+    counted = tally.read(fuzzing_docs.TALLY)
+    assert counted.keys() == TARGETS.keys()
+    assert all(row.executions > 0 for row in counted.values())
 
 
 def test_one_target_is_loaded_by_its_name() -> None:
@@ -110,6 +119,10 @@ def raises(_: Any) -> Callable[..., Any]:
     return broken
 
 
+def turns_round(key_of: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda src, src_port, dst, dst_port: key_of(dst, dst_port, src, src_port)
+
+
 PLANTED = [
     ("packets.session", packets, "build", loses_a_byte),
     ("packets.headers", Codec, "read", shifts),
@@ -123,7 +136,7 @@ PLANTED = [
     ("srmp.queued", srmp, "verify", returns(None)),
     ("captures.records", source, "_until_damage", returns(())),
     ("control.operations", LocalSession, "run", raises),
-    ("columns.skipped", columns, "skip_records", shifts),
+    ("columns.segments", row_buffer, "key_of", turns_round),
 ]
 
 
@@ -199,7 +212,7 @@ def test_the_fewest_inputs_take_all_steps() -> None:
 
     short, long = rb"h\q", rb"longer\queue"
     assert fewest(check, [long, short], 100) == [short]
-    other = rb"h\private$\q"
+    other = rb"h\q;s"
     assert fewest(check, [long, other, short], 100) == [short, other]
     assert fewest(check, [other, short], 4) == [short]
     path = ROOT / "msmqwire/names/paths.py"
