@@ -30,8 +30,8 @@ EDGES: Final = (
 )
 REACHED: Final = (
     "",
-    "Lines of functions that the kept corpora reach, in the parts of `msmqwire` that read. The rest is mostly",
-    "what builds, and what only other parts call:",
+    "Lines of functions that the kept corpora reach, in the parts of `msmqwire` that read. The rest is",
+    "mostly what builds, and what only other parts call:",
     "",
 )
 
