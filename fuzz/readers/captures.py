@@ -6,6 +6,7 @@ import gzip
 import io
 from collections.abc import Iterator
 from functools import cache
+from typing import Final
 
 from fuzz.readers.frames import PAYLOAD_MAX, capture_of, script_of, step
 from fuzz.readers.inputs import EXAMPLES, payloads
@@ -109,23 +110,24 @@ def records(data: bytes) -> None:
         assert found == [] or error[1] > 0
 
 
+RAW: Final = LINKS.index(links.RAW_IP[0])
+CUT: Final = 0x80
+"""The bit in the number of a link that says that the frame was longer on the wire than what is there of it."""
+
+
 def _frames() -> Iterator[bytes]:
     for data in files():
-        for number, link in enumerate(LINKS):
-            for record in records_of(named(data))[0][:3]:
-                if record.linktype == link:
-                    yield bytes([number, len(record.data) % 256]) + record.data[:255]
-    ip = bytes.fromhex("45000030000120004011000a0a0000010a000002") + bytes(28)
-    yield bytes([3, len(ip)]) + ip + bytes([3, len(ip)]) + ip[:6] + b"\0\3" + ip[8:]
-    six = (
-        bytes.fromhex("60000000001c2c40")
-        + bytes(15)
-        + b"\1"
-        + bytes(15)
-        + b"\2"
-        + bytes.fromhex("11000001" + "00" * 24)
-    )
-    yield bytes([3, len(six)]) + six
+        for record in records_of(named(data))[0][:3]:
+            yield _frame(LINKS.index(record.linktype), record.data[:255])
+    first = bytes.fromhex("45000030000120004011000a 0a000001 0a000002") + bytes(28)
+    second = first[:6] + b"\0\3" + first[8:]
+    yield _frame(RAW, first) + _frame(RAW | CUT, second)
+    six = bytes.fromhex("60000000001c2c40") + bytes(31) + b"\1" + bytes.fromhex("11000001") + bytes(24)
+    yield _frame(RAW, six)
+
+
+def _frame(link: int, data: bytes) -> bytes:
+    return bytes([link, len(data)]) + data
 
 
 @target(seeds=_frames, words=_words, size_max=1024)
@@ -133,23 +135,15 @@ def frames(data: bytes) -> None:
     """Any frames of any link, fragments too: each is a datagram within its bytes, or counted as ignored."""
     decoder, at, number, held = IpDecoder(), 0, 0, 0
     while at + 2 <= len(data):
-        frame = data[at + 2 : at + 2 + data[at + 1]]
-        linktype = LINKS[data[at] % len(LINKS)]
-        at += 2 + data[at + 1]
+        link, size = data[at : at + 2]
+        frame = data[at + 2 : at + 2 + size]
+        at += 2 + size
         number += 1
         held += len(frame)
-        record = Record(
-            "file",
-            number,
-            number,
-            linktype,
-            frame,
-            len(frame) + (data[at - 1] & 1 if at <= len(data) else 0),
-            0,
-        )
-        before = decoder.ignored.total()
+        length = len(frame) + bool(link & CUT)
+        record = Record("file", number, number, LINKS[(link & ~CUT) % len(LINKS)], frame, length, 0)
         datagram = decoder.decode(record)
-        assert decoder.ignored.total() <= before + number
+        assert decoder.ignored.total() <= number
         if datagram is None:
             continue
         assert len(datagram.payload) <= held
