@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from functools import cache
 
 from fuzz.invariants import refusal_has_a_position
-from fuzz.readers.inputs import pieces, vectors
+from fuzz.readers.inputs import EXAMPLES, pieces, vectors
 from fuzz.readers.registry import target
 from msmqwire.errors import InvalidSignature, InvalidValue, MalformedPacket
 from msmqwire.qm.protocols.srmp.deserializing import deserialize
 from msmqwire.qm.rules import serialization
-from msmqwire.srmp.certificates import Trust
+from msmqwire.schema import NULL_GUID
+from msmqwire.srmp.certificates import Signer, Trust
 from msmqwire.srmp.elements import Group
 from msmqwire.srmp.envelope import build_envelope, envelope_from_json, parse_envelope
 from msmqwire.srmp.fields import HEAD_SIZE_MAX
@@ -21,11 +23,15 @@ from msmqwire.srmp.http_message import HttpMessage
 from msmqwire.srmp.message import SrmpMessage, parse_message, parse_multicast
 from msmqwire.srmp.message_json import from_json, to_json
 from msmqwire.srmp.multipart import PART_COUNT_MAX, parse_multipart
+from msmqwire.srmp.request import make_request
 from msmqwire.srmp.scan import scan
 from msmqwire.srmp.schema import HEADER
+from msmqwire.srmp.signature_element import CANONICALIZATIONS, DIGESTS, DSA
+from msmqwire.srmp.signing import sign
 from msmqwire.srmp.verifying import verify
 
 ENTITY_MAX = 1000
+BODY, EXTENSION = b"body \0--MSMQ", b"an extension"
 ARRIVAL = 1_182_300_000
 
 
@@ -254,3 +260,57 @@ def queued(data: bytes) -> None:
     again = serialization.deserialize(stored, stored=True)
     for name in ("body", "label", "extension", "priority", "soap_envelope", "message_class", "identifier"):
         assert getattr(again, name) == getattr(message, name), name
+
+
+@cache
+def _alice() -> Signer:
+    folder = EXAMPLES / "keys"
+    return Signer.from_pem((folder / "alice.crt").read_bytes(), (folder / "alice.pem").read_bytes())
+
+
+@cache
+def _signed() -> tuple[bytes, ...]:
+    """Return requests that alice has signed, with her certificate in them and without."""
+    if not (EXAMPLES / "keys").exists():
+        return ()
+    alice, (simple,) = _alice(), vectors("srmp/MC-MQSRM-4.1-SimpleMessage.xml")
+    unsigned = parse_envelope(simple).replace()
+    envelope = build_envelope(sign(unsigned, alice, queue_manager=NULL_GUID, body=BODY, extension=EXTENSION))
+    certificate = base64.b64encode(alice.certificate.der)
+    key_info = (
+        b"<KeyInfo><X509Data><X509Certificate>" + certificate + b"</X509Certificate></X509Data></KeyInfo>"
+    )
+    with_key_info = envelope.replace(b"</Signature>", key_info + b"</Signature>")
+    return tuple(
+        make_request(
+            text, "/q", "h", boundary=7, queue_manager=NULL_GUID, body=BODY, extension=EXTENSION
+        ).to_bytes()
+        for text in (envelope, with_key_info)
+    )
+
+
+def _signature_words() -> Iterator[bytes]:
+    yield from _markup()
+    yield from (
+        b"<Reference>",
+        b"</SignedInfo>",
+        b"cid:body@",
+        b"cid:extension@",
+        b"<KeyInfo>",
+        b"AAAA",
+        b"=",
+    )
+    yield from (name.encode() for name in (*CANONICALIZATIONS, *DIGESTS, DSA))
+
+
+@target(seeds=_signed, words=_signature_words, size_max=4096)
+def signed(data: bytes) -> None:
+    """What is verified is what was signed, whatever stands around it; no made-up signature is one."""
+    try:
+        message = parse_message(data)
+        verified = verify(message, Trust([_alice().certificate]), _alice().certificate.not_before)
+    except (MalformedPacket, InvalidSignature) as refusal:
+        assert refusal.why
+        return
+    assert (verified.body, verified.extension) == (BODY, EXTENSION)
+    assert (message.body, message.extension) == (BODY, EXTENSION)

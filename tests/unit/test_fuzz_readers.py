@@ -17,6 +17,7 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 from fuzz.readers import crypto, names, ndr, packets, pgm, srmp, tally
+from fuzz.readers.__main__ import main
 from fuzz.readers.guarded import GuardedNumpy
 from fuzz.readers.kept import CORPORA, REGRESSIONS, corpus, keep, regressions
 from fuzz.readers.registry import Target, all_targets, load
@@ -196,6 +197,17 @@ def test_atheris_finds_a_planted_fault(tmp_path: Path, monkeypatch: pytest.Monke
 def fails_on_two_marks(data: bytes) -> None:
     if data.count(b"!") >= 2:
         raise ValueError(data)
+
+
+def test_the_command_lists_its_targets_and_refuses_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["fuzz.readers", "--list"])
+    assert main() == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(TARGETS)
+    monkeypatch.setattr("sys.argv", ["fuzz.readers", "--target", "no.such", "--runs", "1"])
+    assert main() == 2
+    assert "names.texts" in capsys.readouterr().err
 
 
 def test_findings_are_made_small() -> None:
