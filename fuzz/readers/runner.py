@@ -69,13 +69,13 @@ class Result:
 def run(target: Target, folder: Path, *, seconds: float = 0, runs: int = 0) -> Result:
     """Fuzz one target for so many seconds or runs.
 
-    The folder keeps its corpus, for the next time, and the inputs of findings. Raises RuntimeError if the
-    process ended without any.
+    The folder keeps its corpus, for the next time, and the inputs of findings. A process that ends without an
+    input of a finding is one too: then already what it begins with is wrong.
     """
-    inputs, found = folder / "corpora" / target.name, folder / "findings" / target.name
+    inputs, artifacts = folder / "corpora" / target.name, folder / "findings" / target.name
     _write_inputs(inputs, target)
-    found.mkdir(parents=True, exist_ok=True)
-    before = set(found.iterdir())
+    artifacts.mkdir(parents=True, exist_ok=True)
+    before = set(artifacts.iterdir())
     options = [
         str(inputs),
         f"-max_total_time={max(1, round(seconds))}" if seconds else f"-runs={runs}",
@@ -83,7 +83,7 @@ def run(target: Target, folder: Path, *, seconds: float = 0, runs: int = 0) -> R
         f"-timeout={TIMEOUT_S}",
         "-report_slow_units=2",
         f"-rss_limit_mb={MEMORY_MIB}",
-        f"-artifact_prefix={found}{os.sep}",
+        f"-artifact_prefix={artifacts}{os.sep}",
     ]
     words = [word for word in dict.fromkeys(target.words()) if word]
     if words:
@@ -93,9 +93,10 @@ def run(target: Target, folder: Path, *, seconds: float = 0, runs: int = 0) -> R
     started = os.times().elapsed
     process = _python("fuzz.readers.child", target.name, *options, folder=folder)
     log = process.stderr.decode(errors="replace")
-    new = sorted(path for pattern in _FOUND for path in found.glob(pattern) if path not in before)
+    new = sorted(path for pattern in _FOUND for path in artifacts.glob(pattern) if path not in before)
+    findings = [found for found in (_finding(target, path, folder) for path in new) if found is not None]
     if process.returncode and not new:
-        raise RuntimeError(f"{target.name}: the process ended with {process.returncode}\n{log[-2000:]}")
+        findings.append(Finding(str(inputs), f"ended with {process.returncode}", log[-2000:]))
     status = _STATUS.findall(log)
     executed = _EXECUTED.search(log)
     return Result(
@@ -105,7 +106,7 @@ def run(target: Target, folder: Path, *, seconds: float = 0, runs: int = 0) -> R
         edges=int(status[-1][1]) if status else 0,
         features=int(status[-1][2]) if status else 0,
         inputs=sum(1 for _ in inputs.iterdir()),
-        findings=tuple(filter(None, (_finding(target, path, folder) for path in new))),
+        findings=tuple(findings),
     )
 
 
