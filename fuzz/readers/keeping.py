@@ -11,7 +11,7 @@ from fuzz.readers.kept import corpus, keep
 from fuzz.readers.registry import Target
 from fuzz.readers.tracing import PACKAGE, fewest, lines_of, steps_of
 
-CORPUS_MAX: Final = 12_000
+CORPUS_MAX: Final = 20_000
 """Bytes of a kept corpus, twice as many in hexadecimal."""
 PARTS: Final = (
     "bodies", "capture", "crypto", "dissection", "framing", "headers", "lint", "names", "packets", "pgm",
