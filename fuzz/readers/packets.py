@@ -17,7 +17,7 @@ from fuzz.invariants import (
 )
 from fuzz.readers.inputs import payloads, pieces, vectors
 from fuzz.readers.registry import target
-from fuzz.references import stands_alone
+from fuzz.whole_packets import SELF_CONTAINED
 from msmqwire.constants import MessageClass
 from msmqwire.errors import MalformedPacket
 from msmqwire.framing import Framer
@@ -109,33 +109,31 @@ def forms(data: bytes) -> None:
 
 
 @cache
-def _schemas() -> tuple[Header, ...]:
-    return tuple(
-        schema for _, schema in sorted(SCHEMAS.items()) if stands_alone(schema) and not schema.variant
-    )
+def _schemas() -> dict[bytes, Header]:
+    return {key.encode(): schema for key, schema in SELF_CONTAINED.items() if not schema.variant}
 
 
 def _headers() -> Iterator[bytes]:
-    numbers = {schema.name: number for number, schema in enumerate(_schemas())}
-    yield from (bytes([number, 0]) + bytes(64) for number in numbers.values())
+    keys = {schema: key for key, schema in _schemas().items()}
+    yield from (key + bytes([0x3A, 0]) + bytes(64) for key in _schemas())
     for data in _packets():
         with suppress(MalformedPacket):
-            packet = parse(data)
-            for header in dict(packet).values():
-                if isinstance(header, Record) and header.schema.name in numbers:
-                    yield bytes([numbers[header.schema.name], 3]) + header.to_bytes()
+            for header in dict(parse(data)).values():
+                if isinstance(header, Record) and header.schema in keys:
+                    yield keys[header.schema] + b":\3" + header.to_bytes()
 
 
-@target(seeds=_headers, words=_words, size_max=1024)
+@target(seeds=_headers, words=lambda: (*_words(), *_schemas()), size_max=1024)
 def headers(data: bytes) -> None:
     """Both readers of each structure, the generated one and that of construct, at any position."""
-    if len(data) < 2:
+    key, _, content = data.partition(b":")
+    schema = _schemas().get(key)
+    if schema is None or not content:
         return
-    schema = _schemas()[data[0] % len(_schemas())]
-    content = data[2:]
+    before, content = bytes(content[0] % 8), content[1:]
     what_is_accepted_rebuilds(schema, content)
     both_readers_agree(schema, content)
-    the_position_does_not_matter(schema, content, bytes(data[1] % 8))
+    the_position_does_not_matter(schema, content, before)
 
 
 def _stream_seeds() -> Iterator[bytes]:
