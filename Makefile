@@ -15,12 +15,13 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 2)')
 ROWS ?= 300
 SEED ?= 10
+TIME ?= 600
 
 export NO_MKDOCS_2_WARNING := 1
 # The tests start hundreds of processes: each would compile the library anew, and pytest rewrite every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format types floors docs machine-code columns state-docs srmp-docs settings-docs conformance conformance-check mutate unit nightly bench clean
+.PHONY: demo test lint format types floors docs machine-code columns state-docs srmp-docs settings-docs conformance conformance-check mutate unit nightly fuzz bench clean
 
 demo: $(VENV)/.installed
 	@PYTHON=$(BIN)/python sh examples/demo.sh
@@ -77,6 +78,10 @@ unit: $(VENV)/.installed-dev
 
 nightly: $(VENV)/.installed-dev
 	MSMQWIRE_HYPOTHESIS=nightly $(PYTEST) -n $(WORKERS)
+
+# The readers, for so many seconds together: `make fuzz TIME=3600`. Corpora and findings are in build/fuzz.
+fuzz: $(VENV)/.installed-dev
+	$(BIN)/python -m fuzz.readers --time $(TIME)
 
 bench: $(VENV)/.installed-dev
 	@for script in benchmarks/*.py; do \

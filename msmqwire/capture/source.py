@@ -180,9 +180,11 @@ def _gunzip(chunks: Iterator[bytes], packed: bytes) -> Iterator[bytes]:
             if not piece:
                 raise DecompressionError("the gzip stream is cut off")
             size = min(2 * size, CHUNK_SIZE)
+            before = member.copy()
             try:
                 data = member.decompress(piece, CHUNK_SIZE)
             except zlib.error as exc:
+                yield from _until_damage(before, piece)
                 raise DecompressionError(f"the gzip stream is damaged: {exc}") from exc
             if data:
                 empty = False
@@ -190,6 +192,17 @@ def _gunzip(chunks: Iterator[bytes], packed: bytes) -> Iterator[bytes]:
         take.put_back(len(member.unused_data))
         members.ended(empty=empty)
         take.skip_zeros()  # they may pad the last member to a tape block
+
+
+def _until_damage(member: zlib._Decompress, piece: bytes) -> Iterator[bytes]:
+    """Decompress what precedes the damage in a piece, byte by byte: zlib loses what it has when it fails."""
+    for at in range(len(piece)):
+        try:
+            data = member.decompress(piece[at : at + 1])
+        except zlib.error:
+            return
+        if data:
+            yield data
 
 
 def _unzstd(chunks: Iterator[bytes], packed: bytes) -> Iterator[bytes]:

@@ -13,6 +13,7 @@ from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.compiled.scan import scan
 from msmqwire.columnar.compiled.stop_codes import StopCode
 from msmqwire.dissection import Dissection, Item
+from msmqwire.errors import CaptureError
 
 
 class Decoder(RowBuffer, FileScanner):
@@ -25,7 +26,7 @@ class Decoder(RowBuffer, FileScanner):
     def __init__(self, dissection: Dissection, maker: BatchMaker) -> None:
         super().__init__(maker, dissection.tracker)
         self._dissection = dissection
-        self._record_size_max, self._on_damage = dissection.record_size_max, dissection.errors.append
+        self._record_size_max, self._on_damage = dissection.record_size_max, self._pass_over
         maker.files = dissection.files
         self._interfaces = no_interfaces()
         self._frames_before = 0  # of the file
@@ -74,6 +75,12 @@ class Decoder(RowBuffer, FileScanner):
             record = record._replace(number=self._frames_before + record.number)
         for datagram in self._dissection.decoder.feed(record):
             yield from self._add_items(self._connections.feed(datagram, self))
+
+    def _pass_over(self, error: CaptureError) -> None:
+        """Count a record that is too large to be read: the frames behind it have later numbers."""
+        self._dissection.errors.append(error)
+        self._state[entry.FRAME_NO] += 1
+        self._dissection.records = self._frames_before + int(self._state[entry.FRAME_NO])
 
     def _release_input(self) -> Iterator[Any]:
         yield from self._flush()

@@ -83,7 +83,7 @@ class Dissection(Iterator[Item]):
     Attributes:
         sources: the files and streams.
         errors: the files that could not be read to their end.
-        records: how many frames were read.
+        records: how many frames were read, or passed over.
         handed: how many of them the columnar decoder passed to the generic reader; 0 without it.
         decoder: decodes frames to datagrams.
         tracker: turns datagrams into items.
@@ -157,11 +157,19 @@ class Dissection(Iterator[Item]):
     def _source_items(self, source: Any) -> Iterator[Item]:
         with self.open_source(source) as stream:
             before = self.records
-            records = open_records(stream, record_size_max=self.record_size_max, on_damage=self.errors.append)
-            for record in records:
+
+            def count(file: str, number: int) -> None:
                 if self.records == before:
-                    self.begin_file(record.file)
-                self.records = before + record.number
+                    self.begin_file(file)
+                self.records = before + number
+
+            def pass_over(error: CaptureError) -> None:
+                self.errors.append(error)
+                count(error.file, self.records - before + 1)
+
+            records = open_records(stream, record_size_max=self.record_size_max, on_damage=pass_over)
+            for record in records:
+                count(record.file, record.number)
                 if before:
                     record = record._replace(number=before + record.number)  # noqa: PLW2901
                 for datagram in self.decoder.feed(record):

@@ -6,12 +6,13 @@ its two halves of four bits, so that QUEUE_FORMAT_FLAG_SYSTEM (0x80 in place) is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from ipaddress import IPv4Address
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msmqwire.constants import QUEUE_FORMAT_FLAG_SYSTEM, QUEUE_FORMAT_TYPE, QUEUE_SUFFIX_TYPE
+from msmqwire.errors import InvalidName
 from msmqwire.names.fields import (
     DIRECT_PREFIX,
     UINT32_MAX,
@@ -34,6 +35,7 @@ from msmqwire.names.formats import (
 )
 from msmqwire.names.grammar import PORT_MAX, UNSUPPORTED_FORMAT_NAME
 
+_Name = TypeVar("_Name", MulticastName, DistributionListName)
 _T, _S = QUEUE_FORMAT_TYPE, QUEUE_SUFFIX_TYPE
 _SYSTEM: Final = QUEUE_FORMAT_FLAG_SYSTEM >> 4
 _SUFFIX_OF: Final[Mapping[str | None, int]] = MappingProxyType(
@@ -147,7 +149,8 @@ def from_queue_format(value: Any) -> FormatName | None:
         case _T.QUEUE_FORMAT_TYPE_MULTICAST:
             multicast, path = field_of(value, "m_MulticastID", path), f"{path}.m_MulticastID"
             octets = number_of(multicast, "m_address", path, UINT32_MAX).to_bytes(4, "little")
-            return MulticastName(str(IPv4Address(octets)), number_of(multicast, "m_port", path, PORT_MAX))
+            address, port = str(IPv4Address(octets)), number_of(multicast, "m_port", path, PORT_MAX)
+            return _made(lambda: MulticastName(address, port), f"{path}.m_address")
         case _T.QUEUE_FORMAT_TYPE_SUBQUEUE:
             text = field_of(value, "m_pDirectSubqueueID", path)
             name = _direct(text, word, f"{path}.m_pDirectSubqueueID")
@@ -191,4 +194,13 @@ def _distribution_list(value: Any, path: str) -> DistributionListName:
     domain = field_of(value, "m_pwzDomain", path)
     if not (domain is None or isinstance(domain, str)):
         refuse("not a text", f"{path}.m_pwzDomain")
-    return DistributionListName(guid_of(value, "m_DlGuid", path), domain or None)
+    guid = guid_of(value, "m_DlGuid", path)
+    return _made(lambda: DistributionListName(guid, domain or None), f"{path}.m_pwzDomain")
+
+
+def _made(make: Callable[[], _Name], path: str) -> _Name:
+    """Return a name made of a field, which is to blame if its text would break the grammar."""
+    try:
+        return make()
+    except InvalidName as exc:
+        raise InvalidName(exc.why, path=path, hresult=exc.hresult) from None

@@ -21,7 +21,7 @@ from msmqwire.capture import open_records, source
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.record_index import one_per_step, record_positions
 from msmqwire.capture.window import Window
-from msmqwire.columnar import CaptureWarning
+from msmqwire.columnar import CaptureWarning, record_batches
 from msmqwire.dissection import dissect
 from msmqwire.errors import CaptureError
 from tests.support import attacks
@@ -206,6 +206,25 @@ def test_frames_of_the_next_file_are_numbered_from_one(tmp_path):
     dissection = dissect(sorted(tmp_path.iterdir()), record_size_max=LIMIT)
     assert {item.frames[-1] for item in dissection} <= {1, 2, 3}
     assert [error.file[-6:] for error in dissection.errors] == ["a.pcap", "b.pcap"]
+
+
+@pytest.mark.parametrize("make", [pcap_with, pcapng_with])
+def test_a_record_over_the_limit_at_the_end_of_a_file_counts_for_both_readers(make):
+    size, end = (
+        (2 * LIMIT, 16 + len(NEXT_FRAME))
+        if make is pcap_with
+        else (LIMIT + 0x1_1000, len(_enhanced(NEXT_FRAME)))
+    )
+    data = make(size, snaplen=0)[0][:-end]
+    by_items, by_columns = (
+        dissect([io.BytesIO(data), io.BytesIO(data)], record_size_max=LIMIT) for _ in range(2)
+    )
+    frames = [item.frames[-1] for item in by_items]
+    rows = [row for batch in record_batches(by_columns, columns=["frame"]) for row in batch.to_pylist()]
+    assert rows == [{"frame": frame} for frame in frames]
+    assert set(frames) == {1}
+    assert (by_items.records, by_columns.records) == (4, 4)
+    assert len(by_items.errors) == len(by_columns.errors) == 2
 
 
 @pytest.mark.parametrize("command", ["dissect", "lint"])

@@ -1,0 +1,154 @@
+"""Targets for stubs of remote calls in NDR and NDR64, and the message packets in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from fuzz.invariants import refusal_has_a_position
+from fuzz.readers.inputs import payloads
+from fuzz.readers.registry import target
+from msmqwire.errors import InvalidName, MalformedPacket
+from msmqwire.remote_read.message_packet import message_packet, read_message_packet, state_of
+from msmqwire.remote_read.procedures import PROCEDURES
+from msmqwire.remote_read.queue_format import name_of, queue_format_of
+from msmqwire.remote_read.sections import message_of, sections_of
+from msmqwire.rpc.constants import PduType
+from msmqwire.rpc.endpoint_mapper import EPT_MAP_REQUEST, ept_map_response
+from msmqwire.rpc.ndr import NDR20, NDR64, Stub, build_stub, from_json, parse_stub, parsing, to_json
+from msmqwire.rpc.ndr.compiled import stub_reader
+from msmqwire.rpc.pdu import PduFramer, parse_pdu
+
+SYNTAXES = (NDR20, NDR64, NDR20.ordered(big_endian=True), NDR64.ordered(big_endian=True))
+CAPTURE = "remote_read.pcap"
+
+
+@cache
+def _stubs() -> tuple[Stub, ...]:
+    stubs = [stub for each in PROCEDURES.values() for stub in (each.request, each.response)]
+    return tuple(stub for stub in (*stubs, EPT_MAP_REQUEST, ept_map_response(2)) if stub.members)
+
+
+def _captured() -> Iterator[bytes]:
+    """The stubs of the example capture."""
+    for _, stream in payloads(CAPTURE, "tcp"):
+        for frame in PduFramer().feed(stream):
+            if (
+                frame.header["PTYPE"] in (PduType.REQUEST, PduType.RESPONSE)
+                and not frame.header["auth_length"]
+            ):
+                yield parse_pdu(frame.data).record["stub_data"]
+
+
+def _seeds() -> Iterator[bytes]:
+    for stub in dict.fromkeys(_captured()):
+        for number, declaration in enumerate(_stubs()):
+            for choice, syntax in enumerate(SYNTAXES[:2]):
+                try:
+                    value = parse_stub(declaration, stub, syntax)
+                except MalformedPacket:
+                    continue
+                if not value.wire.rest:
+                    yield bytes([number, choice]) + stub
+    for number in range(len(_stubs())):
+        yield bytes([number, 1]) + bytes(200)
+
+
+def _words() -> Iterator[bytes]:
+    yield from (
+        b"\0\0\2\0",
+        b"\4\0\2\0",
+        b"\0\0\2\0\0\0\0\0",
+        b"LIOR",
+        b"\1\0\0\0\1\0\0\0",
+        b"\xff\xff\xff\xff",
+    )
+    yield from (name.encode("utf-16-le") for name in ("OS:host\\private$\\q\0", "TCP:10.0.0.1\\q\0"))
+
+
+@target(seeds=_seeds, words=_words, size_max=1024)
+def stubs(data: bytes) -> None:
+    """A stub is the same to both of its readers, and builds to its bytes, padding and referents too."""
+    if len(data) < 2:
+        return
+    stub, syntax = _stubs()[data[0] % len(_stubs())], SYNTAXES[data[1] % len(SYNTAXES)]
+    content = data[2:]
+    compiled = stub_reader(stub, syntax)
+    if compiled is not None and (value := compiled(content)) is not None:
+        expected = parsing.interpreted(stub, content, syntax)
+        assert (value, value.wire) == (expected, expected.wire)
+    try:
+        value = parse_stub(stub, content, syntax)
+    except MalformedPacket as refusal:
+        refusal_has_a_position(refusal, content)
+        return
+    assert build_stub(stub, value, syntax) == content
+    again = from_json(stub, to_json(stub, value))
+    plain = build_stub(stub, again, syntax)
+    assert parse_stub(stub, plain, syntax) == value
+    if (queue := getattr(value, "pQueueFormat", None)) is not None:
+        _is_a_name_or_refused(queue)
+    if sections := getattr(value, "ppPacketSections", None):
+        _is_a_message_or_refused(sections)
+
+
+def _is_a_name_or_refused(queue: object) -> None:
+    try:
+        name = name_of(queue)
+    except InvalidName as refusal:
+        assert refusal.why
+        return
+    assert name is None or name_of(queue_format_of(name)) == name
+
+
+def _is_a_message_or_refused(sections: object) -> None:
+    try:
+        message = message_of(sections)  # type: ignore[arg-type]
+    except MalformedPacket as refusal:
+        assert refusal.path
+        return
+    assert len(message.body) <= max(message.body_size, len(message.data))
+    assert message.packet.schema.name
+
+
+def _message_packets() -> Iterator[bytes]:
+    response = PROCEDURES[7].response
+    for stub in _captured():
+        for syntax in SYNTAXES[:2]:
+            try:
+                value = parse_stub(response, stub, syntax)
+            except MalformedPacket:
+                continue
+            for section in value.ppPacketSections or ():
+                yield b"\x08\x08" + (section.pSectionBuffer or b"")
+
+
+@target(seeds=_message_packets, words=_words, size_max=4096)
+def sections(data: bytes) -> None:
+    """A message packet that is cut into sections, anywhere, is put together as the message that it was."""
+    if len(data) < 2:
+        return
+    content = data[2:]
+    try:
+        packet = read_message_packet(content)
+        state = state_of(packet)
+    except MalformedPacket as refusal:
+        assert refusal.path
+        return
+    try:
+        whole = message_of(sections_of(content, 1 << 22, 1 << 22))
+    except MalformedPacket:
+        whole = None
+    try:
+        cut = message_of(sections_of(content, data[0] * 4, data[1] * 16))
+    except MalformedPacket:
+        cut = None
+    if whole is not None and cut is not None:
+        assert whole.body.startswith(cut.body)
+        assert whole.body == cut.body or cut.cut
+        assert cut.state == whole.state == state
+    try:
+        again = message_packet(content, state)
+    except MalformedPacket:
+        return
+    assert state_of(read_message_packet(again)) == state
