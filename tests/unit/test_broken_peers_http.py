@@ -34,7 +34,8 @@ def envelope(to: str = ORDERS, number: int = 7, **changed: Any) -> bytes:
     now = time.time()
     values = {
         "action": "MSMQ:label", "to": to, "number": number, "guid": OWN, "expires": NEVER, "sent": date(now),
-        "reach": date(now + DAY_S), "services": "", "more": "", "kind": 0, "priority": 3, "flags": "", **changed,
+        "reach": date(now + DAY_S), "services": "", "more": "", "kind": 0, "priority": 3, "flags": "",
+        **changed,
     }  # fmt: skip
     return ENVELOPE.format(msmq=MSMQ_ELEMENT.format(**values), **values).encode()
 
