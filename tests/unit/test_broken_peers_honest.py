@@ -177,7 +177,6 @@ def test_lint_finds_nothing_in_what_it_sends() -> None:
 # -- its sessions -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("MQQB-3.1.5.8.7-05", "MQQB-3.1.5.8.2-07")
 def test_acknowledgements_are_as_late_as_the_timeouts_say() -> None:
     client = Client(World(), recoverable=700, ack=30_000)
     client.push(message())
