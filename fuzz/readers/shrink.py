@@ -61,7 +61,7 @@ def shrunk(check: Check, data: bytes, *, until: Callable[[], bool]) -> bytes:
         found = what_is_wrong(check, candidate)
         return found is not None and (found.kind, found.place) == (wrong.kind, wrong.place)
 
-    size = max(1, len(data) // 2)
+    size, length = max(1, len(data) // 2), len(data)
     while size and not until():
         at = 0
         while at < len(data) and not until():
@@ -71,6 +71,8 @@ def shrunk(check: Check, data: bytes, *, until: Callable[[], bool]) -> bytes:
             else:
                 at += size
         size //= 2
+        if not size and len(data) < length:  # what could not be left out before perhaps can now
+            size, length = max(1, len(data) // 2), len(data)
     for at in range(len(data)):
         candidate = data[:at] + b"\0" + data[at + 1 :]
         if data[at] and not until() and same(candidate):

@@ -163,7 +163,7 @@ def load_with_fault(name):
 
     def parse_wrongly(text):
         name = parse(text)
-        if "~" in name.queue:
+        if "~%~" in name.queue:
             raise IndexError("planted")
         return name
 
@@ -179,15 +179,16 @@ def test_atheris_finds_a_planted_fault(tmp_path: Path, monkeypatch: pytest.Monke
     """In another process, instrumented, from inputs that do not have it; what is reported is small."""
     (tmp_path / "sitecustomize.py").write_text(PLANTED_AT_START)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    target = replace(TARGETS["names.texts"], words=lambda: [b"~"])
+    target = replace(TARGETS["names.texts"], words=lambda: [b"~%~"])
+    assert not any(b"~%~" in data for data in (*target.seeds(), *corpus(target.name)))
     result = run(target, tmp_path, runs=200_000)
     assert result.executions > 20
     assert result.edges > 50
     (finding,) = result.findings
     assert finding.kind == "IndexError"
     found = Path(finding.file).read_bytes()
-    assert b"~" in found
-    assert len(found) <= 4
+    assert b"~%~" in found
+    assert len(found) < 20
     assert json.loads(json.dumps(result.to_json()))["findings"][0]["file"] == finding.file
 
 
