@@ -120,15 +120,21 @@ class Campaign:
             for outcome in outcomes:
                 outcome.failure = blamed(outcome.case, down)
             failed = sorted(outcomes, key=lambda outcome: not any(s.breaks for s in outcome.case.steps))
-        for number, outcome in enumerate(failed, 1):
-            if len(self.failures) >= self._options.failures_max:
-                return
-            last_hope = down is not None and number == len(failed)
-            if self._judge(outcome, keep_always=last_hope) and down is not None:
-                self._deadly.add(outcome.case.text)
-                break
-            if self.lost:
-                break  # the first one was the likeliest, and is kept
+        left = list(failed)
+        for history in (False, True):  # of those that fail at the same time most do not need what was before
+            for number, outcome in enumerate(failed, 1):
+                if len(self.failures) >= self._options.failures_max:
+                    return
+                if outcome not in left:
+                    continue
+                last_hope = history and down is not None and number == len(failed)
+                if self._judge(outcome, history=history, keep_always=last_hope):
+                    left.remove(outcome)
+                    if down is not None:
+                        self._deadly.add(outcome.case.text)
+                        return
+                if self.lost:
+                    return  # the first one was the likeliest, and is kept
 
     def _walks(self, name: str, turn: int) -> None:
         failed: list[Outcome] = []
@@ -169,10 +175,11 @@ class Campaign:
     def _upkeep(self, name: str) -> Upkeep:
         return Upkeep(self.stage, name, self._options.restart)
 
-    def _judge(self, outcome: Outcome, *, keep_always: bool = False) -> bool:
+    def _judge(self, outcome: Outcome, *, history: bool = True, keep_always: bool = False) -> bool:
         """Replay, shrink and keep a failure; return whether it was seen again.
 
-        With `keep_always`, and where the peer does not come back, it is kept even if it can't be seen again.
+        With `history` it is also looked for with what was done before. With `keep_always`, and where the peer
+        does not come back, it is kept even if it can't be seen again.
         """
         failure, case = outcome.failure, outcome.case
         if failure is None:
@@ -185,9 +192,17 @@ class Campaign:
         count = 0
         while found is None and not self.lost:
             found = self._replay((*before[len(before) - count :], case), failure)
-            if count >= len(before):
+            if found is None and count == 0 and failure.what != DOWN:
+                # Others were performed at the same time: alone it may fail in another way.
+                failure = self.stage.perform(case).failure or failure
+                if failure.key in self._known:
+                    return True
+                found = self._replay((case,), failure)
+            if count >= len(before) or (found is None and not history):
                 break
             count = min(len(before), count * 2 or 1)
+        if found is None and not history and not self.lost:
+            return False
         if found is None:
             self._watcher.line(f"not seen again: {failure.text}")
             if keep_always or (self.lost and failure.what == DOWN):

@@ -215,9 +215,14 @@ class Incoming:
             raise Ended
         else:
             if kind in _MESSAGES:
+                if self.wrong == "loses messages with wrong counts" and self.miscounted(packet.SessionHeader):
+                    raise Ended
                 self.message(packet)
             if packet.SessionHeader is not None:
                 self.session_header(packet.SessionHeader)
+
+    def miscounted(self, header: Record | None) -> bool:
+        return header is not None and header.UserMsgSequenceNumber != self.received + 1 & 0xFFFF
 
     def establish(self, packet: Record) -> None:
         if self.state != "WAITING_EC_MSG" and self.wrong != "takes EstablishConnection in any state":
@@ -249,7 +254,9 @@ class Incoming:
                 return
             raise Ended
         header = dict(packet.ConnectionParametersHeader)
-        header.update(WindowSize=WINDOW, Reserved=0)
+        header["Reserved"] = 0
+        if self.wrong != "answers the WindowSize of the request":
+            header["WindowSize"] = WINDOW
         if self.wrong == "answers its own AckTimeout":
             header["AckTimeout"] = 60_000
         self.write(CONNECTION_PARAMETERS.make({"ConnectionParametersHeader": header}))
@@ -346,7 +353,7 @@ class Incoming:
             self.order = (header.TxSequenceID, number, self.source_address())
         elif self.wrong == "acknowledges what it has refused":
             self.order = (header.TxSequenceID, number, self.source_address())
-        if hasattr(self, "order"):
+        if hasattr(self, "order") and (accepted or self.wrong != "sends no OrderAck a second time"):
             self.order_due = time.monotonic() + ACK_AFTER_S
         return accepted
 

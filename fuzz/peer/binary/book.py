@@ -41,6 +41,10 @@ _FINAL_MISSING: Final = {
 }
 
 
+_ORDER: Final = ("MQQB-3.1.5.8.6-05", "MQQB-3.1.5.8.1-01")
+"""The requirements that a transactional message is delivered once, told by its place in a sequence."""
+
+
 @dataclass(slots=True)
 class Sent:
     """What was sent under one MessageID.
@@ -216,7 +220,9 @@ class Book:
             text = f"{class_name(number)} comes for {sent.name} instead of {due}"
             raise PeerFailure(ids, text, "acknowledgement")
         if sent.came[number] > most:
-            ids = ("MQQB-3.1.5.8.1-02",) if sent.copies > 1 else (_MISSING.get(number, _ASKED_BY[asked]),)
+            ids = (_MISSING.get(number, _ASKED_BY[asked]),)
+            if sent.copies > 1:
+                ids = ("MQQB-3.1.5.8.1-02",) if sent.place is None else _ORDER
             text = f"{class_name(number)} comes {sent.came[number]} times for {sent.name}"
             raise PeerFailure(ids, text, "doubled")
 

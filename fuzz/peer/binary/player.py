@@ -255,8 +255,14 @@ class BinaryPlayer:
                 return done()
 
     def _await(self, session: PeerSession, step: Step, done: Callable[[], bool], requirement: str) -> None:
-        if self._until(lambda: done() or session.channel.closed) and done():
-            return
+        try:
+            if self._until(lambda: done() or session.channel.closed) and done():
+                return
+        except PeerFailure as failure:
+            if failure.what != OUT_OF_ORDER or not step.breaks:
+                raise
+            text = f"while an answer is awaited on another connection, {failure.text}"
+            raise PeerFailure((*step.breaks, *failure.requirements), text, OUT_OF_ORDER) from None
         if session.channel.closed and step.expects == "either":
             return
         how = "closes the connection" if session.channel.closed else f"is silent for {self._target.bound:g} s"
