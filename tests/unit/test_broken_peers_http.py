@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from collections.abc import Callable
@@ -188,6 +189,7 @@ def test_the_published_messages_are_refused_as_another_host_s_and_discarded_as_e
         EXPANDING,
         nested(70),
     ],
+    ids=itertools.count(),  # the envelopes have times in them
 )
 def test_what_is_wrong_is_refused(wrong: bytes) -> None:
     world = World()
