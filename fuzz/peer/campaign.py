@@ -34,6 +34,8 @@ HISTORY: Final = 60
 """Cases before a failure that are tried with it when it does not show alone."""
 SHRINK_S: Final = 20.0
 """Seconds for making one failure shorter."""
+GRACE_S: Final = 30.0
+"""Seconds after the end of a run in which what was found last is still looked for again and made shorter."""
 SHRINK_BOUND_S: Final = 1.0
 """The bound meanwhile: a shortened case that fails is performed once more with the bound of the run."""
 
@@ -91,6 +93,10 @@ class Campaign:
         enough = self.stage.packets >= PACKETS_MAX or len(self.failures) >= self._options.failures_max
         return self.lost or enough or time.monotonic() >= self._end
 
+    @property
+    def _late(self) -> bool:
+        return time.monotonic() >= self._end + GRACE_S
+
     # -- what is done ------------------------------------------------------------------------------------
 
     def _directed(self, name: str, most: int | None) -> None:
@@ -123,7 +129,7 @@ class Campaign:
         left = list(failed)
         for history in (False, True):  # of those that fail at the same time most do not need what was before
             for number, outcome in enumerate(failed, 1):
-                if len(self.failures) >= self._options.failures_max:
+                if len(self.failures) >= self._options.failures_max or self._late:
                     return
                 if outcome not in left:
                     continue
@@ -198,7 +204,7 @@ class Campaign:
                 if failure.key in self._known:
                     return True
                 found = self._replay((case,), failure)
-            if count >= len(before) or (found is None and not history):
+            if count >= len(before) or self._late or (found is None and not history):
                 break
             count = min(len(before), count * 2 or 1)
         if found is None and not history and not self.lost:
@@ -216,7 +222,7 @@ class Campaign:
 
     def _shrink(self, found: Replay) -> Replay:
         """Return a failure with as few cases and steps as there is time to find."""
-        deadline = time.monotonic() + SHRINK_S
+        deadline = min(time.monotonic() + SHRINK_S, self._end + GRACE_S)
         quick = Stage(
             replace(self._target, bound=min(self._target.bound, SHRINK_BOUND_S)),
             self.stage.protocols,
