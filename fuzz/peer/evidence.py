@@ -116,7 +116,7 @@ def keep(folder: Path, number: int, seed: Seed, recordings: Sequence[Recording],
         consent="" if target.loopback else f', consent="{target.host}"',
     )
     (folder / names[2]).write_text(text)
-    packets = sum(1 for case in seed.cases for step in case.steps if step.data)
+    packets = max(1, sum(1 for case in seed.cases for step in case.steps if step.data))  # one may be empty
     return Kept(failure.requirements, failure.text, packets, *names, replayed)
 
 
