@@ -61,6 +61,13 @@ def show(report: Report, *, as_json: bool) -> None:
     tested = report.coverage["requirements"]
     said = f"{report.packets:,} packets in {report.seconds:.1f} s, {len(tested)} requirements tested"
     console.print(f"{said}, {len(report.failures)} failures, seed {report.seed}", highlight=False)
+    documents: dict[str, list[int]] = {}
+    for name, count in tested.items():
+        documents.setdefault(name.partition("-")[0], []).append(count)
+    covered = Table("document", "requirements", "cases", box=None)
+    for document, counts in documents.items():
+        covered.add_row(document, f"{len(counts):,}", f"{sum(counts):,}")
+    console.print(covered)
     kinds = Table("packets sent", "", box=None)
     for kind, count in report.coverage["kinds"].items():
         kinds.add_row(Text(kind), f"{count:,}")
