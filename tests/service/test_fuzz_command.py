@@ -35,9 +35,7 @@ def test_a_right_peer(tmp_path):
     assert document["packets"] > 50
     assert document["coverage"]["requirements"]["MQQB-3.1.5.8-01"] > 0
     assert document["coverage"]["kinds"]["UserMessage"] > 0
-    assert run.err.splitlines()[0].startswith(
-        f"Testing binary at {address}:{peer.port} for 2 s with seed 0"
-    )
+    assert run.err.splitlines()[0].startswith(f"Testing binary at {address}:{peer.port} for 2 s with seed 0")
     assert list((tmp_path / "out").iterdir()) == []
 
 
