@@ -69,7 +69,7 @@ def broken_peer(mistake: str) -> Iterator[BrokenPeer]:
         ("trusts_data_length", "binary", {"MQRR-2.2.5.1.2.1-04", "MQQB-3.1.5.1.3-01"}),
         ("window_zero", "binary", {"MQMQ-2.2.20.4-14"}),
         ("before_handshake", "binary", {"MQQB-3.1.5.8-01"}),
-        ("wrong_cookie", "ping", {"MQQB-2.2.7-11", "MQQB-3.1.5.10-04"}),
+        ("wrong_cookie", "ping", {"MQQB-2.2.7-11", "MQQB-3.1.7.7-02"}),
         ("loses_second", "binary", {"MQMQ-2.2.19.1-19"}),
     ],
 )
