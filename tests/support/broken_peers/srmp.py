@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 OK, BAD_REQUEST = 200, 400
 RECEIPT_S = 0.5
 STREAMS_MAX, HISTORY_MAX = 1_024, 4_096
+OBJECT_ID_SIZE = 20
 _NULL = str(UUID(int=0))
 _NEVER = "20380119T031407"
 _RECEIPT = (
@@ -101,6 +102,8 @@ class Srmp:
             kind, priority = msmq.number(f"{MSMQ}}}Class", 1 << 16), msmq.number(f"{MSMQ}}}Priority", 8)
             msmq.number(f"{MSMQ}}}BodyType", 1 << 32)
             ends = read_date(msmq.content(f"{MSMQ}}}TTrq"), self._makes)
+            if (correlation := msmq.find(f"{MSMQ}}}Correlation")) is not None:
+                _read_correlation(correlation.text)
         place = self._stream_place(stream, msmq)
         receipt = _delivery_receipt(services)
         if header.find(f"{SIGNATURE}}}Signature") is not None:
@@ -228,6 +231,16 @@ class Srmp:
             correlation=base64.b64encode(correlation).decode(), reach=_date(345_600),
         )  # fmt: skip
         self.post(url, envelope.encode())
+
+
+def _read_correlation(text: str) -> None:
+    """2.2.6.5: the 20 bytes of an identifier in base64. Raises Malformed."""
+    try:
+        identifier = base64.b64decode(text.strip(), validate=True)
+    except ValueError:
+        raise Malformed("a Correlation that is no base64") from None
+    if len(identifier) != OBJECT_ID_SIZE:
+        raise Malformed("a Correlation that is no identifier of a message")
 
 
 def _date(later: int = 0) -> str:
