@@ -15,6 +15,8 @@ from fuzz.peer.recording import Ends, Recording
 READ_SIZE: Final = 1 << 16
 RECEIVED_MAX: Final = 64 << 20
 """Bytes that are taken from a peer on one connection."""
+ACCEPTED_MAX: Final = 128
+"""Connections that a peer may open in one case."""
 
 
 class Channel:
@@ -109,6 +111,24 @@ class Channel:
         if reset:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._ended(reset=False)
+
+
+def accepted(listener: socket.socket, recording: Recording, before: int) -> Channel | None:
+    """Return the next connection that the peer has opened; None if there is none, or it has gone.
+
+    `before` are those of the case so far; beyond `ACCEPTED_MAX` they are closed at once.
+    """
+    try:
+        sock, _ = listener.accept()
+    except OSError:
+        return None
+    try:
+        if before < ACCEPTED_MAX:
+            return Channel(sock, recording, ours=False)
+    except OSError:  # reset before it was looked at
+        pass
+    sock.close()
+    return None
 
 
 def wait_for(channels: list[Channel], listeners: list[socket.socket], deadline: float) -> bool:

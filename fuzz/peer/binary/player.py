@@ -6,7 +6,6 @@ import itertools
 import socket
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final
 from uuid import UUID
 
@@ -16,7 +15,7 @@ from fuzz.peer.binary.cases import opened
 from fuzz.peer.binary.expecting import Expectation
 from fuzz.peer.binary.live import dated, has_shift
 from fuzz.peer.binary.session import FLAGS, MESSAGES, OUT_OF_ORDER, PeerSession
-from fuzz.peer.channel import Channel, wait_for
+from fuzz.peer.channel import Channel, accepted, wait_for
 from fuzz.peer.failure import PeerFailure
 from fuzz.peer.recording import Recording
 from fuzz.peer.steps import Disguise, Step
@@ -214,9 +213,9 @@ class BinaryPlayer:
         """Read what has come on all connections, and accept new ones."""
         deadline = time.monotonic() + self._target.bound
         if self._listener is not None:
-            with suppress(BlockingIOError):
-                sock, _ = self._listener.accept()
-                session = PeerSession(Channel(sock, self._recording, ours=False), ours=False)
+            channel = accepted(self._listener, self._recording, len(self._accepted))
+            if channel is not None:
+                session = PeerSession(channel, ours=False)
                 session.holding = self._holding
                 self._accepted.append(session)
         for session in self._all():

@@ -5,10 +5,9 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final
 
-from fuzz.peer.channel import Channel, wait_for
+from fuzz.peer.channel import Channel, accepted, wait_for
 from fuzz.peer.failure import PeerFailure
 from fuzz.peer.recording import Recording
 from fuzz.peer.srmp.connection import HTTP, REQUEST_TIMEOUT, Incoming, Outgoing, Waiting
@@ -287,9 +286,9 @@ class SrmpPlayer:
         """Read what has come on all connections, and accept new ones."""
         deadline = time.monotonic() + self._bound
         if self._listener is not None:
-            with suppress(OSError):
-                sock, _ = self._listener.accept()
-                self._incoming.append(Incoming(Channel(sock, self._recording, ours=False)))
+            channel = accepted(self._listener, self._recording, len(self._incoming))
+            if channel is not None:
+                self._incoming.append(Incoming(channel))
         for outgoing in list(self._outgoing.values()):
             outgoing.read()
         for incoming in self._incoming:
