@@ -24,6 +24,9 @@ show dissect examples/hostile.pcapng --findings ATTACK --table
 printf '\nA queue read from another computer, anonymously and by a user whose calls are encrypted:\n'
 show dissect examples/remote_read.pcap --table
 
+printf '\nA print job in a NetWare queue, from its submission to its end:\n'
+show dissect examples/netware.pcap --table
+
 printf '\nA queue manager, a message sent to it over TCP, and the message received:\n'
 folder=$(mktemp -d)
 server=
