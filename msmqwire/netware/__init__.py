@@ -1,0 +1,1 @@
+"""The bytes of NetWare Core Protocol (NCP) and of its queue services."""
