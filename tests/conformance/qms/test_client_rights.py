@@ -40,6 +40,7 @@ def archive() -> Iterator[Archive]:
     """A server that has a job."""
     archive = Archive()
     yield archive
+    archive.check()
 
 
 @requirement("QMS-service-10", "QMS-service-12", "QMS-service-13", "QMS-service-11")

@@ -1,4 +1,4 @@
-"""A restart of the file server: what its store holds comes back, what was in progress goes the way of its flags."""
+"""A restart of the file server: what is at rest comes back, the rest goes the way of its flags."""
 
 from __future__ import annotations
 
