@@ -19,7 +19,8 @@ from typing import Any, Final, cast
 
 from msmqwire.errors import EngineFailed, InvalidName, LocatedError, QueueError, StoreError
 from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.folder import ControlAddress, DataFolder
+from msmqwire.qm.runtime.folder import DataFolder
+from msmqwire.qm.runtime.served_folder import ControlAddress
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.operations import LocalSession, error_json
 
