@@ -1,7 +1,7 @@
 """The DOS attribute HIDDEN of a file: that of the system on Windows, else an extended attribute.
 
-The extended attribute is user.DOSATTRIB with the number in hexadecimal digits, the oldest form of Samba's; Samba
-and Wine take it.
+The extended attribute is user.DOSATTRIB with the number in hexadecimal digits, the oldest form of Samba's;
+Samba and Wine take it.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from msmqwire.netware.job_structures import OLD_JOB, QUEUE_JOB_TIME
 from msmqwire.qms.model.job import Job
 from msmqwire.schema.layout import layout
 
-SIZE: Final = OLD_JOB.size
+SIZE: Final = len(OLD_JOB.make({}).to_bytes())
 _POSITION: Final = next(
     field.offset for field in layout(OLD_JOB.make({})) if field.path.endswith(".jobPosition")
 )
@@ -41,7 +41,8 @@ def job_structure(job: Job) -> bytes:
             "queueRecord": job.queue_record,
         }
     )
-    return record.to_bytes()
+    structure: bytes = record.to_bytes()
+    return structure
 
 
 def at_position(structure: bytes, position: int) -> bytes:
