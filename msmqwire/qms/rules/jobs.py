@@ -151,9 +151,9 @@ class Jobs:
         if job.in_service:
             raise NcpRefused(f"job {number} is in service", CompletionCode.ERR_Q_IN_SERVICE)
         _check_target_time(request)
-        kept = JobControlFlags.NWCF_ENTRY_OPEN
+        kept = int(JobControlFlags.NWCF_ENTRY_OPEN)
         if not roles & Role.OPERATOR:
-            kept |= JobControlFlags.NWCF_OPERATOR_HOLD
+            kept |= int(JobControlFlags.NWCF_OPERATOR_HOLD)
         changed = replace(
             job,
             target_server_id=request.target_server_id,
