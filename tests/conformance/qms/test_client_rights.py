@@ -43,7 +43,7 @@ def archive() -> Iterator[Archive]:
     archive.check()
 
 
-@requirement("QMS-service-10", "QMS-service-12", "QMS-service-13", "QMS-service-11")
+@requirement("QMS-service-10", "QMS-service-12", "QMS-service-13", "QMS-service-11", "QMS-createqs-07")
 def test_files_are_created_where_the_client_may_and_belong_to_it(archive: Archive) -> None:
     volumes, server = archive.service.volumes, archive.ps1
     with archive.refused(NO_CREATE):
