@@ -16,7 +16,7 @@ from tests.support.running import PATIENCE_S, environment
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 STEP = 23
-"""Of some three hundred writes every twenty-third; `python -m tests.support.netware_crash_points` does more."""
+"""Of some three hundred writes every twenty-third; the program itself may be run for all of them."""
 IN_MEMORY = Path("/dev/shm")
 """A kill loses nothing that the system has, so that a file system in memory does as well as a disk."""
 
