@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import shlex
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +23,7 @@ from msmqwire.qms.runtime.administration import attach, control_server
 from msmqwire.qms.runtime.driver import ServiceDriver
 from msmqwire.qms.runtime.folder import NetwareFolder
 from tests.support.netware_folder import NOON
+from tests.support.paths import ROOT
 from tests.support.running import PATIENCE_S, Run, called
 
 requirement = pytest.mark.requirement
@@ -315,3 +318,13 @@ def test_a_disk_that_refuses_is_told_and_outlived(tmp_path: Path, monkeypatch: p
                 local.call("object_create", name="A", type="user")
             assert json.loads(called("netware", "object", "list", "--data", data).out.splitlines()[0])
         assert local.call("object_create", name="A", type="user") == {"id": "00000002"}
+
+
+def test_the_session_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/netware-bindery.md").read_text(encoding="utf-8")
+    (session,) = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+    steps = re.findall(r"\$ msmqwire (.*)\n((?:[^$].*\n)*)", session)
+    assert len(steps) == session.count("$ msmqwire") == 10
+    for command, printed in steps:
+        assert called(*shlex.split(command)).out == printed
