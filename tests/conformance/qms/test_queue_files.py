@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import sys
@@ -216,11 +217,21 @@ def test_destroying_a_queue_removes_its_directory(driven: DrivenFolder) -> None:
 
 
 @requirement("QMS-files-06")
-def test_a_moved_job_has_its_data_in_the_other_directory(driven: DrivenFolder) -> None:
+@pytest.mark.parametrize("links", [True, False])
+def test_a_moved_job_has_its_data_in_the_other_directory(
+    driven: DrivenFolder, links: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not links:
+
+        def refuse(*_: object, **more: object) -> None:
+            raise OSError(errno.EPERM, "no hard links")
+
+        monkeypatch.setattr(os, "link", refuse)
     other = driven.do(lambda s: s.queues.create(ADMIN, "OTHER", ObjectType.NWOT_PRINT_QUEUE, "SYS:SYSTEM"))
     driven.do(lambda s: s.properties.add_member(ADMIN, other, "Q_OPERATORS", driven.users["OLGA"]))
     driven.job(b"first")
     driven.job(b"second" * 1000)
+    (driven.directory.with_name(f"{other:06X}") / f"Q${other & 0xFFFF:04X}.001").write_bytes(b"stray")
     olga = driven.connect("OLGA")
     number = driven.do(lambda s: s.jobs.move(olga, QUEUE_ID, 2, other))
     directory = driven.directory.with_name(f"{other:06X}")
