@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from msmqwire.netware.job_structures import file_handle
 from msmqwire.qms.model import names
 from msmqwire.qms.model.files import FileAccess, VolumeFile
 from msmqwire.qms.protocol.calls import NO_DATA, CallContext, Fields, Operation, ToRead, ToWrite
-from msmqwire.qms.protocol.job_fields import handle_bytes, handle_of
+from msmqwire.qms.protocol.job_fields import handle_of, six_byte_handle
 from msmqwire.qms.protocol.queues import complete_path
 
 _READ, _WRITE = 0x01, 0x02
@@ -61,7 +60,7 @@ def _opened(call: CallContext, path: str, handle: int) -> Fields:
     path = names.volume_path(path)
     name = path.partition(":")[2].rpartition("\\")[2]
     return {
-        "FileHandle": file_handle(handle_bytes(handle)),
+        "FileHandle": six_byte_handle(handle),
         "FileName": name[:_NAME_SIZE],
         "FileSize": call.service.files.size(VolumeFile(path)),
     }

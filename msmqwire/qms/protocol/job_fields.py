@@ -33,8 +33,8 @@ def job_request(structure: Record, *, more_flags: int = 0) -> JobRequest:
     )
 
 
-def new_structure(job: Job, next_number: int) -> dict[str, Any]:
-    """Return the fields of the newer form, or of its head.
+def new_head(job: Job, next_number: int) -> dict[str, Any]:
+    """Return the fields of the head of the newer form.
 
     Args:
         next_number: the number of the next job in the queue; 0 for none.
@@ -50,16 +50,21 @@ def new_structure(job: Job, next_number: int) -> dict[str, Any]:
     }
 
 
-def old_structure(job: Job) -> dict[str, Any]:
-    """Return the fields of the old form, or of its head."""
+def old_head(job: Job) -> dict[str, Any]:
+    """Return the fields of the head of the old form."""
     return {
         **_common(job),
         "clientStation": old_station(job.client_station),
         "servicingServerStation": old_station(job.servicing_server_station),
         "jobPosition": min(job.job_position, _BYTE_MAX),
         "jobControlFlags": job.job_control_flags & _BYTE_MAX,
-        "jobFileHandle": file_handle(handle_bytes(job.job_file_handle)),
+        "jobFileHandle": six_byte_handle(job.job_file_handle) if job.job_file_handle else bytes(6),
     }
+
+
+def tail(job: Job) -> dict[str, Any]:
+    """Return the fields behind the head of either form."""
+    return {"jobDescription": job.job_description, "queueRecord": job.queue_record}
 
 
 def _common(job: Job) -> dict[str, Any]:
@@ -74,8 +79,6 @@ def _common(job: Job) -> dict[str, Any]:
         "jobFileName": job.job_file_name,
         "servicingServerTaskNumber": job.servicing_server_task_number,
         "servicingServerIDNumber": job.servicing_server_id_number,
-        "jobDescription": job.job_description,
-        "queueRecord": job.queue_record,
     }
 
 
@@ -91,6 +94,11 @@ def old_station(station: int) -> int:
 def handle_bytes(handle: int) -> bytes:
     """Return the handle of an open file as the newer structure has it."""
     return handle.to_bytes(_HANDLE_SIZE, "little")
+
+
+def six_byte_handle(handle: int) -> bytes:
+    """Return the handle of an open file as the old structure and the calls about files have it."""
+    return file_handle(handle_bytes(handle))
 
 
 def handle_of(field: bytes) -> int:

@@ -8,28 +8,42 @@ from typing import Final
 from msmqwire.netware.job_structures import OLD_JOB
 from msmqwire.qms.model.job import Job
 from msmqwire.qms.protocol.calls import NO_DATA, CallContext, Fields, Operation
-from msmqwire.qms.protocol.job_fields import job_request, new_structure, old_structure
+from msmqwire.qms.protocol.job_fields import job_request, new_head, old_head, tail
 
 _OLD_FLAGS: Final = 0xFF
 
 
-def job_reply(call: CallContext, job: Job) -> Fields:
-    """Return a job in the newer form."""
+def job_head(call: CallContext, job: Job) -> Fields:
+    """Return the head of a job in the newer form."""
+    return {"Job": new_head(job, _following(call, job))}
+
+
+def _following(call: CallContext, job: Job) -> int:
+    """Return the number of the next job in the queue; 0 for none."""
     order = call.service.queue_table.found(call.data.QueueID).order
-    following = order[job.job_position] if job.job_position < len(order) else 0
-    return {"Job": new_structure(job, following)}
+    return order[job.job_position] if job.job_position < len(order) else 0
 
 
-def old_job_reply(_call: CallContext, job: Job) -> Fields:
-    """Return a job in the old form."""
-    return {"Job": old_structure(job)}
+def old_job_head(_call: CallContext, job: Job) -> Fields:
+    """Return the head of a job in the old form."""
+    return {"Job": old_head(job)}
 
 
 def _created(call: CallContext) -> Job:
     return call.service.jobs.create(call.caller, call.data.QueueID, job_request(call.data.Job), call.now)
 
 
-def _read(call: CallContext) -> Job:
+def _read(call: CallContext) -> Fields:
+    job = _entry(call)
+    return {"Job": new_head(job, _following(call, job)) | tail(job)}
+
+
+def _read_old(call: CallContext) -> Fields:
+    job = _entry(call)
+    return {"Job": old_head(job) | tail(job)}
+
+
+def _entry(call: CallContext) -> Job:
     return call.service.jobs.read_entry(call.caller, call.data.QueueID, call.data.JobNumber)
 
 
@@ -103,8 +117,8 @@ def _move(call: CallContext) -> Fields:
 
 
 OPERATIONS: Final[Mapping[str, Operation]] = {
-    "CreateQueueJobAndFileOld": lambda call: old_job_reply(call, _created(call)),
-    "CreateQueueJobAndFile": lambda call: job_reply(call, _created(call)),
+    "CreateQueueJobAndFileOld": lambda call: old_job_head(call, _created(call)),
+    "CreateQueueJobAndFile": lambda call: job_head(call, _created(call)),
     "CloseFileAndStartQueueJobOld": _start,
     "CloseFileAndStartQueueJob": _start,
     "RemoveJobFromQueueOld": _remove,
@@ -112,8 +126,8 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "GetQueueJobListOld": _list_old,
     "GetQueueJobList": _list,
     "GetQueueJobsFromFormList": _list_forms,
-    "ReadQueueJobEntryOld": lambda call: old_job_reply(call, _read(call)),
-    "ReadQueueJobEntry": lambda call: job_reply(call, _read(call)),
+    "ReadQueueJobEntryOld": _read_old,
+    "ReadQueueJobEntry": _read,
     "ChangeQueueJobEntryOld": _change,
     "ChangeQueueJobEntry": _change,
     "ChangeQueueJobPosition": _change_position,

@@ -7,7 +7,7 @@ from typing import Final
 
 from msmqwire.qms.model.job import Job
 from msmqwire.qms.protocol.calls import NO_DATA, CallContext, Fields, Operation
-from msmqwire.qms.protocol.jobs import forms, job_reply, old_job_reply
+from msmqwire.qms.protocol.jobs import forms, job_head, old_job_head
 
 
 def _attach(call: CallContext) -> Fields:
@@ -59,9 +59,9 @@ def _set_status(call: CallContext) -> Fields:
 OPERATIONS: Final[Mapping[str, Operation]] = {
     "AttachQueueServerToQueue": _attach,
     "DetachQueueServerFromQueue": _detach,
-    "ServiceQueueJobOld": lambda call: old_job_reply(call, _taken(call, (call.data.ServiceType,))),
-    "ServiceQueueJob": lambda call: job_reply(call, _taken(call, (call.data.ServiceType,))),
-    "ServiceQueueJobByFormList": lambda call: job_reply(call, _taken(call, forms(call))),
+    "ServiceQueueJobOld": lambda call: old_job_head(call, _taken(call, (call.data.ServiceType,))),
+    "ServiceQueueJob": lambda call: job_head(call, _taken(call, (call.data.ServiceType,))),
+    "ServiceQueueJobByFormList": lambda call: job_head(call, _taken(call, forms(call))),
     "FinishServicingQueueJobOld": _finish,
     "FinishServicingQueueJob": _finish,
     "AbortServicingQueueJobOld": _abort,
