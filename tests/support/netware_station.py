@@ -220,3 +220,40 @@ class Station:
             self.write(six_bytes(reply[62:66]), 0, data)
         self.call(127, be32(queue_id) + reply[38:42])
         return int.from_bytes(reply[38:42], "little")
+
+
+class Office:
+    """A server with the queue PRINTQ, and a station of each kind.
+
+    Attributes:
+        queue: the ID of the queue.
+        alice, bob: users of the queue; `alice_id` and `ps1_id` are IDs of the objects.
+        oscar: its operator.
+        ps1: its queue server, not attached.
+        outsider: logged in, and in none of its sets.
+        supervisor: SUPERVISOR, likewise.
+    """
+
+    def __init__(self) -> None:
+        self.server = server = MemoryServer()
+        self.alice_id, bob, oscar = (server.add(name) for name in ("ALICE", "BOB", "OSCAR"))
+        self.ps1_id = server.add("PS1", PRINT_SERVER)
+        server.add("OTTO")
+        self.queue = server.queue()
+        server.admit(self.queue, "Q_USERS", self.alice_id, bob)
+        server.admit(self.queue, "Q_OPERATORS", oscar)
+        server.admit(self.queue, "Q_SERVERS", self.ps1_id)
+        server.service.take()
+        self.alice, self.bob, self.oscar = (Station(server).login(name) for name in ("ALICE", "BOB", "OSCAR"))
+        self.ps1 = Station(server).login("PS1", PRINT_SERVER)
+        self.outsider = Station(server).login("OTTO")
+        self.supervisor = Station(server).login("SUPERVISOR")
+
+    def jobs(self) -> list[int]:
+        """The numbers of the jobs in the queue."""
+        return list(self.server.service.queue_table[self.queue].order)
+
+    def serve(self, job_type: int = 0xFFFF) -> bytes:
+        """Attach PS1 and hand it a job; return the head of that."""
+        self.ps1.call(111, be32(self.queue))
+        return self.ps1.call(124, be32(self.queue) + be16(job_type))

@@ -212,7 +212,7 @@ class NcpConnection(asyncio.Protocol):
             self._transport.abort()
 
     def stop(self) -> None:
-        """Tell the client with the reply to its request, if there is one, that the server goes down, and end."""
+        """End the connection; the reply to a request being performed says that the server goes down."""
         if self.session is not None:
             self.session.is_going_down = True
         self.close()
@@ -220,7 +220,7 @@ class NcpConnection(asyncio.Protocol):
     def close(self) -> None:
         """End the connection once its request is answered and the client has read that.
 
-        After `NcpLimits.close_s` it ends in any case. What the client still sends is dropped unread: closing
+        After `NcpLimits.close_s` it ends anyway. What the client still sends is read and dropped: closing
         the socket at once would reset the connection, and the client would lose what it has not read.
         """
         if self._transport is None or self._is_ending:

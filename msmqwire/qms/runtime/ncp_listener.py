@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from msmqwire.errors import NcpRefused, StoreError
+from msmqwire.errors import InvalidValue, NcpRefused, StoreError, Unreachable
 from msmqwire.netware.constants import CompletionCode
 from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.incoming import IncomingConnections
@@ -58,6 +58,7 @@ class NcpListener:
         self._listeners = Listeners(partial(NcpConnection, self))
         self._held = PartialPackets(limits.held_bytes)
         self._endings: set[asyncio.Task[None]] = set()
+        self._ended: dict[int, Caller] = {}  # service connections that are being given up
         self._stopping = False
 
     async def bind(self, address: str, port: int) -> int:
@@ -85,6 +86,15 @@ class NcpListener:
     def abort(self) -> None:
         """End all connections at once."""
         self._connections.abort()
+
+    def restarted(self) -> None:
+        """End all connections: the service was built anew, and knows nothing of them."""
+        for connection in self._connections:
+            if connection.session is not None and connection.session.caller is not None:
+                _forget_rights(connection.session.caller)
+            connection.close()
+        for caller in self._ended.values():
+            _forget_rights(caller)
 
     # -- connections: `NcpConnectionOwner` ------------------------------------------------------------------
 
@@ -147,7 +157,12 @@ class NcpListener:
             self.traffic.calls_refused += 1
             log.debug("a call is refused", extra={"call": task.request.kind, "reason": exc.why})
             return session.refused(task, exc.code)
-        except StoreError as exc:
+        except InvalidValue as exc:
+            log.warning(
+                "a call has a value that can't be", extra={"call": task.request.kind, "error": str(exc)}
+            )
+            return session.refused(task, CompletionCode.FAILURE)
+        except (StoreError, Unreachable) as exc:
             log.error("a call can't be stored", extra={"error": str(exc)})
             return session.refused(task, CompletionCode.ERR_Q_IO_FAILURE)
         return session.performed(task, fields)
@@ -171,13 +186,22 @@ class NcpListener:
 
         A server that stops does not try again: the next start does the same.
         """
-        while True:
-            try:
-                await self._driver.run(lambda service: service.connection_lost(caller))
-            except StoreError as exc:
-                log.error("the end of a connection can't be stored", extra={"error": str(exc)})
-                if self._stopping:
-                    return
+        self._ended[caller.connection] = caller
+        try:
+            while not await self._gives_up(caller) and not self._stopping:
                 await asyncio.sleep(RETRY_S)
-            else:
-                return
+        finally:
+            del self._ended[caller.connection]
+
+    async def _gives_up(self, caller: Caller) -> bool:
+        try:
+            await self._driver.run(lambda service: service.connection_lost(caller))
+        except (StoreError, Unreachable) as exc:
+            log.error("the end of a connection can't be stored", extra={"error": str(exc)})
+            return False
+        return True
+
+
+def _forget_rights(caller: Caller) -> None:
+    """Log a connection out that a new service does not know."""
+    caller.object_id = caller.assumed = None
