@@ -19,9 +19,10 @@ from typing import Any, Final, cast
 
 from msmqwire.errors import EngineFailed, InvalidName, LocatedError, QueueError, StoreError
 from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.folder import ControlAddress, DataFolder
+from msmqwire.qm.runtime.folder import DataFolder
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.operations import LocalSession, error_json
+from msmqwire.qm.runtime.served_folder import ControlAddress
 
 VALUE, NAME, QUEUE, FAULT = "value", "name", "queue", "fault"
 """Kinds of errors: an invalid value or name, a refusal of the queue manager, an internal error."""

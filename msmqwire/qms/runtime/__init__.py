@@ -1,1 +1,1 @@
-"""The service on the network and on disk: sockets, clock, signals, and what performs calls durably."""
+"""The queue service on asyncio: its folder, its driver, and the control channel of its administration."""
