@@ -151,15 +151,15 @@ class Jobs:
         if job.in_service:
             raise NcpRefused(f"job {number} is in service", CompletionCode.ERR_Q_IN_SERVICE)
         _check_target_time(request)
-        kept = JobControlFlags.NWCF_ENTRY_OPEN
+        kept = int(JobControlFlags.NWCF_ENTRY_OPEN)  # ~ of a flag itself would drop undefined bits
         if not roles & Role.OPERATOR:
-            kept |= JobControlFlags.NWCF_OPERATOR_HOLD
+            kept |= int(JobControlFlags.NWCF_OPERATOR_HOLD)
         changed = replace(
             job,
             target_server_id=request.target_server_id,
             target_execution_time=request.target_execution_time,
             job_type=request.job_type,
-            job_control_flags=int(request.job_control_flags & ~kept | job.job_control_flags & kept),
+            job_control_flags=request.job_control_flags & ~kept | job.job_control_flags & kept,
             job_description=request.job_description,
             queue_record=request.queue_record,
         )
