@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msmqwire.netware.packets import CALLS_BY_NAME
 from msmqwire.qms.protocol.connection_numbers import ConnectionNumbers
+from msmqwire.qms.protocol.dispatch import OPERATIONS
 from msmqwire.qms.protocol.session import Answer, GiveUp, Later, NcpSession, Perform
 from tests.support.netware_station import (
     CREATE,
@@ -196,3 +198,8 @@ def test_any_packets(packets: list[bytes]) -> None:
                 raise AssertionError("nothing is being performed")
         assert (reply[:2], len(reply)) == (b"\x33\x33", 8)
     assert len(numbers) == (session.caller is not None)
+
+
+def test_all_calls_but_one_are_performed() -> None:
+    assert CALLS_BY_NAME.keys() - OPERATIONS.keys() == {"ChangeBinderyObjectSecurity"}
+    assert OPERATIONS.keys() <= CALLS_BY_NAME.keys()
