@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from msmqwire.errors import StoreRefused
-from msmqwire.qm.runtime import folder as module
+from msmqwire.qm.runtime import served_folder as module
 from msmqwire.qm.runtime.folder import CONTROL, STORE, DataFolder
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.served_folder import ControlAddress

@@ -151,7 +151,7 @@ class Jobs:
         if job.in_service:
             raise NcpRefused(f"job {number} is in service", CompletionCode.ERR_Q_IN_SERVICE)
         _check_target_time(request)
-        kept = int(JobControlFlags.NWCF_ENTRY_OPEN)  # ~ of a flag itself would drop undefined bits
+        kept = int(JobControlFlags.NWCF_ENTRY_OPEN)
         if not roles & Role.OPERATOR:
             kept |= int(JobControlFlags.NWCF_OPERATOR_HOLD)
         changed = replace(
@@ -159,7 +159,7 @@ class Jobs:
             target_server_id=request.target_server_id,
             target_execution_time=request.target_execution_time,
             job_type=request.job_type,
-            job_control_flags=request.job_control_flags & ~kept | job.job_control_flags & kept,
+            job_control_flags=int(request.job_control_flags & ~kept | job.job_control_flags & kept),
             job_description=request.job_description,
             queue_record=request.queue_record,
         )

@@ -43,10 +43,10 @@ class ServiceDriver:
     """Runs one queue service over a store and volumes, in the running event loop.
 
     The changes of all operations that wait become one transaction with one sync, in a thread. An operation
-    is answered, or refused, when all that happened before it is durable, since its answer may rest on that.
+    is answered, or refused, when all that happened before it is durable: its answer may rest on that.
 
-    If the disk refuses, all operations that wait fail; nothing of them remains. The service is then built anew
-    from the store, as after a restart: its connections are gone, which `on_restart` is told.
+    If the disk refuses, all operations that wait fail; nothing of them remains. The service is then built
+    anew from the store, as after a restart: its connections are gone, which `on_restart` is told.
 
     Attributes:
         on_restart: called after the service was built anew while the driver ran.

@@ -1,7 +1,7 @@
 """The volumes of a file server as folders of the host, ``volumes/SYS`` and others, with their files.
 
-Paths come from clients. `volume_path` lets only names in, without ``..`` and separators. None of its parts may
-be a link on the host.
+Paths come from clients. `volume_path` lets only names in, without ``..`` and separators. None of its parts
+may be a link on the host.
 """
 
 from __future__ import annotations
