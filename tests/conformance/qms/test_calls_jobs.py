@@ -13,7 +13,6 @@ from tests.support.netware_station import (
     ENTRY_TIME,
     NOW,
     PRINT_QUEUE,
-    PRINT_SERVER,
     Office,
     Station,
     be16,
@@ -306,4 +305,3 @@ def test_old_calls_have_no_room_for_stations_above_255(office: Office) -> None:
     stations[-1].login("ALICE").submit(office.queue)
     assert entry(office, 1)[10:14] == le32(300)
     assert office.oscar.call(108, be32(office.queue) + be16(1))[:1] == b"\0"
-    assert PRINT_SERVER
