@@ -61,6 +61,16 @@ class NcpListener:
         self._ended: dict[int, Caller] = {}  # service connections that are being given up
         self._stopping = False
 
+    @property
+    def service_connections(self) -> int:
+        """How many service connections there are, those included that are being given up."""
+        return len(self._numbers)
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes that `NcpLimits.held_bytes` limits."""
+        return sum(connection.held for connection in self._connections)
+
     async def bind(self, address: str, port: int) -> int:
         """Listen, so that connections wait for `accept`; return the port. Raises OSError."""
         self.port = await self._listeners.bind(address, port)
