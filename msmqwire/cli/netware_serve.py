@@ -10,7 +10,7 @@ import typer
 
 from msmqwire.cli.common import format_endpoint
 from msmqwire.cli.errors import run_reporting_errors
-from msmqwire.cli.serving import LogLevel, check_level, parse_endpoint, stop_event, when_free
+from msmqwire.cli.serving import LogLevel, check_level, is_served, parse_endpoint, stop_event, when_free
 from msmqwire.errors import Unreachable
 from msmqwire.netware.constants import JOBS_MAX, QUEUE_SERVERS_MAX
 from msmqwire.netware.headers import NCP_PORT
@@ -67,8 +67,7 @@ async def _started(options: NetwareOptions) -> NetwareServer:
             raise Unreachable(f"can't listen: {getattr(exc, 'strerror', None) or exc}") from None
         return server
 
-    folder = NetwareFolder(options.data)
-    return await when_free(start, lambda: folder.control() is not None, seconds=_IN_USE_S)
+    return await when_free(start, lambda: is_served(NetwareFolder(options.data)), seconds=_IN_USE_S)
 
 
 def command(

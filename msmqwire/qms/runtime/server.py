@@ -1,4 +1,4 @@
-"""A NetWare server: its data folder, the service in it, and its socket, from start to graceful stop."""
+"""A NetWare server: its data folder, the service in it, and its sockets, from start to graceful stop."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from pathlib import Path
 from msmqwire.errors import EngineFailed
 from msmqwire.netware.headers import NCP_PORT
 from msmqwire.qm.runtime.addresses import LOOPBACK, Endpoint
+from msmqwire.qm.runtime.control import ControlServer
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.store.sqlite import SqliteStore
 from msmqwire.qms.model.settings import Settings
+from msmqwire.qms.runtime.administration import control_server
 from msmqwire.qms.runtime.driver import ServiceDriver
 from msmqwire.qms.runtime.folder import NetwareFolder
 from msmqwire.qms.runtime.limits import NcpLimits
@@ -50,6 +52,7 @@ class NetwareServer:
         self._store: SqliteStore | None = None
         self._driver: ServiceDriver | None = None
         self._listener: NcpListener | None = None
+        self._control: ControlServer | None = None
         self._stopped = False
 
     async def start(self) -> None:
@@ -73,6 +76,8 @@ class NetwareServer:
         driver.on_restart = listener.restarted
         self.listen = options.listen[0], await listener.bind(*options.listen)
         listener.accept()
+        self._control = control_server(driver, self._folder)
+        await self._control.start()
         log.info("ready", extra={"listen": self.listen})
 
     def fail(self, exc: BaseException) -> None:
@@ -94,6 +99,8 @@ class NetwareServer:
         log.info("stopped")
 
     async def _end(self) -> None:
+        if self._control is not None:
+            await self._control.stop()
         if self._listener is not None:
             if self.broken.done():
                 self._listener.abort()  # what it would say may be wrong
