@@ -36,7 +36,7 @@ SELF_CONTAINED: Final[Mapping[str, Header]] = {
     key: schema for key, schema in SCHEMAS.items() if stands_alone(schema)
 }
 """The schemas that can be read by themselves, by key."""
-NCP_STRUCTURES: Final = tuple(key for key in SELF_CONTAINED if key.startswith(("Ncp", "NWQ")))
+NCP_STRUCTURES: Final = tuple(key for key in SELF_CONTAINED if key.startswith(("Ncp", "NW")))
 """The keys of those among them that are NetWare's."""
 
 _BASE: Final = {"BaseHeader.VersionNumber": VERSION, "BaseHeader.Signature": SIGNATURE}
