@@ -183,7 +183,7 @@ class _Fields:
 
     def end(self) -> None:
         for name in self._left:
-            raise InvalidValue(f"the packet has no {name}", path=name)
+            raise InvalidValue(f"the packet has no {name!r}", path=str(name) or "fields")
 
 
 def _request(name: str, call: Call | None, fields: _Fields, readings: Readings) -> NcpRequest:
