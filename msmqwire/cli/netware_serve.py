@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from math import isnan
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,10 +11,12 @@ import typer
 
 from msmqwire.cli.common import format_endpoint
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.readings import named_values
 from msmqwire.cli.serving import LogLevel, check_level, is_served, parse_endpoint, stop_event, when_free
-from msmqwire.errors import Unreachable
+from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.netware.constants import JOBS_MAX, QUEUE_SERVERS_MAX
 from msmqwire.netware.headers import NCP_PORT
+from msmqwire.netware.readings import Readings
 from msmqwire.qm.runtime import descriptors, logs
 from msmqwire.qm.runtime.addresses import LOOPBACK
 from msmqwire.qm.runtime.faults import LoopFaults
@@ -112,9 +115,18 @@ def command(
     idle: Annotated[
         float,
         typer.Option(
-            min=0.1, max=_SECONDS_MAX, help="Seconds after which a connection without requests ends."
+            min=0.1, max=_SECONDS_MAX, help="Seconds after which a connection that is not used ends."
         ),
     ] = _LIMITS.idle_s,
+    reading: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="How a field is read on whose byte order sources disagree; more than once for several: "
+            + "; ".join(f"{name}={' or '.join(values)}" for name, values in Readings.fields().items())
+            + ". The first value is the default.",
+        ),
+    ] = None,
     log: LogLevel = "info",
 ) -> None:
     """Run the queue service of a NetWare file server: its bindery, its queues and their jobs, over NCP.
@@ -123,7 +135,7 @@ def command(
     """
     check_level(log)
     for option, seconds in (("--partial", partial), ("--idle", idle)):
-        if seconds != seconds:
+        if isnan(seconds):
             raise typer.BadParameter(f"{option} is no number")
     options = NetwareOptions(
         data,
@@ -144,7 +156,16 @@ def command(
             partial_s=partial,
             idle_s=idle,
         ),
+        readings=_readings(reading),
     )
     logs.begin(log)
     descriptors.raise_limit()
     run_reporting_errors(lambda: asyncio.run(serve(options)))
+
+
+def _readings(texts: list[str] | None) -> Readings:
+    """Parse the options. Raises typer.BadParameter."""
+    try:
+        return Readings.of(named_values(texts))
+    except InvalidValue as exc:
+        raise typer.BadParameter(exc.why, param_hint="--reading") from None

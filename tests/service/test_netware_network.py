@@ -102,6 +102,7 @@ def test_a_signature_is_passed_over(served: InMemory) -> None:
         b"DmdT" + be32(0x00010041, 1, 0),
         b"\0",
     ],
+    ids=bytes.hex,
 )
 def test_what_is_no_unit_ends_the_connection_after_what_came_before(served: InMemory, wrong: bytes) -> None:
     with served.connect() as client:
@@ -170,7 +171,7 @@ def test_memory_of_incomplete_requests_is_bounded() -> None:
             client.close()
 
 
-@pytest.mark.parametrize("sent", [b"", b"D", unit(ATTACH)[:-1], unit(b"\x22\x22\0\0\0\0\0")])
+@pytest.mark.parametrize("sent", [b"", b"D", unit(ATTACH)[:-1], unit(b"\x22\x22\0\0\0\0\0")], ids=len)
 def test_who_does_not_attach_in_time_is_ended(sent: bytes) -> None:
     with in_memory(limits=NcpLimits(partial_s=0.1)) as served, served.connect(attach=False) as client:
         client.send(sent)

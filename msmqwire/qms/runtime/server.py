@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msmqwire.errors import EngineFailed
 from msmqwire.netware.headers import NCP_PORT
+from msmqwire.netware.readings import PROPOSED, Readings
 from msmqwire.qm.runtime.addresses import LOOPBACK, Endpoint
 from msmqwire.qm.runtime.control import ControlServer
 from msmqwire.qm.runtime.logs import log
@@ -29,12 +30,14 @@ class NetwareOptions:
         listen: address and TCP port; the system chooses a free port for 0.
         settings: limits on what the service keeps.
         limits: limits on the resources that clients may use.
+        readings: how the disputed fields of calls are read and written.
     """
 
     data: Path
     listen: Endpoint = (LOOPBACK, NCP_PORT)
     settings: Settings = field(default_factory=Settings)
     limits: NcpLimits = field(default_factory=NcpLimits)
+    readings: Readings = PROPOSED
 
 
 class NetwareServer:
@@ -72,7 +75,7 @@ class NetwareServer:
         volumes = self._folder.open_volumes()
         self._driver = driver = ServiceDriver(self._store, volumes, settings=options.settings)
         await driver.start()
-        self._listener = listener = NcpListener(driver, options.limits)
+        self._listener = listener = NcpListener(driver, options.limits, readings=options.readings)
         driver.on_restart = listener.restarted
         self.listen = options.listen[0], await listener.bind(*options.listen)
         listener.accept()
