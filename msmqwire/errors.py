@@ -151,7 +151,7 @@ class NcpRefused(MsmqError):
 
 
 class NcpLoginRefused(NcpRefused):
-    """A NetWare file server that does not let a client in: it has no connection left, or refuses the login."""
+    """A NetWare file server that does not let a client in: it has no connection, or refuses the login."""
 
 
 class Unreachable(MsmqError):

@@ -1,4 +1,4 @@
-"""A file server with queues as a stranger would write it: by `struct` and asyncio, with nothing of the library.
+"""A file server with queues as a stranger would write it: by `struct` and asyncio, without the library.
 
 The bytes are those of the public descriptions of NCP. Where these disagree it takes what the library's server
 does not: a job number is 16 bits, most significant first, with two zero bytes behind them; ServerID and the

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Final
 
-from msmqwire.errors import InvalidValue, NcpRefused
+from msmqwire.errors import InvalidValue
 from msmqwire.netware.headers import NCP_PORT
 from msmqwire.netware.type_names import type_number
 from msmqwire.qms.client.connection import ANSWER_S, WHOLE_ANSWER_S, NcpConnection, open_connection

@@ -104,7 +104,8 @@ class NcpConnection(asyncio.Protocol):
 
     async def _roundtrip(self, unit: bytes) -> NcpReply:
         assert self._transport is not None, "it is connected"
-        self._answer = answer = self._loop.create_future()
+        answer: asyncio.Future[NcpReply] = self._loop.create_future()
+        self._answer = answer
         self._transport.write(unit)
         started = self._heard = self._loop.time()
         while not answer.done():

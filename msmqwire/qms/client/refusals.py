@@ -11,8 +11,7 @@ from msmqwire.netware.constants import CompletionCode
 _NAMES: Final = {int(code): code.name for code in CompletionCode}
 _LOGIN: Final = "LoginObject"
 _FIRST_QUEUE_CALL: Final = 100
-_OTHER_AT_NAMES: Final = {int(code): code.name for code in CompletionCode}
-_LOGIN: Final = range(CompletionCode.ERR_Q_IO_FAILURE, CompletionCode.ERR_Q_MAX_SERVERS + 1)
+_OTHER_AT_LOGIN: Final = range(CompletionCode.ERR_Q_IO_FAILURE, CompletionCode.ERR_Q_MAX_SERVERS + 1)
 """Codes that have another meaning, about passwords and accounts, when a login is refused."""
 
 
