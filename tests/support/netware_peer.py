@@ -6,16 +6,19 @@ like are what they are. It is in memory, knows who owns a job and who operates q
 
 ``requests`` has every packet that has come. ``answers`` replaces the answer to a call: by function, or 23 and
 subfunction, a completion code, data, or a function of the request's data that returns one of them. ``spoil``
-changes each unit on its way to the client, and may return None to keep silent.
+changes each unit on its way to the client, and may return None to keep silent. ``gates`` are events that the
+answer to a call waits for.
 """
 
 from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TypeAlias
 
 USER, PRINT_QUEUE, PRINT_SERVER, JOB_QUEUE = 1, 3, 7, 10
@@ -64,6 +67,11 @@ class Queue:
     record: bytes = bytes(64)
 
 
+def call_of(packet: bytes) -> tuple[int, ...]:
+    """The function of a request, 23 with the subfunction."""
+    return (packet[6], packet[9]) if packet[6] == 23 else (packet[6],)
+
+
 class NetwarePeer:
     """The server; see the module."""
 
@@ -81,6 +89,8 @@ class NetwarePeer:
         self.requests: list[bytes] = []
         self.answers: dict[tuple[int, ...], Answer] = {}
         self.spoil: Callable[[bytes], bytes | None] = lambda unit: unit
+        self.gates: dict[tuple[int, ...], asyncio.Event] = {}
+        self.address = ""
         self.busy = 0
         """How often each request is first answered by "still working on it"."""
         self.buffer = 0
@@ -90,17 +100,13 @@ class NetwarePeer:
 
     def calls(self) -> list[tuple[int, ...]]:
         """The functions and subfunctions that were asked for, in order."""
-        return [
-            (packet[6], packet[9]) if packet[6] == 23 else (packet[6],)
-            for packet in self.requests
-            if packet[:2] == b"\x22\x22"
-        ]
+        return [call_of(packet) for packet in self.requests if packet[:2] == b"\x22\x22"]
 
     def sent(self, *call: int) -> list[bytes]:
         """The data of the requests of a call."""
         start = 10 if call[0] == 23 else 7
         chosen = (packet for packet in self.requests if packet[:2] == b"\x22\x22")
-        return [p[start:] for p in chosen if (p[6], p[9]) == call or (p[6],) == call]
+        return [packet[start:] for packet in chosen if call_of(packet) == call]
 
     @asynccontextmanager
     async def listening(self, host: str = "127.0.0.1") -> AsyncIterator[str]:
@@ -108,12 +114,30 @@ class NetwarePeer:
         server = await asyncio.start_server(self._serve, host, 0)
         tasks = self._tasks = set[asyncio.Task[None]]()
         try:
-            yield "{}:{}".format(*server.sockets[0].getsockname()[:2])
+            self.address = "{}:{}".format(*server.sockets[0].getsockname()[:2])
+            yield self.address
         finally:
             server.close()
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            for result in await asyncio.gather(*tasks, return_exceptions=True):
+                if isinstance(result, AssertionError):
+                    raise result
+
+    @contextmanager
+    def in_thread(self) -> Iterator[str]:
+        """Serve in the block, in a thread: for tests of what runs a loop of its own."""
+        loop = asyncio.new_event_loop()
+        block = self.listening()
+        thread = threading.Thread(target=loop.run_forever)
+        thread.start()
+        try:
+            yield asyncio.run_coroutine_threadsafe(block.__aenter__(), loop).result(60)
+            asyncio.run_coroutine_threadsafe(block.__aexit__(None, None, None), loop).result(60)
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -127,13 +151,16 @@ class NetwarePeer:
                 assert (signature, version) == (b"DmdT", 1)
                 packet = await reader.readexactly(size - 16)
                 self.requests.append(packet)
+                if packet[:2] == b"\x22\x22" and call_of(packet) in self.gates:
+                    await self.gates[call_of(packet)].wait()
                 for answer in connection.answers(packet):
                     spoiled = self.spoil(struct.pack(">4sI", b"tNcP", 8 + len(answer)) + answer)
                     writer.write(spoiled or b"")
-                await writer.drain()
+                    await writer.drain()
+                    await asyncio.sleep(0)  # a client in the same loop has its turn
                 if packet[:2] == b"\x55\x55":
                     break
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
         finally:
             connection.lost()
@@ -162,7 +189,7 @@ class Connection:
         self.who = 0
         self.files: dict[bytes, Job] = {}
 
-    def answers(self, packet: bytes) -> list[bytes]:
+    def answers(self, packet: bytes) -> Iterable[bytes]:
         """The replies to a request; all but the last say that it takes time."""
         peer = self.peer
         kind, sequence, low, task, high, function = struct.unpack(">HBBBBB", packet[:7])
@@ -176,16 +203,15 @@ class Connection:
             assert (sequence, low, high, function) == (0, 0xFF, 0xFF, 0)
             code = peer.answers.get((0x1111,), 0)
             return [reply(0x3333, code if isinstance(code, int) else 0)]
-        assert low | high << 8 == self.number
+        if low | high << 8 != self.number:
+            return [reply(0x3333, 0)[:7] + b"\1"]
         if kind == 0x5555:
             return [reply(0x3333, 0)]
         assert kind == 0x2222
-        call: tuple[int, ...] = (function,)
-        data = packet[7:]
+        call, data = call_of(packet), packet[7:]
         if function == 23:
-            size, subfunction = struct.unpack(">HB", packet[7:10])
-            assert size == len(packet) - 9
-            call, data = (23, subfunction), packet[10:]
+            assert int.from_bytes(data[:2], "big") == len(packet) - 9
+            data = packet[10:]
         try:
             answer = peer.answers.get(call)
             result = answer(data) if callable(answer) else answer
@@ -194,7 +220,7 @@ class Connection:
         except Refused as exc:
             result = exc.code
         last = reply(0x3333, result) if isinstance(result, int) else reply(0x3333, 0, result)
-        return [*(reply(0x9999, 0) for _ in range(peer.busy)), last]
+        return chain((reply(0x9999, 0) for _ in range(peer.busy)), [last])
 
     def lost(self) -> None:
         for queue in self.peer.queues.values():

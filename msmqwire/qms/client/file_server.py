@@ -8,13 +8,13 @@ from typing import Final, NamedTuple
 
 from msmqwire.errors import MalformedPacket, MsmqError, NcpRefused
 from msmqwire.netware.constants import CompletionCode
-from msmqwire.netware.type_names import QUEUE_TYPES, type_number
+from msmqwire.netware.type_names import QUEUE_TYPES, type_number, type_word
 from msmqwire.qms.client.connection import NcpConnection
 from msmqwire.qms.client.job import text_of
 from msmqwire.qms.client.queue import Queue
 from msmqwire.schema import Record
 
-OBJECTS_MAX: Final = 0x1_0000
+OBJECTS_MAX: Final = 0x4000
 """Objects of one type that are taken from a server."""
 _FIRST: Final = 0xFFFFFFFF
 
@@ -103,7 +103,13 @@ async def log_in(connection: NcpConnection, name: str, type_: int) -> FileServer
 
 async def find_object(connection: NcpConnection, name: str, type_: int) -> NamedObject:
     """Return an object by its name and type; see `FileServer.object_named`."""
-    return _object(await connection.call("GetBinderyObjectID", ObjectType=type_, ObjectName=name))
+    try:
+        return _object(await connection.call("GetBinderyObjectID", ObjectType=type_, ObjectName=name))
+    except NcpRefused as exc:
+        if exc.code != CompletionCode.NO_SUCH_OBJECT:
+            raise
+        why = f"there is no {type_word(type_)} {name!r}: {exc.name} (0x{exc.code:02X})"
+        raise NcpRefused(why, exc.code, exc.name) from None
 
 
 def _object(reply: Record) -> NamedObject:

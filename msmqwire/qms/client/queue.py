@@ -27,8 +27,8 @@ from msmqwire.qms.client.submitting import OpenJob, open_job
 from msmqwire.qms.model import times
 from msmqwire.qms.model.job import JobRequest
 
-LISTED_MAX: Final = 0x1_0000
-"""Jobs of the longest list that is taken from a server; a queue has 250, and never had more than 8,190."""
+LISTED_MAX: Final = 8190
+"""Jobs of the longest list that is taken from a server; by NetWare's own tools a queue has at most 250."""
 _POSITION_MAX: Final = 0xFFFFFFFF
 
 
@@ -115,6 +115,11 @@ class Queue:
         """Return a job. Raises NcpRefused ERR_NO_Q_JOB if there is none of this number."""
         reply = await self._connection.call("ReadQueueJobEntry", QueueID=self.id, JobNumber=number)
         return entry_of(reply.Job)
+
+    async def file_size(self, number: int) -> int:
+        """Return how many bytes the client of a job has written."""
+        reply = await self._connection.call("GetQueueJobFileSize", QueueID=self.id, JobNumber=number)
+        return int(reply.FileSize)
 
     async def jobs(self) -> AsyncIterator[JobEntry]:
         """Return the jobs in the order of the queue, without those that leave it meanwhile."""
