@@ -11,12 +11,22 @@ from collections.abc import Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreInUse, StoreRefused, Unreachable
+from msmqwire.errors import (
+    InvalidName,
+    InvalidValue,
+    MsmqError,
+    NcpRefused,
+    QueueError,
+    StoreInUse,
+    StoreRefused,
+    Unreachable,
+)
 from msmqwire.qm.runtime import control
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import STORE, DataFolder, check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.operations import LocalSession
+from msmqwire.qm.runtime.served_folder import ServedFolder
 from msmqwire.qm.runtime.tasks import cancel_other_tasks
 
 T = TypeVar("T")
@@ -98,7 +108,7 @@ class _Base:
         self.close()
 
 
-def server_of(folder: DataFolder) -> Served | None:
+def server_of(folder: ServedFolder) -> Served | None:
     """Connect to the server of a folder; return None if none is reachable."""
     address = folder.control()
     if address is None:
@@ -169,7 +179,7 @@ class Served(_Base):
         self._connection.close()
 
 
-def error_of(error: dict[str, Any]) -> QueueError | InvalidName | InvalidValue | RuntimeError:
+def error_of(error: dict[str, Any]) -> MsmqError | RuntimeError:
     """Return the exception for an error of the control channel."""
     match error["kind"]:
         case control.QUEUE:
@@ -177,6 +187,10 @@ def error_of(error: dict[str, Any]) -> QueueError | InvalidName | InvalidValue |
         case control.NAME:
             code = int(error["hresult"], 16)
             return InvalidName(error["error"], path=error["path"], offset=error["offset"], hresult=code)
+        case control.NCP:
+            return NcpRefused(error["error"], error["code"])
+        case control.STORE:
+            return StoreRefused(error["error"], file=error["file"])
         case control.FAULT:
             return RuntimeError(error["error"])
     return InvalidValue(error["error"], path=error["path"], offset=error["offset"])

@@ -30,6 +30,7 @@ from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.metrics import Metrics
 from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
+from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.qm.runtime.rpc_network import RpcNetwork, RpcOptions
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store.sqlite import SqliteStore
@@ -201,7 +202,9 @@ class Server:
         self.http_network.accept()
         if self.rpc_network is not None:
             self.rpc_network.accept()
-        self._control = ControlServer(driver, self._folder)
+        self._control = ControlServer(
+            lambda: LocalSession(driver), self._folder, refused=lambda: driver.refused
+        )
         if options.metrics is not None:
             self._metrics = Metrics(driver, self.network, self.http_network, self.rpc_network, self._control)
             await self._metrics.start(*options.metrics)

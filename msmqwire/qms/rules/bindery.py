@@ -38,7 +38,8 @@ class Bindery:
             if found.dynamic:
                 self._trustees.forget_object(found.id)
                 self._objects.delete(found.id)
-            elif any(held.dynamic for held in found.properties.values()):
+        for found in list(self._objects):
+            if any(held.dynamic for held in found.properties.values()):
                 self._objects.replace(found.without_dynamic_properties())
         if self._objects.get(SUPERVISOR_ID) is None:
             self._objects.add(BinderyObject(SUPERVISOR_ID, SUPERVISOR, ObjectType.NWOT_USER))
