@@ -35,54 +35,61 @@ class NcpFramer:
         self._preamble, self._size_max = preamble, size_max
         self._head = head_size(preamble)
         self._buffer = bytearray()
-        self._offset = 0
 
     @property
     def held(self) -> int:
-        """Bytes of an incomplete unit."""
+        """Bytes of units that are incomplete, or not taken yet."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> list[NcpUnit]:
         """Add bytes; return the units that they complete.
 
-        Raises MalformedPacket for a wrong signature or an impossible length, its offset counted from the
-        start of the unit. The stream can't be read further then; units before it are lost to the caller only
-        if they came with the same bytes, so that a caller that wants them feeds less at once.
+        Raises MalformedPacket as `next_unit`: units before are lost then. A caller that wants them, or that
+        takes units as it gets to them, calls `add` and `next_unit`.
         """
-        self._buffer += data
+        self.add(data)
         units: list[NcpUnit] = []
-        start = 0
-        try:
-            while (size := self._next_size(start)) and len(self._buffer) - start >= size:
-                units.append(self._unit(bytes(self._buffer[start : start + size])))
-                start += size
-        finally:
-            del self._buffer[:start]
+        while (unit := self.next_unit()) is not None:
+            units.append(unit)
         return units
 
-    def _next_size(self, start: int) -> int:
+    def add(self, data: bytes) -> None:
+        """Add bytes."""
+        self._buffer += data
+
+    def next_unit(self) -> NcpUnit | None:
+        """Return the next unit; None if it is not complete.
+
+        Raises MalformedPacket for a wrong signature or an impossible length, its offset counted from the
+        start of the unit. The stream can't be read further then.
+        """
+        size = self._next_size()
+        if not size or len(self._buffer) < size:
+            return None
+        data = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        preamble, end = self._preamble.read(data)
+        return NcpUnit(preamble, data[end:])
+
+    def _next_size(self) -> int:
         """Return the size of the next unit; 0 if its length is not there yet."""
-        left = len(self._buffer) - start
+        left = len(self._buffer)
         if not left:
             return 0
         signature = self._preamble.part("Signature")
         expected = getattr(signature, "default", 0).to_bytes(4, "big")
-        if bytes(self._buffer[start : start + 4]) != expected[: min(4, left)]:
+        if bytes(self._buffer[:4]) != expected[: min(4, left)]:
             raise MalformedPacket(
                 "not the signature of NCP over TCP", path=f"{self._preamble.name}.Signature", offset=0
             )
         if left < 8:
             return 0
-        word = int.from_bytes(self._buffer[start + 4 : start + 8], "big")
+        word = int.from_bytes(self._buffer[4:8], "big")
         size, least = word & 0x7FFFFFFF, self._head + (_SIGNED if word >> 31 else 0) + 2
         if not least <= size <= self._size_max:
             why = f"{size} is not in {least}..{self._size_max}"
             raise MalformedPacket(why, path=f"{self._preamble.name}.Length", offset=4)
         return size
-
-    def _unit(self, data: bytes) -> NcpUnit:
-        preamble, end = self._preamble.read(data)
-        return NcpUnit(preamble, data[end:])
 
 
 def build_unit(preamble: Header, packet: bytes, **fields: object) -> bytes:

@@ -107,8 +107,9 @@ QM_ROOMS = {
 QMS_ROOMS = {
     "model": set(),
     "rules": {"model"},
+    "protocol": {"model", "rules"},
     "store": {"model"},
-    "runtime": {"model", "rules", "store"},
+    "runtime": {"model", "protocol", "rules", "store"},
     "client": {"model"},
     "sim": {"model", "rules", "store", "runtime"},
 }
@@ -118,7 +119,7 @@ SCAPY_ONLY_IN = {"layers", "fuzz"}  # scapy is GPL-2.0-only and an extra
 PURE = (
     "msmqwire/crypto",
     *(f"msmqwire/qm/{room}" for room in ("model", "protocols", "rules", "security")),
-    *(f"msmqwire/qms/{room}" for room in ("model", "rules")),
+    *(f"msmqwire/qms/{room}" for room in ("model", "protocol", "rules")),
 )
 IMPURE = {"asyncio", "os", "random", "socket", "sqlite3", "threading", "time"}
 HEAVY = {

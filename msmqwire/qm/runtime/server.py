@@ -19,7 +19,7 @@ from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.runtime import queues, tls
-from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides, Endpoint
+from msmqwire.qm.runtime.addresses import LOOPBACK, TCP_PORT, AddressOverrides, Endpoint
 from msmqwire.qm.runtime.control import ControlServer
 from msmqwire.qm.runtime.disk import MIN_FREE, DiskRoom
 from msmqwire.qm.runtime.engine_driver import EngineDriver
@@ -38,7 +38,6 @@ from msmqwire.rpc.constants import AuthLevel
 
 STOP_S: Final = 10.0
 """Seconds that a start or a stop waits for a disk that refuses commits."""
-LOOPBACK: Final = "127.0.0.1"
 
 SETTINGS: Final = Settings(
     recoverable_ack_delay_ms=0,
