@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Final
+from tempfile import SpooledTemporaryFile
+from typing import Annotated, Any, BinaryIO, Final, cast
 
 import typer
 
@@ -31,9 +32,11 @@ from msmqwire.errors import NcpRefused
 from msmqwire.netware.constants import ANY_SERVER, CompletionCode
 from msmqwire.netware.type_names import QUEUE_TYPES, type_word
 from msmqwire.qms.client import FileServer, JobEntry, Queue
-from msmqwire.qms.client.files import BLOCK_SIZE
+from msmqwire.qms.client.files import BLOCK_SIZE, FILE_SIZE_MAX
 from msmqwire.qms.client.job import id_text
 
+_IN_MEMORY: Final = 1 << 20
+"""Bytes of standard input that are kept in memory; more go to a temporary file."""
 _QUEUE_COLUMNS: Final = {
     "queue": "queue",
     "type": "type",
@@ -213,10 +216,18 @@ def submit(
 
 
 def _open(name: str, stack: ExitStack) -> BinaryIO:
-    if name == "-":
-        return standard_input()
+    """Open a body. Standard input is read to its end before there is a job: it may take its time."""
     try:
-        return stack.enter_context(Path(name).open("rb"))
+        if name != "-":
+            return stack.enter_context(Path(name).open("rb"))
+        spooled: SpooledTemporaryFile[bytes] = stack.enter_context(
+            SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - the stack closes it
+        )
+        given = standard_input()
+        while spooled.tell() <= FILE_SIZE_MAX and (block := given.read(_IN_MEMORY)):
+            spooled.write(block)
+        spooled.seek(0)
+        return cast(BinaryIO, spooled)
     except OSError as exc:
         raise NoInput(f"{name}: {exc.strerror or exc}") from None
 

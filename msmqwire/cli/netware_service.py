@@ -137,19 +137,23 @@ async def _run(program: str, queue: Queue, job: ServicedJob) -> int:
     process = await asyncio.create_subprocess_shell(
         program, stdin=subprocess.PIPE, stdout=_STANDARD_ERROR, env=_environment(queue, job)
     )
+    ending = asyncio.create_task(_ended(process, job))
     try:
-        await _feed(process, job)
-        status = await process.wait()
+        await asyncio.wait((ending, job.lost), return_when=asyncio.FIRST_COMPLETED)
+        status = await (ending if ending.done() else job.lost)
+        assert status is not None, "a loss is raised"
     except BaseException:
+        ending.cancel()
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+        await asyncio.gather(ending, return_exceptions=True)
         raise
     return status if status >= 0 else _SIGNALLED - status
 
 
-async def _feed(process: asyncio.subprocess.Process, job: ServicedJob) -> None:
-    """Write the data of a job to a command, as far as that reads them."""
+async def _ended(process: asyncio.subprocess.Process, job: ServicedJob) -> int:
+    """Write the data of a job to a command, as far as that reads them; return its status as it ends."""
     stream = process.stdin
     assert stream is not None, "a pipe was asked for"
     with suppress(BrokenPipeError, ConnectionResetError):
@@ -158,6 +162,7 @@ async def _feed(process: asyncio.subprocess.Process, job: ServicedJob) -> None:
             await stream.drain()
         stream.close()
         await stream.wait_closed()
+    return await process.wait()
 
 
 def _environment(queue: Queue, job: ServicedJob) -> dict[str, str]:

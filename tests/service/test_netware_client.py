@@ -231,6 +231,24 @@ def test_waiting_for_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     clients(scenario, peer, "PS1")
 
 
+def test_a_connection_is_kept_alive_while_a_job_is_processed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servicing, "_KEEP_ALIVE_S", 0.005)
+    peer = NetwarePeer()
+    peer.answers[(23, 125)] = 0xD3  # no rights are needed for it
+
+    async def scenario(server: FileServer, queue: Queue) -> None:
+        async with queue.service() as job:
+            while peer.calls().count((23, 125)) < 3:
+                await asyncio.sleep(0.001)
+            assert not job.lost.done()
+        count = peer.calls().count((23, 125))
+        await asyncio.sleep(0.02)
+        assert peer.calls().count((23, 125)) == count
+
+    clients(lambda server, queue: queue.submit(b""), peer)
+    clients(scenario, peer, "PS1")
+
+
 def test_the_status_of_a_queue_server() -> None:
     async def scenario(server: FileServer, queue: Queue) -> None:
         assert await refused(queue.set_server_status(b"x")) == 0xD9

@@ -238,6 +238,23 @@ def test_a_file_that_breaks_off_never_looks_whole(peer: NetwarePeer, tmp_path: P
     assert len(peer.queues[LASER].jobs) == 1
 
 
+def test_a_command_is_killed_when_the_server_is_lost(
+    peer: NetwarePeer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(data: bytes) -> bytes:
+        until(lambda: pid.exists() and pid.read_text(), "the command runs")
+        raise ConnectionResetError
+
+    pid = tmp_path / "pid"
+    submitted(peer)
+    peer.answers[(23, 125)] = lost
+    monkeypatch.setattr(servicing, "_KEEP_ALIVE_S", 0.01)
+    run = serviced(peer, f"echo $$ > {pid}; exec sleep 600")
+    assert "closed the connection" in run.error(69)["error"]
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+
+
 def test_a_queue_server_that_is_ended_aborts_its_job(peer: NetwarePeer, tmp_path: Path) -> None:
     submitted(peer, "--restart", data=BODY)
     started = tmp_path / "started"

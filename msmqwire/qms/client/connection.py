@@ -32,6 +32,7 @@ class NcpConnection(asyncio.Protocol):
     Attributes:
         server: how errors name the server.
         error: why the connection has ended; None while it has not.
+        ended: done once it has.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class NcpConnection(asyncio.Protocol):
         self._answer: asyncio.Future[NcpReply] = self._loop.create_future()
         self._heard = 0.0
         self.error: MsmqError | None = None
+        self.ended: asyncio.Future[None] = self._loop.create_future()
 
     # -- calls --------------------------------------------------------------------------------------------
 
@@ -146,6 +148,7 @@ class NcpConnection(asyncio.Protocol):
         if self.error is not None:
             return
         self.error = error
+        self.ended.set_result(None)
         if self._transport is not None:
             self._transport.abort()
         if not self._answer.done():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -9,7 +10,7 @@ from typing import Final, NamedTuple
 from msmqwire.errors import MalformedPacket, MsmqError, NcpRefused
 from msmqwire.netware.constants import CompletionCode
 from msmqwire.netware.type_names import QUEUE_TYPES, type_number, type_word
-from msmqwire.qms.client.connection import NcpConnection
+from msmqwire.qms.client.connection import LEAVING_S, NcpConnection
 from msmqwire.qms.client.job import text_of
 from msmqwire.qms.client.queue import Queue
 from msmqwire.schema import Record
@@ -37,7 +38,7 @@ class FileServer:
 
     def __init__(self, connection: NcpConnection, own: NamedObject) -> None:
         self.connection, self.own = connection, own
-        self._queues: list[Queue] = []
+        self._attached: set[int] = set()
 
     async def object_named(self, name: str, type: str | int = "user") -> NamedObject:
         """Return an object by its name and type. Raises NcpRefused NO_SUCH_OBJECT if there is none."""
@@ -59,9 +60,7 @@ class FileServer:
         return self._queue(await find_object(self.connection, name, type_number(type, QUEUE_TYPES)))
 
     def _queue(self, found: NamedObject) -> Queue:
-        queue = Queue(self.connection, *found, self.own.id)
-        self._queues.append(queue)
-        return queue
+        return Queue(self.connection, *found, self.own.id, self._attached)
 
     async def _scan(self, type_: int) -> list[NamedObject]:
         found: dict[int, NamedObject] = {}
@@ -84,11 +83,16 @@ class FileServer:
             found[last] = item
 
     async def leave(self) -> None:
-        """Detach from all queues, and log out; errors are not raised: the server does it itself then."""
-        with suppress(MsmqError):
-            for queue in self._queues:
-                await queue.detach()
-            await self.connection.call("Logout")
+        """Detach from all queues, and log out.
+
+        Errors are not raised, and a server that is slow is not waited for long: when the connection ends, it
+        does the same.
+        """
+        with suppress(MsmqError, TimeoutError):
+            async with asyncio.timeout(LEAVING_S):
+                for queue_id in self._attached:
+                    await self.connection.call("DetachQueueServerFromQueue", QueueID=queue_id)
+                await self.connection.call("Logout")
 
 
 _REPLY_DATA: Final = 8

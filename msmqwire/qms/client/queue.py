@@ -62,11 +62,12 @@ class Queue:
         name, type, id: of its bindery object.
     """
 
-    def __init__(self, connection: NcpConnection, name: str, type_: int, id_: int, own_id: int) -> None:
-        """`own_id` is the object that the client is logged in as."""
-        self._connection, self._own_id = connection, own_id
+    def __init__(
+        self, connection: NcpConnection, name: str, type_: int, id_: int, own_id: int, attached: set[int]
+    ) -> None:
+        """`own_id` is the object that the client is logged in as, `attached` the queues it is attached to."""
+        self._connection, self._own_id, self._attached = connection, own_id, attached
         self.name, self.type, self.id = name, type_, id_
-        self._attached = False
 
     def __repr__(self) -> str:
         return f"<Queue {self.name} {type_word(self.type, QUEUE_TYPES)} {id_text(self.id)}>"
@@ -270,14 +271,14 @@ class Queue:
 
     async def attach(self) -> None:
         """Attach the client to the queue as a queue server; for members of Q_SERVERS. Nothing if it is."""
-        if not self._attached:
+        if self.id not in self._attached:
             await self._connection.call("AttachQueueServerToQueue", QueueID=self.id)
-            self._attached = True
+            self._attached.add(self.id)
 
     async def detach(self) -> None:
         """Detach it; it gets no more jobs. Nothing if it is not attached."""
-        if self._attached:
-            self._attached = False
+        if self.id in self._attached:
+            self._attached.remove(self.id)
             await self._connection.call("DetachQueueServerFromQueue", QueueID=self.id)
 
     async def set_server_status(self, record: bytes) -> None:

@@ -20,6 +20,9 @@ WHOLE_MAX: Final = 64 << 20
 _POLL_S: Final = 0.5
 """Seconds between requests for a job while there is none: the protocol has no call that waits."""
 
+_KEEP_ALIVE_S: Final = 60.0
+"""Seconds between requests that keep a connection alive while a job is processed."""
+
 
 class ServicedJob:
     """A job that this queue server has.
@@ -27,12 +30,20 @@ class ServicedJob:
     Attributes:
         entry: all its fields.
         size: bytes in its file.
+        lost: ends, and raises why, when the connection is lost: the job is not this queue server's any more.
     """
 
-    def __init__(self, connection: NcpConnection, queue_id: int, handle: bytes, entry: JobEntry, size: int):
-        self._connection, self._queue_id = connection, queue_id
-        self._file = JobFile(connection, handle)
-        self.entry, self.size = entry, size
+    def __init__(
+        self,
+        connection: NcpConnection,
+        queue_id: int,
+        file: JobFile,
+        entry: JobEntry,
+        size: int,
+        lost: asyncio.Task[None],
+    ) -> None:
+        self._connection, self._queue_id, self._file = connection, queue_id, file
+        self.entry, self.size, self.lost = entry, size, lost
 
     @property
     def number(self) -> int:
@@ -81,15 +92,28 @@ async def serviced_job(
     """
     taken = await _take(connection, queue_id, job_type, wait)
     number = taken.Job.jobNumber
+    lost = asyncio.create_task(_loss(connection, queue_id))
     try:
         read = await connection.call("ReadQueueJobEntry", QueueID=queue_id, JobNumber=number)
         size = (await connection.call("GetQueueJobFileSize", QueueID=queue_id, JobNumber=number)).FileSize
-        yield ServicedJob(connection, queue_id, taken.Job.jobFileHandle, entry_of(read.Job), size)
+        file = JobFile(connection, taken.Job.jobFileHandle)
+        yield ServicedJob(connection, queue_id, file, entry_of(read.Job), size, lost)
         await connection.call("FinishServicingQueueJob", QueueID=queue_id, JobNumber=number, Charge=0)
     except BaseException:
         with suppress(MsmqError):  # the connection may be lost, the job removed
             await _abort(connection, queue_id, number)
         raise
+    finally:
+        lost.cancel()
+        await asyncio.gather(lost, return_exceptions=True)
+
+
+async def _loss(connection: NcpConnection, queue_id: int) -> None:
+    """Raise what ends a connection. Until then, keep a server from ending it because nothing comes."""
+    while True:
+        await asyncio.wait([connection.ended], timeout=_KEEP_ALIVE_S)
+        with suppress(NcpRefused):
+            await connection.call("ReadQueueCurrentStatus", QueueID=queue_id)
 
 
 async def _take(connection: NcpConnection, queue_id: int, job_type: int, wait: float) -> Record:
