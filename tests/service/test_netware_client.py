@@ -323,6 +323,25 @@ def test_a_submission_that_is_refused_halfway_is_removed() -> None:
     clients(scenario, peer)
 
 
+def test_a_server_that_gives_less_at_once_than_was_asked_for() -> None:
+    """At an odd offset the data of a reply begin after a byte of padding."""
+    peer, body = NetwarePeer(), bytes(range(100))
+
+    def read(data: bytes) -> bytes:
+        offset = int.from_bytes(data[7:11], "big")
+        part = body[offset : offset + 7]
+        return struct.pack(">H", len(part)) + b"\xee" * (offset & 1) + part
+
+    peer.answers[READ] = read
+
+    async def scenario(server: FileServer, queue: Queue) -> None:
+        async with queue.service() as job:
+            assert await job.read() == body
+
+    clients(lambda server, queue: queue.submit(body), peer)
+    clients(scenario, peer, "PS1")
+
+
 @pytest.mark.parametrize("told", [0xFFFFFFFF, 5])
 def test_a_file_that_is_shorter_than_its_size(told: int) -> None:
     async def serviced(queue: Queue) -> None:
