@@ -14,7 +14,7 @@ from msmqwire.cli.common import EX_USAGE, format_endpoint, say
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.readings import Reading, readings_of
 from msmqwire.cli.rpc_options import LEVELS, Auth, Mapper, Pending, Rpc, RpcAuth, Users, check_rpc, with_users
-from msmqwire.cli.serving import LogLevel, check_level, parse_endpoint, stop_event, when_free
+from msmqwire.cli.serving import LogLevel, check_level, is_served, parse_endpoint, stop_event, when_free
 from msmqwire.cli.srmp_files import SrmpFiles, readable, srmp_configuration
 from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.names.addresses import HTTP_PORTS
@@ -28,7 +28,6 @@ from msmqwire.qm.runtime.disk import MIN_FREE
 from msmqwire.qm.runtime.faults import LoopFaults
 from msmqwire.qm.runtime.folder import DataFolder
 from msmqwire.qm.runtime.limits import LIMITS, Limits
-from msmqwire.qm.runtime.local import server_of
 from msmqwire.qm.runtime.multicast import PgmOptions, parse_pgm_options
 from msmqwire.qm.runtime.multicast.options import TTL, UDP_PORT
 from msmqwire.qm.runtime.named_values import with_named_values
@@ -146,13 +145,7 @@ async def _started(options: ServerOptions) -> Server:
             raise Unreachable(f"can't listen: {getattr(exc, 'strerror', None) or exc}") from None
         return server
 
-    def is_served() -> bool:
-        other = server_of(DataFolder(options.data))
-        if other is not None:
-            other.close()
-        return other is not None
-
-    return await when_free(start, is_served, seconds=_IN_USE_S)
+    return await when_free(start, lambda: is_served(DataFolder(options.data)), seconds=_IN_USE_S)
 
 
 def _ready(server: Server) -> str:

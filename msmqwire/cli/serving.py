@@ -12,6 +12,8 @@ import typer
 from msmqwire.errors import StoreInUse
 from msmqwire.names.addresses import without_brackets
 from msmqwire.qm.runtime.addresses import LOOPBACK, Endpoint
+from msmqwire.qm.runtime.local import server_of
+from msmqwire.qm.runtime.served_folder import ServedFolder
 
 T = TypeVar("T")
 _LEVELS: Final = ("debug", "info", "warning", "error")
@@ -53,6 +55,14 @@ async def when_free(start: Callable[[], Awaitable[T]], is_served: Callable[[], b
             if is_served() or loop.time() > until:
                 raise
             await asyncio.sleep(_RETRY_S)
+
+
+def is_served(folder: ServedFolder) -> bool:
+    """Return whether a server of a folder can be reached."""
+    served = server_of(folder)
+    if served is not None:
+        served.close()
+    return served is not None
 
 
 def stop_event() -> asyncio.Event:

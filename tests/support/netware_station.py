@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from msmqwire.errors import NcpRefused
 from msmqwire.netware.constants import SUPERVISOR_ID, ObjectType
+from msmqwire.netware.readings import PROPOSED
 from msmqwire.qms.model.caller import Caller
 from msmqwire.qms.model.changes import CopyJobFile, DeleteJobFile
 from msmqwire.qms.model.files import AnyFile, JobFile
@@ -86,6 +87,7 @@ class MemoryServer:
         self.numbers = ConnectionNumbers(connections)
         self.files: dict[AnyFile, bytearray] = {}
         self.now = NOW
+        self.readings = PROPOSED
         self.administrator = Caller(0, object_id=SUPERVISOR_ID)
 
     def add(self, name: str, type_: int = ObjectType.NWOT_USER) -> int:
@@ -136,7 +138,7 @@ class Station:
 
     def __init__(self, server: MemoryServer, *, attach: bool = True, task: int = 3) -> None:
         self.server, self.task = server, task
-        self.session = NcpSession(server.numbers)
+        self.session = NcpSession(server.numbers, server.readings)
         self.sequence, self.connection = 0, 0xFFFF
         if attach:
             self.attach()

@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
@@ -80,13 +80,21 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Local:
     another process has its store open without serving it; InvalidValue for keys in it that can't be used.
     """
     folder = DataFolder(path)
+    return attach_to(folder, lambda: InStore(folder, create=create))
+
+
+def attach_to(folder: ServedFolder, in_store: Callable[[], Local]) -> Local:
+    """Reach what a folder has: through its server, or by `in_store` if none runs.
+
+    Raises what `in_store` raises: StoreInUse only if the store stays in use without a server.
+    """
     until = time.monotonic() + STARTING_S
     while True:
         served = server_of(folder)
         if served is not None:
             return served
         try:
-            return InStore(folder, create=create)
+            return in_store()
         except StoreInUse:
             if time.monotonic() > until:
                 raise

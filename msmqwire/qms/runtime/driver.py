@@ -51,20 +51,24 @@ class ServiceDriver:
     Attributes:
         on_restart: called after the service was built anew while the driver ran.
         commits: how many transactions there were.
+        refused: whether the disk has refused the last batch.
     """
 
     def __init__(self, store: Store, volumes: Volumes, *, settings: Settings | None = None) -> None:
         self._store, self._volumes, self._settings = store, volumes, settings
         self.on_restart: Callable[[], None] | None = None
         self.commits = 0
+        self.refused = False
         self._service: QueueService | None = None
         self._rows = RowChanges()
-        self._batches: deque[Batch] = deque()  # the first is being performed if `_performing`
+        self._batches: deque[Batch] = deque()
+        self._on_disk: Batch | None = None  # the batch that is being performed, which takes nothing more
         self._performing: asyncio.Task[None] | None = None
         self._restoring: asyncio.Task[StoreError | None] | None = None
         self._started = False
         self._servers: dict[int, Servers] = {}
         self._settled: list[str] = []
+        self._told: set[object] = set()  # what has failed and been logged: clients could repeat it for ever
         self._closed = False
         self._writer = ThreadPoolExecutor(1, "qms-store")
         self._files = ThreadPoolExecutor(_FILE_THREADS, "qms-files")
@@ -74,7 +78,9 @@ class ServiceDriver:
         await self._ready()
 
     async def close(self) -> None:
-        """Make durable what has happened, and end; operations are refused from now on."""
+        """Make durable what has happened, and end; operations are refused from now on. Again: do nothing."""
+        if self._closed:
+            return
         self._closed = True
         for task in (self._restoring, self._performing):
             if task is not None:
@@ -108,7 +114,8 @@ class ServiceDriver:
     async def _durable(self, service: QueueService) -> None:
         changes, servers = service.take(), self._changed_servers(service)
         if changes or servers:
-            if len(self._batches) <= (self._performing is not None) or not self._batches[-1].takes(changes):
+            last = self._batches[-1] if self._batches else None
+            if last is self._on_disk or last is None or not last.takes(changes):
                 self._batches.append(Batch(asyncio.get_running_loop().create_future()))
             batch = self._batches[-1]
             batch.add(changes)
@@ -142,19 +149,27 @@ class ServiceDriver:
         await asyncio.sleep(0)  # the operations of this turn make one batch
         try:
             while self._batches:
-                batch = self._batches[0]
+                self._on_disk = batch = self._batches[0]
                 await self._in_writer(self._perform, batch.changes, batch.servers)
                 self._batches.popleft()
                 batch.done.set_result(None)
         except Exception as exc:
             self._service = None
-            failure = exc if isinstance(exc, StoreError) else StoreRefused(repr(exc), file="the store")
-            level = log.error if isinstance(exc, StoreRefused) else log.critical
-            level("the disk refuses: operations have failed", exc_info=exc, extra={"error": str(failure)})
+            failure = self._failure(exc)
             while self._batches:
                 self._batches.popleft().done.set_result(failure)
         finally:
-            self._performing = None
+            self._performing = self._on_disk = None
+
+    def _failure(self, exc: Exception) -> StoreError:
+        """Log what a batch or a restart has failed by, and return it as waiters get it."""
+        if not isinstance(exc, StoreError):
+            log.critical("a fault of msmqwire itself: operations fail", exc_info=exc)
+            return StoreRefused(f"a fault of msmqwire itself: {exc!r}", file="the store")
+        if not self.refused:
+            log.error("the disk refuses: operations fail", extra={"error": str(exc)})
+        self.refused = True
+        return exc
 
     def _perform(
         self, changes: list[Change], servers: dict[int, Servers], *, recovering: bool = False
@@ -174,7 +189,15 @@ class ServiceDriver:
         followed = self._volumes.follow(changes, servers)
         self._settled += followed.settled
         for failure in followed.failures:
-            log.warning("a file could not be changed; tried again later", extra={"error": str(failure)})
+            self._tell_once("a file can't be changed; tried again later", failure)
+        if self.refused:
+            self.refused = False
+            log.warning("the disk takes changes again")
+
+    def _tell_once(self, what: str, failure: StoreError) -> None:
+        if str(failure) not in self._told:
+            self._told.add(str(failure))
+            log.warning(what, extra={"error": str(failure)})
 
     async def _in_writer(self, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._writer, function, *arguments)
@@ -201,8 +224,8 @@ class ServiceDriver:
             if self._performing is not None:
                 await asyncio.wait((self._performing,))
             self._service = await self._in_writer(self._recover)
-        except StoreError as exc:
-            return exc
+        except Exception as exc:
+            return self._failure(exc)
         finally:
             self._restoring = None
         self._servers = {}
@@ -218,8 +241,9 @@ class ServiceDriver:
             found = self._volumes.recover(contents, unsettled_directories(self._store))
             jobs, lost = _without_lost(contents.jobs, found.missing)
             service = QueueService.restore(replace(contents, jobs=jobs, sizes=found.sizes), self._settings)
+        self._told.clear()
         for failure in found.failures:
-            log.warning("a directory can't be removed; tried again later", extra={"error": str(failure)})
+            self._tell_once("a directory can't be removed; tried again later", failure)
         self._rows = RowChanges((queue_id, job.job_number) for queue_id, job in jobs)
         self._settled = list(found.settled)
         self._perform([*lost, *service.take()], {}, recovering=True)
@@ -264,8 +288,9 @@ class ServiceDriver:
             return NcpRefused("the file has been deleted", CompletionCode.INVALID_FILE_HANDLE)
         if is_full(exc):
             return NcpRefused("the disk is full", CompletionCode.OUT_OF_DISK_SPACE)
-        log.error("a file can't be read or written", extra={"file": repr(file), "error": str(exc)})
-        return StoreRefused(exc.strerror or str(exc), file=repr(file))
+        failure = StoreRefused(exc.strerror or str(exc), file=repr(file))
+        self._tell_once("a file can't be read or written", failure)
+        return failure
 
     def _exists(self, file: AnyFile) -> bool:
         """Whether the service knows a file."""

@@ -17,6 +17,8 @@ from msmqwire.qms.runtime.limits import NcpLimits
 
 _HIGH_WATER: Final = 1 << 17
 """Unread bytes beyond which no more requests are taken from a client."""
+QUIET_S: Final = 0.25
+"""Seconds without a byte after which a client without a request is taken to have read its last reply."""
 _UNITS_AT_ONCE: Final = 32
 """Requests that are answered at once before other connections have their turn."""
 
@@ -89,6 +91,7 @@ class NcpConnection(asyncio.Protocol):
         self._units = 0  # taken
         self._written = self._taken = 0  # bytes, and those that the client had read when it was watched
         self._unwanted = 0  # bytes received after the end
+        self._last_used = 0.0  # when bytes came or went, on the clock of the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
@@ -116,6 +119,7 @@ class NcpConnection(asyncio.Protocol):
             self._owner.lost(self)
 
     def data_received(self, data: bytes) -> None:
+        self._last_used = asyncio.get_running_loop().time()
         if self.session is None or self._is_ending:
             self._unwanted += len(data)
             if self._unwanted > self._owner.limits.unwanted_bytes:
@@ -190,6 +194,7 @@ class NcpConnection(asyncio.Protocol):
             return
         unit = build_unit(NCP_TCP_REPLY, packet)
         self._written += len(unit)
+        self._last_used = asyncio.get_running_loop().time()
         self._transport.write(unit)
 
     def _let_read(self) -> None:
@@ -212,10 +217,16 @@ class NcpConnection(asyncio.Protocol):
             self._transport.abort()
 
     def stop(self) -> None:
-        """End the connection; the reply to a request being performed says that the server goes down."""
-        if self.session is not None:
-            self.session.is_going_down = True
+        """End the connection, at once if it is idle; a reply still to come says that the server goes down."""
+        if self.session is None or self._transport is None:
+            return
+        self.session.is_going_down = True
+        quiet = asyncio.get_running_loop().time() - self._last_used
+        is_idle = self.working is None and not self.held and quiet >= QUIET_S
         self.close()
+        if is_idle:
+            # Nothing is lost by a reset, which a request on its way brings about.
+            self._transport.close()
 
     def close(self) -> None:
         """End the connection once its request is answered and the client has read that.

@@ -11,6 +11,7 @@ from typing import Final
 
 from msmqwire.errors import InvalidValue, NcpRefused, StoreError, Unreachable
 from msmqwire.netware.constants import CompletionCode
+from msmqwire.netware.readings import PROPOSED, Readings
 from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.incoming import IncomingConnections
 from msmqwire.qm.runtime.listening import Listeners
@@ -46,11 +47,16 @@ class NcpListener:
     """
 
     def __init__(
-        self, driver: Driver, limits: NcpLimits | None = None, clock: Callable[[], datetime] = utc_now
+        self,
+        driver: Driver,
+        limits: NcpLimits | None = None,
+        *,
+        readings: Readings = PROPOSED,
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.limits = limits = limits or NcpLimits()
         self.traffic, self.port = NcpTraffic(), 0
-        self._driver, self._clock = driver, clock
+        self._driver, self._readings, self._clock = driver, readings, clock
         self._numbers = ConnectionNumbers(limits.connections)
         self._connections: IncomingConnections[NcpConnection] = IncomingConnections(
             limits.connections + SPARE_CONNECTIONS, limits.connections_per_peer, OpenConnections()
@@ -60,6 +66,16 @@ class NcpListener:
         self._endings: set[asyncio.Task[None]] = set()
         self._ended: dict[int, Caller] = {}  # service connections that are being given up
         self._stopping = False
+
+    @property
+    def service_connections(self) -> int:
+        """How many service connections there are, those included that are being given up."""
+        return len(self._numbers)
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes that `NcpLimits.held_bytes` limits."""
+        return sum(connection.held for connection in self._connections)
 
     async def bind(self, address: str, port: int) -> int:
         """Listen, so that connections wait for `accept`; return the port. Raises OSError."""
@@ -105,7 +121,7 @@ class NcpListener:
             log.warning("a connection of NCP is refused", extra={"peer": connection.address})
             return None
         self.traffic.accepted += 1
-        return NcpSession(self._numbers)
+        return NcpSession(self._numbers, self._readings)
 
     def holds(self, connection: NcpConnection, received: int) -> None:
         """Bound the memory of requests and unread replies."""

@@ -13,7 +13,6 @@ from tests.support.netware_station import (
     ENTRY_TIME,
     NOW,
     PRINT_QUEUE,
-    PRINT_SERVER,
     Office,
     Station,
     be16,
@@ -181,6 +180,8 @@ def test_an_entry_is_changed_by_requests_of_other_sizes(office: Office) -> None:
     office.alice.submit(office.queue)
     office.alice.call(123, be32(office.queue) + old_job(number=1, type_=4))
     assert entry(office, 1)[42:44] == be16(4)
+    office.alice.call(109, old_job(number=1, type_=5), code=0x7E)
+    assert entry(office, 1)[42:44] == be16(4), "the request names no queue"
 
 
 @requirement("QMS-jobfields-25")
@@ -306,4 +307,3 @@ def test_old_calls_have_no_room_for_stations_above_255(office: Office) -> None:
     stations[-1].login("ALICE").submit(office.queue)
     assert entry(office, 1)[10:14] == le32(300)
     assert office.oscar.call(108, be32(office.queue) + be16(1))[:1] == b"\0"
-    assert PRINT_SERVER

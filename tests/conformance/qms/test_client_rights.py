@@ -43,7 +43,7 @@ def archive() -> Iterator[Archive]:
     archive.check()
 
 
-@requirement("QMS-service-10", "QMS-service-12", "QMS-service-13", "QMS-service-11")
+@requirement("QMS-service-10", "QMS-service-12", "QMS-service-13", "QMS-service-11", "QMS-createqs-07")
 def test_files_are_created_where_the_client_may_and_belong_to_it(archive: Archive) -> None:
     volumes, server = archive.service.volumes, archive.ps1
     with archive.refused(NO_CREATE):
@@ -57,7 +57,7 @@ def test_files_are_created_where_the_client_may_and_belong_to_it(archive: Archiv
     assert archive.service.files.write(server, handle, 0, 4).file == VolumeFile("SYS:ALICE\\RESTORED")
     for path, code in (
         ("SYS:SERVER\\OWN", NO_CREATE),
-        ("SYS:ELSEWHERE", NO_CREATE),
+        ("SYS:ELSEWHER", NO_CREATE),
         ("SYS:NO\\SUCH", CompletionCode.INVALID_PATH),
     ):
         with archive.refused(code):
@@ -110,7 +110,7 @@ def test_open_files_keep_their_rights(archive: Archive) -> None:
     before = volumes.create_file(server, "SYS:SERVER\\BEFORE")
     job = archive.entry(1).job_file_handle
     archive.change()
-    meanwhile = volumes.create_file(server, "SYS:ALICE\\MEANWHILE")
+    meanwhile = volumes.create_file(server, "SYS:ALICE\\MEANWHIL")
     files.write(server, before, 0, 1)
     assert archive.read(server, job) == b"data"
     archive.service.servicing.restore_server_rights(server)

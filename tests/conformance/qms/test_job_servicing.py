@@ -333,7 +333,7 @@ def test_a_server_that_is_taken_out_of_the_set_gets_no_more_jobs(harness: QueueS
     harness.service.servicing.finish(server, QUEUE_ID, 1)  # what it has it may end
 
 
-@requirement("QMS-monitor-14", "QMS-monitor-13")
+@requirement("QMS-monitor-14", "QMS-monitor-13", "QMS-ext-18")
 def test_the_status_record_of_a_server(harness: QueueServiceHarness) -> None:
     server, second, user = harness.server("PS1"), harness.server("PS2"), harness.user()
     servicing = harness.service.servicing
