@@ -154,9 +154,9 @@ def test_calls_made_together_go_one_after_the_other() -> None:
     peer.busy = 2
 
     async def scenario(server: FileServer, queue: Queue) -> None:
-        jobs = await asyncio.gather(*(queue.submit(bytes([number]) * 9000) for number in range(5)))
+        jobs = await asyncio.gather(*(queue.submit(bytes([number]) * 70_000) for number in range(5)))
         assert [bytes(job.data) for job in peer.queues[LASER].jobs] == [
-            bytes([number]) * 9000 for number in range(5)
+            bytes([number]) * 70_000 for number in range(5)
         ]
         assert sorted(job.number for job in jobs) == await queue.numbers()
 
