@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msmqwire.netware.job_structures import file_handle
 from tests.support.captures import Frame, merged
 from tests.support.netware_captures import NcpTalk
 
 START_NS: Final = 1_772_366_400_000_001_000  # 2026-03-01T12:00:00.000001Z
 STEP_NS: Final = 187_000
 SERVER: Final = "10.0.0.2"
-SUPERVISOR, EVERYONE, ALICE, LASER = 0x0000_0001, 0x0100_0001, 0x0200_0007, 0x0300_0009
+ALICE, LASER = 0x0200_0007, 0x0300_0009
 QUEUE: Final = 0x0500_000B
 USER, GROUP, PRINT_QUEUE, PRINT_SERVER = 0x0001, 0x0002, 0x0003, 0x0007
 NO_RIGHTS: Final = 0xD3
 NO_JOB: Final = 0xD5
 JOB: Final = 1
 HANDLE: Final = bytes.fromhex("01007a31")
-FILE_HANDLE: Final = bytes.fromhex("0200") + HANDLE
+FILE_HANDLE: Final = file_handle(HANDLE)
 ENTERED: Final = {"Year": 26, "Month": 3, "Day": 1, "Hour": 12, "Minute": 0, "Second": 1}
 HEAD: Final = {
     "clientStation": 2,
