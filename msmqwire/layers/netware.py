@@ -26,9 +26,9 @@ from msmqwire.schema import Header, head_size
 UNITS_MAX: Final = 16
 """Units that are shown in one segment; scapy handles payloads recursively. What follows them is raw."""
 
+WAITING_MAX: Final = 256
+"""Requests of one stream that are remembered until they are answered."""
 _WAITING: Final = "ncp requests"
-_WAITING_MAX: Final = 256
-"""Requests of one connection that a TCPSession keeps until they are answered."""
 
 
 class _NcpHeader(Structure):
@@ -65,7 +65,8 @@ class _Numbered(_NcpHeader):
         return int(self.SequenceNumber).to_bytes()
 
     def _summary(self, kind: str, more: str = "") -> Any:
-        return f"NCP {kind} connection={self.connection} sequence={self.SequenceNumber}{more}", [TCP, UDP]
+        text = f"NCP {kind} connection={self.connection} sequence={self.SequenceNumber}{more}"
+        return text, [TCP, UDP, NcpRequestHeader, NcpReplyHeader]
 
 
 class NcpRequestHeader(_Numbered):
@@ -88,6 +89,10 @@ class NcpRequestHeader(_Numbered):
         if self.FunctionCode == FUNCTION_23:
             return NcpSubfunctionHeader
         return _request_layer(self.FunctionCode, self.FunctionCode, data)
+
+    def answers(self, other: ScapyPacket) -> int:
+        """Return 0: a request is no answer."""
+        return 0
 
     def mysummary(self) -> Any:
         if self.RequestType == headers.SERVICE_REQUEST:
@@ -397,7 +402,7 @@ def _pair(packet: ScapyPacket, waiting: dict[tuple[int, int], Call]) -> None:
                 layer.read_as(call)
         elif isinstance(layer, NcpRequestHeader) and layer.call is not None:
             waiting.pop(numbers, None)
-            while len(waiting) >= _WAITING_MAX:
+            while len(waiting) >= WAITING_MAX:
                 del waiting[next(iter(waiting))]
             waiting[numbers] = layer.call
 
