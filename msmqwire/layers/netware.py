@@ -59,7 +59,7 @@ class _Numbered(_NcpHeader):
     @property
     def connection(self) -> int:
         """The number of the connection."""
-        return connection_number(self)  # type: ignore[arg-type]
+        return connection_number(self)
 
     def hashret(self) -> bytes:
         return int(self.SequenceNumber).to_bytes()
@@ -113,7 +113,7 @@ class NcpSubfunctionHeader(_NcpHeader):
     def post_build(self, pkt: bytes, pay: bytes) -> bytes:
         """Return all bytes, their StructureLength set if it was left out. Raises InvalidValue."""
         if self.StructureLength is None:
-            size = len(pkt) + len(pay) - self.schema.part("StructureLength").size
+            size = len(pkt) + len(pay) - self.get_field("StructureLength").sz
             pkt = _built_with(self, {"StructureLength": size})
         return pkt + pay
 
