@@ -3,7 +3,7 @@
 session.pcap contains the eight frames of [MS-MQQB] chapter 4, from tests/vectors, exchanged between two
 hosts. hostile.pcapng contains what an analyst may encounter: disorder, gaps, malformed packets, known shapes
 of attack, and traffic that is not MSMQ. protected.pcap contains signed and encrypted messages; the keys for
-it are in keys/.
+it are in keys/. netware.pcap contains the life of a print job in a queue of NetWare.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 import msmqwire  # noqa: E402
 from tests.support import captures as net  # noqa: E402
 from tests.support.captures import Frame, TcpConversation  # noqa: E402
-from tools import protected_example  # noqa: E402
+from tools import netware_example, protected_example  # noqa: E402
 
 START_NS = 1_772_366_400_000_001_000  # 2026-03-01T12:00:00.000001Z
 STEP_NS = 187_000
@@ -203,7 +203,8 @@ def protected() -> dict[str, bytes]:
 
 
 def main() -> int:
-    files = {"session.pcap": session(), "hostile.pcapng": hostile(), **protected()}
+    netware = net.pcap_bytes(netware_example.frames(), nanoseconds=True)
+    files = {"session.pcap": session(), "hostile.pcapng": hostile(), "netware.pcap": netware, **protected()}
     for name, data in files.items():
         path = ROOT / "examples" / name
         if "--check" not in sys.argv[1:]:
