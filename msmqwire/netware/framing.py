@@ -13,6 +13,33 @@ UNIT_SIZE_MAX: Final = 0x1_0000 + 64
 SMALLEST_REPLY: Final = 10
 """Bytes of the smallest unit that clients take for a reply: a preamble and the type."""
 _SIGNED: Final = 8
+_LENGTH_END: Final = 8
+
+
+def unit_size(
+    preamble: Header, data: bytes | bytearray, start: int = 0, size_max: int = UNIT_SIZE_MAX
+) -> int:
+    """Return the size of the unit that begins at `start`, preamble included; 0 if its length is not there.
+
+    Raises MalformedPacket for a wrong signature, of which one byte is enough, or an impossible length; its
+    offset is counted from the start of the unit.
+    """
+    left = len(data) - start
+    if not left:
+        return 0
+    signature = getattr(preamble.part("Signature"), "default", 0).to_bytes(4, "big")
+    if bytes(data[start : start + 4]) != signature[: min(4, left)]:
+        raise MalformedPacket(
+            "not the signature of NCP over TCP", path=f"{preamble.name}.Signature", offset=0
+        )
+    if left < _LENGTH_END:
+        return 0
+    word = int.from_bytes(data[start + 4 : start + _LENGTH_END], "big")
+    size, least = word & 0x7FFFFFFF, head_size(preamble) + (_SIGNED if word >> 31 else 0) + 2
+    if not least <= size <= size_max:
+        why = f"{size} is not in {least}..{size_max}"
+        raise MalformedPacket(why, path=f"{preamble.name}.Length", offset=4)
+    return size
 
 
 class NcpUnit(NamedTuple):
@@ -33,7 +60,6 @@ class NcpFramer:
     def __init__(self, preamble: Header, size_max: int = UNIT_SIZE_MAX) -> None:
         assert preamble in (NCP_TCP_REQUEST, NCP_TCP_REPLY)
         self._preamble, self._size_max = preamble, size_max
-        self._head = head_size(preamble)
         self._buffer = bytearray()
         self._offset = 0
 
@@ -53,32 +79,14 @@ class NcpFramer:
         units: list[NcpUnit] = []
         start = 0
         try:
-            while (size := self._next_size(start)) and len(self._buffer) - start >= size:
+            while (size := unit_size(self._preamble, self._buffer, start, self._size_max)) and len(
+                self._buffer
+            ) - start >= size:
                 units.append(self._unit(bytes(self._buffer[start : start + size])))
                 start += size
         finally:
             del self._buffer[:start]
         return units
-
-    def _next_size(self, start: int) -> int:
-        """Return the size of the next unit; 0 if its length is not there yet."""
-        left = len(self._buffer) - start
-        if not left:
-            return 0
-        signature = self._preamble.part("Signature")
-        expected = getattr(signature, "default", 0).to_bytes(4, "big")
-        if bytes(self._buffer[start : start + 4]) != expected[: min(4, left)]:
-            raise MalformedPacket(
-                "not the signature of NCP over TCP", path=f"{self._preamble.name}.Signature", offset=0
-            )
-        if left < 8:
-            return 0
-        word = int.from_bytes(self._buffer[start + 4 : start + 8], "big")
-        size, least = word & 0x7FFFFFFF, self._head + (_SIGNED if word >> 31 else 0) + 2
-        if not least <= size <= self._size_max:
-            why = f"{size} is not in {least}..{self._size_max}"
-            raise MalformedPacket(why, path=f"{self._preamble.name}.Length", offset=4)
-        return size
 
     def _unit(self, data: bytes) -> NcpUnit:
         preamble, end = self._preamble.read(data)
