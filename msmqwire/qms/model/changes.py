@@ -99,7 +99,11 @@ class DeleteTrustee:
 
 @dataclass(frozen=True, slots=True)
 class MakeQueueDirectory:
-    """Make the directory of a queue, and those above it that are missing, with its two system files."""
+    """Make the directory of a queue, and those above it that are missing, with its two system files.
+
+    Attributes:
+        path: in the form of `volume_path`, as in all changes.
+    """
 
     queue_id: int
     path: str

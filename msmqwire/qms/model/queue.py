@@ -16,7 +16,8 @@ class QueueRow:
 
     Attributes:
         object_id: of the queue's bindery object.
-        directory: the path of the queue directory, as `Q_DIRECTORY` had it when the queue was created.
+        directory: the path of the queue directory in the form of `volume_path`. Q_DIRECTORY has it as it was
+            given, and writing that moves nothing.
         status: bits of `QueueStatus`.
         next_number: where the search for the number of the next job begins.
     """

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from msmqwire.netware.constants import JOB_LIST_MAX, JOBS_MAX, QUEUE_SERVERS_MAX
+from msmqwire.errors import InvalidValue
+from msmqwire.netware.constants import JOB_LIST_MAX, JOB_NUMBER_MAX, JOBS_MAX, QUEUE_SERVERS_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +41,7 @@ class Settings:
     handles_max: int = 256
     volume_entries_max: int = 10_000
     trustees_max: int = 1_000
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.jobs_max < JOB_NUMBER_MAX:
+            raise InvalidValue(f"{self.jobs_max} jobs in a queue: there are {JOB_NUMBER_MAX} numbers")

@@ -137,7 +137,7 @@ class JobLife:
             CopyJobFile(queue.id, job.job_number, job.job_file_name, to_queue.id, number, name)
         )
         self.remove(queue, job)
-        self._files.set_size(JobFile(to_queue.id, number), size)
+        self._files.add(JobFile(to_queue.id, number), size)
         self.enter(to_queue, replace(job, job_number=number, job_file_name=name))
         return number
 

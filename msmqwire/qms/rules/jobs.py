@@ -65,7 +65,7 @@ class Jobs:
             job_entry_time=times.to_bytes(now),
             job_number=number,
             job_type=request.job_type,
-            job_control_flags=request.job_control_flags | JobControlFlags.NWCF_ENTRY_OPEN,
+            job_control_flags=int(request.job_control_flags | JobControlFlags.NWCF_ENTRY_OPEN),
             job_file_name=job_file_name(queue_id, number),
             job_description=request.job_description,
             queue_record=request.queue_record,
@@ -159,7 +159,7 @@ class Jobs:
             target_server_id=request.target_server_id,
             target_execution_time=request.target_execution_time,
             job_type=request.job_type,
-            job_control_flags=request.job_control_flags & ~kept | job.job_control_flags & kept,
+            job_control_flags=int(request.job_control_flags & ~kept | job.job_control_flags & kept),
             job_description=request.job_description,
             queue_record=request.queue_record,
         )

@@ -49,7 +49,7 @@ class OpenFiles:
     def restore(self, sizes: Mapping[AnyFile, int]) -> None:
         """Take the sizes of the files on disk."""
         for file, size in sizes.items():
-            self.set_size(file, size)
+            self.add(file, size)
 
     def check_room(self, caller: Caller) -> None:
         """Check that the connection may open one more file.
@@ -106,7 +106,7 @@ class OpenFiles:
             or self._total + after - before > self._settings.files_bytes_max
         ):
             raise NcpRefused(f"no room for a file of {after} bytes", CompletionCode.OUT_OF_DISK_SPACE)
-        self.set_size(found.file, after)
+        self.add(found.file, after - before)
         return FileAccess(found.file, offset, count)
 
     def close(self, caller: Caller, handle: int) -> AnyFile:
@@ -134,9 +134,14 @@ class OpenFiles:
         return self._sizes.get(file, 0)
 
     def set_size(self, file: AnyFile, size: int) -> None:
-        """Note the size of a file, as it is on disk."""
-        self._total += size - self.size(file)
-        self._sizes[file] = size
+        """Note the size of a file as it is on disk, after a failure to write; one that is gone has none."""
+        if file in self._sizes:
+            self.add(file, size - self._sizes[file])
+
+    def add(self, file: AnyFile, count: int) -> None:
+        """Count more bytes of a file."""
+        self._sizes[file] = self.size(file) + count
+        self._total += count
 
     def delete(self, file: AnyFile) -> None:
         """Forget a file that is deleted; its handles are dead."""

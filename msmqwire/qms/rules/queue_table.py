@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from msmqwire.errors import InvalidValue
+from msmqwire.qms.model import names
 from msmqwire.qms.model.job import Job
 from msmqwire.qms.model.queue import Queue, QueueRow
 from msmqwire.qms.rules.objects import Objects
@@ -12,7 +14,34 @@ from msmqwire.qms.rules.refusals import no_queue
 
 
 class QueueTable(dict[int, Queue]):
-    """The queues, with their jobs and servers."""
+    """The queues, with their jobs and servers.
+
+    Attributes:
+        directories: the queue directories, in which nothing else may be.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directories: Final = set[str]()
+
+    def add(self, queue: Queue) -> None:
+        """Insert a queue."""
+        self[queue.id] = queue
+        self.directories.add(queue.row.directory)
+
+    def remove(self, queue: Queue) -> None:
+        """Delete a queue."""
+        del self[queue.id]
+        self.directories.discard(queue.row.directory)
+
+    def has_directory(self, path: str) -> bool:
+        """Return whether a path of `volume_path` is a queue directory, or in one."""
+        while path not in self.directories:
+            above = names.parent(path)
+            if above == path:
+                return False
+            path = above
+        return True
 
     def found(self, queue_id: int) -> Queue:
         """Return a queue.
@@ -38,7 +67,7 @@ class QueueTable(dict[int, Queue]):
             InvalidValue: the rows contradict each other.
         """
         for row in rows:
-            self[row.object_id] = Queue(row, list(orders.get(row.object_id, ())))
+            self.add(Queue(row, list(orders.get(row.object_id, ()))))
         for queue_id, job in jobs:
             if queue_id not in self:
                 raise InvalidValue(f"a job of the queue {queue_id:08X}, which does not exist")

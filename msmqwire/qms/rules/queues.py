@@ -37,6 +37,7 @@ from msmqwire.qms.rules.refusals import limit_reached, no_queue_rights
 from msmqwire.qms.rules.roles import MEMBER, Role, Roles
 from msmqwire.qms.rules.servicing import Servicing
 from msmqwire.qms.rules.trustees import Trustees
+from msmqwire.qms.rules.volumes import Volumes
 
 _STATUS_MAX: Final = 0xFF
 
@@ -53,6 +54,7 @@ class Queues:
         bindery: Bindery,
         rights: BinderyRights,
         trustees: Trustees,
+        volumes: Volumes,
         roles: Roles,
         life: JobLife,
         servicing: Servicing,
@@ -60,7 +62,7 @@ class Queues:
     ) -> None:
         self._settings, self._queues, self._objects, self._bindery = settings, queues, objects, bindery
         self._rights, self._trustees, self._roles, self._life = rights, trustees, roles, life
-        self._servicing, self._changes = servicing, changes
+        self._servicing, self._volumes, self._changes = servicing, volumes, changes
 
     def create(self, caller: Caller, name: str, type_: int, path: str) -> int:
         r"""Create a queue: its object with the four properties, its directory with the system files.
@@ -80,17 +82,20 @@ class Queues:
             raise NcpRefused(
                 f"a path of {len(path)} characters, more than {QUEUE_PATH_MAX}", CompletionCode.INVALID_PATH
             )
-        names.volume_path(path)
         if len(self._queues) >= self._settings.queues_max:
             raise limit_reached("queues")
         directory = queue_directory(path, new.id)
+        place = names.volume_path(directory)
+        if self._queues.has_directory(place) or self._volumes.entry(place) is not None:
+            raise NcpRefused(f"{path} has another use", CompletionCode.INVALID_PATH)
         value = directory.encode("ascii").ljust(SEGMENT_SIZE, b"\0")
         new = new.with_property(Property(Q_DIRECTORY, False, SUPER_READ_SUPER_WRITE, segments=(value,)))
         for set_name in (Q_USERS, Q_SERVERS, Q_OPERATORS):
             new = new.with_property(Property(set_name, True, ANY_READ_SUPER_WRITE))
         self._objects.add(new)
-        self._queues[new.id] = queue = Queue(QueueRow(new.id, directory))
-        self._changes += MakeQueueDirectory(new.id, directory), PutQueue(queue.row), PutOrder(new.id, ())
+        queue = Queue(QueueRow(new.id, place))
+        self._queues.add(queue)
+        self._changes += MakeQueueDirectory(new.id, place), PutQueue(queue.row), PutOrder(new.id, ())
         return new.id
 
     def destroy(self, caller: Caller, queue_id: int) -> None:
@@ -104,7 +109,7 @@ class Queues:
             raise no_queue_rights("only a supervisor destroys queues")
         self._life.forget_queue(queue)
         self._servicing.forget_queue(queue)
-        del self._queues[queue_id]
+        self._queues.remove(queue)
         self._trustees.forget_object(queue_id)
         self._objects.delete(queue_id)
         self._changes += DeleteQueue(queue_id), RemoveQueueDirectory(queue_id, queue.row.directory)

@@ -70,7 +70,7 @@ class Roles:
             roles |= Role.OWNER
         if roles & allowed and job is not None:
             return job, roles
-        if not roles:
+        if not roles & MEMBER:
             raise no_queue_rights("the caller has no part in the queue")
         if job is None:
             raise no_job(number)

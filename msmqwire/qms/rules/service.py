@@ -63,6 +63,9 @@ class QueueService:
             files=files,
             client_rights=client_rights,
         )
+        self.volumes = volumes = Volumes(
+            settings, objects=objects, queues=queues, trustees=trustees, files=files, changes=changes
+        )
         self.queues = Queues(
             settings,
             queues,
@@ -70,13 +73,13 @@ class QueueService:
             bindery=bindery,
             rights=rights,
             trustees=trustees,
+            volumes=volumes,
             roles=roles,
             life=life,
             servicing=servicing,
             changes=changes,
         )
         self.jobs = Jobs(settings, queues, roles=roles, life=life, files=files)
-        self.volumes = Volumes(settings, objects=objects, trustees=trustees, files=files, changes=changes)
 
     @classmethod
     def restore(cls, contents: Contents, settings: Settings | None = None) -> QueueService:

@@ -13,6 +13,7 @@ from msmqwire.qms.model.files import Trustee, VolumeEntry, VolumeFile
 from msmqwire.qms.model.settings import Settings
 from msmqwire.qms.rules.objects import Objects
 from msmqwire.qms.rules.open_files import OpenFiles
+from msmqwire.qms.rules.queue_table import QueueTable
 from msmqwire.qms.rules.trustees import ALL_RIGHTS, Trustees
 
 
@@ -24,12 +25,13 @@ class Volumes:
         settings: Settings,
         *,
         objects: Objects,
+        queues: QueueTable,
         trustees: Trustees,
         files: OpenFiles,
         changes: list[Change],
     ) -> None:
         self._settings, self._objects, self._trustees = settings, objects, trustees
-        self._files, self._changes = files, changes
+        self._queues, self._files, self._changes = queues, files, changes
         self._entries: dict[str, VolumeEntry] = {}
 
     def restore(self, entries: Iterable[VolumeEntry]) -> None:
@@ -103,6 +105,8 @@ class Volumes:
 
     def _create(self, caller: Caller, path: str, *, is_directory: bool) -> str:
         path = names.volume_path(path)
+        if self._queues.has_directory(path):
+            raise NcpRefused(f"{path} belongs to a queue", CompletionCode.INVALID_PATH)
         above = self._directory(names.parent(path))
         self._check(caller, above, TrusteeRights.TR_CREATE, CompletionCode.NO_CREATE_PRIVILEGES)
         if path in self._entries or path == above:
