@@ -13,6 +13,7 @@ from msmqwire.dissection.ncp_finder import NcpFinder, NcpRange
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import NcpLint
 from msmqwire.netware.headers import NCP_TCP_REQUEST
+from msmqwire.netware.readings import Reading
 
 
 class NcpConnection:
@@ -21,6 +22,7 @@ class NcpConnection:
     Args:
         ignored: by sender how many bytes came before it was recognised, the last frame of them and its time;
             a direction takes what is its own when it begins.
+        reading: how disputed fields are read.
 
     Attributes:
         lint: the linter of the connection.
@@ -28,10 +30,10 @@ class NcpConnection:
 
     __slots__ = ("_directions", "_exchanges", "_ignored", "lint")
 
-    def __init__(self, ignored: dict[Endpoint, Ignored]) -> None:
+    def __init__(self, ignored: dict[Endpoint, Ignored], reading: Reading) -> None:
         self._ignored = ignored
         self._directions: dict[Endpoint, FollowedDirection[NcpFinder]] = {}
-        self._exchanges = NcpExchanges()
+        self._exchanges = NcpExchanges(reading)
         self.lint = NcpLint()
 
     @property

@@ -13,6 +13,7 @@ from msmqwire.dissection.pgm_items import LocateFrames
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding, NcpLint, lint_malformed_ncp
 from msmqwire.netware.headers import NCP_PORT, WATCHDOG
+from msmqwire.netware.readings import Reading
 
 FLOWS_MAX: Final = 4096
 """Pairs of endpoints whose requests are remembered; of more, the oldest are forgotten."""
@@ -49,10 +50,11 @@ class NcpDatagrams:
     Args:
         lint: whether to judge the packets.
         locate: maps frame numbers to files.
+        reading: how disputed fields are read.
     """
 
-    def __init__(self, *, lint: bool, locate: LocateFrames) -> None:
-        self._lint, self._locate = lint, locate
+    def __init__(self, *, lint: bool, locate: LocateFrames, reading: Reading) -> None:
+        self._lint, self._locate, self._reading = lint, locate, reading
         self._flows: OrderedDict[frozenset[tuple[str, int]], _Flow] = OrderedDict()
         self._held = 0
 
@@ -63,8 +65,8 @@ class NcpDatagrams:
         read = flow.exchanges.read(datagram.payload, datagram.frames[-1])
         if read.packet is not None and datagram.missing:
             why = f"{datagram.missing} bytes are not in the capture"
-            error = MalformedPacket(why, path=read.packet.kind, offset=len(datagram.payload))
-            read = read._replace(packet=None, error=error)
+            cut = MalformedPacket(why, path=read.packet.kind, offset=len(datagram.payload))
+            read = read._replace(packet=None, error=cut)
         findings: list[Finding] = []
         error = None if read.error is None else read.error.detached()
         if read.packet is not None:
@@ -99,7 +101,7 @@ class NcpDatagrams:
         flow = self._flows.get(ends)
         if flow is None:
             # Of datagrams nobody knows whether some are missing: only what is there is judged.
-            flow = self._flows[ends] = _Flow(NcpExchanges(), NcpLint())
+            flow = self._flows[ends] = _Flow(NcpExchanges(self._reading), NcpLint())
             flow.lint.gap()
         self._flows.move_to_end(ends)
         return flow

@@ -23,6 +23,7 @@ from msmqwire.netware.headers import (
 )
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.netware.packets import CALLS, NcpRequest, connection_number, parse_reply, parse_request
+from msmqwire.netware.readings import PROPOSED, Reading
 from msmqwire.schema import Record
 
 UNANSWERED_MAX: Final = 16
@@ -71,11 +72,15 @@ class NcpExchanges:
 
     A request is known by the numbers of its connection and of its place in the sequence. The one answered
     last is remembered, as client and server may repeat themselves.
+
+    Args:
+        reading: how disputed fields are read.
     """
 
-    __slots__ = ("_answered", "_calls", "_numbers")
+    __slots__ = ("_answered", "_calls", "_numbers", "_reading")
 
-    def __init__(self) -> None:
+    def __init__(self, reading: Reading = PROPOSED) -> None:
+        self._reading = reading
         self._calls: OrderedDict[tuple[int, int], _Call] = OrderedDict()
         self._answered: _Call | None = None
         self._numbers = 0
@@ -117,7 +122,7 @@ class NcpExchanges:
 
     def _request(self, data: bytes, frame: int, preamble: Record | None, start: int) -> Exchanged:
         try:
-            request = parse_request(data)
+            request = parse_request(data, self._reading)
         except MalformedPacket as exc:
             known = _beginning(data)
             number = None if known is None else self._begin(known, data, frame)[0].number
@@ -167,7 +172,7 @@ class NcpExchanges:
             (None, None, None) if call is None else (call.number, call.frame, call.request)
         )
         try:
-            reply = parse_reply(data, request)
+            reply = parse_reply(data, request, reading=self._reading)
         except MalformedPacket as exc:
             return Exchanged(error=exc, number=number, request_frame=frame)
         packet = NcpPacket(reply, preamble, start, request, is_repeated)

@@ -6,9 +6,9 @@ Public descriptions of NCP add numbers and limits; their ids are `QMS-ext-...`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from msmqwire.lint.finding import Finding
+from msmqwire.lint.finding import Finding, Severity
 from msmqwire.lint.registry import NCP, Check, listed
 from msmqwire.netware.constants import (
     ANY_JOB_TYPE,
@@ -22,8 +22,11 @@ from msmqwire.netware.constants import (
     ObjectType,
     PropertyFlags,
 )
+from msmqwire.netware.job_structures import OLD_JOB, OLD_JOB_HEAD
+from msmqwire.netware.job_times import RANGES, is_none, out_of_range
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.netware.packets import NcpReply, NcpRequest
+from msmqwire.netware.readings import JobNumberForm, Reading
 from msmqwire.schema import Record
 from msmqwire.schema.layout import layout
 
@@ -31,7 +34,7 @@ Problem: TypeAlias = tuple[Check, str, str]
 """A check, the field, below the data of the call or with the name of its header, and what is wrong."""
 
 
-def _rule(id: str, title: str, severity: Any = "MUST") -> Check:
+def _rule(id: str, title: str, severity: Severity = "MUST") -> Check:
     return listed(id, title, "", NCP, severity)
 
 
@@ -65,12 +68,7 @@ TRAILING: Final = listed("ATTACK-NCP-TRAILING", "Bytes behind the data of a call
 
 _DEFINED: Final = sum(JobControlFlags)
 _JOB: Final = "Job"
-_FULL_TIME: Final = 0xFF
-_SHORT: Final = 1 << 16
-_SHORT_BITS: Final = 16
-_RANGES: Final = {
-    "Year": (0, 99), "Month": (1, 12), "Day": (1, 31), "Hour": (0, 24), "Minute": (0, 59), "Second": (0, 59),
-}  # fmt: skip
+_LOW_HALF: Final = 0xFFFF
 _QUEUE_TYPES: Final = frozenset(
     {ObjectType.NWOT_PRINT_QUEUE, ObjectType.NWOT_ARCHIVE_QUEUE, ObjectType.NWOT_JOB_QUEUE}
 )
@@ -129,17 +127,15 @@ def _problems(packet: NcpPacket) -> Iterator[Problem]:
         return
     name, job = inner.call.name, data.get(_JOB)
     if job is not None:
-        yield from _job(job, filled=isinstance(inner, NcpReply))
+        yield from _job(job, inner.reading, filled=isinstance(inner, NcpReply))
     if isinstance(inner, NcpRequest):
-        judge = _REQUESTS.get(name)
-        if judge is not None:
-            yield from judge(data)
+        if name in _REQUESTS:
+            yield from _REQUESTS[name](data)
         if data.get("PropertyName") is not None:
             yield from _property(data)
         return
-    judge = _REPLIES.get(name)
-    if judge is not None:
-        yield from judge(data)
+    if name in _REPLIES:
+        yield from _REPLIES[name](data, inner.reading)
     asked = None if packet.request is None else packet.request.data
     if job is not None and asked is not None:
         if name in CREATES:
@@ -155,27 +151,33 @@ def swapped(value: int, size: int) -> int:
     return int.from_bytes(value.to_bytes(size, "little"), "big")
 
 
-def other_number(value: int) -> tuple[int, str] | None:
-    """Return a JobNumber that can't be one, as one that can: the number, and how its four bytes are read."""
+def other_number(value: int, reading: Reading) -> tuple[int, JobNumberForm] | None:
+    """Return a JobNumber of four bytes that can't be one in a form in which it can; None if there is none."""
     if 1 <= value <= JOB_NUMBER_MAX:
         return None
-    first = int.from_bytes(value.to_bytes(4, "little")[:2], "big")
-    if value < _SHORT and 1 <= first <= JOB_NUMBER_MAX:
-        return first, "16 bits, most significant byte first, and two zeroes"
-    if 1 <= swapped(value, 4) <= JOB_NUMBER_MAX:
-        return swapped(value, 4), "most significant byte first"
+    little = _reform(value, reading.job_number)
+    for form in JobNumberForm:
+        if 1 <= _reform(little, form) <= JOB_NUMBER_MAX:
+            return _reform(little, form), form
     return None
 
 
-def is_number(value: int, *, is_short: bool) -> bool:
-    """Return whether a job may have this number, in whatever order its bytes are unless it is short."""
-    return 1 <= value <= JOB_NUMBER_MAX or (not is_short and other_number(value) is not None)
+def _reform(value: int, form: JobNumberForm) -> int:
+    """Return a little-endian JobNumber in another form; and the reverse."""
+    if form == JobNumberForm.HIGH_LOW:
+        return value & ~_LOW_HALF | swapped(value & _LOW_HALF, 2)
+    return swapped(value, 4) if form == JobNumberForm.BIG else value
+
+
+def is_number(value: int, reading: Reading | None) -> bool:
+    """Return whether a job may have this number; with a reading, in whatever order its four bytes are."""
+    return 1 <= value <= JOB_NUMBER_MAX or (reading is not None and other_number(value, reading) is not None)
 
 
 # -- jobs ---------------------------------------------------------------------------------------------------
 
 
-def _job(job: Record, *, filled: bool) -> Iterator[Problem]:
+def _job(job: Record, reading: Reading, *, filled: bool) -> Iterator[Problem]:
     """Judge a structure; `filled` if it is one of QMS, which has filled its part."""
     flags = int(job.jobControlFlags)
     if undefined := flags & ~_DEFINED:
@@ -195,7 +197,7 @@ def _job(job: Record, *, filled: bool) -> Iterator[Problem]:
         yield POSITION, f"{_JOB}.jobPosition", "0"
     elif job.jobPosition > JOBS_MAX:
         yield LIMITS, f"{_JOB}.jobPosition", f"{job.jobPosition} is above {JOBS_MAX}"
-    if not is_number(job.jobNumber, is_short=job.schema.part("jobNumber").bits == _SHORT_BITS):
+    if not is_number(job.jobNumber, None if job.schema in (OLD_JOB, OLD_JOB_HEAD) else reading):
         yield LIMITS, f"{_JOB}.jobNumber", f"{job.jobNumber} is not in 1..{JOB_NUMBER_MAX}"
     if flags & JobControlFlags.NWCF_ENTRY_OPEN and job.servicingServerIDNumber:
         text = f"{job.servicingServerIDNumber:#010x} with NWCF_ENTRY_OPEN"
@@ -208,11 +210,9 @@ def _text(description: str | bytes) -> bytes | str:
 
 def _time(job: Record, name: str, *, may_be_none: bool) -> Iterator[Problem]:
     time = job[name]
-    if may_be_none and all(value == _FULL_TIME for value in dict(time).values()):
-        return
-    for part, (least, most) in _RANGES.items():
-        if not least <= time[part] <= most:
-            yield TIME, f"{_JOB}.{name}.{part}", f"{time[part]} is not in {least}..{most}"
+    for part in [] if may_be_none and is_none(time) else out_of_range(time):
+        least, most = RANGES[part]
+        yield TIME, f"{_JOB}.{name}.{part}", f"{time[part]} is not in {least}..{most}"
 
 
 def _created(job: Record, asked: Record) -> Iterator[Problem]:
@@ -283,14 +283,14 @@ def _property(data: Record) -> Iterator[Problem]:
         yield SETS, "PropertyFlags", f"{flags:#04x}, an item"
 
 
-def _status(data: Record) -> Iterator[Problem]:
+def _status(data: Record, _: Reading) -> Iterator[Problem]:
     if data.JobCount > JOBS_MAX:
         yield LIMITS, "JobCount", f"{data.JobCount} is above {JOBS_MAX}"
     if data.ServerCount > QUEUE_SERVERS_MAX:
         yield LIMITS, "ServerCount", f"{data.ServerCount} is above {QUEUE_SERVERS_MAX}"
 
 
-def _list(data: Record) -> Iterator[Problem]:
+def _list(data: Record, reading: Reading) -> Iterator[Problem]:
     total = data.get("TotalJobs")
     numbers = [job.JobNumber for job in data.JobNumbers]
     if (data.JobCount if total is None else total) > JOBS_MAX:
@@ -307,7 +307,7 @@ def _list(data: Record) -> Iterator[Problem]:
             break
         seen.add(number)
     for i, number in enumerate(numbers):
-        if not is_number(number, is_short=total is None):
+        if not is_number(number, None if total is None else reading):
             yield LIMITS, f"JobNumbers[{i}].JobNumber", f"{number} is not in 1..{JOB_NUMBER_MAX}"
             break
 
@@ -317,7 +317,7 @@ _REQUESTS: Final[dict[str, Callable[[Record], Iterator[Problem]]]] = {
     "ChangeQueueJobPosition": _new_position,
     "ChangeJobPriority": _new_position,
 }
-_REPLIES: Final[dict[str, Callable[[Record], Iterator[Problem]]]] = {
+_REPLIES: Final[dict[str, Callable[[Record, Reading], Iterator[Problem]]]] = {
     "ReadQueueCurrentStatus": _status,
     "ReadQueueCurrentStatusOld": _status,
     "GetQueueJobList": _list,

@@ -10,45 +10,49 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from msmqwire.lint.ncp import CREATES, READS, SERVICES, Problem, other_number, swapped
+from msmqwire.lint.ncp import Problem, other_number, swapped
 from msmqwire.lint.registry import NCP, Check, listed
+from msmqwire.netware.calls import Call
 from msmqwire.netware.constants import ANY_JOB_TYPE, JOBS_MAX
+from msmqwire.netware.job_structures import job_file_name
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.netware.packets import NcpReply, NcpRequest
+from msmqwire.netware.queue_calls import MOVED, NEW_POSITION, SERVICE
+from msmqwire.netware.readings import PLACES, ByteOrder, Reading
 from msmqwire.schema import Record
 
 KNOWN_MAX: Final = 256
 """Queues and jobs of a connection that are remembered, each; of more, the oldest are forgotten."""
 
 
-def _reading(name: str, title: str) -> Check:
+def _check(name: str, title: str) -> Check:
     return listed(f"READING-{name}", title, "", NCP, "SHOULD")
 
 
-QUEUE_ID: Final = _reading("QUEUE-ID", "The sender has the bytes of QueueID in the other order")
-JOB_NUMBER: Final = _reading("JOB-NUMBER", "The sender has the bytes of JobNumber in another order")
-OLD_JOB_NUMBER: Final = _reading("OLD-JOB-NUMBER", "The sender has the bytes of a short JobNumber reversed")
-SERVICE_TYPE: Final = _reading("SERVICE-TYPE", "The sender has the bytes of ServiceType in the other order")
-CHARGE: Final = _reading("CHARGE", "The sender has the bytes of Charge in the other order")
-START: Final = _reading("START-POSITION", "The sender has the bytes of StartPosition in the other order")
-STATION: Final = _reading("SERVER-STATION", "The sender has the bytes of ServerStation in the other order")
-FILE_NAME: Final = _reading("JOB-FILE-NAME", "The sender ends JobFileName with a NUL and does not count it")
+_OPTIONS: Final = {
+    option: _check(option.upper().replace("_", "-"), f"The sender has the bytes of {field} in another order")
+    for option, field in (
+        ("queue_id", "QueueID"), ("job_number", "JobNumber"), ("position_job_number", "a short JobNumber"),
+        ("service_type", "ServiceType"), ("charge", "Charge"), ("start_position", "StartPosition"),
+        ("server_station", "ServerStation"), ("destination_queue_id", "DestinationQueueID"),
+    )
+}  # fmt: skip
+"""By the name of an option of `msmqwire.netware.readings.Reading`."""
+FILE_NAME: Final = _check("JOB-FILE-NAME", "The sender ends JobFileName with a NUL and does not count it")
 SIZES: Final = {
-    "ChangeQueueJobEntryOld": _reading("NO-QUEUE-ID", "The sender leaves out QueueID in a change"),
-    "FinishServicingQueueJobOld": _reading("SHORT-CHARGE", "The sender has a Charge of two bytes"),
-    "ChangeQueueJobEntry": _reading("OLD-STRUCTURE", "The sender changes a job by the old structure"),
-    "SetQueueCurrentStatus": _reading("SHORT-STATUS", "The sender has a status of one byte"),
+    "ReadQueueCurrentStatusOld": _check(
+        "STATUS-SLOTS", "The sender has room for 25 queue servers in a status"
+    ),
+    "ChangeQueueJobEntryOld": _check("NO-QUEUE-ID", "The sender leaves out QueueID in a change"),
+    "FinishServicingQueueJobOld": _check("SHORT-CHARGE", "The sender has a Charge of two bytes"),
+    "ChangeQueueJobEntry": _check("OLD-STRUCTURE", "The sender changes a job by the old structure"),
+    "SetQueueCurrentStatus": _check("SHORT-STATUS", "The sender has a status of one byte"),
 }
-"""By call: what a request of the other size shows."""
+"""By call: what a request or reply of the other size shows."""
 
 _SMALL: Final = 1 << 16
 _LARGE: Final = 1 << 24
 _PRINTABLE: Final = 0x20
-
-
-def other_type(wanted: int, found: int) -> bool:
-    """Return whether a ServiceType is the type of a job in the other byte order only."""
-    return wanted not in (found, ANY_JOB_TYPE) and swapped(wanted, 2) == found
 
 
 class NcpReadings:
@@ -76,45 +80,51 @@ class NcpReadings:
         inner, data = packet.packet, packet.data
         if data is None or isinstance(inner, Record) or inner.call is None:
             return
-        if isinstance(inner, NcpRequest):
-            found = self._request(inner, data)
-        else:
-            found = self._reply(inner, packet, data)
+        found = self._size(inner.call, data)
+        found += (
+            self._request(inner, data) if isinstance(inner, NcpRequest) else self._reply(inner, packet, data)
+        )
         for problem in found:
             if problem[0].id not in self._told:
                 self._told.add(problem[0].id)
                 yield problem
 
+    @staticmethod
+    def _size(call: Call, data: Record) -> list[Problem]:
+        if data.schema not in (*call.others, *call.other_replies):
+            return []
+        return [(SIZES[call.name], next(iter(data)), f"{len(data.to_bytes())} bytes of data")]
+
     def _request(self, request: NcpRequest, data: Record) -> Iterator[Problem]:
-        assert request.call is not None
-        name = request.call.name
-        if data.schema in request.call.others and name in SIZES:
-            size = len(data.to_bytes())
-            yield SIZES[name], next(iter(data)), f"{size} bytes of data, by the other description"
-        for field in ("QueueID", "DestinationQueueID"):
+        reading = request.reading
+        for field, option in (("QueueID", "queue_id"), ("DestinationQueueID", "destination_queue_id")):
             value = data.get(field)
             if value is not None and value not in self._queues and swapped(value, 4) in self._queues:
-                yield QUEUE_ID, field, f"{swapped(value, 4):#010x} is a queue, {value:#010x} is not known"
-        yield from self._numbers(name, data)
-        for field, check, least in (("Charge", CHARGE, _SMALL), ("ServerStation", STATION, _SMALL)):
-            value = data.get(field)
-            if value is not None and value >= _LARGE and swapped(value, 4) < least:
-                yield check, field, f"{swapped(value, 4)}, not {value}"
+                text = f"{swapped(value, 4):#010x} is a queue, {value:#010x} is not known"
+                yield _other_order(option, reading, field, text)
+        yield from self._number(request, data)
+        for field, option in (("Charge", "charge"), ("ServerStation", "server_station")):
+            value = data.get(field, 0)
+            if value >= _LARGE and swapped(value, 4) < _SMALL:
+                yield _other_order(option, reading, field, f"{swapped(value, 4)} rather than {value}")
         value = data.get("StartPosition", 0)
         if value > JOBS_MAX and 0 < swapped(value, 4) <= JOBS_MAX:
-            yield START, "StartPosition", f"{swapped(value, 4)}, not {value}"
+            text = f"{swapped(value, 4)} rather than {value}"
+            yield _other_order("start_position", reading, "StartPosition", text)
 
-    def _numbers(self, name: str, data: Record) -> Iterator[Problem]:
+    def _number(self, request: NcpRequest, data: Record) -> Iterator[Problem]:
         value = data.get("JobNumber")
         if value is None or value in self._jobs:
             return
-        is_short = value < _SMALL and data.schema.part("JobNumber").bits == 16
-        if is_short:
-            if swapped(value, 2) in self._jobs:
-                yield OLD_JOB_NUMBER, "JobNumber", f"{swapped(value, 2)} is a job, {value} is not known"
-            return
-        if swapped(value, 4) in self._jobs:
-            yield JOB_NUMBER, "JobNumber", f"{swapped(value, 4)} is a job, {value} is not known"
+        if data.schema is NEW_POSITION:
+            option, size = "position_job_number", 2
+        elif (data.schema, "JobNumber") in PLACES["job_number"]:
+            option, size = "job_number", 4
+        else:
+            return  # nobody disputes it
+        if swapped(value, size) in self._jobs:
+            text = f"{swapped(value, size)} is a job, {value} is not known"
+            yield _other_order(option, request.reading, "JobNumber", text)
 
     def _reply(self, reply: NcpReply, packet: NcpPacket, data: Record) -> Iterator[Problem]:
         assert reply.call is not None
@@ -123,23 +133,33 @@ class NcpReadings:
             self._know(self._queues, data.QueueID)
         elif name in ("GetBinderyObjectID", "ScanBinderyObject"):
             self._know(self._queues, data.ObjectID)
-        numbers = [("JobNumber", data.get("JobNumber"))] if name == "MoveQueueJobFromSrcQToDstQ" else []
-        listed_jobs = data.get("JobNumbers") or ()
-        numbers += [(f"JobNumbers[{i}].JobNumber", found.JobNumber) for i, found in enumerate(listed_jobs)]
-        if job is not None and name in CREATES | READS | SERVICES:
+        numbers = [
+            (f"JobNumbers[{i}].JobNumber", of.JobNumber) for i, of in enumerate(data.get("JobNumbers", ()))
+        ]
+        if data.schema is MOVED:
+            numbers.append(("JobNumber", data.JobNumber))
+        if job is not None:
             numbers.append(("Job.jobNumber", job.jobNumber))
-            raw = job.jobFileName
-            if isinstance(raw, bytes) and raw[0] >= _PRINTABLE:
-                yield FILE_NAME, "Job.jobFileName", f"{raw.partition(bytes(1))[0]!r}"
+            field = job.jobFileName
+            if isinstance(field, bytes) and field[0] >= _PRINTABLE:
+                yield FILE_NAME, "Job.jobFileName", job_file_name(job)
         for path, number in numbers:
-            if not name.endswith("Old") and (other := other_number(number)) is not None:
-                yield JOB_NUMBER, path, f"{other[0]}, not {number}: {other[1]}"
+            other = None if name.endswith("Old") else other_number(number, reply.reading)
+            if other is not None:
+                text = f"{other[0]} rather than {number}: --reading job_number={other[1]}"
+                yield _OPTIONS["job_number"], path, text
             self._know(self._jobs, number)
+        yield from self._type(reply, packet, job)
+
+    @staticmethod
+    def _type(reply: NcpReply, packet: NcpPacket, job: Record | None) -> Iterator[Problem]:
         asked = None if packet.request is None else packet.request.data
-        wanted = None if asked is None else asked.get("ServiceType")
-        if job is not None and wanted is not None and other_type(wanted, job.jobType):
+        if asked is None or job is None or asked.schema is not SERVICE:
+            return
+        wanted = asked.ServiceType
+        if wanted not in (job.jobType, ANY_JOB_TYPE) and swapped(wanted, 2) == job.jobType:
             text = f"{wanted:#06x} was asked for, and a job of type {job.jobType:#06x} handed out"
-            yield SERVICE_TYPE, "Job.jobType", text
+            yield _other_order("service_type", reply.reading, "Job.jobType", text)
 
     @staticmethod
     def _know(known: dict[int, None], value: int) -> None:
@@ -147,3 +167,9 @@ class NcpReadings:
         known[value] = None
         if len(known) > KNOWN_MAX:
             del known[next(iter(known))]
+
+
+def _other_order(option: str, reading: Reading, path: str, why: str) -> Problem:
+    """Return the problem that a field is in the other byte order."""
+    other = ByteOrder.LITTLE if getattr(reading, option) == ByteOrder.BIG else ByteOrder.BIG
+    return _OPTIONS[option], path, f"{why}: --reading {option}={other}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from msmqwire.lint.finding import Finding
+from msmqwire.lint.finding import Finding, Severity
 from msmqwire.lint.ncp import CREATES, SERVICES, Problem, findings_of, lint_ncp
 from msmqwire.lint.ncp_readings import NcpReadings
 from msmqwire.lint.registry import NCP, Check, listed
@@ -18,8 +18,8 @@ JOBS_FOLLOWED_MAX: Final = 256
 _COST: Final = 128  # bytes, about, that a job or a queue takes
 
 
-def _rule(id: str, title: str, severity: str = "MUST") -> Check:
-    return listed(id, title, "", NCP, severity)  # type: ignore[arg-type]
+def _rule(id: str, title: str, severity: Severity = "MUST") -> Check:
+    return listed(id, title, "", NCP, severity)
 
 
 FOREIGN_START: Final = _rule("QMS-submit-11", "Only the submitting client starts a job")
@@ -63,8 +63,8 @@ class NcpLint:
     @property
     def held(self) -> int:
         """The approximate number of bytes of memory that it takes."""
-        tables = (self._open, self._started, self._served, self._attached)
-        return _COST * (self._readings.count + sum(map(len, tables)))
+        jobs = len(self._open) + len(self._started) + len(self._served)
+        return _COST * (self._readings.count + jobs + len(self._attached))
 
     def discard(self) -> None:
         """Free that memory."""
@@ -85,15 +85,17 @@ class NcpLint:
         if isinstance(inner, NcpRequest) and packet.is_reused:
             number = inner.header.SequenceNumber
             problems.append((SEQUENCE, "NcpRequestHeader.SequenceNumber", f"{number} with other bytes"))
-        elif isinstance(inner, NcpReply) and inner.call is not None:
-            if not (packet.is_busy or packet.is_repeated or inner.header.CompletionCode):
-                problems += self._done(packet, inner.call.name)
+        elif isinstance(inner, NcpReply) and not (packet.is_busy or packet.is_repeated):
+            problems += self._answered(packet, inner)
         if problems:
             found += findings_of(packet, problems)
         return sorted(found, key=lambda finding: finding.offset)
 
-    def _done(self, packet: NcpPacket, name: str) -> Iterator[Problem]:
+    def _answered(self, packet: NcpPacket, reply: NcpReply) -> Iterator[Problem]:
         """Judge a call that has been carried out, and take note of it."""
+        if reply.call is None or reply.header.CompletionCode:
+            return
+        name = reply.call.name
         asked = None if packet.request is None else packet.request.data
         queue = None if asked is None else asked.get("QueueID")
         if asked is None or queue is None:
@@ -142,7 +144,7 @@ class NcpLint:
         elif name in _RIGHTS and self._whole and job not in self._served:
             yield NO_JOB, _COMPLETION, f"job {job[2]} was not handed out in this connection"
 
-    def _note(self, table: dict, key: object) -> None:  # type: ignore[type-arg]
+    def _note(self, table: dict[Any, None], key: Any) -> None:
         table[key] = None
         if len(table) > JOBS_FOLLOWED_MAX:
             self._whole = False

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from msmqwire.netware.job_structures import job_name
+from msmqwire.netware.job_structures import job_file_name
 from msmqwire.netware.job_times import moment
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.netware.packets import NcpReply
 from msmqwire.schema import Record
+from msmqwire.schema.record import OEM_CODE_PAGE
 
 _CREATES: Final = frozenset({"CreateQueueJobAndFile", "CreateQueueJobAndFileOld"})
 _BY_QMS: Final = frozenset(
     {"job_number", "job_position", "job_entry_time", "client_id", "servicing_server_id", "job_file_name"}
 )
-_OEM: Final = "cp437"
 
 
 def attribute(name: str, packet: NcpPacket) -> Any:
@@ -27,10 +27,10 @@ def attribute(name: str, packet: NcpPacket) -> Any:
     if name in _OF_PACKET:
         return _OF_PACKET[name](packet)
     convert, *paths = _OF_DATA.get(name, (None,))
-    value = _value(name, packet.call and packet.call.name, packet.data, paths, by_qms=_is_reply(packet))
-    if value is None and packet.request is not None:
-        call = packet.request.call
-        value = _value(name, call and call.name, packet.request.data, paths, by_qms=False)
+    hidden = name in _BY_QMS and packet.call is not None and packet.call.name in _CREATES
+    value = None if hidden and not _is_reply(packet) else _value(packet.data, paths)
+    if value is None and packet.request is not None and not hidden:
+        value = _value(packet.request.data, paths)
     return value if value is None or convert is None else convert(value)
 
 
@@ -38,8 +38,8 @@ def _is_reply(packet: NcpPacket) -> bool:
     return isinstance(packet.packet, NcpReply)
 
 
-def _value(name: str, call: str | None, data: Record | None, paths: list[str], *, by_qms: bool) -> Any:
-    if data is None or (name in _BY_QMS and not by_qms and call in _CREATES):
+def _value(data: Record | None, paths: list[str]) -> Any:
+    if data is None:
         return None
     for path in paths:
         value: Any = data
@@ -69,7 +69,7 @@ def _connection(packet: NcpPacket) -> int | None:
 
 def _text(value: str | bytes) -> str:
     """Return text that ends at the first null."""
-    return value if isinstance(value, str) else value.partition(b"\0")[0].decode(_OEM)
+    return value if isinstance(value, str) else value.partition(b"\0")[0].decode(OEM_CODE_PAGE)
 
 
 _OF_PACKET: Final[dict[str, Callable[[NcpPacket], Any]]] = {
@@ -97,7 +97,7 @@ _OF_DATA: Final[dict[str, tuple[Any, ...]]] = {
     "target_execution_time": (moment, "Job.targetExecutionTime"),
     "job_entry_time": (moment, "Job.jobEntryTime"),
     "servicing_server_id": (None, "Job.servicingServerIDNumber"),
-    "job_file_name": (job_name, "Job.jobFileName"),
+    "job_file_name": (job_file_name, "Job"),
     "job_file_size": (None, "FileSize"),
     "job_description": (_text, "Job.jobDescription"),
     "queue_record": (None, "Job.queueRecord"),

@@ -87,6 +87,11 @@ class Reading:
                 raise InvalidValue(f"{text!r} is not {' or '.join(_FORMS[name])}", path=name) from None
         return cls(**values)
 
+    @staticmethod
+    def options() -> tuple[str, ...]:
+        """Return the names of the fields."""
+        return tuple(_FORMS)
+
     @property
     def differences(self) -> dict[str, str]:
         """The values that are not the defaults, by field."""
