@@ -1,4 +1,4 @@
-"""MSMQ for scapy: layers of the binary protocol, ping, SRMP over HTTP and PGM, and remote read.
+"""MSMQ for scapy: the binary protocol, ping, SRMP over HTTP and PGM, remote read; and NetWare's queues.
 
 ``from msmqwire.layers import *`` makes and binds them. Their fields come from the declarations that all of
 msmqwire reads; what is left None is computed when a packet is built. scapy's own list has them as the module

@@ -21,6 +21,7 @@ from scapy.sessions import streamcls
 from msmqwire.errors import MalformedPacket
 from msmqwire.layers.binary import MSMQBaseHeader, shows_signature
 from msmqwire.layers.headers import MSMQPing
+from msmqwire.layers.netware import bind_netware, unit_layer
 from msmqwire.layers.pgm import PGM, PGM_PROTOCOL, PGMData
 from msmqwire.layers.remote_read import register
 from msmqwire.layers.srmp import entity_layer
@@ -45,6 +46,7 @@ def bind() -> None:
     _guess(TCP, _tcp_payload)
     _guess(UDP, lambda payload: MSMQPing if is_ping(payload) else None)
     register()
+    bind_netware()
     _guess(HTTPRequest, entity_layer)
     _guess(PGMData, lambda payload: HTTP if payload.startswith(b"POST ") else None)
 
@@ -71,6 +73,9 @@ def _tcp_payload(payload: bytes) -> type[ScapyPacket] | None:
         return _Unseen
     if shows_signature(payload):
         return MSMQBaseHeader
+    ncp = unit_layer(payload)
+    if ncp is not None:
+        return ncp
     if begins_srmp(payload):
         return HTTP  # type: ignore[no-any-return]
     return DceRpc5 if _begins_pdu(payload) else None

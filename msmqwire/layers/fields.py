@@ -23,11 +23,13 @@ from scapy.fields import (
     LESignedShortField,
     PacketField,
     PacketListField,
+    ShortEnumField,
     ShortField,
     SignedByteField,
     StrField,
     StrFixedLenField,
     UUIDField,
+    XIntField,
     XLEIntField,
     XLEShortField,
 )
@@ -43,6 +45,9 @@ from msmqwire.constants import (
     ProviderType,
     VarEnum,
 )
+from msmqwire.netware import headers as ncp
+from msmqwire.netware.calls import FUNCTION_23
+from msmqwire.netware.packets import CALLS
 from msmqwire.schema import (
     SCHEMAS,
     Align,
@@ -68,7 +73,12 @@ from msmqwire.schema.nodes import inner_headers
 from msmqwire.schema.record import encode_oem, encode_text
 from msmqwire.schema.references import deciding
 
-_NAMES: Final[dict[str, type[IntEnum]]] = {
+_REQUEST_TYPES: Final = {
+    ncp.CREATE_CONNECTION: "CreateConnection",
+    ncp.SERVICE_REQUEST: "Request",
+    ncp.DESTROY_CONNECTION: "DestroyConnection",
+}
+_NAMES: Final[dict[str, type[IntEnum] | dict[int, str]]] = {
     "BodyType": VarEnum,
     "EncryptionAlgorithm": EncryptionAlgorithm,
     "HashAlgorithm": HashAlgorithm,
@@ -76,6 +86,13 @@ _NAMES: Final[dict[str, type[IntEnum]]] = {
     "PrivacyLevel": PrivacyLevel,
     "ProviderType": ProviderType,
     "FormatType": QUEUE_FORMAT_TYPE,
+    "RequestType": _REQUEST_TYPES,
+    "ReplyType": {ncp.REPLY: "Reply", ncp.BUSY: "Busy"},
+    "FunctionCode": {
+        FUNCTION_23: "Subfunction",
+        **{call.function: call.name for call in CALLS.values() if not call.has_subfunction},
+    },
+    "SubFunctionCode": {call.number: call.name for call in CALLS.values() if call.has_subfunction},
 }
 """Integers whose values have names."""
 
@@ -89,7 +106,9 @@ _INTEGERS: Final[dict[tuple[int, bool], type[Field]]] = {
     (32, True): LESignedIntField,
     (64, True): LESignedLongField,
 }
-_BIG_ENDIAN: Final[dict[int, type[Field]]] = {8: ByteField, 16: ShortField, 32: IntField}
+_BIG_ENDIAN: Final[dict[int, type[Field]]] = {16: ShortField, 32: IntField}
+_IDS: Final = ("ID", "IDNumber", "Signature")
+"""What the names of big-endian integers end with that are shown in hexadecimal digits."""
 _NAME_MAX: Final = 255
 """Bytes of a random name, whose length is a byte."""
 _RANDOM_MAX: Final = 1200
@@ -233,9 +252,12 @@ def may_be_omitted(node: Text) -> bool:
 
 
 def _integer(node: UInt, default: int | None) -> Field:
-    if node.big_endian:
-        return _BIG_ENDIAN[node.bits](node.name, default)
     names = _NAMES.get(node.name)
+    if node.big_endian and names is not None:
+        return ShortEnumField(node.name, default, names)
+    if node.big_endian:
+        field = XIntField if node.bits == 32 and node.name.endswith(_IDS) else _BIG_ENDIAN[node.bits]
+        return field(node.name, default)
     if names is not None and node.bits in _ENUMERATED:
         return _ENUMERATED[node.bits](node.name, default, names)
     if isinstance(node.must, frozenset) and node.bits in _CONSTANTS:

@@ -36,17 +36,26 @@ LAYERS: Final[dict[str, type[Structure]]] = {}
 """The layers of structures, by the keys of their schemas."""
 
 
-class _FromSchema(Packet_metaclass):
-    """Makes the name and the fields of a layer from its schema."""
+_OWN_NAMES: Final = ("Ncp", "NW")
+"""What the names of structures begin with that are not of MSMQ."""
 
-    def __new__(mcs, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> Any:
+
+class _FromSchema(Packet_metaclass):
+    """Makes the name and the fields of a layer from its schema.
+
+    A class that says so has the fields of a structure and is not its layer.
+    """
+
+    def __new__(
+        mcs, name: str, bases: tuple[type, ...], space: dict[str, Any], is_layer_of_schema: bool = True
+    ) -> Any:
         schema = space.get("schema")
         if isinstance(schema, Header):
-            space["name"] = f"MSMQ {schema.key}"
+            space.setdefault("name", schema.key if is_netware(schema) else f"MSMQ {schema.key}")
             space["fields_desc"] = scapy_fields(schema, layer)
             space.setdefault("__doc__", f"{schema.meaning}\n\n{schema.section}")
         created = super().__new__(mcs, name, bases, space)
-        if isinstance(schema, Header):
+        if isinstance(schema, Header) and is_layer_of_schema:
             LAYERS[schema.key] = created
         return created
 
@@ -98,13 +107,22 @@ class Structure(ScapyPacket, metaclass=_FromSchema):
         return "" if isinstance(self.underlayer, Structure) else type(self).__name__
 
 
+def is_netware(schema: Header) -> bool:
+    """Return whether a structure is one of NetWare's."""
+    return schema.name.startswith(_OWN_NAMES)
+
+
 def layer(schema: Header) -> type[Structure]:
-    """Return the layer of a structure, made if there is none: ``MSMQ`` and its name in the specification."""
+    """Return the layer of a structure, made if there is none.
+
+    Its name is ``MSMQ`` and the name in the specification, or that alone for NetWare.
+    """
     known = LAYERS.get(schema.key)
     if known is not None:
         return known
-    name = "MSMQ" + schema.key.replace(" ", "_")
-    space = {"schema": schema, "__module__": "msmqwire.layers.headers"}
+    is_own = is_netware(schema)
+    name = schema.key if is_own else "MSMQ" + schema.key.replace(" ", "_")
+    space = {"schema": schema, "__module__": f"msmqwire.layers.{'netware' if is_own else 'headers'}"}
     return _FromSchema(name, (Structure,), space)  # type: ignore[no-any-return]
 
 

@@ -374,6 +374,7 @@ def test_structures_inside_a_header_are_fuzzed_unless_given() -> None:
 
 
 def test_explore_and_load_layer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "120")  # what is longer than the terminal is wide is cut
     explore("msmq")
     shown = capsys.readouterr().out
     assert all(f"|{layer._name}" in shown and layer.__name__ in shown for layer in LAYERS)

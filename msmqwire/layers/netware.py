@@ -1,0 +1,421 @@
+"""NetWare's queue services as layers: NCP over TCP and UDP, its headers, and the calls that msmqwire reads.
+
+A call is its headers and ``Ncp..._Request`` or ``Ncp..._Reply`` with the name of the call, whose fields are
+those of its data; where servers read a request in a shorter form, too, that is ``Ncp..._ShortRequest``.
+Nothing in a reply tells what it answers: its data are bytes until its request is known.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from scapy.config import conf
+from scapy.layers.inet import TCP, UDP
+from scapy.packet import Packet as ScapyPacket
+from scapy.packet import bind_layers
+
+from msmqwire.errors import MalformedPacket
+from msmqwire.layers.structure import LAYERS, Structure, is_netware, partial, with_raw_values
+from msmqwire.netware import headers
+from msmqwire.netware.calls import FUNCTION_23, Call
+from msmqwire.netware.framing import NcpFramer
+from msmqwire.netware.packets import CALLS, connection_number
+from msmqwire.netware.queue_calls import EMPTY
+from msmqwire.schema import Header, head_size
+
+UNITS_MAX: Final = 16
+"""Units that are shown in one segment; scapy handles payloads recursively. What follows them is raw."""
+
+_WAITING: Final = "ncp requests"
+_WAITING_MAX: Final = 256
+"""Requests of one connection that a TCPSession keeps until they are answered."""
+
+
+class _NcpHeader(Structure):
+    """A header of a request or reply."""
+
+    def data_layer(self, data: bytes) -> type[Structure] | None:
+        """Return the layer of the bytes behind this header; None if they are shown as they are."""
+        raise NotImplementedError
+
+    def do_dissect_payload(self, s: bytes) -> None:
+        """Add what follows as its layer, which may be empty, or as raw bytes if it can't be that."""
+        stop = self.stop_dissection_after
+        cls = None if stop is not None and isinstance(self, stop) else self.data_layer(s)
+        if cls is not None:
+            try:
+                self.add_payload(cls(s, stop_dissection_after=stop, _internal=1, _underlayer=self))
+            except MalformedPacket:
+                pass
+            else:
+                return
+        if s:
+            self.add_payload(conf.raw_layer(s, _internal=1, _underlayer=self))
+
+
+class _Numbered(_NcpHeader):
+    """A header with the numbers by which requests and replies find one another."""
+
+    @property
+    def connection(self) -> int:
+        """The number of the connection."""
+        return connection_number(self)  # type: ignore[arg-type]
+
+    def hashret(self) -> bytes:
+        return int(self.SequenceNumber).to_bytes()
+
+    def _summary(self, kind: str, more: str = "") -> Any:
+        return f"NCP {kind} connection={self.connection} sequence={self.SequenceNumber}{more}", [TCP, UDP]
+
+
+class NcpRequestHeader(_Numbered):
+    schema = headers.NCP_REQUEST_HEADER
+
+    @classmethod
+    def dispatch_hook(cls, _pkt: bytes = b"", *args: Any, **kargs: Any) -> type[ScapyPacket]:
+        """Return the layer of the header that a datagram begins with; raw bytes if it has none."""
+        return _in_datagram(_pkt) if isinstance(kargs.get("_underlayer"), UDP) else cls
+
+    @property
+    def call(self) -> Call | None:
+        """The call that the layers behind this header are; None for any other."""
+        data = self.payload.payload if isinstance(self.payload, NcpSubfunctionHeader) else self.payload
+        return data.call if isinstance(data, _Data) else None
+
+    def data_layer(self, data: bytes) -> type[Structure] | None:
+        if self.RequestType != headers.SERVICE_REQUEST:
+            return None
+        if self.FunctionCode == FUNCTION_23:
+            return NcpSubfunctionHeader
+        return _request_layer(self.FunctionCode, self.FunctionCode, data)
+
+    def mysummary(self) -> Any:
+        if self.RequestType == headers.SERVICE_REQUEST:
+            kind = self.call.name if self.call else f"function {self.FunctionCode}"
+        else:
+            kind = self.sprintf("%RequestType%")
+        return self._summary(f"{kind} request")
+
+
+class NcpSubfunctionHeader(_NcpHeader):
+    schema = headers.NCP_SUBFUNCTION_HEADER
+    StructureLength = None
+    overload_fields = {NcpRequestHeader: {"FunctionCode": FUNCTION_23}}
+
+    def data_layer(self, data: bytes) -> type[Structure] | None:
+        return _request_layer(FUNCTION_23, self.SubFunctionCode, data)
+
+    def post_build(self, pkt: bytes, pay: bytes) -> bytes:
+        """Return all bytes, their StructureLength set if it was left out. Raises InvalidValue."""
+        if self.StructureLength is None:
+            size = len(pkt) + len(pay) - self.schema.part("StructureLength").size
+            pkt = _built_with(self, {"StructureLength": size})
+        return pkt + pay
+
+
+class NcpReplyHeader(_Numbered):
+    """The header of a reply. `call` is the call that it answers, None as long as that is not known."""
+
+    __slots__ = ["call"]
+    schema = headers.NCP_REPLY_HEADER
+
+    def __init__(self, *args: Any, **kargs: Any) -> None:
+        self.call: Call | None = None
+        super().__init__(*args, **kargs)
+
+    @classmethod
+    def dispatch_hook(cls, _pkt: bytes = b"", *args: Any, **kargs: Any) -> type[ScapyPacket]:
+        """Return the layer of the header that a datagram begins with; raw bytes if it has none."""
+        return _in_datagram(_pkt) if isinstance(kargs.get("_underlayer"), UDP) else cls
+
+    def data_layer(self, data: bytes) -> type[Structure] | None:
+        return None
+
+    def read_as(self, call: Call) -> None:
+        """Take this for a reply to a call, and show its data so if they can be that."""
+        self.call = call
+        cls, data = REPLIES.get((call.function, call.number)), self.payload
+        is_raw = isinstance(data, conf.raw_layer) and not isinstance(data, conf.padding_layer)
+        if cls is None or not is_raw or self.CompletionCode or self.ReplyType != headers.REPLY:
+            return
+        try:
+            shown = cls(data.load, _internal=1, _underlayer=self)
+        except MalformedPacket:
+            return
+        following = data.payload
+        self.remove_payload()
+        self.add_payload(shown)
+        if following:
+            shown.lastlayer().add_payload(following)
+
+    def answers(self, other: ScapyPacket) -> int:
+        """Whether this has the numbers of a request and is the end of it; its data are shown then."""
+        is_end = isinstance(other, NcpRequestHeader) and self.ReplyType == headers.REPLY
+        if not is_end or self.SequenceNumber != other.SequenceNumber:
+            return 0
+        if other.RequestType != headers.CREATE_CONNECTION and self.connection != other.connection:
+            return 0
+        if other.call is not None:
+            self.read_as(other.call)
+        return 1
+
+    def copy(self) -> Any:
+        """Return a deep copy."""
+        clone = super().copy()
+        clone.call = self.call
+        return clone
+
+    def clone_with(self, *args: Any, **kargs: Any) -> Any:
+        """Return a copy with other fields."""
+        clone = super().clone_with(*args, **kargs)
+        clone.call = self.call
+        return clone
+
+    def mysummary(self) -> Any:
+        data = self.payload
+        call = data.call if isinstance(data, _Data) else self.call
+        refused = f" completion={self.CompletionCode:#04x}" if self.CompletionCode else ""
+        return self._summary(f"{call.name} reply" if call else "reply", refused)
+
+
+_HEADERS: Final[dict[int, type[_Numbered]]] = {
+    headers.CREATE_CONNECTION: NcpRequestHeader,
+    headers.SERVICE_REQUEST: NcpRequestHeader,
+    headers.DESTROY_CONNECTION: NcpRequestHeader,
+    headers.REPLY: NcpReplyHeader,
+    headers.BUSY: NcpReplyHeader,
+}
+"""The layers of headers by the types that they begin with."""
+
+
+def _in_datagram(data: bytes) -> type[ScapyPacket]:
+    """Return the layer of the header that bytes begin with; raw bytes if it is none, or not whole."""
+    cls = _HEADERS.get(int.from_bytes(data[:2], "big"))
+    return conf.raw_layer if cls is None or len(data) < head_size(cls.schema) else cls
+
+
+# -- data of calls ------------------------------------------------------------------------------------------
+
+
+class _Data(Structure, is_layer_of_schema=False):
+    """The data of a call, which several calls may have."""
+
+    call: ClassVar[Call]
+
+
+def _make(call: Call, schema: Header, direction: str) -> type[_Data]:
+    number = f"23/{call.number}" if call.has_subfunction else str(call.function)
+    key = "SubFunctionCode" if call.has_subfunction else "FunctionCode"
+    space: dict[str, Any] = {
+        "name": f"NCP {call.name} {direction}",
+        "schema": schema,
+        "call": call,
+        "__doc__": f"NCP {number}, {direction}. {schema.meaning}".strip(),
+        "__module__": __name__,
+    }
+    if direction != _REPLY:
+        below = NcpSubfunctionHeader if call.has_subfunction else NcpRequestHeader
+        space["overload_fields"] = {below: {key: call.number}}
+    name = f"Ncp{call.name}_{''.join(word.capitalize() for word in direction.split())}"
+    metaclass: Any = type(_Data)
+    made: type[_Data] = metaclass(name, (_Data,), space, is_layer_of_schema=False)
+    globals()[name] = made
+    return made
+
+
+_REPLY: Final = "reply"
+REQUESTS: Final = {
+    number: {
+        schema.key: _make(call, schema, "request" if schema is call.request else "short request")
+        for schema in (call.request, *call.others)
+    }
+    for number, call in CALLS.items()
+}
+"""The layers of the requests of a call, by the keys of their structures."""
+REPLIES: Final = {
+    number: _make(call, call.reply, _REPLY) for number, call in CALLS.items() if call.reply is not EMPTY
+}
+"""The layers of replies that have data."""
+globals().update({cls.__name__: cls for cls in LAYERS.values() if is_netware(cls.schema)})
+
+
+def _request_layer(function: int, number: int, data: bytes) -> type[Structure] | None:
+    call = CALLS.get((function, number))
+    return None if call is None else REQUESTS[function, number][call.request_of_size(len(data)).key]
+
+
+# -- NCP over TCP -------------------------------------------------------------------------------------------
+
+
+class _NcpUnit(Structure):
+    """A preamble; the NCP packet is its payload, and the next unit of the segment the payload of that."""
+
+    def do_build(self) -> bytes:
+        """Return the bytes of this unit and of what follows it. Raises InvalidValue."""
+        fixed = self if self.explicit else next(iter(self))
+        layers: list[ScapyPacket] = [fixed]
+        following = fixed.payload
+        while following and not isinstance(following, _NcpUnit | conf.padding_layer):
+            layers.append(following)
+            following = following.payload
+        data = b""
+        for layer in reversed(layers):
+            own = (layer if layer.explicit else next(iter(layer))).self_build()
+            for transform in layer.post_transforms:
+                own = transform(own)
+            data = layer.post_build(own, data)
+        return data + bytes(following.do_build())
+
+    def post_build(self, pkt: bytes, pay: bytes) -> bytes:
+        """Return all bytes, with their number if the Size was left out. Raises InvalidValue."""
+        if self.Size is None:
+            signed = {} if self.Signed is None else {"Signed": self.Signed}
+            pkt = _built_with(self, {"Length": {"Size": len(pkt) + len(pay), **signed}})
+        return pkt + pay
+
+    def dissect(self, s: bytes) -> None:
+        """Take the packet of this unit; other units may follow in the same bytes.
+
+        Raises MalformedPacket if the preamble is wrong or not whole.
+        """
+        rest = self._dissect_one(s)
+        last = self.lastlayer()
+        for _ in range(UNITS_MAX - 1):
+            following = unit_layer(rest)
+            if following is None:
+                break
+            unit = following(_internal=1)
+            rest = unit._dissect_one(rest)
+            last.add_payload(unit)
+            last = unit.lastlayer()
+        if rest and unit_layer(rest):
+            last.add_payload(conf.raw_layer(rest, _internal=1))
+        elif rest and conf.padding:
+            last.add_payload(conf.padding_layer(rest))
+
+    def _dissect_one(self, s: bytes) -> bytes:
+        """Take the packet of this unit, and return the bytes behind it."""
+        inside = self.do_dissect(s)
+        size = max(0, self.Size - (len(s) - len(inside)))
+        self.do_dissect_payload(inside[:size])
+        return inside[size:]
+
+    def guess_payload_class(self, payload: bytes) -> type[ScapyPacket]:
+        return _in_datagram(payload)
+
+    @classmethod
+    def tcp_reassemble(
+        cls, data: bytes, metadata: dict[str, Any], session: dict[str, Any]
+    ) -> ScapyPacket | None:
+        """Return the units that are whole, the bytes behind them as padding; None for part of one.
+
+        Bytes in which no unit begins are raw. Requests are remembered in `session`, and replies to them are
+        shown as what they are.
+        """
+        for layer in (cls, *(other for other in UNITS if other is not cls)):
+            try:
+                sizes = _sizes(layer, data)
+            except MalformedPacket:
+                continue
+            break
+        else:
+            return conf.raw_layer(data)
+        if not sizes:
+            if "tcp_end" in metadata:
+                return conf.raw_layer(data)
+            # scapy forgets whose stream it is once it has returned a packet of it
+            metadata.update(pay_class=layer, tcp_reassemble=layer.tcp_reassemble)
+            return None
+        # TCPSession misplaces what follows a third packet in its buffer: it gets all at once. StreamSocket
+        # gives `metadata` nothing, and takes one unit at a time.
+        end = sum(sizes[:UNITS_MAX] if "original" in metadata else sizes[:1])
+        packet = layer(data[:end])
+        _pair(packet, session.setdefault(_WAITING, {}))
+        return packet / conf.padding_layer(data[end:]) if data[end:] else packet
+
+
+class NcpTcpRequest(_NcpUnit):
+    schema = headers.NCP_TCP_REQUEST
+    Size = None
+
+    @classmethod
+    def dispatch_hook(cls, _pkt: bytes = b"", *args: Any, **kargs: Any) -> type[ScapyPacket]:
+        """Return the layer of the unit that a segment begins with; raw bytes if there is none."""
+        return (unit_layer(_pkt) or conf.raw_layer) if isinstance(kargs.get("_underlayer"), TCP) else cls
+
+
+class NcpTcpReply(_NcpUnit):
+    schema = headers.NCP_TCP_REPLY
+    Size = None
+
+    @classmethod
+    def dispatch_hook(cls, _pkt: bytes = b"", *args: Any, **kargs: Any) -> type[ScapyPacket]:
+        """Return the layer of the unit that a segment begins with; raw bytes if there is none."""
+        return (unit_layer(_pkt) or conf.raw_layer) if isinstance(kargs.get("_underlayer"), TCP) else cls
+
+    def answers(self, other: ScapyPacket) -> int:
+        """Whether the reply in this answers the request in another unit."""
+        return int(isinstance(other, NcpTcpRequest) and self.payload.answers(other.payload))
+
+
+UNITS: Final = (NcpTcpRequest, NcpTcpReply)
+
+
+def unit_layer(data: bytes) -> type[_NcpUnit] | None:
+    """Return the layer of the unit that begins in these bytes, with all of its preamble."""
+    for cls in UNITS:
+        try:
+            _, end = cls.schema.read(data)
+            NcpFramer(cls.schema).feed(data[:end])
+        except MalformedPacket:
+            continue
+        return cls
+    return None
+
+
+def _sizes(layer: type[_NcpUnit], data: bytes) -> list[int]:
+    """The sizes of the whole units that bytes begin with. Raises MalformedPacket if there can't be any."""
+    framer = NcpFramer(layer.schema)
+    try:
+        units = framer.feed(data)
+    except MalformedPacket:
+        units = NcpFramer(layer.schema).feed(data[: len(data) - framer.held])
+        if not units:
+            raise
+    return [unit.preamble.Length.Size for unit in units]
+
+
+def _pair(packet: ScapyPacket, waiting: dict[tuple[int, int], Call]) -> None:
+    """Remember the requests in a packet, and show its replies as what they answer."""
+    for layer in packet.iterpayloads():
+        if not isinstance(layer, _Numbered):
+            continue
+        numbers = layer.connection, layer.SequenceNumber
+        if isinstance(layer, NcpReplyHeader):
+            call = waiting.get(numbers) if layer.ReplyType == headers.BUSY else waiting.pop(numbers, None)
+            if call is not None:
+                layer.read_as(call)
+        elif isinstance(layer, NcpRequestHeader) and layer.call is not None:
+            waiting.pop(numbers, None)
+            while len(waiting) >= _WAITING_MAX:
+                del waiting[next(iter(waiting))]
+            waiting[numbers] = layer.call
+
+
+def _built_with(layer: Structure, computed: dict[str, Any]) -> bytes:
+    """The bytes of one layer with fields that its payload decides. Raises InvalidValue."""
+    record = partial(layer)
+    for name, value in computed.items():
+        setattr(record, name, value)
+    return with_raw_values(layer, layer.schema.make(record))
+
+
+def bind_netware() -> None:
+    """Bind the layers to port 524."""
+    port = headers.NCP_PORT
+    for below, request, reply in (
+        (TCP, NcpTcpRequest, NcpTcpReply),
+        (UDP, NcpRequestHeader, NcpReplyHeader),
+    ):
+        bind_layers(below, reply, sport=port)
+        bind_layers(below, request, dport=port)
