@@ -72,9 +72,14 @@ class MessageSecurity(NamedTuple):
 
     def arguments(self) -> dict[str, Any]:
         """Return them as arguments of `msmqwire.dissect`. Raises typer.BadParameter."""
-        readings, ncp_reading = capture_readings_of(self.readings)
+        readings, ncp_readings = capture_readings_of(self.readings)
         keys, certificates = self.keys or (), self.certificates or ()
-        return {"keys": keys, "certificates": certificates, "readings": readings, "ncp_reading": ncp_reading}
+        return {
+            "keys": keys,
+            "certificates": certificates,
+            "readings": readings,
+            "ncp_readings": ncp_readings,
+        }
 
 
 _KIND_WIDTH = len("R_StartReceive response")

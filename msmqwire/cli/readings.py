@@ -9,7 +9,7 @@ import typer
 
 from msmqwire.crypto.readings import Readings
 from msmqwire.errors import InvalidValue
-from msmqwire.netware.readings import Reading as NcpReading
+from msmqwire.netware.readings import Readings as NcpReadings
 
 Reading = Annotated[
     list[str] | None,
@@ -33,27 +33,33 @@ CaptureReading = Annotated[
 def readings_of(texts: Iterable[str] | None) -> Readings:
     """Return the readings with these switches set. Raises typer.BadParameter."""
     try:
-        return Readings.of(dict(map(_named, texts or ())))
+        return Readings.of(named_values(texts))
     except InvalidValue as exc:
         raise typer.BadParameter(exc.why, param_hint="--reading") from None
 
 
-def capture_readings_of(texts: Iterable[str] | None) -> tuple[Readings, NcpReading]:
+def capture_readings_of(texts: Iterable[str] | None) -> tuple[Readings, NcpReadings]:
     """Return the readings of message security and of NCP with these switches. Raises typer.BadParameter."""
-    known = (*Readings.fields(), *NcpReading.options())
+    of_ncp = NcpReadings.fields()
+    known = (*Readings.fields(), *of_ncp)
+    values = named_values(texts)
     try:
-        named = dict(map(_named, texts or ()))
-        for name in named:
+        for name in values:
             if name not in known:
                 raise InvalidValue(f"{name!r} is none of {', '.join(known)}", path="Readings")
-        of_ncp = {name: named.pop(name) for name in NcpReading.options() if name in named}
-        return Readings.of(named), NcpReading.of(of_ncp)
+        rest = {name: value for name, value in values.items() if name not in of_ncp}
+        return Readings.of(rest), NcpReadings.of({name: values[name] for name in of_ncp if name in values})
     except InvalidValue as exc:
         raise typer.BadParameter(exc.why, param_hint="--reading") from None
+
+
+def named_values(texts: Iterable[str] | None) -> dict[str, str]:
+    """Return the names and values of such options. Raises typer.BadParameter."""
+    return dict(map(_named, texts or ()))
 
 
 def _named(text: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     if not separator:
-        raise InvalidValue(f"{text!r} is not NAME=VALUE", path="Readings")
+        raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--reading")
     return name, value

@@ -15,7 +15,8 @@ from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection import Dissection, Source, dissect
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent
 from msmqwire.errors import CaptureError
-from msmqwire.netware.readings import PROPOSED, Reading
+from msmqwire.netware.readings import PROPOSED
+from msmqwire.netware.readings import Readings as NcpReadings
 
 __all__ = [
     "COLUMNS",
@@ -91,7 +92,7 @@ def read_capture(
     keys: FileContent | Iterable[FileContent] = (),
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
-    ncp_reading: Reading = PROPOSED,
+    ncp_readings: NcpReadings = PROPOSED,
 ) -> pa.Table: ...
 
 
@@ -110,7 +111,7 @@ def read_capture(
     keys: FileContent | Iterable[FileContent] = (),
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
-    ncp_reading: Reading = PROPOSED,
+    ncp_readings: NcpReadings = PROPOSED,
 ) -> pa.RecordBatchReader: ...
 
 
@@ -128,7 +129,7 @@ def read_capture(
     keys: FileContent | Iterable[FileContent] = (),
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
-    ncp_reading: Reading = PROPOSED,
+    ncp_readings: NcpReadings = PROPOSED,
 ) -> Any:
     """Read captures as an Arrow table, or as a reader of record batches in bounded memory.
 
@@ -141,7 +142,7 @@ def read_capture(
         ports: as for `msmqwire.dissect`.
         body_limit: bytes of ``body``, at most; ``body_size`` is the full size.
         flush, warm_up, record_size_max: as for `msmqwire.dissect`.
-        keys, certificates, readings, ncp_reading: as for `msmqwire.dissect`. ``body`` and ``body_size`` are
+        keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`. ``body`` and ``body_size`` are
             of the body in clear where it could be decrypted.
 
     A truncated or damaged file is reported by a `CaptureWarning` when its end is reached.
@@ -162,7 +163,7 @@ def read_capture(
         keys=keys,
         certificates=certificates,
         readings=readings,
-        ncp_reading=ncp_reading,
+        ncp_readings=ncp_readings,
     )
 
     def rows() -> Iterator[Any]:

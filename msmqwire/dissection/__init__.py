@@ -16,7 +16,8 @@ from msmqwire.dissection.item import Item, format_time
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent
 from msmqwire.dissection.tracker import MSMQ_PORT, Tracker
 from msmqwire.errors import CaptureError
-from msmqwire.netware.readings import PROPOSED, Reading
+from msmqwire.netware.readings import PROPOSED
+from msmqwire.netware.readings import Readings as NcpReadings
 
 __all__ = ["MSMQ_PORT", "Dissection", "Item", "Tracker", "dissect", "format_time"]
 
@@ -36,7 +37,7 @@ def dissect(
     keys: FileContent | Iterable[FileContent] = (),
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
-    ncp_reading: Reading = PROPOSED,
+    ncp_readings: NcpReadings = PROPOSED,
 ) -> Dissection:
     """Dissect captures: iterate over their MSMQ packets, in the order in which they were completed.
 
@@ -59,7 +60,7 @@ def dissect(
             PEM or DER.
         certificates: of senders, to verify signatures; likewise.
         readings: how signatures and session keys are read.
-        ncp_reading: how fields of NCP are read whose byte order is disputed.
+        ncp_readings: how fields of NCP are read whose byte order is disputed.
 
     Raises:
         FileNotFoundError: a path or pattern names no file.
@@ -75,7 +76,7 @@ def dissect(
         progress=progress,
         record_size_max=record_size_max,
         examiner=Examiner.from_files(keys, certificates, readings),
-        ncp_reading=ncp_reading,
+        ncp_readings=ncp_readings,
     )
 
 
@@ -111,7 +112,7 @@ class Dissection(Iterator[Item]):
         progress: Callable[[int], None] | None = None,
         record_size_max: int = RECORD_SIZE_MAX,
         examiner: Examiner = NOTHING_GIVEN,
-        ncp_reading: Reading = PROPOSED,
+        ncp_readings: NcpReadings = PROPOSED,
     ) -> None:
         single = isinstance(sources, (str, os.PathLike)) or _is_stream(sources)
         source_list: Any = [sources] if single else sources
@@ -129,7 +130,7 @@ class Dissection(Iterator[Item]):
         self.decoder = IpDecoder()
         self.examiner = examiner
         self.tracker = Tracker(
-            ports=ports, lint=lint, locate=self._locate, examiner=examiner, reading=ncp_reading
+            ports=ports, lint=lint, locate=self._locate, examiner=examiner, readings=ncp_readings
         )
         # Frames are numbered across all files: these are the numbers before the first frame of each.
         self.files: list[str] = []

@@ -18,7 +18,7 @@ from msmqwire.framing import begins_packet, find_header
 from msmqwire.headers.base import PREFIX_SIZE
 from msmqwire.lint import SessionLint
 from msmqwire.netware.headers import NCP_PORT
-from msmqwire.netware.readings import PROPOSED, Reading
+from msmqwire.netware.readings import PROPOSED, Readings
 
 
 class Connection:
@@ -34,7 +34,7 @@ class Connection:
         flow: the direction that has delivered first.
         ports: the MSMQ ports.
         handles: the context handles of all connections.
-        reading: how disputed fields of NCP are read.
+        readings: how disputed fields of NCP are read.
 
     Attributes:
         is_msmq: whether it is MSMQ, not over HTTP or RPC.
@@ -56,7 +56,7 @@ class Connection:
         "_on_http_port",
         "_on_ncp_port",
         "_on_rpc_port",
-        "_reading",
+        "_readings",
         "ended",
         "finders",
         "http",
@@ -68,13 +68,13 @@ class Connection:
     )
 
     def __init__(
-        self, flow: Flow, ports: Collection[int], handles: Handles, reading: Reading = PROPOSED
+        self, flow: Flow, ports: Collection[int], handles: Handles, readings: Readings = PROPOSED
     ) -> None:
         self.is_msmq = flow.src_port in ports or flow.dst_port in ports
         self.http: HttpConnection | None = None
         self.rpc: RpcConnection | None = None
         self.ncp: NcpConnection | None = None
-        self._handles, self._reading = handles, reading
+        self._handles, self._readings = handles, readings
         self._on_http_port = not self.is_msmq and HTTP_PORT in (flow.src_port, flow.dst_port)
         self._on_rpc_port = not self.is_msmq and not RPC_PORTS.isdisjoint((flow.src_port, flow.dst_port))
         self._on_ncp_port = not self.is_msmq and NCP_PORT in (flow.src_port, flow.dst_port)
@@ -188,7 +188,7 @@ class Connection:
     def _follow_on_ncp_port(self) -> Iterator[ScanResult]:
         """Yield the results of the pending data where the port alone makes it NCP."""
         if self._on_ncp_port and not self.is_msmq and self.followed is None:
-            self.ncp = NcpConnection(self.ignored, self._reading)
+            self.ncp = NcpConnection(self.ignored, self._readings)
             yield from self._replay_pending()
 
     def gap(self, event: Gap) -> Iterator[ScanResult]:
@@ -293,7 +293,7 @@ class Connection:
         if not is_ncp:
             is_ncp = begins_unit(b"".join([*(earlier.data for earlier in pending), event.data]))
         if is_ncp:
-            self.ncp = NcpConnection(self.ignored, self._reading)
+            self.ncp = NcpConnection(self.ignored, self._readings)
         return is_ncp is not False
 
     def _is_other_on_port(self, event: Data) -> bool:
@@ -306,7 +306,7 @@ class Connection:
         if is_rpc:
             self.is_msmq, self.rpc = False, RpcConnection(self._handles, self.ignored)
         elif is_ncp:
-            self.is_msmq, self.ncp = False, NcpConnection(self.ignored, self._reading)
+            self.is_msmq, self.ncp = False, NcpConnection(self.ignored, self._readings)
         elif is_rpc is None or is_ncp is None:
             self.pending[event.flow.sender] = [*pending, event]
         return not (is_rpc is False and is_ncp is False)

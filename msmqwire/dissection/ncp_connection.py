@@ -13,7 +13,7 @@ from msmqwire.dissection.ncp_finder import NcpFinder, NcpRange
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import NcpLint
 from msmqwire.netware.headers import NCP_TCP_REQUEST
-from msmqwire.netware.readings import Reading
+from msmqwire.netware.readings import Readings
 
 
 class NcpConnection:
@@ -22,7 +22,7 @@ class NcpConnection:
     Args:
         ignored: by sender how many bytes came before it was recognised, the last frame of them and its time;
             a direction takes what is its own when it begins.
-        reading: how disputed fields are read.
+        readings: how disputed fields are read.
 
     Attributes:
         lint: the linter of the connection.
@@ -30,10 +30,10 @@ class NcpConnection:
 
     __slots__ = ("_directions", "_exchanges", "_ignored", "lint")
 
-    def __init__(self, ignored: dict[Endpoint, Ignored], reading: Reading) -> None:
+    def __init__(self, ignored: dict[Endpoint, Ignored], readings: Readings) -> None:
         self._ignored = ignored
         self._directions: dict[Endpoint, FollowedDirection[NcpFinder]] = {}
-        self._exchanges = NcpExchanges(reading)
+        self._exchanges = NcpExchanges(readings)
         self.lint = NcpLint()
 
     @property

@@ -13,7 +13,7 @@ from msmqwire.dissection.pgm_items import LocateFrames
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding, NcpLint, lint_malformed_ncp
 from msmqwire.netware.headers import NCP_PORT, WATCHDOG
-from msmqwire.netware.readings import Reading
+from msmqwire.netware.readings import Readings
 
 FLOWS_MAX: Final = 4096
 """Pairs of endpoints whose requests are remembered; of more, the oldest are forgotten."""
@@ -50,11 +50,11 @@ class NcpDatagrams:
     Args:
         lint: whether to judge the packets.
         locate: maps frame numbers to files.
-        reading: how disputed fields are read.
+        readings: how disputed fields are read.
     """
 
-    def __init__(self, *, lint: bool, locate: LocateFrames, reading: Reading) -> None:
-        self._lint, self._locate, self._reading = lint, locate, reading
+    def __init__(self, *, lint: bool, locate: LocateFrames, readings: Readings) -> None:
+        self._lint, self._locate, self._readings = lint, locate, readings
         self._flows: OrderedDict[frozenset[tuple[str, int]], _Flow] = OrderedDict()
         self._held = 0
 
@@ -101,7 +101,7 @@ class NcpDatagrams:
         flow = self._flows.get(ends)
         if flow is None:
             # Of datagrams nobody knows whether some are missing: only what is there is judged.
-            flow = self._flows[ends] = _Flow(NcpExchanges(self._reading), NcpLint())
+            flow = self._flows[ends] = _Flow(NcpExchanges(self._readings), NcpLint())
             flow.lint.gap()
         self._flows.move_to_end(ends)
         return flow

@@ -23,7 +23,7 @@ from msmqwire.netware.headers import (
 )
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.netware.packets import CALLS, NcpRequest, connection_number, parse_reply, parse_request
-from msmqwire.netware.readings import PROPOSED, Reading
+from msmqwire.netware.readings import PROPOSED, Readings
 from msmqwire.schema import Record
 
 UNANSWERED_MAX: Final = 16
@@ -74,13 +74,13 @@ class NcpExchanges:
     last is remembered, as client and server may repeat themselves.
 
     Args:
-        reading: how disputed fields are read.
+        readings: how disputed fields are read.
     """
 
-    __slots__ = ("_answered", "_calls", "_numbers", "_reading")
+    __slots__ = ("_answered", "_calls", "_numbers", "_readings")
 
-    def __init__(self, reading: Reading = PROPOSED) -> None:
-        self._reading = reading
+    def __init__(self, readings: Readings = PROPOSED) -> None:
+        self._readings = readings
         self._calls: OrderedDict[tuple[int, int], _Call] = OrderedDict()
         self._answered: _Call | None = None
         self._numbers = 0
@@ -122,7 +122,7 @@ class NcpExchanges:
 
     def _request(self, data: bytes, frame: int, preamble: Record | None, start: int) -> Exchanged:
         try:
-            request = parse_request(data, self._reading)
+            request = parse_request(data, self._readings)
         except MalformedPacket as exc:
             known = _beginning(data)
             number = None if known is None else self._begin(known, data, frame)[0].number
@@ -172,7 +172,7 @@ class NcpExchanges:
             (None, None, None) if call is None else (call.number, call.frame, call.request)
         )
         try:
-            reply = parse_reply(data, request, reading=self._reading)
+            reply = parse_reply(data, request, readings=self._readings)
         except MalformedPacket as exc:
             return Exchanged(error=exc, number=number, request_frame=frame)
         packet = NcpPacket(reply, preamble, start, request, is_repeated)

@@ -29,7 +29,7 @@ from msmqwire.lint import (
     lint_wrong_signature,
 )
 from msmqwire.netware.ncp_packet import NcpPacket
-from msmqwire.netware.readings import PROPOSED, Reading
+from msmqwire.netware.readings import PROPOSED, Readings
 from msmqwire.packets import parse
 from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
 from msmqwire.remote_read.rpc_packet import RpcPacket
@@ -57,7 +57,7 @@ class Tracker:
         lint: whether to lint the packets.
         locate: maps frame numbers to files.
         examiner: has the keys and certificates given.
-        reading: how disputed fields of NCP are read.
+        readings: how disputed fields of NCP are read.
 
     Attributes:
         reassembler: reassembles the segments of all connections.
@@ -74,7 +74,7 @@ class Tracker:
         lint: bool,
         locate: LocateFrames,
         examiner: Examiner = NOTHING_GIVEN,
-        reading: Reading = PROPOSED,
+        readings: Readings = PROPOSED,
     ) -> None:
         self.tcp_ports = {MSMQ_PORT, *ports}
         self.ping_ports = {PING_PORT, *ports}
@@ -86,9 +86,9 @@ class Tracker:
         self._half_ended: dict[int, None] = {}
         self._pings: dict[tuple[str, int, str], PingLint] = {}
         self._pgm_items = PgmItems(lint=lint, locate=locate)
-        self._ncp_datagrams = NcpDatagrams(lint=lint, locate=locate, reading=reading)
+        self._ncp_datagrams = NcpDatagrams(lint=lint, locate=locate, readings=readings)
         self._lint = lint
-        self._examiner, self._reading = examiner, reading
+        self._examiner, self._readings = examiner, readings
         self._locate = locate
 
     def feed(self, datagram: Datagram) -> Iterator[Item]:
@@ -178,7 +178,7 @@ class Tracker:
 
     def add_connection(self, flow: Flow) -> Connection:
         """Add the connection of a direction that is about to deliver."""
-        connection = Connection(flow, self.tcp_ports, self._handles, self._reading)
+        connection = Connection(flow, self.tcp_ports, self._handles, self._readings)
         self.connections[flow.stream] = connection
         return connection
 

@@ -6,7 +6,7 @@ Public descriptions of NCP add numbers and limits; their ids are `QMS-ext-...`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
 from msmqwire.lint.finding import Finding, Severity
 from msmqwire.lint.registry import NCP, Check, listed
@@ -26,7 +26,7 @@ from msmqwire.netware.job_structures import OLD_JOB, OLD_JOB_HEAD
 from msmqwire.netware.job_times import RANGES, is_none, out_of_range
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.netware.packets import NcpReply, NcpRequest
-from msmqwire.netware.readings import JobNumberForm, Reading
+from msmqwire.netware.readings import JobNumberForm, Readings
 from msmqwire.schema import Record
 from msmqwire.schema.layout import layout
 
@@ -127,7 +127,7 @@ def _problems(packet: NcpPacket) -> Iterator[Problem]:
         return
     name, job = inner.call.name, data.get(_JOB)
     if job is not None:
-        yield from _job(job, inner.reading, filled=isinstance(inner, NcpReply))
+        yield from _job(job, inner.readings, filled=isinstance(inner, NcpReply))
     if isinstance(inner, NcpRequest):
         if name in _REQUESTS:
             yield from _REQUESTS[name](data)
@@ -135,7 +135,7 @@ def _problems(packet: NcpPacket) -> Iterator[Problem]:
             yield from _property(data)
         return
     if name in _REPLIES:
-        yield from _REPLIES[name](data, inner.reading)
+        yield from _REPLIES[name](data, inner.readings)
     asked = None if packet.request is None else packet.request.data
     if job is not None and asked is not None:
         if name in CREATES:
@@ -151,12 +151,12 @@ def swapped(value: int, size: int) -> int:
     return int.from_bytes(value.to_bytes(size, "little"), "big")
 
 
-def other_number(value: int, reading: Reading) -> tuple[int, JobNumberForm] | None:
+def other_number(value: int, readings: Readings) -> tuple[int, JobNumberForm] | None:
     """Return a JobNumber of four bytes that can't be one in a form in which it can; None if there is none."""
     if 1 <= value <= JOB_NUMBER_MAX:
         return None
-    little = _reform(value, reading.job_number)
-    for form in JobNumberForm:
+    little = _reform(value, readings.job_number)
+    for form in get_args(JobNumberForm):
         if 1 <= _reform(little, form) <= JOB_NUMBER_MAX:
             return _reform(little, form), form
     return None
@@ -164,20 +164,22 @@ def other_number(value: int, reading: Reading) -> tuple[int, JobNumberForm] | No
 
 def _reform(value: int, form: JobNumberForm) -> int:
     """Return a little-endian JobNumber in another form; and the reverse."""
-    if form == JobNumberForm.HIGH_LOW:
+    if form == "high-low":
         return value & ~_LOW_HALF | swapped(value & _LOW_HALF, 2)
-    return swapped(value, 4) if form == JobNumberForm.BIG else value
+    return swapped(value, 4) if form == "big" else value
 
 
-def is_number(value: int, reading: Reading | None) -> bool:
-    """Return whether a job may have this number; with a reading, in whatever order its four bytes are."""
-    return 1 <= value <= JOB_NUMBER_MAX or (reading is not None and other_number(value, reading) is not None)
+def is_number(value: int, readings: Readings | None) -> bool:
+    """Return whether a job may have this number; with a readings, in whatever order its four bytes are."""
+    return 1 <= value <= JOB_NUMBER_MAX or (
+        readings is not None and other_number(value, readings) is not None
+    )
 
 
 # -- jobs ---------------------------------------------------------------------------------------------------
 
 
-def _job(job: Record, reading: Reading, *, filled: bool) -> Iterator[Problem]:
+def _job(job: Record, readings: Readings, *, filled: bool) -> Iterator[Problem]:
     """Judge a structure; `filled` if it is one of QMS, which has filled its part."""
     flags = int(job.jobControlFlags)
     if undefined := flags & ~_DEFINED:
@@ -197,7 +199,7 @@ def _job(job: Record, reading: Reading, *, filled: bool) -> Iterator[Problem]:
         yield POSITION, f"{_JOB}.jobPosition", "0"
     elif job.jobPosition > JOBS_MAX:
         yield LIMITS, f"{_JOB}.jobPosition", f"{job.jobPosition} is above {JOBS_MAX}"
-    if not is_number(job.jobNumber, None if job.schema in (OLD_JOB, OLD_JOB_HEAD) else reading):
+    if not is_number(job.jobNumber, None if job.schema in (OLD_JOB, OLD_JOB_HEAD) else readings):
         yield LIMITS, f"{_JOB}.jobNumber", f"{job.jobNumber} is not in 1..{JOB_NUMBER_MAX}"
     if flags & JobControlFlags.NWCF_ENTRY_OPEN and job.servicingServerIDNumber:
         text = f"{job.servicingServerIDNumber:#010x} with NWCF_ENTRY_OPEN"
@@ -283,14 +285,14 @@ def _property(data: Record) -> Iterator[Problem]:
         yield SETS, "PropertyFlags", f"{flags:#04x}, an item"
 
 
-def _status(data: Record, _: Reading) -> Iterator[Problem]:
+def _status(data: Record, _: Readings) -> Iterator[Problem]:
     if data.JobCount > JOBS_MAX:
         yield LIMITS, "JobCount", f"{data.JobCount} is above {JOBS_MAX}"
     if data.ServerCount > QUEUE_SERVERS_MAX:
         yield LIMITS, "ServerCount", f"{data.ServerCount} is above {QUEUE_SERVERS_MAX}"
 
 
-def _list(data: Record, reading: Reading) -> Iterator[Problem]:
+def _list(data: Record, readings: Readings) -> Iterator[Problem]:
     total = data.get("TotalJobs")
     numbers = [job.JobNumber for job in data.JobNumbers]
     if (data.JobCount if total is None else total) > JOBS_MAX:
@@ -307,7 +309,7 @@ def _list(data: Record, reading: Reading) -> Iterator[Problem]:
             break
         seen.add(number)
     for i, number in enumerate(numbers):
-        if not is_number(number, None if total is None else reading):
+        if not is_number(number, None if total is None else readings):
             yield LIMITS, f"JobNumbers[{i}].JobNumber", f"{number} is not in 1..{JOB_NUMBER_MAX}"
             break
 
@@ -317,7 +319,7 @@ _REQUESTS: Final[dict[str, Callable[[Record], Iterator[Problem]]]] = {
     "ChangeQueueJobPosition": _new_position,
     "ChangeJobPriority": _new_position,
 }
-_REPLIES: Final[dict[str, Callable[[Record, Reading], Iterator[Problem]]]] = {
+_REPLIES: Final[dict[str, Callable[[Record, Readings], Iterator[Problem]]]] = {
     "ReadQueueCurrentStatus": _status,
     "ReadQueueCurrentStatusOld": _status,
     "GetQueueJobList": _list,

@@ -18,7 +18,7 @@ from msmqwire.netware.job_structures import job_file_name
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.netware.packets import NcpReply, NcpRequest
 from msmqwire.netware.queue_calls import MOVED, NEW_POSITION, SERVICE
-from msmqwire.netware.readings import PLACES, ByteOrder, Reading
+from msmqwire.netware.readings import PLACES, Readings
 from msmqwire.schema import Record
 
 KNOWN_MAX: Final = 256
@@ -96,21 +96,21 @@ class NcpReadings:
         return [(SIZES[call.name], next(iter(data)), f"{len(data.to_bytes())} bytes of data")]
 
     def _request(self, request: NcpRequest, data: Record) -> Iterator[Problem]:
-        reading = request.reading
+        readings = request.readings
         for field, option in (("QueueID", "queue_id"), ("DestinationQueueID", "destination_queue_id")):
             value = data.get(field)
             if value is not None and value not in self._queues and swapped(value, 4) in self._queues:
                 text = f"{swapped(value, 4):#010x} is a queue, {value:#010x} is not known"
-                yield _other_order(option, reading, field, text)
+                yield _other_order(option, readings, field, text)
         yield from self._number(request, data)
         for field, option in (("Charge", "charge"), ("ServerStation", "server_station")):
             value = data.get(field, 0)
             if value >= _LARGE and swapped(value, 4) < _SMALL:
-                yield _other_order(option, reading, field, f"{swapped(value, 4)} rather than {value}")
+                yield _other_order(option, readings, field, f"{swapped(value, 4)} rather than {value}")
         value = data.get("StartPosition", 0)
         if value > JOBS_MAX and 0 < swapped(value, 4) <= JOBS_MAX:
             text = f"{swapped(value, 4)} rather than {value}"
-            yield _other_order("start_position", reading, "StartPosition", text)
+            yield _other_order("start_position", readings, "StartPosition", text)
 
     def _number(self, request: NcpRequest, data: Record) -> Iterator[Problem]:
         value = data.get("JobNumber")
@@ -124,7 +124,7 @@ class NcpReadings:
             return  # nobody disputes it
         if swapped(value, size) in self._jobs:
             text = f"{swapped(value, size)} is a job, {value} is not known"
-            yield _other_order(option, request.reading, "JobNumber", text)
+            yield _other_order(option, request.readings, "JobNumber", text)
 
     def _reply(self, reply: NcpReply, packet: NcpPacket, data: Record) -> Iterator[Problem]:
         assert reply.call is not None
@@ -144,7 +144,7 @@ class NcpReadings:
             if isinstance(field, bytes) and field[0] >= _PRINTABLE:
                 yield FILE_NAME, "Job.jobFileName", job_file_name(job)
         for path, number in numbers:
-            other = None if name.endswith("Old") else other_number(number, reply.reading)
+            other = None if name.endswith("Old") else other_number(number, reply.readings)
             if other is not None:
                 text = f"{other[0]} rather than {number}: --reading job_number={other[1]}"
                 yield _OPTIONS["job_number"], path, text
@@ -159,7 +159,7 @@ class NcpReadings:
         wanted = asked.ServiceType
         if wanted not in (job.jobType, ANY_JOB_TYPE) and swapped(wanted, 2) == job.jobType:
             text = f"{wanted:#06x} was asked for, and a job of type {job.jobType:#06x} handed out"
-            yield _other_order("service_type", reply.reading, "Job.jobType", text)
+            yield _other_order("service_type", reply.readings, "Job.jobType", text)
 
     @staticmethod
     def _know(known: dict[int, None], value: int) -> None:
@@ -169,7 +169,7 @@ class NcpReadings:
             del known[next(iter(known))]
 
 
-def _other_order(option: str, reading: Reading, path: str, why: str) -> Problem:
+def _other_order(option: str, readings: Readings, path: str, why: str) -> Problem:
     """Return the problem that a field is in the other byte order."""
-    other = ByteOrder.LITTLE if getattr(reading, option) == ByteOrder.BIG else ByteOrder.BIG
+    other = "little" if getattr(readings, option) == "big" else "big"
     return _OPTIONS[option], path, f"{why}: --reading {option}={other}"

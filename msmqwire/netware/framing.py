@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.netware.headers import NCP_TCP_REPLY, NCP_TCP_REQUEST
@@ -99,8 +100,19 @@ class NcpFramer:
         return NcpUnit(preamble, data[end:])
 
 
+def make_preamble(preamble: Header, packet_size: int, fields: Mapping[str, Any]) -> Record:
+    """Return the preamble of a packet of so many bytes, with these fields; its length unless they tell it.
+
+    Raises InvalidValue.
+    """
+    signed = fields.get("PacketSignature") is not None
+    size = head_size(preamble) + (_SIGNED if signed else 0) + packet_size
+    length = fields.get("Length", {})
+    if isinstance(length, Mapping):
+        length = {"Size": size, "Signed": int(signed), **length}
+    return preamble.make({**fields, "Length": length})  # type: ignore[no-any-return]
+
+
 def build_unit(preamble: Header, packet: bytes, **fields: object) -> bytes:
     """Return the unit with a packet, behind a `PacketSignature` if one is given. Raises InvalidValue."""
-    signed = fields.get("PacketSignature") is not None
-    size = head_size(preamble) + (_SIGNED if signed else 0) + len(packet)
-    return preamble.build({"Length": {"Size": size, "Signed": int(signed)}, **fields}) + packet
+    return make_preamble(preamble, len(packet), fields).to_bytes() + packet

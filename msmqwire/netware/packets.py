@@ -21,7 +21,7 @@ from msmqwire.netware.headers import (
     SERVICE_REQUEST,
 )
 from msmqwire.netware.queue_calls import QUEUE_CALLS
-from msmqwire.netware.readings import PROPOSED, Reading, reread
+from msmqwire.netware.readings import PROPOSED, Readings, reread
 from msmqwire.schema import Header, Record, fixed_size, to_json
 
 CALLS: Final[Mapping[tuple[int, int], Call]] = {
@@ -48,7 +48,7 @@ class NcpRequest:
         call: the call; None for one that is not among `CALLS`, and for requests to make or end a connection.
         data: what the call has; None without a call.
         trailing: bytes behind the data, or all bytes behind the headers without a call.
-        reading: how the disputed fields in `data` are read.
+        readings: how the disputed fields in `data` are read.
     """
 
     header: Record
@@ -56,7 +56,7 @@ class NcpRequest:
     call: Call | None = None
     data: Record | None = None
     trailing: bytes = b""
-    reading: Reading = PROPOSED
+    readings: Readings = PROPOSED
 
     @property
     def connection(self) -> int:
@@ -81,7 +81,7 @@ class NcpRequest:
     def to_bytes(self) -> bytes:
         """Return the bytes."""
         subfunction = b"" if self.subfunction is None else self.subfunction.to_bytes()
-        return self.header.to_bytes() + subfunction + _data_bytes(self.data, self.reading) + self.trailing
+        return self.header.to_bytes() + subfunction + _data_bytes(self.data, self.readings) + self.trailing
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class NcpReply:
         call: the call that it answers; None if it is not known.
         data: what it returns; None without a call, and if the call has failed.
         trailing: bytes behind the data, or all bytes behind the header without any.
-        reading: how the disputed fields in `data` are read.
+        readings: how the disputed fields in `data` are read.
     """
 
     header: Record
@@ -102,7 +102,7 @@ class NcpReply:
     call: Call | None = None
     data: Record | None = None
     trailing: bytes = b""
-    reading: Reading = PROPOSED
+    readings: Readings = PROPOSED
 
     @property
     def connection(self) -> int:
@@ -120,11 +120,11 @@ class NcpReply:
 
     def to_bytes(self) -> bytes:
         """Return the bytes."""
-        return self.header.to_bytes() + _data_bytes(self.data, self.reading) + self.trailing
+        return self.header.to_bytes() + _data_bytes(self.data, self.readings) + self.trailing
 
 
-def _data_bytes(data: Record | None, reading: Reading) -> bytes:
-    return b"" if data is None else reread(data, reading).to_bytes()
+def _data_bytes(data: Record | None, readings: Readings) -> bytes:
+    return b"" if data is None else reread(data, readings).to_bytes()
 
 
 def _kind(call: Call) -> str:
@@ -143,7 +143,7 @@ def connection_number(header: Record) -> int:
     return int(header.ConnectionNumberLow | header.ConnectionNumberHigh << 8)
 
 
-def parse_request(data: bytes, reading: Reading = PROPOSED) -> NcpRequest:
+def parse_request(data: bytes, readings: Readings = PROPOSED) -> NcpRequest:
     """Return the request that takes exactly these bytes. Raises MalformedPacket with path and offset.
 
     A request whose length word tells another length is refused; so is one too short for its call. Bytes that
@@ -151,10 +151,10 @@ def parse_request(data: bytes, reading: Reading = PROPOSED) -> NcpRequest:
     than to know a service request.
     """
     if len(data) == _SHORT_DESTROY and int.from_bytes(data[:2], "big") == DESTROY_CONNECTION:
-        return NcpRequest(NCP_SHORT_DESTROY_HEADER.parse(data), reading=reading)
+        return NcpRequest(NCP_SHORT_DESTROY_HEADER.parse(data), readings=readings)
     header, _ = NCP_REQUEST_HEADER.read(data)
     if header.RequestType != SERVICE_REQUEST:
-        return NcpRequest(header, trailing=data[_HEAD:], reading=reading)
+        return NcpRequest(header, trailing=data[_HEAD:], readings=readings)
     subfunction = None
     start, number = _HEAD, header.FunctionCode
     if header.FunctionCode == FUNCTION_23:
@@ -165,9 +165,9 @@ def parse_request(data: bytes, reading: Reading = PROPOSED) -> NcpRequest:
             raise MalformedPacket(why, path="NcpSubfunctionHeader.StructureLength", offset=_HEAD)
     call = CALLS.get((header.FunctionCode, number))
     if call is None:
-        return NcpRequest(header, subfunction, trailing=data[start:], reading=reading)
+        return NcpRequest(header, subfunction, trailing=data[start:], readings=readings)
     value, end = _read(call.request_of_size(len(data) - start), data, start)
-    return NcpRequest(header, subfunction, call, reread(value, reading), data[end:], reading)
+    return NcpRequest(header, subfunction, call, reread(value, readings), data[end:], readings)
 
 
 def _read(schema: Header, data: bytes, start: int) -> tuple[Record, int]:
@@ -175,8 +175,13 @@ def _read(schema: Header, data: bytes, start: int) -> tuple[Record, int]:
     try:
         return schema.read(data, start)
     except MalformedPacket as exc:
-        offset = None if exc.offset is None else start + exc.offset
-        raise MalformedPacket(exc.why, path=exc.path, offset=offset) from None
+        raise shifted(exc, start) from None
+
+
+def shifted(refusal: MalformedPacket, start: int) -> MalformedPacket:
+    """Return a refusal of bytes that begin at `start`, with its offset counted from 0."""
+    offset = None if refusal.offset is None else start + refusal.offset
+    return MalformedPacket(refusal.why, path=refusal.path, offset=offset)
 
 
 def parse_reply(
@@ -184,7 +189,7 @@ def parse_reply(
     request: NcpRequest | None = None,
     *,
     call: Call | None = None,
-    reading: Reading | None = None,
+    readings: Readings | None = None,
 ) -> NcpReply:
     """Return the reply that takes exactly these bytes. Raises MalformedPacket with path and offset.
 
@@ -194,18 +199,18 @@ def parse_reply(
         data: the bytes from the header on.
         request: what it answers.
         call: the call that it answers, if the request itself is not at hand.
-        reading: how disputed fields are read; None for the reading of the request.
+        readings: how disputed fields are read; None for those of the request.
     """
     kind = "" if call is None else _kind(call)
     if request is not None:
         kind, call = request.kind, request.call
-    if reading is None:
-        reading = PROPOSED if request is None else request.reading
+    if readings is None:
+        readings = PROPOSED if request is None else request.readings
     header, start = NCP_REPLY_HEADER.read(data)
     if call is None or header.CompletionCode or header.ReplyType != REPLY:
-        return NcpReply(header, kind, call, trailing=data[start:], reading=reading)
+        return NcpReply(header, kind, call, trailing=data[start:], readings=readings)
     value, end = _read_reply(call, data, start)
-    return NcpReply(header, kind, call, reread(value, reading), data[end:], reading)
+    return NcpReply(header, kind, call, reread(value, readings), data[end:], readings)
 
 
 def _read_reply(call: Call, data: bytes, start: int) -> tuple[Record, int]:
@@ -228,9 +233,9 @@ def make_request(
     sequence: int,
     connection: int,
     task: int = 0,
-    reading: Reading = PROPOSED,
+    readings: Readings = PROPOSED,
 ) -> NcpRequest:
-    """Return a request of a call with these fields, built by that reading. Raises InvalidValue."""
+    """Return a request of a call with these fields, built by these readings. Raises InvalidValue."""
     data = call.request.make(fields or {})
     size = len(data.to_bytes())
     if call.has_subfunction and size > _DATA_MAX:
@@ -245,7 +250,7 @@ def make_request(
     subfunction = None
     if call.has_subfunction:
         subfunction = NCP_SUBFUNCTION_HEADER.make(StructureLength=size + 1, SubFunctionCode=call.number)
-    return NcpRequest(header, subfunction, call, data, reading=reading)
+    return NcpRequest(header, subfunction, call, data, readings=readings)
 
 
 def make_reply(
@@ -253,7 +258,7 @@ def make_reply(
 ) -> NcpReply:
     """Return a reply to a request: with fields, or a completion code other than 0. Raises InvalidValue.
 
-    It is built by the reading of the request.
+    It is built by the readings of the request.
     """
     header = NCP_REPLY_HEADER.make(
         SequenceNumber=request.header.SequenceNumber,
@@ -263,4 +268,4 @@ def make_reply(
         CompletionCode=completion,
     )
     data = request.call.reply.make(fields or {}) if request.call is not None and not completion else None
-    return NcpReply(header, request.kind, request.call, data, reading=request.reading)
+    return NcpReply(header, request.kind, request.call, data, readings=request.readings)

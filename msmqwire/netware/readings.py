@@ -8,11 +8,11 @@ back whatever the reading.
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
-from enum import StrEnum
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from msmqwire.errors import InvalidValue
 from msmqwire.netware.job_structures import NEW_JOB, NEW_JOB_HEAD
@@ -34,25 +34,14 @@ from msmqwire.netware.queue_calls import (
 from msmqwire.schema import Header, Record, UInt
 from msmqwire.schema.nodes import inner_headers
 
-
-class ByteOrder(StrEnum):
-    """The order of the bytes of a number."""
-
-    LITTLE = "little"
-    BIG = "big"
-
-
-class JobNumberForm(StrEnum):
-    """The form of the job number of four bytes; `HIGH_LOW` is 16 bits, big-endian, and two zeros."""
-
-    LITTLE = "little"
-    BIG = "big"
-    HIGH_LOW = "high-low"
+ByteOrder: TypeAlias = Literal["little", "big"]
+JobNumberForm: TypeAlias = Literal["little", "big", "high-low"]
+"""``high-low`` is a number of 16 bits, big-endian, and two zeros behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How the disputed fields are read. The defaults are what real servers and clients bear out.
+class Readings:
+    """One reading of each disputed field. The defaults are those that real servers and clients bear out.
 
     Attributes:
         queue_id: QueueID of every call.
@@ -65,49 +54,48 @@ class Reading:
         destination_queue_id: DestinationQueueID of MoveQueueJobFromSrcQToDstQ.
     """
 
-    queue_id: ByteOrder = ByteOrder.BIG
-    job_number: JobNumberForm = JobNumberForm.LITTLE
-    position_job_number: ByteOrder = ByteOrder.BIG
-    service_type: ByteOrder = ByteOrder.BIG
-    charge: ByteOrder = ByteOrder.BIG
-    start_position: ByteOrder = ByteOrder.LITTLE
-    server_station: ByteOrder = ByteOrder.LITTLE
-    destination_queue_id: ByteOrder = ByteOrder.BIG
+    queue_id: ByteOrder = "big"
+    job_number: JobNumberForm = "little"
+    position_job_number: ByteOrder = "big"
+    service_type: ByteOrder = "big"
+    charge: ByteOrder = "big"
+    start_position: ByteOrder = "little"
+    server_station: ByteOrder = "little"
+    destination_queue_id: ByteOrder = "big"
 
     @classmethod
-    def of(cls, differences: Mapping[str, str]) -> Reading:
-        """Return the reading with these values, by field: ``{"job_number": "big"}``. Raises InvalidValue."""
-        values: dict[str, Any] = {}
-        for name, text in differences.items():
-            if name not in _FORMS:
-                raise InvalidValue(f"not one of {', '.join(_FORMS)}", path=name)
-            try:
-                values[name] = _FORMS[name](text)
-            except ValueError:
-                raise InvalidValue(f"{text!r} is not {' or '.join(_FORMS[name])}", path=name) from None
-        return cls(**values)
+    def fields(cls) -> Mapping[str, tuple[str, ...]]:
+        """Return the names of all fields with the values that each can have, the default first."""
+        return {
+            field.name: tuple(sorted(_VALUES[str(field.type)], key=str(field.default).__ne__))
+            for field in dataclasses.fields(cls)
+        }
 
-    @staticmethod
-    def options() -> tuple[str, ...]:
-        """Return the names of the fields."""
-        return tuple(_FORMS)
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> Self:
+        """Return the readings with these values, ``{"job_number": "big"}``. Raises InvalidValue."""
+        known = cls.fields()
+        for name, value in values.items():
+            if name not in known:
+                raise InvalidValue(f"{name!r} is none of {', '.join(known)}", path="Readings")
+            if value not in known[name]:
+                raise InvalidValue(f"{value!r} is none of {', '.join(known[name])}", path=f"Readings.{name}")
+        given: dict[str, Any] = dict(values)
+        return cls(**given)
 
     @property
     def differences(self) -> dict[str, str]:
         """The values that are not the defaults, by field."""
         return {
-            field.name: str(getattr(self, field.name))
-            for field in fields(self)
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
             if getattr(self, field.name) != field.default
         }
 
 
-_FORMS: Final[Mapping[str, type[StrEnum]]] = {
-    field.name: JobNumberForm if field.name == "job_number" else ByteOrder for field in fields(Reading)
-}
-"""What each field of a reading may be."""
-PROPOSED: Final = Reading()
-"""The reading of the schemas."""
+_VALUES: Final = {"ByteOrder": get_args(ByteOrder), "JobNumberForm": get_args(JobNumberForm)}
+PROPOSED: Final = Readings()
+"""The readings of the schemas."""
 
 
 def _queue_ids() -> Iterator[Header]:
@@ -130,7 +118,7 @@ PLACES: Final[Mapping[str, tuple[tuple[Header, str], ...]]] = {
     "server_station": ((SERVER, "ServerStation"),),
     "destination_queue_id": ((MOVE, "DestinationQueueID"),),
 }
-"""The fields that each field of a reading is about, by structure."""
+"""The fields that each field of the readings is about, by structure."""
 
 
 class _Change(NamedTuple):
@@ -149,10 +137,10 @@ def _low_half_reversed(value: int, bits: int) -> int:
 
 
 @cache
-def _changes(reading: Reading) -> dict[Header, list[_Change]]:
+def _changes(readings: Readings) -> dict[Header, list[_Change]]:
     changes: dict[Header, list[_Change]] = {}
-    for option, form in reading.differences.items():
-        change = _low_half_reversed if form == JobNumberForm.HIGH_LOW else _reversed
+    for option, form in readings.differences.items():
+        change = _low_half_reversed if form == "high-low" else _reversed
         for structure, name in PLACES[option]:
             part = structure.part(name)
             assert isinstance(part, UInt)
@@ -160,16 +148,16 @@ def _changes(reading: Reading) -> dict[Header, list[_Change]]:
     return changes
 
 
-def reread(record: Record, reading: Reading) -> Record:
+def reread(record: Record, readings: Readings) -> Record:
     """Return what the schemas have read, read in another way; and the reverse.
 
     The record itself stays as it is. Values that no field of that size can have are left to building, which
     refuses them.
     """
-    if reading == PROPOSED:
+    if readings == PROPOSED:
         return record
     record = copy.deepcopy(record)
-    _apply(record, _changes(reading))
+    _apply(record, _changes(readings))
     return record
 
 
