@@ -43,10 +43,14 @@ PART: Final = 1536
 """Bytes of the document in one call."""
 
 
+def talks() -> list[NcpTalk]:
+    """Return the four connections."""
+    return [_supervisor(), _user(), _operator(), _print_server()]
+
+
 def frames() -> list[Frame]:
-    """Return the frames of four connections."""
-    talks = [_supervisor(), _user(), _operator(), _print_server()]
-    return merged(*(talk.conversation.frames for talk in talks))
+    """Return their frames."""
+    return merged(*(talk.conversation.frames for talk in talks()))
 
 
 def _talk(connection: int, at: float) -> NcpTalk:

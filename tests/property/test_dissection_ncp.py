@@ -150,8 +150,9 @@ def test_any_datagram_is_an_item(sent, port, missing):
     for number, (by_client, payload) in enumerate(sent):
         ends = (c.CLIENT, 50_001), (c.SERVER, port)
         source, target = ends if by_client else ends[::-1]
-        packet = c.ethernet(c.udp_packet(source, target, payload), padded=False)
-        frames.append(c.Frame(c.START_NS + number, packet[: len(packet) - missing * bool(number % 2)]))
+        packet = c.ethernet(c.udp_packet(payload, *source, *target), padded=False)
+        cut = missing if len(payload) > missing and number % 2 else 0  # headers stay
+        frames.append(c.Frame(c.START_NS + number, packet[: len(packet) - cut]))
     data = c.pcap_bytes(frames)
     items = list(dissect(io.BytesIO(data), ports=[GIVEN_PORT], lint=False))
     assert len(items) == len(sent)
