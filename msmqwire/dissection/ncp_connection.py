@@ -12,7 +12,7 @@ from msmqwire.dissection.ncp_exchanges import NcpExchanges
 from msmqwire.dissection.ncp_finder import NcpFinder, NcpRange
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import NcpLint
-from msmqwire.netware.headers import NCP_TCP_REQUEST
+from msmqwire.netware.headers import NCP_PORT, NCP_TCP_REQUEST
 from msmqwire.netware.readings import Readings
 
 
@@ -83,7 +83,7 @@ class NcpConnection:
         sender = flow.sender
         if sender not in self._directions:
             size, frame, time_ns = self._ignored.pop(sender, (0, 0, 0))
-            finder = NcpFinder(midstream=flow.midstream)
+            finder = NcpFinder(midstream=flow.midstream, by_server=flow.src_port == NCP_PORT)
             if flow.midstream or size:
                 self.lint.gap()
             self._directions[sender] = FollowedDirection(flow, finder, size, UNKNOWN, frame, time_ns)

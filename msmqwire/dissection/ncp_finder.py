@@ -82,16 +82,17 @@ def _believed(preamble: Header, buffer: bytes | bytearray, at: int) -> bool | No
 class NcpFinder(StreamFinder[NcpUnit]):
     """Finds the units of one direction, requests or replies."""
 
-    __slots__ = ("_searched",)
+    __slots__ = ("_expected", "_searched")
 
     _kind = "unit"
 
-    def __init__(self, *, midstream: bool = False) -> None:
+    def __init__(self, *, midstream: bool = False, by_server: bool = False) -> None:
         super().__init__(midstream=midstream)
+        self._expected = NCP_TCP_REPLY if by_server else NCP_TCP_REQUEST  # for bytes that are neither
         self._searched = 0  # no unit begins before this offset in the buffer
 
     def _message_size(self) -> int:
-        size = unit_size(_preamble(self._buffer), self._buffer)
+        size = unit_size(self._preamble(), self._buffer)
         return size if size <= len(self._buffer) else 0
 
     def _take(self, size: int) -> NcpRange:
@@ -100,12 +101,17 @@ class NcpFinder(StreamFinder[NcpUnit]):
         return self._range(size, NcpUnit(preamble, data[end:]))
 
     def _broken_off(self, size: int) -> MalformedPacket:
-        preamble = _preamble(self._buffer)
+        preamble = self._preamble()
         announced = unit_size(preamble, self._buffer)
         if not announced:
             why = f"{head_size(preamble)} bytes are needed"
             return MalformedPacket(why, path=preamble.name, offset=size)
         return MalformedPacket(f"{announced}, and {size} are there", path=f"{preamble.name}.Length", offset=4)
+
+    def _preamble(self) -> Header:
+        """Return the preamble of the unit that the buffer begins with."""
+        known = self._buffer[:1] in (REQUEST[:1], REPLY[:1])
+        return _preamble(self._buffer) if known else self._expected
 
     def _begin_search(self, offset: int) -> None:
         self._searched = offset - self._start
