@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from msmqwire.crypto.readings import Readings
+from msmqwire.dissection import readings as dissection_readings
 from msmqwire.errors import InvalidValue
 from msmqwire.netware.readings import Readings as NcpReadings
 
@@ -40,15 +41,8 @@ def readings_of(texts: Iterable[str] | None) -> Readings:
 
 def capture_readings_of(texts: Iterable[str] | None) -> tuple[Readings, NcpReadings]:
     """Return the readings of message security and of NCP with these switches. Raises typer.BadParameter."""
-    of_ncp = NcpReadings.fields()
-    known = (*Readings.fields(), *of_ncp)
-    values = named_values(texts)
     try:
-        for name in values:
-            if name not in known:
-                raise InvalidValue(f"{name!r} is none of {', '.join(known)}", path="Readings")
-        rest = {name: value for name, value in values.items() if name not in of_ncp}
-        return Readings.of(rest), NcpReadings.of({name: values[name] for name in of_ncp if name in values})
+        return dissection_readings.readings_of(named_values(texts))
     except InvalidValue as exc:
         raise typer.BadParameter(exc.why, param_hint="--reading") from None
 

@@ -140,7 +140,8 @@ def test_what_is_right_has_no_findings():
         new_queue(), create(targetExecutionTime=TIME), (START, JOB), read(), listed(1),
         of_property("Q_USERS", 2),
         ("ChangeQueueJobPosition", {**JOB, "NewPosition": 250}), ATTACH, service(),
-        ("ChangeToClientRights", JOB), ("RestoreQueueServerRights",), (FINISH, JOB), create(), removed, listed(),
+        ("ChangeToClientRights", JOB), ("RestoreQueueServerRights",), (FINISH, JOB), create(), removed,
+        listed(),
     )  # fmt: skip
     assert found(talk) == []
 
