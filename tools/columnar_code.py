@@ -21,7 +21,7 @@ from typing import Final
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from msmqwire.columnar.columns import COLUMNS  # noqa: E402
+from msmqwire.columnar.columns import COLUMNS, NCP_GROUPS  # noqa: E402
 from msmqwire.packets import (  # noqa: E402
     CONNECTION_PARAMETERS,
     ESTABLISH_CONNECTION,
@@ -446,11 +446,17 @@ def generated() -> str:
     return done.stdout
 
 
+_ELSEWHERE: Final = {
+    "where": "the capture",
+    **dict.fromkeys(NCP_GROUPS, "[NCP](netware-captures.md#columns)"),
+}
+
+
 def page() -> str:
     """Return the text of the page: its prose unchanged, the table of columns rewritten."""
     lines = [TABLE, "| column | type | from | meaning |", "| --- | --- | --- | --- |"]
     for column in COLUMNS:
-        elsewhere = "the capture" if column.group == "where" else "[message security](message-security.md)"
+        elsewhere = _ELSEWHERE.get(column.group, "[message security](message-security.md)")
         source = ", ".join(f"`{path}`" for path in column.paths) or elsewhere
         lines.append(f"| `{column.name}` | {column.type} | {source} | {column.meaning} |")
     return PAGE.read_text().partition(TABLE)[0] + "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""``msmqwire dissect``: every MSMQ packet of a capture."""
+"""``msmqwire dissect``: every MSMQ packet of a capture, and those of NetWare's queue services."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from msmqwire.cli.common import (
     say,
     standard_input,
 )
-from msmqwire.cli.readings import Reading, readings_of
+from msmqwire.cli.readings import CaptureReading, capture_readings_of
 from msmqwire.cli.show import STYLES, hexdump, raw_dump, summary
 from msmqwire.dissection import Dissection, Item, dissect
 from msmqwire.errors import InvalidValue
@@ -59,7 +59,7 @@ Cert = Annotated[
 
 
 class MessageSecurity(NamedTuple):
-    """The options about message security, as given.
+    """The options about message security and readings, as given.
 
     Attributes:
         keys, certificates: files.
@@ -72,8 +72,14 @@ class MessageSecurity(NamedTuple):
 
     def arguments(self) -> dict[str, Any]:
         """Return them as arguments of `msmqwire.dissect`. Raises typer.BadParameter."""
-        readings = readings_of(self.readings)
-        return {"keys": self.keys or (), "certificates": self.certificates or (), "readings": readings}
+        readings, ncp_readings = capture_readings_of(self.readings)
+        keys, certificates = self.keys or (), self.certificates or ()
+        return {
+            "keys": keys,
+            "certificates": certificates,
+            "readings": readings,
+            "ncp_readings": ncp_readings,
+        }
 
 
 _KIND_WIDTH = len("R_StartReceive response")
@@ -219,7 +225,7 @@ def command(
     table: Annotated[bool, typer.Option("--table", help="A table (the default).")] = False,
     dump: Annotated[bool, typer.Option("--hexdump", help="Every field beside its bytes.")] = False,
     port: Annotated[
-        list[int] | None, typer.Option("--port", min=1, max=65535, help="One more port of MSMQ.")
+        list[int] | None, typer.Option("--port", min=1, max=65535, help="One more port of MSMQ, or of NCP.")
     ] = None,
     start: Annotated[
         str | None, typer.Option("--from", help="Not before this time (ISO 8601 or seconds).")
@@ -253,9 +259,11 @@ def command(
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
     key: Key = None,
     cert: Cert = None,
-    reading: Reading = None,
+    reading: CaptureReading = None,
 ) -> None:
     """Dissect captures: every MSMQ packet in them, named, decoded and judged; also over HTTP, PGM and RPC.
+
+    NetWare's queue services, NCP over TCP and UDP, too: requests and their replies.
 
     Ends with status 65 if a file is cut off or damaged; what precedes the damage is printed.
     """

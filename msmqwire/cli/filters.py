@@ -13,6 +13,7 @@ from msmqwire.cli.common import format_endpoint
 from msmqwire.cli.show import queue_text
 from msmqwire.dissection import Item
 from msmqwire.dissection.item import PGM_KIND, SRMP_KIND
+from msmqwire.netware.ncp_packet import KINDS as NCP_KINDS
 from msmqwire.remote_read.rpc_packet import KINDS as RPC_KINDS
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
@@ -26,7 +27,7 @@ Condition = tuple[str, str, Any]
 KINDS: Final = {
     name.lower(): name
     for name in ("EstablishConnection", "ConnectionParameters", "SessionAck", "UserMessage", "OrderAck",
-                 "FinalAck", "Ping", SRMP_KIND, PGM_KIND, *RPC_KINDS, "Malformed", "Skipped")
+                 "FinalAck", "Ping", SRMP_KIND, PGM_KIND, *RPC_KINDS, *NCP_KINDS, "Malformed", "Skipped")
 }  # fmt: skip
 """The kinds of items by their names in lower case."""
 _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {

@@ -23,7 +23,7 @@ from msmqwire.cli.dissect import (
     report,
 )
 from msmqwire.cli.parse import AnyKind, Kind, is_srmp, protocol_of
-from msmqwire.cli.readings import Reading
+from msmqwire.cli.readings import CaptureReading
 from msmqwire.dissection import Item
 from msmqwire.errors import LocatedError, MalformedPacket
 from msmqwire.lint import Finding, lint_malformed, lint_malformed_srmp, lint_packet, lint_srmp
@@ -111,7 +111,7 @@ def command(
     hex_text: Annotated[bool, typer.Option("--hex", help="The files are packets in hex text.")] = False,
     protocol: Annotated[AnyKind, typer.Option(help="What files that are no captures hold.")] = AnyKind.AUTO,
     port: Annotated[
-        list[int] | None, typer.Option("--port", min=1, max=65535, help="One more port of MSMQ.")
+        list[int] | None, typer.Option("--port", min=1, max=65535, help="One more port of MSMQ, or of NCP.")
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="End with status 65 on a MUST or ATTACK finding.")
@@ -119,9 +119,9 @@ def command(
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
     key: Key = None,
     cert: Cert = None,
-    reading: Reading = None,
+    reading: CaptureReading = None,
 ) -> None:
-    """Judge packets and messages of SRMP, in captures also calls of remote read.
+    """Judge packets and messages of SRMP, in captures also calls of remote read and of NCP.
 
     Findings say what departs from the specifications, by requirement id.
 

@@ -1,4 +1,4 @@
-"""The option that settles what the specification leaves open about signatures and session keys."""
+"""The options that settle what specifications leave open: signatures and session keys, byte orders of NCP."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from msmqwire.crypto.readings import Readings
+from msmqwire.dissection import readings as dissection_readings
 from msmqwire.errors import InvalidValue
+from msmqwire.netware.readings import Readings as NcpReadings
 
 Reading = Annotated[
     list[str] | None,
@@ -19,11 +21,28 @@ Reading = Annotated[
     ),
 ]
 
+CaptureReading = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reading",
+        metavar="NAME=VALUE",
+        help="How signatures and keys are read, or fields of NCP in disputed byte orders (job_number=big).",
+    ),
+]
+
 
 def readings_of(texts: Iterable[str] | None) -> Readings:
     """Return the readings with these switches set. Raises typer.BadParameter."""
     try:
         return Readings.of(named_values(texts))
+    except InvalidValue as exc:
+        raise typer.BadParameter(exc.why, param_hint="--reading") from None
+
+
+def capture_readings_of(texts: Iterable[str] | None) -> tuple[Readings, NcpReadings]:
+    """Return the readings of message security and of NCP with these switches. Raises typer.BadParameter."""
+    try:
+        return dissection_readings.readings_of(named_values(texts))
     except InvalidValue as exc:
         raise typer.BadParameter(exc.why, param_hint="--reading") from None
 

@@ -12,6 +12,9 @@ from msmqwire.dissection import Item
 from msmqwire.dissection.item import PGM_KIND, SRMP_KIND
 from msmqwire.dissection.message_security import SignatureStatus
 from msmqwire.headers.queue_names import destination
+from msmqwire.netware.attributes import attribute as ncp_attribute
+from msmqwire.netware.ncp_packet import NcpPacket
+from msmqwire.netware.packets import NcpReply
 from msmqwire.pgm import PgmPacket
 from msmqwire.pgm.packet_json import fields_to_json
 from msmqwire.remote_read.constants import Action, Opnum
@@ -31,6 +34,16 @@ STYLES: Final = {
     "Ping": "dim",
     PGM_KIND: "dim",
 }
+_OF_NCP: Final = {
+    "object_name": "{}",
+    "property_name": "{}",
+    "member_name": "{}",
+    "queue_id": "queue {:08x}",
+    "job_number": "job {}",
+    "job_position": "position {}",
+    "job_description": '"{}"',
+}
+"""What is shown of a packet of NCP, and how."""
 _WIDTH: Final = 16  # bytes of a row of a hex dump
 _ROWS: Final = 8  # rows shown of one field
 
@@ -47,6 +60,8 @@ def summary(item: Item) -> str:
         return _pgm(item.packet)
     if isinstance(item.packet, RpcPacket):
         return _rpc(item.packet, item.exchange)
+    if isinstance(item.packet, NcpPacket):
+        return _ncp(item.packet, item.exchange)
     summarise = _SUMMARIES.get(item.kind)
     return " ".join(filter(None, [summarise(item.packet) if summarise else "", _protection(item)]))
 
@@ -168,6 +183,20 @@ def _rpc(packet: RpcPacket, exchange: int | None) -> str:
         parts.append("encrypted")
     if packet.security is not None and packet.security.user:
         parts.append(f"by {packet.security.user}")
+    return safe(" ".join(parts))
+
+
+def _ncp(packet: NcpPacket, exchange: int | None) -> str:
+    parts = [] if exchange is None else [f"#{exchange}"]
+    parts += ["repeated"] * packet.is_repeated
+    if packet.is_busy:
+        parts.append("busy")
+    elif isinstance(packet.packet, NcpReply) and packet.packet.header.CompletionCode:
+        parts.append(packet.completion or "")
+    for name, form in _OF_NCP.items():
+        value = ncp_attribute(name, packet)
+        if value is not None:
+            parts.append(form.format(value))
     return safe(" ".join(parts))
 
 

@@ -9,12 +9,14 @@ from typing import Any, Final, overload
 import pyarrow as pa
 
 from msmqwire.capture.record import RECORD_SIZE_MAX
-from msmqwire.columnar.columns import BY_NAME, COLUMNS, Column, arrow_schema
+from msmqwire.columnar.columns import BY_NAME, COLUMNS, NCP_GROUPS, Column, arrow_schema
 from msmqwire.columnar.filters import Condition, Filter
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection import Dissection, Source, dissect
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent
 from msmqwire.errors import CaptureError
+from msmqwire.netware.readings import PROPOSED
+from msmqwire.netware.readings import Readings as NcpReadings
 
 __all__ = [
     "COLUMNS",
@@ -31,9 +33,9 @@ __all__ = [
 BATCH_ROWS = 65_536
 PACKET_COLUMNS: Final[tuple[Column, ...]] = (
     *(BY_NAME[name] for name in ("kind", "size", "error", "error_path", "error_offset")),
-    *(column for column in COLUMNS if column.group != "where"),
+    *(column for column in COLUMNS if column.group not in ("where", *NCP_GROUPS)),
 )
-"""The columns that depend only on the bytes of a packet, not on a capture."""
+"""The columns that depend only on the bytes of a packet, not on a capture or a request before it."""
 
 
 class CaptureWarning(UserWarning):
@@ -90,6 +92,7 @@ def read_capture(
     keys: FileContent | Iterable[FileContent] = (),
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
+    ncp_readings: NcpReadings = PROPOSED,
 ) -> pa.Table: ...
 
 
@@ -108,6 +111,7 @@ def read_capture(
     keys: FileContent | Iterable[FileContent] = (),
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
+    ncp_readings: NcpReadings = PROPOSED,
 ) -> pa.RecordBatchReader: ...
 
 
@@ -125,6 +129,7 @@ def read_capture(
     keys: FileContent | Iterable[FileContent] = (),
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
+    ncp_readings: NcpReadings = PROPOSED,
 ) -> Any:
     """Read captures as an Arrow table, or as a reader of record batches in bounded memory.
 
@@ -137,8 +142,8 @@ def read_capture(
         ports: as for `msmqwire.dissect`.
         body_limit: bytes of ``body``, at most; ``body_size`` is the full size.
         flush, warm_up, record_size_max: as for `msmqwire.dissect`.
-        keys, certificates, readings: as for `msmqwire.dissect`. ``body`` and ``body_size`` are of the body in
-            clear where it could be decrypted.
+        keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`. ``body`` and ``body_size`` are
+            of the body in clear where it could be decrypted.
 
     A truncated or damaged file is reported by a `CaptureWarning` when its end is reached.
 
@@ -158,6 +163,7 @@ def read_capture(
         keys=keys,
         certificates=certificates,
         readings=readings,
+        ncp_readings=ncp_readings,
     )
 
     def rows() -> Iterator[Any]:

@@ -1,9 +1,9 @@
 """The columns of a decoded capture: contract section 3.
 
 Each column names the field that it shows by its path in a packet, so that its offset, width and mask
-follow from the schema; `msmqwire.srmp.attributes` has the elements of SRMP in their place. Values that a kind
-of packet does not have are null. Unsigned integers are in the next larger signed type, because Spark and many
-databases have no unsigned ones.
+follow from the schema; `msmqwire.srmp.attributes` has the elements of SRMP in their place, and
+`msmqwire.netware.attributes` all that is of NCP. Values that a kind of packet does not have are null.
+Unsigned integers are in the next larger signed type, because Spark and many databases have no unsigned ones.
 """
 
 from __future__ import annotations
@@ -60,6 +60,14 @@ def _group(group: str, prefix: str, *columns: tuple[Any, ...]) -> tuple[Column, 
         for name, kind, path, meaning, *more in columns
     )
 
+
+def _of_ncp(group: str, *columns: tuple[str, Any, str]) -> tuple[Column, ...]:
+    """Return columns that `msmqwire.netware.attributes` fills: name, type, meaning."""
+    return tuple(Column(name, group, kind, meaning) for name, kind, meaning in columns)
+
+
+NCP_GROUPS: Final = ("ncp", "job")
+"""The columns that only packets of NCP have."""
 
 WHERE: Final = (
     _where("time", TIME, "When the frame was captured that completed the packet."),
@@ -208,6 +216,38 @@ COLUMNS: Final[tuple[Column, ...]] = (
         ("ping_cookie", INT64, "Cookie", "Tells which request a response answers."),
         ("ping_refused", BOOL, "Flags.RF", "A session would be refused."),
         ("qm_guid", TEXT, "QMGuid", "Queue manager that made the packet.", str),
+    ),
+    *_of_ncp(
+        "ncp",
+        ("call", TEXT, "Name of the call, of a reply too."),
+        ("completion_code", INT32, "Completion code of a reply; 0 is success."),
+        ("completion", TEXT, "Its name."),
+        ("ncp_connection", INT32, "Number of the connection at the file server."),
+        ("ncp_sequence", INT32, "Number of the request in its connection, modulo 256."),
+        ("object_id", INT64, "ID of a bindery object."),
+        ("object_type", INT32, "Its type; of a queue to be created, that of the queue."),
+        ("object_name", TEXT, "Its name."),
+        ("property_name", TEXT, "Property of the object."),
+        ("member_name", TEXT, "Object in a set, or to be put there."),
+    ),
+    *_of_ncp(
+        "job",
+        ("queue_id", INT64, "ID of the queue."),
+        ("queue_status", INT32, "1 no jobs may be added, 2 no servers attach, 4 no jobs are serviced."),
+        ("job_count", INT64, "Jobs in the queue."),
+        ("job_number", INT64, "Number of the job."),
+        ("job_type", INT32, "Type of the job, or the type asked for; 65535 is any."),
+        ("job_position", INT64, "Place in the queue, or the place asked for; 1 is the head."),
+        ("job_flags", INT32, "8 auto start, 16 restart, 32 open, 64 user hold, 128 operator hold."),
+        ("client_id", INT64, "ID of who submitted it."),
+        ("target_server_id", INT64, "ID of the queue server asked for; 4294967295 is any."),
+        ("target_execution_time", SECONDS, "Not before this time of the server; null is at once."),
+        ("job_entry_time", SECONDS, "When it was put into the queue, by the server's clock."),
+        ("servicing_server_id", INT64, "ID of the queue server that has it; 0 is none."),
+        ("job_file_name", TEXT, "Name of its file."),
+        ("job_file_size", INT64, "Bytes of data in its file."),
+        ("job_description", TEXT, "What it is, for people."),
+        ("queue_record", BINARY, "What the client tells the queue server."),
     ),
 )
 

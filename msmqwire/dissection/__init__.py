@@ -16,6 +16,8 @@ from msmqwire.dissection.item import Item, format_time
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent
 from msmqwire.dissection.tracker import MSMQ_PORT, Tracker
 from msmqwire.errors import CaptureError
+from msmqwire.netware.readings import PROPOSED
+from msmqwire.netware.readings import Readings as NcpReadings
 
 __all__ = ["MSMQ_PORT", "Dissection", "Item", "Tracker", "dissect", "format_time"]
 
@@ -35,14 +37,16 @@ def dissect(
     keys: FileContent | Iterable[FileContent] = (),
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
+    ncp_readings: NcpReadings = PROPOSED,
 ) -> Dissection:
     """Dissect captures: iterate over their MSMQ packets, in the order in which they were completed.
 
     Args:
         sources: one or several capture files, glob patterns or binary streams; several are read in order,
             as parts of one capture.
-        ports: TCP ports besides 1801 and UDP ports besides 3527 whose traffic is MSMQ, its RPC too. On other
-            ports packets are recognised by their signature, SRMP by its requests, remote read by its bind.
+        ports: TCP ports besides 1801 and UDP ports besides 3527 whose traffic is MSMQ, its RPC too, or NCP
+            besides port 524. On other ports packets are recognised by their signature, SRMP by its requests,
+            remote read by its bind, NCP over TCP by its units.
         lint: whether to lint the packets.
         flush: whether the capture ends with the last source, so that unfinished packets and connections
             are reported.
@@ -56,6 +60,7 @@ def dissect(
             PEM or DER.
         certificates: of senders, to verify signatures; likewise.
         readings: how signatures and session keys are read.
+        ncp_readings: how fields of NCP are read whose byte order is disputed.
 
     Raises:
         FileNotFoundError: a path or pattern names no file.
@@ -71,6 +76,7 @@ def dissect(
         progress=progress,
         record_size_max=record_size_max,
         examiner=Examiner.from_files(keys, certificates, readings),
+        ncp_readings=ncp_readings,
     )
 
 
@@ -106,6 +112,7 @@ class Dissection(Iterator[Item]):
         progress: Callable[[int], None] | None = None,
         record_size_max: int = RECORD_SIZE_MAX,
         examiner: Examiner = NOTHING_GIVEN,
+        ncp_readings: NcpReadings = PROPOSED,
     ) -> None:
         single = isinstance(sources, (str, os.PathLike)) or _is_stream(sources)
         source_list: Any = [sources] if single else sources
@@ -122,7 +129,9 @@ class Dissection(Iterator[Item]):
         self.record_size_max = record_size_max
         self.decoder = IpDecoder()
         self.examiner = examiner
-        self.tracker = Tracker(ports=ports, lint=lint, locate=self._locate, examiner=examiner)
+        self.tracker = Tracker(
+            ports=ports, lint=lint, locate=self._locate, examiner=examiner, readings=ncp_readings
+        )
         # Frames are numbered across all files: these are the numbers before the first frame of each.
         self.files: list[str] = []
         self._before: list[int] = []

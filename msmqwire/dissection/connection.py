@@ -1,4 +1,4 @@
-"""A TCP connection in a capture: whether it is MSMQ, HTTP or RPC, and the packets of both directions."""
+"""A TCP connection in a capture: whether it is MSMQ, HTTP, RPC or NCP, and its packets in both directions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from msmqwire.capture.events import Endpoint
 from msmqwire.dissection.finder import PacketFinder, ScanResult
 from msmqwire.dissection.followed_direction import UNKNOWN, Ignored
 from msmqwire.dissection.http_connection import HTTP_PORT, METHOD, HttpConnection
+from msmqwire.dissection.ncp_connection import NcpConnection
+from msmqwire.dissection.ncp_finder import begins_unit, has_unit
 from msmqwire.dissection.rpc_calls import Handles
 from msmqwire.dissection.rpc_connection import RPC_PORTS, RpcConnection
 from msmqwire.dissection.rpc_finder import begins_bind, begins_pdu, may_begin_pdu
 from msmqwire.framing import begins_packet, find_header
 from msmqwire.headers.base import PREFIX_SIZE
 from msmqwire.lint import SessionLint
+from msmqwire.netware.headers import NCP_PORT
+from msmqwire.netware.readings import PROPOSED, Readings
 
 
 class Connection:
@@ -24,16 +28,19 @@ class Connection:
     before that are then reported as skipped. A segment that begins with POST, or has it anywhere if the port
     is 80, makes it HTTP until a request has turned out not to be SRMP, and been answered. A segment that
     begins with a bind to the RemoteRead interface makes it DCE/RPC; on the ports of MSMQ and its RPC any PDU.
+    A segment that begins with a unit of NCP makes it NCP, and on its port any that is none of the others.
 
     Args:
         flow: the direction that has delivered first.
         ports: the MSMQ ports.
         handles: the context handles of all connections.
+        readings: how disputed fields of NCP are read.
 
     Attributes:
         is_msmq: whether it is MSMQ, not over HTTP or RPC.
         http: the messages, if it is HTTP.
         rpc: the calls, if it is DCE/RPC.
+        ncp: the requests and replies, if it is NCP.
         ended: the senders whose directions have ended.
         finders: the packet finders, by sender.
         pending: by sender, data too short to be recognised or ruled out.
@@ -47,23 +54,30 @@ class Connection:
         "_lint",
         "_midstream",
         "_on_http_port",
+        "_on_ncp_port",
         "_on_rpc_port",
+        "_readings",
         "ended",
         "finders",
         "http",
         "ignored",
         "is_msmq",
+        "ncp",
         "pending",
         "rpc",
     )
 
-    def __init__(self, flow: Flow, ports: Collection[int], handles: Handles) -> None:
+    def __init__(
+        self, flow: Flow, ports: Collection[int], handles: Handles, readings: Readings = PROPOSED
+    ) -> None:
         self.is_msmq = flow.src_port in ports or flow.dst_port in ports
         self.http: HttpConnection | None = None
         self.rpc: RpcConnection | None = None
-        self._handles = handles
+        self.ncp: NcpConnection | None = None
+        self._handles, self._readings = handles, readings
         self._on_http_port = not self.is_msmq and HTTP_PORT in (flow.src_port, flow.dst_port)
         self._on_rpc_port = not self.is_msmq and not RPC_PORTS.isdisjoint((flow.src_port, flow.dst_port))
+        self._on_ncp_port = not self.is_msmq and NCP_PORT in (flow.src_port, flow.dst_port)
         self.ended: set[Endpoint] = set()
         self._midstream = flow.midstream
         self._lint: SessionLint | None = None
@@ -83,18 +97,22 @@ class Connection:
         return self._lint
 
     @property
+    def followed(self) -> HttpConnection | RpcConnection | NcpConnection | None:
+        """What it is, if not MSMQ itself."""
+        return self.http or self.rpc or self.ncp
+
+    @property
     def held(self) -> int:
         """The approximate number of bytes of memory that incomplete packets take."""
-        if self.http is not None:
-            return self.http.held
-        if self.rpc is not None:
-            return self.rpc.held
+        followed = self.followed
+        if followed is not None:
+            return followed.held
         return sum(finder.held for finder in self.finders.values())
 
     @property
     def idle(self) -> bool:
         """Whether no direction has delivered anything that is not ended yet."""
-        followed = self.rpc if self.http is None else self.http
+        followed = self.followed
         return not self.finders and not self.pending and (followed is None or followed.idle)
 
     def between_packets(self, flows: Collection[Flow]) -> bool:
@@ -126,6 +144,8 @@ class Connection:
             return finder.feed(event.data, event.frame, event.time_ns)
         if self.rpc is not None:
             return self.rpc.data(event)
+        if self.ncp is not None:
+            return self.ncp.data(event)
         if self.http is not None and (self.http.certain or not _has_header(event.data)):
             return self._http_data(self.http, event)
         return self._first_data(event)
@@ -138,7 +158,7 @@ class Connection:
     def _first_data(self, event: Data) -> Iterator[ScanResult]:
         midstream = False
         if self.is_msmq:
-            if not self.finders and self._is_rpc_on_port(event):
+            if not self.finders and self._is_other_on_port(event):
                 yield from self._replay(event)
                 return
         else:
@@ -154,21 +174,32 @@ class Connection:
         yield from self.finders[event.flow.sender].feed(event.data, event.frame, event.time_ns)
 
     def _replay(self, event: Data) -> Iterator[ScanResult]:
-        """Yield the results of the pending data and of a segment that has made it HTTP or RPC, if it has."""
-        if self.http is None and self.rpc is None:
-            return
+        """Yield the results of the pending data and of a segment that has made it HTTP, RPC or NCP."""
+        if self.followed is not None:
+            yield from self._replay_pending()
+            yield from self.data(event)
+
+    def _replay_pending(self) -> Iterator[ScanResult]:
         pending = [earlier for of_sender in self.pending.values() for earlier in of_sender]
         self.pending.clear()
-        for data in (*pending, event):
+        for data in pending:
             yield from self.data(data)
+
+    def _follow_on_ncp_port(self) -> Iterator[ScanResult]:
+        """Yield the results of the pending data where the port alone makes it NCP."""
+        if self._on_ncp_port and not self.is_msmq and self.followed is None:
+            self.ncp = NcpConnection(self.ignored, self._readings)
+            yield from self._replay_pending()
 
     def gap(self, event: Gap) -> Iterator[ScanResult]:
         """Report a gap in a direction; yield the results of the bytes before it."""
         if self.http is not None:
             yield from self.http.gap(event)
             return
-        if self.rpc is not None:
-            yield from self.rpc.gap(event)
+        yield from self._follow_on_ncp_port()
+        followed = self.rpc or self.ncp
+        if followed is not None:
+            yield from followed.gap(event)
             return
         if not self.is_msmq:
             self._ignore(self.pending.pop(event.flow.sender, []))
@@ -182,10 +213,10 @@ class Connection:
         """End a direction; yield its last results."""
         sender = event.flow.sender
         self.ended.add(sender)
-        if self.http is not None:
-            yield from self.http.end(event)
-        if self.rpc is not None:
-            yield from self.rpc.end(event)
+        if self.pending:
+            yield from self._follow_on_ncp_port()
+        if self.followed is not None:
+            yield from self.followed.end(event)
         if not self.is_msmq:
             self.pending.pop(sender, None)
         if sender not in self.finders and sender not in self.pending:
@@ -195,10 +226,8 @@ class Connection:
 
     def discard(self) -> list[tuple[Flow, list[ScanResult]]]:
         """Skip the buffered bytes of both directions to free memory."""
-        if self.http is not None:
-            return self.http.discard()
-        if self.rpc is not None:
-            return self.rpc.discard()
+        if self.followed is not None:
+            return self.followed.discard()
         return [(self._flows[sender], finder.discard()) for sender, finder in self.finders.items()]
 
     def finder(self, flow: Flow) -> PacketFinder:
@@ -223,7 +252,7 @@ class Connection:
         return [ScanResult.skipped(size, UNKNOWN, (frame,), time_ns), *results]
 
     def _recognise(self, event: Data) -> bool:
-        """Return whether a segment shows that the connection is MSMQ; set `http` or `rpc` if it is that."""
+        """Return whether a segment shows that the connection is MSMQ; set `http`, `rpc` or `ncp` if not."""
         sender = event.flow.sender
         pending = self.pending.pop(sender, [])
         head = b"".join(earlier.data for earlier in pending) + event.data[:PREFIX_SIZE]
@@ -237,6 +266,8 @@ class Connection:
             self.pending[sender] = [*pending, event]
         elif self._may_be_rpc(event, pending):
             self.pending[sender] = pending if self.rpc is not None else [*pending, event]
+        elif self._may_be_ncp(event, pending):
+            self.pending[sender] = pending if self.ncp is not None else [*pending, event]
         elif pending:
             self._ignore(pending)  # no packet began in it, but one may begin in this segment
             return self._recognise(event)
@@ -256,16 +287,29 @@ class Connection:
             self.rpc = RpcConnection(self._handles, self.ignored)
         return is_rpc is not False
 
-    def _is_rpc_on_port(self, event: Data) -> bool:
-        """Return whether a connection on an MSMQ port, without a packet so far, may be RPC; set `rpc`."""
+    def _may_be_ncp(self, event: Data, pending: list[Data]) -> bool:
+        """Return whether a segment, with pending data before it, may be NCP; set `ncp` if it is."""
+        is_ncp: bool | None = self._on_ncp_port
+        if not is_ncp:
+            is_ncp = begins_unit(b"".join([*(earlier.data for earlier in pending), event.data]))
+        if is_ncp:
+            self.ncp = NcpConnection(self.ignored, self._readings)
+        return is_ncp is not False
+
+    def _is_other_on_port(self, event: Data) -> bool:
+        """Return whether a connection on an MSMQ port, with no packet so far, may be RPC or NCP; set it."""
         pending = self.pending.get(event.flow.sender, [])
         data = b"".join([*(earlier.data for earlier in pending), event.data])
-        is_rpc = begins_pdu(data)
+        is_rpc, is_ncp = begins_pdu(data), begins_unit(data)
+        if is_ncp is False and event.flow.midstream:
+            is_ncp = not _has_header(data) and has_unit(data)
         if is_rpc:
             self.is_msmq, self.rpc = False, RpcConnection(self._handles, self.ignored)
-        elif is_rpc is None:
+        elif is_ncp:
+            self.is_msmq, self.ncp = False, NcpConnection(self.ignored, self._readings)
+        elif is_rpc is None or is_ncp is None:
             self.pending[event.flow.sender] = [*pending, event]
-        return is_rpc is not False
+        return not (is_rpc is False and is_ncp is False)
 
     def _ignore(self, events: list[Data]) -> None:
         """Count bytes that are skipped while the connection is not recognised."""

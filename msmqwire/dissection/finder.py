@@ -29,6 +29,7 @@ from msmqwire.headers.base import (
     PREFIX_SIZE,
     SIGNATURE_END,
 )
+from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.packets import headers_end, packet_length, parse, well_formed
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
@@ -57,13 +58,13 @@ class ScanResult:
         frames: the numbers of the frames that carry it, in order.
         time_ns: when the last of them was captured, which completed it.
         cut: whether the rest of a malformed packet is missing from the capture, though perhaps it was sent.
-        exchange: the number of an HTTP request or call in its connection, and of the response to it.
+        exchange: the number of a request or call in its connection, and of the response to it.
         request_frame: in a response, the last frame of that request.
     """
 
     data: bytes
     size: int
-    packet: Record | SrmpMessage | RpcPacket | None
+    packet: Record | SrmpMessage | RpcPacket | NcpPacket | None
     error: MalformedPacket | None
     reason: str
     frames: tuple[int, ...]

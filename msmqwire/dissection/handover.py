@@ -2,7 +2,7 @@
 
 While a direction is in order and in sync, its whole state is its position and the bytes of an incomplete
 packet. A faster reader takes it over as a `DirectionSnapshot` and gives it back when anything else arrives.
-HTTP and RPC stay with the tracker.
+HTTP, RPC and NCP stay with the tracker.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def take_over(tracker: Tracker, direction: Direction) -> DirectionSnapshot | Non
     is_msmq = not {direction.key[1], direction.key[3]}.isdisjoint(tracker.tcp_ports)
     finder, ignored = None, (0, 0, 0)
     if connection is not None:
-        if sender in connection.pending or connection.http is not None or connection.rpc is not None:
+        if sender in connection.pending or connection.followed is not None:
             return None
         is_msmq = connection.is_msmq
         finder = connection.finders.get(sender)

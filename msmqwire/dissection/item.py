@@ -11,6 +11,7 @@ from msmqwire.capture.ip import Transport
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examined, Examiner, SignatureStatus
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding
+from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.pgm import PgmPacket
 from msmqwire.pgm.packet_json import fields_to_json
 from msmqwire.remote_read.rpc_packet import RpcPacket
@@ -19,7 +20,7 @@ from msmqwire.srmp import message_json
 from msmqwire.srmp.compound import compound_to_json
 from msmqwire.srmp.message import SrmpMessage
 
-Packet = Record | SrmpMessage | PgmPacket | RpcPacket
+Packet = Record | SrmpMessage | PgmPacket | RpcPacket | NcpPacket
 SRMP_KIND: Final = message_json.PACKET
 PGM_KIND: Final = "PgmPacket"
 
@@ -35,16 +36,16 @@ class Item:
         transport: ``tcp``, ``udp``, or ``pgm`` for IP protocol 113.
         stream: the number of the TCP connection; None without TCP.
         src, src_port, dst, dst_port: address and port of the sender and the receiver.
-        packet: the packet, the HTTP message of SRMP, or the PDU or call of RPC; None when it is malformed or
-            skipped.
+        packet: the packet, the HTTP message of SRMP, the PDU or call of RPC, or the request or reply of NCP;
+            None when it is malformed or skipped.
         kind: the packet's name, ``Malformed`` or ``Skipped``.
         size: its length in bytes on the wire.
         findings: its departures from the specifications.
         error: why a malformed packet can't be parsed.
         raw: the bytes of the packet, even if malformed; empty for skipped bytes.
         reason: why bytes were skipped.
-        exchange: the number of an HTTP request or call in its connection, from 0, and of the response to it;
-            None where that is unknown.
+        exchange: the number of a request or call in its connection, from 0, and of the response to it; None
+            where that is unknown.
         request_frame: the last frame of the request to which a message or answer is the response.
         examiner: has the keys and certificates given.
     """
@@ -156,7 +157,7 @@ def _around_a_call(packet: RpcPacket) -> dict[str, Any]:
 
 
 def _fields_to_json(packet: Packet) -> dict[str, Any]:
-    if isinstance(packet, RpcPacket):
+    if isinstance(packet, RpcPacket | NcpPacket):
         return packet.to_json()
     if isinstance(packet, SrmpMessage):
         fields: dict[str, Any] = message_json.to_json(packet)["fields"]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeAlias
 from msmqwire.constants import PROVIDER_OF_LEVEL
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import DecryptionFailed, InvalidValue, LocatedError
+from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.pgm import PgmPacket
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
@@ -128,7 +129,9 @@ class Examiner:
         """Whether there are keys or certificates."""
         return bool(self._keys or self._certificates)
 
-    def examine(self, packet: Record | SrmpMessage | PgmPacket | RpcPacket | None) -> Examined | None:
+    def examine(
+        self, packet: Record | SrmpMessage | PgmPacket | RpcPacket | NcpPacket | None
+    ) -> Examined | None:
         """Return what can be found out about a message; None for a packet that is none."""
         if isinstance(packet, SrmpMessage):
             envelope = packet.envelope

@@ -1,4 +1,4 @@
-"""Datagrams to items: pings, PGM, and the packets of every TCP connection."""
+"""Datagrams to items: pings, PGM, NCP, and the packets of every TCP connection."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from msmqwire.dissection.connection import Connection
 from msmqwire.dissection.finder import ScanResult
 from msmqwire.dissection.item import SRMP_KIND, Item
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, SignatureStatus
+from msmqwire.dissection.ncp_datagrams import NcpDatagrams, is_ncp
 from msmqwire.dissection.pgm_items import LocateFrames, PgmItems, is_pgm
 from msmqwire.dissection.rpc_calls import Handles
 from msmqwire.errors import MalformedPacket
@@ -19,6 +20,7 @@ from msmqwire.lint import (
     PingLint,
     RemoteReadLint,
     lint_malformed,
+    lint_malformed_ncp,
     lint_malformed_rpc,
     lint_malformed_srmp,
     lint_packet,
@@ -26,6 +28,8 @@ from msmqwire.lint import (
     lint_srmp,
     lint_wrong_signature,
 )
+from msmqwire.netware.ncp_packet import NcpPacket
+from msmqwire.netware.readings import PROPOSED, Readings
 from msmqwire.packets import parse
 from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
 from msmqwire.remote_read.rpc_packet import RpcPacket
@@ -53,6 +57,7 @@ class Tracker:
         lint: whether to lint the packets.
         locate: maps frame numbers to files.
         examiner: has the keys and certificates given.
+        readings: how disputed fields of NCP are read.
 
     Attributes:
         reassembler: reassembles the segments of all connections.
@@ -69,9 +74,11 @@ class Tracker:
         lint: bool,
         locate: LocateFrames,
         examiner: Examiner = NOTHING_GIVEN,
+        readings: Readings = PROPOSED,
     ) -> None:
         self.tcp_ports = {MSMQ_PORT, *ports}
         self.ping_ports = {PING_PORT, *ports}
+        self._other_ports = frozenset(ports) - {PING_PORT}
         self.reassembler = Reassembler(max_flows=CONNECTIONS_MAX)
         self.connections: dict[int, Connection] = {}
         self.held = 0
@@ -79,8 +86,9 @@ class Tracker:
         self._half_ended: dict[int, None] = {}
         self._pings: dict[tuple[str, int, str], PingLint] = {}
         self._pgm_items = PgmItems(lint=lint, locate=locate)
+        self._ncp_datagrams = NcpDatagrams(lint=lint, locate=locate, readings=readings)
         self._lint = lint
-        self._examiner = examiner
+        self._examiner, self._readings = examiner, readings
         self._locate = locate
 
     def feed(self, datagram: Datagram) -> Iterator[Item]:
@@ -89,7 +97,7 @@ class Tracker:
             yield from self._pgm_items.feed(datagram)
             return
         if datagram.transport == "udp":
-            yield from self._ping(datagram)
+            yield from self._udp(datagram)
             return
         for event in self.reassembler.feed(datagram):
             yield from self.event(event)
@@ -128,12 +136,16 @@ class Tracker:
         if flows := checkpoint.flows():
             self.add_connection(flows[0]).resume(flows)
 
-    def _ping(self, datagram: Datagram) -> Iterator[Item]:
+    def _udp(self, datagram: Datagram) -> Iterator[Item]:
         payload = datagram.payload
-        on_ping_port = datagram.src_port in self.ping_ports or datagram.dst_port in self.ping_ports
         has_signature = len(payload) == PING_SIZE and payload[2:4] == PING_SIGNATURE.to_bytes(2, "little")
-        if not on_ping_port and not has_signature:
-            return
+        if is_ncp(datagram, () if has_signature else self._other_ports):
+            yield self._ncp_datagrams.item(datagram)
+        elif has_signature or not self.ping_ports.isdisjoint((datagram.src_port, datagram.dst_port)):
+            yield self._ping(datagram)
+
+    def _ping(self, datagram: Datagram) -> Item:
+        payload = datagram.payload
         packet, error = None, None
         try:
             packet = parse(payload, protocol="ping")
@@ -147,7 +159,7 @@ class Tracker:
         kind = packet.schema.name if packet else "Malformed"
         size = len(payload) + datagram.missing
         file, frames = self._locate(datagram.frames)
-        yield Item(
+        return Item(
             file, datagram.time_ns, frames, "udp", None,
             datagram.src, datagram.src_port, datagram.dst, datagram.dst_port,
             packet, kind, size, findings, error, payload, "",
@@ -166,7 +178,8 @@ class Tracker:
 
     def add_connection(self, flow: Flow) -> Connection:
         """Add the connection of a direction that is about to deliver."""
-        connection = self.connections[flow.stream] = Connection(flow, self.tcp_ports, self._handles)
+        connection = Connection(flow, self.tcp_ports, self._handles, self._readings)
+        self.connections[flow.stream] = connection
         return connection
 
     def event(self, event: Event) -> Iterator[Item]:
@@ -238,6 +251,10 @@ class Tracker:
             if self._lint and connection.rpc is not None:
                 findings = lint_rpc(packet)
                 findings += connection.rpc.lint_call(self._remote_read_lint, flow, packet)
+        elif isinstance(packet, NcpPacket):
+            kind = packet.kind
+            if self._lint and connection.ncp is not None:
+                findings = connection.ncp.lint.packet(packet)
         elif packet is not None:
             kind = packet.schema.name
             if self._lint:
@@ -251,6 +268,8 @@ class Tracker:
                 findings = _unless_cut(lint_malformed_srmp(result.data, error), cut=result.cut)
             elif self._lint and connection.rpc is not None:
                 findings = _unless_cut(lint_malformed_rpc(result.data, error), cut=result.cut)
+            elif self._lint and connection.ncp is not None:
+                findings = _unless_cut(lint_malformed_ncp(result.data, error), cut=result.cut)
             elif self._lint:
                 findings = _unless_cut(lint_malformed(result.data, error), cut=result.cut)
                 connection.lint.gap()

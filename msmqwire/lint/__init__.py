@@ -3,7 +3,8 @@
 `lint_packet` checks one packet, `SessionLint` the order of the packets on a connection, `PingLint` ping
 requests and responses, `lint_malformed` bytes that are no packet; `lint_srmp` a message of SRMP,
 `lint_malformed_srmp` bytes that are none; `lint_rpc` a call or answer of remote read, `RemoteReadLint` their
-order, `lint_malformed_rpc` bytes of RPC that can't be read. `checks` lists all rules.
+order, `lint_malformed_rpc` bytes of RPC that can't be read; `NcpLint` packets of NCP and their order,
+`lint_malformed_ncp` bytes that are none. `checks` lists all rules.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Literal
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint.attacks import lint_malformed
 from msmqwire.lint.finding import Finding, Severity
+from msmqwire.lint.ncp_attacks import lint_malformed_ncp
+from msmqwire.lint.ncp_session import NcpLint
 from msmqwire.lint.packet import checks, lint_packet
 from msmqwire.lint.pings import PingLint
 from msmqwire.lint.registry import Check
@@ -29,6 +32,7 @@ from msmqwire.srmp.message import SrmpMessage, parse_message
 __all__ = [
     "Check",
     "Finding",
+    "NcpLint",
     "PingLint",
     "RemoteReadLint",
     "SessionLint",
@@ -36,6 +40,7 @@ __all__ = [
     "checks",
     "lint",
     "lint_malformed",
+    "lint_malformed_ncp",
     "lint_malformed_rpc",
     "lint_malformed_srmp",
     "lint_packet",

@@ -36,6 +36,8 @@ SRMP: Final = frozenset({"srmp"})
 """Messages of SRMP, in `msmqwire.lint.srmp`, and bytes that are none, in `msmqwire.lint.srmp_attacks`."""
 RPC: Final = frozenset({"rpc"})
 """Calls and answers of remote read, in `msmqwire.lint.remote_read_calls`, and bytes of RPC that are none."""
+NCP: Final = frozenset({"ncp"})
+"""Packets of NCP, in `msmqwire.lint.ncp` and `ncp_session`, and bytes that are none."""
 BYTES: Final = frozenset({"bytes"})
 """Checks of bytes that are no packet, in `msmqwire.lint.attacks`."""
 

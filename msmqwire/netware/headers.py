@@ -91,6 +91,18 @@ NCP_REPLY_HEADER: Final = Header(
     size=8,
 )
 
+NCP_WATCHDOG: Final = Header(
+    "NcpWatchdog",
+    "NCP watchdog",
+    (
+        uint(16, "RequestType", "0x3E3E.", default=WATCHDOG, must=frozenset({WATCHDOG}), big_endian=True),
+        raw("Reserved", 7, "Sent back as it came."),
+        uint(8, "Signature", "'?' from the server; 'Y' from a client that is there.", default=0x3F),
+    ),
+    "Whether a client is still there, asked over UDP and IPX; it answers with the same bytes.",
+    size=10,
+)
+
 NCP_SUBFUNCTION_HEADER: Final = Header(
     "NcpSubfunctionHeader",
     "NCP function 23",

@@ -22,6 +22,8 @@ from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.compiled.stop_codes import StopCode
 from msmqwire.columnar.filters import Filter
 from msmqwire.dissection import Tracker
+from msmqwire.netware.readings import PROPOSED
+from msmqwire.netware.readings import Readings as NcpReadings
 from spark_udfs.reassembly.chunks import OFFSET_BITS, ChunkBoundaries
 from spark_udfs.reassembly.segment_tables import Table, Tables
 
@@ -43,6 +45,7 @@ class FlowDecoder(RowBuffer):
         ports: as for `msmqwire.dissect`.
         end_ns: when the last TCP segment of the whole capture was captured.
         boundaries: those between the chunks of divided flows.
+        ncp_readings: as for `msmqwire.dissect`.
 
     Attributes:
         handed: how many segments went to the tracker.
@@ -55,8 +58,10 @@ class FlowDecoder(RowBuffer):
         ports: Collection[int] = (),
         end_ns: int = 0,
         boundaries: ChunkBoundaries | None = None,
+        ncp_readings: NcpReadings = PROPOSED,
     ) -> None:
         self._ports, self._end_ns, self._boundaries = ports, end_ns, boundaries or {}
+        self._ncp_readings = ncp_readings
         self._tracker = self._new_tracker()
         super().__init__(maker, self._tracker)
         self._tables = Tables(self._boundaries)
@@ -75,7 +80,9 @@ class FlowDecoder(RowBuffer):
         yield from self._maker.finish()
 
     def _new_tracker(self) -> Tracker:
-        return Tracker(ports=self._ports, lint=False, locate=lambda frames: ("", frames))
+        return Tracker(
+            ports=self._ports, lint=False, locate=lambda frames: ("", frames), readings=self._ncp_readings
+        )
 
     def _table(self, table: Table) -> Iterator[Any]:
         state, offsets, first = self._state, table.offsets, 0

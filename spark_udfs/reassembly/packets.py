@@ -19,6 +19,8 @@ from msmqwire.columnar.filters import Filter
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection import Item, Tracker
 from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
+from msmqwire.netware.readings import PROPOSED
+from msmqwire.netware.readings import Readings as NcpReadings
 from spark_udfs.reassembly.chunks import ChunkBoundaries, Segments, chunks
 from spark_udfs.reassembly.flow_decoder import FlowDecoder
 from spark_udfs.reassembly.shuffle import PIECE_SIZE, Flows, Paths, load_flows
@@ -51,6 +53,7 @@ def packets(
     keys: FileContent | Iterable[FileContent] = (),
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
+    ncp_readings: NcpReadings = PROPOSED,
 ) -> DataFrame:
     """Return the packets of captures as `msmqwire.read_capture` reads them, however files are split.
 
@@ -68,7 +71,8 @@ def packets(
         piece_size: bytes of payload above which a connection is divided into chunks of about this size,
             each for a task; None to divide none.
         split_size: bytes of a file that one task reads.
-        keys, certificates, readings: as for `msmqwire.dissect`; files are read here, not by the tasks.
+        keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`; files are read here, not by the
+            tasks.
 
     Raises:
         ValueError: a column does not exist.
@@ -88,6 +92,7 @@ def packets(
         keys=keys,
         certificates=certificates,
         readings=readings,
+        ncp_readings=ncp_readings,
     )
 
 
@@ -100,6 +105,7 @@ def packets_of(
     keys: Collection[bytes] = (),
     certificates: Collection[bytes] = (),
     readings: Readings = DEFAULT,
+    ncp_readings: NcpReadings = PROPOSED,
 ) -> DataFrame:
     """Return the packets of flows; see `packets`. Keys and certificates are contents of files."""
     stage = partial(
@@ -112,6 +118,7 @@ def packets_of(
         keys=tuple(keys),
         certificates=tuple(certificates),
         readings=readings,
+        ncp_readings=ncp_readings,
     )
     schema = packet_schema(columns)
     rows = flows.shuffled(partitions).mapInArrow(stage, spark_schema(schema))
@@ -189,6 +196,7 @@ def packet_batches(
     keys: Collection[bytes] = (),
     certificates: Collection[bytes] = (),
     readings: Readings = DEFAULT,
+    ncp_readings: NcpReadings = PROPOSED,
 ) -> Iterator[Any]:
     """Yield the packets of segments as record batches with `packet_schema`.
 
@@ -200,7 +208,8 @@ def packet_batches(
     decoded = [BY_NAME[name] for name in dict.fromkeys(sources.values())]
     examiner = Examiner.from_files(keys, certificates, readings)
     maker = BatchMaker(decoded, Filter(()), BATCH_ROWS, body_limit, examiner)
-    for batch in FlowDecoder(maker, ports=ports, end_ns=end_ns, boundaries=boundaries).batches(batches):
+    decoder = FlowDecoder(maker, ports=ports, end_ns=end_ns, boundaries=boundaries, ncp_readings=ncp_readings)
+    for batch in decoder.batches(batches):
         arrays = [
             pa.nulls(batch.num_rows, INT64) if name == "frame" else batch.column(sources[name])
             for name in schema.names

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from msmqwire.dissection.pgm_items import PGM_PORTS
+from msmqwire.netware.headers import NCP_PORT
 from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
 from spark_udfs.reassembly.boundary_search import (
     BOUNDARY_SCHEMA,
@@ -54,7 +55,7 @@ class Flows:
     """The segments of a capture, and what tasks must know of the whole capture.
 
     Attributes:
-        segments: rows with the columns `SEGMENT_COLUMNS`: TCP, PGM, and the UDP that may be pings or PGM.
+        segments: rows with the columns `SEGMENT_COLUMNS`: TCP, PGM, and UDP that may be pings, PGM or NCP.
         damaged: the files that could not be read to their end.
         ports: as for `msmqwire.dissect`.
         end_ns: when the last TCP segment was captured.
@@ -111,13 +112,14 @@ def load_flows(
 
 
 def _may_be_msmq(ports: Collection[int]) -> Column:
-    """Whether a segment may be MSMQ: TCP and PGM, which may be recognised later, UDP that may be either."""
+    """Whether a segment may be of ours: TCP and PGM, which may be recognised later, UDP of some ports."""
     ping_ports = [PING_PORT, *ports]
     is_signed = F.substring("payload", 3, 2) == F.lit(PING_SIGNATURE.to_bytes(2, "little"))
     is_ping = F.col("src_port").isin(ping_ports) | F.col("dst_port").isin(ping_ports)
     is_ping |= (F.length("payload") == PING_SIZE) & is_signed
-    is_pgm = F.col("src_port").isin(*PGM_PORTS) | F.col("dst_port").isin(*PGM_PORTS)
-    return F.col("transport").isin("tcp", "pgm") | ((F.col("transport") == "udp") & (is_ping | is_pgm))
+    others = (*PGM_PORTS, NCP_PORT)
+    is_other = F.col("src_port").isin(*others) | F.col("dst_port").isin(*others)
+    return F.col("transport").isin("tcp", "pgm") | ((F.col("transport") == "udp") & (is_ping | is_other))
 
 
 class _Survey(NamedTuple):

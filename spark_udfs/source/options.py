@@ -14,7 +14,10 @@ from urllib.parse import unquote, urlsplit
 from msmqwire.capture import expand
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.message_security import Examiner, contents_of
+from msmqwire.dissection.readings import readings_of
 from msmqwire.errors import InvalidValue, MsmqError
+from msmqwire.netware.readings import PROPOSED
+from msmqwire.netware.readings import Readings as NcpReadings
 
 Read = Literal["packets", "segments", "sessions"]
 Mode = Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]
@@ -55,6 +58,7 @@ class Options:
         keys: contents of files with private keys of receiving queue managers.
         certificates: contents of files with certificates of senders.
         readings: how signatures and session keys are read.
+        ncp_readings: how fields of NCP are read whose byte order is disputed.
     """
 
     sources: tuple[str, ...]
@@ -71,6 +75,7 @@ class Options:
     keys: tuple[bytes, ...] = field(default=(), repr=False)
     certificates: tuple[bytes, ...] = ()
     readings: Readings = DEFAULT
+    ncp_readings: NcpReadings = PROPOSED
 
     @classmethod
     def parse(cls, raw_options: Mapping[str, str]) -> Options:
@@ -86,7 +91,7 @@ class Options:
                 raise BadOption(f"the data source msmq has no option {name}; it has {', '.join(_NAMES)}")
         body_limit = options.get("bodylimit", "none").strip().lower()
         keys, certificates = (_contents(name, options) for name in ("keyFile", "certFile"))
-        readings = _readings(keys, certificates, options.get("readings", ""))
+        readings, ncp_readings = _readings(keys, certificates, options.get("readings", ""))
         return cls(
             sources=_sources(options),
             read=cast(Read, _word("read", options.get("read", "packets").lower(), _READS)),
@@ -102,6 +107,7 @@ class Options:
             keys=keys,
             certificates=certificates,
             readings=readings,
+            ncp_readings=ncp_readings,
         )
 
     def files(self, *, may_miss: bool = False) -> list[str]:
@@ -162,11 +168,13 @@ def _contents(name: str, options: Mapping[str, str]) -> tuple[bytes, ...]:
         raise BadOption(f"option {name}: {exc.filename}: {exc.strerror}") from exc
 
 
-def _readings(keys: tuple[bytes, ...], certificates: tuple[bytes, ...], value: str) -> Readings:
+def _readings(
+    keys: tuple[bytes, ...], certificates: tuple[bytes, ...], value: str
+) -> tuple[Readings, NcpReadings]:
     """The readings of an option, once keys and certificates are checked too."""
     pairs = [part.partition("=") for part in _split_list(value)]
     try:
-        readings = Readings.of({name.strip(): text.strip() for name, _, text in pairs})
+        readings = readings_of({name.strip(): text.strip() for name, _, text in pairs})
     except InvalidValue as exc:
         raise BadOption(f"option readings: {exc}") from None
     for name, files in (("keyFile", (keys, ())), ("certFile", ((), certificates))):

@@ -67,6 +67,7 @@ class PacketReader:
                 keys=self.options.keys,
                 certificates=self.options.certificates,
                 readings=self.options.readings,
+                ncp_readings=self.options.ncp_readings,
             )
             batches = record_batches(
                 dissection,

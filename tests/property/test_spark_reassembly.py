@@ -41,6 +41,7 @@ from spark_udfs.reassembly.packets import items, packet_batches, packet_schema
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support import srmp_captures as s
+from tests.support.netware_captures import NcpTalk, reply_unit, request_unit
 
 EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
 PACKETS = [
@@ -57,6 +58,7 @@ PACKETS = [
     h.user_message(size=len(h.user_message()) + len(ACK) + 4),
     s.published("4.1"),
     s.RESPONSE + s.GET + s.published("4.3-3"),
+    *(unit for request, reply in NcpTalk(7).pairs for unit in (request_unit(request), reply_unit(reply))),
 ]
 MS = 1_000_000
 waits = st.sampled_from([0, 0, 0, MS, 200 * MS, 260 * MS, 900 * MS, 1100 * MS, 29_000 * MS, 31_000 * MS])
@@ -67,7 +69,10 @@ long_waits = st.sampled_from([500_000 * MS, 590_000 * MS, 601_000 * MS, 700_000 
 def conversations(draw: st.DrawFn) -> list[c.Frame]:
     """A connection between few hosts and ports, so that they are reused, with pauses, loss and disorder."""
     client = (draw(st.sampled_from(["10.0.0.1", "fd00::1"])), draw(st.sampled_from([50_000, 50_001, 1801])))
-    server = ("10.0.0.2" if "." in client[0] else "fd00::2", draw(st.sampled_from([1801, 1801, 8000, 80])))
+    server = (
+        "10.0.0.2" if "." in client[0] else "fd00::2",
+        draw(st.sampled_from([1801, 1801, 8000, 80, 524])),
+    )
     isn = draw(st.sampled_from([1000, 2**32 - 700, 5]))
     talk = c.TcpConversation(
         client, server, client_isn=isn, mss=draw(st.sampled_from([1460, 500])),

@@ -11,10 +11,12 @@ import pyarrow as pa
 import pytest
 
 import msmqwire
+from msmqwire.netware.headers import NCP_PORT
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support import srmp_captures as s
 from tests.support.capture_files import Frame
+from tests.support.netware_captures import NcpTalk
 
 EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
 MESSAGE = h.user_message(properties=h.properties_header(label="label", body=b"b" * 3000))
@@ -40,7 +42,18 @@ def frames() -> list[Frame]:
     merged = c.merged(long.close().frames, *(talk.frames for talk in talks), *(talk.frames for talk in web))
     mixed = c.disorder(merged, random.Random(4), reorder=0.05, duplicate=0.05, drop=0.01, overlap=0.02)
     over_udp, over_ip = (s.samples()[f"pgm over {below}"] for below in ("udp", "ip"))
-    return c.merged(mixed, pings, over_udp, over_ip)
+    return c.merged(mixed, pings, over_udp, over_ip, *netware())
+
+
+def netware() -> list[list[Frame]]:
+    """NCP over TCP, and the same over UDP."""
+    talk = NcpTalk(7, ("10.0.0.9", 4000)).call("ReadQueueJobEntry", {"QueueID": 1, "JobNumber": 1}).destroy()
+    datagrams = []
+    for request, reply in talk.pairs:
+        datagrams.append(c.udp_packet(request.to_bytes(), "10.0.0.9", 4000, c.SERVER, NCP_PORT))
+        datagrams.append(c.udp_packet(reply.to_bytes(), c.SERVER, NCP_PORT, "10.0.0.9", 4000))
+    frames = [Frame(c.START_NS + n * 10**7, c.ethernet(packet)) for n, packet in enumerate(datagrams)]
+    return [talk.conversation.frames, frames]
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +88,9 @@ def test_the_packets_of_rotating_captures_in_any_number_of_tasks(spark, files):
     assert table.column("frame").null_count == table.num_rows
     is_ping = pa.compute.equal(table.column("kind"), "Ping")
     assert pa.compute.sum(is_ping).as_py() == 5
+    is_answered = pa.compute.equal(table.column("kind"), "ReadQueueJobEntry reply")
+    assert sorted(table.filter(is_answered).column("transport").to_pylist()) == ["tcp", "udp"]
+    assert table.filter(is_answered).column("queue_id").to_pylist() == [1, 1]
     is_tcp = pa.compute.equal(table.column("transport"), "tcp")
     assert table.column("stream").null_count == table.num_rows - pa.compute.sum(is_tcp).as_py()
     kinds = list(zip(table.column("kind").to_pylist(), table.column("transport").to_pylist(), strict=True))

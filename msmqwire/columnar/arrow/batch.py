@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Final, NamedTuple
 
@@ -41,6 +41,7 @@ from msmqwire.constants import class_name
 from msmqwire.dissection.item import Packet
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, SignatureStatus
 from msmqwire.headers.multiqueue import SIGNATURE_ID
+from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.packets import Protocol, parse
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.srmp.message import SrmpMessage
@@ -60,13 +61,13 @@ class Extra(NamedTuple):
         error: why a packet is malformed or bytes were skipped.
         path: the path of the field.
         offset: its offset.
-        message: an HTTP message of SRMP.
+        message: an HTTP message of SRMP, or a packet of RPC or NCP.
     """
 
     error: str | None = None
     path: str | None = None
     offset: int | None = None
-    message: SrmpMessage | RpcPacket | None = None
+    message: SrmpMessage | RpcPacket | NcpPacket | None = None
 
 
 _INT64S: Final = {
@@ -181,7 +182,7 @@ class BatchMaker:
             fixed += [column for column in (_SIGNED, _ENCRYPTED, _SEVERAL) if column not in fixed]
         self._fixed_width = FixedWidthColumns(fixed, batch_rows)
         variable = [
-            c for c in self._columns if forms[c.name] not in ("integer", "class", "where", "examined")
+            c for c in self._columns if forms[c.name] not in ("integer", "class", "where", "examined", "ncp")
         ]
         variable += [c for c in self._columns if c.name == "raw"]
         self._variable_width = VariableWidthColumns(variable, batch_rows, BATCH_BYTES_MAX, body_limit)
@@ -250,7 +251,7 @@ class BatchMaker:
             self._examine(block, to)
         self._n += n
 
-    def _add_message(self, row: int, message: SrmpMessage | RpcPacket) -> None:
+    def _add_message(self, row: int, message: SrmpMessage | RpcPacket | NcpPacket) -> None:
         """Make the cells of a message now: it takes more memory than these."""
         self._add_cells(row, message, [column for column in self._columns if column.group != "where"])
 
@@ -337,6 +338,8 @@ class BatchMaker:
             return self._fixed_width.array(column, n)
         if form == "examined":
             return self._unprotected(column, n)
+        if form == "ncp":  # the generic reader makes all cells
+            return _nulls(n, column.type)
         if form == "class":
             classes, valid = self._fixed_width.numbers(BY_NAME["message_class"], n)
             return shared_texts(self._classes.codes(classes, valid), self._classes.texts, valid)
@@ -355,6 +358,12 @@ class BatchMaker:
             buffers = [bitmap(valid), pa.py_buffer(bytes(-(-n // 8)))]
             return pa.Array.from_buffers(column.type, n, buffers)
         return shared_texts(valid.astype(np.int32), ["", SignatureStatus.NONE], valid)
+
+
+@lru_cache(maxsize=64)
+def _nulls(n: int, kind: Any) -> Any:
+    """Return an array of nulls; all batches of a size share it."""
+    return pa.nulls(n, kind)
 
 
 def _number(name: str, rows: Any) -> Any:

@@ -11,6 +11,8 @@ from msmqwire.columnar.columns import EXAMINED, OF_BODY, Column, arrow_schema
 from msmqwire.dissection import Item
 from msmqwire.dissection.item import Packet
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner
+from msmqwire.netware.attributes import attribute as ncp_attribute
+from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.srmp.attributes import attribute
 from msmqwire.srmp.message import SrmpMessage
@@ -64,6 +66,8 @@ def value_of_packet(
         return value[:body_limit] if column.name == "body" and value is not None else value
     if isinstance(packet, RpcPacket):
         return _value_of_call(column, packet, body_limit)
+    if isinstance(packet, NcpPacket):
+        return ncp_attribute(column.name, packet)
     for path in column.paths:
         value = _follow(packet, path)
         if value is not None:

@@ -16,11 +16,13 @@ from msmqwire.columnar.compiled.flow_table import FLOW_FIELDS
 from msmqwire.columnar.compiled.generated import SLOTS, ping
 from msmqwire.columnar.compiled.network import HEADER_FIELDS
 from msmqwire.columnar.compiled.packet import BAD, KINDS, PING_KIND, SKIPPED, SRMP, session_packet
-from msmqwire.columnar.compiled.scan import PGM, PINGS
+from msmqwire.columnar.compiled.scan import OTHER_DATAGRAMS, PINGS
 from msmqwire.columnar.compiled.scan_arrays import RowBlock, ScanArrays
 from msmqwire.columnar.compiled.stop_codes import StopCode
 from msmqwire.dissection import Item, Tracker
 from msmqwire.dissection.pgm_items import PGM_PORTS
+from msmqwire.netware.headers import NCP_PORT
+from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 from msmqwire.srmp.message import SrmpMessage
@@ -61,7 +63,7 @@ class RowBuffer:
         self._tcp_ports[_in_range(tracker.tcp_ports)] = True
         self._udp_ports = np.zeros(1 << 16, np.uint8)
         self._udp_ports[_in_range(tracker.ping_ports)] = PINGS
-        self._udp_ports[_in_range(PGM_PORTS)] = PGM
+        self._udp_ports[_in_range({*PGM_PORTS, NCP_PORT})] = OTHER_DATAGRAMS
 
     def scan_arrays(self) -> ScanArrays:
         """Return the arrays for the scan, as they are until one of them is enlarged."""
@@ -95,7 +97,7 @@ class RowBuffer:
                 f"{item.kind} of frame {item.frames}"
             )
         extra = -1
-        if kind in (BAD, SKIPPED, SRMP) or isinstance(item.packet, RpcPacket):
+        if kind in (BAD, SKIPPED, SRMP) or isinstance(item.packet, RpcPacket | NcpPacket):
             extra = len(self._extras)
             self._extras.append(_extra(item))
         cells = self.rows[row]
@@ -161,7 +163,7 @@ class RowBuffer:
 
 
 def _extra(item: Item) -> Extra:
-    if isinstance(item.packet, SrmpMessage | RpcPacket):
+    if isinstance(item.packet, SrmpMessage | RpcPacket | NcpPacket):
         return Extra(message=item.packet)
     error = item.error
     return Extra(item.reason) if error is None else Extra(error.why, error.path, error.offset)

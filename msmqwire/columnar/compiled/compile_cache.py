@@ -31,6 +31,7 @@ _STAMPED: Final = (
     "headers",
     "lint",
     "names",
+    "netware",
     "pgm",
     "ping",
     "remote_read",

@@ -75,12 +75,17 @@ from msmqwire.columnar.compiled.stop_codes import (
     ROWS_FULL,
 )
 from msmqwire.dissection.http_connection import HTTP_PORT, METHOD
+from msmqwire.dissection.ncp_finder import REPLY as NCP_REPLY
+from msmqwire.dissection.ncp_finder import REQUEST as NCP_REQUEST
 from msmqwire.dissection.rpc_connection import RPC_PORTS
 from msmqwire.dissection.tracker import HELD_MAX
 from msmqwire.headers.base import PREFIX_SIZE, SIGNATURE, VERSION
+from msmqwire.netware.headers import NCP_PORT
 from msmqwire.rpc.constants import PduType
 from msmqwire.rpc.pdus import RPC_VERSION
 
+_NCP_REQUEST: Final = np.frombuffer(NCP_REQUEST, np.uint8).copy()
+_NCP_REPLY: Final = np.frombuffer(NCP_REPLY, np.uint8).copy()
 _METHOD: Final = np.frombuffer(METHOD, np.uint8).copy()
 _RPC_PORT, _SECOND_RPC_PORT, _THIRD_RPC_PORT = sorted(RPC_PORTS)
 _BIND, _ALTER_CONTEXT = int(PduType.BIND), int(PduType.ALTER_CONTEXT)
@@ -213,7 +218,7 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
         write_row(rows, r, state, header, flow[STREAM], kind, p, length)
         r += 1
         p += length
-    if p < stop and (held + stop - p + SEGMENT_COST > HELD_MAX or memory[p] == RPC_VERSION):
+    if p < stop and (held + stop - p + SEGMENT_COST > HELD_MAX or may_begin_another(memory[p])):
         return GENERIC_RECORD
     if flow[PACKET_BYTES]:
         flow[PACKET_BYTES] = flow[PACKET_SEGMENTS] = 0
@@ -239,6 +244,24 @@ def may_be_followed(memory: Any, start: int, stop: int, ports: int) -> bool:
     return False
 
 
+@inlined
+def may_begin_another(byte: int) -> bool:
+    """Whether a byte may be the first of RPC or NCP, on a port of MSMQ."""
+    return byte == RPC_VERSION or byte == _NCP_REQUEST[0] or byte == _NCP_REPLY[0]
+
+
+@jit
+def may_be_ncp(memory: Any, start: int, stop: int, ports: int) -> bool:
+    """Whether a segment of an unrecognised connection may be the first that is followed as NCP."""
+    if ports >> 16 == NCP_PORT or ports & 0xFFFF == NCP_PORT:
+        return True
+    signature = _NCP_REQUEST if memory[start] == _NCP_REQUEST[0] else _NCP_REPLY
+    i = 0
+    while i < signature.size and start + i < stop and memory[start + i] == signature[i]:
+        i += 1
+    return i == signature.size or start + i == stop
+
+
 @jit
 def is_rpc_port(port: int) -> bool:
     """Whether a port is one of the RPC of queue managers."""
@@ -261,6 +284,8 @@ def count_ignored(state: Any, flow: Any, memory: Any, start: int, stop: int, por
     if stop - start < PREFIX_SIZE and memory[start] == VERSION:
         return GENERIC_RECORD
     if may_be_followed(memory, start, stop, ports) or may_be_rpc(memory, start, stop, ports):
+        return GENERIC_RECORD
+    if may_be_ncp(memory, start, stop, ports):
         return GENERIC_RECORD
     p = start + 7
     while p < stop:  # of any four bytes in a row, one is in a signature that covers them

@@ -27,6 +27,7 @@ from msmqwire.headers.base import PACKET_SIZE_MAX, PACKET_SIZE_MIN, SIGNATURE, V
 from msmqwire.headers.internal import PT_CONNECTION_PARAMETERS, PT_ESTABLISH_CONNECTION, PT_SESSION_ACK
 from msmqwire.headers.session import SESSION_HEADER_SIZE
 from msmqwire.names.header_names import AT_DESTINATION, DIRECT
+from msmqwire.netware.ncp_packet import KINDS as NCP_KINDS
 from msmqwire.packets import FINAL_ACK, ORDER_ACK
 from msmqwire.remote_read.rpc_packet import KINDS as RPC_KINDS
 
@@ -43,6 +44,7 @@ KINDS: Final = (
     "SrmpMessage",
     "PgmPacket",
     *RPC_KINDS,
+    *NCP_KINDS,
 )
 """The kinds of rows, by number."""
 USER, ORDER, FINAL, ACK, ESTABLISH, PARAMETERS, PING_KIND, BAD, SKIPPED, SRMP, PGM_PACKET = range(11)

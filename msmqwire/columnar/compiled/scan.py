@@ -40,8 +40,8 @@ from msmqwire.columnar.compiled.stop_codes import (
 )
 from msmqwire.ping import PING_SIGNATURE, PING_SIZE
 
-PINGS, PGM = 1, 2
-"""What the UDP datagrams of a port are."""
+PINGS, OTHER_DATAGRAMS = 1, 2
+"""What the UDP datagrams of a port are: perhaps pings, or PGM and NCP for the generic reader."""
 _PING_SIGNATURE_AT: Final = FIELD_SLOTS["Ping"]["Signature"][1]
 _HEADERS: Final = 3 * LINE  # about as much as the headers of a frame and the start of the packet in it take
 
@@ -53,7 +53,7 @@ def take_ping(arrays: ScanArrays, udp_ports: Any) -> int:
     start, stop = header[START], header[STOP]
     from_port, to_port = udp_ports[header[PORTS] >> 16], udp_ports[header[PORTS] & 0xFFFF]
     signed = stop - start == PING_SIZE and u16(memory, start + _PING_SIGNATURE_AT) == PING_SIGNATURE
-    if from_port == PGM or to_port == PGM:
+    if from_port == OTHER_DATAGRAMS or to_port == OTHER_DATAGRAMS:
         return GENERIC_RECORD
     if not signed:
         return GENERIC_RECORD if from_port or to_port else CONTINUE
@@ -76,7 +76,7 @@ def scan(arrays: ScanArrays, flow_arrays: FlowArrays, interfaces: Any, tcp_ports
         flow_arrays: the flows.
         interfaces: see `msmqwire.columnar.compiled.state`.
         tcp_ports: for each port whether its TCP connections are MSMQ.
-        udp_ports: for each port what its UDP datagrams are, PINGS or PGM; 0 if that is unknown.
+        udp_ports: for each port what its UDP datagrams are, PINGS or OTHER_DATAGRAMS; 0 if that is unknown.
     """
     state, memory, header = arrays.state, arrays.memory, arrays.header
     while True:
