@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from fuzz.leaves import BYTES, GUIDS, ITEMS_MAX, Fixed, exactly, integers, paddings, texts
+from fuzz.leaves import BYTES, GUIDS, ITEMS_MAX, Fixed, exactly, integers, oem_texts, paddings, texts
 from fuzz.scopes import OpenStructure, Scopes
 from msmqwire.schema import (
     MORE,
@@ -25,6 +25,7 @@ from msmqwire.schema import (
     Header,
     Maybe,
     OddPadding,
+    OemText,
     Packet,
     Part,
     Raw,
@@ -37,7 +38,7 @@ from msmqwire.schema import (
     View,
 )
 from msmqwire.schema.layout import Field, layout
-from msmqwire.schema.record import chosen_length, encode_text
+from msmqwire.schema.record import chosen_length, encode_oem, encode_text
 from msmqwire.schema.references import deciding
 
 
@@ -194,6 +195,8 @@ class _Drawing:
                 owner.values[part.name] = self.raw(part)
             case Text():
                 owner.values[part.name] = self.text(part)
+            case OemText():
+                owner.values[part.name] = self.oem_text(part)
             case Align():
                 self.align(part, owner)
             case Fill():
@@ -285,6 +288,13 @@ class _Drawing:
             self.refer_to_text(part, part.length, data)
         size = part.length if isinstance(part.length, int) else len(data)
         self.move(size)
+        return value
+
+    def oem_text(self, part: OemText) -> Any:
+        value = self.fix(part.name, oem_texts(part))
+        data = encode_oem(part, value)
+        self.refer(part.length, len(data))
+        self.move(len(data))
         return value
 
     def refer_to_text(self, part: Text, length: Ref, data: bytes) -> None:

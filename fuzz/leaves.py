@@ -9,7 +9,8 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from msmqwire.schema import REST, TO_NULL, Text
+from msmqwire.schema import REST, TO_NULL, OemText, Text
+from msmqwire.schema.record import oem_exact, oem_value
 
 ITEMS_MAX: Final = 3
 BYTES_MAX: Final = 40
@@ -70,6 +71,16 @@ def texts(node: Text) -> st.SearchStrategy[str | bytes | None]:
     if node.length is REST:
         forms.append(st.binary(max_size=9).filter(lambda data: len(data) % 2 == 1))
     return st.one_of(forms)
+
+
+@cache
+def oem_texts(node: OemText) -> st.SearchStrategy[str | bytes]:
+    """The values that a parser can return for text of one byte a character."""
+    if not isinstance(node.length, int):
+        return st.binary(max_size=BYTES_MAX).map(oem_exact)
+    length = node.length
+    text = st.binary(max_size=length - 1).map(lambda data: data.replace(b"\0", b"")).map(oem_exact)
+    return st.one_of(text, exactly(length).map(lambda data: oem_value(node, data)))
 
 
 def padded_texts(length: int) -> st.SearchStrategy[str | bytes | None]:

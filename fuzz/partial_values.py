@@ -21,13 +21,14 @@ from msmqwire.schema import (
     Flags,
     Header,
     Maybe,
+    OemText,
     Part,
     Record,
     Text,
     UInt,
     View,
 )
-from msmqwire.schema.record import FlagsValue
+from msmqwire.schema.record import OEM_CODE_PAGE, FlagsValue
 from msmqwire.schema.references import deciding
 
 
@@ -119,6 +120,8 @@ class _Omitter:
             case UUID() if self.json:
                 return str(value)
             case bytes() if self.json:
+                if isinstance(part, OemText):
+                    return {OEM_CODE_PAGE: value.hex()}
                 return {"utf16le": value.hex()} if isinstance(part, Text) else value.hex()
         return value
 

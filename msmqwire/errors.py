@@ -142,11 +142,16 @@ class NcpRefused(MsmqError):
     Attributes:
         why: the reason.
         code: the completion code, one of `msmqwire.netware.constants.CompletionCode` if it has a name.
+        name: the name of the code, ``ERR_NO_Q_RIGHTS``, as far as a client knows it; else empty.
     """
 
-    def __init__(self, why: str, code: int) -> None:
+    def __init__(self, why: str, code: int, name: str = "") -> None:
         super().__init__(why)
-        self.why, self.code = why, code
+        self.why, self.code, self.name = why, code, name
+
+
+class NcpLoginRefused(NcpRefused):
+    """A NetWare file server that does not let a client in: it has no connection, or refuses the login."""
 
 
 class Unreachable(MsmqError):

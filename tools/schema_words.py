@@ -27,6 +27,7 @@ from msmqwire.schema import (
     Guid,
     Header,
     Maybe,
+    OemText,
     Packet,
     Part,
     Raw,
@@ -195,7 +196,7 @@ def size_words(part: Part, header: Header) -> str:
     match part:
         case UInt() | Flags() | Guid():
             return number_of_bytes(part.size)
-        case Raw():
+        case Raw() | OemText():
             return length_words(part.length)
         case Text(otherwise=Ref() as other):
             return f"{length_words(part.length)}; {length_words(other)} if only these end on a null character"
@@ -234,7 +235,7 @@ def size_in_bytes(part: Part) -> int | None:
     match part:
         case UInt() | Flags() | Guid():
             return part.size
-        case Raw(length=int(size)) | Text(length=int(size)):
+        case Raw(length=int(size)) | Text(length=int(size)) | OemText(length=int(size)):
             return size
         case Sub(within=None):
             return fixed_size(part.header)
@@ -265,7 +266,7 @@ def size_of_structure(header: Header) -> str:
     why = [path for part in header.parts for path in references(part)]
     for part in header.parts:
         match part:
-            case Raw(length=length) | Text(length=length) if length is REST:
+            case Raw(length=length) | Text(length=length) | OemText(length=length) if length is REST:
                 why.append("what is left")
             case Text(length=length) if length is TO_NULL:
                 why.append(f"the null that ends {part.name}")
@@ -309,15 +310,17 @@ def kind(part: Part) -> str:
     """Return the kind of a part, with a link to its structure."""
     match part:
         case UInt():
-            return f"{'int' if part.signed else 'uint'}{part.bits}"
+            return f"{'int' if part.signed else 'uint'}{part.bits}{_order(part)}"
         case Flags():
-            return f"flags, {part.bits} bits"
+            return f"flags, {part.bits} bits{_order(part)}"
         case Guid():
             return "GUID"
         case Raw():
             return "bytes"
         case Text():
             return "UTF-16 text" + (", filled up with nulls" if part.padded else "")
+        case OemText():
+            return "text, code page 437" + (", counted" if part.counted else "")
         case Align() | Fill():
             return "padding"
         case Sub():
@@ -334,6 +337,10 @@ def kind(part: Part) -> str:
             return f"view as {link(part.header)}"
         case Close():
             return "mark"
+
+
+def _order(part: UInt | Flags) -> str:
+    return ", big-endian" if part.big_endian else ""
 
 
 def meaning(part: Part, header: Header) -> str:

@@ -15,6 +15,7 @@ from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.control import FAULT, NAME, QUEUE, VALUE, ControlServer, _Client
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
+from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.qm.store.memory import MemoryStore
 
 ORDERS = "private$\\orders"
@@ -167,7 +168,7 @@ async def _operated(data: bytes) -> bytes:
     driver = EngineDriver(core, store)
     driver.start()
     driver.call(queues.create, core, {"queue": ORDERS})
-    server = ControlServer(driver, cast(Any, None))
+    server = ControlServer(lambda: LocalSession(driver), cast(Any, None), refused=lambda: False)
     answers = await _answered(server, data, 0)
     assert server.clients == 0
     driver.abandon()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import typer
 import typer.core
@@ -27,27 +27,30 @@ _PLACES: Final = {
     "cert": ("cert", "app"),
     "fuzz": ("fuzz", "command"),
     "export": ("export", "app"),
+    "netware": ("netware", "app"),
 }
 """The module of each command, and what it is there: a function, or a group."""
 
 
-class _Commands(Mapping[str, Any]):
-    """The commands by name."""
+class LazyCommands(Mapping[str, Any]):
+    """Commands by name, each imported when it is asked for."""
+
+    def __init__(self, places: Mapping[str, tuple[str, str]]) -> None:
+        self._places = places
 
     def __getitem__(self, name: str) -> Any:
-        return _command(name)
+        module, attribute = self._places[name]
+        return _command(name, module, attribute)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_PLACES)
+        return iter(self._places)
 
     def __len__(self) -> int:
-        return len(_PLACES)
+        return len(self._places)
 
 
 @cache
-def _command(name: str) -> Any:
-    """Import a command. Raises KeyError."""
-    module, attribute = _PLACES[name]
+def _command(name: str, module: str, attribute: str) -> Any:
     app = getattr(import_module(f"msmqwire.cli.{module}"), attribute)
     if not isinstance(app, typer.Typer):
         function, app = app, typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -56,8 +59,10 @@ def _command(name: str) -> Any:
 
 
 class LazyGroup(typer.core.TyperGroup):
-    """A group of these commands."""
+    """The group of these commands."""
+
+    places: ClassVar[Mapping[str, tuple[str, str]]] = _PLACES
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands: Any = _Commands()
+        self.commands: Any = LazyCommands(self.places)

@@ -24,6 +24,8 @@ from msmqwire.errors import (
     InvalidName,
     LocatedError,
     MsmqError,
+    NcpLoginRefused,
+    NcpRefused,
     NotDelivered,
     QueueError,
     RpcFault,
@@ -34,9 +36,16 @@ from msmqwire.errors import (
     StoreRefused,
     Unreachable,
 )
+from msmqwire.netware.constants import CompletionCode
 from msmqwire.qm.runtime.operations import error_json
 
 _STORE_STATUSES: Final = {StoreInUse: EX_UNAVAILABLE, StoreMissing: EX_NOINPUT, StoreRefused: EX_IOERR}
+_NCP_NAMES: Final = {int(code): code.name for code in CompletionCode}
+_NCP_MISSING: Final = (
+    CompletionCode.ERR_NO_QUEUE,
+    CompletionCode.ERR_NO_Q_JOB,
+    CompletionCode.NO_SUCH_OBJECT,
+)
 
 
 def status_of(exc: MsmqError) -> int:
@@ -50,6 +59,9 @@ def status_of(exc: MsmqError) -> int:
     if isinstance(exc, QueueError):
         missing = exc.hresult == HResult.MQ_ERROR_QUEUE_NOT_FOUND
         return EX_NOINPUT if missing else EX_UNAVAILABLE
+    if isinstance(exc, NcpRefused):
+        missing = exc.code in _NCP_MISSING and not isinstance(exc, NcpLoginRefused)
+        return EX_NOINPUT if missing else EX_UNAVAILABLE
     return EX_USAGE if isinstance(exc, InvalidName) else EX_DATAERR
 
 
@@ -61,5 +73,12 @@ def run_reporting_errors(run: Callable[[], Any]) -> None:
         say(str(exc))
         raise typer.Exit(EX_NOINPUT) from None
     except MsmqError as exc:
-        say(error_json(exc) if isinstance(exc, LocatedError | QueueError) else str(exc))
+        say(_shown(exc))
         raise typer.Exit(status_of(exc)) from None
+
+
+def _shown(exc: MsmqError) -> dict[str, object] | str:
+    if isinstance(exc, NcpRefused):
+        code = {"code": f"0x{exc.code:02X}", "name": exc.name or _NCP_NAMES.get(exc.code, "")}
+        return {"error": exc.why, "path": "", "offset": None, **code}
+    return error_json(exc) if isinstance(exc, LocatedError | QueueError) else str(exc)

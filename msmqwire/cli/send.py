@@ -26,7 +26,8 @@ from msmqwire.cli.send_protection import (
     Sign,
     Signature,
 )
-from msmqwire.cli.serve import Pgm, PgmInterface, TlsAuthorities, TlsVerify, address_overrides, parse_endpoint
+from msmqwire.cli.serve import Pgm, PgmInterface, TlsAuthorities, TlsVerify, address_overrides
+from msmqwire.cli.serving import parse_endpoint
 from msmqwire.cli.srmp_files import readable
 from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
 from msmqwire.ping import PING_PORT

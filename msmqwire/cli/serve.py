@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
@@ -15,25 +14,25 @@ from msmqwire.cli.common import EX_USAGE, format_endpoint, say
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.readings import Reading, readings_of
 from msmqwire.cli.rpc_options import LEVELS, Auth, Mapper, Pending, Rpc, RpcAuth, Users, check_rpc, with_users
+from msmqwire.cli.serving import LogLevel, check_level, is_served, parse_endpoint, stop_event, when_free
 from msmqwire.cli.srmp_files import SrmpFiles, readable, srmp_configuration
-from msmqwire.errors import InvalidValue, StoreInUse, Unreachable
-from msmqwire.names.addresses import HTTP_PORTS, without_brackets
+from msmqwire.errors import InvalidValue, Unreachable
+from msmqwire.names.addresses import HTTP_PORTS
 from msmqwire.pgm.constants import TXW_MAX_RTE
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.enumerations import Relay
 from msmqwire.qm.model.settings import KeptSettings
 from msmqwire.qm.runtime import descriptors, logs
-from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides, Endpoint
+from msmqwire.qm.runtime.addresses import LOOPBACK, TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.disk import MIN_FREE
 from msmqwire.qm.runtime.faults import LoopFaults
 from msmqwire.qm.runtime.folder import DataFolder
 from msmqwire.qm.runtime.limits import LIMITS, Limits
-from msmqwire.qm.runtime.local import server_of
 from msmqwire.qm.runtime.multicast import PgmOptions, parse_pgm_options
 from msmqwire.qm.runtime.multicast.options import TTL, UDP_PORT
 from msmqwire.qm.runtime.named_values import with_named_values
 from msmqwire.qm.runtime.rpc_network import PENDING_S, RpcOptions
-from msmqwire.qm.runtime.server import LOOPBACK, SETTINGS, Server, ServerOptions, with_limits
+from msmqwire.qm.runtime.server import SETTINGS, Server, ServerOptions, with_limits
 from msmqwire.remote_read.constants import DEFAULT_PORT
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER_PORT
 
@@ -41,7 +40,6 @@ _GC_THRESHOLD: Final = 20_000
 """New objects that trigger a garbage collection: messages create many, but leave no cycles."""
 _IN_USE_S: Final = 5.0
 """Seconds to wait for a command that has the folder open."""
-_RETRY_S: Final = 0.05
 _RESEND_TIMES: Final = 4
 _DWORD_MAX: Final = 0xFFFFFFFF
 _DWORD_DIGITS: Final = len(str(_DWORD_MAX))
@@ -49,7 +47,6 @@ _SECONDS_MAX: Final = 0xFFFFFFFF // 1000
 """What the timers of the specifications hold in milliseconds."""
 HTTP_PORT: Final = HTTP_PORTS["HTTP"]
 HTTPS_PORT: Final = HTTP_PORTS["HTTPS"]
-_LEVELS = ("debug", "info", "warning", "error")
 
 
 Pgm = Annotated[
@@ -76,19 +73,6 @@ TlsVerify = Annotated[
         "--tls-verify/--tls-no-verify", help="Verify the certificates of other computers, or trust anybody."
     ),
 ]
-
-
-def parse_endpoint(text: str, port: int) -> Endpoint:
-    """Parse ``ADDRESS``, ``ADDRESS:PORT``, ``[ADDRESS]:PORT`` or ``:PORT``; `port` is the default.
-
-    Raises typer.BadParameter.
-    """
-    host, colon, number = text.rpartition(":")
-    if not colon or text.endswith("]") or (":" in host and not host.startswith("[")):
-        host, number = text, str(port)
-    if not number.isascii() or not number.isdigit() or int(number) > 0xFFFF:
-        raise typer.BadParameter(f"{text!r} is not ADDRESS:PORT")
-    return without_brackets(host) or LOOPBACK, int(number)
 
 
 def address_overrides(hosts: list[str], port: int, ping_port: int) -> AddressOverrides:
@@ -134,12 +118,7 @@ async def serve(options: ServerOptions) -> None:
     # Restored messages contain no cycles: the garbage collector need not scan them.
     gc.freeze()
     gc.set_threshold(_GC_THRESHOLD)
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        try:
-            loop.add_signal_handler(number, stop.set)
-        except NotImplementedError:  # Windows
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
+    stop = stop_event()
     try:
         print(_ready(server), flush=True)
     except OSError:
@@ -157,23 +136,16 @@ async def serve(options: ServerOptions) -> None:
 
 async def _started(options: ServerOptions) -> Server:
     """Start a server; wait for a command that has the folder open, but not for another server."""
-    loop = asyncio.get_running_loop()
-    until = loop.time() + _IN_USE_S
-    while True:
+
+    async def start() -> Server:
         server = Server(options)
         try:
             await server.start()
-        except StoreInUse:
-            other = server_of(DataFolder(options.data))
-            if other is not None:
-                other.close()
-            if other is not None or loop.time() > until:
-                raise
-            await asyncio.sleep(_RETRY_S)
         except (OSError, UnicodeError) as exc:
             raise Unreachable(f"can't listen: {getattr(exc, 'strerror', None) or exc}") from None
-        else:
-            return server
+        return server
+
+    return await when_free(start, lambda: is_served(DataFolder(options.data)), seconds=_IN_USE_S)
 
 
 def _ready(server: Server) -> str:
@@ -345,11 +317,10 @@ def command(
     pgm_rate: Annotated[
         int, typer.Option(min=1000, max=1_000_000_000, help="Bytes a second sent to a multicast group.")
     ] = int(TXW_MAX_RTE),
-    log: Annotated[str, typer.Option(help=f"Least level of logs: {', '.join(_LEVELS)}.")] = "info",
+    log: LogLevel = "info",
 ) -> None:
     """Run a queue manager: it takes messages from other computers and sends them there."""
-    if log not in _LEVELS:
-        raise typer.BadParameter(f"{log!r} is none of {', '.join(_LEVELS)}")
+    check_level(log)
     for option, seconds in (("--idle", idle), ("--half-open", half_open)):
         if seconds is not None and not seconds <= _SECONDS_MAX:  # neither inf nor nan
             raise typer.BadParameter(f"{option} {seconds} is more than {_SECONDS_MAX} seconds")

@@ -12,6 +12,7 @@ from scapy.fields import (
     ByteEnumField,
     ByteField,
     Field,
+    IntField,
     LEIntEnumField,
     LEIntField,
     LELongField,
@@ -22,6 +23,7 @@ from scapy.fields import (
     LESignedShortField,
     PacketField,
     PacketListField,
+    ShortField,
     SignedByteField,
     StrField,
     StrFixedLenField,
@@ -51,6 +53,7 @@ from msmqwire.schema import (
     Guid,
     Header,
     Maybe,
+    OemText,
     Packet,
     Part,
     Raw,
@@ -62,7 +65,7 @@ from msmqwire.schema import (
     View,
 )
 from msmqwire.schema.nodes import inner_headers
-from msmqwire.schema.record import encode_text
+from msmqwire.schema.record import encode_oem, encode_text
 from msmqwire.schema.references import deciding
 
 _NAMES: Final[dict[str, type[IntEnum]]] = {
@@ -86,6 +89,9 @@ _INTEGERS: Final[dict[tuple[int, bool], type[Field]]] = {
     (32, True): LESignedIntField,
     (64, True): LESignedLongField,
 }
+_BIG_ENDIAN: Final[dict[int, type[Field]]] = {8: ByteField, 16: ShortField, 32: IntField}
+_NAME_MAX: Final = 255
+"""Bytes of a random name, whose length is a byte."""
 _RANDOM_MAX: Final = 1200
 """Bytes of a random text, as scapy has it for other strings."""
 _CONSTANTS: Final[dict[int, type[Field]]] = {16: XLEShortField, 32: XLEIntField}
@@ -122,6 +128,29 @@ class TextField(StrField):
 
     def i2len(self, pkt: ScapyPacket | None, x: Any) -> int:
         return len(encode_text(x))
+
+
+class OemTextField(StrField):
+    """Text of one byte a character as `msmqwire.schema.OemText` has it."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: OemText) -> None:
+        super().__init__(node.name, "")
+        self.node = node
+
+    def randval(self) -> Any:
+        size = self.node.length
+        return RandBin(size if isinstance(size, int) else RandNum(0, _NAME_MAX))
+
+    def any2i(self, pkt: ScapyPacket | None, x: Any) -> Any:
+        return x
+
+    def i2m(self, pkt: ScapyPacket | None, x: Any) -> bytes:
+        return encode_oem(self.node, x)
+
+    def i2len(self, pkt: ScapyPacket | None, x: Any) -> int:
+        return len(encode_oem(self.node, x))
 
 
 class BodyField(StrField):
@@ -178,6 +207,8 @@ def _fields(header: Header, part: Part, layer_of: Callable[[Header], type[ScapyP
         case Text():
             size = part.length if isinstance(part.length, int) else None
             yield TextField(part.name, None if may_be_omitted(part) else "", size)
+        case OemText():
+            yield OemTextField(part)
         case Align() | Fill():
             yield StrField(part.name, None)
         case Sub():
@@ -202,6 +233,8 @@ def may_be_omitted(node: Text) -> bool:
 
 
 def _integer(node: UInt, default: int | None) -> Field:
+    if node.big_endian:
+        return _BIG_ENDIAN[node.bits](node.name, default)
     names = _NAMES.get(node.name)
     if names is not None and node.bits in _ENUMERATED:
         return _ENUMERATED[node.bits](node.name, default, names)
@@ -211,11 +244,11 @@ def _integer(node: UInt, default: int | None) -> Field:
 
 
 def _word(node: Flags, computed: frozenset[str]) -> Iterator[Field]:
-    """The bits of a word, so that each can be left to building; scapy packs a little-endian word so."""
+    """The bits of a word, so that each can be left out; scapy packs a little-endian word so."""
     names = bit_names(node)
     for name in names:
         part = node.part(name)
-        little_endian = -node.size if node.size > 1 else 0
+        little_endian = -node.size if node.size > 1 and not node.big_endian else 0
         yield BitField(
             name,
             None if name in computed else part.default,

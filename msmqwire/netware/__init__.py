@@ -1,1 +1,1 @@
-"""The bytes of NetWare Core Protocol (NCP) and of its queue services."""
+"""The bytes of NetWare's queue services: NCP requests and replies, and the structures of jobs in them."""

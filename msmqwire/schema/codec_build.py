@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from msmqwire.schema.codec_parse import CODES
+from msmqwire.schema.codec_parts import CODES, INTEGER_CODES, byte_order
 from msmqwire.schema.nodes import (
     Align,
     Choice,
@@ -16,6 +16,7 @@ from msmqwire.schema.nodes import (
     Guid,
     Header,
     Maybe,
+    OemText,
     Part,
     Raw,
     Repeat,
@@ -35,6 +36,7 @@ class BuilderSource:
         self.depth = 1
         self.count = 0
         self.run: list[tuple[str, str]] = []
+        self.run_order = "<"
         self.emit("out = []; put = out.append")
         self.structure(header, "r0")
         self.emit("return b''.join(out)")
@@ -54,10 +56,19 @@ class BuilderSource:
 
     def flush(self) -> None:
         if self.run:
-            codes = "<" + "".join(code for code, _ in self.run)
+            codes = self.run_order + "".join(code for code, _ in self.run)
             pack = self.constant("S", struct.Struct(codes).pack)
             self.emit(f"put({pack}({', '.join(value for _, value in self.run)}))")
             self.run = []
+
+    def integer(self, part: UInt | Flags, code: str, value: str) -> None:
+        """Add an integer to the fixed run, all of whose integers have one byte order."""
+        order = byte_order(part)
+        if order and order != self.run_order:
+            if any(earlier in INTEGER_CODES for earlier, _ in self.run):
+                self.flush()
+            self.run_order = order
+        self.run.append((code, value))
 
     def structure(self, header: Header, var: str) -> None:
         for part in header.parts:
@@ -68,9 +79,9 @@ class BuilderSource:
         match part:
             case UInt():
                 code = CODES[part.bits]
-                self.run.append((code.lower() if part.signed else code, value))
+                self.integer(part, code.lower() if part.signed else code, value)
             case Flags():
-                self.run.append((CODES[part.bits], value))
+                self.integer(part, CODES[part.bits], value)
             case Guid():
                 self.run.append(("16s", f"{value}.bytes_le"))
             case Close():
@@ -86,6 +97,8 @@ class BuilderSource:
                 self.emit(f"put({value})")
             case Raw() | Align() | Fill():
                 self.emit(f"put({value})")
+            case OemText():
+                self.emit(f"put(encode_oem({self.constant('T', part)}, {value}))")
             case Text(padded=True, length=length):
                 self.emit(f"put(encode_padded({value}, {length}))")
             case Text():

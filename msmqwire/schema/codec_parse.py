@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from msmqwire.schema.codec_parts import CODES, INTEGER_CODES, Position, Scope, byte_order, referenced
 from msmqwire.schema.nodes import (
     MORE,
     REST,
     TO_NULL,
     Align,
-    Bits,
     Choice,
     Close,
     Each,
@@ -22,6 +21,7 @@ from msmqwire.schema.nodes import (
     Header,
     Mark,
     Maybe,
+    OemText,
     Packet,
     Part,
     Raw,
@@ -35,60 +35,12 @@ from msmqwire.schema.nodes import (
 from msmqwire.schema.record import flags_class
 from msmqwire.schema.sizes import least_size
 
-CODES = {8: "B", 16: "H", 32: "I", 64: "Q"}
-
-
-@dataclass
-class Position:
-    """A position in the bytes: a variable and a constant."""
-
-    base: str
-    plus: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.base}+{self.plus}" if self.plus else self.base
-
-    def advanced(self, count: int) -> Position:
-        return Position(self.base, self.plus + count)
-
-
-@dataclass
-class Scope:
-    """A structure being read: its start, integers and inner structures."""
-
-    header: Header
-    start: Position
-    raws: dict[str, str] = field(default_factory=dict)  # field -> variable with its integer
-    inner: dict[str, Scope] = field(default_factory=dict)
-    outs: dict[str, str] = field(default_factory=dict)  # field -> expression of its value
-
 
 @dataclass
 class _Region:
     end: str
     scope: Scope | None
     outer: str  # the variable of the enclosing end
-
-
-def referenced(scopes: Sequence[Scope], path: str) -> tuple[str, Bits | None]:
-    """Resolve a path from the innermost scope; return the variable of its integer, and the named bits.
-
-    Raises KeyError.
-    """
-    head, *rest = path.split(".")
-    for scope in reversed(scopes):
-        owner, names = scope, [head, *rest]
-        while names[0] in owner.inner and len(names) > 1:
-            owner, names = owner.inner[names[0]], names[1:]
-        if names[0] not in owner.raws:
-            continue
-        raw = owner.raws[names[0]]
-        if len(names) == 1:
-            return raw, None
-        part = owner.header.part(names[0])
-        assert isinstance(part, Flags)
-        return raw, part.part(names[1])
-    raise KeyError(path)
 
 
 class ParserSource:
@@ -105,6 +57,7 @@ class ParserSource:
         self.regions: list[_Region] = []
         self.run: list[tuple[str, str]] = []  # struct codes and targets, not yet emitted
         self.run_start = self.position
+        self.run_order = "<"
         self.after: list[str] = []
         result = self.structure(header)
         self.flush()
@@ -131,8 +84,12 @@ class ParserSource:
     def refuse_if(self, condition: str) -> None:
         self.emit(f"if {condition}: raise Refused")
 
-    def fixed(self, code: str, size: int, target: str) -> None:
-        """Add a part to the fixed run that starts at `run_start`."""
+    def fixed(self, code: str, size: int, target: str, order: str = "") -> None:
+        """Add a part to the fixed run that starts at `run_start`; all its integers have one byte order."""
+        if order and order != self.run_order:
+            if any(earlier in INTEGER_CODES for earlier, _ in self.run):
+                self.flush()
+            self.run_order = order
         if not self.run:
             self.run_start = self.position
         self.run.append((code, target))
@@ -141,7 +98,7 @@ class ParserSource:
     def flush(self) -> None:
         """Emit the fixed run: one check and one unpack for all its parts."""
         if self.run:
-            codes = "<" + "".join(code for code, _ in self.run)
+            codes = self.run_order + "".join(code for code, _ in self.run)
             unpack = self.constant("S", _unpacker(codes))
             targets = ", ".join(target for _, target in self.run)
             self.refuse_if(f"{self.position} > {self.end}")
@@ -212,7 +169,7 @@ class ParserSource:
                 out = self.integer(part, scope)
             case Flags():
                 raw = self.name("v")
-                self.fixed(CODES[part.bits], part.size, raw)
+                self.fixed(CODES[part.bits], part.size, raw, byte_order(part))
                 scope.raws[part.name] = raw
                 cls = self.constant("F", flags_class(scope.header.key, part))
                 out = f"{cls}({raw})"
@@ -227,6 +184,10 @@ class ParserSource:
                 raw = self.name("v")
                 self.fixed(f"{n}s", n, raw)
                 out = f"{'text_padded' if part.padded else 'text_exact'}({raw})"
+            case OemText(length=int(n)):
+                raw = self.name("v")
+                self.fixed(f"{n}s", n, raw)
+                out = f"{'oem_counted' if part.counted else 'oem_padded'}({raw})"
             case Close():
                 self.flush()
                 self.close()
@@ -240,6 +201,8 @@ class ParserSource:
         match part:
             case Raw():
                 return self.bytes(part)
+            case OemText():
+                return f"oem_exact({self.bytes(part)})"
             case Text():
                 return self.text(part)
             case Align():
@@ -265,7 +228,7 @@ class ParserSource:
     def integer(self, part: UInt, scope: Scope) -> str:
         var = self.name("v")
         code = CODES[part.bits]
-        self.fixed(code.lower() if part.signed else code, part.size, var)
+        self.fixed(code.lower() if part.signed else code, part.size, var, byte_order(part))
         scope.raws[part.name] = var
         if isinstance(part.must, range):
             low, high = part.must.start, part.must.stop
@@ -303,7 +266,7 @@ class ParserSource:
         self.refuse_if(f"{self.position} > {self.end}")
         return start, str(self.position)
 
-    def bytes(self, part: Raw) -> str:
+    def bytes(self, part: Raw | OemText) -> str:
         if part.length is REST:
             start = str(self.position)
             self.position = Position(self.end)

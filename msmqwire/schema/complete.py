@@ -24,6 +24,7 @@ from msmqwire.schema.nodes import (
     Guid,
     Header,
     Maybe,
+    OemText,
     Packet,
     Part,
     Raw,
@@ -149,6 +150,8 @@ class _Completion:
                 self.raw(part, frame, given)
             case Text():
                 self.text(part, frame, given)
+            case OemText():
+                self.oem_text(part, frame, given)
             case Align() | Fill():
                 self.padding(part, frame, given)
             case Sub():
@@ -251,6 +254,21 @@ class _Completion:
             raise self.refuse(str(exc), self.path(part.name)) from None
         self.refer(part.length, len(data))
         frame.values[part.name] = value
+        self.at += len(data)
+
+    def oem_text(self, part: OemText, frame: _Frame, given: Any) -> None:
+        if given is _MISSING or given is None:
+            given = ""
+        elif isinstance(given, Mapping) and set(given) == {record.OEM_CODE_PAGE}:
+            given = self.bytes(given[record.OEM_CODE_PAGE], part.name)
+        elif not isinstance(given, (str, bytes)):
+            raise self.refuse(f"{type(given).__name__} is not text", self.path(part.name))
+        try:
+            data = record.encode_oem(part, given)
+        except ValueError as exc:
+            raise self.refuse(str(exc), self.path(part.name)) from None
+        frame.values[part.name] = record.oem_value(part, data)
+        self.refer(part.length, len(data))
         self.at += len(data)
 
     def text_value(self, part: Text, given: Any) -> Any:

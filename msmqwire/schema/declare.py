@@ -14,6 +14,7 @@ from msmqwire.schema.nodes import (
     Length,
     Mark,
     Maybe,
+    OemText,
     Raw,
     Ref,
     Repeat,
@@ -40,9 +41,22 @@ def uint(
     size_of: str = "",
     same_as: str = "",
     signed: bool = False,
+    big_endian: bool = False,
 ) -> UInt:
     """A `UInt` in short form."""
-    return UInt(name, bits, signed, default, unit, must, size_of, same_as, req=_ids(req), meaning=meaning)
+    return UInt(
+        name,
+        bits,
+        signed,
+        default,
+        unit,
+        must,
+        size_of,
+        same_as,
+        big_endian,
+        req=_ids(req),
+        meaning=meaning,
+    )
 
 
 def bit(
@@ -67,13 +81,19 @@ def reserved(names: str, shift: int, *, width: int = 1, req: str | tuple[str, ..
 
 
 def flags(
-    bits: int, name: str, *parts: Bits | tuple[Bits, ...], meaning: str = "", req: str | tuple[str, ...] = ()
+    bits: int,
+    name: str,
+    *parts: Bits | tuple[Bits, ...],
+    meaning: str = "",
+    req: str | tuple[str, ...] = (),
+    big_endian: bool = False,
 ) -> Flags:
     """A `Flags` in short form."""
     flat: list[Bits] = []
     for part in parts:
         flat.extend((part,) if isinstance(part, Bits) else part)
-    return Flags(name, bits, tuple(sorted(flat, key=lambda p: p.shift)), req=_ids(req), meaning=meaning)
+    in_order = tuple(sorted(flat, key=lambda p: p.shift))
+    return Flags(name, bits, in_order, big_endian, req=_ids(req), meaning=meaning)
 
 
 def guid(name: str, meaning: str = "", *, req: str | tuple[str, ...] = ()) -> Guid:
@@ -108,6 +128,18 @@ def text(
 ) -> Text:
     """A `Text` in short form."""
     return Text(name, length, otherwise, strict, padded, req=_ids(req), meaning=meaning)
+
+
+def oem_text(
+    name: str,
+    length: Length,
+    meaning: str = "",
+    *,
+    req: str | tuple[str, ...] = (),
+    counted: bool = False,
+) -> OemText:
+    """An `OemText` in short form."""
+    return OemText(name, length, counted, req=_ids(req), meaning=meaning)
 
 
 def align(

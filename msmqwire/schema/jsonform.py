@@ -15,6 +15,7 @@ from msmqwire.schema.nodes import (
     Each,
     Fill,
     Maybe,
+    OemText,
     Packet,
     Part,
     Raw,
@@ -24,7 +25,7 @@ from msmqwire.schema.nodes import (
     Text,
     View,
 )
-from msmqwire.schema.record import FlagsValue, OddPadding, Record
+from msmqwire.schema.record import OEM_CODE_PAGE, FlagsValue, OddPadding, Record
 
 
 def to_json(record: Record) -> dict[str, Any]:
@@ -58,6 +59,8 @@ def _value(part: Part, value: Any) -> Any:
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, bytes):
+        if isinstance(part, OemText):
+            return {OEM_CODE_PAGE: value.hex()}
         return {"utf16le": value.hex()} if isinstance(part, Text) else value.hex()
     if isinstance(part, (Repeat, Each)):
         return [None if item is None else to_json(item) for item in value]

@@ -17,6 +17,7 @@ from msmqwire.schema.nodes import (
     Header,
     Leaf,
     Maybe,
+    OemText,
     Packet,
     Part,
     Raw,
@@ -26,7 +27,7 @@ from msmqwire.schema.nodes import (
     UInt,
     View,
 )
-from msmqwire.schema.record import Record, encode_padded, encode_text
+from msmqwire.schema.record import Record, encode_oem, encode_padded, encode_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def _part(part: Part, value: Any, path: str, header: Header) -> Iterator[_Leaf]:
             for i, item in enumerate(value):
                 if item is not None:
                     yield from _structure(item, f"{path}[{i}]")
-        case UInt() | Flags() | Guid() | Raw() | Text() | Align() | Fill():
+        case UInt() | Flags() | Guid() | Raw() | Text() | OemText() | Align() | Fill():
             yield path, part, value, header
         case _:
             raise TypeError(part)
@@ -83,6 +84,8 @@ def _size(part: Leaf, value: Any) -> int:
     match part:
         case UInt() | Flags() | Guid():
             return part.size
+        case OemText():
+            return len(encode_oem(part, value))
         case Text(padded=True, length=int(length)):
             return len(encode_padded(value, length))
         case Text():

@@ -2,8 +2,8 @@
 
 A schema is a value: a tree of the nodes below. Every reader traverses that tree: the construct objects
 (`reference`), the generated codec (`codec`), the completion of partial values (`complete`), JSON
-(`jsonform`), the tables and diagrams of the documentation, the Hypothesis strategies. All integers are
-little-endian ([MS-MQMQ] 2.2.18).
+(`jsonform`), the tables and diagrams of the documentation, the Hypothesis strategies. Integers are
+little-endian ([MS-MQMQ] 2.2.18) unless they are declared big-endian, as some of NetWare's are.
 
 References are paths of names, resolved from the innermost structure outwards: ``LabelLength``
 (a sibling), ``Flags.DQ`` (bits of a sibling), ``BaseHeader.Flags.SH`` (bits in another header).
@@ -86,9 +86,10 @@ class Bits:
 
 @dataclass(frozen=True, slots=True)
 class UInt(Node):
-    """A little-endian integer.
+    """An integer.
 
     Attributes:
+        big_endian: whether the most significant byte comes first.
         must: the allowed values; any other makes the packet malformed. Further limits are checked by lint.
         size_of: ``"packet"`` or ``"header"``: it counts the bytes of the enclosing Packet or Header
             from its start and bounds what follows (up to a `Close`, a `Fill` or the end of the
@@ -104,6 +105,7 @@ class UInt(Node):
     must: Values = None
     size_of: str = ""
     same_as: str = ""
+    big_endian: bool = False
 
     @property
     def size(self) -> int:
@@ -117,6 +119,7 @@ class Flags(Node):
     name: str
     bits: int
     parts: tuple[Bits, ...] = ()
+    big_endian: bool = False
 
     def __post_init__(self) -> None:
         covered = 0
@@ -184,6 +187,23 @@ class Text(Node):
     otherwise: Ref | None = None
     strict: bool = False
     padded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OemText(Node):
+    """Text of one byte a character, in code page 437, which gives every byte a character.
+
+    Attributes:
+        length: in bytes. Text of another length than a fixed one is text as it stands.
+        counted: a field of fixed length that begins with a byte which counts the characters; nulls follow.
+
+    A field of fixed length is filled up with nulls: its value is the text before them, or its bytes if
+    something else follows the first null, if there is none, or if the count is another.
+    """
+
+    name: str
+    length: Length
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,9 +319,10 @@ class Close(Node):
 
 
 Part: TypeAlias = (
-    "UInt | Flags | Guid | Raw | Text | Align | Fill | Sub | Maybe | Choice | Repeat | Each | View | Close"
+    "UInt | Flags | Guid | Raw | Text | OemText | Align | Fill | Sub | Maybe | Choice | Repeat | Each | View"
+    " | Close"
 )
-Leaf: TypeAlias = "UInt | Flags | Guid | Raw | Text | Align | Fill"
+Leaf: TypeAlias = "UInt | Flags | Guid | Raw | Text | OemText | Align | Fill"
 
 
 @dataclass(frozen=True, eq=False)
@@ -450,7 +471,7 @@ def follow(value: Any, path: str) -> Any:
 def references(part: Part) -> Iterator[str]:
     """Yield the paths that a part refers to."""
     match part:
-        case Raw(length=Ref() as ref) | Sub(within=Ref() as ref):
+        case Raw(length=Ref() as ref) | OemText(length=Ref() as ref) | Sub(within=Ref() as ref):
             yield from _paths(ref)
         case Text():
             for length in (part.length, part.otherwise):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from msmqwire.schema.nodes import SCHEMAS, Bits, Flags, Header, Packet
+from msmqwire.schema.nodes import SCHEMAS, Bits, Flags, Header, OemText, Packet
 
 
 class OddPadding(bytes):
@@ -194,6 +194,59 @@ def plain(value: Any) -> Any:
 
 
 # -- text: the same rules for every reader -----------------------------------------------------
+
+
+OEM_CODE_PAGE: Final = "cp437"
+
+
+def oem_exact(data: bytes) -> str:
+    """Decode text of one byte a character."""
+    return data.decode(OEM_CODE_PAGE)
+
+
+def oem_padded(data: bytes) -> str | bytes:
+    """Decode a field filled up with nulls; return the text before them, or the bytes unchanged."""
+    end = data.find(b"\0")
+    return data[:end].decode(OEM_CODE_PAGE) if end >= 0 and not any(data[end:]) else data
+
+
+def oem_counted(data: bytes) -> str | bytes:
+    """Decode a field that begins with a count of characters; return the text, or the bytes unchanged."""
+    end = 1 + data[0]
+    text = data[1:end]
+    if end > len(data) or any(data[end:]) or b"\0" in text:
+        return data
+    return text.decode(OEM_CODE_PAGE)
+
+
+def oem_value(part: OemText, data: bytes) -> str | bytes:
+    """Decode the bytes of a part."""
+    if not isinstance(part.length, int):
+        return oem_exact(data)
+    return oem_counted(data) if part.counted else oem_padded(data)
+
+
+def encode_oem(part: OemText, value: str | bytes) -> bytes:
+    """Return the bytes of text of one byte a character.
+
+    Raises ValueError for a character that the code page lacks, or if the text does not fit.
+    """
+    length = part.length if isinstance(part.length, int) else None
+    if isinstance(value, str):
+        try:
+            data = value.encode(OEM_CODE_PAGE)
+        except UnicodeEncodeError as exc:
+            raise ValueError(f"{value[exc.start]!r} is not in code page 437") from None
+        if length is None:
+            return data
+        if b"\0" in data:
+            raise ValueError("a null inside the text")
+        if len(data) >= length:
+            raise ValueError(f"{len(data)} characters, {length - 1} fit")
+        return (bytes([len(data)]) + data if part.counted else data).ljust(length, b"\0")
+    if length is not None and len(value) != length:
+        raise ValueError(f"{len(value)} bytes, {length} are there")
+    return value
 
 
 def text_exact(data: bytes) -> str | bytes | None:

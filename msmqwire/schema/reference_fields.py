@@ -12,12 +12,14 @@ import construct as cs
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.schema import record
+from msmqwire.schema.codec_parts import CODES
 from msmqwire.schema.nodes import (
     TO_NULL,
     Align,
     Fill,
     Flags,
     Guid,
+    OemText,
     Packet,
     Part,
     Raw,
@@ -29,14 +31,10 @@ from msmqwire.schema.reading import Reading, Region
 from msmqwire.schema.sizes import least_size
 
 _INTEGERS: Final = {
-    (8, False): cs.Int8ul,
-    (16, False): cs.Int16ul,
-    (32, False): cs.Int32ul,
-    (64, False): cs.Int64ul,
-    (8, True): cs.Int8sl,
-    (16, True): cs.Int16sl,
-    (32, True): cs.Int32sl,
-    (64, True): cs.Int64sl,
+    (bits, signed, big_endian): getattr(cs, f"Int{bits}{'s' if signed else 'u'}{'b' if big_endian else 'l'}")
+    for bits in CODES
+    for signed in (False, True)
+    for big_endian in (False, True)
 }
 
 
@@ -67,7 +65,7 @@ class IntReader(PartReader):
 
     def __init__(self, node: UInt) -> None:
         super().__init__(node)
-        self.subcon = _INTEGERS[node.bits, node.signed]
+        self.subcon = _INTEGERS[node.bits, node.signed, node.big_endian]
 
     def _parse(self, stream: Reading, context: Any, path: Any) -> int:
         node, offset = self.node, stream.tell()
@@ -116,7 +114,7 @@ class FlagsReader(PartReader):
 
     def __init__(self, node: Flags) -> None:
         super().__init__(node)
-        self.subcon = _INTEGERS[node.bits, False]
+        self.subcon = _INTEGERS[node.bits, False, node.big_endian]
 
     def _parse(self, stream: Reading, context: Any, path: Any) -> Any:
         offset = stream.tell()
@@ -163,6 +161,20 @@ class RawReader(PartReader):
         data = stream.take(length, self.node.name, blame)
         scope.bytes[self.node.name], scope.offsets[self.node.name] = data, offset
         return data
+
+
+class OemTextReader(PartReader):
+    node: OemText
+
+    def _parse(self, stream: Reading, context: Any, path: Any) -> Any:
+        node = self.node
+        length, blame = _measure(stream, node.length, node.name)
+        data = stream.take(length, node.name, blame)
+        return record.oem_value(node, data)
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
+        stream.write(record.encode_oem(self.node, obj))
+        return obj
 
 
 class TextReader(PartReader):

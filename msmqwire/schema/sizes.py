@@ -11,6 +11,7 @@ from msmqwire.schema.nodes import (
     Flags,
     Guid,
     Header,
+    OemText,
     Part,
     Raw,
     Sub,
@@ -48,7 +49,7 @@ def _fixed_size(parts: Sequence[Part]) -> int | None:
         match part:
             case UInt() | Flags() | Guid():
                 total += part.size
-            case Raw(length=int(n)) | Text(length=int(n)):
+            case Raw(length=int(n)) | Text(length=int(n)) | OemText(length=int(n)):
                 total += n
             case Sub(header=inner, within=None) if (inside := fixed_size(inner)) is not None:
                 total += inside
@@ -66,7 +67,7 @@ def least_size(header: Header) -> int:
         match part:
             case UInt() | Flags() | Guid():
                 total += part.size
-            case Raw(length=int(n)) | Text(length=int(n)):
+            case Raw(length=int(n)) | Text(length=int(n)) | OemText(length=int(n)):
                 total += n
             case Text(length=length) if length is TO_NULL:
                 total += 2

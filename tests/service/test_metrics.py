@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.cli.serve import parse_endpoint
+from msmqwire.cli.serving import parse_endpoint
 from msmqwire.qm.runtime import metrics_http
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.metrics import Metrics

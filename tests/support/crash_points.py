@@ -18,7 +18,7 @@ import signal
 import sqlite3
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,20 @@ from msmqwire.qm.runtime.server import Server
 from tests.support.running import LEDGER, ORDERS, bodies, message, options, recoverable
 
 OTHER = r"private$\other"
-_EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.chmod", "os.truncate", "sqlite3.connect"}
+Life = Callable[[Path, Callable[[str], None]], Coroutine[Any, Any, None]]
+"""What is done in a folder, and told as it is answered."""
+Judge = Callable[[Path, set[str]], str]
+"""What is wrong in the folder after what was told; empty if nothing is."""
+_EVENTS = {
+    "open",
+    "os.rename",
+    "os.remove",
+    "os.mkdir",
+    "os.rmdir",
+    "os.chmod",
+    "os.truncate",
+    "sqlite3.connect",
+}
 
 
 class Killer:
@@ -139,7 +152,7 @@ def forked(work: Callable[[int], None]) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text
 
 
-def killed(data: Path, at: int, pipe: int) -> None:
+def killed(live: Life, data: Path, at: int, pipe: int) -> None:
     killer = Killer(data, at)
 
     def told(text: str) -> None:
@@ -149,18 +162,19 @@ def killed(data: Path, at: int, pipe: int) -> None:
     told(str(killer.writes))
 
 
-def judged(data: Path, told: set[str], pipe: int) -> None:
+def judged(wrong: Judge, data: Path, told: set[str], pipe: int) -> None:
     os.write(pipe, wrong(data, told).encode())
 
 
-def main(folder: Path, first: int, step: int) -> dict[str, object]:
+def main(folder: Path, first: int, step: int, live: Life = live, wrong: Judge = wrong) -> dict[str, object]:
+    """Kill a life at each point in turn, and judge what is left; return the report."""
     problems: dict[int, str] = {}
     kills, at, status = 0, first, -signal.SIGKILL
     while status == -signal.SIGKILL:
         data = folder / "alpha"
         shutil.rmtree(data, ignore_errors=True)
-        status, told = forked(partial(killed, data, at))
-        after, text = forked(partial(judged, data, set(told.splitlines())))
+        status, told = forked(partial(killed, live, data, at))
+        after, text = forked(partial(judged, wrong, data, set(told.splitlines())))
         if after or text:
             problems[at] = text or f"status {after}"
         kills += status == -signal.SIGKILL

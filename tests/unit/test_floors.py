@@ -57,6 +57,17 @@ SIDEWAYS = {
     ("remote_read", "rpc"),
     ("srmp", "crypto"),
     ("cli", "fuzz"),
+    ("qms", "qm"),  # only what is in QM_FOR_QMS
+}
+# What any service needs that stores rows and has a control channel.
+QM_FOR_QMS = {
+    "msmqwire.qm.model.changes",
+    "msmqwire.qm.runtime.control",
+    "msmqwire.qm.runtime.local",
+    "msmqwire.qm.runtime.logs",
+    "msmqwire.qm.runtime.restoring",
+    "msmqwire.qm.runtime.served_folder",
+    "msmqwire.qm.store",
 }
 
 # The rooms of spark_udfs, in the same manner. `source` is the base: its schema, options and flow numbers
@@ -91,8 +102,9 @@ QM_ROOMS = {
 QMS_ROOMS = {
     "model": set(),
     "rules": {"model"},
+    "protocol": {"model", "rules"},
     "store": {"model"},
-    "runtime": {"model", "rules", "store"},
+    "runtime": {"model", "protocol", "rules", "store"},
     "client": {"model"},
     "sim": {"model", "rules", "store", "runtime"},
 }
@@ -102,7 +114,7 @@ SCAPY_ONLY_IN = {"layers", "fuzz"}  # scapy is GPL-2.0-only and an extra
 PURE = (
     "msmqwire/crypto",
     *(f"msmqwire/qm/{room}" for room in ("model", "protocols", "rules", "security")),
-    *(f"msmqwire/qms/{room}" for room in ("model", "rules")),
+    *(f"msmqwire/qms/{room}" for room in ("model", "protocol", "rules")),
 )
 IMPURE = {"asyncio", "os", "random", "socket", "sqlite3", "threading", "time"}
 HEAVY = {
@@ -240,6 +252,11 @@ def test_rooms_of_the_queue_service(path: Path) -> None:
     names = [name.split(".") for _, name in imports((ROOT / path).read_text(encoding="utf-8"), path)]
     used = {parts[2] for parts in names if parts[:2] == ["msmqwire", "qms"]}
     assert used - {room} <= QMS_ROOMS[room]
+    shared = {".".join(parts) for parts in names if parts[:2] == ["msmqwire", "qm"]}
+    assert {
+        name for name in shared if not f"{name}.".startswith(tuple(f"{one}." for one in QM_FOR_QMS))
+    } == set()
+    assert not shared or room in ("store", "runtime")
 
 
 @pytest.mark.parametrize(
@@ -275,7 +292,6 @@ def test_rooms_of_the_queue_service(path: Path) -> None:
         ("qm/model.py", "import random", False),
         ("qm/server.py", "import asyncio, time", True),
         ("qms/rules/jobs.py", "from msmqwire.netware.constants import QueueStatus", True),
-        ("qms/rules/jobs.py", "from msmqwire.qm.model.queues import Queue", False),
         ("qms/rules/jobs.py", "import os", False),
         ("netware/framing.py", "from msmqwire.qms.model import job", False),
     ],

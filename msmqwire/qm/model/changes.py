@@ -13,10 +13,14 @@ from typing import Final
 Key = int | bytes
 
 
-class Table(Enum):
-    """The tables of a store. The keys of a table are either all integers below 2^63, or all bytes."""
+class StoreTable(Enum):
+    """A base of the tables of a store. The keys of a table are all integers below 2^63, or all bytes."""
 
     __hash__ = object.__hash__  # that of Enum is slow, and tables are keys
+
+
+class Table(StoreTable):
+    """The tables of a queue manager's store."""
 
     META = "meta"  # by name (bytes): counters and settings
     QUEUE = "queue"  # by number: attributes of queues, outgoing ones too
@@ -39,7 +43,7 @@ class Changes:
     __slots__ = ("rows",)
 
     def __init__(self) -> None:
-        self.rows: dict[Table, dict[Key, bytes | None]] = {}
+        self.rows: dict[StoreTable, dict[Key, bytes | None]] = {}
 
     def __bool__(self) -> bool:
         return bool(self.rows)
@@ -47,14 +51,14 @@ class Changes:
     def __len__(self) -> int:
         return sum(map(len, self.rows.values()))
 
-    def put(self, table: Table, key: Key, row: bytes) -> None:
+    def put(self, table: StoreTable, key: Key, row: bytes) -> None:
         """Insert or replace a row."""
         rows = self.rows.get(table)
         if rows is None:
             self.rows[table] = rows = {}
         rows[key] = row
 
-    def delete(self, table: Table, key: Key) -> None:
+    def delete(self, table: StoreTable, key: Key) -> None:
         """Delete a row, if it exists."""
         rows = self.rows.get(table)
         if rows is None:
@@ -66,7 +70,7 @@ class Changes:
         for table, rows in later.rows.items():
             self.rows.setdefault(table, {}).update(rows)
 
-    def __iter__(self) -> Iterator[tuple[Table, Key, bytes | None]]:
+    def __iter__(self) -> Iterator[tuple[StoreTable, Key, bytes | None]]:
         for table, rows in self.rows.items():
             for key, row in rows.items():
                 yield table, key, row

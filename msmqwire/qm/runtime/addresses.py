@@ -12,6 +12,7 @@ from uuid import UUID
 from msmqwire.ping import PING_PORT
 
 TCP_PORT: Final = 1801
+LOOPBACK: Final = "127.0.0.1"
 
 Endpoint: TypeAlias = tuple[str, int]
 """An address and a port."""

@@ -13,18 +13,19 @@ import json
 import os
 import secrets
 import tempfile
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
-from msmqwire.errors import EngineFailed, InvalidName, LocatedError, QueueError, StoreError
-from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.folder import ControlAddress, DataFolder
+from msmqwire.errors import EngineFailed, InvalidName, LocatedError, NcpRefused, QueueError, StoreError
 from msmqwire.qm.runtime.logs import log
-from msmqwire.qm.runtime.operations import LocalSession, error_json
+from msmqwire.qm.runtime.operations import error_json
+from msmqwire.qm.runtime.served_folder import ControlAddress, ServedFolder
 
-VALUE, NAME, QUEUE, FAULT = "value", "name", "queue", "fault"
-"""Kinds of errors: an invalid value or name, a refusal of the queue manager, an internal error."""
+VALUE, NAME, QUEUE, NCP, STORE, FAULT = "value", "name", "queue", "ncp", "store", "fault"
+"""Kinds of errors: an invalid value or name, a refusal of the queue manager or of a NetWare file server, one
+of the disk that the server outlives, an internal error."""
 REQUEST_MAX: Final = 16 << 20
 """Limit of a request in bytes."""
 _UNANSWERED_MAX: Final = 1000
@@ -43,11 +44,39 @@ _FIRST_LINE_MAX: Final = 4096
 """Limits of clients that have not sent the token yet: seconds, connections, bytes of the first line."""
 
 
+class ControlSession(Protocol):
+    """What one client has with a service."""
+
+    async def run(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a request, and return its answer once its changes are durable.
+
+        Raises LocatedError for an invalid request, QueueError and NcpRefused for one that is refused.
+        """
+
+    def stop_waiting(self) -> None:
+        """End the requests that wait for something to happen, and let none wait from now on."""
+
+    def close(self) -> None:
+        """Give back what the client has and has not ended."""
+
+
 class ControlServer:
     """Accepts connections of those who may read the folder."""
 
-    def __init__(self, driver: EngineDriver, folder: DataFolder) -> None:
-        self._driver, self._folder = driver, folder
+    def __init__(
+        self,
+        open_session: Callable[[], ControlSession],
+        folder: ServedFolder,
+        *,
+        refused: Callable[[], bool],
+        outlives_store_errors: bool = False,
+    ) -> None:
+        """Serve sessions; `refused` tells whether the disk refuses commits.
+
+        `outlives_store_errors` says whether the service goes on after a StoreError: then clients are told.
+        """
+        self._open_session, self._folder, self._refused = open_session, folder, refused
+        self.outlives_store_errors = outlives_store_errors
         self._server: asyncio.Server | None = None
         self._socket_folder: Path | None = None
         self._clients: set[_Client] = set()
@@ -96,7 +125,7 @@ class ControlServer:
             self._server.close()
         finishing = [asyncio.ensure_future(client.finish()) for client in list(self._clients)]
         if finishing:
-            await asyncio.wait(finishing, timeout=_REFUSED_S if self._driver.refused else _FINISH_S)
+            await asyncio.wait(finishing, timeout=_REFUSED_S if self._refused() else _FINISH_S)
         for client in list(self._clients):
             client.end()
         if self._socket is not None:
@@ -110,10 +139,10 @@ class ControlServer:
         """Number of connections."""
         return len(self._clients)
 
-    def new_session(self, client: _Client) -> LocalSession:
+    def new_session(self, client: _Client) -> ControlSession:
         """Register a client and open a session for it."""
         self._clients.add(client)
-        return LocalSession(self._driver)
+        return self._open_session()
 
     def forget(self, client: _Client) -> None:
         """Unregister a client."""
@@ -150,7 +179,7 @@ class _Client(asyncio.Protocol):
 
     def __init__(self, server: ControlServer) -> None:
         self._server = server
-        self._session: LocalSession | None = None
+        self._session: ControlSession | None = None
         self.authenticated = server.is_open
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
@@ -289,9 +318,13 @@ class _Client(asyncio.Protocol):
             answer = {"error": {**error_json(exc), "kind": VALUE}}
         except QueueError as exc:
             answer = {"error": {**error_json(exc), "kind": QUEUE}}
-        except StoreError:  # the server stops and logs why
-            self.end()
-            return
+        except NcpRefused as exc:
+            answer = {"error": {**_error(exc.why, NCP), "code": exc.code}}
+        except StoreError as exc:
+            if not self._server.outlives_store_errors:  # it stops and logs why
+                self.end()
+                return
+            answer = {"error": {**_error(exc.why, STORE), "file": exc.file}}
         except EngineFailed as exc:  # as above; the client need not guess whose fault it was
             self._answer(number, {"error": _error(str(exc), FAULT)})
             self.end()

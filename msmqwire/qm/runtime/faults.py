@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from msmqwire.errors import MsmqError
-from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.logs import log
 
 _PACKAGE: Final = "msmqwire."
+
+
+class Breakable(Protocol):
+    """What a fault ends."""
+
+    @property
+    def broken(self) -> asyncio.Future[Any]:
+        """Done when it has ended by a failure."""
+
+    def fail(self, exc: BaseException) -> object:
+        """End it."""
 
 
 class LoopFaults:
@@ -21,10 +31,10 @@ class LoopFaults:
     """
 
     def __init__(self) -> None:
-        self._driver: EngineDriver | None = None
+        self._driver: Breakable | None = None
         self._early: Exception | None = None
 
-    def watch(self, driver: EngineDriver) -> None:
+    def watch(self, driver: Breakable) -> None:
         """End this driver for faults, those included that have come already."""
         self._driver = driver
         if self._early is not None:

@@ -7,16 +7,26 @@ import json
 import os
 import socket
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreInUse, StoreRefused, Unreachable
+from msmqwire.errors import (
+    InvalidName,
+    InvalidValue,
+    MsmqError,
+    NcpRefused,
+    QueueError,
+    StoreInUse,
+    StoreRefused,
+    Unreachable,
+)
 from msmqwire.qm.runtime import control
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import STORE, DataFolder, check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.operations import LocalSession
+from msmqwire.qm.runtime.served_folder import ServedFolder
 from msmqwire.qm.runtime.tasks import cancel_other_tasks
 
 T = TypeVar("T")
@@ -70,13 +80,21 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Local:
     another process has its store open without serving it; InvalidValue for keys in it that can't be used.
     """
     folder = DataFolder(path)
+    return attach_to(folder, lambda: InStore(folder, create=create))
+
+
+def attach_to(folder: ServedFolder, in_store: Callable[[], Local]) -> Local:
+    """Reach what a folder has: through its server, or by `in_store` if none runs.
+
+    Raises what `in_store` raises: StoreInUse only if the store stays in use without a server.
+    """
     until = time.monotonic() + STARTING_S
     while True:
         served = server_of(folder)
         if served is not None:
             return served
         try:
-            return InStore(folder, create=create)
+            return in_store()
         except StoreInUse:
             if time.monotonic() > until:
                 raise
@@ -98,7 +116,7 @@ class _Base:
         self.close()
 
 
-def server_of(folder: DataFolder) -> Served | None:
+def server_of(folder: ServedFolder) -> Served | None:
     """Connect to the server of a folder; return None if none is reachable."""
     address = folder.control()
     if address is None:
@@ -169,7 +187,7 @@ class Served(_Base):
         self._connection.close()
 
 
-def error_of(error: dict[str, Any]) -> QueueError | InvalidName | InvalidValue | RuntimeError:
+def error_of(error: dict[str, Any]) -> MsmqError | RuntimeError:
     """Return the exception for an error of the control channel."""
     match error["kind"]:
         case control.QUEUE:
@@ -177,6 +195,10 @@ def error_of(error: dict[str, Any]) -> QueueError | InvalidName | InvalidValue |
         case control.NAME:
             code = int(error["hresult"], 16)
             return InvalidName(error["error"], path=error["path"], offset=error["offset"], hresult=code)
+        case control.NCP:
+            return NcpRefused(error["error"], error["code"])
+        case control.STORE:
+            return StoreRefused(error["error"], file=error["file"])
         case control.FAULT:
             return RuntimeError(error["error"])
     return InvalidValue(error["error"], path=error["path"], offset=error["offset"])

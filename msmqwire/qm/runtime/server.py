@@ -19,7 +19,7 @@ from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.runtime import queues, tls
-from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides, Endpoint
+from msmqwire.qm.runtime.addresses import LOOPBACK, TCP_PORT, AddressOverrides, Endpoint
 from msmqwire.qm.runtime.control import ControlServer
 from msmqwire.qm.runtime.disk import MIN_FREE, DiskRoom
 from msmqwire.qm.runtime.engine_driver import EngineDriver
@@ -30,6 +30,7 @@ from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.metrics import Metrics
 from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
+from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.qm.runtime.rpc_network import RpcNetwork, RpcOptions
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store.sqlite import SqliteStore
@@ -37,7 +38,6 @@ from msmqwire.rpc.constants import AuthLevel
 
 STOP_S: Final = 10.0
 """Seconds that a start or a stop waits for a disk that refuses commits."""
-LOOPBACK: Final = "127.0.0.1"
 
 SETTINGS: Final = Settings(
     recoverable_ack_delay_ms=0,
@@ -201,7 +201,9 @@ class Server:
         self.http_network.accept()
         if self.rpc_network is not None:
             self.rpc_network.accept()
-        self._control = ControlServer(driver, self._folder)
+        self._control = ControlServer(
+            lambda: LocalSession(driver), self._folder, refused=lambda: driver.refused
+        )
         if options.metrics is not None:
             self._metrics = Metrics(driver, self.network, self.http_network, self.rpc_network, self._control)
             await self._metrics.start(*options.metrics)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from msmqwire.qm.model.changes import Changes, Key, Table
+from msmqwire.qm.model.changes import Changes, Key, StoreTable
 
 if TYPE_CHECKING:
     from typing import Self
@@ -32,10 +32,10 @@ class Store(Protocol):
         After `StoreRefused` the same changes, with later ones added, may be tried again.
         """
 
-    def rows(self, table: Table) -> Iterator[tuple[Key, bytes]]:
+    def rows(self, table: StoreTable) -> Iterator[tuple[Key, bytes]]:
         """Yield all rows in the order of their keys, as of the moment when the first one is taken."""
 
-    def row(self, table: Table, key: Key) -> bytes | None:
+    def row(self, table: StoreTable, key: Key) -> bytes | None:
         """Return a row; None if there is no such key. This does not wait for a commit under way."""
 
     def close(self) -> None:

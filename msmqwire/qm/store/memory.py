@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from msmqwire.qm.model.changes import Changes, Key, Table
-from msmqwire.qm.store.layout import LAYOUT
+from msmqwire.qm.model.changes import Changes, Key, StoreTable
+from msmqwire.qm.store.layout import LAYOUT, Layout
 
 if TYPE_CHECKING:
     from typing import Self
@@ -17,18 +18,22 @@ if TYPE_CHECKING:
 class MemoryStore:
     """A `Store` that ends with the process. Its rows can be copied at any time, also after `close`."""
 
-    version: Final = LAYOUT.version
-
-    def __init__(self) -> None:
-        self._tables: dict[Table, dict[Key, bytes]] = {table: {} for table in Table}
+    def __init__(self, *, layout: Layout = LAYOUT) -> None:
+        """Begin without rows; `layout` says what tables there are, and their version."""
+        self._layout = layout
+        self._tables: dict[StoreTable, dict[Key, bytes]] = defaultdict(dict)
         self._lock = Lock()
         self._closed = False
 
+    @property
+    def version(self) -> int:
+        return self._layout.version
+
     def copy(self) -> MemoryStore:
         """Return an independent, open store with the present rows: what a restart would find."""
-        copy = MemoryStore()
+        copy = MemoryStore(layout=self._layout)
         with self._lock:
-            copy._tables = {table: rows.copy() for table, rows in self._tables.items()}
+            copy._tables.update({table: rows.copy() for table, rows in self._tables.items()})
         return copy
 
     def commit(self, changes: Changes) -> None:
@@ -42,13 +47,13 @@ class MemoryStore:
                     else:
                         stored[key] = row
 
-    def rows(self, table: Table) -> Iterator[tuple[Key, bytes]]:
+    def rows(self, table: StoreTable) -> Iterator[tuple[Key, bytes]]:
         with self._lock:
             self._check_open()
             rows = sorted(self._tables[table].items())
         yield from rows
 
-    def row(self, table: Table, key: Key) -> bytes | None:
+    def row(self, table: StoreTable, key: Key) -> bytes | None:
         with self._lock:
             self._check_open()
             return self._tables[table].get(key)

@@ -11,10 +11,11 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from threading import Lock, RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
 from msmqwire.errors import (
@@ -25,8 +26,8 @@ from msmqwire.errors import (
     StoreNewer,
     StoreRefused,
 )
-from msmqwire.qm.model.changes import Changes, Key, Table
-from msmqwire.qm.store.layout import APPLICATION_ID, LAYOUT, Layout
+from msmqwire.qm.model.changes import Changes, Key, StoreTable
+from msmqwire.qm.store.layout import LAYOUT, Layout
 from msmqwire.qm.store.log_check import lost_transactions
 
 if TYPE_CHECKING:
@@ -65,10 +66,25 @@ _REFUSED: Final = {
 _NO_ROOM: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 _LOG_PAGES_MIN: Final = 16
 
-_PUT: Final = {table: f'REPLACE INTO "{table.value}" VALUES (?, ?)' for table in Table}
-_DELETE: Final = {table: f'DELETE FROM "{table.value}" WHERE key = ?' for table in Table}
-_ROW: Final = {table: f'SELECT content FROM "{table.value}" WHERE key = ?' for table in Table}
-_ROWS: Final = {table: f'SELECT key, content FROM "{table.value}" ORDER BY key' for table in Table}
+
+class _Statements(NamedTuple):
+    """What is done with a table."""
+
+    put: str
+    delete: str
+    row: str
+    rows: str
+
+
+@cache
+def _statements(table: StoreTable) -> _Statements:
+    name = f'"{table.value}"'
+    return _Statements(
+        put=f"REPLACE INTO {name} VALUES (?, ?)",
+        delete=f"DELETE FROM {name} WHERE key = ?",
+        row=f"SELECT content FROM {name} WHERE key = ?",
+        rows=f"SELECT key, content FROM {name} ORDER BY key",
+    )
 
 
 class SqliteStore:
@@ -80,7 +96,7 @@ class SqliteStore:
     Args:
         path: the file. Symbolic links are followed.
         create: whether to create the file if it is missing; its folder must exist.
-        layout: another layout than the present one, to try a migration.
+        layout: another than the present one of queue managers: that of another store, or to try a migration.
 
     Raises:
         StoreDamaged, StoreForeign, StoreInUse, StoreMissing, StoreNewer, StoreRefused: the file can't be
@@ -146,9 +162,9 @@ class SqliteStore:
         with _transaction(self._writer) as db:
             for table, rows in changes.rows.items():
                 if changed := [(key, row) for key, row in rows.items() if row is not None]:
-                    db.executemany(_PUT[table], changed)
+                    db.executemany(_statements(table).put, changed)
                 if deleted := [(key,) for key, row in rows.items() if row is None]:
-                    db.executemany(_DELETE[table], deleted)
+                    db.executemany(_statements(table).delete, deleted)
 
     # Room on the disk.
 
@@ -179,7 +195,7 @@ class SqliteStore:
                 raise self._translate(exc) from exc
         return int(pages) * PAGE_SIZE
 
-    def rows(self, table: Table) -> Iterator[tuple[Key, bytes]]:
+    def rows(self, table: StoreTable) -> Iterator[tuple[Key, bytes]]:
         # A connection of its own gives the iteration a snapshot, which `row` must not have.
         try:
             with self._reading:
@@ -190,7 +206,7 @@ class SqliteStore:
             try:
                 with self._reading:
                     self._check_open()
-                    batch = cursor.execute(_ROWS[table]).fetchmany(FETCH_SIZE)
+                    batch = cursor.execute(_statements(table).rows).fetchmany(FETCH_SIZE)
                 while batch:
                     if not all(type(content) is bytes for _, content in batch):
                         raise self._damaged(f"a row of the table {table.value} has no bytes")
@@ -210,11 +226,11 @@ class SqliteStore:
             cursor.close()
             cursor.connection.close()
 
-    def row(self, table: Table, key: Key) -> bytes | None:
+    def row(self, table: StoreTable, key: Key) -> bytes | None:
         with self._reading:
             self._check_open()
             try:
-                result = self._reader.execute(_ROW[table], (key,)).fetchone()
+                result = self._reader.execute(_statements(table).row, (key,)).fetchone()
             except sqlite3.Error as exc:
                 raise self._translate(exc) from exc
         if result is None:
@@ -284,7 +300,7 @@ class SqliteStore:
             db.execute(f"PRAGMA page_size = {PAGE_SIZE}")
             _configure(db)
             with _transaction(db):
-                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                db.execute(f"PRAGMA application_id = {self._layout.application_id}")
                 db.execute(f"PRAGMA user_version = {self._layout.version}")
                 for statement in self._layout.tables.values():
                     db.execute(statement)
@@ -300,14 +316,14 @@ class SqliteStore:
         """Check the first bytes before SQLite opens the file: it might write into one that is not a store."""
         with self._path.open("r+b") as file:  # SQLite opens a read-only file without an error
             header = file.read(_HEADER_SIZE)
-        is_store = header[_APPLICATION_ID_OFFSET:][:4] == APPLICATION_ID.to_bytes(4, "big")
+        is_store = header[_APPLICATION_ID_OFFSET:][:4] == self._layout.application_id.to_bytes(4, "big")
         if not header:
             raise self._damaged("the file is empty")
         if not header.startswith(_MAGIC):
             if is_store:
                 raise self._damaged("the beginning of the file is overwritten")
-            reason = "this is no store of messages, or its beginning is overwritten; name another file"
-            raise StoreForeign(reason, file=str(self._path))
+            reason = f"this is no store of {self._layout.content}, or its beginning is overwritten"
+            raise StoreForeign(f"{reason}; name another file", file=str(self._path))
         if len(header) < _HEADER_SIZE:
             raise self._damaged("the file is cut off")
         if not is_store:

@@ -11,6 +11,12 @@ _LONGEST_PATH: Final = 255
 _WILDCARDS: Final = "*?"
 _ALLOWED: Final = frozenset(map(chr, range(0x21, 0x7E))) - frozenset("/\\:;,*?")
 _ALLOWED_IN_PATHS: Final = frozenset(map(chr, range(0x21, 0x7F))) - frozenset('/\\:;,*?"<>|')
+_DOS_NAME_MAX: Final = 8
+_DOS_EXTENSION_MAX: Final = 3
+_DEVICES: Final = frozenset(
+    {"CON", "PRN", "AUX", "NUL", "CLOCK$"} | {f"{port}{n}" for port in ("COM", "LPT") for n in range(10)}
+)
+"""Names that DOS and Windows keep for devices, with any extension."""
 
 
 def object_name(name: str) -> str:
@@ -62,7 +68,8 @@ def matches(name: str, pattern: str) -> bool:
 def volume_path(path: str) -> str:
     r"""Return a path in its one form, ``SYS:DIR\FILE`` in capitals; ``SYS:`` is the root of a volume.
 
-    Both separators are taken, doubled ones and those at the ends are dropped.
+    Both separators are taken, doubled ones and those at the ends are dropped. The parts are names of DOS: up
+    to eight characters, and up to three behind a dot.
 
     Raises:
         NcpRefused: INVALID_PATH: it names no volume, or has a part that is no name.
@@ -72,12 +79,23 @@ def volume_path(path: str) -> str:
     if (
         len(path) > _LONGEST_PATH
         or not colon
-        or not all(_ALLOWED_IN_PATHS.issuperset(part) and not part.endswith(".") for part in parts)
+        or not all(map(_is_dos_name, (volume, *parts)))
         or not volume.isalnum()
-        or not volume.isascii()
     ):
         raise NcpRefused(f"{path!r} is no path", CompletionCode.INVALID_PATH)
     return f"{volume}:" + "\\".join(parts)
+
+
+def _is_dos_name(part: str) -> bool:
+    name, dot, extension = part.partition(".")
+    return (
+        0 < len(name) <= _DOS_NAME_MAX
+        and len(extension) <= _DOS_EXTENSION_MAX
+        and bool(extension) == bool(dot)
+        and "." not in extension
+        and _ALLOWED_IN_PATHS.issuperset(part)
+        and name not in _DEVICES
+    )
 
 
 def parent(path: str) -> str:

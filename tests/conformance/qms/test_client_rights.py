@@ -57,7 +57,7 @@ def test_files_are_created_where_the_client_may_and_belong_to_it(archive: Archiv
     assert archive.service.files.write(server, handle, 0, 4).file == VolumeFile("SYS:ALICE\\RESTORED")
     for path, code in (
         ("SYS:SERVER\\OWN", NO_CREATE),
-        ("SYS:ELSEWHERE", NO_CREATE),
+        ("SYS:ELSEWHER", NO_CREATE),
         ("SYS:NO\\SUCH", CompletionCode.INVALID_PATH),
     ):
         with archive.refused(code):
@@ -110,7 +110,7 @@ def test_open_files_keep_their_rights(archive: Archive) -> None:
     before = volumes.create_file(server, "SYS:SERVER\\BEFORE")
     job = archive.entry(1).job_file_handle
     archive.change()
-    meanwhile = volumes.create_file(server, "SYS:ALICE\\MEANWHILE")
+    meanwhile = volumes.create_file(server, "SYS:ALICE\\MEANWHIL")
     files.write(server, before, 0, 1)
     assert archive.read(server, job) == b"data"
     archive.service.servicing.restore_server_rights(server)

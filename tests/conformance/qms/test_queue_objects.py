@@ -87,8 +87,8 @@ def test_names_of_queue_files() -> None:
 
 @requirement("QMS-qdir-09")
 def test_the_longest_path(harness: QueueServiceHarness) -> None:
-    path = "SYS:" + "D" * 114
-    for longer in (path + "D", path + "D" * 10):  # 119 and 128 characters
+    path = "SYS:" + ("D" * 8 + "\\") * 12 + "D" * 6
+    for longer in (path + "D", path + "D\\" + "D" * 8):  # 119 and 128 characters
         with harness.refused(CompletionCode.INVALID_PATH):
             harness.queue("NEW", longer)
     queue_id = harness.queue("NEW", path)

@@ -1,0 +1,105 @@
+"""``msmqwire netware object create | list | show | delete``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final
+
+import typer
+
+from msmqwire.cli.netware_admin import AsJson, Data, in_folder, print_one, print_rows
+from msmqwire.netware.type_names import OBJECT_TYPES
+from msmqwire.qm.runtime.local import Local
+from msmqwire.qms.runtime.bindery_requests import RIGHTS
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="Objects of the bindery."
+)
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME[:TYPE]", help="TYPE where objects of several types have the name.")
+]
+_COLUMNS: Final = {"object": "name", "type": "type", "ID": "id"}
+
+
+@app.command("create")
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="At most 47 characters; capitals.")],
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help="user, group, print-server, job-server, archive-server, file-server, or a number.",
+        ),
+    ],
+    data: Data,
+    member_of: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GROUP", help="A group to be in; more than once for several."),
+    ] = None,
+    equivalent_to: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[:TYPE]",
+            help="Whose rights it has as well: SUPERVISOR for those of a supervisor; more than once.",
+        ),
+    ] = None,
+    trustee: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH=RIGHTS",
+            help=f"Rights in a directory of a volume, made if missing: SYS:DATA=RWC, of {''.join(RIGHTS)}.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create an object, and print its ID; the folder and its bindery too, if they are missing."""
+
+    def work(local: Local) -> None:
+        answer = local.call(
+            "object_create",
+            name=name,
+            type=kind,
+            member_of=member_of or [],
+            equivalent_to=equivalent_to or [],
+            trustee=trustee or [],
+        )
+        print_one(answer, as_json)
+
+    in_folder(data, work, create=True)
+
+
+@app.command("list")
+def list_(
+    data: Data,
+    kind: Annotated[
+        str | None,
+        typer.Option("--type", metavar="TYPE", help=f"Only these: {', '.join(OBJECT_TYPES)}, or a number."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the objects of the bindery, queues among them, by their IDs."""
+    in_folder(data, lambda local: print_rows(_objects(local, kind), _COLUMNS, as_json))
+
+
+def _objects(local: Local, kind: str | None) -> Iterator[dict[str, Any]]:
+    after = 0
+    while True:
+        answer = local.call("object_list", type=kind, after=after)
+        yield from answer["objects"]
+        if not answer["more"]:
+            return
+        after = int(answer["objects"][-1]["id"], 16)
+
+
+@app.command("show")
+def show(name: Name, data: Data, as_json: AsJson = False) -> None:
+    """Show an object with its properties; the value of a password is never shown."""
+    in_folder(data, lambda local: print_one(local.call("object_show", name=name), as_json))
+
+
+@app.command("delete")
+def delete(name: Name, data: Data, as_json: AsJson = False) -> None:
+    """Delete an object. It leaves all groups and sets; jobs that it has submitted stay."""
+    in_folder(data, lambda local: print_one(local.call("object_delete", name=name), as_json))

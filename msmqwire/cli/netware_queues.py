@@ -1,0 +1,112 @@
+"""``msmqwire netware queue create | list | show | delete | grant | revoke``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+from msmqwire.cli.netware_admin import AsJson, Data, in_folder, print_one, print_rows
+from msmqwire.netware.type_names import QUEUE_TYPES
+from msmqwire.qms.runtime.queue_requests import SETS
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="Queues of the bindery."
+)
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="QUEUE[:TYPE]",
+        help=f"TYPE ({', '.join(QUEUE_TYPES)}) where queues of several types have the name.",
+    ),
+]
+Property = Annotated[str, typer.Option("--property", metavar="|".join(SETS), help="The set of the queue.")]
+Member = Annotated[str, typer.Option("--member", metavar="NAME[:TYPE]", help="The object.")]
+_COLUMNS: Final = {
+    "queue": "queue",
+    "type": "type",
+    "ID": "id",
+    "jobs": "jobs",
+    "status": "status",
+    "directory": "directory",
+}
+
+
+@app.command("create")
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="At most 47 characters; capitals.")],
+    kind: Annotated[
+        str, typer.Option("--type", metavar="TYPE", help=f"{', '.join(QUEUE_TYPES)}, or a number.")
+    ],
+    data: Data,
+    path: Annotated[
+        str, typer.Option(metavar="PATH", help="The directory for the queue directory: SYS:SYSTEM.")
+    ],
+    user: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[:TYPE]", help="A user or group for Q_USERS; more than once."),
+    ] = None,
+    operator: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[:TYPE]", help="A user or group for Q_OPERATORS; more than once."),
+    ] = None,
+    server: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[:TYPE]", help="A queue server for Q_SERVERS; more than once."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a queue, and print its ID and directory; the folder and its bindery too, if they are missing."""
+    in_folder(
+        data,
+        lambda local: print_one(
+            local.call(
+                "queue_create",
+                name=name,
+                type=kind,
+                path=path,
+                user=user or [],
+                operator=operator or [],
+                server=server or [],
+            ),
+            as_json,
+        ),
+        create=True,
+    )
+
+
+@app.command("list")
+def list_(data: Data, as_json: AsJson = False) -> None:
+    """List the queues."""
+    in_folder(data, lambda local: print_rows(local.call("queue_list")["queues"], _COLUMNS, as_json))
+
+
+@app.command("show")
+def show(name: Name, data: Data, as_json: AsJson = False) -> None:
+    """Show a queue with its sets and its attached queue servers."""
+    in_folder(data, lambda local: print_one(local.call("queue_show", queue=name), as_json))
+
+
+@app.command("delete")
+def delete(name: Name, data: Data, as_json: AsJson = False) -> None:
+    """Delete a queue with all its jobs and its directory."""
+    in_folder(data, lambda local: print_one(local.call("queue_delete", queue=name), as_json))
+
+
+@app.command("grant")
+def grant(name: Name, set_name: Property, member: Member, data: Data, as_json: AsJson = False) -> None:
+    """Add an object to a set of a queue."""
+    _change("queue_grant", name, set_name, member, data, as_json)
+
+
+@app.command("revoke")
+def revoke(name: Name, set_name: Property, member: Member, data: Data, as_json: AsJson = False) -> None:
+    """Take an object out of a set of a queue."""
+    _change("queue_revoke", name, set_name, member, data, as_json)
+
+
+def _change(op: str, name: str, set_name: str, member: str, data: Data, as_json: bool) -> None:
+    in_folder(
+        data, lambda local: print_one(local.call(op, queue=name, property=set_name, member=member), as_json)
+    )

@@ -1,0 +1,150 @@
+"""``msmqwire netware serve``: a file server's queue service that runs until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from msmqwire.cli.common import format_endpoint
+from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.serving import LogLevel, check_level, is_served, parse_endpoint, stop_event, when_free
+from msmqwire.errors import Unreachable
+from msmqwire.netware.constants import JOBS_MAX, QUEUE_SERVERS_MAX
+from msmqwire.netware.headers import NCP_PORT
+from msmqwire.qm.runtime import descriptors, logs
+from msmqwire.qm.runtime.addresses import LOOPBACK
+from msmqwire.qm.runtime.faults import LoopFaults
+from msmqwire.qms.model.settings import Settings
+from msmqwire.qms.runtime.folder import NetwareFolder
+from msmqwire.qms.runtime.limits import NcpLimits
+from msmqwire.qms.runtime.server import NetwareOptions, NetwareServer
+
+_IN_USE_S: Final = 5.0
+"""Seconds to wait for a command that has the folder open."""
+_CONNECTIONS_MAX: Final = 0xFFFE
+"""Service connections that have numbers."""
+_SECONDS_MAX: Final = 1_000_000
+_SETTINGS: Final = Settings()
+_LIMITS: Final = NcpLimits()
+
+
+async def serve(options: NetwareOptions) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises the subclasses of StoreError, Unreachable if it can't listen, and EngineFailed for a fault of
+    msmqwire itself.
+    """
+    faults = LoopFaults()
+    asyncio.get_running_loop().set_exception_handler(faults.handle)
+    server = await _started(options)
+    faults.watch(server)
+    stop = stop_event()
+    try:
+        address = format_endpoint(*server.listen)
+        print(f"ready netware tcp={address} data={options.data}", flush=True)
+    except OSError:
+        await server.stop()
+        raise
+    told = asyncio.ensure_future(stop.wait())
+    await asyncio.wait((told, server.broken), return_when=asyncio.FIRST_COMPLETED)
+    told.cancel()
+    await server.stop()
+    if server.broken.done():
+        raise server.broken.result()
+
+
+async def _started(options: NetwareOptions) -> NetwareServer:
+    """Start a server; wait for a command that has the folder open, but not for another server."""
+
+    async def start() -> NetwareServer:
+        server = NetwareServer(options)
+        try:
+            await server.start()
+        except (OSError, UnicodeError) as exc:
+            raise Unreachable(f"can't listen: {getattr(exc, 'strerror', None) or exc}") from None
+        return server
+
+    return await when_free(start, lambda: is_served(NetwareFolder(options.data)), seconds=_IN_USE_S)
+
+
+def command(
+    data: Annotated[Path, typer.Option(help="Folder of the bindery and the queues; made if it is missing.")],
+    listen: Annotated[str, typer.Option(metavar="ADDR:PORT", help="Where to take NCP over TCP.")] = (
+        f"{LOOPBACK}:{NCP_PORT}"
+    ),
+    max_objects: Annotated[int, typer.Option(min=1, help="Objects in the bindery.")] = _SETTINGS.objects_max,
+    max_queues: Annotated[int, typer.Option(min=0, help="Queues.")] = _SETTINGS.queues_max,
+    max_jobs: Annotated[int, typer.Option(min=1, max=JOBS_MAX, help="Jobs in a queue.")] = _SETTINGS.jobs_max,
+    max_servers: Annotated[
+        int, typer.Option(min=1, max=QUEUE_SERVERS_MAX, help="Queue servers attached to a queue.")
+    ] = _SETTINGS.servers_max,
+    max_job_size: Annotated[
+        int, typer.Option(min=1, max=4096, help="MiB of the file of a job.")
+    ] = _SETTINGS.file_bytes_max >> 20,
+    max_files_size: Annotated[
+        int, typer.Option(min=1, help="MiB of all files together.")
+    ] = _SETTINGS.files_bytes_max >> 20,
+    max_open_files: Annotated[
+        int, typer.Option(min=1, help="Files that a connection has open.")
+    ] = _SETTINGS.handles_max,
+    max_connections: Annotated[
+        int, typer.Option(min=1, max=_CONNECTIONS_MAX, help="Service connections.")
+    ] = _LIMITS.connections,
+    max_connections_per_peer: Annotated[
+        int,
+        typer.Option(min=1, help="TCP connections from one address, or one IPv6 network of 64 bits."),
+    ] = _LIMITS.connections_per_peer,
+    max_held: Annotated[
+        int, typer.Option(min=1, help="MiB of incomplete requests and unread replies, of all connections.")
+    ] = _LIMITS.held_bytes >> 20,
+    partial: Annotated[
+        float,
+        typer.Option(
+            min=0.1,
+            max=_SECONDS_MAX,
+            help="Seconds for a request that has begun to end, for a reply to be read, and until a connection "
+            "attaches.",
+        ),
+    ] = _LIMITS.partial_s,
+    idle: Annotated[
+        float,
+        typer.Option(
+            min=0.1, max=_SECONDS_MAX, help="Seconds after which a connection without requests ends."
+        ),
+    ] = _LIMITS.idle_s,
+    log: LogLevel = "info",
+) -> None:
+    """Run the queue service of a NetWare file server: its bindery, its queues and their jobs, over NCP.
+
+    A name proves nothing: whoever reaches the port is whom he says. Listen on trusted networks only.
+    """
+    check_level(log)
+    for option, seconds in (("--partial", partial), ("--idle", idle)):
+        if seconds != seconds:
+            raise typer.BadParameter(f"{option} is no number")
+    options = NetwareOptions(
+        data,
+        parse_endpoint(listen, NCP_PORT),
+        settings=Settings(
+            objects_max=max_objects,
+            queues_max=max_queues,
+            jobs_max=max_jobs,
+            servers_max=max_servers,
+            file_bytes_max=max_job_size << 20,
+            files_bytes_max=max_files_size << 20,
+            handles_max=max_open_files,
+        ),
+        limits=NcpLimits(
+            connections=max_connections,
+            connections_per_peer=max_connections_per_peer,
+            held_bytes=max_held << 20,
+            partial_s=partial,
+            idle_s=idle,
+        ),
+    )
+    logs.begin(log)
+    descriptors.raise_limit()
+    run_reporting_errors(lambda: asyncio.run(serve(options)))

@@ -1,0 +1,76 @@
+"""Shared by the commands that serve: addresses to listen at, waiting for a folder, and being told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Final, TypeVar
+
+import typer
+
+from msmqwire.errors import StoreInUse
+from msmqwire.names.addresses import without_brackets
+from msmqwire.qm.runtime.addresses import LOOPBACK, Endpoint
+from msmqwire.qm.runtime.local import server_of
+from msmqwire.qm.runtime.served_folder import ServedFolder
+
+T = TypeVar("T")
+_LEVELS: Final = ("debug", "info", "warning", "error")
+_RETRY_S: Final = 0.05
+
+LogLevel = Annotated[str, typer.Option(help=f"Least level of logs: {', '.join(_LEVELS)}.")]
+
+
+def parse_endpoint(text: str, port: int) -> Endpoint:
+    """Parse ``ADDRESS``, ``ADDRESS:PORT``, ``[ADDRESS]:PORT`` or ``:PORT``; `port` is the default.
+
+    Raises typer.BadParameter.
+    """
+    host, colon, number = text.rpartition(":")
+    if not colon or text.endswith("]") or (":" in host and not host.startswith("[")):
+        host, number = text, str(port)
+    if not number.isascii() or not number.isdigit() or int(number) > 0xFFFF:
+        raise typer.BadParameter(f"{text!r} is not ADDRESS:PORT")
+    return without_brackets(host) or LOOPBACK, int(number)
+
+
+def check_level(log: str) -> None:
+    """Check the least level of logs. Raises typer.BadParameter."""
+    if log not in _LEVELS:
+        raise typer.BadParameter(f"{log!r} is none of {', '.join(_LEVELS)}")
+
+
+async def when_free(start: Callable[[], Awaitable[T]], is_served: Callable[[], bool], *, seconds: float) -> T:
+    """Start a server; wait so long for a command that has its folder open, but not for another server.
+
+    Raises StoreInUse, and what `start` raises.
+    """
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    while True:
+        try:
+            return await start()
+        except StoreInUse:
+            if is_served() or loop.time() > until:
+                raise
+            await asyncio.sleep(_RETRY_S)
+
+
+def is_served(folder: ServedFolder) -> bool:
+    """Return whether a server of a folder can be reached."""
+    served = server_of(folder)
+    if served is not None:
+        served.close()
+    return served is not None
+
+
+def stop_event() -> asyncio.Event:
+    """Return an event that SIGTERM and SIGINT set."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        try:
+            loop.add_signal_handler(number, stop.set)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
+    return stop

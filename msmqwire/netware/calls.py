@@ -1,0 +1,39 @@
+"""What an NCP call is: a function, a subfunction, and the layouts of its request and reply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from msmqwire.schema import Header, fixed_size
+
+FUNCTION_23: Final = 23
+"""The function that has bindery and queue services as its subfunctions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of NCP.
+
+    Attributes:
+        number: the subfunction of function 23, or the function if `function` is the same.
+        name: its name in public descriptions.
+        request, reply: the layouts of the data behind the headers.
+        others: requests of another size that are read, too.
+        function: the function.
+    """
+
+    number: int
+    name: str
+    request: Header
+    reply: Header
+    others: tuple[Header, ...] = ()
+    function: int = FUNCTION_23
+
+    @property
+    def has_subfunction(self) -> bool:
+        return self.function == FUNCTION_23
+
+    def request_of_size(self, size: int) -> Header:
+        """Return the layout of a request with so many bytes of data: the first one, unless another fits."""
+        return next((other for other in self.others if fixed_size(other) == size), self.request)

@@ -1,0 +1,217 @@
+"""Connections of NCP at one port, bounded in number, memory and time, and the calls that come by them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+from msmqwire.errors import InvalidValue, NcpRefused, StoreError, Unreachable
+from msmqwire.netware.constants import CompletionCode
+from msmqwire.qm.runtime.descriptors import OpenConnections
+from msmqwire.qm.runtime.incoming import IncomingConnections
+from msmqwire.qm.runtime.listening import Listeners
+from msmqwire.qm.runtime.logs import log
+from msmqwire.qm.runtime.partial_packets import PartialPackets
+from msmqwire.qms.model.caller import Caller
+from msmqwire.qms.protocol.calls import Fields, Result, ToRead, ToWrite
+from msmqwire.qms.protocol.connection_numbers import ConnectionNumbers
+from msmqwire.qms.protocol.dispatch import perform
+from msmqwire.qms.protocol.files import data_read
+from msmqwire.qms.protocol.session import GiveUp, NcpSession, Perform
+from msmqwire.qms.rules.service import QueueService
+from msmqwire.qms.runtime.driving import Driver
+from msmqwire.qms.runtime.limits import SPARE_CONNECTIONS, NcpLimits, NcpTraffic
+from msmqwire.qms.runtime.ncp_connection import NcpConnection, report
+
+RETRY_S: Final = 1.0
+"""Seconds after which what a lost connection had is tried again to be given up, if the disk refuses."""
+
+
+def utc_now() -> datetime:
+    """Return the time of the system's clock."""
+    return datetime.now(UTC)
+
+
+class NcpListener:
+    """Takes the connections of clients, and performs their calls.
+
+    Attributes:
+        limits: on what clients may use.
+        traffic: counters.
+        port: at which it listens; 0 before.
+    """
+
+    def __init__(
+        self, driver: Driver, limits: NcpLimits | None = None, clock: Callable[[], datetime] = utc_now
+    ) -> None:
+        self.limits = limits = limits or NcpLimits()
+        self.traffic, self.port = NcpTraffic(), 0
+        self._driver, self._clock = driver, clock
+        self._numbers = ConnectionNumbers(limits.connections)
+        self._connections: IncomingConnections[NcpConnection] = IncomingConnections(
+            limits.connections + SPARE_CONNECTIONS, limits.connections_per_peer, OpenConnections()
+        )
+        self._listeners = Listeners(partial(NcpConnection, self))
+        self._held = PartialPackets(limits.held_bytes)
+        self._endings: set[asyncio.Task[None]] = set()
+        self._ended: dict[int, Caller] = {}  # service connections that are being given up
+        self._stopping = False
+
+    @property
+    def service_connections(self) -> int:
+        """How many service connections there are, those included that are being given up."""
+        return len(self._numbers)
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes that `NcpLimits.held_bytes` limits."""
+        return sum(connection.held for connection in self._connections)
+
+    async def bind(self, address: str, port: int) -> int:
+        """Listen, so that connections wait for `accept`; return the port. Raises OSError."""
+        self.port = await self._listeners.bind(address, port)
+        return self.port
+
+    def accept(self) -> None:
+        """Begin to accept connections."""
+        self._listeners.accept()
+
+    async def close(self) -> None:
+        """End all connections when the requests being performed are answered, and give up what they had.
+
+        Nobody gets more time than `NcpLimits.close_s` to read a reply.
+        """
+        self._stopping = True
+        self._listeners.close()
+        for connection in self._connections:
+            connection.stop()
+        await self._connections.close(self.limits.close_s + 1)
+        await self._listeners.wait_closed()
+        await asyncio.gather(*self._endings, return_exceptions=True)
+
+    def abort(self) -> None:
+        """End all connections at once."""
+        self._connections.abort()
+
+    def restarted(self) -> None:
+        """End all connections: the service was built anew, and knows nothing of them."""
+        for connection in self._connections:
+            if connection.session is not None and connection.session.caller is not None:
+                _forget_rights(connection.session.caller)
+            connection.close()
+        for caller in self._ended.values():
+            _forget_rights(caller)
+
+    # -- connections: `NcpConnectionOwner` ------------------------------------------------------------------
+
+    def accepted(self, connection: NcpConnection) -> NcpSession | None:
+        """Register a connection; return None if there are too many."""
+        if self._stopping or not self._connections.admit(connection):
+            self.traffic.refused += 1
+            log.warning("a connection of NCP is refused", extra={"peer": connection.address})
+            return None
+        self.traffic.accepted += 1
+        return NcpSession(self._numbers)
+
+    def holds(self, connection: NcpConnection, received: int) -> None:
+        """Bound the memory of requests and unread replies."""
+        now = time.monotonic()
+        self._held.update(connection.number, connection.held, now, received=received)
+        while (excessive := self._held.excess(now)) is not None:
+            ended = self._connections[excessive]
+            if (held := ended.held) < self._held.of(excessive):  # the client has read replies meanwhile
+                self._held.update(excessive, held, now, received=0)
+                continue
+            self._held.forget(excessive)
+            self.traffic.ended += 1
+            log.warning(
+                "too much of incomplete requests and unread replies: a connection is ended",
+                extra={"peer": ended.address},
+            )
+            ended.abort()
+
+    def lost(self, connection: NcpConnection) -> None:
+        """Unregister a connection, and give up what it had once its request has been performed."""
+        self._connections.remove(connection)
+        self._held.forget(connection.number)
+        ending = asyncio.get_running_loop().create_task(self._end(connection))
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
+        ending.add_done_callback(report)
+
+    async def _end(self, connection: NcpConnection) -> None:
+        if connection.working is not None:
+            await asyncio.wait([connection.working])
+        assert connection.session is not None
+        caller = connection.session.caller
+        if caller is not None:
+            connection.session.caller = None
+            await self._give_up(caller)
+            self._numbers.give_back(caller.connection)
+
+    # -- calls ----------------------------------------------------------------------------------------------
+
+    async def perform(self, session: NcpSession, task: Perform | GiveUp) -> bytes:
+        """Do what a session asks for; return the reply."""
+        self.traffic.requests += 1
+        if isinstance(task, GiveUp):
+            await self._give_up(task.caller)
+            return session.given_up(task)
+        try:
+            fields = await self._fields(task)
+        except NcpRefused as exc:
+            self.traffic.calls_refused += 1
+            log.debug("a call is refused", extra={"call": task.request.kind, "reason": exc.why})
+            return session.refused(task, exc.code)
+        except InvalidValue as exc:
+            log.warning(
+                "a call has a value that can't be", extra={"call": task.request.kind, "error": str(exc)}
+            )
+            return session.refused(task, CompletionCode.FAILURE)
+        except (StoreError, Unreachable) as exc:
+            log.error("a call can't be stored", extra={"error": str(exc)})
+            return session.refused(task, CompletionCode.ERR_Q_IO_FAILURE)
+        return session.performed(task, fields)
+
+    async def _fields(self, call: Perform) -> Fields:
+        def operation(service: QueueService) -> Result:
+            return perform(service, call, self._clock())
+
+        result = await self._driver.run(operation)
+        if isinstance(result, ToRead):
+            access = result.access
+            data = await self._driver.read_file(access.file, access.offset, access.count)
+            return data_read(access, data)
+        if isinstance(result, ToWrite):
+            await self._driver.write_file(result.access.file, result.access.offset, result.data)
+            return {}
+        return result
+
+    async def _give_up(self, caller: Caller) -> None:
+        """Give up all that a service connection had; again and again while the disk refuses.
+
+        A server that stops does not try again: the next start does the same.
+        """
+        self._ended[caller.connection] = caller
+        try:
+            while not await self._gives_up(caller) and not self._stopping:
+                await asyncio.sleep(RETRY_S)
+        finally:
+            del self._ended[caller.connection]
+
+    async def _gives_up(self, caller: Caller) -> bool:
+        try:
+            await self._driver.run(lambda service: service.connection_lost(caller))
+        except (StoreError, Unreachable) as exc:
+            log.error("the end of a connection can't be stored", extra={"error": str(exc)})
+            return False
+        return True
+
+
+def _forget_rights(caller: Caller) -> None:
+    """Log a connection out that a new service does not know."""
+    caller.object_id = caller.assumed = None
