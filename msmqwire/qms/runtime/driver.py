@@ -59,7 +59,8 @@ class ServiceDriver:
         self.commits = 0
         self._service: QueueService | None = None
         self._rows = RowChanges()
-        self._batches: deque[Batch] = deque()  # the first is being performed if `_performing`
+        self._batches: deque[Batch] = deque()
+        self._on_disk: Batch | None = None  # the batch that is being performed, which takes nothing more
         self._performing: asyncio.Task[None] | None = None
         self._restoring: asyncio.Task[StoreError | None] | None = None
         self._started = False
@@ -74,7 +75,9 @@ class ServiceDriver:
         await self._ready()
 
     async def close(self) -> None:
-        """Make durable what has happened, and end; operations are refused from now on."""
+        """Make durable what has happened, and end; operations are refused from now on. Again: do nothing."""
+        if self._closed:
+            return
         self._closed = True
         for task in (self._restoring, self._performing):
             if task is not None:
@@ -108,7 +111,8 @@ class ServiceDriver:
     async def _durable(self, service: QueueService) -> None:
         changes, servers = service.take(), self._changed_servers(service)
         if changes or servers:
-            if len(self._batches) <= (self._performing is not None) or not self._batches[-1].takes(changes):
+            last = self._batches[-1] if self._batches else None
+            if last is self._on_disk or last is None or not last.takes(changes):
                 self._batches.append(Batch(asyncio.get_running_loop().create_future()))
             batch = self._batches[-1]
             batch.add(changes)
@@ -142,7 +146,7 @@ class ServiceDriver:
         await asyncio.sleep(0)  # the operations of this turn make one batch
         try:
             while self._batches:
-                batch = self._batches[0]
+                self._on_disk = batch = self._batches[0]
                 await self._in_writer(self._perform, batch.changes, batch.servers)
                 self._batches.popleft()
                 batch.done.set_result(None)
@@ -154,7 +158,7 @@ class ServiceDriver:
             while self._batches:
                 self._batches.popleft().done.set_result(failure)
         finally:
-            self._performing = None
+            self._performing = self._on_disk = None
 
     def _perform(
         self, changes: list[Change], servers: dict[int, Servers], *, recovering: bool = False
