@@ -9,9 +9,7 @@ import typer
 
 from msmqwire.cli.commands import LazyGroup
 
-_CLIENT: Final = (
-    *("queues", "jobs", "show", "submit", "hold", "release", "position", "move", "remove", "service"),
-)
+_CLIENT: Final = ("queues", "jobs", "show", "submit", "hold", "release", "position", "move", "remove")
 
 
 class _NetwareGroup(LazyGroup):
@@ -22,6 +20,7 @@ class _NetwareGroup(LazyGroup):
         "object": ("netware_objects", "app"),
         "queue": ("netware_queues", "app"),
         **{name: ("netware_client", name) for name in _CLIENT},
+        "service": ("netware_service", "command"),
     }
 
 

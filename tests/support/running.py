@@ -87,7 +87,11 @@ class Run:
         assert (self.status, self.out) == (status, ""), self
         (line,) = self.err.splitlines()
         error: dict[str, Any] = json.loads(line)
-        assert {"error", "path", "offset"} <= set(error) <= {"error", "path", "offset", "hresult", "name"}
+        assert (
+            {"error", "path", "offset"}
+            <= set(error)
+            <= {"error", "path", "offset", "hresult", "code", "name"}
+        )
         return error
 
 
