@@ -120,7 +120,7 @@ class RemoveQueueDirectory:
 
 @dataclass(frozen=True, slots=True)
 class CreateJobFile:
-    """Create the queue file of a job, empty but for the job structure, in place of any that a crash has left."""
+    """Create the queue file of a job, with the job structure alone, in place of any that a crash has left."""
 
     queue_id: int
     job_number: int
