@@ -25,10 +25,9 @@ from msmqwire.schema import Header, head_size
 
 UNITS_MAX: Final = 16
 """Units that are shown in one segment; scapy handles payloads recursively. What follows them is raw."""
-
-WAITING_MAX: Final = 256
-"""Requests of one stream that are remembered until they are answered."""
-_WAITING: Final = "ncp requests"
+REQUESTS_MAX: Final = 256
+"""Requests of one stream that are remembered, the latest ones."""
+_REMEMBERED: Final = "ncp requests"
 
 
 class _NcpHeader(Structure):
@@ -62,20 +61,23 @@ class _Numbered(_NcpHeader):
         return connection_number(self)
 
     def hashret(self) -> bytes:
-        return int(self.SequenceNumber).to_bytes()
+        return int(self.SequenceNumber & 0xFF).to_bytes()
 
     def _summary(self, kind: str, more: str = "") -> Any:
         text = f"NCP {kind} connection={self.connection} sequence={self.SequenceNumber}{more}"
         return text, [TCP, UDP, NcpRequestHeader, NcpReplyHeader]
 
 
+def _dispatch_datagram(
+    cls: type[ScapyPacket], _pkt: bytes = b"", *args: Any, **kargs: Any
+) -> type[ScapyPacket]:
+    """Return the layer of the header that a datagram begins with; raw bytes if it has none."""
+    return _in_datagram(_pkt) if isinstance(kargs.get("_underlayer"), UDP) else cls
+
+
 class NcpRequestHeader(_Numbered):
     schema = headers.NCP_REQUEST_HEADER
-
-    @classmethod
-    def dispatch_hook(cls, _pkt: bytes = b"", *args: Any, **kargs: Any) -> type[ScapyPacket]:
-        """Return the layer of the header that a datagram begins with; raw bytes if it has none."""
-        return _in_datagram(_pkt) if isinstance(kargs.get("_underlayer"), UDP) else cls
+    dispatch_hook = classmethod(_dispatch_datagram)
 
     @property
     def call(self) -> Call | None:
@@ -123,15 +125,11 @@ class NcpReplyHeader(_Numbered):
 
     __slots__ = ["call"]
     schema = headers.NCP_REPLY_HEADER
+    dispatch_hook = classmethod(_dispatch_datagram)
 
     def __init__(self, *args: Any, **kargs: Any) -> None:
         self.call: Call | None = None
         super().__init__(*args, **kargs)
-
-    @classmethod
-    def dispatch_hook(cls, _pkt: bytes = b"", *args: Any, **kargs: Any) -> type[ScapyPacket]:
-        """Return the layer of the header that a datagram begins with; raw bytes if it has none."""
-        return _in_datagram(_pkt) if isinstance(kargs.get("_underlayer"), UDP) else cls
 
     def data_layer(self, data: bytes) -> type[Structure] | None:
         return None
@@ -335,28 +333,27 @@ class _NcpUnit(Structure):
         # gives `metadata` nothing, and takes one unit at a time.
         end = sum(sizes[:UNITS_MAX] if "original" in metadata else sizes[:1])
         packet = layer(data[:end])
-        _pair(packet, session.setdefault(_WAITING, {}))
+        _pair(packet, session.setdefault(_REMEMBERED, {}))
         return packet / conf.padding_layer(data[end:]) if data[end:] else packet
+
+
+def _dispatch_segment(
+    cls: type[ScapyPacket], _pkt: bytes = b"", *args: Any, **kargs: Any
+) -> type[ScapyPacket]:
+    """Return the layer of the unit that a segment begins with; raw bytes if there is none."""
+    return (unit_layer(_pkt) or conf.raw_layer) if isinstance(kargs.get("_underlayer"), TCP) else cls
 
 
 class NcpTcpRequest(_NcpUnit):
     schema = headers.NCP_TCP_REQUEST
+    dispatch_hook = classmethod(_dispatch_segment)
     Size = None
-
-    @classmethod
-    def dispatch_hook(cls, _pkt: bytes = b"", *args: Any, **kargs: Any) -> type[ScapyPacket]:
-        """Return the layer of the unit that a segment begins with; raw bytes if there is none."""
-        return (unit_layer(_pkt) or conf.raw_layer) if isinstance(kargs.get("_underlayer"), TCP) else cls
 
 
 class NcpTcpReply(_NcpUnit):
     schema = headers.NCP_TCP_REPLY
+    dispatch_hook = classmethod(_dispatch_segment)
     Size = None
-
-    @classmethod
-    def dispatch_hook(cls, _pkt: bytes = b"", *args: Any, **kargs: Any) -> type[ScapyPacket]:
-        """Return the layer of the unit that a segment begins with; raw bytes if there is none."""
-        return (unit_layer(_pkt) or conf.raw_layer) if isinstance(kargs.get("_underlayer"), TCP) else cls
 
     def answers(self, other: ScapyPacket) -> int:
         """Whether the reply in this answers the request in another unit."""
@@ -390,21 +387,24 @@ def _sizes(layer: type[_NcpUnit], data: bytes) -> list[int]:
     return [unit.preamble.Length.Size for unit in units]
 
 
-def _pair(packet: ScapyPacket, waiting: dict[tuple[int, int], Call]) -> None:
-    """Remember the requests in a packet, and show its replies as what they answer."""
+def _pair(packet: ScapyPacket, requests: dict[tuple[int, int], Call]) -> None:
+    """Remember the requests in a packet, and show its replies as what they answer.
+
+    A server may send the reply to the same request again.
+    """
     for layer in packet.iterpayloads():
         if not isinstance(layer, _Numbered):
             continue
         numbers = layer.connection, layer.SequenceNumber
         if isinstance(layer, NcpReplyHeader):
-            call = waiting.get(numbers) if layer.ReplyType == headers.BUSY else waiting.pop(numbers, None)
-            if call is not None:
-                layer.read_as(call)
-        elif isinstance(layer, NcpRequestHeader) and layer.call is not None:
-            waiting.pop(numbers, None)
-            while len(waiting) >= WAITING_MAX:
-                del waiting[next(iter(waiting))]
-            waiting[numbers] = layer.call
+            if numbers in requests:
+                layer.read_as(requests[numbers])
+            continue
+        requests.pop(numbers, None)
+        if isinstance(layer, NcpRequestHeader) and layer.call is not None:
+            while len(requests) >= REQUESTS_MAX:
+                del requests[next(iter(requests))]
+            requests[numbers] = layer.call
 
 
 def _built_with(layer: Structure, computed: dict[str, Any]) -> bytes:

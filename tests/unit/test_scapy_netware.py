@@ -171,17 +171,18 @@ def test_a_stream_shows_what_its_replies_answer() -> None:
     asked = bytes(NcpTcpRequest() / LIST) + bytes(NcpTcpRequest() / create / NcpCreateQueue_Request())
     told = bytes(NcpTcpReply() / WAIT / NcpTcpReply() / LISTED)
     refused = NcpReplyHeader(SequenceNumber=10, ConnectionNumberLow=3, CompletionCode=0xD3)
-    told += bytes(NcpTcpReply() / refused)
+    told += bytes(NcpTcpReply() / refused) * 2
     frames = [*segments(asked, 3, 30, **TO_SERVER), *segments(told, 20, 21, 40, **FROM_SERVER)]
     found = sniff(offline=frames, session=TCPSession, quiet=True)
     replies = [
         layer for frame in found for layer in frame.iterpayloads() if isinstance(layer, NcpReplyHeader)
     ]
-    assert [reply.mysummary()[0] for reply in replies] == [
+    assert [reply.mysummary()[0] for reply in replies[:3]] == [
         "NCP GetQueueJobList reply connection=3 sequence=9",
         "NCP GetQueueJobList reply connection=3 sequence=9",
         "NCP CreateQueue reply connection=3 sequence=10 completion=0xd3",
     ]
+    assert replies[3].call is replies[2].call
     assert replies[1][NcpGetQueueJobList_Reply].JobNumbers[0].JobNumber == 7
     assert replies[2].copy().call is replies[2].call
 
@@ -194,14 +195,14 @@ def test_a_reply_whose_request_is_not_there_stays_bytes() -> None:
     assert found[Raw].load == bytes(LISTED.payload)
 
 
-def test_requests_that_wait_for_an_answer_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(netware, "WAITING_MAX", 3)
+def test_requests_that_are_remembered_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(netware, "REQUESTS_MAX", 3)
     session: dict[str, dict[tuple[int, int], object]] = {}
     for number in range(7):
         unit = NcpTcpRequest() / NcpRequestHeader(SequenceNumber=number) / NcpLogout_Request()
         assert NcpTcpRequest.tcp_reassemble(bytes(unit), {}, session)
-    (waiting,) = session.values()
-    assert [*waiting] == [(0, 4), (0, 5), (0, 6)]
+    (requests,) = session.values()
+    assert [*requests] == [(0, 4), (0, 5), (0, 6)]
 
 
 def test_a_stream_that_is_no_ncp_or_ends_early() -> None:
