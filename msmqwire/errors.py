@@ -136,6 +136,19 @@ class ReadTimeout(QueueError, TimeoutError):
         super().__init__(why, HResult.MQ_ERROR_IO_TIMEOUT)
 
 
+class NcpRefused(MsmqError):
+    """A call that a NetWare file server refuses, with no effect.
+
+    Attributes:
+        why: the reason.
+        code: the completion code, one of `msmqwire.netware.constants.CompletionCode` if it has a name.
+    """
+
+    def __init__(self, why: str, code: int) -> None:
+        super().__init__(why)
+        self.why, self.code = why, code
+
+
 class Unreachable(MsmqError):
     """A queue manager that does not answer or is gone."""
 

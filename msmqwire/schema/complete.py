@@ -336,7 +336,20 @@ class _Completion:
         frame.values[part.name] = [
             self.structure(part.item, item, self.path(f"{part.name}[{i}]")) for i, item in enumerate(given)
         ]
+        if frame.given.get(part.count) is None:
+            self.as_long(part, frame, len(given))
         self.set(part.count, len(given))
+
+    def as_long(self, part: Repeat, frame: _Frame, count: int) -> None:
+        """Refuse a list that is not as long as one before with the same count."""
+        for other in frame.header.parts:
+            if other is part:
+                return
+            if isinstance(other, Repeat) and other.count == part.count:
+                there = len(frame.values[other.name])
+                if there != count:
+                    why = f"{count} items, but {there} of {other.name}"
+                    raise self.refuse(why, self.path(part.name))
 
     def each(self, part: Each, frame: _Frame, given: Any) -> None:
         elements = frame.values[part.of]

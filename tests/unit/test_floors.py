@@ -30,7 +30,7 @@ FLOORS = (
         "srmp",
     },
     {"capture", "columnar", "dissection", "layers", "lint", "wireshark"},
-    {"qm"},
+    {"qm", "qms"},
     {"cli", "fuzz", "spark_udfs"},
 )
 FLOOR = {part: number for number, parts in enumerate(FLOORS) for part in parts}
@@ -87,11 +87,22 @@ QM_ROOMS = {
     "sim": {"core", "directory", "model", "protocols", "rules", "security", "store"},
 }
 
+# The rooms of qms, in the same manner.
+QMS_ROOMS = {
+    "model": set(),
+    "rules": {"model"},
+    "store": {"model"},
+    "runtime": {"model", "rules", "store"},
+    "client": {"model"},
+    "sim": {"model", "rules", "store", "runtime"},
+}
+
 SCAPY_ONLY_IN = {"layers", "fuzz"}  # scapy is GPL-2.0-only and an extra
 # Protocol rules without I/O, clock or chance.
 PURE = (
     "msmqwire/crypto",
     *(f"msmqwire/qm/{room}" for room in ("model", "protocols", "rules", "security")),
+    *(f"msmqwire/qms/{room}" for room in ("model", "rules")),
 )
 IMPURE = {"asyncio", "os", "random", "socket", "sqlite3", "threading", "time"}
 HEAVY = {
@@ -221,6 +232,16 @@ def test_rooms_of_the_queue_manager(path: Path) -> None:
     assert used - {room} <= QM_ROOMS[room]
 
 
+@pytest.mark.parametrize("path", [path for path in MODULES if path.parts[1:2] == ("qms",)], ids=str)
+def test_rooms_of_the_queue_service(path: Path) -> None:
+    room = path.with_suffix("").parts[2]
+    if room == "__init__":
+        return
+    names = [name.split(".") for _, name in imports((ROOT / path).read_text(encoding="utf-8"), path)]
+    used = {parts[2] for parts in names if parts[:2] == ["msmqwire", "qms"]}
+    assert used - {room} <= QMS_ROOMS[room]
+
+
 @pytest.mark.parametrize(
     ("path", "source", "allowed"),
     [
@@ -253,6 +274,10 @@ def test_rooms_of_the_queue_manager(path: Path) -> None:
         ("qm/rules/messages.py", "import sqlite3", False),
         ("qm/model.py", "import random", False),
         ("qm/server.py", "import asyncio, time", True),
+        ("qms/rules/jobs.py", "from msmqwire.netware.constants import QueueStatus", True),
+        ("qms/rules/jobs.py", "from msmqwire.qm.model.queues import Queue", False),
+        ("qms/rules/jobs.py", "import os", False),
+        ("netware/framing.py", "from msmqwire.qms.model import job", False),
     ],
 )
 def test_the_rule_itself(path: str, source: str, allowed: bool) -> None:

@@ -1,0 +1,1 @@
+"""The rules of the bindery and of queues: who may do what, and what it changes."""
