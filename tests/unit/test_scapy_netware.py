@@ -26,8 +26,12 @@ from msmqwire.layers import (
     NcpGetQueueJobList_Request,
     NcpJobNumber,
     NcpLogout_Request,
+    NcpReadQueueCurrentStatusOld_LongReply,
+    NcpReadQueueCurrentStatusOld_Reply,
+    NcpReadQueueCurrentStatusOld_Request,
     NcpReplyHeader,
     NcpRequestHeader,
+    NcpRequestHeaderShort,
     NcpRestoreQueueServerRights_Request,
     NcpSubfunctionHeader,
     NcpTcpReply,
@@ -135,6 +139,25 @@ def test_the_size_tells_one_form_of_a_request_from_another() -> None:
     assert NcpChangeQueueJobEntryOld_ShortRequest in NcpRequestHeader(bytes(short))
 
 
+def test_replies_in_their_longer_form() -> None:
+    asked = NcpRequestHeader() / NcpSubfunctionHeader() / NcpReadQueueCurrentStatusOld_Request()
+    for layer in (NcpReadQueueCurrentStatusOld_Reply, NcpReadQueueCurrentStatusOld_LongReply):
+        reply = NcpReplyHeader(bytes(NcpReplyHeader() / layer(JobCount=2)))
+        assert reply.answers(asked)
+        assert reply[layer].JobCount == 2
+
+
+def test_a_connection_is_ended_without_a_function() -> None:
+    ended = UDP(bytes(UDP(**TO_SERVER) / NcpRequestHeaderShort(SequenceNumber=4, ConnectionNumberLow=3)))
+    assert len(ended.payload) == 6
+    assert "NCP DestroyConnection request connection=3 sequence=4" in ended.summary()
+    assert NcpReplyHeader(SequenceNumber=4, ConnectionNumberLow=3).answers(ended.payload)
+    assert not NcpReplyHeader(SequenceNumber=4).answers(ended.payload)
+    assert not ended.payload.answers(ended.payload)
+    unit = TCP(bytes(TCP(**TO_SERVER) / NcpTcpRequest() / NcpRequestHeaderShort()))
+    assert NcpRequestHeaderShort in unit
+
+
 def test_data_that_are_cut_or_too_long_stay() -> None:
     whole = bytes(LIST)
     for data in (whole[:-1], whole[:8], whole + b"more"):
@@ -180,7 +203,7 @@ def test_a_stream_shows_what_its_replies_answer() -> None:
     assert [reply.mysummary()[0] for reply in replies[:3]] == [
         "NCP GetQueueJobList reply connection=3 sequence=9",
         "NCP GetQueueJobList reply connection=3 sequence=9",
-        "NCP CreateQueue reply connection=3 sequence=10 completion=0xd3",
+        "NCP CreateQueue reply connection=3 sequence=10 completion=ERR_NO_Q_RIGHTS",
     ]
     assert replies[3].call is replies[2].call
     assert replies[1][NcpGetQueueJobList_Reply].JobNumbers[0].JobNumber == 7
