@@ -20,6 +20,7 @@ from msmqwire.netware.headers import (
     CREATE_CONNECTION,
     DESTROY_CONNECTION,
     NCP_PORT,
+    NCP_SHORT_DESTROY_HEADER,
     NCP_TCP_REPLY,
     NCP_TCP_REQUEST,
 )
@@ -132,6 +133,13 @@ class Talk:
         request = connection_request(DESTROY_CONNECTION, CONNECTION, self.next())
         self.pair("destroy", request, make_reply(request))
 
+    def destroy_without_function(self) -> None:
+        """The end of a connection as clients send it that leave out the function."""
+        numbers = {"ConnectionNumberLow": CONNECTION & 0xFF, "ConnectionNumberHigh": CONNECTION >> 8}
+        header = NCP_SHORT_DESTROY_HEADER.make(SequenceNumber=self.next(), **numbers)
+        request = NcpRequest(header)
+        self.pair("destroy short", request, make_reply(request))
+
     def request(self, call: Call, schema: Header | None = None) -> NcpRequest:
         """A request whose fields have distinct values, in one of the forms of its call."""
         shape = replace(call, request=schema or call.request)
@@ -161,7 +169,7 @@ def all_calls() -> Talk:
     talk = Talk()
     talk.attach()
     for call in CALLS.values():
-        for form, schema in enumerate((call.request, *call.others)):
+        for form, schema in enumerate(call.requests):
             request = talk.request(call, schema)
             reply = make_reply(request, talk.values.fields(call.reply))
             talk.pair(number_of(call) + " short" * form, request, reply)
@@ -178,7 +186,7 @@ def all_refused() -> Talk:
         refused = make_reply(request, completion=code)
         waiting = [] if call.number % 9 else [busy(request)]
         talk.pair(number_of(call), request, *waiting, refused)
-    talk.destroy()
+    talk.destroy_without_function()
     return talk
 
 
@@ -216,7 +224,7 @@ def datagrams_of(talk: Talk, port: int) -> list[c.Frame]:
     return list(c.timed(c.ethernet(packet) for packet in packets))
 
 
-FORMS = {number_of(call): 1 + len(call.others) for call in CALLS.values()}
+FORMS = {number_of(call): len(call.requests) for call in CALLS.values()}
 TALKS = all_calls(), all_refused(), signed(), signed()
 SENT = [sent for talk in TALKS for sent in talk.sent]
 
@@ -379,7 +387,7 @@ def test_the_capture_has_all_of_it() -> None:
     assert {call.number for call in CALLS.values() if call.function == 23} >= {*range(100, 139)}
     assert PACKETS.keys() == {
         f"{name}{form} {direction}"
-        for name, forms in {"create": 1, "destroy": 1, **FORMS}.items()
+        for name, forms in {"create": 1, "destroy": 2, **FORMS}.items()
         for form in ("", " short")[:forms]
         for direction in ("request", "reply")
     }
