@@ -100,8 +100,8 @@ class _Omitter:
                 return self.all_computed
             case Text(strict=True) | Choice() if _has_no_empty_form(part):
                 return False
-            case Repeat(count=count) if (twin := _first_of(schema, count)) is not part:
-                return twin.name not in fields
+            case Repeat(count=count) if (first := _first_of(schema, count)) is not part:
+                return first.name not in fields
             case Maybe(when=str(when)) if when.partition(".")[0] in schema.fields:
                 decided_by = schema.part(when.partition(".")[0])
                 if isinstance(decided_by, Maybe) and fields.get(decided_by.name) is None:

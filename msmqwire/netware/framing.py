@@ -11,8 +11,6 @@ from msmqwire.schema import Header, Record, head_size
 
 UNIT_SIZE_MAX: Final = 0x1_0000 + 64
 """Bytes of the largest unit that is read: a request of 64 KiB and its headers."""
-SMALLEST_REPLY: Final = 10
-"""Bytes of the smallest unit that clients take for a reply: a preamble and the type."""
 _TYPE: Final = 2
 _SIGNED: Final = 8
 _LENGTH_END: Final = 8

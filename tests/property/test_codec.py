@@ -24,7 +24,7 @@ KEYS = [
 ]
 EVERY_SCHEMA = pytest.mark.parametrize("key", KEYS)
 # There are so many schemas that each gets only a share of the examples.
-SOME = settings(max_examples=max(50, settings.default.max_examples // 10))
+SOME = settings(max_examples=max(25, settings.default.max_examples // 10))
 
 
 @EVERY_SCHEMA
