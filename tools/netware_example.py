@@ -44,12 +44,12 @@ PART: Final = 1536
 
 
 def talks() -> list[NcpTalk]:
-    """Return the four connections."""
+    """Return what is said in four connections, one after the other."""
     return [_supervisor(), _user(), _operator(), _print_server()]
 
 
 def frames() -> list[Frame]:
-    """Return their frames."""
+    """Return the frames of them all."""
     return merged(*(talk.conversation.frames for talk in talks()))
 
 

@@ -13,10 +13,13 @@ from scapy.sessions import TCPSession
 from scapy.utils import rdpcap
 
 import msmqwire
-from msmqwire.layers import MSMQBaseHeader, MSMQPing
+from msmqwire.layers import MSMQBaseHeader, MSMQPing, NcpReplyHeader, NcpRequestHeader
 from msmqwire.layers.structure import Structure, partial
+from msmqwire.netware.packets import NcpReply, NcpRequest
+from msmqwire.netware.queue_calls import EMPTY
 from msmqwire.schema import Record, plain
 from tests.support.paths import EXAMPLES
+from tools import netware_example
 
 
 def headers(packet: Any) -> list[Any]:
@@ -51,7 +54,24 @@ def test_both_read_the_same(name: str) -> None:
     assert read == dissected
 
 
-@pytest.mark.parametrize("name", ["hostile.pcapng", "remote_read.pcap"])
+def test_requests_and_replies_of_netware() -> None:
+    found = sniff(offline=str(EXAMPLES / "netware.pcap"), session=TCPSession, quiet=True)
+    read = [headers(layer) for layer in found if NcpRequestHeader in layer or NcpReplyHeader in layer]
+    calls = [layer[NcpReplyHeader].call for layer in found if NcpReplyHeader in layer]
+    pairs = [pair for talk in netware_example.talks() for pair in talk.pairs]
+    assert [structures[1:] for structures in read] == [spoken(packet) for pair in pairs for packet in pair]
+    assert calls == [reply.call for _, reply in pairs]
+    assert len(pairs) == 38
+
+
+def spoken(packet: NcpRequest | NcpReply) -> list[Any]:
+    """The structures of a packet as plain values, without its preamble, and without empty data of a reply."""
+    subfunction = packet.subfunction if isinstance(packet, NcpRequest) else None
+    data = None if isinstance(packet, NcpReply) and packet.data == EMPTY.make() else packet.data
+    return [plain(record) for record in (packet.header, subfunction, data) if record is not None]
+
+
+@pytest.mark.parametrize("name", ["hostile.pcapng", "remote_read.pcap", "netware.pcap"])
 def test_nothing_of_a_capture_is_lost(name: str, caplog: pytest.LogCaptureFixture) -> None:
     frames = rdpcap(str(EXAMPLES / name))
     assert [bytes(frame) for frame in frames] == [frame.original for frame in frames]

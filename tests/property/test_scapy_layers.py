@@ -29,7 +29,7 @@ from msmqwire.headers.base import SIGNATURE_END
 from msmqwire.layers import MSMQBaseHeader
 from msmqwire.layers.bindings import MSMQ_PORT
 from msmqwire.layers.stack import Stack
-from msmqwire.layers.structure import LAYERS, Structure
+from msmqwire.layers.structure import LAYERS, Structure, is_netware
 from msmqwire.layers.structure import partial as record_of
 from msmqwire.schema import Record, View, plain
 from msmqwire.schema.references import stands_alone
@@ -38,7 +38,9 @@ from tests.support.scapy_layers import layer_of, packet_of
 SOME = settings(max_examples=max(30, settings.default.max_examples // 2))
 FEW = settings(max_examples=max(6, settings.default.max_examples // 10))  # there are so many structures
 PACKETS = {schema.name: schema for schema in SESSION_PACKETS}
-STRUCTURES = sorted(key for key, layer in LAYERS.items() if stands_alone(layer.schema))
+STRUCTURES = sorted(
+    key for key, layer in LAYERS.items() if stands_alone(layer.schema) and not is_netware(layer.schema)
+)
 
 
 @pytest.fixture(autouse=True, scope="module")

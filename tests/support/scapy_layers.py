@@ -19,9 +19,9 @@ from msmqwire.schema.nodes import inner_headers
 from msmqwire.schema.record import FlagsValue
 
 
-def layer_of(schema: Header, value: Any) -> ScapyPacket:
-    """Return a structure, complete or partial, as a layer made by its constructor."""
-    return LAYERS[schema.key](**_arguments(schema, value))
+def layer_of(schema: Header, value: Any, layer: type[ScapyPacket] | None = None) -> ScapyPacket:
+    """Return a structure, complete or partial, as a layer made by its constructor, its own or another."""
+    return (layer or LAYERS[schema.key])(**_arguments(schema, value))
 
 
 def packet_of(schema: Packet, value: Any) -> ScapyPacket:
