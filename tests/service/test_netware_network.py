@@ -1,4 +1,4 @@
-"""NCP over TCP: what clients send, whole, cut, wrong or too much, and what becomes of the others meanwhile."""
+"""NCP over TCP: what clients send, whole, cut, wrong or too much, and how others fare meanwhile."""
 
 from __future__ import annotations
 

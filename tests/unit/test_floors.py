@@ -59,7 +59,7 @@ SIDEWAYS = {
     ("cli", "fuzz"),
     ("qms", "qm"),  # only what is in QM_FOR_QMS
 }
-# What any service needs that stores rows, has a control channel and listens.
+# What any service needs that stores rows, has a control channel and takes TCP connections.
 QM_FOR_QMS = {
     "msmqwire.qm.model.changes",
     "msmqwire.qm.runtime.addresses",
