@@ -135,9 +135,9 @@ class NcpConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """Answer what has come, and end; the client may still read."""
         self._has_eof = True
-        if self._turn is None:
+        if self.session is not None and self._turn is None:
             self._take()
-        return not self._closing
+        return self.session is not None and not self._closing
 
     @property
     def held(self) -> int:
