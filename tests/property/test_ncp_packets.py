@@ -230,3 +230,16 @@ def test_a_unit_is_no_larger_than_the_limit() -> None:
     with pytest.raises(MalformedPacket) as refused:
         framer.feed(b"\1")
     assert (refused.value.path, refused.value.offset) == ("NcpTcpRequest.Length", 4)
+
+
+@pytest.mark.parametrize(
+    ("length", "least"), [("00000000", 18), ("00000011", 18), ("80000019", 26)], ids=["none", "17", "signed"]
+)
+def test_a_unit_is_no_smaller_than_its_preamble_and_a_type(length: str, least: int) -> None:
+    framer = NcpFramer(NCP_TCP_REQUEST)
+    with pytest.raises(MalformedPacket) as refused:
+        framer.feed(bytes.fromhex(f"446D6454 {length}") + bytes(40))
+    assert (refused.value.path, refused.value.offset) == ("NcpTcpRequest.Length", 4)
+    signed = {"PacketSignature": bytes(8)} if least == 26 else {}
+    (unit,) = NcpFramer(NCP_TCP_REQUEST).feed(build_unit(NCP_TCP_REQUEST, b"\x11\x11", **signed))
+    assert (unit.preamble.Length.Size, unit.packet) == (least, b"\x11\x11")

@@ -62,6 +62,8 @@ def test_a_reply_tells_its_data_only_by_its_call() -> None:
         "TotalJobs": 250, "JobCount": 1, "JobNumbers": [{"JobNumber": 500}],
     }  # fmt: skip
     assert built(unknown) == built(known) == REPLY
+    told = {"call": "GetQueueJobList", "completion": "SUCCESSFUL"}  # as dissect does
+    assert built({**known, "fields": {**told, **known["fields"]}}) == REPLY
 
 
 def test_a_disputed_field_is_read_the_other_way() -> None:
@@ -82,6 +84,8 @@ def test_what_follows_from_the_rest_may_be_left_out() -> None:
     assert create == bytes.fromhex("1111 0000 0000 00")
     failed = {"packet": "ReadQueueJobEntry reply", "fields": {"NcpReplyHeader": {"CompletionCode": 0xD5}}}
     assert built(failed) == bytes.fromhex("3333 0000 0000 D5 00")
+    busy = {"packet": "ReadQueueJobEntry reply", "fields": {"NcpReplyHeader": {"ReplyType": 0x9999}}}
+    assert built(busy) == bytes.fromhex("9999 0000 0000 00 00")
 
 
 @pytest.mark.parametrize(
