@@ -165,6 +165,26 @@ def test_calls_made_together_go_one_after_the_other() -> None:
     assert sequence == [number & 0xFF for number in range(len(sequence))]
 
 
+def test_a_server_with_other_byte_orders() -> None:
+    peer = NetwarePeer()
+
+    async def work() -> None:
+        readings = {"job_number": "high-low"}
+        async with (
+            peer.listening() as address,
+            msmqwire.netware.connect(address, name="ALICE", readings=readings) as server,
+        ):
+            queue = await server.queue("LASER")
+            assert (await queue.submit(b"")).number == 1
+            assert await queue.numbers() == [1]
+            assert (await queue.hold(1)).job_number == 1
+
+    run(work())
+    assert {data[4:8] for data in (*peer.sent(*START), *peer.sent(23, 122))} == {b"\0\1\0\0"}
+    with pytest.raises(InvalidValue, match="job_numbers"):
+        msmqwire.netware.connect("h", name="ALICE", readings={"job_numbers": "big"})
+
+
 def test_what_is_not_there() -> None:
     async def scenario(server: FileServer, queue: Queue) -> None:
         assert await refused(server.queue("NOPE")) == 0xFC

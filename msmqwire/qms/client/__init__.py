@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Final
 
 from msmqwire.errors import InvalidValue
 from msmqwire.netware.headers import NCP_PORT
+from msmqwire.netware.readings import Readings
 from msmqwire.netware.type_names import type_number
 from msmqwire.qms.client.connection import ANSWER_S, WHOLE_ANSWER_S, NcpConnection, open_connection
 from msmqwire.qms.client.file_server import FileServer, NamedObject, log_in
@@ -34,10 +36,12 @@ _PORT_MAX: Final = 0xFFFF
 class Connection:
     """The result of `connect`, to be entered once with ``async with``."""
 
-    def __init__(self, host: str, port: int, name: str, type_: int, answer_s: float) -> None:
+    def __init__(
+        self, host: str, port: int, name: str, type_: int, answer_s: float, readings: Readings
+    ) -> None:
         self._host, self._port = host, port
         self._name, self._type = name, type_
-        self._answer_s = answer_s
+        self._answer_s, self._readings = answer_s, readings
         self._server: FileServer | None = None
 
     async def __aenter__(self) -> FileServer:
@@ -49,6 +53,7 @@ class Connection:
             self._port,
             answer_s=self._answer_s,
             whole_answer_s=max(WHOLE_ANSWER_S, self._answer_s),
+            readings=self._readings,
         )
         try:
             self._server = await log_in(connection, self._name, self._type)
@@ -67,7 +72,14 @@ class Connection:
             await self._server.connection.close()
 
 
-def connect(address: str, *, name: str, type: str | int = "user", timeout: float = ANSWER_S) -> Connection:
+def connect(
+    address: str,
+    *,
+    name: str,
+    type: str | int = "user",
+    timeout: float = ANSWER_S,
+    readings: Mapping[str, str] | None = None,
+) -> Connection:
     """Return a connection to a file server; ``async with`` logs in and gives a `FileServer`.
 
     Leaving it detaches from all queues, logs out and gives the connection back.
@@ -77,6 +89,8 @@ def connect(address: str, *, name: str, type: str | int = "user", timeout: float
         name: of the bindery object to log in as, which has no password.
         type: its type, a word of `msmqwire.netware.type_names.OBJECT_TYPES` or a number.
         timeout: seconds of silence after which the server has failed.
+        readings: the byte orders of a server that has others than most, `msmqwire.netware.readings.Readings`
+            by their names: ``{"start_position": "big"}``.
 
     Raises InvalidValue for an argument; its name is the path.
     """
@@ -85,7 +99,7 @@ def connect(address: str, *, name: str, type: str | int = "user", timeout: float
     if not isinstance(name, str) or not name:
         raise InvalidValue(f"{name!r:.100} is no name", path="name")
     host, port = parse_address(address)
-    return Connection(host, port, name, type_number(type), timeout)
+    return Connection(host, port, name, type_number(type), timeout, Readings.of(readings or {}))
 
 
 def parse_address(text: str) -> tuple[str, int]:
