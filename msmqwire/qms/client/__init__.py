@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msmqwire.errors import InvalidValue
 from msmqwire.netware.headers import NCP_PORT
@@ -16,6 +16,10 @@ from msmqwire.qms.client.job import JobEntry
 from msmqwire.qms.client.queue import Queue, QueueReport
 from msmqwire.qms.client.servicing import ServicedJob
 from msmqwire.qms.client.submitting import OpenJob
+
+if TYPE_CHECKING:
+    from msmqwire.qm.client.synchronous import SyncConnection
+    from msmqwire.qms.client.synchronous import SyncFileServer
 
 __all__ = [
     "Connection",
@@ -34,7 +38,7 @@ _PORT_MAX: Final = 0xFFFF
 
 
 class Connection:
-    """The result of `connect`, to be entered once with ``async with``."""
+    """The result of `connect`, to be entered once, with ``async with`` or ``with``."""
 
     def __init__(
         self, host: str, port: int, name: str, type_: int, answer_s: float, readings: Readings
@@ -43,11 +47,20 @@ class Connection:
         self._name, self._type = name, type_
         self._answer_s, self._readings = answer_s, readings
         self._server: FileServer | None = None
+        self._entered = False
+        self._sync: SyncConnection | None = None
+
+    def _enter(self) -> None:
+        if self._entered:
+            raise InvalidValue("it was entered before: make another one", path="connection")
+        self._entered = True
 
     async def __aenter__(self) -> FileServer:
         """Connect and log in. Raises NcpLoginRefused, MalformedPacket and Unreachable."""
-        if self._server is not None:
-            raise InvalidValue("it was entered before: make another one", path="connection")
+        self._enter()
+        return await self._open()
+
+    async def _open(self) -> FileServer:
         connection = await open_connection(
             self._host,
             self._port,
@@ -65,6 +78,24 @@ class Connection:
     async def __aexit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self._leave()
+
+    def __enter__(self) -> SyncFileServer:
+        """Do the same in an event loop on a thread of its own."""
+        from msmqwire.qm.client.synchronous import SyncConnection  # a thread, and all that it needs
+        from msmqwire.qms.client.synchronous import SyncFileServer
+
+        self._enter()
+        self._sync = sync = SyncConnection()
+        return SyncFileServer(sync, sync.start(self._open()))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._sync is not None, "it was entered"
+        self._sync.stop(self._leave())
+
+    async def _leave(self) -> None:
         assert self._server is not None, "it was entered"
         try:
             await self._server.leave()
@@ -80,9 +111,10 @@ def connect(
     timeout: float = ANSWER_S,
     readings: Mapping[str, str] | None = None,
 ) -> Connection:
-    """Return a connection to a file server; ``async with`` logs in and gives a `FileServer`.
+    """Return a connection to a file server, which logs in when it is entered.
 
-    Leaving it detaches from all queues, logs out and gives the connection back.
+    ``async with`` gives a `FileServer`, ``with`` a `SyncFileServer`: the same without ``await``, for any
+    number of threads. Leaving it detaches from all queues, logs out and gives the connection back.
 
     Args:
         address: ``ADDRESS:PORT`` or ``[ADDRESS]:PORT`` of NCP over TCP; without a port it is 524.
