@@ -108,8 +108,8 @@ def command(
         typer.Option(
             min=0.1,
             max=_SECONDS_MAX,
-            help="Seconds for a request that has begun to end, for a reply to be read, and until a connection "
-            "attaches.",
+            help="Seconds for a request to end that has begun, for a reply to be read, and for a "
+            "connection to attach.",
         ),
     ] = _LIMITS.partial_s,
     idle: Annotated[

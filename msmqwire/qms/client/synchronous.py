@@ -26,7 +26,7 @@ def _waiting(
     """Return a method of a queue as one that waits."""
 
     @wraps(method)
-    def call(self: SyncQueue, *args: P.args, **options: P.kwargs) -> T:
+    def call(self: SyncQueue, /, *args: P.args, **options: P.kwargs) -> T:
         return self._sync.run(method(self._queue, *args, **options))
 
     return call

@@ -9,8 +9,8 @@ from msmqwire.errors import NcpRefused
 from msmqwire.netware.constants import CompletionCode
 from msmqwire.netware.job_structures import OLD_JOB
 from msmqwire.qms.model.job import Job
+from msmqwire.qms.model.job_fields import job_request, new_head, old_head, tail
 from msmqwire.qms.protocol.calls import NO_DATA, CallContext, Fields, Operation
-from msmqwire.qms.protocol.job_fields import job_request, new_head, old_head, tail
 
 _OLD_FLAGS: Final = 0xFF
 
