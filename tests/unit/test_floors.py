@@ -67,6 +67,7 @@ QM_FOR_QMS = {
     "msmqwire.qm.runtime.addresses",
     "msmqwire.qm.runtime.control",
     "msmqwire.qm.runtime.descriptors",
+    "msmqwire.qm.runtime.disk",
     "msmqwire.qm.runtime.incoming",
     "msmqwire.qm.runtime.keep_alive",
     "msmqwire.qm.runtime.listening",

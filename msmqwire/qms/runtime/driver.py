@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Final, TypeVar
 
 from msmqwire.errors import (
@@ -20,6 +21,7 @@ from msmqwire.errors import (
 )
 from msmqwire.netware.constants import CompletionCode, JobControlFlags
 from msmqwire.qm.model.changes import Changes
+from msmqwire.qm.runtime.disk import DiskRoom
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.restoring import restoring
 from msmqwire.qm.store import Store
@@ -37,6 +39,10 @@ from msmqwire.qms.store.volumes import Volumes
 
 T = TypeVar("T")
 _FILE_THREADS: Final = 4
+RETRY_S: Final = 0.25
+"""Seconds after which files that could not be changed are tried again."""
+ROOM_S: Final = 0.25
+"""Seconds between two looks at the room on the disk."""
 
 
 class ServiceDriver:
@@ -54,8 +60,16 @@ class ServiceDriver:
         refused: whether the disk has refused the last batch.
     """
 
-    def __init__(self, store: Store, volumes: Volumes, *, settings: Settings | None = None) -> None:
-        self._store, self._volumes, self._settings = store, volumes, settings
+    def __init__(
+        self,
+        store: Store,
+        volumes: Volumes,
+        *,
+        settings: Settings | None = None,
+        room: DiskRoom | None = None,
+    ) -> None:
+        """Drive a service; `room` is the room on its disk, without which no file is created or grows."""
+        self._store, self._volumes, self._settings, self._room = store, volumes, settings, room
         self.on_restart: Callable[[], None] | None = None
         self.commits = 0
         self.refused = False
@@ -70,18 +84,27 @@ class ServiceDriver:
         self._settled: list[str] = []
         self._told: set[object] = set()  # what has failed and been logged: clients could repeat it for ever
         self._closed = False
+        self._watching: asyncio.Task[None] | None = None
+        self._is_stale = False  # whether files do not show what the rows say
+        self._retry: asyncio.TimerHandle | None = None
         self._writer = ThreadPoolExecutor(1, "qms-store")
         self._files = ThreadPoolExecutor(_FILE_THREADS, "qms-files")
 
     async def start(self) -> None:
         """Restore the service. Raises the subclasses of StoreError, and InvalidValue for the settings."""
         await self._ready()
+        if self._room is not None:
+            self._watching = asyncio.ensure_future(self._watch(self._room))
 
     async def close(self) -> None:
         """Make durable what has happened, and end; operations are refused from now on. Again: do nothing."""
         if self._closed:
             return
         self._closed = True
+        if self._watching is not None:
+            self._watching.cancel()
+        if self._retry is not None:
+            self._retry.cancel()
         for task in (self._restoring, self._performing):
             if task is not None:
                 await asyncio.wait((task,))
@@ -99,6 +122,7 @@ class ServiceDriver:
         nothing of it remains; EngineFailed after any other exception in it; Unreachable after `close`.
         """
         service = await self._ready()
+        service.files.has_room = self._room is None or not self._room.low
         try:
             result = operation(service)
         except (NcpRefused, InvalidValue):
@@ -160,6 +184,15 @@ class ServiceDriver:
                 self._batches.popleft().done.set_result(failure)
         finally:
             self._performing = self._on_disk = None
+        if self._is_stale and self._retry is None and not self._closed:
+            self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._refresh)
+
+    def _refresh(self) -> None:
+        """Perform nothing, so that stale files are tried again."""
+        self._retry = None
+        if self._performing is None and self._service is not None:
+            self._batches.append(Batch(asyncio.get_running_loop().create_future()))
+            self._performing = asyncio.ensure_future(self._perform_all())
 
     def _failure(self, exc: Exception) -> StoreError:
         """Log what a batch or a restart has failed by, and return it as waiters get it."""
@@ -177,22 +210,41 @@ class ServiceDriver:
         """Perform a batch: what comes first on disk, then the rows, then what comes last. In a thread."""
         announced = unsettled(changes)
         if announced:
-            self._store.commit(announced)
+            self._commit(announced)
         self._volumes.prepare(changes, recovering=recovering)
         rows = Changes()
         rows.add(settled(self._settled))
         rows.add(self._rows.of(changes))
         if rows:
-            self._store.commit(rows)
+            self._commit(rows)
             self.commits += 1
         self._settled = []
         followed = self._volumes.follow(changes, servers)
         self._settled += followed.settled
+        self._is_stale = bool(followed.failures)
         for failure in followed.failures:
             self._tell_once("a file can't be changed; tried again later", failure)
         if self.refused:
             self.refused = False
             log.warning("the disk takes changes again")
+
+    def _commit(self, rows: Changes) -> None:
+        """Commit, with the reserve if the disk refuses: it may be a deletion that makes room. In a thread."""
+        try:
+            self._store.commit(rows)
+        except StoreRefused:
+            if self._room is None or not self._room.release():
+                raise
+            self._store.commit(rows)
+
+    async def _watch(self, room: DiskRoom) -> None:
+        """Look at the room on the disk all the time: others write to it as well."""
+        while True:
+            try:
+                await self._in_writer(partial(room.look, tidy=True))
+            except StoreError as exc:
+                self._tell_once("the room on the disk is unknown", exc)
+            await asyncio.sleep(ROOM_S)
 
     def _tell_once(self, what: str, failure: StoreError) -> None:
         if str(failure) not in self._told:
