@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
@@ -25,7 +25,7 @@ from msmqwire.schema import Record
 
 AFTERMATH_S: Final = 10.0
 """Seconds after which a connection that has ended has no more effects."""
-LATEST_S: Final = 120
+LATEST_S: Final = 30
 """The most seconds that the time of a job lies ahead."""
 _READ_SIZE: Final = 37
 _HALTED: Final = CompletionCode.ERR_Q_HALTED
@@ -84,7 +84,7 @@ class Actor:
                 async with self.connected() as client:
                     while self.scene.is_busy:
                         await self.step(client)
-                        await self.scene.pause(2.0)
+                        await self.scene.pause(1.5)
             except Lost:
                 self.counts["connections lost"] += 1
                 await self.scene.pause(3.0)
@@ -159,11 +159,14 @@ class Actor:
         self.ledger.tell(job, asked, invariant)
         return reply
 
-    def lost_with(self, client: Client, job: Known, source: State, target: State) -> None:
-        """The connection has ended while a job was open or in service by it."""
-        if not client.host.power.is_on:
-            return  # the server was killed: the ledger knows what follows
-        asked = self.ledger.ask(job, {source}, target)
+    @contextmanager
+    def holding(self, client: Client, job: Known, source: State, target: State) -> Iterator[None]:
+        """If the connection ends in the block, a job that is in one state by it goes to the other."""
+
+        def lost() -> None:
+            if not client.host.power.is_on:
+                return  # the server was killed: the ledger knows what follows
+            self.scene.after(over, job, self.ledger.ask(job, {source}, target))
 
         def over(job: Known, asked: Asked) -> None:
             if source is State.TAKEN and job.taker is not client:
@@ -171,7 +174,9 @@ class Actor:
             else:
                 self.ledger.settle(job, asked)
 
-        self.scene.after(over, job, asked)
+        client.when_lost = lost
+        yield
+        client.when_lost = None
 
 
 class User(Actor):
@@ -180,11 +185,8 @@ class User(Actor):
     async def step(self, client: Client) -> None:
         job = self.ledger.add(self._request())
         queue = self.chance.choice(self.scene.queues)
-        try:
+        with self.holding(client, job, State.OPEN, job.when_submission_fails):
             await self._submit(client, job, queue)
-        except Lost:
-            self.lost_with(client, job, State.OPEN, job.when_submission_fails)
-            raise
 
     def _request(self) -> JobRequest:
         chance, host = self.chance, self.scene.host
@@ -257,11 +259,8 @@ class QueueServer(Actor):
         if taken is None:
             return
         job, number, handle = taken
-        try:
+        with self.holding(client, job, State.TAKEN, job.when_service_fails):
             await self._service(client, job, {"QueueID": queue, "JobNumber": number}, handle)
-        except Lost:
-            self.lost_with(client, job, State.TAKEN, job.when_service_fails)
-            raise
 
     async def take(self, client: Client, queue: int) -> tuple[Known, int, bytes] | None:
         """Ask for a job; return it with its number and file handle, or None. Raises Lost."""
@@ -298,9 +297,9 @@ class QueueServer(Actor):
         if job.request.target_server_id not in (ANY_SERVER, own):
             raise Violation(Invariant.ELIGIBLE, f"{job} is for another server")
         if entry.servicingServerIDNumber != own and job.states <= {State.TAKEN}:
-            raise Violation(Invariant.TRUTHFUL, f"{job} is said to be in service at {entry!r}")
+            raise Violation(Invariant.ONE_SERVER, f"{job} is said to be in service at {entry!r}")
 
-    async def _service(self, client: Client, job: Known, what: dict[str, int], handle: bytes) -> None:
+    async def _service(self, client: Client, job: Known, what: dict[str, Any], handle: bytes) -> None:
         data = await self.read(client, job, handle)
         if data is None:
             return
@@ -317,7 +316,9 @@ class QueueServer(Actor):
                 call, target, name = "FinishServicingQueueJob", State.GONE, "jobs finished"
             case _:
                 call, target, name = "FinishServicingQueueJob", State.GONE, "jobs finished"
-        done = await self.act(client, job, {State.TAKEN}, target, call, invariant=Invariant.ONE_SERVER, **what)
+        done = await self.act(
+            client, job, {State.TAKEN}, target, call, invariant=Invariant.ONE_SERVER, **what
+        )
         self.counts[name] += done is not None
 
     async def read(self, client: Client, job: Known, handle: bytes) -> bytes | None:
@@ -330,7 +331,7 @@ class QueueServer(Actor):
             )  # fmt: skip
             if reply is None:
                 return None
-            piece = reply.Data[len(data) % 2 :]
+            piece: bytes = reply.Data[len(data) % 2 :]
             data += piece
             if len(piece) < _READ_SIZE:
                 return data
@@ -351,9 +352,7 @@ class Operator(Actor):
         """Return the numbers of all jobs, as they are listed in parts. Raises Lost."""
         numbers: list[int] = []
         while True:
-            reply = await self.ask(
-                client, "GetQueueJobList", QueueID=queue, StartPosition=len(numbers) + 1
-            )
+            reply = await self.ask(client, "GetQueueJobList", QueueID=queue, StartPosition=len(numbers) + 1)
             assert reply is not None
             numbers += [one.JobNumber for one in reply.JobNumbers]
             if len(numbers) >= reply.TotalJobs or not reply.JobNumbers:
@@ -368,7 +367,7 @@ class Operator(Actor):
         numbers = await self.listed(client, queue)
         if not numbers:
             return
-        what = {"QueueID": queue, "JobNumber": self.chance.choice(numbers)}
+        what: dict[str, Any] = {"QueueID": queue, "JobNumber": self.chance.choice(numbers)}
         gone = (CompletionCode.ERR_NO_Q_JOB,)
         entry = await self.ask(client, "ReadQueueJobEntry", gone, **what)
         if entry is None:
@@ -379,11 +378,11 @@ class Operator(Actor):
         )  # fmt: skip
         await self.chance.choice(deeds)(client, job, what, entry.Job)
 
-    async def _remove(self, client: Client, job: Known, what: dict[str, int], _entry: Record) -> None:
+    async def _remove(self, client: Client, job: Known, what: dict[str, Any], _entry: Record) -> None:
         removed = await self.act(client, job, LIVE, State.GONE, "RemoveJobFromQueue", **what)
         self.counts["jobs removed"] += removed is not None
 
-    async def hold(self, client: Client, job: Known, what: dict[str, int], entry: Record) -> None:
+    async def hold(self, client: Client, job: Known, what: dict[str, Any], entry: Record) -> None:
         """Hold a job, or release one that is held. Raises Lost."""
         holds = JobControlFlags.NWCF_USER_HOLD | JobControlFlags.NWCF_OPERATOR_HOLD
         flags = int(entry.jobControlFlags)
@@ -399,13 +398,13 @@ class Operator(Actor):
             self.ledger.hold(job, held)
             self.counts["jobs held" if held else "jobs released"] += 1
 
-    async def _place(self, client: Client, job: Known, what: dict[str, int], _entry: Record) -> None:
+    async def _place(self, client: Client, job: Known, what: dict[str, Any], _entry: Record) -> None:
         await self.act(
             client, job, LIVE, None, "ChangeQueueJobPosition",
             **what, NewPosition=self.chance.randrange(1, 12),
         )  # fmt: skip
 
-    async def _move(self, client: Client, job: Known, what: dict[str, int], _entry: Record) -> None:
+    async def _move(self, client: Client, job: Known, what: dict[str, Any], _entry: Record) -> None:
         other = self.chance.choice([queue for queue in self.scene.queues if queue != what["QueueID"]])
         moved = await self.act(
             client, job, {State.QUEUED}, None, "MoveQueueJobFromSrcQToDstQ",

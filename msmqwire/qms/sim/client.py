@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from typing import Any, Final
 
 from msmqwire.errors import NcpRefused
@@ -31,6 +32,7 @@ class Client:
     Attributes:
         host: the server that it is with.
         stream: which carries it.
+        when_lost: called at once when the connection ends.
     """
 
     def __init__(self, host: Host, chance: random.Random) -> None:
@@ -42,6 +44,7 @@ class Client:
         if stream is None:
             raise Lost("nobody listens")
         self.stream = stream
+        self.when_lost: Callable[[], None] | None = None
         self._is_lost = False
 
     def _received(self, data: bytes) -> None:
@@ -50,6 +53,8 @@ class Client:
 
     def _broken(self) -> None:
         self._is_lost = True
+        if self.when_lost is not None:
+            self.when_lost()
         self._replies.put_nowait(None)
 
     async def attach(self) -> None:
@@ -59,14 +64,16 @@ class Client:
     async def call(self, name: str, **fields: Any) -> Record:
         """Call; return the data of the reply. Raises NcpRefused and Lost."""
         unit = self._exchange.request(CALLS_BY_NAME[name], fields)
-        return await self._answered(unit, 1 + (self._chance.random() < _REPEATED))
+        data = await self._answered(unit, 1 + (self._chance.random() < _REPEATED))
+        assert data is not None, "a call that succeeded"
+        return data
 
     async def leave(self) -> None:
         """Give the connection back. Raises Lost."""
         await self._answered(self._exchange.destroy(), 1)
         self.stream.cut()
 
-    async def _answered(self, unit: bytes, times: int) -> Record:
+    async def _answered(self, unit: bytes, times: int) -> Record | None:
         if self._is_lost:
             raise Lost("it was lost before")
         for _ in range(times):

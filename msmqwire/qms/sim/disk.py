@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -59,12 +61,14 @@ class Disk:
         rows: what was committed.
         files: as the server finds them.
         directories: the queue directories, by path.
+        undeleted: the files that should be deleted and are not, for the disk has refused: until a restart.
     """
 
     def __init__(self) -> None:
         self.rows = MemoryStore(layout=LAYOUT)
         self.files: Names = {}
         self.directories: dict[str, int] = {}
+        self.undeleted: set[AnyFile] = set()
         self._durable: Names = {}
 
     def sync_names(self) -> None:
@@ -90,14 +94,23 @@ def _torn(data: bytes, synced: bytes, chance: random.Random) -> bytes:
     return chance.choice((data, synced, data[:cut], data[:cut] + bytes(len(data) - cut)))
 
 
+class Effect(Enum):
+    """Kinds of changes of the disk."""
+
+    MAKE = auto()
+    SYNC = auto()
+    COMMIT = auto()
+    DELETE = auto()
+
+
 class Power:
     """Whether the server that uses the disk is alive, and what happens to its next effects.
 
     Attributes:
         is_on: whether it is alive.
         kill_in: it is killed before so many effects more; None for never.
+        kill_after: it is killed after the next effect of this kind; None for never.
         refuse_in: the disk refuses the effect after so many more; None for never.
-        effects: how many there were.
     """
 
     def __init__(self, killed: Callable[[], None], refused: Callable[[], None]) -> None:
@@ -105,8 +118,8 @@ class Power:
         self._killed, self._refused = killed, refused
         self.is_on = True
         self.kill_in: int | None = None
+        self.kill_after: Effect | None = None
         self.refuse_in: int | None = None
-        self.effects = 0
 
     def kill(self) -> None:
         """Kill the server."""
@@ -114,10 +127,9 @@ class Power:
             self.is_on = False
             self._killed()
 
-    def effect(self) -> None:
+    def effect(self, kind: Effect) -> None:
         """The disk is to be changed. Raises Killed, and StoreRefused."""
         self.check()
-        self.effects += 1
         if self.kill_in is not None:
             self.kill_in -= 1
             if self.kill_in < 0:
@@ -129,6 +141,9 @@ class Power:
                 self.refuse_in = None
                 self._refused()
                 raise StoreRefused("the disk refuses", file="the disk")
+        if kind is self.kill_after:
+            self.kill_after, self.kill_in = None, 0
+            asyncio.get_running_loop().call_soon(self.kill)
 
     def check(self) -> None:
         """Raise Killed if the server is dead."""
@@ -147,7 +162,7 @@ class SimulatedStore:
         return self._rows.version
 
     def commit(self, changes: Changes) -> None:
-        self._power.effect()
+        self._power.effect(Effect.COMMIT)
         self._rows.commit(changes)
 
     def rows(self, table: StoreTable) -> Iterator[tuple[Key, bytes]]:
@@ -183,23 +198,23 @@ class SimulatedVolumes(Volumes):
         for change in changes:
             match change:
                 case MakeQueueDirectory(queue_id, path):
-                    self._power.effect()
+                    self._power.effect(Effect.MAKE)
                     if any(self._in(queue_id)):
                         raise StoreRefused("there are files in the directory of a new queue", file=path)
                     self._disk.directories[path] = queue_id
                 case CreateJobFile(queue_id, number):
-                    self._power.effect()
+                    self._power.effect(Effect.MAKE)
                     files[JobFile(queue_id, number)] = File()
                     made = True
                 case CopyJobFile(queue_id, number, _, to_id, to_number):
-                    self._power.effect()
+                    self._power.effect(Effect.MAKE)
                     source = files[JobFile(queue_id, number)]
                     files[JobFile(to_id, to_number)] = target = File(bytearray(source.data))
-                    self._power.effect()
+                    self._power.effect(Effect.SYNC)
                     target.sync()
                     made = True
                 case SyncJobFile(queue_id, number):
-                    self._power.effect()
+                    self._power.effect(Effect.SYNC)
                     file = files.get(JobFile(queue_id, number))
                     if file is not None:
                         file.sync()
@@ -208,7 +223,7 @@ class SimulatedVolumes(Volumes):
                 case CreateVolumeFile():
                     raise NotImplementedError("files outside the queues are not simulated")
         if made:
-            self._power.effect()
+            self._power.effect(Effect.SYNC)
             self._disk.sync_names()
 
     def _in(self, queue_id: int) -> list[AnyFile]:
@@ -221,14 +236,16 @@ class SimulatedVolumes(Volumes):
             try:
                 match change:
                     case DeleteJobFile(queue_id, number):
-                        self._power.effect()
+                        self._power.effect(Effect.DELETE)
                         self._disk.files.pop(JobFile(queue_id, number), None)
                     case RemoveQueueDirectory(queue_id, path):
-                        self._power.effect()
+                        self._power.effect(Effect.DELETE)
                         self._remove(path)
                         followed.settled.append(path)
             except StoreRefused as exc:
                 followed.failures.append(exc)
+                if isinstance(change, DeleteJobFile):
+                    self._disk.undeleted.add(JobFile(change.queue_id, change.job_number))
         return followed
 
     def _remove(self, path: str) -> None:
@@ -243,13 +260,14 @@ class SimulatedVolumes(Volumes):
         paths = {queue.directory for queue in contents.queues}
         for path in unsettled:
             if path not in paths:
-                self._power.effect()
+                self._power.effect(Effect.DELETE)
                 self._remove(path)
                 settled.append(path)
         wanted = {JobFile(queue_id, job.job_number) for queue_id, job in contents.jobs}
-        for name in self._disk.files.keys() - wanted:
-            self._power.effect()
+        for name in sorted(self._disk.files.keys() - wanted, key=repr):
+            self._power.effect(Effect.DELETE)
             del self._disk.files[name]
+        self._disk.undeleted.clear()
         sizes: dict[AnyFile, int] = {name: len(file.data) for name, file in self._disk.files.items()}
         missing = sorted(wanted - sizes.keys(), key=repr)
         return Recovered(sizes, missing, settled, [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from msmqwire.netware.constants import ANY_SERVER, JobControlFlags
 from msmqwire.qms.rules.service import QueueService
@@ -34,14 +34,17 @@ class Examiner(Operator):
                 if reorder:
                     await self._reorder(client, queue)
                 left[queue] = [job.id for job in await self._jobs(client, queue)]
-        self.ledger.check_present(job for jobs in left.values() for job in jobs)
+        found = [job for jobs in left.values() for job in jobs]
+        if len(found) != len(set(found)):
+            raise Violation(Invariant.ONE_SERVER, f"a job is there twice: {left}")
+        self.ledger.check_present(found)
         return left
 
     async def _jobs(self, client: Client, queue: int) -> list[Known]:
-        """Return the jobs of a queue, none of which may be open, in service or misplaced, and release them."""
+        """Return the jobs of a queue, and release them: none may be open, in service or misplaced."""
         jobs = []
         for place, number in enumerate(await self.listed(client, queue), 1):
-            what = {"QueueID": queue, "JobNumber": number}
+            what: dict[str, Any] = {"QueueID": queue, "JobNumber": number}
             reply = await self.ask(client, "ReadQueueJobEntry", **what)
             assert reply is not None
             entry = reply.Job
@@ -66,9 +69,7 @@ class Examiner(Operator):
         if not numbers:
             return
         number, place = self.chance.choice(numbers), self.chance.randrange(1, len(numbers) + 3)
-        await self.ask(
-            client, "ChangeQueueJobPosition", QueueID=queue, JobNumber=number, NewPosition=place
-        )
+        await self.ask(client, "ChangeQueueJobPosition", QueueID=queue, JobNumber=number, NewPosition=place)
         numbers.remove(number)
         numbers.insert(place - 1, number)
         if await self.listed(client, queue) != numbers:

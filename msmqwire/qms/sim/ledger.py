@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import Final, TypeVar
 
 from msmqwire.netware.constants import QUEUE_RECORD_SIZE, JobControlFlags
-from msmqwire.qms.model.job import Job, JobRequest
+from msmqwire.qms.model.job import JobRequest
 from msmqwire.qms.sim.violation import Invariant, Violation
 
 T = TypeVar("T")

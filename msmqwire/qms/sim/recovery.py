@@ -63,9 +63,9 @@ def check_recovery(before: Contents, service: QueueService, disk: Disk) -> None:
 def check_files(service: QueueService, disk: Disk) -> None:
     """Check that each job has a file, no other file is there, and positions are right. Raises Violation."""
     jobs = {JobFile(queue.id, number) for queue in service.queue_table.values() for number in queue.jobs}
-    if jobs != disk.files.keys():
+    if jobs != disk.files.keys() - disk.undeleted:
         raise Violation(Invariant.FILES, f"of jobs: {jobs}, there are: {[*disk.files]}")
-    if service.files.total_bytes != sum(len(file.data) for file in disk.files.values()):
+    if service.files.total_bytes != sum(len(disk.files[name].data) for name in jobs):
         raise Violation(Invariant.FILES, f"{service.files.total_bytes} bytes are accounted for")
     for queue in service.queue_table.values():
         places = [queue.entry(number).job_position for number in queue.order]

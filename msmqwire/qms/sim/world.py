@@ -14,21 +14,21 @@ from msmqwire.netware.constants import SUPERVISOR_ID, ObjectType
 from msmqwire.qms.model.caller import Caller
 from msmqwire.qms.rules.service import QueueService
 from msmqwire.qms.sim.actors import AFTERMATH_S, Actor, Operator, QueueServer, Scene, User
-from msmqwire.qms.sim.disk import Disk
+from msmqwire.qms.sim.disk import Disk, Effect
 from msmqwire.qms.sim.exam import Examiner
 from msmqwire.qms.sim.host import Host
 from msmqwire.qms.sim.loop import VirtualLoop
-from msmqwire.qms.sim.recovery import check_recovery
+from msmqwire.qms.sim.recovery import check_files, check_recovery
 from msmqwire.qms.sim.violation import Invariant, Violation
 from msmqwire.qms.store.contents import read_contents
 
-BUSY_S: Final = 60.0
+BUSY_S: Final = 25.0
 """Seconds in which there are faults."""
 ENDS_S: Final = 600.0
 """Seconds in which all has to come to its end then."""
-FAULT_EVERY_S: Final = 8.0
+FAULT_EVERY_S: Final = 6.0
 _OURS: Final = "sim "
-_USERS: Final = ("ALICE", "BOB", "CAROL")
+_USERS: Final = ("ALICE", "BOB")
 _SERVERS: Final = ("PS1", "PS2")
 _OPERATOR: Final = "OPER"
 
@@ -107,9 +107,7 @@ class World:
         limit = asyncio.get_running_loop().time() + BUSY_S + ENDS_S
         while len(waiting) > 1:
             left = limit - asyncio.get_running_loop().time()
-            done, waiting = await asyncio.wait(
-                waiting, timeout=left, return_when=asyncio.FIRST_COMPLETED
-            )
+            done, waiting = await asyncio.wait(waiting, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if not done:
                 raise Violation(Invariant.ENDS, f"{len(waiting) - 1} do not end")
             for task in done:
@@ -121,7 +119,7 @@ class World:
         """Start the server, again and again if it is killed meanwhile."""
         while True:
             host = self._host = Host(self.disk, self._chance, self._killed, self._refused)
-            if self.scene.is_busy and self._chance.random() < 0.1:
+            if self.scene.queues and self.scene.is_busy and self._chance.random() < 0.1:
                 host.power.kill_in = self._chance.randrange(6)
             before = read_contents(self.disk.rows)
             if await host.boot():
@@ -193,19 +191,24 @@ class World:
             if not power.is_on:
                 await self._restart()
                 continue
-            match chance.choice(("cut", "cut", "cut", "kill in", "kill in", "kill", "refuse")):
+            match chance.choice(
+                ("cut", "cut", "cut", "kill in", "kill in", "kill after", "kill after", "kill", "refuse")
+            ):
                 case "cut":
                     self._host.cut_one()
                 case "kill in":
                     power.kill_in = chance.randrange(12)
+                case "kill after":
+                    power.kill_after = chance.choice(list(Effect))
                 case "kill":
                     power.kill()
                 case "refuse":
                     power.refuse_in = chance.randrange(8)
         self.scene.is_busy = False
         assert self._host is not None
-        self._host.power.kill_in = self._host.power.refuse_in = None
-        if not self._host.power.is_on:
+        power = self._host.power
+        power.kill_in = power.kill_after = power.refuse_in = None
+        if not power.is_on:
             await self._restart()
 
     async def _examine(self) -> None:
@@ -213,7 +216,9 @@ class World:
         await asyncio.sleep(2 * AFTERMATH_S)
         assert self._host is not None
         examiner = Examiner(self.scene, _OPERATOR)
-        left = await examiner.look(await self._host.service(), reorder=True)
+        service = await self._host.service()
+        check_files(service, self.disk)
+        left = await examiner.look(service, reorder=True)
         self._host.power.kill()
         await self._restart()
         if await examiner.look(await self._host.service()) != left:
