@@ -295,7 +295,7 @@ class Oracle:
         while True:
             number = number % 999 + 1
             if not self.exists(queue_id, number):
-                return number
+                return int(number)
 
     def _check_room(self, codes: set[int], queue: OracleQueue) -> None:
         if queue.status & CANT_ADD:
@@ -453,7 +453,7 @@ class Oracle:
     def read(self, connection: Connection, handle: int, offset: int, count: int) -> int:
         """Read bytes of a job's file: how many there are."""
         job, _ = self._handle(connection, handle)
-        return max(0, min(count, job["size"] - offset))
+        return max(0, min(count, int(job["size"]) - offset))
 
     def close(self, connection: Connection, handle: int) -> None:
         """Close a file; the job stays as it is."""
