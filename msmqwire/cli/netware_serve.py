@@ -19,6 +19,7 @@ from msmqwire.netware.headers import NCP_PORT
 from msmqwire.netware.readings import Readings
 from msmqwire.qm.runtime import descriptors, logs
 from msmqwire.qm.runtime.addresses import LOOPBACK
+from msmqwire.qm.runtime.disk import MIN_FREE
 from msmqwire.qm.runtime.faults import LoopFaults
 from msmqwire.qms.model.settings import Settings
 from msmqwire.qms.runtime.folder import NetwareFolder
@@ -90,6 +91,10 @@ def command(
     max_files_size: Annotated[
         int, typer.Option(min=1, help="MiB of all files together.")
     ] = _SETTINGS.files_bytes_max >> 20,
+    min_free: Annotated[
+        int,
+        typer.Option(min=0, max=1 << 30, help="MiB of disk space below which no file is created or grows."),
+    ] = MIN_FREE >> 20,
     max_open_files: Annotated[
         int, typer.Option(min=1, help="Files that a connection has open.")
     ] = _SETTINGS.handles_max,
@@ -157,6 +162,7 @@ def command(
             idle_s=idle,
         ),
         readings=_readings(reading),
+        min_free=min_free << 20,
     )
     logs.begin(log)
     descriptors.raise_limit()

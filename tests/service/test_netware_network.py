@@ -80,6 +80,18 @@ def test_many_requests_in_one_segment_are_answered_in_order(served: InMemory) ->
         assert [reply[2] for reply in replies] == [request[2] for request in requests]
 
 
+def test_a_client_that_only_sends_and_ends_reads_all_replies(served: InMemory) -> None:
+    with served.connect() as client:
+        client.login("ALICE")
+        served.do(served.driver.held.clear)
+        client.send(b"".join(unit(client.request(125, QUEUE)) for _ in range(50)) + b"DmdT")
+        client.socket.shutdown(socket.SHUT_WR)
+        served.do(served.driver.held.set)
+        assert [client.reply()[6] for _ in range(50)] == [0] * 50
+        assert client.reply() == b""
+    until(lambda: not served.do(lambda: served.listener.service_connections), "it is given up")
+
+
 def test_a_signature_is_passed_over(served: InMemory) -> None:
     with served.connect() as client:
         client.send(unit(client.request(53, be16(1) + b"\x05ALICE"), signature=b"\xaa" * 8))

@@ -65,6 +65,7 @@ QM_FOR_QMS = {
     "msmqwire.qm.runtime.addresses",
     "msmqwire.qm.runtime.control",
     "msmqwire.qm.runtime.descriptors",
+    "msmqwire.qm.runtime.disk",
     "msmqwire.qm.runtime.incoming",
     "msmqwire.qm.runtime.keep_alive",
     "msmqwire.qm.runtime.listening",

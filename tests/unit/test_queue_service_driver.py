@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import logging
 import os
+import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +20,7 @@ import pytest
 from msmqwire.errors import EngineFailed, NcpRefused, StoreDamaged, StoreError, StoreRefused, Unreachable
 from msmqwire.netware.constants import CompletionCode, JobControlFlags
 from msmqwire.qm.model.changes import Changes
+from msmqwire.qm.runtime import disk as room_module
 from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qms.model.changes import (
     CopyJobFile,
@@ -28,10 +33,13 @@ from msmqwire.qms.model.changes import (
 from msmqwire.qms.model.files import JobFile
 from msmqwire.qms.model.job import JobRequest
 from msmqwire.qms.rules.service import QueueService
+from msmqwire.qms.runtime import driver as driver_module
 from msmqwire.qms.runtime.batches import Batch
 from msmqwire.qms.store import disk
 from msmqwire.qms.store.tables import LAYOUT, Table
 from tests.support.netware_folder import ADMIN, NOON, QUEUE_ID, DrivenFolder
+from tests.support.paths import ROOT
+from tests.support.running import PATIENCE_S, environment
 
 FULL = StoreRefused("the disk is full", file="store")
 SYSTEM_FILES = ["Q$5D03.SRV", "Q$5D03.SYS"]
@@ -371,3 +379,60 @@ def test_a_directory_that_can_not_be_removed_is_removed_later(
     (driven.directory / "FOREIGN").rmdir()
     driven.restart()
     assert not driven.directory.exists()
+
+
+# -- the room on the disk -----------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
+def test_a_small_disk_is_filled_and_drained(tmp_path: Path) -> None:
+    flags = "-m" if os.getuid() == 0 else "-rm"
+    probe = subprocess.run(
+        ["unshare", flags, "mount", "-t", "tmpfs", "none", tmp_path], capture_output=True, check=False
+    )
+    if probe.returncode:
+        pytest.skip("this machine lets nobody mount")
+    run = subprocess.run(
+        ["unshare", flags, sys.executable, "-m", "tests.support.netware_small_disk", tmp_path],
+        cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=3 * PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    report = json.loads(run.stdout)
+    assert report.pop("first submitted") > 30
+    assert report.pop("second submitted") > 30
+    assert report == {
+        "first finished": True,
+        "first taken again": True,
+        "second finished": True,
+        "second taken again": True,
+        "finished on a full disk": True,
+        "restarts": 0,
+        "files": SYSTEM_FILES,
+    }
+
+
+def test_below_the_mark_no_file_is_created_or_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = [100 << 20]
+    monkeypatch.setattr(room_module, "free_on_disk", lambda _: free[0])
+    monkeypatch.setattr(driver_module, "ROOM_S", 0.01)
+    with DrivenFolder(tmp_path / "data", min_free=8 << 20) as driven:
+        alice, server = driven.connect("ALICE"), driven.server()
+        first, second = driven.job(b"data"), driven.open_job(alice)
+        driven.write(alice, second, b"data")
+        free[0] = 1 << 20
+        driven.await_(asyncio.sleep(0.1))
+        for refused in (
+            lambda: driven.open_job(alice),
+            lambda: driven.write(alice, second, b"more", 1),
+            lambda: driven.do(lambda s: s.volumes.create_file(ADMIN, "SYS:FILE")),
+        ):
+            with pytest.raises(NcpRefused) as caught:
+                refused()
+            assert caught.value.code == CompletionCode.OUT_OF_DISK_SPACE
+        driven.write(alice, second, b"DATA")
+        driven.start(alice, second)
+        assert driven.read(server, driven.take_job(server)) == b"data"
+        driven.do(lambda s: s.servicing.finish(server, QUEUE_ID, first))
+        free[0] = 100 << 20
+        driven.await_(asyncio.sleep(0.1))
+        assert driven.job(b"more") == 3

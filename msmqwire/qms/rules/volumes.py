@@ -77,9 +77,9 @@ class Volumes:
         """Create an empty file, whose owner is the caller, and return its handle for reading and writing.
 
         Raises:
-            NcpRefused: as `create_directory`; NO_MORE_FILE_HANDLES.
+            NcpRefused: as `create_directory`; NO_MORE_FILE_HANDLES, OUT_OF_DISK_SPACE.
         """
-        self._files.check_room(caller)
+        self._files.check_new(caller)
         path = self._create(caller, path, is_directory=False)
         self._changes.append(CreateVolumeFile(path))
         return self._files.open(caller, VolumeFile(path), may_read=True, may_write=True)

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Final, TypeVar
 
 from msmqwire.errors import (
@@ -20,6 +21,7 @@ from msmqwire.errors import (
 )
 from msmqwire.netware.constants import CompletionCode, JobControlFlags
 from msmqwire.qm.model.changes import Changes
+from msmqwire.qm.runtime.disk import DiskRoom
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.restoring import restoring
 from msmqwire.qm.store import Store
@@ -37,6 +39,8 @@ from msmqwire.qms.store.volumes import Volumes
 
 T = TypeVar("T")
 _FILE_THREADS: Final = 4
+ROOM_S: Final = 0.25
+"""Seconds between two looks at the room on the disk."""
 
 
 class ServiceDriver:
@@ -54,8 +58,16 @@ class ServiceDriver:
         refused: whether the disk has refused the last batch.
     """
 
-    def __init__(self, store: Store, volumes: Volumes, *, settings: Settings | None = None) -> None:
-        self._store, self._volumes, self._settings = store, volumes, settings
+    def __init__(
+        self,
+        store: Store,
+        volumes: Volumes,
+        *,
+        settings: Settings | None = None,
+        room: DiskRoom | None = None,
+    ) -> None:
+        """Drive a service; `room` is the room on its disk, without which no file is created or grows."""
+        self._store, self._volumes, self._settings, self._room = store, volumes, settings, room
         self.on_restart: Callable[[], None] | None = None
         self.commits = 0
         self.refused = False
@@ -70,18 +82,23 @@ class ServiceDriver:
         self._settled: list[str] = []
         self._told: set[object] = set()  # what has failed and been logged: clients could repeat it for ever
         self._closed = False
+        self._watching: asyncio.Task[None] | None = None
         self._writer = ThreadPoolExecutor(1, "qms-store")
         self._files = ThreadPoolExecutor(_FILE_THREADS, "qms-files")
 
     async def start(self) -> None:
         """Restore the service. Raises the subclasses of StoreError, and InvalidValue for the settings."""
         await self._ready()
+        if self._room is not None:
+            self._watching = asyncio.ensure_future(self._watch(self._room))
 
     async def close(self) -> None:
         """Make durable what has happened, and end; operations are refused from now on. Again: do nothing."""
         if self._closed:
             return
         self._closed = True
+        if self._watching is not None:
+            self._watching.cancel()
         for task in (self._restoring, self._performing):
             if task is not None:
                 await asyncio.wait((task,))
@@ -99,6 +116,7 @@ class ServiceDriver:
         nothing of it remains; EngineFailed after any other exception in it; Unreachable after `close`.
         """
         service = await self._ready()
+        service.files.has_room = self._room is None or not self._room.low
         try:
             result = operation(service)
         except (NcpRefused, InvalidValue):
@@ -177,13 +195,13 @@ class ServiceDriver:
         """Perform a batch: what comes first on disk, then the rows, then what comes last. In a thread."""
         announced = unsettled(changes)
         if announced:
-            self._store.commit(announced)
+            self._commit(announced)
         self._volumes.prepare(changes, recovering=recovering)
         rows = Changes()
         rows.add(settled(self._settled))
         rows.add(self._rows.of(changes))
         if rows:
-            self._store.commit(rows)
+            self._commit(rows)
             self.commits += 1
         self._settled = []
         followed = self._volumes.follow(changes, servers)
@@ -193,6 +211,24 @@ class ServiceDriver:
         if self.refused:
             self.refused = False
             log.warning("the disk takes changes again")
+
+    def _commit(self, rows: Changes) -> None:
+        """Commit, with the reserve if the disk refuses: it may be a deletion that makes room. In a thread."""
+        try:
+            self._store.commit(rows)
+        except StoreRefused:
+            if self._room is None or not self._room.release():
+                raise
+            self._store.commit(rows)
+
+    async def _watch(self, room: DiskRoom) -> None:
+        """Look at the room on the disk all the time: others write to it as well."""
+        while True:
+            try:
+                await self._in_writer(partial(room.look, tidy=True))
+            except StoreError as exc:
+                self._tell_once("the room on the disk is unknown", exc)
+            await asyncio.sleep(ROOM_S)
 
     def _tell_once(self, what: str, failure: StoreError) -> None:
         if str(failure) not in self._told:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from msmqwire.errors import InvalidValue, NcpRefused, StoreError, Unreachable
+from msmqwire.errors import EngineFailed, InvalidValue, NcpRefused, StoreError, Unreachable
 from msmqwire.netware.constants import CompletionCode
 from msmqwire.netware.readings import PROPOSED, Readings
 from msmqwire.qm.runtime.descriptors import OpenConnections
@@ -30,6 +30,9 @@ from msmqwire.qms.runtime.ncp_connection import NcpConnection, report
 
 RETRY_S: Final = 1.0
 """Seconds after which what a lost connection had is tried again to be given up, if the disk refuses."""
+
+_FAILURES: Final = (StoreError, EngineFailed, Unreachable)
+"""Of an operation of which nothing remains: the disk refuses, msmqwire has a fault, or it has stopped."""
 
 
 def utc_now() -> datetime:
@@ -178,7 +181,7 @@ class NcpListener:
                 "a call has a value that can't be", extra={"call": task.request.kind, "error": str(exc)}
             )
             return session.refused(task, CompletionCode.FAILURE)
-        except (StoreError, Unreachable) as exc:
+        except _FAILURES as exc:
             log.error("a call can't be stored", extra={"error": str(exc)})
             return session.refused(task, CompletionCode.ERR_Q_IO_FAILURE)
         return session.performed(task, fields)
@@ -212,7 +215,7 @@ class NcpListener:
     async def _gives_up(self, caller: Caller) -> bool:
         try:
             await self._driver.run(lambda service: service.connection_lost(caller))
-        except (StoreError, Unreachable) as exc:
+        except _FAILURES as exc:
             log.error("the end of a connection can't be stored", extra={"error": str(exc)})
             return False
         return True

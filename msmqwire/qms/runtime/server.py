@@ -11,6 +11,7 @@ from msmqwire.netware.headers import NCP_PORT
 from msmqwire.netware.readings import PROPOSED, Readings
 from msmqwire.qm.runtime.addresses import LOOPBACK, Endpoint
 from msmqwire.qm.runtime.control import ControlServer
+from msmqwire.qm.runtime.disk import MIN_FREE, DiskRoom
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.store.sqlite import SqliteStore
 from msmqwire.qms.model.settings import Settings
@@ -31,6 +32,7 @@ class NetwareOptions:
         settings: limits on what the service keeps.
         limits: limits on the resources that clients may use.
         readings: how the disputed fields of calls are read and written.
+        min_free: bytes of disk space below which no file is created or grows; 0 for no such limit.
     """
 
     data: Path
@@ -38,6 +40,7 @@ class NetwareOptions:
     settings: Settings = field(default_factory=Settings)
     limits: NcpLimits = field(default_factory=NcpLimits)
     readings: Readings = PROPOSED
+    min_free: int = MIN_FREE
 
 
 class NetwareServer:
@@ -73,7 +76,8 @@ class NetwareServer:
         options = self.options
         self._store = self._folder.open_store(create=True)
         volumes = self._folder.open_volumes()
-        self._driver = driver = ServiceDriver(self._store, volumes, settings=options.settings)
+        room = DiskRoom(self._store, options.min_free)
+        self._driver = driver = ServiceDriver(self._store, volumes, settings=options.settings, room=room)
         await driver.start()
         self._listener = listener = NcpListener(driver, options.limits, readings=options.readings)
         driver.on_restart = listener.restarted
