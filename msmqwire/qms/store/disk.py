@@ -23,6 +23,7 @@ _FLAGS: Final = (  # not each system has each; a pipe in place of a file must no
 _MODE: Final = 0o600
 _DIRECTORY_MODE: Final = 0o700
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+_OBSTACLES: Final = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENXIO, errno.EINVAL)
 
 
 @contextmanager
@@ -37,6 +38,11 @@ def reporting(path: Path) -> Iterator[None]:
 def is_full(exc: OSError) -> bool:
     """Return whether an error says that there is no room."""
     return exc.errno in _NO_ROOM
+
+
+def is_obstructed(exc: OSError) -> bool:
+    """Return whether an error says that a link, or anything but a file, is where a file should be."""
+    return exc.errno in _OBSTACLES
 
 
 @contextmanager

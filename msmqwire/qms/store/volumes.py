@@ -139,13 +139,26 @@ class Volumes:
                         self._make_directories(host_path)
                 case CreateVolumeFile(path):
                     host_path = self.host_path(path)
-                    with disk.reporting(host_path):
-                        self._make_directories(host_path.parent)
-                        with disk.opened(host_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
-                            unsynced.add(host_path.parent)
+                    if self._create_file(host_path):
+                        unsynced.add(host_path.parent)
         for directory in unsynced:
             with disk.reporting(directory):
                 disk.sync_directory(directory)
+
+    def _create_file(self, path: Path) -> bool:
+        """Create an empty file; return False if something that is no file is in its place.
+
+        That is no failure of the disk, which would end all connections: the file is one that is lost.
+        """
+        with disk.reporting(path):
+            try:
+                self._make_directories(path.parent)
+                with disk.opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
+                    return True
+            except OSError as exc:
+                if not disk.is_obstructed(exc):
+                    raise
+                return False
 
     def _make_queue(self, queue_id: int, path: Path) -> None:
         with disk.reporting(path):
