@@ -10,6 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from msmqwire.qms.model.caller import AssumedRights
 from msmqwire.qms.runtime import ncp_listener
 from msmqwire.qms.runtime.limits import SPARE_CONNECTIONS, NcpLimits
 from tests.support.netware_running import InMemory, in_memory, unit
@@ -293,6 +294,21 @@ def test_a_service_that_was_built_anew_ends_its_connections(served: InMemory) ->
         assert client.has_ended()
     with served.connect() as client:
         client.login("ALICE")
+
+
+def test_a_connection_that_broke_before_the_service_was_built_anew(served: InMemory) -> None:
+    client = served.connect().login("ALICE")
+    served.do(served.driver.held.clear)
+    client.send(unit(client.request(125, QUEUE)))
+    until(lambda: served.do(lambda: served.listener.traffic.requests) == 2, "the request has come")
+    client.close()
+    caller = served.do(lambda: next(iter(served.listener._sessions)).caller)
+    assert caller is not None
+    caller.assumed = AssumedRights(4, 1, 2)  # which a new service does not know
+    served.do(served.listener.restarted)
+    served.do(served.driver.held.set)
+    until(lambda: not served.do(lambda: served.listener.service_connections), "it is given up")
+    assert caller.assumed is None
 
 
 def test_stopping_answers_the_request_under_way_and_no_other() -> None:
