@@ -24,6 +24,7 @@ from tests.support.netware_station import (
     new_job,
     six_bytes,
 )
+from tests.support.own_addresses import has_ipv6
 from tests.support.running import until
 
 AUTO_START = 0x08
@@ -307,7 +308,7 @@ def test_stopping_answers_the_request_under_way_and_no_other() -> None:
             served.connect()
 
 
-@pytest.mark.skipif(not socket.has_ipv6, reason="there is no IPv6")
+@pytest.mark.skipif(not has_ipv6(), reason="this computer has no IPv6")
 def test_over_ipv6() -> None:
     with in_memory(address="::1") as served, served.connect() as client:
         assert client.connection == 1
