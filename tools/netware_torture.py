@@ -33,7 +33,7 @@ from tests.support.netware_running import RawNcp  # noqa: E402
 from tests.support.netware_station import be16, be32, le32, new_job, six_bytes  # noqa: E402
 from tools.torture_processes import Supervised  # noqa: E402
 
-ADDRESS: Final = "127.0.0.44"
+ADDRESS: Final = "127.0.0.46"
 _READY: Final = re.compile(r"ready netware tcp=\S+:(\d+) ")
 _USERS: Final = 4
 _SERVERS: Final = 3
