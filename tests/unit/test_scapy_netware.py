@@ -93,6 +93,9 @@ def test_what_is_given_stays() -> None:
     stack = stack / NcpSubfunctionHeader(StructureLength=0xFFFF, SubFunctionCode=2) / NcpLogout_Request()
     assert bytes(stack)[4:8].hex() == "80000005"
     assert bytes(stack)[-4:].hex() == "01ffff02"
+    assert bytes(NcpTcpReply(Signed=1) / NUMBERS)[4:8].hex() == "80000010"
+    small = NcpTcpReply(bytes(NcpTcpReply(Size=3) / NUMBERS))
+    assert small.payload == Padding(bytes(NUMBERS))
     assert bytes(NcpTcpReply(Signature=RawVal(b"xyz")) / NUMBERS)[:7] == b"xyz\0\0\0\x0f"
 
 
@@ -154,6 +157,7 @@ def test_a_connection_is_ended_without_a_function() -> None:
     assert NcpReplyHeader(SequenceNumber=4, ConnectionNumberLow=3).answers(ended.payload)
     assert not NcpReplyHeader(SequenceNumber=4).answers(ended.payload)
     assert not ended.payload.answers(ended.payload)
+    assert isinstance(UDP(bytes(UDP(**TO_SERVER) / Raw(bytes(LIST)[:6]))).payload, Raw)
     unit = TCP(bytes(TCP(**TO_SERVER) / NcpTcpRequest() / NcpRequestHeaderShort()))
     assert NcpRequestHeaderShort in unit
 
@@ -184,6 +188,9 @@ def test_many_units_in_one_segment() -> None:
     assert len(units) == UNITS_MAX
     assert segment.lastlayer().load == bytes(NcpTcpReply() / NUMBERS) * 50
     assert bytes(segment.payload) == data
+    found = sniff(offline=segments(data, **FROM_SERVER), session=TCPSession, quiet=True)
+    units = [layer for frame in found for layer in frame.iterpayloads() if isinstance(layer, NcpTcpReply)]
+    assert len(units) == UNITS_MAX + 50
 
 
 # -- requests and replies -------------------------------------------------------------------------------
@@ -208,6 +215,16 @@ def test_a_stream_shows_what_its_replies_answer() -> None:
     assert replies[3].call is replies[2].call
     assert replies[1][NcpGetQueueJobList_Reply].JobNumbers[0].JobNumber == 7
     assert replies[2].copy().call is replies[2].call
+
+
+def test_a_request_that_is_not_known_takes_the_numbers_of_one_before() -> None:
+    session: dict[str, object] = {}
+    for request in (LIST, NcpRequestHeader(SequenceNumber=9, ConnectionNumberLow=3, FunctionCode=1)):
+        # whichever direction scapy takes a stream for
+        unit = NcpTcpReply.tcp_reassemble(bytes(NcpTcpRequest() / request), {}, session)
+        assert isinstance(unit, NcpTcpRequest)
+    reply = NcpTcpReply.tcp_reassemble(bytes(NcpTcpReply() / LISTED), {}, session)
+    assert reply[NcpReplyHeader].call is None
 
 
 def test_a_reply_whose_request_is_not_there_stays_bytes() -> None:
@@ -249,7 +266,7 @@ def test_answers_of_datagrams() -> None:
     assert not any((told / packet).answers(asked) for packet in wrong)
     answer = IP(bytes(told / LISTED))
     assert answer[NcpReplyHeader].call is None
-    assert answer.hashret() == asked.hashret()
+    assert answer.hashret() == asked.hashret() != (told / wrong[1]).hashret()
     (pairs, rest) = PacketList([asked, answer]).sr()
     assert ([*pairs[0]], len(rest)) == ([asked, answer], 0)
     assert answer[NcpGetQueueJobList_Reply].JobCount == 1
