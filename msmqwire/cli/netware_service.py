@@ -160,6 +160,8 @@ async def _ended(process: asyncio.subprocess.Process, job: ServicedJob) -> int:
     assert stream is not None, "a pipe was asked for"
     with suppress(BrokenPipeError, ConnectionResetError):
         async for block in job.blocks():
+            if stream.is_closing():
+                break
             stream.write(block)
             await stream.drain()
         stream.close()

@@ -51,6 +51,8 @@ _TRAILING: Final = "TrailingData"
 _UNKNOWN: Final = "Ncp"
 """The name in the kind of a packet of no known call."""
 _DIRECTIONS: Final = (" request", " reply")
+_TOLD: Final = frozenset({"call", "completion"})
+"""What `dissect` tells beside the structures; both follow from the rest."""
 
 
 class SentPacket(NamedTuple):
@@ -156,7 +158,8 @@ class _Fields:
     """The structures of one object, each taken once; what is wrong becomes InvalidValue with its path."""
 
     def __init__(self, data: Any) -> None:
-        self._left = dict(self.mapping("fields", data))
+        given = self.mapping("fields", data)
+        self._left = {name: value for name, value in given.items() if name not in _TOLD}
 
     def mapping(self, path: str, value: Any) -> Mapping[str, Any]:
         if not isinstance(value, Mapping):

@@ -17,7 +17,7 @@ WITH_INTEGERS = st.sampled_from(
     [key for key in strategies.NCP_STRUCTURES if strategies.has_integers(SCHEMAS[key])]
 )
 # Several for each structure.
-MANY = settings(max_examples=max(300, settings.default.max_examples))
+MANY = settings(max_examples=max(200, settings.default.max_examples))
 
 
 @pytest.mark.parametrize("key", strategies.NCP_STRUCTURES)

@@ -16,6 +16,8 @@ from socket import create_server
 
 import pytest
 
+from msmqwire.errors import StoreRefused
+from msmqwire.qm.store.sqlite import SqliteStore
 from msmqwire.qms.runtime.server import NetwareOptions, NetwareServer
 from tests.support.netware_running import LOOPBACK, RawNcp
 from tests.support.netware_station import (
@@ -161,3 +163,25 @@ def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     run = called("netware", "serve", "--data", tmp_path / "file", "--listen", f"{LOOPBACK}:0")
     run.error(74)
+
+
+def test_after_a_disk_that_refused_clients_begin_anew(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with in_thread(NetwareOptions(data, (LOOPBACK, 0))) as server:
+        first, idle = (RawNcp(*server.listen).login("SUPERVISOR") for _ in range(2))
+        create = b"\0\x31" + named(1, "ALICE")
+        with monkeypatch.context() as patch:
+            patch.setattr(SqliteStore, "commit", refuse)
+            first.call(50, create, code=0xD0)
+        first.call(53, named(1, "SUPERVISOR"), code=0xFC)  # nobody is logged in any more
+        assert first.has_ended()
+        assert idle.has_ended()
+        first.close()
+        idle.close()
+        with RawNcp(*server.listen).login("SUPERVISOR") as again:
+            again.call(53, named(1, "ALICE"), code=0xFC)
+            again.call(50, create)
+            again.call(53, named(1, "ALICE"))
+
+
+def refuse(*_: object) -> None:
+    raise StoreRefused("no space left on the device", file="the store")

@@ -1,4 +1,4 @@
-"""The queue calls of tests/vectors/ncp: data written by hand, and the packets that carry them."""
+"""The calls of tests/vectors/ncp: data written by hand, and the packets that carry them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,19 @@ _NAMED: Final = {
     "NEW": structure("new-job"),
     "NEWHEAD": structure("new-job")[:78],
     "STATUS": structure("server-status"),
+    "NAME48": b"PRNT".ljust(48, b"\0"),
+    "SEGMENT": bytes(range(128)),
+    "HANDLE": bytes.fromhex("020001000000"),
+    "DATA": b"ABC",
+    "PADDED": b"\0ABC",
 }
 
 
 class CallVector(NamedTuple):
-    """A request or reply of a queue call.
+    """A request or reply.
 
     Attributes:
+        number: the subfunction, or the function if it has none.
         length: the length word of a request, as descriptions of the call print it.
         data: what follows the headers.
         fields: the values in the data; those of a structure are its bytes.
@@ -42,19 +48,31 @@ class CallVector(NamedTuple):
     length: int
     data: bytes
     fields: dict[str, Any]
+    function: int = 23
 
     @property
     def packet(self) -> bytes:
         """The whole packet, with sequence number 7 and connection 0x0102."""
         if self.direction == "reply":
             return struct.pack(">HBBBBBB", 0x3333, 7, 0x02, 1, 0x01, 0, 0) + self.data
-        head = struct.pack(">HBBBBB", 0x2222, 7, 0x02, 5, 0x01, 23)
+        head = struct.pack(">HBBBBB", 0x2222, 7, 0x02, 5, 0x01, self.function)
+        if self.function != 23:
+            return head + self.data
         return head + struct.pack(">HB", self.length, self.number) + self.data
 
 
 def calls() -> Iterator[CallVector]:
     """The requests and replies of all queue calls."""
-    with (_FOLDER / "queue-calls.tsv").open(encoding="utf-8") as file:
+    return _table("queue-calls.tsv")
+
+
+def other_calls() -> Iterator[CallVector]:
+    """Those of the bindery and file calls; replies without data are left out for most."""
+    return _table("other-calls.tsv")
+
+
+def _table(name: str) -> Iterator[CallVector]:
+    with (_FOLDER / name).open(encoding="utf-8") as file:
         for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
             words = [] if row["bytes"] == "-" else row["bytes"].split()
             data = b"".join(_NAMED[word] if word in _NAMED else bytes.fromhex(word) for word in words)
@@ -62,9 +80,9 @@ def calls() -> Iterator[CallVector]:
                 name: _NAMED[value] if isinstance(value, str) and value in _NAMED else value
                 for name, value in json.loads(row["fields"]).items()
             }
-            yield CallVector(
-                int(row["call"]), row["name"], row["direction"], int(row["length"] or 0), data, values
-            )
+            function = int(row.get("function") or 23)
+            number, length = int(row["call"] or function), int(row["length"] or 0)
+            yield CallVector(number, row["name"], row["direction"], length, data, values, function)
 
 
 def request_of(number: int, data: str) -> bytes:

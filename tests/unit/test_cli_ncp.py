@@ -62,6 +62,8 @@ def test_a_reply_tells_its_data_only_by_its_call() -> None:
         "TotalJobs": 250, "JobCount": 1, "JobNumbers": [{"JobNumber": 500}],
     }  # fmt: skip
     assert built(unknown) == built(known) == REPLY
+    told = {"call": "GetQueueJobList", "completion": "SUCCESSFUL"}  # as dissect does
+    assert built({**known, "fields": {**told, **known["fields"]}}) == REPLY
 
 
 def test_a_disputed_field_is_read_the_other_way() -> None:

@@ -7,6 +7,7 @@ import errno
 import json
 import logging
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from msmqwire.netware.constants import CompletionCode, JobControlFlags
 from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.runtime import disk as room_module
 from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.qms.model.caller import Caller
 from msmqwire.qms.model.changes import (
     CopyJobFile,
     CreateJobFile,
@@ -245,11 +247,13 @@ def test_system_files_that_can_not_be_written_follow_later(
             raise OSError(errno.ENOSPC, "no space")
 
         patched.setattr(disk, "replace_hidden", refuse)
+        patched.setattr(driver_module, "RETRY_S", 0.01)
         with caplog.at_level(logging.WARNING, "msmqwire"):
             assert driven.job(b"data") == 1  # its row and its data are durable
         assert caplog.text.count("tried again later") == 1
         assert driven.system_file() == []
-    driven.do(creating("SOMEBODY"))
+        driven.await_(asyncio.sleep(0.05))
+    driven.await_(asyncio.sleep(0.05))  # nothing has happened but time
     driven.check_shown()
 
 
@@ -454,3 +458,83 @@ def test_what_stands_in_the_place_of_a_new_file_ends_no_connection(tmp_path: Pat
         assert not (tmp_path / "outside").exists()
         assert driven.do(id) == before
         assert driven.do(lambda s: list(s.queue_table[QUEUE_ID].order)) == [job.job_number]
+
+
+# -- many operations, some of which fail --------------------------------------------------------------------
+
+
+class Faults:
+    """Lets one of the next commits, syncs or creations of files fail."""
+
+    def __init__(self, store: FickleStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._left = -1
+        self.hits = 0
+        for owner, name, error in (
+            (store, "commit", FULL),
+            (os, "fsync", OSError(errno.EIO, "input/output error")),
+            (os, "open", OSError(errno.ENOSPC, "no space")),
+        ):
+            monkeypatch.setattr(owner, name, self._failing(getattr(owner, name), error))
+
+    def _failing(self, function: Any, error: Exception) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            if threading.current_thread().name.startswith("qms-store"):
+                self._left -= 1
+                if self._left == 0:
+                    self.hits += 1
+                    raise error
+            return function(*arguments, **options)
+
+        return call
+
+    def arm(self, left: int) -> None:
+        """Let the call fail that is so many calls away; 0 for none."""
+        self._left = left
+
+
+@pytest.mark.requirement("QMS-jobfields-32", "QMS-jobfields-33", "QMS-bindery-01")
+@pytest.mark.parametrize("seed", range(3))
+def test_what_was_answered_is_so_whatever_fails(
+    driven: DrivenFolder, store: FickleStore, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    rng, faults = random.Random(seed), Faults(store, monkeypatch)
+    order: list[int] = []
+    answered = failed = 0
+    restart = JobControlFlags.NWCF_SERVICE_RESTART
+
+    def submit() -> None:
+        order.append(driven.job(b"data", job_control_flags=restart))
+
+    def finish() -> None:
+        server = driven.server()
+        number = driven.take_job(server).job_number
+        driven.do(lambda s: s.servicing.finish(server, QUEUE_ID, number))
+        order.remove(number)
+
+    def remove() -> None:
+        olga, number = driven.connect("OLGA"), rng.choice(order)
+        driven.do(lambda s: s.jobs.remove(olga, QUEUE_ID, number))
+        order.remove(number)
+
+    def place() -> None:
+        olga, number, position = driven.connect("OLGA"), rng.choice(order), rng.randint(1, 9)
+        driven.do(lambda s: s.jobs.change_position(olga, QUEUE_ID, number, position))
+        order.remove(number)
+        order.insert(position - 1, number)
+
+    for _ in range(60):
+        operation = rng.choice((submit, finish, remove, place)) if len(order) > 2 else submit
+        faults.arm(rng.randint(1, 25))
+        try:
+            operation()
+            answered += 1
+        except (StoreError, NcpRefused):  # it was refused, or what it had begun has ended meanwhile
+            failed += 1
+        faults.arm(0)
+        assert driven.do(lambda s: list(s.queue_table[QUEUE_ID].order)) == order
+        driven.do(lambda s: [s.connection_lost(Caller(number)) for number in range(200)])
+        driven.do(creating(f"U{answered + failed}"))  # files that could not be changed are tried again
+        driven.check_shown()
+    assert answered > 20
+    assert failed > 5
+    assert faults.hits >= failed

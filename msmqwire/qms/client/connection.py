@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msmqwire.errors import MsmqError, Unreachable
 from msmqwire.netware.calls import Call
@@ -128,8 +128,7 @@ class NcpConnection(asyncio.Protocol):
     # -- the connection -----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport), "it is a stream"
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass of it
 
     def data_received(self, data: bytes) -> None:
         if self.error is not None:

@@ -119,15 +119,43 @@ class Volumes:
         above = self._directory(names.parent(path))
         self._check(caller, above, TrusteeRights.TR_CREATE, CompletionCode.NO_CREATE_PRIVILEGES)
         is_there = path in self._entries or path == above
-        if is_there or not is_directory and self._queues.is_above(path):
+        if is_there or (not is_directory and self._queues.is_above(path)):
             raise NcpRefused(f"there is {path} already", CompletionCode.NO_CREATE_DELETE_PRIVILEGES)
-        if len(self._entries) >= self._settings.volume_entries_max:
+        self._check_limit(1)
+        self._put(caller, path, is_directory=is_directory)
+        return path
+
+    def missing_above(self, path: str) -> list[str]:
+        """Return the directories above a path of `volume_path` that are to be made for it, outermost first.
+
+        Raises:
+            NcpRefused: INVALID_PATH if one of them is a file, DIRECTORY_FULL.
+        """
+        missing: list[str] = []
+        while (above := names.parent(path)) != names.parent(above):
+            entry = self._entries.get(above)
+            if entry is None:
+                missing.insert(0, above)
+            elif not entry.is_directory:
+                raise NcpRefused(f"{above} is a file", CompletionCode.INVALID_PATH)
+            path = above
+        self._check_limit(len(missing))
+        return missing
+
+    def add_directories(self, caller: Caller, paths: Iterable[str]) -> None:
+        """Enter directories of `missing_above`, which are made with what is in them."""
+        for path in paths:
+            self._put(caller, path, is_directory=True)
+
+    def _check_limit(self, more: int) -> None:
+        if len(self._entries) + more > self._settings.volume_entries_max:
             raise NcpRefused("no more directories and files", CompletionCode.DIRECTORY_FULL)
+
+    def _put(self, caller: Caller, path: str, *, is_directory: bool) -> None:
         owner = caller.effective_id
         assert owner is not None
         self._entries[path] = entry = VolumeEntry(path, owner, is_directory)
         self._changes.append(PutVolumeEntry(entry))
-        return path
 
     def _directory(self, path: str) -> str:
         """Return the one form of the path of a directory; the roots of volumes are always there."""

@@ -39,6 +39,8 @@ from msmqwire.qms.store.volumes import Volumes
 
 T = TypeVar("T")
 _FILE_THREADS: Final = 4
+RETRY_S: Final = 0.25
+"""Seconds after which files that could not be changed are tried again."""
 ROOM_S: Final = 0.25
 """Seconds between two looks at the room on the disk."""
 
@@ -83,6 +85,8 @@ class ServiceDriver:
         self._told: set[object] = set()  # what has failed and been logged: clients could repeat it for ever
         self._closed = False
         self._watching: asyncio.Task[None] | None = None
+        self._is_stale = False  # whether files do not show what the rows say
+        self._retry: asyncio.TimerHandle | None = None
         self._writer = ThreadPoolExecutor(1, "qms-store")
         self._files = ThreadPoolExecutor(_FILE_THREADS, "qms-files")
 
@@ -99,6 +103,8 @@ class ServiceDriver:
         self._closed = True
         if self._watching is not None:
             self._watching.cancel()
+        if self._retry is not None:
+            self._retry.cancel()
         for task in (self._restoring, self._performing):
             if task is not None:
                 await asyncio.wait((task,))
@@ -178,6 +184,15 @@ class ServiceDriver:
                 self._batches.popleft().done.set_result(failure)
         finally:
             self._performing = self._on_disk = None
+        if self._is_stale and self._retry is None and not self._closed:
+            self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._refresh)
+
+    def _refresh(self) -> None:
+        """Perform nothing, so that stale files are tried again."""
+        self._retry = None
+        if self._performing is None and self._service is not None:
+            self._batches.append(Batch(asyncio.get_running_loop().create_future()))
+            self._performing = asyncio.ensure_future(self._perform_all())
 
     def _failure(self, exc: Exception) -> StoreError:
         """Log what a batch or a restart has failed by, and return it as waiters get it."""
@@ -206,6 +221,7 @@ class ServiceDriver:
         self._settled = []
         followed = self._volumes.follow(changes, servers)
         self._settled += followed.settled
+        self._is_stale = bool(followed.failures)
         for failure in followed.failures:
             self._tell_once("a file can't be changed; tried again later", failure)
         if self.refused:

@@ -14,7 +14,7 @@ import pytest
 from msmqwire.errors import NcpRefused, StoreRefused
 from msmqwire.netware.constants import CompletionCode, JobControlFlags, ObjectType
 from msmqwire.qm.store.memory import MemoryStore
-from msmqwire.qms.model.files import JobFile
+from msmqwire.qms.model.files import JobFile, VolumeEntry
 from msmqwire.qms.store import dos_attributes
 from msmqwire.qms.store.tables import LAYOUT
 from tests.support.netware_folder import ADMIN, QUEUE_ID, DrivenFolder, structures
@@ -275,7 +275,6 @@ def test_paths_that_lead_out_of_the_volumes(driven: DrivenFolder, path: str) -> 
 
 @requirement("QMS-service-12")
 def test_files_of_volumes_last(driven: DrivenFolder) -> None:
-    driven.do(lambda s: s.volumes.create_directory(ADMIN, "SYS:SYSTEM"))
     driven.do(lambda s: s.volumes.create_directory(ADMIN, "SYS:SYSTEM\\LOGS"))
     handle = driven.do(lambda s: s.volumes.create_file(ADMIN, "sys:system/logs/day.log"))
     access = driven.do(lambda s: s.files.write(ADMIN, handle, 3, 4))
@@ -287,3 +286,27 @@ def test_files_of_volumes_last(driven: DrivenFolder) -> None:
     )
     access = driven.do(lambda s: s.files.read(ADMIN, handle, 0, 100))
     assert driven.await_(driven.driver.read_file(access.file, access.offset, access.count)) == b"\0\0\0four"
+
+
+def test_a_file_can_not_take_the_place_of_a_queue_directory(driven: DrivenFolder) -> None:
+    def create(path: str) -> int:
+        return driven.do(lambda s: s.queues.create(ADMIN, "OTHER", ObjectType.NWOT_PRINT_QUEUE, path))
+
+    for path, code in (
+        ("SYS:SYSTEM", CompletionCode.NO_CREATE_DELETE_PRIVILEGES),
+        ("SYS:SYSTEM\\015D03", CompletionCode.INVALID_PATH),
+        ("SYS:SYSTEM\\015D03\\Q$5D03.SYS", CompletionCode.INVALID_PATH),
+    ):
+        with pytest.raises(NcpRefused) as caught:
+            driven.do(lambda s, path=path: s.volumes.create_file(ADMIN, path))
+        assert caught.value.code == code
+    driven.do(lambda s: s.volumes.create_file(ADMIN, "SYS:FILE"))
+    for path in ("SYS:FILE", "SYS:FILE\\BELOW"):
+        with pytest.raises(NcpRefused) as caught:
+            create(path)
+        assert caught.value.code == CompletionCode.INVALID_PATH
+    create("SYS:A\\B")
+    assert [driven.do(lambda s, path=path: s.volumes.entry(path)) for path in ("SYS:A", "SYS:A\\B")] == [
+        VolumeEntry("SYS:A", ADMIN.object_id, True),
+        VolumeEntry("SYS:A\\B", ADMIN.object_id, True),
+    ]
