@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import defaultdict, deque
 from typing import Final
 
 SLICE_S: Final = 0.002
@@ -18,13 +18,13 @@ class PeerTurns:
     """
 
     def __init__(self) -> None:
-        self._used: Counter[str] = Counter()  # seconds in this turn
+        self._used: defaultdict[str, float] = defaultdict(float)  # seconds in this turn
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self._scheduled = False
 
     def may_go(self, peer: str) -> bool:
         """Return whether a peer may work now, without waiting."""
-        return peer not in self._waiting and self._used[peer] < SLICE_S
+        return peer not in self._waiting and self._used.get(peer, 0.0) < SLICE_S
 
     def turn(self, peer: str) -> asyncio.Future[None]:
         """Return what is done when it is the peer's turn; cancelled by who does not want it any more."""
