@@ -10,7 +10,10 @@ from contextlib import ExitStack
 
 import pytest
 
+from msmqwire.errors import NcpRefused
+from msmqwire.netware.constants import CompletionCode
 from msmqwire.qms.model.caller import AssumedRights
+from msmqwire.qms.protocol.session import NcpSession
 from msmqwire.qms.runtime import ncp_listener
 from msmqwire.qms.runtime.limits import SPARE_CONNECTIONS, NcpLimits
 from tests.support.netware_running import InMemory, in_memory, unit
@@ -334,3 +337,39 @@ def test_stopping_answers_the_request_under_way_and_no_other() -> None:
 def test_over_ipv6() -> None:
     with in_memory(address="::1") as served, served.connect() as client:
         assert client.connection == 1
+
+
+@pytest.mark.parametrize("flood", ["slow calls", "many answers"])
+def test_requests_of_one_address_do_not_keep_others_waiting(
+    served: InMemory, flood: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served_calls: list[str] = []
+    answers = NcpSession.received
+
+    def received(session: NcpSession, packet: bytes, room: int) -> object:
+        if packet[:2] == b"\x12\x12":
+            served_calls.append("stranger")
+            time.sleep(0.001)
+        return answers(session, packet, room)
+
+    def scan(*_: object, **__: object) -> None:
+        served_calls.append("stranger")
+        time.sleep(0.01)
+        raise NcpRefused("nothing", CompletionCode.NO_SUCH_OBJECT)
+
+    monkeypatch.setattr(NcpSession, "received", received)
+    monkeypatch.setattr(served.server.service.bindery, "scan", scan)
+    with ExitStack() as stack:
+        bob = stack.enter_context(served.connect(source="127.0.0.2")).login("BOB")
+        strangers = [stack.enter_context(served.connect()) for _ in range(30)]
+        for one in strangers:
+            scans = [one.request(55, be32(0xFFFFFFFF) + be16(0xFFFF) + b"\1*") for _ in range(2)]
+            unknown = [one.packet(0x1212) for _ in range(40)]
+            one.send(b"".join(map(unit, scans if flood == "slow calls" else unknown)))
+        until(lambda: served_calls, "a request of a stranger")
+        before = len(served_calls)
+        bob.call(125, QUEUE)
+        meanwhile = len(served_calls) - before
+        for one in strangers:
+            assert one.reply()[6] in (0xFC, 0xFB)
+    assert meanwhile <= (8 if flood == "slow calls" else 160)  # of 60, and of 1,200

@@ -90,9 +90,9 @@ class InMemory:
 
         return asyncio.run_coroutine_threadsafe(call(), self.loop).result(PATIENCE_S)
 
-    def connect(self, *, attach: bool = True) -> RawNcp:
-        """Open a connection."""
-        return RawNcp(self.address, self.port, attach=attach)
+    def connect(self, *, attach: bool = True, source: str = "") -> RawNcp:
+        """Open a connection, from an address of this machine if one is given."""
+        return RawNcp(self.address, self.port, attach=attach, source=source)
 
 
 @contextmanager
@@ -138,8 +138,8 @@ class RawNcp:
         sequence: of the last request.
     """
 
-    def __init__(self, address: str, port: int, *, attach: bool = True) -> None:
-        self.socket = socket.create_connection((address, port), PATIENCE_S)
+    def __init__(self, address: str, port: int, *, attach: bool = True, source: str = "") -> None:
+        self.socket = socket.create_connection((address, port), PATIENCE_S, (source, 0) if source else None)
         self.connection, self.sequence = 0xFFFF, 0
         if attach:
             reply = self.exchange(self.packet(CREATE, sequence=0, function=0))

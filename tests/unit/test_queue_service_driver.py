@@ -442,6 +442,24 @@ def test_below_the_mark_no_file_is_created_or_grows(tmp_path: Path, monkeypatch:
         assert driven.job(b"more") == 3
 
 
+def test_what_stands_in_the_place_of_a_new_file_ends_no_connection(tmp_path: Path) -> None:
+    with DrivenFolder(tmp_path / "data") as driven:
+        volume = tmp_path / "data" / "volumes" / "SYS"
+        (volume / "DIR").mkdir()
+        (volume / "LINK").symlink_to(tmp_path / "outside")
+        os.mkfifo(volume / "PIPE")
+        job = driven.open_job(driven.connect("ALICE"))
+        before = driven.do(id)
+        for name in ("DIR", "LINK", "PIPE"):
+            handle = driven.do(lambda s, name=name: s.volumes.create_file(ADMIN, f"SYS:{name}"))
+            access = driven.do(lambda s, handle=handle: s.files.write(ADMIN, handle, 0, 4))
+            with pytest.raises(StoreRefused):
+                driven.await_(driven.driver.write_file(access.file, 0, b"data"))
+        assert not (tmp_path / "outside").exists()
+        assert driven.do(id) == before
+        assert driven.do(lambda s: list(s.queue_table[QUEUE_ID].order)) == [job.job_number]
+
+
 # -- many operations, some of which fail --------------------------------------------------------------------
 
 
@@ -520,21 +538,3 @@ def test_what_was_answered_is_so_whatever_fails(
     assert answered > 20
     assert failed > 5
     assert faults.hits >= failed
-
-
-def test_what_stands_in_the_place_of_a_new_file_ends_no_connection(tmp_path: Path) -> None:
-    with DrivenFolder(tmp_path / "data") as driven:
-        volume = tmp_path / "data" / "volumes" / "SYS"
-        (volume / "DIR").mkdir()
-        (volume / "LINK").symlink_to(tmp_path / "outside")
-        os.mkfifo(volume / "PIPE")
-        job = driven.open_job(driven.connect("ALICE"))
-        before = driven.do(id)
-        for name in ("DIR", "LINK", "PIPE"):
-            handle = driven.do(lambda s, name=name: s.volumes.create_file(ADMIN, f"SYS:{name}"))
-            access = driven.do(lambda s, handle=handle: s.files.write(ADMIN, handle, 0, 4))
-            with pytest.raises(StoreRefused):
-                driven.await_(driven.driver.write_file(access.file, 0, b"data"))
-        assert not (tmp_path / "outside").exists()
-        assert driven.do(id) == before
-        assert driven.do(lambda s: list(s.queue_table[QUEUE_ID].order)) == [job.job_number]

@@ -43,10 +43,6 @@ class QueueTable(dict[int, Queue]):
             path = above
         return True
 
-    def is_above(self, path: str) -> bool:
-        """Return whether a queue directory is somewhere in the directory of a path of `volume_path`."""
-        return any(directory.startswith(path + "\\") for directory in self.directories)
-
     def found(self, queue_id: int) -> Queue:
         """Return a queue.
 

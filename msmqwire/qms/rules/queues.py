@@ -86,11 +86,7 @@ class Queues:
             raise limit_reached("queues")
         directory = queue_directory(path, new.id)
         place = names.volume_path(directory)
-        if (
-            self._queues.has_directory(place)
-            or self._volumes.entry(place) is not None
-            or self._volumes.has_file_above(place)
-        ):
+        if self._queues.has_directory(place) or self._volumes.entry(place) is not None:
             raise NcpRefused(f"{path} has another use", CompletionCode.INVALID_PATH)
         above = self._volumes.missing_above(place)
         value = directory.encode("ascii").ljust(SEGMENT_SIZE, b"\0")

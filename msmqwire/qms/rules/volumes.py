@@ -42,15 +42,6 @@ class Volumes:
         """Return the directory or file of a path, with its owner, or None."""
         return self._entries.get(names.volume_path(path))
 
-    def has_file_above(self, path: str) -> bool:
-        """Return whether a part of a path of `volume_path` before the last is a file."""
-        while (above := names.parent(path)) != path:
-            entry = self._entries.get(above)
-            if entry is not None and not entry.is_directory:
-                return True
-            path = above
-        return False
-
     def effective_rights(self, caller: Caller, path: str) -> TrusteeRights:
         """Return the rights of a caller in a directory.
 
@@ -118,8 +109,7 @@ class Volumes:
             raise NcpRefused(f"{path} belongs to a queue", CompletionCode.INVALID_PATH)
         above = self._directory(names.parent(path))
         self._check(caller, above, TrusteeRights.TR_CREATE, CompletionCode.NO_CREATE_PRIVILEGES)
-        is_there = path in self._entries or path == above
-        if is_there or (not is_directory and self._queues.is_above(path)):
+        if path in self._entries or path == above:
             raise NcpRefused(f"there is {path} already", CompletionCode.NO_CREATE_DELETE_PRIVILEGES)
         self._check_limit(1)
         self._put(caller, path, is_directory=is_directory)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from enum import Enum, auto
 from typing import Final, Protocol, cast
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.netware.framing import NcpFramer, NcpUnit, build_unit
 from msmqwire.netware.headers import NCP_TCP_REPLY, NCP_TCP_REQUEST
+from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.runtime.addresses import canonical
 from msmqwire.qm.runtime.keep_alive import keep_alive
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qms.protocol.session import Answer, GiveUp, Later, NcpSession, Perform
 from msmqwire.qms.runtime.limits import NcpLimits
+from msmqwire.qms.runtime.turns import PeerTurns
 
 _HIGH_WATER: Final = 1 << 17
 """Unread bytes beyond which no more requests are taken from a client."""
@@ -33,8 +36,12 @@ class NcpConnectionOwner(Protocol):
     def accepted(self, connection: NcpConnection) -> NcpSession | None:
         """A connection has come in; return its session, or None to refuse it."""
 
-    async def perform(self, session: NcpSession, task: Perform | GiveUp) -> bytes:
-        """Do what a session asks for; return the reply."""
+    @property
+    def turns(self) -> PeerTurns:
+        """When the requests of a peer may be taken and performed."""
+
+    async def perform(self, connection: NcpConnection, task: Perform | GiveUp) -> bytes:
+        """Do what the session of a connection asks for; return the reply."""
 
     def holds(self, connection: NcpConnection, received: int) -> None:
         """A connection holds `connection.held` bytes, after `received` more."""
@@ -65,6 +72,7 @@ class NcpConnection(asyncio.Protocol):
 
     Attributes:
         address: of the peer; empty until it is established.
+        peer: who takes turns with others, the address or its network.
         number: its number among those of its owner, who sets it; not that of the service connection.
         session: what it says; None if it was refused.
         working: the request that is being performed; done when there is none.
@@ -74,7 +82,7 @@ class NcpConnection(asyncio.Protocol):
     def __init__(self, owner: NcpConnectionOwner) -> None:
         loop = asyncio.get_running_loop()
         self._owner = owner
-        self.address, self.number = "", 0
+        self.address, self.peer, self.number = "", "", 0
         self.session: NcpSession | None = None
         self.working: asyncio.Task[None] | None = None
         self.gone: asyncio.Future[None] = loop.create_future()
@@ -83,7 +91,7 @@ class NcpConnection(asyncio.Protocol):
         self._waiting: NcpUnit | None = None  # for the request before it to be performed
         self._timer: asyncio.TimerHandle | None = None
         self._wait: tuple[_Wait, int] | None = None
-        self._turn: asyncio.Handle | None = None
+        self._turn: asyncio.Future[None] | None = None  # in which more requests are taken
         self._paused = False
         self._is_ending = False  # it takes no more requests
         self._closing = False  # and sends nothing more
@@ -101,6 +109,7 @@ class NcpConnection(asyncio.Protocol):
             transport.abort()
             return
         self.address = canonical(peer[0])
+        self.peer = origin_of(self.address)
         keep_alive(transport.get_extra_info("socket"))
         transport.set_write_buffer_limits(_HIGH_WATER)
         self.session = self._owner.accepted(self)
@@ -147,15 +156,34 @@ class NcpConnection(asyncio.Protocol):
         return self._framer.held + waiting + unread
 
     def _take(self) -> None:
-        """Take requests, as far as there is room for replies and none has to wait."""
-        self._turn = None
-        for _ in range(_UNITS_AT_ONCE):
-            if self._paused or self._is_ending or not self._take_one():
-                break
+        """Take requests, now or when it is the turn of the peer."""
+        if self._owner.turns.may_go(self.peer):
+            self._take_some()
         else:
-            self._turn = asyncio.get_running_loop().call_soon(self._take)
+            self._wait_for_turn()
+
+    def _wait_for_turn(self) -> None:
+        self._turn = turn = self._owner.turns.turn(self.peer)
+        turn.add_done_callback(self._has_turn)
         self._let_read()
         self._watch()
+
+    def _has_turn(self, turn: asyncio.Future[None]) -> None:
+        self._turn = None
+        if not turn.cancelled():
+            self._take_some()
+
+    def _take_some(self) -> None:
+        """Take requests, as far as there is room for replies and none has to wait."""
+        start = time.monotonic()
+        for _ in range(_UNITS_AT_ONCE):
+            if self._paused or self._is_ending or not self._take_one():
+                self._let_read()
+                self._watch()
+                break
+        else:
+            self._wait_for_turn()
+        self._owner.turns.spent(self.peer, time.monotonic() - start)
 
     def _take_one(self) -> bool:
         """Take the next request; return False if there is none, or it has to wait."""
@@ -182,13 +210,16 @@ class NcpConnection(asyncio.Protocol):
             case Answer(packet):
                 self._send(packet)
             case Perform() | GiveUp():
-                self.working = asyncio.get_running_loop().create_task(self._perform(session, outcome))
+                self.working = asyncio.get_running_loop().create_task(self._perform(outcome))
                 self.working.add_done_callback(report)
         return True
 
-    async def _perform(self, session: NcpSession, task: Perform | GiveUp) -> None:
+    async def _perform(self, task: Perform | GiveUp) -> None:
+        turns = self._owner.turns
+        if not turns.may_go(self.peer):
+            await turns.turn(self.peer)
         try:
-            packet = await self._owner.perform(session, task)
+            packet = await self._owner.perform(self, task)
         except BaseException:
             self.abort()
             raise
@@ -203,7 +234,7 @@ class NcpConnection(asyncio.Protocol):
             self._owner.holds(self, 0)
 
     def _send(self, packet: bytes) -> None:
-        if self._transport is None or self._closing:
+        if self._transport is None or self._closing or self._transport.is_closing():
             return
         unit = build_unit(NCP_TCP_REPLY, packet)
         self._written += len(unit)

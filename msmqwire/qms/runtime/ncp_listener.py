@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -27,6 +28,7 @@ from msmqwire.qms.rules.service import QueueService
 from msmqwire.qms.runtime.driving import Driver
 from msmqwire.qms.runtime.limits import SPARE_CONNECTIONS, NcpLimits, NcpTraffic
 from msmqwire.qms.runtime.ncp_connection import NcpConnection, report
+from msmqwire.qms.runtime.turns import PeerTurns
 
 RETRY_S: Final = 1.0
 """Seconds after which what a lost connection had is tried again to be given up, if the disk refuses."""
@@ -46,6 +48,7 @@ class NcpListener:
     Attributes:
         limits: on what clients may use.
         traffic: counters.
+        turns: of the peers.
         port: at which it listens; 0 before.
     """
 
@@ -58,7 +61,7 @@ class NcpListener:
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.limits = limits = limits or NcpLimits()
-        self.traffic, self.port = NcpTraffic(), 0
+        self.traffic, self.turns, self.port = NcpTraffic(), PeerTurns(), 0
         self._driver, self._readings, self._clock = driver, readings, clock
         self._numbers = ConnectionNumbers(limits.connections)
         self._connections: IncomingConnections[NcpConnection] = IncomingConnections(
@@ -160,20 +163,23 @@ class NcpListener:
         session = connection.session
         assert session is not None
         if (caller := session.caller) is not None:
-            await self._give_up(caller)
+            session.caller = None
+            await self._give_up(caller, connection.peer)
             self._numbers.give_back(caller.connection)
         self._sessions.discard(session)
 
     # -- calls ----------------------------------------------------------------------------------------------
 
-    async def perform(self, session: NcpSession, task: Perform | GiveUp) -> bytes:
-        """Do what a session asks for; return the reply."""
+    async def perform(self, connection: NcpConnection, task: Perform | GiveUp) -> bytes:
+        """Do what the session of a connection asks for; return the reply."""
         self.traffic.requests += 1
+        session = connection.session
+        assert session is not None
         if isinstance(task, GiveUp):
-            await self._give_up(task.caller)
+            await self._give_up(task.caller, connection.peer)
             return session.given_up(task)
         try:
-            fields = await self._fields(task)
+            fields = await self._fields(task, connection.peer)
         except NcpRefused as exc:
             self.traffic.calls_refused += 1
             log.debug("a call is refused", extra={"call": task.request.kind, "reason": exc.why})
@@ -188,9 +194,10 @@ class NcpListener:
             return session.refused(task, CompletionCode.ERR_Q_IO_FAILURE)
         return session.performed(task, fields)
 
-    async def _fields(self, call: Perform) -> Fields:
+    async def _fields(self, call: Perform, peer: str) -> Fields:
         def operation(service: QueueService) -> Result:
-            return perform(service, call, self._clock())
+            with self._spending(peer):
+                return perform(service, call, self._clock())
 
         result = await self._driver.run(operation)
         if isinstance(result, ToRead):
@@ -202,21 +209,34 @@ class NcpListener:
             return {}
         return result
 
-    async def _give_up(self, caller: Caller) -> None:
+    @contextmanager
+    def _spending(self, peer: str) -> Iterator[None]:
+        """Count the time of the block as the peer's."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.turns.spent(peer, time.monotonic() - start)
+
+    async def _give_up(self, caller: Caller, peer: str) -> None:
         """Give up all that a service connection had; again and again while the disk refuses.
 
         A server that stops does not try again: the next start does the same.
         """
         self._ended[caller.connection] = caller
         try:
-            while not await self._gives_up(caller) and not self._stopping:
+            while not await self._gives_up(caller, peer) and not self._stopping:
                 await asyncio.sleep(RETRY_S)
         finally:
             del self._ended[caller.connection]
 
-    async def _gives_up(self, caller: Caller) -> bool:
+    async def _gives_up(self, caller: Caller, peer: str) -> bool:
+        def operation(service: QueueService) -> None:
+            with self._spending(peer):
+                service.connection_lost(caller)
+
         try:
-            await self._driver.run(lambda service: service.connection_lost(caller))
+            await self._driver.run(operation)
         except _FAILURES as exc:
             log.error("the end of a connection can't be stored", extra={"error": str(exc)})
             return False

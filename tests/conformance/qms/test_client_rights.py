@@ -239,17 +239,3 @@ def test_handles_end_with_their_connection(archive: Archive) -> None:
     archive.service.connection_lost(archive.alice)
     with archive.refused(HANDLE_IS_DEAD):
         archive.service.files.write(archive.alice, handle, 0, 1)
-
-
-@requirement("QMS-qdir-05", "QMS-service-12")
-def test_a_file_and_the_directories_above_a_queue_do_not_meet(archive: Archive) -> None:
-    volumes, queues, supervisor = archive.service.volumes, archive.service.queues, archive.supervisor
-    queues.create(supervisor, "DEEP", 3, "SYS:ALICE\\A\\B")
-    for path in ("SYS:ALICE\\A", "SYS:SYSTEM"):
-        with archive.refused(CompletionCode.NO_CREATE_DELETE_PRIVILEGES):
-            volumes.create_file(supervisor, path)
-    volumes.create_directory(supervisor, "SYS:ALICE\\A")  # which a trustee may be given rights in
-    volumes.create_file(supervisor, "SYS:ALICE\\SYS")
-    for path in ("SYS:ALICE\\SYS", "SYS:ALICE\\SYS\\X\\Y"):
-        with archive.refused(CompletionCode.INVALID_PATH):
-            queues.create(supervisor, "BELOW", 3, path)
