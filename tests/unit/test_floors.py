@@ -63,6 +63,7 @@ SIDEWAYS = {
 # thread with an event loop.
 QM_FOR_QMS = {
     "msmqwire.qm.client.synchronous",
+    "msmqwire.qm.model.address",
     "msmqwire.qm.model.changes",
     "msmqwire.qm.runtime.addresses",
     "msmqwire.qm.runtime.control",
