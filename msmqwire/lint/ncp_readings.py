@@ -105,7 +105,8 @@ class NcpReadings:
         yield from self._number(request, data)
         for field, option in (("Charge", "charge"), ("ServerStation", "server_station")):
             value = data.get(field, 0)
-            if value >= _LARGE and swapped(value, 4) < _SMALL:
+            is_disputed = (data.schema, field) in PLACES[option]
+            if is_disputed and value >= _LARGE and swapped(value, 4) < _SMALL:
                 yield _other_order(option, readings, field, f"{swapped(value, 4)} rather than {value}")
         value = data.get("StartPosition", 0)
         if value > JOBS_MAX and 0 < swapped(value, 4) <= JOBS_MAX:

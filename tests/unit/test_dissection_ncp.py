@@ -17,6 +17,7 @@ from msmqwire.dissection.ncp_exchanges import UNANSWERED_MAX
 from msmqwire.netware.headers import DESTROY_CONNECTION, NCP_PORT, NO_CONNECTION
 from msmqwire.netware.packets import make_reply
 from msmqwire.netware.readings import Readings
+from spark_udfs.source.options import BadOption, Options
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.netware_captures import NcpTalk, connection_request, reply_unit, request_unit
@@ -278,6 +279,10 @@ def test_a_reading_changes_what_is_read():
     assert [item.packet.data.get("JobNumber") for item in (usual[2], other[2])] == [0x0100_0000, 1]
     assert other[3].packet.data.Job.jobNumber == 0x0100_0000
     assert [item.raw for item in usual] == [item.raw for item in other]
+    options = Options.parse({"path": "-", "readings": "job_number=big, label_null=false"})
+    assert (options.ncp_readings, options.readings.label_null) == (Readings(job_number="big"), False)
+    with pytest.raises(BadOption, match="middle"):
+        Options.parse({"path": "-", "readings": "job_number=middle"})
 
 
 def test_columns_of_jobs():

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from msmqwire.dissection import Item, dissect
-from msmqwire.lint import checks
+from msmqwire.lint import checks, ncp_readings
 from msmqwire.lint.ncp_session import JOBS_FOLLOWED_MAX
 from msmqwire.lint.registry import NCP
+from msmqwire.netware.packets import CALLS
 from msmqwire.netware.readings import Readings
 from tests.support import captures as c
 from tests.support.netware_captures import NcpTalk, reply_unit, request_unit
@@ -291,6 +292,12 @@ def test_bytes_behind_the_data():
         talk = NcpTalk(7)
         talk.conversation.send(request_unit(request)).send(bytes(unit), by_client=False)
         assert ("ATTACK-NCP-TRAILING" in [f.id for f in items(talk)[-1].findings]) is is_told
+
+
+def test_every_call_of_several_sizes_is_told():
+    assert {call.name for call in CALLS.values() if call.others or call.other_replies} == set(
+        ncp_readings.SIZES
+    )
 
 
 def test_every_rule_has_a_case():
