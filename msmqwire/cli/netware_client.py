@@ -12,10 +12,9 @@ import typer
 
 from msmqwire.cli.common import NoInput, standard_input
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.netware_output import AsJson, AsTable, print_one, print_rows, wants_table
 from msmqwire.cli.netware_session import (
     As,
-    AsJson,
-    AsTable,
     Connect,
     JobNumber,
     QueueName,
@@ -23,11 +22,8 @@ from msmqwire.cli.netware_session import (
     bytes_of,
     named,
     on_server,
-    print_one,
-    print_rows,
     queue_of,
     time_of,
-    wants_table,
 )
 from msmqwire.errors import NcpRefused
 from msmqwire.netware.constants import ANY_SERVER, CompletionCode

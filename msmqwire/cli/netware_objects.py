@@ -7,7 +7,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from msmqwire.cli.netware_admin import AsJson, Data, in_folder, print_one, print_rows
+from msmqwire.cli.netware_admin import Data, in_folder
+from msmqwire.cli.netware_output import AsJson, AsTable, print_one, print_rows, wants_table
 from msmqwire.netware.type_names import OBJECT_TYPES
 from msmqwire.qm.runtime.local import Local
 from msmqwire.qms.runtime.bindery_requests import RIGHTS
@@ -53,6 +54,7 @@ def create(
         ),
     ] = None,
     as_json: AsJson = False,
+    as_table: AsTable = False,
 ) -> None:
     """Create an object, and print its ID; the folder and its bindery too, if they are missing."""
 
@@ -65,7 +67,7 @@ def create(
             equivalent_to=equivalent_to or [],
             trustee=trustee or [],
         )
-        print_one(answer, as_json)
+        print_one(answer, wants_table(as_json, as_table))
 
     in_folder(data, work, create=True)
 
@@ -78,9 +80,10 @@ def list_(
         typer.Option("--type", metavar="TYPE", help=f"Only these: {', '.join(OBJECT_TYPES)}, or a number."),
     ] = None,
     as_json: AsJson = False,
+    as_table: AsTable = False,
 ) -> None:
     """List the objects of the bindery, queues among them, by their IDs."""
-    in_folder(data, lambda local: print_rows(_objects(local, kind), _COLUMNS, as_json))
+    in_folder(data, lambda local: print_rows(_objects(local, kind), _COLUMNS, wants_table(as_json, as_table)))
 
 
 def _objects(local: Local, kind: str | None) -> Iterator[dict[str, Any]]:
@@ -94,12 +97,16 @@ def _objects(local: Local, kind: str | None) -> Iterator[dict[str, Any]]:
 
 
 @app.command("show")
-def show(name: Name, data: Data, as_json: AsJson = False) -> None:
+def show(name: Name, data: Data, as_json: AsJson = False, as_table: AsTable = False) -> None:
     """Show an object with its properties; the value of a password is never shown."""
-    in_folder(data, lambda local: print_one(local.call("object_show", name=name), as_json))
+    in_folder(
+        data, lambda local: print_one(local.call("object_show", name=name), wants_table(as_json, as_table))
+    )
 
 
 @app.command("delete")
-def delete(name: Name, data: Data, as_json: AsJson = False) -> None:
+def delete(name: Name, data: Data, as_json: AsJson = False, as_table: AsTable = False) -> None:
     """Delete an object. It leaves all groups and sets; jobs that it has submitted stay."""
-    in_folder(data, lambda local: print_one(local.call("object_delete", name=name), as_json))
+    in_folder(
+        data, lambda local: print_one(local.call("object_delete", name=name), wants_table(as_json, as_table))
+    )

@@ -6,7 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
-from msmqwire.cli.netware_admin import AsJson, Data, in_folder, print_one, print_rows
+from msmqwire.cli.netware_admin import Data, in_folder
+from msmqwire.cli.netware_output import AsJson, AsTable, print_one, print_rows, wants_table
 from msmqwire.netware.type_names import QUEUE_TYPES
 from msmqwire.qms.runtime.queue_requests import SETS
 
@@ -56,6 +57,7 @@ def create(
         typer.Option(metavar="NAME[:TYPE]", help="A queue server for Q_SERVERS; more than once."),
     ] = None,
     as_json: AsJson = False,
+    as_table: AsTable = False,
 ) -> None:
     """Create a queue, and print its ID and directory; the folder and its bindery too, if they are missing."""
     in_folder(
@@ -70,43 +72,67 @@ def create(
                 operator=operator or [],
                 server=server or [],
             ),
-            as_json,
+            wants_table(as_json, as_table),
         ),
         create=True,
     )
 
 
 @app.command("list")
-def list_(data: Data, as_json: AsJson = False) -> None:
+def list_(data: Data, as_json: AsJson = False, as_table: AsTable = False) -> None:
     """List the queues."""
-    in_folder(data, lambda local: print_rows(local.call("queue_list")["queues"], _COLUMNS, as_json))
+    in_folder(
+        data,
+        lambda local: print_rows(
+            local.call("queue_list")["queues"], _COLUMNS, wants_table(as_json, as_table)
+        ),
+    )
 
 
 @app.command("show")
-def show(name: Name, data: Data, as_json: AsJson = False) -> None:
+def show(name: Name, data: Data, as_json: AsJson = False, as_table: AsTable = False) -> None:
     """Show a queue with its sets and its attached queue servers."""
-    in_folder(data, lambda local: print_one(local.call("queue_show", queue=name), as_json))
+    in_folder(
+        data, lambda local: print_one(local.call("queue_show", queue=name), wants_table(as_json, as_table))
+    )
 
 
 @app.command("delete")
-def delete(name: Name, data: Data, as_json: AsJson = False) -> None:
+def delete(name: Name, data: Data, as_json: AsJson = False, as_table: AsTable = False) -> None:
     """Delete a queue with all its jobs and its directory."""
-    in_folder(data, lambda local: print_one(local.call("queue_delete", queue=name), as_json))
+    in_folder(
+        data, lambda local: print_one(local.call("queue_delete", queue=name), wants_table(as_json, as_table))
+    )
 
 
 @app.command("grant")
-def grant(name: Name, set_name: Property, member: Member, data: Data, as_json: AsJson = False) -> None:
+def grant(
+    name: Name,
+    set_name: Property,
+    member: Member,
+    data: Data,
+    as_json: AsJson = False,
+    as_table: AsTable = False,
+) -> None:
     """Add an object to a set of a queue."""
-    _change("queue_grant", name, set_name, member, data, as_json)
+    _change("queue_grant", name, set_name, member, data, wants_table(as_json, as_table))
 
 
 @app.command("revoke")
-def revoke(name: Name, set_name: Property, member: Member, data: Data, as_json: AsJson = False) -> None:
+def revoke(
+    name: Name,
+    set_name: Property,
+    member: Member,
+    data: Data,
+    as_json: AsJson = False,
+    as_table: AsTable = False,
+) -> None:
     """Take an object out of a set of a queue."""
-    _change("queue_revoke", name, set_name, member, data, as_json)
+    _change("queue_revoke", name, set_name, member, data, wants_table(as_json, as_table))
 
 
-def _change(op: str, name: str, set_name: str, member: str, data: Data, as_json: bool) -> None:
+def _change(op: str, name: str, set_name: str, member: str, data: Data, table: bool) -> None:
     in_folder(
-        data, lambda local: print_one(local.call(op, queue=name, property=set_name, member=member), as_json)
+        data,
+        lambda local: print_one(local.call(op, queue=name, property=set_name, member=member), table),
     )

@@ -12,17 +12,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from msmqwire.cli.netware_output import AsJson, AsTable, print_one, wants_table
 from msmqwire.cli.netware_session import (
     As,
-    AsJson,
-    AsTable,
     Connect,
     QueueName,
     Reading,
     on_server,
-    print_one,
     queue_of,
-    wants_table,
 )
 from msmqwire.errors import InvalidValue, NcpRefused
 from msmqwire.netware.constants import ANY_JOB_TYPE, SERVER_STATUS_SIZE, CompletionCode

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from msmqwire.cli.common import dumps, safe
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.readings import named_values
 from msmqwire.errors import InvalidValue
@@ -50,8 +45,6 @@ Reading = Annotated[
         help="How the server has a field on whose byte order sources disagree; may be repeated.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
-AsTable = Annotated[bool, typer.Option("--table", help="A table for people; the default on a terminal.")]
 _DEFAULT_TYPE: Final = "user"
 _DEFAULT_QUEUE_TYPE: Final = "print"
 
@@ -105,41 +98,3 @@ def bytes_of(text: str, path: str) -> bytes:
         return bytes.fromhex(text)
     except ValueError:
         raise InvalidValue(f"{text!r:.100} is not hexadecimal", path=path) from None
-
-
-def wants_table(as_json: bool, as_table: bool) -> bool:
-    """Return whether people are to read the output."""
-    return as_table or (sys.stdout.isatty() and not as_json)
-
-
-def print_rows(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str], table: bool) -> None:
-    """Print objects, each as a line of JSON, or as a table with these keys by their headings."""
-    if not table:
-        for row in rows:
-            print(dumps(row), flush=True)
-        return
-    shown = Table(*columns, box=None, pad_edge=False)
-    for row in rows:
-        shown.add_row(*(Text(cell(row[key])) for key in columns.values()))
-    Console().print(shown)
-
-
-def print_one(row: Mapping[str, Any], table: bool) -> None:
-    """Print an object as a line of JSON, or each of its keys on a line."""
-    if not table:
-        print(dumps(row), flush=True)
-        return
-    for name, value in row.items():
-        print(f"{name:28} {cell(value)}")
-
-
-def cell(value: Any) -> str:
-    """Format a value for people."""
-    match value:
-        case None | "" | []:
-            return "-"
-        case list():
-            return ", ".join(map(cell, value))
-        case dict():
-            return " ".join(f"{name}={cell(item)}" for name, item in value.items())
-    return safe(str(value))

@@ -6,21 +6,20 @@ The bytes are year, month, day, hour, minute and second. The chapter gives years
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
 from msmqwire.errors import InvalidValue
 from msmqwire.netware.constants import AT_ONCE, JOB_TIME_SIZE
+from msmqwire.netware.job_structures import QUEUE_JOB_TIME
+from msmqwire.netware.job_times import moment, out_of_range
 
-_RANGES: Final = ((0, 99), (1, 12), (1, 31), (0, 24), (0, 59), (0, 59))
 _FIRST_YEAR: Final = 1980
 
 
 def is_time(value: bytes) -> bool:
     """Return whether each byte is within the range of the chapter. AT_ONCE is no time."""
-    return len(value) == JOB_TIME_SIZE and all(
-        low <= byte <= high for byte, (low, high) in zip(value, _RANGES, strict=True)
-    )
+    return len(value) == JOB_TIME_SIZE and not out_of_range(QUEUE_JOB_TIME.parse(value))
 
 
 def is_target_time(value: bytes) -> bool:
@@ -37,12 +36,10 @@ def from_bytes(value: bytes) -> datetime:
     Raises:
         InvalidValue: a byte is out of range.
     """
-    if not is_time(value):
+    time = moment(QUEUE_JOB_TIME.parse(value)) if len(value) == JOB_TIME_SIZE else None
+    if time is None:
         raise InvalidValue(f"{value.hex()} is no time")
-    year, month, day, hour, minute, second = value
-    century = 1900 if year >= _FIRST_YEAR % 100 else 2000
-    first = datetime(century + year, month, 1, tzinfo=UTC)
-    return first + timedelta(days=day - 1, hours=hour, minutes=minute, seconds=second)
+    return time
 
 
 def to_bytes(time: datetime) -> bytes:
