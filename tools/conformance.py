@@ -5,7 +5,7 @@
 
 The requirements are the rows of docs/conformance/*.tsv; tests name those they prove with the marker
 ``requirement`` (tests/support/requirements_plugin.py). docs/conformance/not-proved.tsv has the reasons for
-rows without a test. Every row has one or the other, but for the tables in ``WAITING``.
+rows without a test. Every row has one or the other.
 """
 
 from __future__ import annotations
@@ -35,10 +35,6 @@ TITLES = {
     "QMS": "NetWare Queue Services",
     "SRMP": "[MC-MQSRM] SOAP Reliable Messaging Protocol (SRMP)",
 }
-WAITING = {
-    "QMS": "queues of NetWare are not built yet",
-}
-"""The tables that may have rows with neither a test nor a reason, and why."""
 NOTE = "<!-- Written by tools/conformance.py (make conformance); changes by hand are lost. -->\n\n"
 EARNED = (
     "What the marks are worth is tried by changing the code that a row's tests cover (`make mutate`, see "
@@ -147,7 +143,6 @@ def problems(
         *(
             f"{spec}.tsv: {id_} has neither a test nor a reason in {NOT_PROVED}"
             for spec, table in tables.items()
-            if spec not in WAITING
             for id_ in table
             if id_ not in tests and id_ not in reasons
         ),

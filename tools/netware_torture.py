@@ -33,7 +33,7 @@ from tests.support.netware_running import RawNcp  # noqa: E402
 from tests.support.netware_station import be16, be32, le32, new_job, six_bytes  # noqa: E402
 from tools.torture_processes import Supervised  # noqa: E402
 
-ADDRESS: Final = "127.0.0.44"
+ADDRESS: Final = "127.0.0.46"
 _READY: Final = re.compile(r"ready netware tcp=\S+:(\d+) ")
 _USERS: Final = 4
 _SERVERS: Final = 3
@@ -41,7 +41,7 @@ _RESTART: Final = 0x10
 _READ, _WRITE, _QUEUE_CALL = 72, 73, 23
 _CREATE, _START, _SERVICE, _FINISH, _ATTACH = 121, 127, 124, 131, 111
 _FULL, _NO_JOB = 0xD4, 0xD5
-_PATIENCE_S: Final = 60.0
+_PATIENCE_S: Final = 120.0
 _BREATH_S: Final = 0.02
 
 
@@ -157,12 +157,13 @@ class Torture:
     def _drain(self) -> None:
         """Wait until the queue is empty."""
         until = time.monotonic() + _PATIENCE_S
-        while time.monotonic() < until:
+        while time.monotonic() < until and not self.books.wrong:
             with attach(self._data) as local:
                 if local.call("queue_show", queue="Q")["jobs"] == 0:
                     return
             time.sleep(_BREATH_S)
-        self.books.wrong.append("the queue does not drain")
+        if not self.books.wrong:
+            self.books.wrong.append("the queue does not drain")
 
     def _left(self) -> list[str]:
         """Return what is left on disk that should not be, after a restart."""
@@ -227,9 +228,15 @@ class Torture:
 
 
 def _connected(port: int, name: str, type_: int) -> RawNcp:
+    """Connect and log in. Raises ConnectionError."""
     try:
-        return RawNcp(ADDRESS, port).login(name, type_)
-    except AssertionError as exc:  # the connection has ended inside a reply
+        link = RawNcp(ADDRESS, port)
+    except AssertionError as exc:  # there is no reply, or half of one
+        raise ConnectionError(str(exc)) from None
+    try:
+        return link.login(name, type_)
+    except (AssertionError, IndexError) as exc:
+        link.close()
         raise ConnectionError(str(exc)) from None
 
 

@@ -47,6 +47,7 @@ from msmqwire.constants import (
 )
 from msmqwire.netware import headers as ncp
 from msmqwire.netware.calls import FUNCTION_23
+from msmqwire.netware.constants import CompletionCode, ObjectType
 from msmqwire.netware.packets import CALLS
 from msmqwire.schema import (
     SCHEMAS,
@@ -86,6 +87,10 @@ _NAMES: Final[dict[str, type[IntEnum] | dict[int, str]]] = {
     "PrivacyLevel": PrivacyLevel,
     "ProviderType": ProviderType,
     "FormatType": QUEUE_FORMAT_TYPE,
+    "CompletionCode": CompletionCode,
+    "MemberType": ObjectType,
+    "ObjectType": ObjectType,
+    "QueueType": ObjectType,
     "RequestType": _REQUEST_TYPES,
     "ReplyType": {ncp.REPLY: "Reply", ncp.BUSY: "Busy"},
     "FunctionCode": {

@@ -1,7 +1,8 @@
 """NetWare's queue services as layers: NCP over TCP and UDP, its headers, and the calls that msmqwire reads.
 
 A call is its headers and ``Ncp..._Request`` or ``Ncp..._Reply`` with the name of the call, whose fields are
-those of its data; where servers read a request in a shorter form, too, that is ``Ncp..._ShortRequest``.
+those of its data. Requests that are read in a shorter form, too, are ``Ncp..._ShortRequest`` in that, and
+replies in a longer one ``Ncp..._LongReply``.
 Nothing in a reply tells what it answers: its data are bytes until its request is known.
 """
 
@@ -18,17 +19,16 @@ from msmqwire.errors import MalformedPacket
 from msmqwire.layers.structure import LAYERS, Structure, is_netware, partial, with_raw_values
 from msmqwire.netware import headers
 from msmqwire.netware.calls import FUNCTION_23, Call
-from msmqwire.netware.framing import NcpFramer
-from msmqwire.netware.packets import CALLS, connection_number
+from msmqwire.netware.framing import unit_size
+from msmqwire.netware.packets import CALLS, connection_number, parse_reply
 from msmqwire.netware.queue_calls import EMPTY
 from msmqwire.schema import Header, head_size
 
 UNITS_MAX: Final = 16
 """Units that are shown in one segment; scapy handles payloads recursively. What follows them is raw."""
-
-WAITING_MAX: Final = 256
-"""Requests of one stream that are remembered until they are answered."""
-_WAITING: Final = "ncp requests"
+REQUESTS_MAX: Final = 256
+"""Requests of one stream that are remembered, the latest ones."""
+_REMEMBERED: Final = "ncp requests"
 
 
 class _NcpHeader(Structure):
@@ -62,20 +62,23 @@ class _Numbered(_NcpHeader):
         return connection_number(self)
 
     def hashret(self) -> bytes:
-        return int(self.SequenceNumber).to_bytes()
+        return int(self.SequenceNumber & 0xFF).to_bytes()
 
     def _summary(self, kind: str, more: str = "") -> Any:
         text = f"NCP {kind} connection={self.connection} sequence={self.SequenceNumber}{more}"
         return text, [TCP, UDP, NcpRequestHeader, NcpReplyHeader]
 
 
+def _dispatch_datagram(
+    cls: type[ScapyPacket], _pkt: bytes = b"", *args: Any, **kargs: Any
+) -> type[ScapyPacket]:
+    """Return the layer of the header that a datagram begins with; raw bytes if it has none."""
+    return _in_datagram(_pkt) if isinstance(kargs.get("_underlayer"), UDP) else cls
+
+
 class NcpRequestHeader(_Numbered):
     schema = headers.NCP_REQUEST_HEADER
-
-    @classmethod
-    def dispatch_hook(cls, _pkt: bytes = b"", *args: Any, **kargs: Any) -> type[ScapyPacket]:
-        """Return the layer of the header that a datagram begins with; raw bytes if it has none."""
-        return _in_datagram(_pkt) if isinstance(kargs.get("_underlayer"), UDP) else cls
+    dispatch_hook = classmethod(_dispatch_datagram)
 
     @property
     def call(self) -> Call | None:
@@ -102,6 +105,20 @@ class NcpRequestHeader(_Numbered):
         return self._summary(f"{kind} request")
 
 
+class NcpRequestHeaderShort(_Numbered):
+    schema = headers.NCP_SHORT_DESTROY_HEADER
+
+    def data_layer(self, data: bytes) -> type[Structure] | None:
+        return None
+
+    def answers(self, other: ScapyPacket) -> int:
+        """Return 0: a request is no answer."""
+        return 0
+
+    def mysummary(self) -> Any:
+        return self._summary("DestroyConnection request")
+
+
 class NcpSubfunctionHeader(_NcpHeader):
     schema = headers.NCP_SUBFUNCTION_HEADER
     StructureLength = None
@@ -123,15 +140,11 @@ class NcpReplyHeader(_Numbered):
 
     __slots__ = ["call"]
     schema = headers.NCP_REPLY_HEADER
+    dispatch_hook = classmethod(_dispatch_datagram)
 
     def __init__(self, *args: Any, **kargs: Any) -> None:
         self.call: Call | None = None
         super().__init__(*args, **kargs)
-
-    @classmethod
-    def dispatch_hook(cls, _pkt: bytes = b"", *args: Any, **kargs: Any) -> type[ScapyPacket]:
-        """Return the layer of the header that a datagram begins with; raw bytes if it has none."""
-        return _in_datagram(_pkt) if isinstance(kargs.get("_underlayer"), UDP) else cls
 
     def data_layer(self, data: bytes) -> type[Structure] | None:
         return None
@@ -139,14 +152,17 @@ class NcpReplyHeader(_Numbered):
     def read_as(self, call: Call) -> None:
         """Take this for a reply to a call, and show its data so if they can be that."""
         self.call = call
-        cls, data = REPLIES.get((call.function, call.number)), self.payload
-        is_raw = isinstance(data, conf.raw_layer) and not isinstance(data, conf.padding_layer)
-        if cls is None or not is_raw or self.CompletionCode or self.ReplyType != headers.REPLY:
+        data = self.payload
+        if not isinstance(data, conf.raw_layer) or isinstance(data, conf.padding_layer):
             return
         try:
-            shown = cls(data.load, _internal=1, _underlayer=self)
+            found = parse_reply(self.self_build() + data.load, call=call).data
         except MalformedPacket:
             return
+        cls = REPLIES[call.function, call.number].get("" if found is None else found.schema.key)
+        if cls is None:
+            return
+        shown = cls(data.load, _internal=1, _underlayer=self)
         following = data.payload
         self.remove_payload()
         self.add_payload(shown)
@@ -155,12 +171,12 @@ class NcpReplyHeader(_Numbered):
 
     def answers(self, other: ScapyPacket) -> int:
         """Whether this has the numbers of a request and is the end of it; its data are shown then."""
-        is_end = isinstance(other, NcpRequestHeader) and self.ReplyType == headers.REPLY
-        if not is_end or self.SequenceNumber != other.SequenceNumber:
+        is_request = isinstance(other, NcpRequestHeader | NcpRequestHeaderShort)
+        if not is_request or self.ReplyType != headers.REPLY or self.SequenceNumber != other.SequenceNumber:
             return 0
         if other.RequestType != headers.CREATE_CONNECTION and self.connection != other.connection:
             return 0
-        if other.call is not None:
+        if isinstance(other, NcpRequestHeader) and other.call is not None:
             self.read_as(other.call)
         return 1
 
@@ -179,7 +195,7 @@ class NcpReplyHeader(_Numbered):
     def mysummary(self) -> Any:
         data = self.payload
         call = data.call if isinstance(data, _Data) else self.call
-        refused = f" completion={self.CompletionCode:#04x}" if self.CompletionCode else ""
+        refused = self.sprintf(" completion=%CompletionCode%") if self.CompletionCode else ""
         return self._summary(f"{call.name} reply" if call else "reply", refused)
 
 
@@ -195,7 +211,10 @@ _HEADERS: Final[dict[int, type[_Numbered]]] = {
 
 def _in_datagram(data: bytes) -> type[ScapyPacket]:
     """Return the layer of the header that bytes begin with; raw bytes if it is none, or not whole."""
-    cls = _HEADERS.get(int.from_bytes(data[:2], "big"))
+    kind = int.from_bytes(data[:2], "big")
+    if kind == headers.DESTROY_CONNECTION and len(data) == head_size(NcpRequestHeaderShort.schema):
+        return NcpRequestHeaderShort
+    cls = _HEADERS.get(kind)
     return conf.raw_layer if cls is None or len(data) < head_size(cls.schema) else cls
 
 
@@ -218,7 +237,7 @@ def _make(call: Call, schema: Header, direction: str) -> type[_Data]:
         "__doc__": f"NCP {number}, {direction}. {schema.meaning}".strip(),
         "__module__": __name__,
     }
-    if direction != _REPLY:
+    if direction.endswith("request"):
         below = NcpSubfunctionHeader if call.has_subfunction else NcpRequestHeader
         space["overload_fields"] = {below: {key: call.number}}
     name = f"Ncp{call.name}_{''.join(word.capitalize() for word in direction.split())}"
@@ -228,19 +247,20 @@ def _make(call: Call, schema: Header, direction: str) -> type[_Data]:
     return made
 
 
-_REPLY: Final = "reply"
+def _forms(call: Call, schemas: tuple[Header, ...], *directions: str) -> dict[str, type[_Data]]:
+    """The layers of the forms that data of a call may have, by the keys of their structures."""
+    return {schema.key: _make(call, schema, directions[number > 0]) for number, schema in enumerate(schemas)}
+
+
 REQUESTS: Final = {
-    number: {
-        schema.key: _make(call, schema, "request" if schema is call.request else "short request")
-        for schema in (call.request, *call.others)
-    }
-    for number, call in CALLS.items()
+    number: _forms(call, call.requests, "request", "short request") for number, call in CALLS.items()
 }
 """The layers of the requests of a call, by the keys of their structures."""
 REPLIES: Final = {
-    number: _make(call, call.reply, _REPLY) for number, call in CALLS.items() if call.reply is not EMPTY
+    number: _forms(call, () if call.reply is EMPTY else call.replies, "reply", "long reply")
+    for number, call in CALLS.items()
 }
-"""The layers of replies that have data."""
+"""The same of replies; none for calls that return no data."""
 globals().update({cls.__name__: cls for cls in LAYERS.values() if is_netware(cls.schema)})
 
 
@@ -333,30 +353,29 @@ class _NcpUnit(Structure):
             return None
         # TCPSession misplaces what follows a third packet in its buffer: it gets all at once. StreamSocket
         # gives `metadata` nothing, and takes one unit at a time.
-        end = sum(sizes[:UNITS_MAX] if "original" in metadata else sizes[:1])
+        end = sum(sizes if "original" in metadata else sizes[:1])
         packet = layer(data[:end])
-        _pair(packet, session.setdefault(_WAITING, {}))
+        _pair(packet, session.setdefault(_REMEMBERED, {}))
         return packet / conf.padding_layer(data[end:]) if data[end:] else packet
+
+
+def _dispatch_segment(
+    cls: type[ScapyPacket], _pkt: bytes = b"", *args: Any, **kargs: Any
+) -> type[ScapyPacket]:
+    """Return the layer of the unit that a segment begins with; raw bytes if there is none."""
+    return (unit_layer(_pkt) or conf.raw_layer) if isinstance(kargs.get("_underlayer"), TCP) else cls
 
 
 class NcpTcpRequest(_NcpUnit):
     schema = headers.NCP_TCP_REQUEST
+    dispatch_hook = classmethod(_dispatch_segment)
     Size = None
-
-    @classmethod
-    def dispatch_hook(cls, _pkt: bytes = b"", *args: Any, **kargs: Any) -> type[ScapyPacket]:
-        """Return the layer of the unit that a segment begins with; raw bytes if there is none."""
-        return (unit_layer(_pkt) or conf.raw_layer) if isinstance(kargs.get("_underlayer"), TCP) else cls
 
 
 class NcpTcpReply(_NcpUnit):
     schema = headers.NCP_TCP_REPLY
+    dispatch_hook = classmethod(_dispatch_segment)
     Size = None
-
-    @classmethod
-    def dispatch_hook(cls, _pkt: bytes = b"", *args: Any, **kargs: Any) -> type[ScapyPacket]:
-        """Return the layer of the unit that a segment begins with; raw bytes if there is none."""
-        return (unit_layer(_pkt) or conf.raw_layer) if isinstance(kargs.get("_underlayer"), TCP) else cls
 
     def answers(self, other: ScapyPacket) -> int:
         """Whether the reply in this answers the request in another unit."""
@@ -370,8 +389,8 @@ def unit_layer(data: bytes) -> type[_NcpUnit] | None:
     """Return the layer of the unit that begins in these bytes, with all of its preamble."""
     for cls in UNITS:
         try:
-            _, end = cls.schema.read(data)
-            NcpFramer(cls.schema).feed(data[:end])
+            unit_size(cls.schema, data)
+            cls.schema.read(data)
         except MalformedPacket:
             continue
         return cls
@@ -380,31 +399,40 @@ def unit_layer(data: bytes) -> type[_NcpUnit] | None:
 
 def _sizes(layer: type[_NcpUnit], data: bytes) -> list[int]:
     """The sizes of the whole units that bytes begin with. Raises MalformedPacket if there can't be any."""
-    framer = NcpFramer(layer.schema)
-    try:
-        units = framer.feed(data)
-    except MalformedPacket:
-        units = NcpFramer(layer.schema).feed(data[: len(data) - framer.held])
-        if not units:
-            raise
-    return [unit.preamble.Length.Size for unit in units]
+    sizes: list[int] = []
+    end = 0
+    while len(sizes) < UNITS_MAX:
+        try:
+            size = unit_size(layer.schema, data, end)
+        except MalformedPacket:
+            if not sizes:
+                raise
+            break
+        if not size or end + size > len(data):
+            break
+        sizes.append(size)
+        end += size
+    return sizes
 
 
-def _pair(packet: ScapyPacket, waiting: dict[tuple[int, int], Call]) -> None:
-    """Remember the requests in a packet, and show its replies as what they answer."""
+def _pair(packet: ScapyPacket, requests: dict[tuple[int, int], Call]) -> None:
+    """Remember the requests in a packet, and show its replies as what they answer.
+
+    A server may send the reply to the same request again.
+    """
     for layer in packet.iterpayloads():
         if not isinstance(layer, _Numbered):
             continue
         numbers = layer.connection, layer.SequenceNumber
         if isinstance(layer, NcpReplyHeader):
-            call = waiting.get(numbers) if layer.ReplyType == headers.BUSY else waiting.pop(numbers, None)
-            if call is not None:
-                layer.read_as(call)
-        elif isinstance(layer, NcpRequestHeader) and layer.call is not None:
-            waiting.pop(numbers, None)
-            while len(waiting) >= WAITING_MAX:
-                del waiting[next(iter(waiting))]
-            waiting[numbers] = layer.call
+            if numbers in requests:
+                layer.read_as(requests[numbers])
+            continue
+        requests.pop(numbers, None)
+        if isinstance(layer, NcpRequestHeader) and layer.call is not None:
+            while len(requests) >= REQUESTS_MAX:
+                del requests[next(iter(requests))]
+            requests[numbers] = layer.call
 
 
 def _built_with(layer: Structure, computed: dict[str, Any]) -> bytes:

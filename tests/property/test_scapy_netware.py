@@ -43,7 +43,7 @@ COMPUTED = (NcpTcpRequest, NcpTcpReply, NcpSubfunctionHeader)
 STRUCTURES: list[type[Structure]] = [
     *(layer for layer in LAYERS.values() if is_netware(layer.schema) and layer not in COMPUTED),
     *(layer for forms in REQUESTS.values() for layer in forms.values()),
-    *REPLIES.values(),
+    *(layer for forms in REPLIES.values() for layer in forms.values()),
 ]
 PREAMBLE = 24
 """Bytes of the longest preamble."""
@@ -89,7 +89,8 @@ def reply_stack(reply: NcpReply) -> ScapyPacket:
     if reply.data is None or not len(reply.data.to_bytes()):
         return head
     assert reply.call is not None
-    return head / layer_of(reply.data.schema, reply.data, REPLIES[reply.call.function, reply.call.number])
+    layer = REPLIES[reply.call.function, reply.call.number][reply.data.schema.key]
+    return head / layer_of(reply.data.schema, reply.data, layer)
 
 
 def built(build: Any) -> bytes | str:

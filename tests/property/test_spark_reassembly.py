@@ -58,7 +58,7 @@ PACKETS = [
     h.user_message(size=len(h.user_message()) + len(ACK) + 4),
     s.published("4.1"),
     s.RESPONSE + s.GET + s.published("4.3-3"),
-    *(unit for request, reply in NcpTalk(7).pairs for unit in (request_unit(request), reply_unit(reply))),
+    *(unit for asked, answer in NcpTalk(7).pairs for unit in (request_unit(asked), reply_unit(answer))),
 ]
 MS = 1_000_000
 waits = st.sampled_from([0, 0, 0, MS, 200 * MS, 260 * MS, 900 * MS, 1100 * MS, 29_000 * MS, 31_000 * MS])

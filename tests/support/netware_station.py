@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from msmqwire.errors import NcpRefused
@@ -236,7 +237,7 @@ class Office:
         supervisor: SUPERVISOR, likewise.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, station: Callable[[MemoryServer], Station] = Station) -> None:
         self.server = server = MemoryServer()
         self.alice_id, bob, oscar = (server.add(name) for name in ("ALICE", "BOB", "OSCAR"))
         self.ps1_id = server.add("PS1", PRINT_SERVER)
@@ -246,10 +247,10 @@ class Office:
         server.admit(self.queue, "Q_OPERATORS", oscar)
         server.admit(self.queue, "Q_SERVERS", self.ps1_id)
         server.service.take()
-        self.alice, self.bob, self.oscar = (Station(server).login(name) for name in ("ALICE", "BOB", "OSCAR"))
-        self.ps1 = Station(server).login("PS1", PRINT_SERVER)
-        self.outsider = Station(server).login("OTTO")
-        self.supervisor = Station(server).login("SUPERVISOR")
+        self.alice, self.bob, self.oscar = (station(server).login(name) for name in ("ALICE", "BOB", "OSCAR"))
+        self.ps1 = station(server).login("PS1", PRINT_SERVER)
+        self.outsider = station(server).login("OTTO")
+        self.supervisor = station(server).login("SUPERVISOR")
 
     def jobs(self) -> list[int]:
         """The numbers of the jobs in the queue."""

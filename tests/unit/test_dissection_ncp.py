@@ -71,7 +71,7 @@ def datagrams(*sent: tuple[bool, bytes], port: int = NCP_PORT) -> list[c.Frame]:
     return frames
 
 
-READING = talked((READ_JOB, JOB, {"Job": ENTRY}), (READ_JOB, JOB))
+READING = talked(*2 * [(READ_JOB, JOB, {"Job": ENTRY})])
 NAMES = [
     ("CreateConnection request", 0), ("CreateConnection reply", 0),
     (f"{READ_JOB} request", 1), (f"{READ_JOB} reply", 1),

@@ -26,8 +26,12 @@ from msmqwire.layers import (
     NcpGetQueueJobList_Request,
     NcpJobNumber,
     NcpLogout_Request,
+    NcpReadQueueCurrentStatusOld_LongReply,
+    NcpReadQueueCurrentStatusOld_Reply,
+    NcpReadQueueCurrentStatusOld_Request,
     NcpReplyHeader,
     NcpRequestHeader,
+    NcpRequestHeaderShort,
     NcpRestoreQueueServerRights_Request,
     NcpSubfunctionHeader,
     NcpTcpReply,
@@ -89,6 +93,9 @@ def test_what_is_given_stays() -> None:
     stack = stack / NcpSubfunctionHeader(StructureLength=0xFFFF, SubFunctionCode=2) / NcpLogout_Request()
     assert bytes(stack)[4:8].hex() == "80000005"
     assert bytes(stack)[-4:].hex() == "01ffff02"
+    assert bytes(NcpTcpReply(Signed=1) / NUMBERS)[4:8].hex() == "80000010"
+    small = NcpTcpReply(bytes(NcpTcpReply(Size=3) / NUMBERS))
+    assert small.payload == Padding(bytes(NUMBERS))
     assert bytes(NcpTcpReply(Signature=RawVal(b"xyz")) / NUMBERS)[:7] == b"xyz\0\0\0\x0f"
 
 
@@ -135,6 +142,26 @@ def test_the_size_tells_one_form_of_a_request_from_another() -> None:
     assert NcpChangeQueueJobEntryOld_ShortRequest in NcpRequestHeader(bytes(short))
 
 
+def test_replies_in_their_longer_form() -> None:
+    asked = NcpRequestHeader() / NcpSubfunctionHeader() / NcpReadQueueCurrentStatusOld_Request()
+    for layer in (NcpReadQueueCurrentStatusOld_Reply, NcpReadQueueCurrentStatusOld_LongReply):
+        reply = NcpReplyHeader(bytes(NcpReplyHeader() / layer(JobCount=2)))
+        assert reply.answers(asked)
+        assert reply[layer].JobCount == 2
+
+
+def test_a_connection_is_ended_without_a_function() -> None:
+    ended = UDP(bytes(UDP(**TO_SERVER) / NcpRequestHeaderShort(SequenceNumber=4, ConnectionNumberLow=3)))
+    assert len(ended.payload) == 6
+    assert "NCP DestroyConnection request connection=3 sequence=4" in ended.summary()
+    assert NcpReplyHeader(SequenceNumber=4, ConnectionNumberLow=3).answers(ended.payload)
+    assert not NcpReplyHeader(SequenceNumber=4).answers(ended.payload)
+    assert not ended.payload.answers(ended.payload)
+    assert isinstance(UDP(bytes(UDP(**TO_SERVER) / Raw(bytes(LIST)[:6]))).payload, Raw)
+    unit = TCP(bytes(TCP(**TO_SERVER) / NcpTcpRequest() / NcpRequestHeaderShort()))
+    assert NcpRequestHeaderShort in unit
+
+
 def test_data_that_are_cut_or_too_long_stay() -> None:
     whole = bytes(LIST)
     for data in (whole[:-1], whole[:8], whole + b"more"):
@@ -161,6 +188,9 @@ def test_many_units_in_one_segment() -> None:
     assert len(units) == UNITS_MAX
     assert segment.lastlayer().load == bytes(NcpTcpReply() / NUMBERS) * 50
     assert bytes(segment.payload) == data
+    found = sniff(offline=segments(data, **FROM_SERVER), session=TCPSession, quiet=True)
+    units = [layer for frame in found for layer in frame.iterpayloads() if isinstance(layer, NcpTcpReply)]
+    assert len(units) == UNITS_MAX + 50
 
 
 # -- requests and replies -------------------------------------------------------------------------------
@@ -171,19 +201,30 @@ def test_a_stream_shows_what_its_replies_answer() -> None:
     asked = bytes(NcpTcpRequest() / LIST) + bytes(NcpTcpRequest() / create / NcpCreateQueue_Request())
     told = bytes(NcpTcpReply() / WAIT / NcpTcpReply() / LISTED)
     refused = NcpReplyHeader(SequenceNumber=10, ConnectionNumberLow=3, CompletionCode=0xD3)
-    told += bytes(NcpTcpReply() / refused)
+    told += bytes(NcpTcpReply() / refused) * 2
     frames = [*segments(asked, 3, 30, **TO_SERVER), *segments(told, 20, 21, 40, **FROM_SERVER)]
     found = sniff(offline=frames, session=TCPSession, quiet=True)
     replies = [
         layer for frame in found for layer in frame.iterpayloads() if isinstance(layer, NcpReplyHeader)
     ]
-    assert [reply.mysummary()[0] for reply in replies] == [
+    assert [reply.mysummary()[0] for reply in replies[:3]] == [
         "NCP GetQueueJobList reply connection=3 sequence=9",
         "NCP GetQueueJobList reply connection=3 sequence=9",
-        "NCP CreateQueue reply connection=3 sequence=10 completion=0xd3",
+        "NCP CreateQueue reply connection=3 sequence=10 completion=ERR_NO_Q_RIGHTS",
     ]
+    assert replies[3].call is replies[2].call
     assert replies[1][NcpGetQueueJobList_Reply].JobNumbers[0].JobNumber == 7
     assert replies[2].copy().call is replies[2].call
+
+
+def test_a_request_that_is_not_known_takes_the_numbers_of_one_before() -> None:
+    session: dict[str, object] = {}
+    for request in (LIST, NcpRequestHeader(SequenceNumber=9, ConnectionNumberLow=3, FunctionCode=1)):
+        # whichever direction scapy takes a stream for
+        unit = NcpTcpReply.tcp_reassemble(bytes(NcpTcpRequest() / request), {}, session)
+        assert isinstance(unit, NcpTcpRequest)
+    reply = NcpTcpReply.tcp_reassemble(bytes(NcpTcpReply() / LISTED), {}, session)
+    assert reply[NcpReplyHeader].call is None
 
 
 def test_a_reply_whose_request_is_not_there_stays_bytes() -> None:
@@ -194,14 +235,14 @@ def test_a_reply_whose_request_is_not_there_stays_bytes() -> None:
     assert found[Raw].load == bytes(LISTED.payload)
 
 
-def test_requests_that_wait_for_an_answer_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(netware, "WAITING_MAX", 3)
+def test_requests_that_are_remembered_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(netware, "REQUESTS_MAX", 3)
     session: dict[str, dict[tuple[int, int], object]] = {}
     for number in range(7):
         unit = NcpTcpRequest() / NcpRequestHeader(SequenceNumber=number) / NcpLogout_Request()
         assert NcpTcpRequest.tcp_reassemble(bytes(unit), {}, session)
-    (waiting,) = session.values()
-    assert [*waiting] == [(0, 4), (0, 5), (0, 6)]
+    (requests,) = session.values()
+    assert [*requests] == [(0, 4), (0, 5), (0, 6)]
 
 
 def test_a_stream_that_is_no_ncp_or_ends_early() -> None:
@@ -225,7 +266,7 @@ def test_answers_of_datagrams() -> None:
     assert not any((told / packet).answers(asked) for packet in wrong)
     answer = IP(bytes(told / LISTED))
     assert answer[NcpReplyHeader].call is None
-    assert answer.hashret() == asked.hashret()
+    assert answer.hashret() == asked.hashret() != (told / wrong[1]).hashret()
     (pairs, rest) = PacketList([asked, answer]).sr()
     assert ([*pairs[0]], len(rest)) == ([asked, answer], 0)
     assert answer[NcpGetQueueJobList_Reply].JobCount == 1

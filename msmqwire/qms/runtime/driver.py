@@ -321,6 +321,9 @@ class ServiceDriver:
         """
         try:
             await self._in_files(self._volumes.write, file, offset, data)
+        except StoreError:
+            await self._measure(file)
+            raise
         except OSError as exc:
             await self._measure(file)
             raise self._error(file, exc) from exc

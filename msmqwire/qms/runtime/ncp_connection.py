@@ -354,7 +354,7 @@ class NcpConnection(asyncio.Protocol):
             "a connection of NCP has waited too long",
             extra={"peer": self.address, "for": wait[0].name.lower()},
         )
-        if wait[0] is _Wait.REQUEST:
+        if wait[0] in (_Wait.ATTACH, _Wait.REQUEST):
             self.close()
         else:
             self.abort()

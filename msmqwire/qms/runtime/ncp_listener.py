@@ -70,6 +70,7 @@ class NcpListener:
         self._listeners = Listeners(partial(NcpConnection, self))
         self._held = PartialPackets(limits.held_bytes)
         self._endings: set[asyncio.Task[None]] = set()
+        self._sessions: set[NcpSession] = set()  # until what they had is given up
         self._ended: dict[int, Caller] = {}  # service connections that are being given up
         self._stopping = False
 
@@ -111,12 +112,11 @@ class NcpListener:
 
     def restarted(self) -> None:
         """End all connections: the service was built anew, and knows nothing of them."""
+        callers = [session.caller for session in self._sessions if session.caller is not None]
+        for caller in (*callers, *self._ended.values()):
+            caller.object_id = caller.assumed = None
         for connection in self._connections:
-            if connection.session is not None and connection.session.caller is not None:
-                _forget_rights(connection.session.caller)
             connection.close()
-        for caller in self._ended.values():
-            _forget_rights(caller)
 
     # -- connections: `NcpConnectionOwner` ------------------------------------------------------------------
 
@@ -127,7 +127,9 @@ class NcpListener:
             log.warning("a connection of NCP is refused", extra={"peer": connection.address})
             return None
         self.traffic.accepted += 1
-        return NcpSession(self._numbers, self._readings)
+        session = NcpSession(self._numbers, self._readings)
+        self._sessions.add(session)
+        return session
 
     def holds(self, connection: NcpConnection, received: int) -> None:
         """Bound the memory of requests and unread replies."""
@@ -158,12 +160,13 @@ class NcpListener:
     async def _end(self, connection: NcpConnection) -> None:
         if connection.working is not None:
             await asyncio.wait([connection.working])
-        assert connection.session is not None
-        caller = connection.session.caller
-        if caller is not None:
-            connection.session.caller = None
+        session = connection.session
+        assert session is not None
+        if (caller := session.caller) is not None:
+            session.caller = None
             await self._give_up(caller, connection.peer)
             self._numbers.give_back(caller.connection)
+        self._sessions.discard(session)
 
     # -- calls ----------------------------------------------------------------------------------------------
 
@@ -238,8 +241,3 @@ class NcpListener:
             log.error("the end of a connection can't be stored", extra={"error": str(exc)})
             return False
         return True
-
-
-def _forget_rights(caller: Caller) -> None:
-    """Log a connection out that a new service does not know."""
-    caller.object_id = caller.assumed = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from msmqwire.errors import EngineFailed
@@ -103,7 +103,7 @@ class NetwareServer:
         self._stopped = True
         log.info("stops")
         await self._end()
-        log.info("stopped")
+        log.info("stopped", extra={} if self._listener is None else asdict(self._listener.traffic))
 
     async def _end(self) -> None:
         if self._control is not None:

@@ -11,6 +11,7 @@ import pytest
 
 from msmqwire.errors import InvalidValue, NcpRefused
 from msmqwire.netware import connect
+from msmqwire.netware.print_record import PRINT_RECORD
 from msmqwire.qms.client import FileServer, Queue
 from tests.support.netware_peer import RESTART, NetwarePeer
 from tests.support.sending import run
@@ -258,6 +259,20 @@ def test_client_rights_are_taken_before_and_restored_after(fails: bool) -> None:
     calls = peer.calls()
     assert calls[calls.index((23, 133)) :] == [(23, 133), (72,), (23, 117), end, (23, 112), (25,)]
     assert len(peer.queues[0x015D0300].jobs) == fails
+
+
+@pytest.mark.requirement("QMS-submit-03", "QMS-monitor-15")
+def test_the_record_of_a_print_job_is_made_and_read_by_its_schema() -> None:
+    form = {"Version": 1, "TabSize": 8, "Copies": 2, "FormName": "LETTER", "BannerUser": "ALICE"}
+    record = PRINT_RECORD.build(form)
+    assert record[:4] == bytes([1, 8, 0, 2])
+
+    async def scenario(server: FileServer, queue: Queue) -> None:
+        job = await queue.submit(b"", queue_record=record)
+        read = PRINT_RECORD.parse((await queue.job(job.number)).queue_record)
+        assert {name: read[name] for name in form} == form
+
+    as_client(scenario)
 
 
 @pytest.mark.requirement("QMS-monitor-15")

@@ -14,7 +14,7 @@ import pytest
 from msmqwire.errors import NcpRefused, StoreRefused
 from msmqwire.netware.constants import CompletionCode, JobControlFlags, ObjectType
 from msmqwire.qm.store.memory import MemoryStore
-from msmqwire.qms.model.files import JobFile, VolumeEntry
+from msmqwire.qms.model.files import JobFile, VolumeEntry, VolumeFile
 from msmqwire.qms.store import dos_attributes
 from msmqwire.qms.store.tables import LAYOUT
 from tests.support.netware_folder import ADMIN, QUEUE_ID, DrivenFolder, structures
@@ -249,17 +249,29 @@ def test_no_link_is_followed(driven: DrivenFolder, tmp_path: Path) -> None:
     with pytest.raises(StoreRefused):
         driven.do(lambda s: s.queues.create(ADMIN, "AWAY", ObjectType.NWOT_PRINT_QUEUE, "SYS:LINK"))
     assert list(outside.iterdir()) == []
+    driven.do(lambda s: s.volumes.create_directory(ADMIN, "SYS:DIR"))
+    driven.do(lambda s: s.volumes.create_file(ADMIN, "SYS:DIR\\FILE"))
+    directory = driven.data / "volumes" / "SYS" / "DIR"
+    directory.rename(outside / "DIR")
+    directory.symlink_to(outside / "DIR")
+    file = VolumeFile("SYS:DIR\\FILE")
+    driven.do(lambda s: s.files.set_size(file, 4))  # as a call that writes does
+    for work in (driven.driver.read_file(file, 0, 4), driven.driver.write_file(file, 0, b"data")):
+        with pytest.raises(StoreRefused):
+            driven.await_(work)
+    assert (outside / "DIR" / "FILE").read_bytes() == b""
+    assert driven.do(lambda s: s.files.total_bytes) == 0
     number = driven.job(b"data")
-    file = driven.directory / f"Q$5D03.{number:03}"
+    queue_file = driven.directory / f"Q$5D03.{number:03}"
     precious = tmp_path / "precious"
     precious.write_bytes(bytes(256) + b"precious")
-    file.unlink()
-    file.symlink_to(precious)
+    queue_file.unlink()
+    queue_file.symlink_to(precious)
     with pytest.raises(StoreRefused):
         driven.await_(driven.driver.read_file(JobFile(QUEUE_ID, number), 0, 8))
     driven.restart()
     assert precious.read_bytes() == bytes(256) + b"precious"
-    assert not file.is_symlink()
+    assert not queue_file.is_symlink()
 
 
 @pytest.mark.parametrize(

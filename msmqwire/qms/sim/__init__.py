@@ -1,0 +1,5 @@
+"""A simulation of the queue service: clients and queue servers, a disk that loses what is not synced, faults.
+
+The server is the real one from its TCP connections to its store and volumes; only sockets, the disk and the
+clock are simulated. See ``docs/netware-simulation.md``.
+"""

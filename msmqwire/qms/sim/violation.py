@@ -1,0 +1,35 @@
+"""The invariants of a run, and the exception that ends a run in which one does not hold."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Invariant(StrEnum):
+    """What must hold throughout a run, in the words of its report."""
+
+    NO_ERRORS = "no errors"
+    KEPT = "a job that was submitted is finished, removed, or still there"
+    GONE = "what was finished or removed does not come back"
+    FLAGS = "a job goes the way of its flags when its connection or the server is lost"
+    ONE_SERVER = "a job is in service at one server"
+    ELIGIBLE = "only a job that may be serviced is"
+    TRUTHFUL = "jobs and their data are as they were told"
+    ORDER = "positions are 1 to n, in the order told"
+    FILES = "each job has its file, and there are no others"
+    REFUSED = "nothing is refused without a reason"
+    REPEATED = "a repeated request has the same reply and no second effect"
+    ENDS = "everything comes to its end"
+
+
+class Violation(Exception):
+    """An invariant does not hold.
+
+    Attributes:
+        invariant: which one.
+        details: what happened instead.
+    """
+
+    def __init__(self, invariant: Invariant, details: str) -> None:
+        super().__init__(f"{invariant}: {details}")
+        self.invariant, self.details = invariant, details
