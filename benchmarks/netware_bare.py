@@ -83,7 +83,7 @@ async def serve(file: str) -> None:
                 operation, number, size = HEAD.unpack(await reader.readexactly(HEAD.size))
                 number, body = await jobs.do(operation, number, await reader.readexactly(size))
                 writer.write(HEAD.pack(operation, number, len(body)) + body)
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):  # at the end
             writer.close()
 
     server = await asyncio.start_server(client, ADDRESS, 0)
