@@ -13,6 +13,7 @@ import pytest
 from msmqwire.errors import NcpRefused
 from msmqwire.netware.constants import CompletionCode
 from msmqwire.qms.model.caller import AssumedRights
+from msmqwire.qms.model.files import JobFile
 from msmqwire.qms.protocol.session import NcpSession
 from msmqwire.qms.runtime import ncp_listener
 from msmqwire.qms.runtime.limits import SPARE_CONNECTIONS, NcpLimits
@@ -373,3 +374,14 @@ def test_requests_of_one_address_do_not_keep_others_waiting(
         for one in strangers:
             assert one.reply()[6] in (0xFC, 0xFB)
     assert meanwhile <= (8 if flood == "slow calls" else 160)  # of 60, and of 1,200
+
+
+def test_a_reply_that_can_not_be_ends_nothing(served: InMemory) -> None:
+    with served.connect() as client:
+        client.login("ALICE")
+        number = client.call(121, QUEUE + new_job())[38:42]
+        files = served.server.service.files
+        served.do(lambda: files.add(JobFile(4, 1), 1 << 32))
+        client.call(135, QUEUE + number, code=0xFF)
+        served.do(lambda: files.set_size(JobFile(4, 1), 3))
+        assert client.call(135, QUEUE + number) == QUEUE + number + be32(3)

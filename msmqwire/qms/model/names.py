@@ -48,12 +48,12 @@ def _checked(name: str, longest: int) -> str:
 
 def matches(name: str, pattern: str) -> bool:
     """Return whether a name in capitals fits a pattern in which ``*`` is any text and ``?`` any character."""
-    return _expression(pattern).fullmatch(name) is not None
+    return expression(pattern).fullmatch(name) is not None
 
 
 @lru_cache(maxsize=64)
-def _expression(pattern: str) -> re.Pattern[str]:
-    """Return a pattern as an expression that takes at most len(name) * len(pattern) steps.
+def expression(pattern: str) -> re.Pattern[str]:
+    """Return a pattern of `matches` as an expression that takes at most len(name) * len(pattern) steps.
 
     What stands between two stars is found as early as possible, and never tried elsewhere.
     """

@@ -129,10 +129,12 @@ class Bindery:
         Raises:
             NcpRefused: NO_SUCH_OBJECT: there are no more.
         """
+        fits = names.expression(pattern).fullmatch  # once: strangers may scan thousands of objects
+        any_type = type_ == ObjectType.NWOT_WILD
         for found in self._objects.following(0 if after == 0xFFFFFFFF else after):
             if (
-                type_ in (found.type, ObjectType.NWOT_WILD)
-                and names.matches(found.name, pattern)
+                (any_type or found.type == type_)
+                and fits(found.name)
                 and self._rights.may_read(caller, found)
             ):
                 return found

@@ -18,6 +18,8 @@ from msmqwire.qms.model.settings import Settings
 
 _HANDLE_MAX: Final = 0xFFFFFFFF
 _OFFSET_MAX: Final = 0xFFFFFFFF
+_SIZE_MAX: Final = 0xFFFFFFFF
+"""The largest size that calls can tell: of files that end before the last offset."""
 _Key = TypeVar("_Key", int, AnyFile)
 
 
@@ -119,7 +121,7 @@ class OpenFiles:
         if after > before and not self.has_room:
             raise NcpRefused("the disk is almost full", CompletionCode.OUT_OF_DISK_SPACE)
         if (
-            after > self._settings.file_bytes_max
+            after > min(self._settings.file_bytes_max, _SIZE_MAX)
             or self._total + after - before > self._settings.files_bytes_max
         ):
             raise NcpRefused(f"no room for a file of {after} bytes", CompletionCode.OUT_OF_DISK_SPACE)

@@ -179,7 +179,7 @@ class NcpListener:
             await self._give_up(task.caller, connection.peer)
             return session.given_up(task)
         try:
-            fields = await self._fields(task, connection.peer)
+            return session.performed(task, await self._fields(task, connection.peer))
         except NcpRefused as exc:
             self.traffic.calls_refused += 1
             log.debug("a call is refused", extra={"call": task.request.kind, "reason": exc.why})
@@ -192,7 +192,6 @@ class NcpListener:
         except _FAILURES as exc:
             log.error("a call can't be stored", extra={"error": str(exc)})
             return session.refused(task, CompletionCode.ERR_Q_IO_FAILURE)
-        return session.performed(task, fields)
 
     async def _fields(self, call: Perform, peer: str) -> Fields:
         def operation(service: QueueService) -> Result:

@@ -364,3 +364,14 @@ def test_logging_in_anew_ends_what_the_connection_had(harness: QueueServiceHarne
     harness.service.login(user, "SUPERVISOR", 1)
     assert harness.order == []
     assert user.object_id == 1
+
+
+@pytest.mark.requirement("QMS-service-05")
+def test_a_file_is_not_larger_than_a_call_can_tell() -> None:
+    harness = QueueServiceHarness(Settings(file_bytes_max=1 << 32, files_bytes_max=1 << 33))
+    user = harness.user()
+    job, files = harness.open_job(user), harness.service.files
+    with harness.refused(CompletionCode.OUT_OF_DISK_SPACE):
+        files.write(user, job.job_file_handle, 0xFFFFFFFF, 1)
+    files.write(user, job.job_file_handle, 0xFFFFFFFE, 1)
+    assert files.size(JobFile(QUEUE_ID, 1)) == 0xFFFFFFFF
