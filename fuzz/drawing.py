@@ -408,8 +408,11 @@ class _Drawing:
             self.sub(arm, part.name, part.within)
 
     def repeat(self, part: Repeat, owner: OpenStructure) -> None:
-        count = self.draw(st.integers(0, ITEMS_MAX))
-        self.scopes.settle(part.count, count)
+        if self.scopes.is_settled(part.count):  # by another list of as many items
+            count = self.scopes.value(part.count) or 0
+        else:
+            count = self.draw(st.integers(0, ITEMS_MAX))
+            self.scopes.settle(part.count, count)
         owner.values[part.name] = [
             self.structure(part.item, self.scopes.path(f"{part.name}[{i}]")) for i in range(count)
         ]

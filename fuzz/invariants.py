@@ -11,15 +11,15 @@ import copy
 import json
 import pickle
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 import msmqwire
 from msmqwire.errors import InvalidValue, LocatedError, MalformedPacket
 from msmqwire.packets import Protocol
-from msmqwire.schema import Align, Fill, Header, Packet, Record, plain, reference
+from msmqwire.schema import Align, Fill, Flags, Header, OemText, Packet, Record, UInt, plain, reference
 from msmqwire.schema.layout import Field, layout
-from msmqwire.schema.record import FlagsValue
+from msmqwire.schema.record import OEM_CODE_PAGE, FlagsValue, encode_oem
 
 # -- of any bytes -----------------------------------------------------------------------------------
 
@@ -149,7 +149,7 @@ def survives_pickling(value: Record) -> None:
 def layout_has_no_gap(value: Record) -> None:
     """The fields of the layout follow one another and cover the bytes.
 
-    At their offsets, integers are little-endian, GUIDs are in packet form, and text is UTF-16LE.
+    At their offsets, integers have their byte order, GUIDs are in packet form, and text is in its encoding.
     """
     data, end = value.to_bytes(), 0
     for field in layout(value):
@@ -162,15 +162,25 @@ def layout_has_no_gap(value: Record) -> None:
 def _has_bytes_of(field: Field, data: bytes) -> None:
     encoded = data[field.offset : field.offset + field.size]
     if isinstance(field.value, int):
-        assert int.from_bytes(encoded, "little", signed=field.value < 0) == field.value, field.path
+        order = byte_order(field)
+        assert int.from_bytes(encoded, order, signed=field.value < 0) == field.value, field.path
     elif isinstance(field.value, UUID):
         assert encoded == field.value.bytes_le, field.path
     elif isinstance(field.value, bytes):
         assert encoded == field.value, field.path
+    elif isinstance(field.value, str) and isinstance(field.node, OemText):
+        assert encoded == encode_oem(field.node, field.value), field.path
+        assert field.value.encode(OEM_CODE_PAGE) in encoded, field.path
     elif isinstance(field.value, str):
         text = field.value.encode("utf-16-le")
         assert encoded[: len(text)] == text, field.path
         assert not any(encoded[len(text) :]), field.path
+
+
+def byte_order(field: Field) -> Literal["little", "big"]:
+    """Return the byte order of an integer or a flag word."""
+    assert isinstance(field.node, UInt | Flags)
+    return "big" if field.node.big_endian else "little"
 
 
 def padding_may_hold_anything(value: Record, seed: bytes) -> None:
@@ -220,7 +230,8 @@ def _is_part_of(partial: Any, complete: Any) -> None:
 def _from_json(value: Any, complete: Any) -> Any:
     """A value in the type that JSON may not have."""
     if isinstance(value, dict):
-        return bytes.fromhex(value["utf16le"])
+        (text,) = value.values()
+        return bytes.fromhex(text)
     if isinstance(value, str) and isinstance(complete, UUID):
         return UUID(value)
     if isinstance(value, str) and isinstance(complete, bytes):
@@ -232,7 +243,9 @@ def wrong_values_stay(value: Record, field: Field, number: int) -> None:
     """A number set by the caller is built as it is, wrong or not, and nothing else changes."""
     data = bytearray(value.to_bytes())
     signed = number < 0
-    data[field.offset : field.offset + field.size] = number.to_bytes(field.size, "little", signed=signed)
+    data[field.offset : field.offset + field.size] = number.to_bytes(
+        field.size, byte_order(field), signed=signed
+    )
     changed = copy.deepcopy(value)
     owner, name = _owner(changed, field.path)
     old = getattr(owner, name)

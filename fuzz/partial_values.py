@@ -24,6 +24,7 @@ from msmqwire.schema import (
     OemText,
     Part,
     Record,
+    Repeat,
     Text,
     UInt,
     View,
@@ -99,6 +100,8 @@ class _Omitter:
                 return self.all_computed
             case Text(strict=True) | Choice() if _has_no_empty_form(part):
                 return False
+            case Repeat(count=count) if (first := _first_of(schema, count)) is not part:
+                return first.name not in fields
             case Maybe(when=str(when)) if when.partition(".")[0] in schema.fields:
                 decided_by = schema.part(when.partition(".")[0])
                 if isinstance(decided_by, Maybe) and fields.get(decided_by.name) is None:
@@ -130,6 +133,11 @@ class _Omitter:
         bits = {name: number for name, number in value.bits().items() if not self.omits(name in names, True)}
         is_complete = len(bits) == len(part.parts)
         return value if is_complete and not self.json and self.draw(st.booleans()) else bits
+
+
+def _first_of(schema: Header, count: str) -> Repeat:
+    """The first of the lists with one count."""
+    return next(part for part in schema.parts if isinstance(part, Repeat) and part.count == count)
 
 
 def _without(fields: dict[str, Any], path: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class OpenStructure:
             if part.name in self.inner:
                 fields[part.name] = self.inner[part.name].finish()
             elif isinstance(part, Flags):
-                fields[part.name] = flags_class(self.header.name, part)(self.values[part.name])
+                fields[part.name] = flags_class(self.header.key, part)(self.values[part.name])
             elif isinstance(part, Repeat | Each):
                 fields[part.name] = [item and item.finish() for item in self.values[part.name]]
             elif not isinstance(part, Close):

@@ -12,6 +12,7 @@ from fuzz.leaves import BYTES_MAX, CHARACTERS_MAX, ITEMS_MAX, texts
 from fuzz.partial_values import partial
 from fuzz.references import has_integers
 from fuzz.whole_packets import (
+    NCP_STRUCTURES,
     SELF_CONTAINED,
     SESSION_PACKETS,
     packet,
@@ -29,6 +30,7 @@ __all__ = [
     "BYTES_MAX",
     "CHARACTERS_MAX",
     "ITEMS_MAX",
+    "NCP_STRUCTURES",
     "SELF_CONTAINED",
     "SESSION_PACKETS",
     "has_integers",

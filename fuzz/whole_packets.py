@@ -36,6 +36,8 @@ SELF_CONTAINED: Final[Mapping[str, Header]] = {
     key: schema for key, schema in SCHEMAS.items() if stands_alone(schema)
 }
 """The schemas that can be read by themselves, by key."""
+NCP_STRUCTURES: Final = tuple(key for key in SELF_CONTAINED if key.startswith(("Ncp", "NW")))
+"""The keys of those among them that are NetWare's."""
 
 _BASE: Final = {"BaseHeader.VersionNumber": VERSION, "BaseHeader.Signature": SIGNATURE}
 _MESSAGE: Final = {**_BASE, "BaseHeader.Flags.IN": 0}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Final
+from typing import Final, Literal
 
 from hypothesis import assume
 from hypothesis import strategies as st
 
 from fuzz.drawing import values
+from fuzz.invariants import byte_order
 from fuzz.leaves import integers
 from msmqwire.errors import MalformedPacket
 from msmqwire.schema import SCHEMAS, Each, Flags, Header, Record, Repeat, UInt
@@ -111,19 +112,21 @@ def _edit(draw: st.DrawFn, data: bytes, bases: st.SearchStrategy[bytes], schema:
         return data[:offset] + byte + data[offset + 1 :]
     width = draw(st.sampled_from([1, 2, 4]))
     offset -= offset % width
-    numbers = _number_positions(schema, data) if kind == "field" and schema else []
+    numbers = _numbers(schema, data) if kind == "field" and schema else []
+    order: Literal["little", "big"] = "little"
     if numbers:
-        offset, width = draw(st.sampled_from(numbers))
-    old = int.from_bytes(data[offset : offset + width], "little")
+        field = draw(st.sampled_from(numbers))
+        offset, width, order = field.offset, field.size, byte_order(field)
+    old = int.from_bytes(data[offset : offset + width], order)
     near = (old - 1, old + 1, old * 2, old + 4, old - 4, len(data), len(data) - offset, len(data) + 1)
     number: int = draw(st.sampled_from(near + _EXTREMES)) % (1 << 8 * width)
-    return (data[:offset] + number.to_bytes(width, "little") + data[offset + width :])[: len(data)]
+    return (data[:offset] + number.to_bytes(width, order) + data[offset + width :])[: len(data)]
 
 
-def _number_positions(schema: Header, data: bytes) -> list[tuple[int, int]]:
-    """The offsets and sizes of the integers and flag words in bytes; none where they are malformed."""
+def _numbers(schema: Header, data: bytes) -> list[Field]:
+    """The integers and flag words in bytes; none where they are malformed."""
     try:
         value, _ = schema.read(data)
     except MalformedPacket:
         return []
-    return [(field.offset, field.size) for field in layout(value) if isinstance(field.node, UInt | Flags)]
+    return [field for field in layout(value) if isinstance(field.node, UInt | Flags)]

@@ -128,6 +128,11 @@ class QueueError(MsmqError):
         """The name of the code, ``MQ_ERROR_QUEUE_NOT_FOUND``, or its digits if it has none."""
         return hresult_name(self.hresult)
 
+    def to_json(self) -> dict[str, object]:
+        """Return the error as the control channel and the command line show it."""
+        code = {"hresult": f"0x{self.hresult:08X}", "name": self.name}
+        return {"error": self.why, "path": "", "offset": None, **code}
+
 
 class ReadTimeout(QueueError, TimeoutError):
     """No message has come in time: MQ_ERROR_IO_TIMEOUT. It is a TimeoutError of Python, too."""

@@ -17,6 +17,8 @@ ROW: Final = 30
 GUTTER: Final = 38  # left of the boxes, for offsets
 RULER: Final = 32  # above them, for bit numbers
 MARGIN: Final = 8
+SMALLEST: Final = 7  # a name that would be smaller is written upwards, in a higher row
+UPWARDS: Final = 11
 ROWS_MAX: Final = 5  # more whole rows are drawn as 3
 MONO: Final = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 SANS: Final = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
@@ -54,6 +56,7 @@ class _Shape:
     last: int  # after its last column; 0 if it ends with a row
     whole: float = 0  # the height of its whole rows
     inside: bool = False  # it lies within one row
+    row: float = ROW  # the height of that
     shortened: bool = False
 
     @property
@@ -70,7 +73,7 @@ class _Shape:
     def label_box(self) -> tuple[float, float, float, float]:
         """x, y, width and height of the part with the most space."""
         if self.inside:
-            return self.first * COLUMN, self.top, (self.last - self.first) * COLUMN, ROW
+            return self.first * COLUMN, self.top, (self.last - self.first) * COLUMN, self.row
         if self.whole:
             return 0, self.head, BITS * COLUMN, self.whole
         if self.last > BITS - self.first:
@@ -80,8 +83,9 @@ class _Shape:
 
 @dataclass(slots=True)
 class _Layout:
-    """Places cells one after the other."""
+    """Places cells one after the other; `row` is the height of rows of cells that lie within one."""
 
+    row: float = ROW
     y: float = 0
     column: int = 0
     offset: int | None = 0  # in bits, while it is fixed
@@ -89,7 +93,7 @@ class _Layout:
 
     def new_row(self) -> None:
         if self.column:
-            self.y, self.column = self.y + ROW, 0
+            self.y, self.column = self.y + self.row, 0
 
     def mark(self, mark: Mark) -> None:
         self.new_row()
@@ -111,7 +115,7 @@ class _Layout:
         shape = self.shape(cell)
         self.drawn += _draw(shape)
         if shape.inside:
-            self.y, self.column = (self.y + ROW, 0) if shape.last == BITS else (self.y, shape.last)
+            self.y, self.column = (self.y + self.row, 0) if shape.last == BITS else (self.y, shape.last)
         else:
             self.y, self.column = shape.foot, shape.last
         if cell.optional:
@@ -123,7 +127,7 @@ class _Layout:
             return _Shape(cell, self.y, self.column, 0, 1.5 * ROW)
         end = self.column + cell.bits
         if end <= BITS:
-            return _Shape(cell, self.y, self.column, end, inside=True)
+            return _Shape(cell, self.y, self.column, end, inside=True, row=self.row)
         rows = end // BITS - (1 if self.column else 0)
         shortened = rows > ROWS_MAX
         height = ROW * (3 if shortened else rows)
@@ -149,7 +153,7 @@ def diagram(
     file: bool = False,
 ) -> str:
     """Return an SVG for a page or, with `file`, for a file of its own; `name` makes its ids unique."""
-    layout = _Layout(offset=0 if offsets else None)
+    layout = _Layout(ROW if offsets else _row_of_bits(cells), offset=0 if offsets else None)
     for cell in cells:
         if isinstance(cell, Mark):
             layout.mark(cell)
@@ -172,6 +176,20 @@ def diagram(
         "</g>",
     ]
     return head + (FILE_STYLE if file else "") + "\n".join(body) + "\n</svg>\n"
+
+
+def _row_of_bits(cells: Sequence[Cell | Mark]) -> float:
+    """Return the height of the one row of a word's bits: enough for names that are written upwards."""
+    cramped = [
+        len(cell.name)
+        for cell in cells
+        if isinstance(cell, Cell) and _size_across(cell.name, (cell.bits or 0) * COLUMN) < SMALLEST
+    ]
+    return max([ROW, *(0.61 * UPWARDS * length + 12 for length in cramped)])
+
+
+def _size_across(text: str, width: float) -> float:
+    return min(13.0, (width - 4) / (0.61 * len(text)))
 
 
 def _ruler(columns: int) -> Iterator[str]:
@@ -198,8 +216,10 @@ def _draw(shape: _Shape) -> Iterator[str]:
         yield f'<path d="{_outline(shape)}"{look}/>'
     x, y, width, height = shape.label_box
     middle, centre = x + width / 2, y + height / 2
-    size = min(13.0, (width - 4) / (0.61 * len(cell.name)))
-    if cell.note and height > ROW:
+    size = _size_across(cell.name, width)
+    if shape.row > ROW and size < SMALLEST:
+        yield _label(cell.name, middle, centre, UPWARDS, MONO, upwards=True)
+    elif cell.note and height > ROW:
         yield _label(cell.name, middle, centre - 8, size, MONO)
         size = min(11.0, (width - 8) / (0.56 * len(cell.note)))
         yield _label(cell.note, middle, centre + 9, size, SANS, faint=True)
@@ -210,7 +230,7 @@ def _draw(shape: _Shape) -> Iterator[str]:
 def _outline(shape: _Shape) -> str:
     left, right, end = shape.first * COLUMN, BITS * COLUMN, shape.last * COLUMN
     if shape.inside:
-        return f"M{left} {shape.top:g}H{end}v{ROW}H{left}Z"
+        return f"M{left} {shape.top:g}H{end}v{shape.row:g}H{left}Z"
     wavy = shape.cell.bits is None
     path = f"M{left} {shape.top:g}H{right}V{shape.head:g}"
     path += _wave(shape.whole) if wavy else f"V{shape.foot:g}"
@@ -228,8 +248,12 @@ def _wave(height: float) -> str:
     return "".join(f"q{5 * sign} {step / 2:g} 0 {step:g}" for sign in signs)
 
 
-def _label(text: str, x: float, y: float, size: float, family: str, *, faint: bool = False) -> str:
+def _label(
+    text: str, x: float, y: float, size: float, family: str, *, faint: bool = False, upwards: bool = False
+) -> str:
     look = ' fill-opacity=".75"' if faint else ""
+    if upwards:
+        look += f' transform="rotate(-90 {x:g} {y:g})"'
     font = f' font-family="{family}"' if family != MONO else ""
     return (
         f'<text x="{x:g}" y="{y:g}" dy=".35em" font-size="{size:.3g}"{font} text-anchor="middle" '

@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from msmqwire.netware.bindery_calls import BINDERY_CALLS
+from msmqwire.netware.calls import Call
+from msmqwire.netware.file_calls import FILE_CALLS
+from msmqwire.netware.queue_calls import QUEUE_CALLS
 from msmqwire.schema import (
     Align,
     Bits,
@@ -43,6 +47,7 @@ from tools.schema_words import (
     link,
     meaning,
     nested,
+    of_netware,
     page_name,
     size_in_bytes,
     size_of_structure,
@@ -59,11 +64,13 @@ NARROW: Final = "<style>.md-typeset table:not([class]) th { min-width: 0 }</styl
 FIELDS: Final = ["offset", "size", "kind", "name", "meaning", "unit", "default", "requirements"]
 BITS: Final = ["bits", "mask", "name", "default", "meaning", "requirements"]
 INTRODUCTION: Final = """\
-Every structure that msmqwire reads and writes, as its one declaration in `msmqwire/headers` and
-`msmqwire/packets.py` has it. Names, sections and requirement ids are the specifications' own; requirement ids
-are those of the [conformance pages](../conformance/index.md).
+Every structure that msmqwire reads and writes, as its one declaration in `msmqwire/headers`,
+`msmqwire/packets.py` and `msmqwire/netware` has it. Names, sections and requirement ids are the
+specifications' own; requirement ids are those of the [conformance pages](../conformance/index.md). NetWare's
+queue services have no encodings in their specification: [where theirs come from](../netware-wire.md).
 
-- Integers are little-endian. Bit 0 is the lowest bit of a field, and the left one in a diagram.
+- Integers are little-endian unless their kind says *big-endian*. Bit 0 is the lowest bit of a field, and
+  the left one in a diagram.
 - Offsets and sizes are in bytes, counted from the start of the structure.
 - A default is what building takes for a field that is left out; *computed* is one that building finds from
   what is there (sizes, counts, presence bits). What is given is respected, even when wrong.
@@ -121,7 +128,7 @@ class Pages:
 
     def index(self) -> str:
         packets = [header for header in self.shown() if isinstance(header, Packet)]
-        others = [header for header in self.shown() if not isinstance(header, Packet)]
+        others = [h for h in self.shown() if not isinstance(h, Packet) and not of_netware(h)]
         parts = [
             f"# Wire format\n\n{INTRODUCTION}\n",
             "## How to read the diagrams\n\n",
@@ -141,7 +148,27 @@ class Pages:
             for specification in dict.fromkeys(header.section.split()[0] for header in group):
                 its = [header for header in group if header.section.split()[0] == specification]
                 parts += [f"\n### {text(specification)}\n\n", self.overview(its)]
-        return "".join(parts)
+        return "".join([*parts, *self.netware()])
+
+    def netware(self) -> Iterator[str]:
+        """Yield the calls of NCP with the structures of their requests and replies, then all structures."""
+        yield "\n## NetWare\n"
+        for heading, calls in (
+            ("Queue calls", QUEUE_CALLS),
+            ("Bindery calls", BINDERY_CALLS),
+            ("File calls", FILE_CALLS),
+        ):
+            rows = [
+                [_number_of(call), code(call.name), _links(call.requests), _links(call.replies)]
+                for call in calls
+            ]
+            yield f"\n### {heading}\n\n"
+            yield table(["call", "name", "request", "reply"], rows)
+        its = [header for header in self.shown() if of_netware(header)]
+        for section in dict.fromkeys(header.section for header in its):
+            rows = [[link(h), extent(h), text(h.meaning)] for h in its if h.section == section]
+            yield f"\n### {text(section)}\n\n"
+            yield table(["name", "size", "meaning"], rows)
 
     def overview(self, headers: Sequence[Header]) -> str:
         rows = [[link(h), text(h.section.split()[-1]), extent(h), text(h.meaning)] for h in headers]
@@ -241,6 +268,14 @@ class Pages:
                 ]
             )
         return table(BITS, rows)
+
+
+def _number_of(call: Call) -> str:
+    return f"{call.function}/{call.number}" if call.has_subfunction else str(call.function)
+
+
+def _links(layouts: Sequence[Header]) -> str:
+    return " or ".join(link(layout) if layout.parts else "nothing" for layout in layouts)
 
 
 def _meaning(part: Part, header: Header) -> str:

@@ -42,7 +42,17 @@ from msmqwire.schema import (
 )
 from msmqwire.schema.nodes import inner_headers, references
 
-DECLARING: Final = ("msmqwire.headers", "msmqwire.packets", "msmqwire.ping")
+DECLARING: Final = (
+    "msmqwire.headers",
+    "msmqwire.packets",
+    "msmqwire.ping",
+    "msmqwire.netware.headers",
+    "msmqwire.netware.job_structures",
+    "msmqwire.netware.print_record",
+    "msmqwire.netware.queue_calls",
+    "msmqwire.netware.bindery_calls",
+    "msmqwire.netware.file_calls",
+)
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
 OVER: Final = "\N{DIVISION SIGN}"
 MINUS: Final = "\N{MINUS SIGN}"
@@ -68,7 +78,14 @@ def structures() -> dict[str, Header]:
     return {header.key: header for header in sorted(collected.values(), key=_order)}
 
 
+def of_netware(header: Header) -> bool:
+    """Whether a structure is one of NetWare, whose specification gives no encodings and has no numbers."""
+    return not header.section.startswith("[")
+
+
 def _order(header: Header) -> tuple[str, list[int], str]:
+    if of_netware(header):
+        return header.section, [], header.key
     specification, _, section = header.section.partition(" ")
     return specification, [int(number) for number in re.findall(r"\d+", section)], header.key
 
@@ -310,9 +327,9 @@ def kind(part: Part) -> str:
     """Return the kind of a part, with a link to its structure."""
     match part:
         case UInt():
-            return f"{'int' if part.signed else 'uint'}{part.bits}{_order(part)}"
+            return f"{'int' if part.signed else 'uint'}{part.bits}{_byte_order(part)}"
         case Flags():
-            return f"flags, {part.bits} bits{_order(part)}"
+            return f"flags, {part.bits} bits{_byte_order(part)}"
         case Guid():
             return "GUID"
         case Raw():
@@ -339,7 +356,7 @@ def kind(part: Part) -> str:
             return "mark"
 
 
-def _order(part: UInt | Flags) -> str:
+def _byte_order(part: UInt | Flags) -> str:
     return ", big-endian" if part.big_endian else ""
 
 

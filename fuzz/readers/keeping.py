@@ -14,8 +14,8 @@ from fuzz.readers.tracing import PACKAGE, fewest, lines_of, steps_of
 CORPUS_MAX: Final = 20_000
 """Bytes of a kept corpus, twice as many in hexadecimal."""
 PARTS: Final = (
-    "bodies", "capture", "crypto", "dissection", "framing", "headers", "lint", "names", "packets", "pgm",
-    "remote_read", "rpc", "schema", "srmp",
+    "bodies", "capture", "crypto", "dissection", "framing", "headers", "lint", "names", "netware", "packets",
+    "pgm", "remote_read", "rpc", "schema", "srmp",
 )  # fmt: skip
 """The parts of msmqwire whose lines are counted."""
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
+from typing import Literal
 
 from fuzz.invariants import (
     both_readers_agree,
@@ -61,7 +62,8 @@ def _words() -> Iterator[bytes]:
     for schema in SCHEMAS.values():
         for part in schema.parts:
             if isinstance(part, UInt):
-                yield from (value.to_bytes(part.bits // 8, "little") for value in sorted(part.must or ()))
+                order: Literal["little", "big"] = "big" if part.big_endian else "little"
+                yield from (value.to_bytes(part.bits // 8, order) for value in sorted(part.must or ()))
 
 
 def _comes_back(data: bytes, protocol: Protocol) -> None:

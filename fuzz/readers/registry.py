@@ -22,6 +22,7 @@ MODULES: Final = (
     "ndr",
     "rpc",
     "srmp",
+    "netware",
     "captures",
     "control",
     "columns",

@@ -36,6 +36,10 @@ def _build(packet: Any) -> bytes:
         from msmqwire.srmp.message_json import from_json
 
         return from_json(packet).to_bytes()
+    if isinstance(packet, dict) and str(packet.get("packet")).endswith((" request", " reply")):
+        from msmqwire.netware import packet_json
+
+        return packet_json.from_json(packet).to_bytes()
     return build(packet)
 
 

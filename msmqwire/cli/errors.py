@@ -37,7 +37,6 @@ from msmqwire.errors import (
     Unreachable,
 )
 from msmqwire.netware.constants import CompletionCode
-from msmqwire.qm.runtime.operations import error_json
 
 _STORE_STATUSES: Final = {StoreInUse: EX_UNAVAILABLE, StoreMissing: EX_NOINPUT, StoreRefused: EX_IOERR}
 _NCP_NAMES: Final = {int(code): code.name for code in CompletionCode}
@@ -81,4 +80,4 @@ def _shown(exc: MsmqError) -> dict[str, object] | str:
     if isinstance(exc, NcpRefused):
         code = {"code": f"0x{exc.code:02X}", "name": exc.name or _NCP_NAMES.get(exc.code, "")}
         return {"error": exc.why, "path": "", "offset": None, **code}
-    return error_json(exc) if isinstance(exc, LocatedError | QueueError) else str(exc)
+    return exc.to_json() if isinstance(exc, LocatedError | QueueError) else str(exc)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from math import isnan
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,12 +11,15 @@ import typer
 
 from msmqwire.cli.common import format_endpoint
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.readings import named_values
 from msmqwire.cli.serving import LogLevel, check_level, is_served, parse_endpoint, stop_event, when_free
-from msmqwire.errors import Unreachable
+from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.netware.constants import JOBS_MAX, QUEUE_SERVERS_MAX
 from msmqwire.netware.headers import NCP_PORT
+from msmqwire.netware.readings import Readings
 from msmqwire.qm.runtime import descriptors, logs
 from msmqwire.qm.runtime.addresses import LOOPBACK
+from msmqwire.qm.runtime.disk import MIN_FREE
 from msmqwire.qm.runtime.faults import LoopFaults
 from msmqwire.qms.model.settings import Settings
 from msmqwire.qms.runtime.folder import NetwareFolder
@@ -87,6 +91,10 @@ def command(
     max_files_size: Annotated[
         int, typer.Option(min=1, help="MiB of all files together.")
     ] = _SETTINGS.files_bytes_max >> 20,
+    min_free: Annotated[
+        int,
+        typer.Option(min=0, max=1 << 30, help="MiB of disk space below which no file is created or grows."),
+    ] = MIN_FREE >> 20,
     max_open_files: Annotated[
         int, typer.Option(min=1, help="Files that a connection has open.")
     ] = _SETTINGS.handles_max,
@@ -105,16 +113,25 @@ def command(
         typer.Option(
             min=0.1,
             max=_SECONDS_MAX,
-            help="Seconds for a request that has begun to end, for a reply to be read, and until a connection "
-            "attaches.",
+            help="Seconds for a request to end that has begun, for a reply to be read, and for a "
+            "connection to attach.",
         ),
     ] = _LIMITS.partial_s,
     idle: Annotated[
         float,
         typer.Option(
-            min=0.1, max=_SECONDS_MAX, help="Seconds after which a connection without requests ends."
+            min=0.1, max=_SECONDS_MAX, help="Seconds after which a connection that is not used ends."
         ),
     ] = _LIMITS.idle_s,
+    reading: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="How a field is read on whose byte order sources disagree; more than once for several: "
+            + "; ".join(f"{name}={' or '.join(values)}" for name, values in Readings.fields().items())
+            + ". The first value is the default.",
+        ),
+    ] = None,
     log: LogLevel = "info",
 ) -> None:
     """Run the queue service of a NetWare file server: its bindery, its queues and their jobs, over NCP.
@@ -123,7 +140,7 @@ def command(
     """
     check_level(log)
     for option, seconds in (("--partial", partial), ("--idle", idle)):
-        if seconds != seconds:
+        if isnan(seconds):
             raise typer.BadParameter(f"{option} is no number")
     options = NetwareOptions(
         data,
@@ -144,7 +161,17 @@ def command(
             partial_s=partial,
             idle_s=idle,
         ),
+        readings=_readings(reading),
+        min_free=min_free << 20,
     )
     logs.begin(log)
     descriptors.raise_limit()
     run_reporting_errors(lambda: asyncio.run(serve(options)))
+
+
+def _readings(texts: list[str] | None) -> Readings:
+    """Parse the options. Raises typer.BadParameter."""
+    try:
+        return Readings.of(named_values(texts))
+    except InvalidValue as exc:
+        raise typer.BadParameter(exc.why, param_hint="--reading") from None

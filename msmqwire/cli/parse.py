@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Final, TextIO
 
 import typer
 
 from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, NoInput, dumps, from_hex, read_input, say
-from msmqwire.errors import LocatedError, MalformedPacket
+from msmqwire.cli.readings import named_values
+from msmqwire.errors import InvalidValue, LocatedError, MalformedPacket
 from msmqwire.packets import Protocol, parse
 from msmqwire.ping import PING_SIGNATURE, PING_SIZE
 
@@ -34,7 +36,7 @@ class AnyKind(StrEnum):
 
 
 class ParseKind(StrEnum):
-    """The same for what `parse` reads besides: PDUs of DCE/RPC."""
+    """The same for what `parse` reads besides: PDUs of DCE/RPC, packets of NCP."""
 
     AUTO = "auto"
     SESSION = "session"
@@ -42,6 +44,7 @@ class ParseKind(StrEnum):
     REMOTE_READ = "remote_read"
     SRMP = "srmp"
     RPC = "rpc"
+    NCP = "ncp"
 
 
 # None of them begins a packet of a session, whose first byte is its version, 0x10.
@@ -92,6 +95,36 @@ def run_rpc(data: bytes, out: TextIO, err: TextIO, *, indent: int | None = None)
     return 0
 
 
+def run_ncp(
+    data: bytes,
+    out: TextIO,
+    err: TextIO,
+    *,
+    call: str | None = None,
+    readings: Mapping[str, str] | None = None,
+    indent: int | None = None,
+) -> int:
+    """Print the packet, or those of units over TCP; return the exit status. Raises typer.BadParameter."""
+    from msmqwire.netware.packet_json import parse_sent
+    from msmqwire.netware.packets import CALLS_BY_NAME
+    from msmqwire.netware.readings import Readings
+
+    if call is not None and call not in CALLS_BY_NAME:
+        raise typer.BadParameter(f"{call!r} is none of {', '.join(CALLS_BY_NAME)}", param_hint="--call")
+    try:
+        readings_of_ncp = Readings.of(readings or {})
+    except InvalidValue as exc:
+        raise typer.BadParameter(exc.why, param_hint="--reading") from None
+    answered = None if call is None else CALLS_BY_NAME[call]
+    try:
+        for packet in parse_sent(data, answered, readings_of_ncp):
+            print(dumps(packet.to_json(), indent=indent), file=out)
+    except MalformedPacket as exc:
+        say(exc, err)
+        return EX_DATAERR
+    return 0
+
+
 def _to_json(data: bytes, kind: AnyKind) -> dict[str, Any]:
     if is_srmp(data, kind):
         from msmqwire.srmp import message, message_json
@@ -108,12 +141,27 @@ def _to_json(data: bytes, kind: AnyKind) -> dict[str, Any]:
 
 def command(
     file: Annotated[
-        str, typer.Argument(help="File with the bytes of one packet, or PDUs of RPC; - is standard input.")
+        str,
+        typer.Argument(
+            help="File with the bytes of one packet, PDUs of RPC or units of NCP; - is standard input."
+        ),
     ] = "-",
     hex_text: Annotated[bool, typer.Option("--hex", help="The input is hex text.")] = False,
     protocol: Annotated[ParseKind, typer.Option(help="What the bytes are.")] = ParseKind.AUTO,
+    call: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The call that a reply of NCP answers, ReadQueueJobEntry for instance."
+        ),
+    ] = None,
+    reading: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help="How a field of NCP is read on whose byte order sources disagree."
+        ),
+    ] = None,
 ) -> None:
-    """Parse one packet and print it as one JSON object; of RPC each PDU as an object."""
+    """Parse one packet and print it as one JSON object; of RPC each PDU as an object, of NCP each unit."""
     try:
         data = read_input(file)
         if hex_text:
@@ -125,6 +173,11 @@ def command(
         say(exc)
         raise typer.Exit(EX_DATAERR) from None
     indent = 2 if sys.stdout.isatty() else None
+    if protocol is ParseKind.NCP:
+        readings = named_values(reading)
+        raise typer.Exit(run_ncp(data, sys.stdout, sys.stderr, call=call, readings=readings, indent=indent))
+    if call is not None or reading:
+        raise typer.BadParameter("for NCP only", param_hint="--call" if call else "--reading")
     if protocol is ParseKind.RPC:
         raise typer.Exit(run_rpc(data, sys.stdout, sys.stderr, indent=indent))
     raise typer.Exit(run(data, sys.stdout, sys.stderr, kind=AnyKind(protocol.value), indent=indent))

@@ -23,13 +23,18 @@ Reading = Annotated[
 def readings_of(texts: Iterable[str] | None) -> Readings:
     """Return the readings with these switches set. Raises typer.BadParameter."""
     try:
-        return Readings.of(dict(map(_named, texts or ())))
+        return Readings.of(named_values(texts))
     except InvalidValue as exc:
         raise typer.BadParameter(exc.why, param_hint="--reading") from None
+
+
+def named_values(texts: Iterable[str] | None) -> dict[str, str]:
+    """Return the names and values of such options. Raises typer.BadParameter."""
+    return dict(map(_named, texts or ()))
 
 
 def _named(text: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     if not separator:
-        raise InvalidValue(f"{text!r} is not NAME=VALUE", path="Readings")
+        raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--reading")
     return name, value

@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from msmqwire.netware.calls import Call
+from msmqwire.netware.constants import OBJECT_NAME_MAX, PROPERTY_NAME_MAX, SEGMENT_SIZE
 from msmqwire.netware.queue_calls import EMPTY
 from msmqwire.schema import Header, Part, Ref, oem_text, raw, uint
 
 _SECTION: Final = "NCP function 23, bindery services"
-SEGMENT_SIZE: Final = 128
-"""Bytes of a segment of a property's value."""
 
 
 def _name(name: str, meaning: str = "") -> tuple[Part, Part]:
@@ -32,7 +31,7 @@ _OBJECT_SECURITY: Final = uint(8, "ObjectSecurity", "High half: who may write; l
 _PROPERTY_FLAGS: Final = uint(8, "PropertyFlags", "Bit 0: dynamic; bit 1: a set.")
 _PROPERTY_SECURITY: Final = uint(8, "PropertySecurity", "High half: who may write; low half: who may read.")
 _SEGMENT: Final = uint(8, "SegmentNumber", "The segment of the value; 1 is the first.")
-_NAMED: Final = (_ID, _type(), oem_text("ObjectName", 48, "The name of the object."))
+_NAMED: Final = (_ID, _type(), oem_text("ObjectName", OBJECT_NAME_MAX + 1, "The name of the object."))
 
 
 def _structure(name: str, *parts: Part, meaning: str = "") -> Header:
@@ -75,7 +74,7 @@ SCAN_PROPERTY: Final = _structure(
 )
 SCANNED_PROPERTY: Final = _structure(
     "ScannedProperty",
-    oem_text("PropertyName", 16, "The name of the property."),
+    oem_text("PropertyName", PROPERTY_NAME_MAX + 1, "The name of the property."),
     _PROPERTY_FLAGS,
     _PROPERTY_SECURITY,
     uint(32, "SearchInstance", big_endian=True),

@@ -20,6 +20,7 @@ class Call:
         name: its name in public descriptions.
         request, reply: the layouts of the data behind the headers.
         others: requests of another size that are read, too.
+        other_replies: the same of replies; one is read if `reply` leaves bytes and this takes them all.
         function: the function.
     """
 
@@ -28,12 +29,27 @@ class Call:
     request: Header
     reply: Header
     others: tuple[Header, ...] = ()
+    other_replies: tuple[Header, ...] = ()
     function: int = FUNCTION_23
 
     @property
     def has_subfunction(self) -> bool:
         return self.function == FUNCTION_23
 
+    @property
+    def requests(self) -> tuple[Header, ...]:
+        """All layouts of requests, the usual one first."""
+        return (self.request, *self.others)
+
+    @property
+    def replies(self) -> tuple[Header, ...]:
+        """All layouts of replies, the usual one first."""
+        return (self.reply, *self.other_replies)
+
     def request_of_size(self, size: int) -> Header:
         """Return the layout of a request with so many bytes of data: the first one, unless another fits."""
         return next((other for other in self.others if fixed_size(other) == size), self.request)
+
+    def other_reply_of_size(self, size: int) -> Header | None:
+        """Return the layout of a reply with so many bytes of data that is not the usual one."""
+        return next((other for other in self.other_replies if fixed_size(other) == size), None)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.netware.headers import NCP_TCP_REPLY, NCP_TCP_REQUEST
@@ -10,9 +11,35 @@ from msmqwire.schema import Header, Record, head_size
 
 UNIT_SIZE_MAX: Final = 0x1_0000 + 64
 """Bytes of the largest unit that is read: a request of 64 KiB and its headers."""
-SMALLEST_REPLY: Final = 10
-"""Bytes of the smallest unit that clients take for a reply: a preamble and the type."""
+_TYPE: Final = 2
 _SIGNED: Final = 8
+_LENGTH_END: Final = 8
+
+
+def unit_size(
+    preamble: Header, data: bytes | bytearray, start: int = 0, size_max: int = UNIT_SIZE_MAX
+) -> int:
+    """Return the size of the unit at `start`, its preamble included; 0 if its length is not there yet.
+
+    Raises MalformedPacket for a wrong signature, of which one byte is enough, or an impossible length; its
+    offset is counted from the start of the unit.
+    """
+    left = len(data) - start
+    if not left:
+        return 0
+    signature = getattr(preamble.part("Signature"), "default", 0).to_bytes(4, "big")
+    if bytes(data[start : start + 4]) != signature[: min(4, left)]:
+        raise MalformedPacket(
+            "not the signature of NCP over TCP", path=f"{preamble.name}.Signature", offset=0
+        )
+    if left < _LENGTH_END:
+        return 0
+    word = int.from_bytes(data[start + 4 : start + _LENGTH_END], "big")
+    size, least = word & 0x7FFFFFFF, head_size(preamble) + (_SIGNED if word >> 31 else 0) + _TYPE
+    if not least <= size <= size_max:
+        why = f"{size} is not in {least}..{size_max}"
+        raise MalformedPacket(why, path=f"{preamble.name}.Length", offset=4)
+    return size
 
 
 class NcpUnit(NamedTuple):
@@ -33,7 +60,6 @@ class NcpFramer:
     def __init__(self, preamble: Header, size_max: int = UNIT_SIZE_MAX) -> None:
         assert preamble in (NCP_TCP_REQUEST, NCP_TCP_REPLY)
         self._preamble, self._size_max = preamble, size_max
-        self._head = head_size(preamble)
         self._buffer = bytearray()
 
     @property
@@ -61,9 +87,9 @@ class NcpFramer:
         """Return the next unit; None if it is not complete.
 
         Raises MalformedPacket for a wrong signature or an impossible length, its offset counted from the
-        start of the unit. The stream can't be read further then.
+        start of the unit. The stream can't be read further then: each later call raises the same.
         """
-        size = self._next_size()
+        size = unit_size(self._preamble, self._buffer, 0, self._size_max)
         if not size or len(self._buffer) < size:
             return None
         data = bytes(self._buffer[:size])
@@ -71,29 +97,20 @@ class NcpFramer:
         preamble, end = self._preamble.read(data)
         return NcpUnit(preamble, data[end:])
 
-    def _next_size(self) -> int:
-        """Return the size of the next unit; 0 if its length is not there yet."""
-        left = len(self._buffer)
-        if not left:
-            return 0
-        signature = self._preamble.part("Signature")
-        expected = getattr(signature, "default", 0).to_bytes(4, "big")
-        if bytes(self._buffer[:4]) != expected[: min(4, left)]:
-            raise MalformedPacket(
-                "not the signature of NCP over TCP", path=f"{self._preamble.name}.Signature", offset=0
-            )
-        if left < 8:
-            return 0
-        word = int.from_bytes(self._buffer[4:8], "big")
-        size, least = word & 0x7FFFFFFF, self._head + (_SIGNED if word >> 31 else 0) + 2
-        if not least <= size <= self._size_max:
-            why = f"{size} is not in {least}..{self._size_max}"
-            raise MalformedPacket(why, path=f"{self._preamble.name}.Length", offset=4)
-        return size
+
+def make_preamble(preamble: Header, packet_size: int, fields: Mapping[str, Any]) -> Record:
+    """Return the preamble of a packet of so many bytes, with these fields; its length unless they tell it.
+
+    Raises InvalidValue.
+    """
+    signed = fields.get("PacketSignature") is not None
+    size = head_size(preamble) + (_SIGNED if signed else 0) + packet_size
+    length = fields.get("Length", {})
+    if isinstance(length, Mapping):
+        length = {"Size": size, "Signed": int(signed), **length}
+    return preamble.make({**fields, "Length": length})  # type: ignore[no-any-return]
 
 
 def build_unit(preamble: Header, packet: bytes, **fields: object) -> bytes:
     """Return the unit with a packet, behind a `PacketSignature` if one is given. Raises InvalidValue."""
-    signed = fields.get("PacketSignature") is not None
-    size = head_size(preamble) + (_SIGNED if signed else 0) + len(packet)
-    return preamble.build({"Length": {"Size": size, "Signed": int(signed)}, **fields}) + packet
+    return make_preamble(preamble, len(packet), fields).to_bytes() + packet

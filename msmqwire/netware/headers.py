@@ -22,19 +22,42 @@ BUSY: Final = 0x9999
 NO_CONNECTION: Final = 0xFFFF
 """The connection number of a request that asks for a connection."""
 
+_REQUEST: Final = (
+    uint(8, "SequenceNumber", "One more than in the request before, modulo 256."),
+    uint(8, "ConnectionNumberLow", "The low byte of the connection number."),
+    uint(8, "TaskNumber", "The task of the client."),
+    uint(8, "ConnectionNumberHigh", "The high byte of the connection number."),
+)
+
 NCP_REQUEST_HEADER: Final = Header(
     "NcpRequestHeader",
     "NCP request header",
     (
         uint(16, "RequestType", "0x1111, 0x2222 or 0x5555.", default=SERVICE_REQUEST, big_endian=True),
-        uint(8, "SequenceNumber", "One more than in the request before, modulo 256."),
-        uint(8, "ConnectionNumberLow", "The low byte of the connection number."),
-        uint(8, "TaskNumber", "The task of the client."),
-        uint(8, "ConnectionNumberHigh", "The high byte of the connection number."),
+        *_REQUEST,
         uint(8, "FunctionCode", "The function: 23 for queue and bindery services. 0 in other types."),
     ),
     "The header of a request.",
     size=7,
+)
+
+NCP_SHORT_DESTROY_HEADER: Final = Header(
+    "NcpRequestHeader",
+    "NCP request header",
+    (
+        uint(
+            16,
+            "RequestType",
+            "0x5555.",
+            default=DESTROY_CONNECTION,
+            must=frozenset({DESTROY_CONNECTION}),
+            big_endian=True,
+        ),
+        *_REQUEST,
+    ),
+    "The header of a request to end a connection, as some clients send it: without a function.",
+    size=6,
+    variant="Short",
 )
 
 NCP_REPLY_HEADER: Final = Header(

@@ -6,17 +6,22 @@ The old form has 256 bytes: it heads job files, and servers before NetWare 3.11 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from msmqwire.errors import InvalidValue
+from msmqwire.netware.constants import (
+    ANY_SERVER,
+    JOB_DESCRIPTION_SIZE,
+    JOB_TIME_SIZE,
+    QUEUE_RECORD_SIZE,
+)
 from msmqwire.schema import Bits, Header, Part, Record, bit, flags, oem_text, raw, reserved, sub, uint
+from msmqwire.schema.record import OEM_CODE_PAGE
 
 _SECTION: Final = "NWQueueJobStruct_t Structure"
-NO_TIME: Final = b"\xff" * 6
-"""A targetExecutionTime: the job is serviced at the first opportunity."""
-ANY_SERVER: Final = 0xFFFFFFFF
-"""A targetServerID: any queue server may service the job."""
+_FILE_NAME_SIZE: Final = 14
+_FIRST_CHARACTER: Final = 0x20
 
 QUEUE_JOB_TIME: Final = Header(
     "NWQueueJobTime",
@@ -35,7 +40,7 @@ QUEUE_JOB_TIME: Final = Header(
         uint(8, "Second", "0 to 59.", default=255),
     ),
     "A time of the file server. As targetExecutionTime, six bytes of 0xFF mean the first opportunity.",
-    size=6,
+    size=JOB_TIME_SIZE,
     req=("QMS-jobfields-24",),
 )
 
@@ -88,7 +93,13 @@ def _head(
         ),
         uint(position, "jobPosition", "The place in the queue; 1 is its head.", req="QMS-jobfields-10"),
         file_flags,
-        oem_text("jobFileName", 14, "The name of the job's file.", req="QMS-jobfields-12", counted=True),
+        oem_text(
+            "jobFileName",
+            _FILE_NAME_SIZE,
+            "The name of the job's file.",
+            req="QMS-jobfields-12",
+            counted=True,
+        ),
         raw("jobFileHandle", handle, "The handle of that file.", req="QMS-jobfields-13"),
         uint(
             short,
@@ -104,8 +115,13 @@ def _head(
 
 
 _TAIL: Final = (
-    oem_text("jobDescription", 50, "Text for people, at most 49 characters.", req="QMS-jobfields-17"),
-    raw("queueRecord", 152, "What the client tells the queue server.", req="QMS-jobfields-18"),
+    oem_text(
+        "jobDescription",
+        JOB_DESCRIPTION_SIZE,
+        "Text for people, at most 49 characters.",
+        req="QMS-jobfields-17",
+    ),
+    raw("queueRecord", QUEUE_RECORD_SIZE, "What the client tells the queue server.", req="QMS-jobfields-18"),
 )
 _OLD_HEAD: Final = _head(
     8,
@@ -165,6 +181,8 @@ NEW_JOB_HEAD: Final = Header(
     variant="NewHead",
 )
 
+_NEW_FORM: Final = {OLD_JOB: NEW_JOB, OLD_JOB_HEAD: NEW_JOB_HEAD}
+_OLD_FORM: Final = {new: old for old, new in _NEW_FORM.items()}
 _ONLY_NEW: Final = ("RecordInUse", "PreviousRecord", "NextRecord")
 _HANDLE_LOW: Final = 2
 """Bytes in front of the four of the newer handle in the older one."""
@@ -174,9 +192,9 @@ def to_new(job: Record) -> Record:
     """Return an old structure, or the head of one, in the newer form.
 
     The last four bytes of the handle are the newer handle; the fields that only the newer form has are 0.
+    Raises InvalidValue for a record that is neither.
     """
-    schema = NEW_JOB if job.schema is OLD_JOB else NEW_JOB_HEAD
-    fields = dict(job)
+    schema, fields = _other_form(job, _NEW_FORM), dict(job)
     fields["jobFileHandle"] = job.jobFileHandle[_HANDLE_LOW:]
     fields["jobControlFlags"] = int(job.jobControlFlags)
     return schema.make(fields)  # type: ignore[no-any-return]
@@ -185,19 +203,44 @@ def to_new(job: Record) -> Record:
 def to_old(job: Record) -> Record:
     """Return a newer structure, or the head of one, in the old form; RecordInUse and its like are dropped.
 
-    The handle of six bytes is the low half of the four plus 1, then the four: the form that clients used.
-    Raises InvalidValue for a number that the old form has no room for: stations above 255, jobs above 65,535.
+    The handle is that of `file_handle`, or zeros if it was zeros: no file is open. Raises InvalidValue for a
+    record that is neither, and for a number that the old form has no room for: stations, tasks, positions and
+    flags above 255, jobs above 65,535.
     """
-    schema = OLD_JOB if job.schema is NEW_JOB else OLD_JOB_HEAD
+    schema = _other_form(job, _OLD_FORM)
     fields = {name: value for name, value in dict(job).items() if name not in _ONLY_NEW}
     fields["jobControlFlags"] = int(job.jobControlFlags)
     if fields["jobControlFlags"] > 0xFF:
         raise InvalidValue("the old form has 8 flags", path=f"{schema.name}.jobControlFlags")
-    fields["jobFileHandle"] = file_handle(job.jobFileHandle)
+    handle = job.jobFileHandle
+    fields["jobFileHandle"] = file_handle(handle) if any(handle) else bytes(_HANDLE_LOW) + handle
     return schema.make(fields)  # type: ignore[no-any-return]
 
 
+def _other_form(job: Record, forms: Mapping[Header, Header]) -> Header:
+    if job.schema not in forms:
+        raise InvalidValue(f"not {' or '.join(form.key for form in forms)}", path=job.schema.key)
+    return forms[job.schema]
+
+
+def job_file_name(job: Record) -> str:
+    """Return the name of a job's file, whichever way its field is filled.
+
+    Servers send a count and the name, or the name up to a null. A first byte below 0x20 is a count; one that
+    is too large counts as far as the field goes.
+    """
+    name = job.jobFileName
+    if isinstance(name, str):
+        return name
+    counts = name[0] < _FIRST_CHARACTER
+    text: bytes = name[1 : 1 + name[0]] if counts else name.partition(b"\0")[0]
+    return text.decode(OEM_CODE_PAGE)
+
+
 def file_handle(handle: bytes) -> bytes:
-    """Return the six bytes by which calls on files name a handle of four bytes."""
+    """Return the six bytes by which calls on files name a handle of four bytes: the form that clients use.
+
+    The first two are the first two of the handle as a little-endian number, plus 1; servers ignore them.
+    """
     low = int.from_bytes(handle[:2], "little")
     return ((low + 1) & 0xFFFF).to_bytes(2, "little") + handle

@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 from msmqwire.netware.calls import Call
+from msmqwire.netware.constants import ANY_JOB_TYPE, QUEUE_SERVERS_MAX, SERVER_STATUS_SIZE
 from msmqwire.netware.job_structures import NEW_JOB, NEW_JOB_HEAD, OLD_JOB, OLD_JOB_HEAD
 from msmqwire.schema import Flags, Header, Part, Ref, bit, flags, oem_text, raw, repeat, reserved, sub, uint
 
 _SECTION: Final = "NCP function 23, queue services"
-STATUS_RECORD_SIZE: Final = 64
-"""Bytes of the status that a queue server leaves for users and operators."""
 
 
 def _structure(name: str, *parts: Part, meaning: str = "", variant: str = "") -> Header:
@@ -42,10 +41,10 @@ _NUMBER: Final = uint(32, "JobNumber", "The number of the job; clients copy it u
 _SERVER: Final = uint(32, "ServerID", "The object id of a queue server.", big_endian=True)
 _START: Final = uint(32, "StartPosition", "The position in the queue of the first job wanted; 1 is its head.")
 _FILE_SIZE: Final = uint(32, "FileSize", "Bytes of data in the job's file.", unit="bytes", big_endian=True)
-_RECORD: Final = raw("ServerStatusRecord", STATUS_RECORD_SIZE, "Defined by the queue server.")
+_RECORD: Final = raw("ServerStatusRecord", SERVER_STATUS_SIZE, "Defined by the queue server.")
 
 _OLD_NUMBERS: Final = _structure("OldJobNumber", _OLD_NUMBER)
-_NUMBERS: Final = _structure("JobNumber", _NUMBER)
+JOB_NUMBERS: Final = _structure("JobNumber", _NUMBER)
 _SERVER_IDS: Final = _structure("ServerID", _SERVER)
 
 EMPTY: Final = _structure("Empty", meaning="No data.")
@@ -74,6 +73,20 @@ OLD_CURRENT_STATUS: Final = _structure(
     repeat("ServerStations", "ServerCount", _structure("OldStation", uint(8, "ServerStation"))),
     meaning="The status of a queue and the queue servers attached to it.",
 )
+OLD_STATUS_IN_SLOTS: Final = _structure(
+    "OldQueueCurrentStatus",
+    _QUEUE,
+    _status(8),
+    uint(8, "JobCount", "Jobs in the queue."),
+    uint(8, "ServerCount", "Slots in use."),
+    *(
+        uint(32, f"ServerID{slot}", "The object id of a queue server.", big_endian=True)
+        for slot in range(1, QUEUE_SERVERS_MAX + 1)
+    ),
+    *(uint(8, f"ServerStation{slot}") for slot in range(1, QUEUE_SERVERS_MAX + 1)),
+    meaning="The status of a queue with room for all queue servers.",
+    variant="Slots",
+)
 CURRENT_STATUS: Final = _structure(
     "QueueCurrentStatus",
     _QUEUE,
@@ -100,7 +113,7 @@ LIST: Final = _structure(
     "JobList",
     uint(32, "TotalJobs", "Jobs in the queue."),
     uint(32, "JobCount", "Numbers that follow, at most 125."),
-    repeat("JobNumbers", "JobCount", _NUMBERS, "Jobs in the order of the queue."),
+    repeat("JobNumbers", "JobCount", JOB_NUMBERS, "Jobs in the order of the queue."),
     meaning="Jobs of a queue.",
 )
 START: Final = _structure("JobListStart", _QUEUE, _START, meaning="From where jobs are listed.")
@@ -118,12 +131,17 @@ PRIORITY: Final = _structure(
     uint(32, "Priority", "The new position; 1 is the head of the queue."),
     meaning="A job and its new place in the queue.",
 )
-SERVICE: Final = _structure(
-    "ServiceType",
-    _QUEUE,
-    uint(16, "ServiceType", "The type of job wanted; 0xFFFF: any.", default=0xFFFF, big_endian=True),
-    meaning="A request for a job.",
-)
+
+
+def _service(name: str) -> Header:
+    kind = uint(
+        16, "ServiceType", "The type of job wanted; 0xFFFF: any.", default=ANY_JOB_TYPE, big_endian=True
+    )
+    return _structure(name, _QUEUE, kind, meaning="A request for a job.")
+
+
+OLD_SERVICE: Final = _service("OldServiceType")
+SERVICE: Final = _service("ServiceType")
 OLD_CHARGE: Final = _structure(
     "OldJobCharge", _QUEUE, _OLD_NUMBER, uint(32, "Charge", "For accounting.", big_endian=True)
 )
@@ -159,7 +177,13 @@ FORMS: Final = _structure(
 QUEUE_CALLS: Final = (
     Call(100, "CreateQueue", CREATE_QUEUE, QUEUE),
     Call(101, "DestroyQueue", QUEUE, EMPTY),
-    Call(102, "ReadQueueCurrentStatusOld", QUEUE, OLD_CURRENT_STATUS),
+    Call(
+        102,
+        "ReadQueueCurrentStatusOld",
+        QUEUE,
+        OLD_CURRENT_STATUS,
+        other_replies=(OLD_STATUS_IN_SLOTS,),
+    ),
     Call(103, "SetQueueCurrentStatusOld", OLD_STATUS, EMPTY),
     Call(104, "CreateQueueJobAndFileOld", OLD_JOB_IN_QUEUE, OLD_HEAD),
     Call(105, "CloseFileAndStartQueueJobOld", OLD_JOB_OF_QUEUE, EMPTY),
@@ -170,7 +194,7 @@ QUEUE_CALLS: Final = (
     Call(110, "ChangeQueueJobPosition", NEW_POSITION, EMPTY),
     Call(111, "AttachQueueServerToQueue", QUEUE, EMPTY),
     Call(112, "DetachQueueServerFromQueue", QUEUE, EMPTY),
-    Call(113, "ServiceQueueJobOld", SERVICE, OLD_HEAD),
+    Call(113, "ServiceQueueJobOld", OLD_SERVICE, OLD_HEAD),
     Call(114, "FinishServicingQueueJobOld", OLD_CHARGE, EMPTY, others=(OLD_SHORT_CHARGE,)),
     Call(115, "AbortServicingQueueJobOld", OLD_JOB_OF_QUEUE, EMPTY),
     Call(116, "ChangeToClientRightsOld", OLD_JOB_OF_QUEUE, EMPTY),

@@ -8,12 +8,12 @@ defaults. Values may be records, mappings or JSON data (bytes as hexadecimal tex
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.schema import record
+from msmqwire.schema.frames import Frame
 from msmqwire.schema.nodes import (
     Align,
     Choice,
@@ -42,20 +42,6 @@ REFERENT: Final = 0x0002_0000
 """The referent id of an omitted pointer that points to something."""
 
 
-@dataclass(slots=True)
-class _Frame:
-    """A structure being completed."""
-
-    header: Header
-    path: str
-    start: int
-    given: Mapping[str, Any]
-    values: dict[str, Any] = field(default_factory=dict)
-    words: dict[str, dict[str, int]] = field(default_factory=dict)  # flag words by their bits
-    inner: dict[str, _Frame] = field(default_factory=dict)
-    end: int = 0
-
-
 def complete(header: Header, value: Any) -> Record:
     """Return a complete record of `header`. Raises InvalidValue with path and offset."""
     return _Completion(header, {} if value is None else value).result
@@ -64,10 +50,10 @@ def complete(header: Header, value: Any) -> Record:
 class _Completion:
     def __init__(self, header: Header, value: Any) -> None:
         self.at = 0
-        self.frames: list[_Frame] = []
-        self.sizes: list[tuple[_Frame, str, str]] = []
+        self.frames: list[Frame] = []
+        self.sizes: list[tuple[Frame, str, str]] = []
         self.closed: dict[int, int] = {}
-        self.copies: list[tuple[_Frame, str, _Frame, str]] = []
+        self.copies: list[tuple[Frame, str, Frame, str]] = []
         root = self.structure(header, value, "" if isinstance(header, Packet) else header.name)
         for frame, name, kind in self.sizes:
             self.size(root, frame, name, kind)
@@ -86,7 +72,7 @@ class _Completion:
     def refuse(self, why: str, path: str) -> InvalidValue:
         return InvalidValue(why, path=path, offset=self.at)
 
-    def structure(self, header: Header, value: Any, path: str) -> _Frame:
+    def structure(self, header: Header, value: Any, path: str) -> Frame:
         if not _is_mapping(value):
             raise self.refuse(f"{type(value).__name__} is not a {header.name}", path)
         given = {name: value[name] for name in value if name != "_io"}
@@ -95,7 +81,7 @@ class _Completion:
                 raise self.refuse(f"{header.name} has no field {name}", f"{path}.{name}" if path else name)
         if isinstance(header, Packet):
             given = self.with_defaults(header, given)
-        frame = _Frame(header, path, self.at, given)
+        frame = Frame(header, path, self.at, given)
         self.frames.append(frame)
         for part in header.parts:
             self.part(part, frame, given.get(part.name, _MISSING))
@@ -136,7 +122,7 @@ class _Completion:
                 given[header] = {**{key: fields[key] for key in fields}, name: value}
         return given
 
-    def part(self, part: Part, frame: _Frame, given: Any) -> None:
+    def part(self, part: Part, frame: Frame, given: Any) -> None:
         match part:
             case UInt():
                 self.integer(part, frame, given)
@@ -170,7 +156,7 @@ class _Completion:
                 packet = next(f for f in self.frames if isinstance(f.header, Packet))
                 self.closed[id(packet)] = self.at
 
-    def integer(self, part: UInt, frame: _Frame, given: Any) -> None:
+    def integer(self, part: UInt, frame: Frame, given: Any) -> None:
         path = self.path(part.name)
         if given is not _MISSING:
             low = -(1 << part.bits - 1) if part.signed else 0
@@ -228,7 +214,7 @@ class _Completion:
         except (TypeError, ValueError):
             raise self.refuse("neither bytes nor hex text", self.path(name)) from None
 
-    def raw(self, part: Raw, frame: _Frame, given: Any) -> None:
+    def raw(self, part: Raw, frame: Frame, given: Any) -> None:
         data = part.default if given is _MISSING else self.bytes(given, part.name)
         if isinstance(part.length, int) and len(data) != part.length:
             raise self.refuse(f"{len(data)} bytes, {part.length} are there", self.path(part.name))
@@ -238,7 +224,7 @@ class _Completion:
         frame.values[part.name] = data
         self.at += len(data)
 
-    def text(self, part: Text, frame: _Frame, given: Any) -> None:
+    def text(self, part: Text, frame: Frame, given: Any) -> None:
         value: Any = "" if part.padded or part.strict or not isinstance(part.length, Ref) else None
         if given is not _MISSING:
             value = self.text_value(part, given)
@@ -256,7 +242,7 @@ class _Completion:
         frame.values[part.name] = value
         self.at += len(data)
 
-    def oem_text(self, part: OemText, frame: _Frame, given: Any) -> None:
+    def oem_text(self, part: OemText, frame: Frame, given: Any) -> None:
         if given is _MISSING or given is None:
             given = ""
         elif isinstance(given, Mapping) and set(given) == {record.OEM_CODE_PAGE}:
@@ -278,7 +264,7 @@ class _Completion:
             return self.bytes(given["utf16le"], part.name)
         raise self.refuse(f"{type(given).__name__} is not text", self.path(part.name))
 
-    def padding(self, part: Align | Fill, frame: _Frame, given: Any) -> None:
+    def padding(self, part: Align | Fill, frame: Frame, given: Any) -> None:
         start = frame.start
         if isinstance(part, Align) and part.of:
             start = next((f.start for f in self.frames if part.of in (f.header.name, "*")), start)
@@ -289,14 +275,14 @@ class _Completion:
         if isinstance(part, Fill):
             self.closed[id(frame)] = self.at
 
-    def sub(self, header: Header, name: str, within: Ref | None, frame: _Frame, given: Any) -> None:
+    def sub(self, header: Header, name: str, within: Ref | None, frame: Frame, given: Any) -> None:
         before = self.at
         inner = self.structure(header, given, self.path(name))
         frame.inner[name] = inner
         if within:
             self.refer(within, self.at - before)
 
-    def maybe(self, part: Maybe, frame: _Frame, given: Any) -> None:
+    def maybe(self, part: Maybe, frame: Frame, given: Any) -> None:
         if isinstance(part.when, str):
             bits = 1 if "." in part.when else None
             mark = next((m for m in (part.equals, part.mark, bits) if m is not None), None)
@@ -309,7 +295,7 @@ class _Completion:
             self.set(part.marks, 1)
         self.part(part.node, frame, given)
 
-    def choice(self, part: Choice, frame: _Frame, given: Any) -> None:
+    def choice(self, part: Choice, frame: Frame, given: Any) -> None:
         chosen = self.value(part.by, _MISSING)
         if given is None:
             frame.values[part.name] = None
@@ -330,19 +316,32 @@ class _Completion:
         self.sub(arm, part.name, part.within, frame, given)
         self.set(part.by, number)
 
-    def repeat(self, part: Repeat, frame: _Frame, given: Any) -> None:
+    def repeat(self, part: Repeat, frame: Frame, given: Any) -> None:
         if not isinstance(given, (list, tuple)):
             raise self.refuse(f"{type(given).__name__} is not a list", self.path(part.name))
         frame.values[part.name] = [
             self.structure(part.item, item, self.path(f"{part.name}[{i}]")) for i, item in enumerate(given)
         ]
+        if frame.given.get(part.count) is None:
+            self.as_long(part, frame, len(given))
         self.set(part.count, len(given))
 
-    def each(self, part: Each, frame: _Frame, given: Any) -> None:
+    def as_long(self, part: Repeat, frame: Frame, count: int) -> None:
+        """Refuse a list that is not as long as one before with the same count."""
+        for other in frame.header.parts:
+            if other is part:
+                return
+            if isinstance(other, Repeat) and other.count == part.count:
+                there = len(frame.values[other.name])
+                if there != count:
+                    why = f"{count} items, but {there} of {other.name}"
+                    raise self.refuse(why, self.path(part.name))
+
+    def each(self, part: Each, frame: Frame, given: Any) -> None:
         elements = frame.values[part.of]
         if not isinstance(given, (list, tuple)) or len(given) not in (0, len(elements)):
             raise self.refuse(f"not a list with an item for each of {part.of}", self.path(part.name))
-        items: list[_Frame | None] = []
+        items: list[Frame | None] = []
         for i, item in enumerate(given or [None] * len(elements)):
             path = self.path(f"{part.name}[{i}]")
             element = elements[i]
@@ -355,12 +354,12 @@ class _Completion:
                 raise self.refuse("nothing is deferred for this element", path)
             pointee = self.structure(arm, item, path)
             items.append(pointee)
-            _default(element, pointer, REFERENT)
+            element.set_default(pointer, REFERENT)
             if count:
-                _default(element, count, pointee.values.get("MaximumCount", 0))
+                element.set_default(count, pointee.values.get("MaximumCount", 0))
         frame.values[part.name] = items
 
-    def view(self, part: View, frame: _Frame, given: Any) -> None:
+    def view(self, part: View, frame: Frame, given: Any) -> None:
         header, _, name = part.of.partition(".")
         data = frame.inner[header].values[name]
         try:
@@ -370,7 +369,7 @@ class _Completion:
 
     # -- references --------------------------------------------------------------------------
 
-    def find(self, path: str) -> tuple[_Frame, list[str]] | None:
+    def find(self, path: str) -> tuple[Frame, list[str]] | None:
         """Return the frame that holds the field of a path, and the rest of the path; None if absent."""
         head, *rest = path.split(".")
         for holder in reversed(self.frames):
@@ -393,7 +392,7 @@ class _Completion:
         if len(names) > 1:
             frame.words[names[0]].setdefault(names[1], value)
         else:
-            _set_computed(frame, names[0], value)
+            frame.set_computed(names[0], value)
 
     def value(self, path: str, default: Any) -> Any:
         target = self.find(path)
@@ -415,7 +414,7 @@ class _Completion:
 
     # -- finishing ---------------------------------------------------------------------------
 
-    def size(self, root: _Frame, frame: _Frame, name: str, kind: str) -> None:
+    def size(self, root: Frame, frame: Frame, name: str, kind: str) -> None:
         if kind == "packet":
             end = self.closed.get(id(root), root.end) if isinstance(root.header, Packet) else frame.end
             value = end - (root.start if isinstance(root.header, Packet) else frame.start)
@@ -423,9 +422,9 @@ class _Completion:
             value = self.closed.get(id(frame), frame.end) - frame.start
         else:
             value = root.end - frame.end
-        _set_computed(frame, name, value)
+        frame.set_computed(name, value)
 
-    def packet_defaults(self, root: _Frame, packet: Packet) -> None:
+    def packet_defaults(self, root: Frame, packet: Packet) -> None:
         self.frames = [root]
         for header, defaults in packet.defaults_with.items():
             if header in root.inner:
@@ -435,7 +434,7 @@ class _Completion:
             if path.count(".") == 2:  # bits; `with_defaults` has put in the fields
                 self.set(path, value)
 
-    def record(self, frame: _Frame) -> Record:
+    def record(self, frame: Frame) -> Record:
         result = frame.header.record()
         for part in frame.header.parts:
             name = part.name
@@ -455,28 +454,6 @@ class _Completion:
                 value = frame.values[name]
             setattr(result, name, value)
         return result
-
-
-def _default(frame: _Frame, path: str, value: int) -> None:
-    *above, name = path.split(".")
-    for inner in above:
-        frame = frame.inner[inner]
-    frame.values.setdefault(name, value)
-
-
-def _set_computed(frame: _Frame, name: str, value: int) -> None:
-    """Set a field, if omitted. Raises InvalidValue for a value that does not fit."""
-    if name in frame.values:
-        return
-    part = frame.header.part(name)
-    if isinstance(part, UInt) and not _allowed(part, value):
-        path = f"{frame.path}.{name}".lstrip(".")
-        raise InvalidValue(f"{value}, computed, does not fit", path=path)
-    frame.values[name] = value
-
-
-def _allowed(part: UInt, value: int) -> bool:
-    return 0 <= value < 1 << part.bits and (part.must is None or value in part.must)
 
 
 def _is_mapping(given: Any) -> bool:

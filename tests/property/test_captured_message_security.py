@@ -72,7 +72,7 @@ def shuffled(data: Any, files: dict[str, list[bytes]]) -> list[dict[str, Any]]:
     st.sampled_from([1460, 300]),
     st.sampled_from([{"CHUNK": row_buffer.CHUNK}, {"CHUNK": 900, "ARENA": 300, "ROWS": 2}]),
 )
-@settings(max_examples=max(30, settings.default.max_examples // 2))
+@settings(max_examples=max(12, settings.default.max_examples // 5))
 def test_every_reader_gives_the_same_rows(
     data: list[bytes], keys: bool, certificates: bool, mss: int, sizes: dict[str, int]
 ) -> None:

@@ -15,8 +15,8 @@ from tests.support.paths import ROOT
 from tests.support.running import PATIENCE_S, environment
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-STEP = 23
-"""Of some three hundred writes every twenty-third; the program itself may be run for all of them."""
+STEP = 31
+"""Of some three hundred writes every thirty-first; the program itself may be run for all of them."""
 IN_MEMORY = Path("/dev/shm")
 """A kill loses nothing that the system has, so that a file system in memory does as well as a disk."""
 

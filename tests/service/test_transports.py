@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import msmqwire
-from tests.support.own_addresses import own_loopback
+from tests.support.own_addresses import has_ipv6, own_loopback
 from tests.support.paths import VECTORS
 from tests.support.running import PATIENCE_S, process
 
@@ -23,16 +23,6 @@ PING = bytes.fromhex((VECTORS / "MS-MQQB-4.1.1-PingRequest.hex").read_text())
 SERVER_GUID = slice(36, 52)
 OPERATING_SYSTEM = slice(56, 58)
 SE = 0x0100
-
-
-def has_ipv6() -> bool:
-    """Whether an IPv6 socket can be bound."""
-    try:
-        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
-            probe.bind(("::", 0))
-    except OSError:
-        return False
-    return True
 
 
 def receive(connection: socket.socket, size: int) -> bytes:

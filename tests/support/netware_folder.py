@@ -12,7 +12,9 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from msmqwire.netware.constants import SUPERVISOR_ID, ObjectType
 from msmqwire.qm.model.changes import Changes
+from msmqwire.qm.runtime.disk import DiskRoom
 from msmqwire.qm.store import Store
+from msmqwire.qm.store.sqlite import SqliteStore
 from msmqwire.qms.model.bindery import Q_OPERATORS, Q_SERVERS, Q_USERS
 from msmqwire.qms.model.caller import Caller
 from msmqwire.qms.model.job import Job, JobRequest
@@ -66,8 +68,11 @@ class DrivenFolder:
         driver: of the service.
     """
 
-    def __init__(self, data: Path, store: Store | None = None, settings: Settings | None = None) -> None:
-        self.data, self._settings = data, settings
+    def __init__(
+        self, data: Path, store: Store | None = None, settings: Settings | None = None, min_free: int = 0
+    ) -> None:
+        """Begin; `min_free` is the low-water mark of the disk in bytes."""
+        self.data, self._settings, self._min_free = data, settings, min_free
         self._folder = NetwareFolder(data)
         self._loop = asyncio.new_event_loop()
         self._given = store
@@ -104,7 +109,11 @@ class DrivenFolder:
         self.driver = self.await_(self._new_driver())
 
     async def _new_driver(self) -> ServiceDriver:
-        driver = ServiceDriver(self.store, self._folder.open_volumes(), settings=self._settings)
+        room = None
+        if self._min_free:
+            assert isinstance(self.store, SqliteStore)
+            room = DiskRoom(self.store, self._min_free)
+        driver = ServiceDriver(self.store, self._folder.open_volumes(), settings=self._settings, room=room)
         await driver.start()
         return driver
 

@@ -17,10 +17,11 @@ from msmqwire.qms.rules.service import QueueService
 from msmqwire.qms.runtime.limits import NcpLimits
 from msmqwire.qms.runtime.ncp_listener import NcpListener
 from tests.support.netware_station import CREATE, REQUEST, MemoryServer, be16, be32, named, text
+from tests.support.own_addresses import own_loopback
 from tests.support.running import PATIENCE_S
 
 T = TypeVar("T")
-LOOPBACK = "127.0.0.1"
+LOOPBACK = own_loopback(1)
 
 
 class MemoryDriver:

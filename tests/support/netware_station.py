@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from msmqwire.errors import NcpRefused
 from msmqwire.netware.constants import SUPERVISOR_ID, ObjectType
+from msmqwire.netware.readings import PROPOSED
 from msmqwire.qms.model.caller import Caller
 from msmqwire.qms.model.changes import CopyJobFile, DeleteJobFile
 from msmqwire.qms.model.files import AnyFile, JobFile
@@ -86,6 +88,7 @@ class MemoryServer:
         self.numbers = ConnectionNumbers(connections)
         self.files: dict[AnyFile, bytearray] = {}
         self.now = NOW
+        self.readings = PROPOSED
         self.administrator = Caller(0, object_id=SUPERVISOR_ID)
 
     def add(self, name: str, type_: int = ObjectType.NWOT_USER) -> int:
@@ -136,7 +139,7 @@ class Station:
 
     def __init__(self, server: MemoryServer, *, attach: bool = True, task: int = 3) -> None:
         self.server, self.task = server, task
-        self.session = NcpSession(server.numbers)
+        self.session = NcpSession(server.numbers, server.readings)
         self.sequence, self.connection = 0, 0xFFFF
         if attach:
             self.attach()
@@ -234,7 +237,7 @@ class Office:
         supervisor: SUPERVISOR, likewise.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, station: Callable[[MemoryServer], Station] = Station) -> None:
         self.server = server = MemoryServer()
         self.alice_id, bob, oscar = (server.add(name) for name in ("ALICE", "BOB", "OSCAR"))
         self.ps1_id = server.add("PS1", PRINT_SERVER)
@@ -244,10 +247,10 @@ class Office:
         server.admit(self.queue, "Q_OPERATORS", oscar)
         server.admit(self.queue, "Q_SERVERS", self.ps1_id)
         server.service.take()
-        self.alice, self.bob, self.oscar = (Station(server).login(name) for name in ("ALICE", "BOB", "OSCAR"))
-        self.ps1 = Station(server).login("PS1", PRINT_SERVER)
-        self.outsider = Station(server).login("OTTO")
-        self.supervisor = Station(server).login("SUPERVISOR")
+        self.alice, self.bob, self.oscar = (station(server).login(name) for name in ("ALICE", "BOB", "OSCAR"))
+        self.ps1 = station(server).login("PS1", PRINT_SERVER)
+        self.outsider = station(server).login("OTTO")
+        self.supervisor = station(server).login("SUPERVISOR")
 
     def jobs(self) -> list[int]:
         """The numbers of the jobs in the queue."""

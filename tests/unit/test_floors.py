@@ -59,12 +59,19 @@ SIDEWAYS = {
     ("cli", "fuzz"),
     ("qms", "qm"),  # only what is in QM_FOR_QMS
 }
-# What any service needs that stores rows and has a control channel.
+# What any service needs that stores rows, has a control channel and takes TCP connections.
 QM_FOR_QMS = {
     "msmqwire.qm.model.changes",
+    "msmqwire.qm.runtime.addresses",
     "msmqwire.qm.runtime.control",
+    "msmqwire.qm.runtime.descriptors",
+    "msmqwire.qm.runtime.disk",
+    "msmqwire.qm.runtime.incoming",
+    "msmqwire.qm.runtime.keep_alive",
+    "msmqwire.qm.runtime.listening",
     "msmqwire.qm.runtime.local",
     "msmqwire.qm.runtime.logs",
+    "msmqwire.qm.runtime.partial_packets",
     "msmqwire.qm.runtime.restoring",
     "msmqwire.qm.runtime.served_folder",
     "msmqwire.qm.store",

@@ -28,6 +28,9 @@ from msmqwire.capture import source
 from msmqwire.columnar.bridge import row_buffer
 from msmqwire.framing import Framer
 from msmqwire.names import parse_path_name
+from msmqwire.netware import packet_json
+from msmqwire.netware.framing import NcpFramer
+from msmqwire.netware.packets import NcpRequest
 from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.rpc.pdu import PduFramer
 from msmqwire.schema.codec import Codec
@@ -90,6 +93,14 @@ def forgets(feed: Callable[..., Any]) -> Callable[..., Any]:
     return broken
 
 
+def drops_what_is_behind(parse: Callable[..., NcpRequest]) -> Callable[..., NcpRequest]:
+    return lambda *arguments: replace(parse(*arguments), trailing=b"")
+
+
+def raises_a_size(make: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda preamble, size, fields: make(preamble, size + 1, {**fields, "Length": {}})
+
+
 def shifts(read: Callable[..., Any]) -> Callable[..., Any]:
     """A reader or writer whose offsets are one too large."""
 
@@ -135,6 +146,9 @@ PLANTED = [
     ("rpc.stream", PduFramer, "feed", forgets),
     ("srmp.parts", Multipart, "content_offset", shifts),
     ("srmp.queued", srmp, "verify", returns(None)),
+    ("netware.requests", packet_json, "parse_request", drops_what_is_behind),
+    ("netware.replies", packet_json, "make_preamble", raises_a_size),
+    ("netware.stream", NcpFramer, "add", forgets),
     ("captures.records", source, "_until_damage", returns(())),
     ("control.operations", LocalSession, "run", raises),
     ("columns.segments", row_buffer, "key_of", turns_round),

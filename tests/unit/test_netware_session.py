@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msmqwire.netware.calls import Call
 from msmqwire.netware.packets import CALLS_BY_NAME
+from msmqwire.netware.readings import JobNumberForm, Readings
 from msmqwire.qms.protocol.connection_numbers import ConnectionNumbers
 from msmqwire.qms.protocol.dispatch import OPERATIONS
 from msmqwire.qms.protocol.session import Answer, GiveUp, Later, NcpSession, Perform
+from msmqwire.schema import fixed_size
 from tests.support.netware_station import (
     CREATE,
     DESTROY,
+    PRINT_QUEUE,
+    PRINT_SERVER,
     REQUEST,
     MemoryServer,
     Office,
@@ -20,6 +28,7 @@ from tests.support.netware_station import (
     be16,
     be32,
     le32,
+    new_job,
     text,
 )
 
@@ -153,6 +162,7 @@ def test_destroying_gives_up_what_the_connection_had() -> None:
         (b"\x22\x22\x01\x01\x03\0\x00", 0xFB),
         (b"\x22\x22\x01\x01\x03\0\xff\x01\x02", 0xFB),
     ],
+    ids=lambda value: value.hex() or "empty" if isinstance(value, bytes) else None,
 )
 def test_wrong_lengths_and_unknown_functions(packet: bytes, code: int) -> None:
     station = Station(MemoryServer())
@@ -175,6 +185,28 @@ def test_a_server_that_goes_down_says_so() -> None:
     station = Station(MemoryServer())
     station.session.is_going_down = True
     assert station.send(station.packet(REQUEST, function=LOGOUT))[6:] == b"\0\x10"
+
+
+@pytest.mark.parametrize(
+    ("form", "number"), [("little", b"\x02\1\0\0"), ("big", b"\0\0\1\x02"), ("high-low", b"\1\x02\0\0")]
+)
+def test_job_numbers_are_read_and_written_alike(form: JobNumberForm, number: bytes) -> None:
+    office = Office()
+    office.server.readings = Readings(job_number=form, service_type="little")
+    alice, server = Station(office.server).login("ALICE"), Station(office.server).login("PS1", PRINT_SERVER)
+    queue = be32(office.queue)
+    table = office.server.service.queue_table[office.queue]
+    table.row = replace(table.row, next_number=0x0102)
+    created = alice.call(121, queue + new_job(type_=5))
+    assert created[38:42] == number
+    alice.call(127, queue + number)
+    assert alice.call(129, queue + le32(1)) == le32(1, 1) + number
+    assert alice.call(122, queue + number)[38:42] == number
+    assert alice.call(135, queue + number) == queue + number + be32(0)
+    server.call(111, queue)
+    assert server.call(124, queue + b"\5\0")[38:42] == number
+    server.call(131, queue + number + bytes(4))
+    assert office.jobs() == []
 
 
 @given(st.lists(st.one_of(st.binary(max_size=24), st.builds(
@@ -203,3 +235,22 @@ def test_any_packets(packets: list[bytes]) -> None:
 def test_all_calls_but_one_are_performed() -> None:
     assert CALLS_BY_NAME.keys() - OPERATIONS.keys() == {"ChangeBinderyObjectSecurity"}
     assert OPERATIONS.keys() <= CALLS_BY_NAME.keys()
+
+
+@pytest.mark.parametrize("call", CALLS_BY_NAME.values(), ids=lambda call: call.name)
+def test_any_data_of_any_call_is_answered(call: Call) -> None:
+    office, chance = Office(), Random(call.number)
+    office.alice.submit(office.queue)
+    office.serve()
+    fixed = [size for layout in (call.request, *call.others) if (size := fixed_size(layout)) is not None]
+    stations = (office.alice, office.oscar, office.ps1, office.supervisor, Station(office.server))
+    for size in [*fixed, *(chance.randrange(90) for _ in range(8))]:
+        for first in (be32(office.queue), be16(PRINT_QUEUE) + text("PRINTQ"), b"\0", b""):
+            fill = chance.choice((b"\0", b"\1", b"\xff", chance.randbytes(1)))
+            data = (first + fill * size)[:size] if chance.random() < 0.7 else chance.randbytes(size)
+            if call.has_subfunction:
+                data = be16(len(data) + 1) + bytes((call.number,)) + data
+            for station in stations:
+                reply = station.send(station.packet(REQUEST, data, function=call.function))
+                assert reply[:2] == b"\x33\x33"
+    office.server.service.take()

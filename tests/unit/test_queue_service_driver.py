@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import logging
 import os
+import random
+import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +21,9 @@ import pytest
 from msmqwire.errors import EngineFailed, NcpRefused, StoreDamaged, StoreError, StoreRefused, Unreachable
 from msmqwire.netware.constants import CompletionCode, JobControlFlags
 from msmqwire.qm.model.changes import Changes
+from msmqwire.qm.runtime import disk as room_module
 from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.qms.model.caller import Caller
 from msmqwire.qms.model.changes import (
     CopyJobFile,
     CreateJobFile,
@@ -28,10 +35,13 @@ from msmqwire.qms.model.changes import (
 from msmqwire.qms.model.files import JobFile
 from msmqwire.qms.model.job import JobRequest
 from msmqwire.qms.rules.service import QueueService
+from msmqwire.qms.runtime import driver as driver_module
 from msmqwire.qms.runtime.batches import Batch
 from msmqwire.qms.store import disk
 from msmqwire.qms.store.tables import LAYOUT, Table
 from tests.support.netware_folder import ADMIN, NOON, QUEUE_ID, DrivenFolder
+from tests.support.paths import ROOT
+from tests.support.running import PATIENCE_S, environment
 
 FULL = StoreRefused("the disk is full", file="store")
 SYSTEM_FILES = ["Q$5D03.SRV", "Q$5D03.SYS"]
@@ -237,11 +247,13 @@ def test_system_files_that_can_not_be_written_follow_later(
             raise OSError(errno.ENOSPC, "no space")
 
         patched.setattr(disk, "replace_hidden", refuse)
+        patched.setattr(driver_module, "RETRY_S", 0.01)
         with caplog.at_level(logging.WARNING, "msmqwire"):
             assert driven.job(b"data") == 1  # its row and its data are durable
-        assert "tried again later" in caplog.text
+        assert caplog.text.count("tried again later") == 1
         assert driven.system_file() == []
-    driven.do(creating("SOMEBODY"))
+        driven.await_(asyncio.sleep(0.05))
+    driven.await_(asyncio.sleep(0.05))  # nothing has happened but time
     driven.check_shown()
 
 
@@ -371,3 +383,140 @@ def test_a_directory_that_can_not_be_removed_is_removed_later(
     (driven.directory / "FOREIGN").rmdir()
     driven.restart()
     assert not driven.directory.exists()
+
+
+# -- the room on the disk -----------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
+def test_a_small_disk_is_filled_and_drained(tmp_path: Path) -> None:
+    flags = "-m" if os.getuid() == 0 else "-rm"
+    probe = subprocess.run(
+        ["unshare", flags, "mount", "-t", "tmpfs", "none", tmp_path], capture_output=True, check=False
+    )
+    if probe.returncode:
+        pytest.skip("this machine lets nobody mount")
+    run = subprocess.run(
+        ["unshare", flags, sys.executable, "-m", "tests.support.netware_small_disk", tmp_path],
+        cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=3 * PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    report = json.loads(run.stdout)
+    assert report.pop("first submitted") > 30
+    assert report.pop("second submitted") > 30
+    assert report == {
+        "first finished": True,
+        "first taken again": True,
+        "second finished": True,
+        "second taken again": True,
+        "finished on a full disk": True,
+        "restarts": 0,
+        "files": SYSTEM_FILES,
+    }
+
+
+def test_below_the_mark_no_file_is_created_or_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = [100 << 20]
+    monkeypatch.setattr(room_module, "free_on_disk", lambda _: free[0])
+    monkeypatch.setattr(driver_module, "ROOM_S", 0.01)
+    with DrivenFolder(tmp_path / "data", min_free=8 << 20) as driven:
+        alice, server = driven.connect("ALICE"), driven.server()
+        first, second = driven.job(b"data"), driven.open_job(alice)
+        driven.write(alice, second, b"data")
+        free[0] = 1 << 20
+        driven.await_(asyncio.sleep(0.1))
+        for refused in (
+            lambda: driven.open_job(alice),
+            lambda: driven.write(alice, second, b"more", 1),
+            lambda: driven.do(lambda s: s.volumes.create_file(ADMIN, "SYS:FILE")),
+        ):
+            with pytest.raises(NcpRefused) as caught:
+                refused()
+            assert caught.value.code == CompletionCode.OUT_OF_DISK_SPACE
+        driven.write(alice, second, b"DATA")
+        driven.start(alice, second)
+        assert driven.read(server, driven.take_job(server)) == b"data"
+        driven.do(lambda s: s.servicing.finish(server, QUEUE_ID, first))
+        free[0] = 100 << 20
+        driven.await_(asyncio.sleep(0.1))
+        assert driven.job(b"more") == 3
+
+
+# -- many operations, some of which fail --------------------------------------------------------------------
+
+
+class Faults:
+    """Lets one of the next commits, syncs or creations of files fail."""
+
+    def __init__(self, store: FickleStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._left = -1
+        self.hits = 0
+        for owner, name, error in (
+            (store, "commit", FULL),
+            (os, "fsync", OSError(errno.EIO, "input/output error")),
+            (os, "open", OSError(errno.ENOSPC, "no space")),
+        ):
+            monkeypatch.setattr(owner, name, self._failing(getattr(owner, name), error))
+
+    def _failing(self, function: Any, error: Exception) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            if threading.current_thread().name.startswith("qms-store"):
+                self._left -= 1
+                if self._left == 0:
+                    self.hits += 1
+                    raise error
+            return function(*arguments, **options)
+
+        return call
+
+    def arm(self, left: int) -> None:
+        """Let the call fail that is so many calls away; 0 for none."""
+        self._left = left
+
+
+@pytest.mark.requirement("QMS-jobfields-32", "QMS-jobfields-33", "QMS-bindery-01")
+@pytest.mark.parametrize("seed", range(3))
+def test_what_was_answered_is_so_whatever_fails(
+    driven: DrivenFolder, store: FickleStore, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    rng, faults = random.Random(seed), Faults(store, monkeypatch)
+    order: list[int] = []
+    answered = failed = 0
+    restart = JobControlFlags.NWCF_SERVICE_RESTART
+
+    def submit() -> None:
+        order.append(driven.job(b"data", job_control_flags=restart))
+
+    def finish() -> None:
+        server = driven.server()
+        number = driven.take_job(server).job_number
+        driven.do(lambda s: s.servicing.finish(server, QUEUE_ID, number))
+        order.remove(number)
+
+    def remove() -> None:
+        olga, number = driven.connect("OLGA"), rng.choice(order)
+        driven.do(lambda s: s.jobs.remove(olga, QUEUE_ID, number))
+        order.remove(number)
+
+    def place() -> None:
+        olga, number, position = driven.connect("OLGA"), rng.choice(order), rng.randint(1, 9)
+        driven.do(lambda s: s.jobs.change_position(olga, QUEUE_ID, number, position))
+        order.remove(number)
+        order.insert(position - 1, number)
+
+    for _ in range(60):
+        operation = rng.choice((submit, finish, remove, place)) if len(order) > 2 else submit
+        faults.arm(rng.randint(1, 25))
+        try:
+            operation()
+            answered += 1
+        except (StoreError, NcpRefused):  # it was refused, or what it had begun has ended meanwhile
+            failed += 1
+        faults.arm(0)
+        assert driven.do(lambda s: list(s.queue_table[QUEUE_ID].order)) == order
+        driven.do(lambda s: [s.connection_lost(Caller(number)) for number in range(200)])
+        driven.do(creating(f"U{answered + failed}"))  # files that could not be changed are tried again
+        driven.check_shown()
+    assert answered > 20
+    assert failed > 5
+    assert faults.hits >= failed

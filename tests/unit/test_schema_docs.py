@@ -44,7 +44,8 @@ def test_the_hook_adds_every_page_to_the_site() -> None:
 
 
 def test_every_structure_of_a_fresh_process_has_its_page() -> None:
-    source = "import msmqwire.headers, msmqwire.packets, msmqwire.schema as s; print(*s.SCHEMAS, sep='\\n')"
+    modules = "msmqwire.headers, msmqwire.packets, msmqwire.netware.packets, msmqwire.netware.print_record"
+    source = f"import {modules}, msmqwire.schema as s; print(*s.SCHEMAS, sep='\\n')"
     command = [sys.executable, "-c", source]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert set(run.stdout.splitlines()) == set(STRUCTURES)
@@ -85,7 +86,8 @@ def test_diagrams_are_inline_and_nothing_is_cut(header: Header) -> None:
         for label in svg.iter(f"{SVG}text"):
             size = float(label.attrib.get("font-size", "10"))
             assert size >= 7
-            assert size * len(label.text or "") * 0.6 <= width
+            upwards = label.attrib.get("transform", "").startswith("rotate(-90 ")
+            assert size * len(label.text or "") * 0.6 <= (height if upwards else width)
             assert float(label.attrib["y"]) < height
 
 
@@ -95,6 +97,18 @@ def test_every_structure_is_in_the_index() -> None:
         assert f"]({page_name(header)}.md) | " in index
     assert "| [TransactionHeader](TransactionHeader.md) | if UserHeader.Flags.TH is not 0 | " in index
     assert "| [ExtensionHeader](ExtensionHeader.md) | if bytes are left | " in index
+
+
+def test_netware_is_a_group_of_its_own() -> None:
+    rest, _, netware = page("index").partition("\n## NetWare\n")
+    for header in STRUCTURES.values():
+        of_ncp = header.key.startswith(("Ncp", "NW"))
+        assert (f"]({page_name(header)}.md)" in rest) == (not of_ncp)
+        assert f"]({page_name(header)}.md)" in (netware if of_ncp else rest)
+    row = next(line for line in netware.splitlines() if line.startswith("| 23/102 |"))
+    assert ">ReadQueueCurrentStatusOld</code> | [NcpQueue](NcpQueue.md) |" in row
+    assert row.count("](NcpOldQueueCurrentStatus") == 2
+    assert "uint32, big-endian" in page("NcpJobOfQueue")
 
 
 def test_the_flags_of_user_header() -> None:

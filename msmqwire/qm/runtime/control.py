@@ -20,7 +20,6 @@ from typing import Any, Final, Protocol, cast
 
 from msmqwire.errors import EngineFailed, InvalidName, LocatedError, NcpRefused, QueueError, StoreError
 from msmqwire.qm.runtime.logs import log
-from msmqwire.qm.runtime.operations import error_json
 from msmqwire.qm.runtime.served_folder import ControlAddress, ServedFolder
 
 VALUE, NAME, QUEUE, NCP, STORE, FAULT = "value", "name", "queue", "ncp", "store", "fault"
@@ -313,11 +312,11 @@ class _Client(asyncio.Protocol):
         try:
             answer: dict[str, Any] = {"answer": await self._session.run(request)}
         except InvalidName as exc:
-            answer = {"error": {**error_json(exc), "kind": NAME, "hresult": f"0x{exc.hresult:08X}"}}
+            answer = {"error": {**exc.to_json(), "kind": NAME, "hresult": f"0x{exc.hresult:08X}"}}
         except LocatedError as exc:
-            answer = {"error": {**error_json(exc), "kind": VALUE}}
+            answer = {"error": {**exc.to_json(), "kind": VALUE}}
         except QueueError as exc:
-            answer = {"error": {**error_json(exc), "kind": QUEUE}}
+            answer = {"error": {**exc.to_json(), "kind": QUEUE}}
         except NcpRefused as exc:
             answer = {"error": {**_error(exc.why, NCP), "code": exc.code}}
         except StoreError as exc:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Final
 
-from msmqwire.constants import MQ_OK, HResult, hresult_name
-from msmqwire.errors import InvalidName, InvalidValue, LocatedError, QueueError, StoreError
+from msmqwire.constants import MQ_OK, HResult
+from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreError
 from msmqwire.names import FormatName, parse_format_name
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, Transaction
 from msmqwire.qm.model.enumerations import EnqueueStatus, PositionState, QueueAccessType
@@ -328,7 +328,7 @@ class LocalSession:
                     core.transactions.abort(transaction.identifier)
                 if transaction is not None or not sent:
                     raise
-                return {"sent": sent, "refused": error_json(exc)}
+                return {"sent": sent, "refused": exc.to_json()}
             sent.append(identifier_text(message.identifier))
         if transaction is not None and joined is None:
             core.commit(transaction)
@@ -340,14 +340,6 @@ def _leading_away(descriptor: OpenQueueDescriptor) -> Iterator[FormatName | None
     for opened in descriptor.children if descriptor.multiple else (descriptor,):
         if opened.queue is None or isinstance(opened.queue, OutgoingQueue):
             yield opened.format_name
-
-
-def error_json(exc: LocatedError | QueueError) -> dict[str, object]:
-    """Return an error as the control channel and the command line show it."""
-    if isinstance(exc, QueueError):
-        name = hresult_name(exc.hresult)
-        return {"error": exc.why, "path": "", "offset": None, "hresult": f"0x{exc.hresult:08X}", "name": name}
-    return exc.to_json()
 
 
 def _check(status: int, text: str) -> None:

@@ -2,7 +2,8 @@
 
 The runtime makes directories and files and syncs them first (`FIRST`), then writes all rows in one
 transaction, then deletes files and directories (`LAST`). A crash between the steps leaves at most files
-that no row names.
+that no row names. The changes of several calls can be performed together, unless a later one makes a file or
+directory that an earlier one deletes.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ class RemoveQueueDirectory:
 
 @dataclass(frozen=True, slots=True)
 class CreateJobFile:
-    """Create the queue file of a job, empty but for the job structure."""
+    """Create the queue file of a job, with the job structure alone, in place of any that a crash has left."""
 
     queue_id: int
     job_number: int

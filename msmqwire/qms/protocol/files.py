@@ -7,8 +7,8 @@ from typing import Final
 
 from msmqwire.qms.model import names
 from msmqwire.qms.model.files import FileAccess, VolumeFile
+from msmqwire.qms.model.job_fields import handle_of, six_byte_handle
 from msmqwire.qms.protocol.calls import NO_DATA, CallContext, Fields, Operation, ToRead, ToWrite
-from msmqwire.qms.protocol.job_fields import handle_of, six_byte_handle
 from msmqwire.qms.protocol.queues import complete_path
 
 _READ, _WRITE = 0x01, 0x02

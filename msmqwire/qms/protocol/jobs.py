@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from msmqwire.errors import NcpRefused
+from msmqwire.netware.constants import CompletionCode
 from msmqwire.netware.job_structures import OLD_JOB
 from msmqwire.qms.model.job import Job
+from msmqwire.qms.model.job_fields import job_request, new_head, old_head, tail
 from msmqwire.qms.protocol.calls import NO_DATA, CallContext, Fields, Operation
-from msmqwire.qms.protocol.job_fields import job_request, new_head, old_head, tail
 
 _OLD_FLAGS: Final = 0xFF
 
@@ -58,14 +60,16 @@ def _remove(call: CallContext) -> Fields:
 
 
 def _change(call: CallContext) -> Fields:
-    structure = call.data.Job
+    structure, queue_id = call.data.Job, call.data.get("QueueID")
+    if queue_id is None:
+        raise NcpRefused("the request names no queue", CompletionCode.BAD_LENGTH)
     number, more_flags = structure.jobNumber, 0
     if structure.schema is OLD_JOB:
-        queue = call.service.queue_table.get(call.data.QueueID)
+        queue = call.service.queue_table.get(queue_id)
         stored = None if queue is None else queue.jobs.get(number)
         more_flags = 0 if stored is None else stored.job_control_flags & ~_OLD_FLAGS
     request = job_request(structure, more_flags=more_flags)
-    call.service.jobs.change_entry(call.caller, call.data.QueueID, number, request)
+    call.service.jobs.change_entry(call.caller, queue_id, number, request)
     return NO_DATA
 
 

@@ -7,9 +7,9 @@ from typing import Final
 
 from msmqwire.errors import NcpRefused
 from msmqwire.netware.constants import CompletionCode
+from msmqwire.qms.model.job_fields import old_station
 from msmqwire.qms.model.queue import QueueStatusReport
 from msmqwire.qms.protocol.calls import NO_DATA, CallContext, Fields, Operation
-from msmqwire.qms.protocol.job_fields import old_station
 
 
 def complete_path(call: CallContext) -> str:

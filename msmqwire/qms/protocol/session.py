@@ -19,6 +19,7 @@ from msmqwire.netware.headers import (
     SERVICE_REQUEST,
 )
 from msmqwire.netware.packets import NcpRequest, connection_number, parse_request
+from msmqwire.netware.readings import PROPOSED, Readings, reread
 from msmqwire.qms.model.caller import Caller
 from msmqwire.qms.protocol.connection_numbers import ConnectionNumbers
 from msmqwire.schema import Record, fixed_size, head_size
@@ -85,14 +86,15 @@ class NcpSession:
 
     Args:
         numbers: of all service connections of the server.
+        readings: how the disputed fields of calls are read and written.
 
     Attributes:
         caller: the service connection; None before the client has made one, and after it has ended it.
         is_going_down: whether replies say that the server is going down.
     """
 
-    def __init__(self, numbers: ConnectionNumbers) -> None:
-        self._numbers = numbers
+    def __init__(self, numbers: ConnectionNumbers, readings: Readings = PROPOSED) -> None:
+        self._numbers, self._readings = numbers, readings
         self.caller: Caller | None = None
         self.is_going_down = False
         self._last: _Identity | None = None
@@ -134,7 +136,7 @@ class NcpSession:
     def performed(self, call: Perform, fields: Mapping[str, Any]) -> bytes:
         """Return the reply to a call that has these results."""
         assert call.request.call is not None
-        data = call.request.call.reply.build(fields)
+        data = reread(call.request.call.reply.make(fields), self._readings).to_bytes()
         if len(data) > call.room:  # of calls that only read
             return self.refused(call, CompletionCode.BAD_LENGTH)
         return self._kept(self._reply(call.request.header) + data)
@@ -168,7 +170,7 @@ class NcpSession:
 
     def _request(self, caller: Caller, packet: bytes, header: Record, room: int) -> Outcome:
         try:
-            request = parse_request(packet)
+            request = parse_request(packet, self._readings)
         except MalformedPacket:
             return Answer(self._kept(self._reply(header, CompletionCode.BAD_LENGTH)))
         if request.call is None:

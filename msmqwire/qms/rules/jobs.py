@@ -47,13 +47,13 @@ class Jobs:
 
         Raises:
             NcpRefused: ERR_NO_Q_RIGHTS for all but users of the queue, ERR_Q_HALTED, ERR_Q_FULL, FAILURE for
-                a target execution time that is none, NO_MORE_FILE_HANDLES.
+                a target execution time that is none, NO_MORE_FILE_HANDLES, OUT_OF_DISK_SPACE.
         """
         queue = self._queues.found(queue_id)
         self._roles.check_queue(caller, queue, Role.USER)
         self._check_open_to_jobs(queue)
         _check_target_time(request)
-        self._files.check_room(caller)
+        self._files.check_new(caller)
         number = self._life.next_number(queue)
         assert caller.effective_id is not None
         job = Job(

@@ -142,6 +142,14 @@ class Objects:
             if had is has:
                 continue
             for member in had - has:
-                self._sets_of[member][name].discard(holder_id)
+                self._forget_set(holder_id, name, member)
             for member in has - had:
                 self._sets_of[member][name].add(holder_id)
+
+    def _forget_set(self, holder_id: int, name: str, member_id: int) -> None:
+        sets = self._sets_of[member_id]
+        sets[name].discard(holder_id)
+        if not sets[name]:
+            del sets[name]
+            if not sets:
+                del self._sets_of[member_id]

@@ -30,10 +30,15 @@ class _OpenFile:
 
 
 class OpenFiles:
-    """The open files. A handle keeps the rights that it was opened with: QMS-ext-17."""
+    """The open files. A handle keeps the rights that it was opened with: QMS-ext-17.
+
+    Attributes:
+        has_room: whether the disk takes new files and more data; the runtime says so.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self.has_room = True
         self._open: dict[int, _OpenFile] = {}
         self._by_connection: dict[int, set[int]] = defaultdict(set)
         self._by_file: dict[AnyFile, set[int]] = defaultdict(set)
@@ -59,6 +64,16 @@ class OpenFiles:
         """
         if len(self._by_connection.get(caller.connection, ())) >= self._settings.handles_max:
             raise NcpRefused("the connection has too many files open", CompletionCode.NO_MORE_FILE_HANDLES)
+
+    def check_new(self, caller: Caller) -> None:
+        """Check that the connection may create one more file and have it open.
+
+        Raises:
+            NcpRefused: NO_MORE_FILE_HANDLES, OUT_OF_DISK_SPACE.
+        """
+        self.check_room(caller)
+        if not self.has_room:
+            raise NcpRefused("the disk is almost full", CompletionCode.OUT_OF_DISK_SPACE)
 
     def open(self, caller: Caller, file: AnyFile, *, may_read: bool, may_write: bool) -> int:
         """Return a new handle of the connection, once `check_room` has passed: 1 to 0xFFFFFFFF."""
@@ -101,6 +116,8 @@ class OpenFiles:
         _check_range(offset, count)
         before = self.size(found.file)
         after = max(before, offset + count) if count else before
+        if after > before and not self.has_room:
+            raise NcpRefused("the disk is almost full", CompletionCode.OUT_OF_DISK_SPACE)
         if (
             after > self._settings.file_bytes_max
             or self._total + after - before > self._settings.files_bytes_max

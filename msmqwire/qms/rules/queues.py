@@ -74,8 +74,8 @@ class Queues:
             The ID of the queue.
 
         Raises:
-            NcpRefused: NO_OBJECT_CREATE_RIGHTS for all but supervisors, INVALID_PATH, and what
-                `Bindery.create_object` raises.
+            NcpRefused: NO_OBJECT_CREATE_RIGHTS for all but supervisors, INVALID_PATH, DIRECTORY_FULL, and
+                what `Bindery.create_object` raises.
         """
         new = self._bindery.new_object(caller, name, type_, security=ANY_READ_SUPER_WRITE)
         if len(path) > QUEUE_PATH_MAX:
@@ -88,6 +88,7 @@ class Queues:
         place = names.volume_path(directory)
         if self._queues.has_directory(place) or self._volumes.entry(place) is not None:
             raise NcpRefused(f"{path} has another use", CompletionCode.INVALID_PATH)
+        above = self._volumes.missing_above(place)
         value = directory.encode("ascii").ljust(SEGMENT_SIZE, b"\0")
         new = new.with_property(Property(Q_DIRECTORY, False, SUPER_READ_SUPER_WRITE, segments=(value,)))
         for set_name in (Q_USERS, Q_SERVERS, Q_OPERATORS):
@@ -95,6 +96,7 @@ class Queues:
         self._objects.add(new)
         queue = Queue(QueueRow(new.id, place))
         self._queues.add(queue)
+        self._volumes.add_directories(caller, above)
         self._changes += MakeQueueDirectory(new.id, place), PutQueue(queue.row), PutOrder(new.id, ())
         return new.id
 

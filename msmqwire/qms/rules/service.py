@@ -130,5 +130,5 @@ class QueueService:
         caller.object_id = None
 
     def connection_lost(self, caller: Caller) -> None:
-        """End all that a broken connection had: QMS-flags-01 to -05."""
+        """End all that a broken connection had: QMS-flags-01 and -02, QMS-flags-04 and -05."""
         self.logout(caller)

@@ -77,9 +77,9 @@ class Volumes:
         """Create an empty file, whose owner is the caller, and return its handle for reading and writing.
 
         Raises:
-            NcpRefused: as `create_directory`; NO_MORE_FILE_HANDLES.
+            NcpRefused: as `create_directory`; NO_MORE_FILE_HANDLES, OUT_OF_DISK_SPACE.
         """
-        self._files.check_room(caller)
+        self._files.check_new(caller)
         path = self._create(caller, path, is_directory=False)
         self._changes.append(CreateVolumeFile(path))
         return self._files.open(caller, VolumeFile(path), may_read=True, may_write=True)
@@ -111,13 +111,41 @@ class Volumes:
         self._check(caller, above, TrusteeRights.TR_CREATE, CompletionCode.NO_CREATE_PRIVILEGES)
         if path in self._entries or path == above:
             raise NcpRefused(f"there is {path} already", CompletionCode.NO_CREATE_DELETE_PRIVILEGES)
-        if len(self._entries) >= self._settings.volume_entries_max:
+        self._check_limit(1)
+        self._put(caller, path, is_directory=is_directory)
+        return path
+
+    def missing_above(self, path: str) -> list[str]:
+        """Return the directories above a path of `volume_path` that are to be made for it, outermost first.
+
+        Raises:
+            NcpRefused: INVALID_PATH if one of them is a file, DIRECTORY_FULL.
+        """
+        missing: list[str] = []
+        while (above := names.parent(path)) != names.parent(above):
+            entry = self._entries.get(above)
+            if entry is None:
+                missing.insert(0, above)
+            elif not entry.is_directory:
+                raise NcpRefused(f"{above} is a file", CompletionCode.INVALID_PATH)
+            path = above
+        self._check_limit(len(missing))
+        return missing
+
+    def add_directories(self, caller: Caller, paths: Iterable[str]) -> None:
+        """Enter directories of `missing_above`, which are made with what is in them."""
+        for path in paths:
+            self._put(caller, path, is_directory=True)
+
+    def _check_limit(self, more: int) -> None:
+        if len(self._entries) + more > self._settings.volume_entries_max:
             raise NcpRefused("no more directories and files", CompletionCode.DIRECTORY_FULL)
+
+    def _put(self, caller: Caller, path: str, *, is_directory: bool) -> None:
         owner = caller.effective_id
         assert owner is not None
         self._entries[path] = entry = VolumeEntry(path, owner, is_directory)
         self._changes.append(PutVolumeEntry(entry))
-        return path
 
     def _directory(self, path: str) -> str:
         """Return the one form of the path of a directory; the roots of volumes are always there."""

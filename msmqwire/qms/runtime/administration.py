@@ -60,7 +60,10 @@ class AdministrationSession:
 def control_server(driver: ServiceDriver, folder: NetwareFolder) -> ControlServer:
     """Return the control channel of a service, to be started and stopped."""
     return ControlServer(
-        lambda: AdministrationSession(driver), folder, refused=lambda: False, outlives_store_errors=True
+        lambda: AdministrationSession(driver),
+        folder,
+        refused=lambda: driver.refused,
+        outlives_store_errors=True,
     )
 
 

@@ -41,7 +41,7 @@ _LIST_MAX: Final = 1000
 
 def create(service: QueueService, request: Request) -> Answer:
     """Create an object, in groups, equivalent to others, and with rights in directories."""
-    name, type_ = text(request, "name"), type_number(request.get("type", ""))
+    name, type_ = text(request, "name"), type_number(text(request, "type"))
     if type_ in QUEUE_OBJECT_TYPES:
         raise InvalidValue("a queue is created by a request of its own", path="type")
     groups = [
@@ -67,8 +67,7 @@ def create(service: QueueService, request: Request) -> Answer:
 
 def list_(service: QueueService, request: Request) -> Answer:
     """List the objects, or those of a type, up to a thousand in an answer, after the ID `after`."""
-    wanted = request.get("type")
-    type_ = None if wanted is None else type_number(wanted)
+    type_ = None if request.get("type") is None else type_number(text(request, "type"))
     objects: list[Answer] = []
     for one in service.objects.following(number(request, "after")):
         if type_ in (None, one.type):

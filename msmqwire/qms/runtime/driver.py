@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Final, TypeVar
 
 from msmqwire.errors import (
@@ -20,6 +21,7 @@ from msmqwire.errors import (
 )
 from msmqwire.netware.constants import CompletionCode, JobControlFlags
 from msmqwire.qm.model.changes import Changes
+from msmqwire.qm.runtime.disk import DiskRoom
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.restoring import restoring
 from msmqwire.qm.store import Store
@@ -37,6 +39,10 @@ from msmqwire.qms.store.volumes import Volumes
 
 T = TypeVar("T")
 _FILE_THREADS: Final = 4
+RETRY_S: Final = 0.25
+"""Seconds after which files that could not be changed are tried again."""
+ROOM_S: Final = 0.25
+"""Seconds between two looks at the room on the disk."""
 
 
 class ServiceDriver:
@@ -51,12 +57,22 @@ class ServiceDriver:
     Attributes:
         on_restart: called after the service was built anew while the driver ran.
         commits: how many transactions there were.
+        refused: whether the disk has refused the last batch.
     """
 
-    def __init__(self, store: Store, volumes: Volumes, *, settings: Settings | None = None) -> None:
-        self._store, self._volumes, self._settings = store, volumes, settings
+    def __init__(
+        self,
+        store: Store,
+        volumes: Volumes,
+        *,
+        settings: Settings | None = None,
+        room: DiskRoom | None = None,
+    ) -> None:
+        """Drive a service; `room` is the room on its disk, without which no file is created or grows."""
+        self._store, self._volumes, self._settings, self._room = store, volumes, settings, room
         self.on_restart: Callable[[], None] | None = None
         self.commits = 0
+        self.refused = False
         self._service: QueueService | None = None
         self._rows = RowChanges()
         self._batches: deque[Batch] = deque()
@@ -66,19 +82,29 @@ class ServiceDriver:
         self._started = False
         self._servers: dict[int, Servers] = {}
         self._settled: list[str] = []
+        self._told: set[object] = set()  # what has failed and been logged: clients could repeat it for ever
         self._closed = False
+        self._watching: asyncio.Task[None] | None = None
+        self._is_stale = False  # whether files do not show what the rows say
+        self._retry: asyncio.TimerHandle | None = None
         self._writer = ThreadPoolExecutor(1, "qms-store")
         self._files = ThreadPoolExecutor(_FILE_THREADS, "qms-files")
 
     async def start(self) -> None:
         """Restore the service. Raises the subclasses of StoreError, and InvalidValue for the settings."""
         await self._ready()
+        if self._room is not None:
+            self._watching = asyncio.ensure_future(self._watch(self._room))
 
     async def close(self) -> None:
         """Make durable what has happened, and end; operations are refused from now on. Again: do nothing."""
         if self._closed:
             return
         self._closed = True
+        if self._watching is not None:
+            self._watching.cancel()
+        if self._retry is not None:
+            self._retry.cancel()
         for task in (self._restoring, self._performing):
             if task is not None:
                 await asyncio.wait((task,))
@@ -96,6 +122,7 @@ class ServiceDriver:
         nothing of it remains; EngineFailed after any other exception in it; Unreachable after `close`.
         """
         service = await self._ready()
+        service.files.has_room = self._room is None or not self._room.low
         try:
             result = operation(service)
         except (NcpRefused, InvalidValue):
@@ -152,13 +179,30 @@ class ServiceDriver:
                 batch.done.set_result(None)
         except Exception as exc:
             self._service = None
-            failure = exc if isinstance(exc, StoreError) else StoreRefused(repr(exc), file="the store")
-            level = log.error if isinstance(exc, StoreRefused) else log.critical
-            level("the disk refuses: operations have failed", exc_info=exc, extra={"error": str(failure)})
+            failure = self._failure(exc)
             while self._batches:
                 self._batches.popleft().done.set_result(failure)
         finally:
             self._performing = self._on_disk = None
+        if self._is_stale and self._retry is None and not self._closed:
+            self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._refresh)
+
+    def _refresh(self) -> None:
+        """Perform nothing, so that stale files are tried again."""
+        self._retry = None
+        if self._performing is None and self._service is not None:
+            self._batches.append(Batch(asyncio.get_running_loop().create_future()))
+            self._performing = asyncio.ensure_future(self._perform_all())
+
+    def _failure(self, exc: Exception) -> StoreError:
+        """Log what a batch or a restart has failed by, and return it as waiters get it."""
+        if not isinstance(exc, StoreError):
+            log.critical("a fault of msmqwire itself: operations fail", exc_info=exc)
+            return StoreRefused(f"a fault of msmqwire itself: {exc!r}", file="the store")
+        if not self.refused:
+            log.error("the disk refuses: operations fail", extra={"error": str(exc)})
+        self.refused = True
+        return exc
 
     def _perform(
         self, changes: list[Change], servers: dict[int, Servers], *, recovering: bool = False
@@ -166,19 +210,46 @@ class ServiceDriver:
         """Perform a batch: what comes first on disk, then the rows, then what comes last. In a thread."""
         announced = unsettled(changes)
         if announced:
-            self._store.commit(announced)
+            self._commit(announced)
         self._volumes.prepare(changes, recovering=recovering)
         rows = Changes()
         rows.add(settled(self._settled))
         rows.add(self._rows.of(changes))
         if rows:
-            self._store.commit(rows)
+            self._commit(rows)
             self.commits += 1
         self._settled = []
         followed = self._volumes.follow(changes, servers)
         self._settled += followed.settled
+        self._is_stale = bool(followed.failures)
         for failure in followed.failures:
-            log.warning("a file could not be changed; tried again later", extra={"error": str(failure)})
+            self._tell_once("a file can't be changed; tried again later", failure)
+        if self.refused:
+            self.refused = False
+            log.warning("the disk takes changes again")
+
+    def _commit(self, rows: Changes) -> None:
+        """Commit, with the reserve if the disk refuses: it may be a deletion that makes room. In a thread."""
+        try:
+            self._store.commit(rows)
+        except StoreRefused:
+            if self._room is None or not self._room.release():
+                raise
+            self._store.commit(rows)
+
+    async def _watch(self, room: DiskRoom) -> None:
+        """Look at the room on the disk all the time: others write to it as well."""
+        while True:
+            try:
+                await self._in_writer(partial(room.look, tidy=True))
+            except StoreError as exc:
+                self._tell_once("the room on the disk is unknown", exc)
+            await asyncio.sleep(ROOM_S)
+
+    def _tell_once(self, what: str, failure: StoreError) -> None:
+        if str(failure) not in self._told:
+            self._told.add(str(failure))
+            log.warning(what, extra={"error": str(failure)})
 
     async def _in_writer(self, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._writer, function, *arguments)
@@ -205,8 +276,8 @@ class ServiceDriver:
             if self._performing is not None:
                 await asyncio.wait((self._performing,))
             self._service = await self._in_writer(self._recover)
-        except StoreError as exc:
-            return exc
+        except Exception as exc:
+            return self._failure(exc)
         finally:
             self._restoring = None
         self._servers = {}
@@ -222,8 +293,9 @@ class ServiceDriver:
             found = self._volumes.recover(contents, unsettled_directories(self._store))
             jobs, lost = _without_lost(contents.jobs, found.missing)
             service = QueueService.restore(replace(contents, jobs=jobs, sizes=found.sizes), self._settings)
+        self._told.clear()
         for failure in found.failures:
-            log.warning("a directory can't be removed; tried again later", extra={"error": str(failure)})
+            self._tell_once("a directory can't be removed; tried again later", failure)
         self._rows = RowChanges((queue_id, job.job_number) for queue_id, job in jobs)
         self._settled = list(found.settled)
         self._perform([*lost, *service.take()], {}, recovering=True)
@@ -249,6 +321,9 @@ class ServiceDriver:
         """
         try:
             await self._in_files(self._volumes.write, file, offset, data)
+        except StoreError:
+            await self._measure(file)
+            raise
         except OSError as exc:
             await self._measure(file)
             raise self._error(file, exc) from exc
@@ -268,8 +343,9 @@ class ServiceDriver:
             return NcpRefused("the file has been deleted", CompletionCode.INVALID_FILE_HANDLE)
         if is_full(exc):
             return NcpRefused("the disk is full", CompletionCode.OUT_OF_DISK_SPACE)
-        log.error("a file can't be read or written", extra={"file": repr(file), "error": str(exc)})
-        return StoreRefused(exc.strerror or str(exc), file=repr(file))
+        failure = StoreRefused(exc.strerror or str(exc), file=repr(file))
+        self._tell_once("a file can't be read or written", failure)
+        return failure
 
     def _exists(self, file: AnyFile) -> bool:
         """Whether the service knows a file."""

@@ -17,7 +17,8 @@ class NcpLimits:
         connections: service connections at once; `SPARE_CONNECTIONS` more TCP connections are accepted.
         connections_per_peer: TCP connections from one IPv4 address or one IPv6 network of 64 bits.
         held_bytes: bytes of incomplete requests, of requests that wait for the one before, and of replies
-            that clients have not read, of all connections together.
+            that clients have not read, of all connections together. Besides, each keeps its last reply, of
+            64 KiB at most.
         partial_s: seconds from the first byte of a request to its last one, from a TCP connection to its
             service connection, and without any byte read of the replies that wait for a client.
         idle_s: seconds that a connection may have no request.

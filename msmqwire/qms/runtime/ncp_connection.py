@@ -87,6 +87,7 @@ class NcpConnection(asyncio.Protocol):
         self._paused = False
         self._is_ending = False  # it takes no more requests
         self._closing = False  # and sends nothing more
+        self._has_eof = False  # the client sends nothing more
         self._reads = True
         self._units = 0  # taken
         self._written = self._taken = 0  # bytes, and those that the client had read when it was watched
@@ -131,6 +132,13 @@ class NcpConnection(asyncio.Protocol):
         if not self._is_ending:
             self._owner.holds(self, len(data))
 
+    def eof_received(self) -> bool:
+        """Answer what has come, and end; the client may still read."""
+        self._has_eof = True
+        if self.session is not None and self._turn is None:
+            self._take()
+        return self.session is not None and not self._closing
+
     @property
     def held(self) -> int:
         """The bytes of requests that are incomplete or wait, and of replies that the client has not read."""
@@ -162,6 +170,8 @@ class NcpConnection(asyncio.Protocol):
                 self.close()
                 return False
             if unit is None:
+                if self._has_eof and self.working is None:
+                    self.close()
                 return False
             self._units += 1
         outcome = session.received(unit.packet, unit.preamble.ReplyBufferSize)
@@ -186,8 +196,11 @@ class NcpConnection(asyncio.Protocol):
         self.working = None
         if self._is_ending:
             self._finish()
-        elif self._turn is None:
+            return
+        if self._turn is None:
             self._take()
+        if not self._is_ending:
+            self._owner.holds(self, 0)
 
     def _send(self, packet: bytes) -> None:
         if self._transport is None or self._closing:
@@ -248,6 +261,9 @@ class NcpConnection(asyncio.Protocol):
         if self._transport is None or self._closing:
             return
         self._closing = True
+        if self._has_eof:
+            self._transport.close()
+            return
         try:
             self._transport.write_eof()
         except OSError:  # the client has reset it
@@ -307,7 +323,7 @@ class NcpConnection(asyncio.Protocol):
             "a connection of NCP has waited too long",
             extra={"peer": self.address, "for": wait[0].name.lower()},
         )
-        if wait[0] is _Wait.REQUEST:
+        if wait[0] in (_Wait.ATTACH, _Wait.REQUEST):
             self.close()
         else:
             self.abort()

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from msmqwire.errors import InvalidValue, NcpRefused, StoreError, Unreachable
+from msmqwire.errors import EngineFailed, InvalidValue, NcpRefused, StoreError, Unreachable
 from msmqwire.netware.constants import CompletionCode
+from msmqwire.netware.readings import PROPOSED, Readings
 from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.incoming import IncomingConnections
 from msmqwire.qm.runtime.listening import Listeners
@@ -30,6 +31,9 @@ from msmqwire.qms.runtime.ncp_connection import NcpConnection, report
 RETRY_S: Final = 1.0
 """Seconds after which what a lost connection had is tried again to be given up, if the disk refuses."""
 
+_FAILURES: Final = (StoreError, EngineFailed, Unreachable)
+"""Of an operation of which nothing remains: the disk refuses, msmqwire has a fault, or it has stopped."""
+
 
 def utc_now() -> datetime:
     """Return the time of the system's clock."""
@@ -46,11 +50,16 @@ class NcpListener:
     """
 
     def __init__(
-        self, driver: Driver, limits: NcpLimits | None = None, clock: Callable[[], datetime] = utc_now
+        self,
+        driver: Driver,
+        limits: NcpLimits | None = None,
+        *,
+        readings: Readings = PROPOSED,
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.limits = limits = limits or NcpLimits()
         self.traffic, self.port = NcpTraffic(), 0
-        self._driver, self._clock = driver, clock
+        self._driver, self._readings, self._clock = driver, readings, clock
         self._numbers = ConnectionNumbers(limits.connections)
         self._connections: IncomingConnections[NcpConnection] = IncomingConnections(
             limits.connections + SPARE_CONNECTIONS, limits.connections_per_peer, OpenConnections()
@@ -58,6 +67,7 @@ class NcpListener:
         self._listeners = Listeners(partial(NcpConnection, self))
         self._held = PartialPackets(limits.held_bytes)
         self._endings: set[asyncio.Task[None]] = set()
+        self._sessions: set[NcpSession] = set()  # until what they had is given up
         self._ended: dict[int, Caller] = {}  # service connections that are being given up
         self._stopping = False
 
@@ -99,12 +109,11 @@ class NcpListener:
 
     def restarted(self) -> None:
         """End all connections: the service was built anew, and knows nothing of them."""
+        callers = [session.caller for session in self._sessions if session.caller is not None]
+        for caller in (*callers, *self._ended.values()):
+            caller.object_id = caller.assumed = None
         for connection in self._connections:
-            if connection.session is not None and connection.session.caller is not None:
-                _forget_rights(connection.session.caller)
             connection.close()
-        for caller in self._ended.values():
-            _forget_rights(caller)
 
     # -- connections: `NcpConnectionOwner` ------------------------------------------------------------------
 
@@ -115,7 +124,9 @@ class NcpListener:
             log.warning("a connection of NCP is refused", extra={"peer": connection.address})
             return None
         self.traffic.accepted += 1
-        return NcpSession(self._numbers)
+        session = NcpSession(self._numbers, self._readings)
+        self._sessions.add(session)
+        return session
 
     def holds(self, connection: NcpConnection, received: int) -> None:
         """Bound the memory of requests and unread replies."""
@@ -146,12 +157,12 @@ class NcpListener:
     async def _end(self, connection: NcpConnection) -> None:
         if connection.working is not None:
             await asyncio.wait([connection.working])
-        assert connection.session is not None
-        caller = connection.session.caller
-        if caller is not None:
-            connection.session.caller = None
+        session = connection.session
+        assert session is not None
+        if (caller := session.caller) is not None:
             await self._give_up(caller)
             self._numbers.give_back(caller.connection)
+        self._sessions.discard(session)
 
     # -- calls ----------------------------------------------------------------------------------------------
 
@@ -172,7 +183,7 @@ class NcpListener:
                 "a call has a value that can't be", extra={"call": task.request.kind, "error": str(exc)}
             )
             return session.refused(task, CompletionCode.FAILURE)
-        except (StoreError, Unreachable) as exc:
+        except _FAILURES as exc:
             log.error("a call can't be stored", extra={"error": str(exc)})
             return session.refused(task, CompletionCode.ERR_Q_IO_FAILURE)
         return session.performed(task, fields)
@@ -206,12 +217,7 @@ class NcpListener:
     async def _gives_up(self, caller: Caller) -> bool:
         try:
             await self._driver.run(lambda service: service.connection_lost(caller))
-        except (StoreError, Unreachable) as exc:
+        except _FAILURES as exc:
             log.error("the end of a connection can't be stored", extra={"error": str(exc)})
             return False
         return True
-
-
-def _forget_rights(caller: Caller) -> None:
-    """Log a connection out that a new service does not know."""
-    caller.object_id = caller.assumed = None

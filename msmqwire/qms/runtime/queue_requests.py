@@ -35,7 +35,7 @@ _BY_REQUEST: Final = {"user": Q_USERS, "operator": Q_OPERATORS, "server": Q_SERV
 def create(service: QueueService, request: Request) -> Answer:
     """Create a queue, with members in its sets."""
     name, path = text(request, "name"), text(request, "path")
-    type_ = type_number(request.get("type", ""), QUEUE_TYPES)
+    type_ = type_number(text(request, "type"), QUEUE_TYPES)
     members = [
         (set_name, member)
         for option, set_name in _BY_REQUEST.items()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from msmqwire.errors import EngineFailed
 from msmqwire.netware.headers import NCP_PORT
+from msmqwire.netware.readings import PROPOSED, Readings
 from msmqwire.qm.runtime.addresses import LOOPBACK, Endpoint
 from msmqwire.qm.runtime.control import ControlServer
+from msmqwire.qm.runtime.disk import MIN_FREE, DiskRoom
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.store.sqlite import SqliteStore
 from msmqwire.qms.model.settings import Settings
@@ -29,12 +31,16 @@ class NetwareOptions:
         listen: address and TCP port; the system chooses a free port for 0.
         settings: limits on what the service keeps.
         limits: limits on the resources that clients may use.
+        readings: how the disputed fields of calls are read and written.
+        min_free: bytes of disk space below which no file is created or grows; 0 for no such limit.
     """
 
     data: Path
     listen: Endpoint = (LOOPBACK, NCP_PORT)
     settings: Settings = field(default_factory=Settings)
     limits: NcpLimits = field(default_factory=NcpLimits)
+    readings: Readings = PROPOSED
+    min_free: int = MIN_FREE
 
 
 class NetwareServer:
@@ -70,9 +76,10 @@ class NetwareServer:
         options = self.options
         self._store = self._folder.open_store(create=True)
         volumes = self._folder.open_volumes()
-        self._driver = driver = ServiceDriver(self._store, volumes, settings=options.settings)
+        room = DiskRoom(self._store, options.min_free)
+        self._driver = driver = ServiceDriver(self._store, volumes, settings=options.settings, room=room)
         await driver.start()
-        self._listener = listener = NcpListener(driver, options.limits)
+        self._listener = listener = NcpListener(driver, options.limits, readings=options.readings)
         driver.on_restart = listener.restarted
         self.listen = options.listen[0], await listener.bind(*options.listen)
         listener.accept()
@@ -96,7 +103,7 @@ class NetwareServer:
         self._stopped = True
         log.info("stops")
         await self._end()
-        log.info("stopped")
+        log.info("stopped", extra={} if self._listener is None else asdict(self._listener.traffic))
 
     async def _end(self) -> None:
         if self._control is not None:

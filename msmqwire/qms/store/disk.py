@@ -14,7 +14,12 @@ from typing import Final
 from msmqwire.errors import StoreRefused
 from msmqwire.qms.store.dos_attributes import hide
 
-_FLAGS: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_FLAGS: Final = (  # not each system has each; a pipe in place of a file must not be waited for
+    getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+)
 _MODE: Final = 0o600
 _DIRECTORY_MODE: Final = 0o700
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)

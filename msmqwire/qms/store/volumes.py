@@ -76,8 +76,7 @@ class Volumes:
         self._folder = folder
         self._queues: dict[int, QueueFiles] = {}
         with disk.reporting(folder):
-            for path in (folder, folder / SYS):
-                disk.make_directory(path)
+            self._make_directories(folder / SYS)
 
     def host_path(self, path: str) -> Path:
         r"""Return the path of the host for ``SYS:DIR\FILE``.

@@ -16,7 +16,7 @@ from msmqwire.qms.model.bindery import (
     SECURITY_EQUALS,
 )
 from msmqwire.qms.model.settings import Settings
-from tests.support.queue_service import QueueServiceHarness
+from tests.support.queue_service import QueueServiceHarness, frozen
 
 requirement = pytest.mark.requirement
 Code = CompletionCode
@@ -348,3 +348,21 @@ def test_the_bindery_is_limited() -> None:
     with harness.refused(full):
         properties.write(supervisor, user, "A", b"", segment=2)
     harness.check()
+
+
+def test_sets_that_are_no_more_leave_nothing(harness: QueueServiceHarness) -> None:
+    properties, supervisor = harness.service.properties, harness.supervisor
+    users = [harness.object(name) for name in ("ANNE", "BERT")]
+    harness.perform()
+    before = frozen(harness.service)
+    for end in ("member", "property"):
+        for user in users:
+            properties.create(supervisor, user, end.upper(), is_set=True, security=0x33)
+            for member in users:
+                properties.add_member(supervisor, user, end.upper(), member)
+        for user in users:
+            for member in users if end == "member" else ():
+                properties.delete_member(supervisor, user, end.upper(), member)
+            properties.delete(supervisor, user, end.upper())
+        harness.perform()
+        assert frozen(harness.service) == before

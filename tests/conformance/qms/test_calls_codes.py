@@ -78,7 +78,7 @@ def test_no_room_and_no_handles() -> None:
 
 
 def test_a_full_directory() -> None:
-    _, station, _ = small(volume_entries_max=1)
+    _, station, _ = small(volume_entries_max=2)  # one is SYS:SYSTEM
     station.file(77, b"\0\0" + text("SYS:ONE"))
     station.file(77, b"\0\0" + text("SYS:ONE"), code=0x85)
     station.file(77, b"\0\0" + text("SYS:TWO"), code=0x99)

@@ -180,6 +180,8 @@ def test_an_entry_is_changed_by_requests_of_other_sizes(office: Office) -> None:
     office.alice.submit(office.queue)
     office.alice.call(123, be32(office.queue) + old_job(number=1, type_=4))
     assert entry(office, 1)[42:44] == be16(4)
+    office.alice.call(109, old_job(number=1, type_=5), code=0x7E)
+    assert entry(office, 1)[42:44] == be16(4), "the request names no queue"
 
 
 @requirement("QMS-jobfields-25")

@@ -151,7 +151,7 @@ def test_a_job_in_service_is_moved_without_effect_on_its_service(harness: QueueS
     harness.service.servicing.finish(server, QUEUE_ID, 1)
 
 
-@requirement("QMS-monitor-17", "QMS-jobfields-33", "QMS-monitor-18", "QMS-createq-09", "QMS-flags-07")
+@requirement("QMS-monitor-17", "QMS-jobfields-33", "QMS-monitor-18", "QMS-createq-09", "QMS-flags-12")
 @pytest.mark.parametrize("actor", ["owner", "operator"])
 @pytest.mark.parametrize("state", ["open", "held", "waiting", "ready"])
 def test_removing_a_job_that_is_not_in_service(harness: QueueServiceHarness, actor: str, state: str) -> None:

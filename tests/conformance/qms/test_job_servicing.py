@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from msmqwire.netware.constants import ANY_JOB_TYPE, CompletionCode
+from msmqwire.netware.constants import ANY_JOB_TYPE, CompletionCode, ObjectType
 from msmqwire.qms.model import times
+from msmqwire.qms.model.bindery import Q_OPERATORS, Q_SERVERS, Q_USERS
 from msmqwire.qms.model.caller import Caller
 from msmqwire.qms.model.changes import DeleteJob, DeleteJobFile
 from msmqwire.qms.model.files import JobFile
@@ -261,6 +262,10 @@ def test_a_failed_service_with_restart(harness: QueueServiceHarness, failure: st
     assert harness.entry(2) == before
     assert before.servicing_server_id_number == 0
     assert harness.order == [1, 2, 3]
+    attached = failure == "abort"
+    code = CompletionCode.ERR_NO_Q_JOB_RIGHTS if attached else CompletionCode.ERR_Q_STN_NOT_SERVER
+    with harness.refused(code):
+        harness.service.servicing.finish(server, QUEUE_ID, 2)
     with harness.refused(CompletionCode.INVALID_FILE_HANDLE):
         harness.service.files.read(server, handle, 0, 1)
     again = harness.take_job(other, types=(2,))
@@ -347,6 +352,32 @@ def test_the_status_record_of_a_server(harness: QueueServiceHarness) -> None:
             read(user, QUEUE_ID, server_id, station)
     with harness.refused(CompletionCode.BAD_LENGTH):
         servicing.set_server_status(server, QUEUE_ID, bytes(63))
+
+
+@requirement("QMS-using-01")
+def test_five_peers_of_which_each_covers_one_area(harness: QueueServiceHarness) -> None:
+    service, now = harness.service, harness.now
+    creator, installer = harness.login("SUPERVISOR"), harness.login("SUPERVISOR")
+    queue_id = service.queues.create(creator, "COMPILE", ObjectType.NWOT_JOB_QUEUE, "SYS:JOBS")
+    server_id = service.bindery.create_object(installer, "JS1", ObjectType.NWOT_JOB_SERVER).id
+    for set_name, member in (
+        (Q_SERVERS, server_id),
+        (Q_USERS, harness.object("USER")),
+        (Q_OPERATORS, harness.object("WATCHER")),
+    ):
+        service.properties.add_member(creator, queue_id, set_name, member)
+    user, watcher = harness.login("USER"), harness.login("WATCHER")
+    server = harness.login("JS1", ObjectType.NWOT_JOB_SERVER)
+    for _ in range(2):
+        job = service.jobs.create(user, queue_id, JobRequest(), now)
+        service.files.write(user, job.job_file_handle, 0, 10)
+        service.jobs.close_and_start(user, queue_id, job.job_number)
+    assert service.jobs.listed(watcher, queue_id).numbers == (1, 2)
+    service.jobs.change_position(watcher, queue_id, 2, 1)
+    service.servicing.attach(server, queue_id)
+    assert service.servicing.service(server, queue_id, now=now).job_number == 2
+    service.servicing.finish(server, queue_id, 2)
+    assert service.queues.read_status(watcher, queue_id).jobs == 1
 
 
 @requirement("QMS-flags-12", "QMS-jobfields-37")

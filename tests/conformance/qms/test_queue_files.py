@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import sys
@@ -13,7 +14,7 @@ import pytest
 from msmqwire.errors import NcpRefused, StoreRefused
 from msmqwire.netware.constants import CompletionCode, JobControlFlags, ObjectType
 from msmqwire.qm.store.memory import MemoryStore
-from msmqwire.qms.model.files import JobFile
+from msmqwire.qms.model.files import JobFile, VolumeEntry, VolumeFile
 from msmqwire.qms.store import dos_attributes
 from msmqwire.qms.store.tables import LAYOUT
 from tests.support.netware_folder import ADMIN, QUEUE_ID, DrivenFolder, structures
@@ -216,11 +217,21 @@ def test_destroying_a_queue_removes_its_directory(driven: DrivenFolder) -> None:
 
 
 @requirement("QMS-files-06")
-def test_a_moved_job_has_its_data_in_the_other_directory(driven: DrivenFolder) -> None:
+@pytest.mark.parametrize("links", [True, False])
+def test_a_moved_job_has_its_data_in_the_other_directory(
+    driven: DrivenFolder, links: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not links:
+
+        def refuse(*_: object, **more: object) -> None:
+            raise OSError(errno.EPERM, "no hard links")
+
+        monkeypatch.setattr(os, "link", refuse)
     other = driven.do(lambda s: s.queues.create(ADMIN, "OTHER", ObjectType.NWOT_PRINT_QUEUE, "SYS:SYSTEM"))
     driven.do(lambda s: s.properties.add_member(ADMIN, other, "Q_OPERATORS", driven.users["OLGA"]))
     driven.job(b"first")
     driven.job(b"second" * 1000)
+    (driven.directory.with_name(f"{other:06X}") / f"Q${other & 0xFFFF:04X}.001").write_bytes(b"stray")
     olga = driven.connect("OLGA")
     number = driven.do(lambda s: s.jobs.move(olga, QUEUE_ID, 2, other))
     directory = driven.directory.with_name(f"{other:06X}")
@@ -238,17 +249,29 @@ def test_no_link_is_followed(driven: DrivenFolder, tmp_path: Path) -> None:
     with pytest.raises(StoreRefused):
         driven.do(lambda s: s.queues.create(ADMIN, "AWAY", ObjectType.NWOT_PRINT_QUEUE, "SYS:LINK"))
     assert list(outside.iterdir()) == []
+    driven.do(lambda s: s.volumes.create_directory(ADMIN, "SYS:DIR"))
+    driven.do(lambda s: s.volumes.create_file(ADMIN, "SYS:DIR\\FILE"))
+    directory = driven.data / "volumes" / "SYS" / "DIR"
+    directory.rename(outside / "DIR")
+    directory.symlink_to(outside / "DIR")
+    file = VolumeFile("SYS:DIR\\FILE")
+    driven.do(lambda s: s.files.set_size(file, 4))  # as a call that writes does
+    for work in (driven.driver.read_file(file, 0, 4), driven.driver.write_file(file, 0, b"data")):
+        with pytest.raises(StoreRefused):
+            driven.await_(work)
+    assert (outside / "DIR" / "FILE").read_bytes() == b""
+    assert driven.do(lambda s: s.files.total_bytes) == 0
     number = driven.job(b"data")
-    file = driven.directory / f"Q$5D03.{number:03}"
+    queue_file = driven.directory / f"Q$5D03.{number:03}"
     precious = tmp_path / "precious"
     precious.write_bytes(bytes(256) + b"precious")
-    file.unlink()
-    file.symlink_to(precious)
+    queue_file.unlink()
+    queue_file.symlink_to(precious)
     with pytest.raises(StoreRefused):
         driven.await_(driven.driver.read_file(JobFile(QUEUE_ID, number), 0, 8))
     driven.restart()
     assert precious.read_bytes() == bytes(256) + b"precious"
-    assert not file.is_symlink()
+    assert not queue_file.is_symlink()
 
 
 @pytest.mark.parametrize(
@@ -264,7 +287,6 @@ def test_paths_that_lead_out_of_the_volumes(driven: DrivenFolder, path: str) -> 
 
 @requirement("QMS-service-12")
 def test_files_of_volumes_last(driven: DrivenFolder) -> None:
-    driven.do(lambda s: s.volumes.create_directory(ADMIN, "SYS:SYSTEM"))
     driven.do(lambda s: s.volumes.create_directory(ADMIN, "SYS:SYSTEM\\LOGS"))
     handle = driven.do(lambda s: s.volumes.create_file(ADMIN, "sys:system/logs/day.log"))
     access = driven.do(lambda s: s.files.write(ADMIN, handle, 3, 4))
@@ -276,3 +298,27 @@ def test_files_of_volumes_last(driven: DrivenFolder) -> None:
     )
     access = driven.do(lambda s: s.files.read(ADMIN, handle, 0, 100))
     assert driven.await_(driven.driver.read_file(access.file, access.offset, access.count)) == b"\0\0\0four"
+
+
+def test_a_file_can_not_take_the_place_of_a_queue_directory(driven: DrivenFolder) -> None:
+    def create(path: str) -> int:
+        return driven.do(lambda s: s.queues.create(ADMIN, "OTHER", ObjectType.NWOT_PRINT_QUEUE, path))
+
+    for path, code in (
+        ("SYS:SYSTEM", CompletionCode.NO_CREATE_DELETE_PRIVILEGES),
+        ("SYS:SYSTEM\\015D03", CompletionCode.INVALID_PATH),
+        ("SYS:SYSTEM\\015D03\\Q$5D03.SYS", CompletionCode.INVALID_PATH),
+    ):
+        with pytest.raises(NcpRefused) as caught:
+            driven.do(lambda s, path=path: s.volumes.create_file(ADMIN, path))
+        assert caught.value.code == code
+    driven.do(lambda s: s.volumes.create_file(ADMIN, "SYS:FILE"))
+    for path in ("SYS:FILE", "SYS:FILE\\BELOW"):
+        with pytest.raises(NcpRefused) as caught:
+            create(path)
+        assert caught.value.code == CompletionCode.INVALID_PATH
+    create("SYS:A\\B")
+    assert [driven.do(lambda s, path=path: s.volumes.entry(path)) for path in ("SYS:A", "SYS:A\\B")] == [
+        VolumeEntry("SYS:A", ADMIN.object_id, True),
+        VolumeEntry("SYS:A\\B", ADMIN.object_id, True),
+    ]
