@@ -19,6 +19,7 @@ from msmqwire.cli.netware_session import (
     Connect,
     JobNumber,
     QueueName,
+    Reading,
     bytes_of,
     named,
     on_server,
@@ -70,6 +71,7 @@ def queues(
         list[str] | None,
         typer.Option("--type", help=f"Only those: {', '.join(QUEUE_TYPES)}; may be repeated."),
     ] = None,
+    reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
 ) -> None:
@@ -79,7 +81,7 @@ def queues(
         found = await server.queues(type_ or tuple(QUEUE_TYPES))
         return [await _queue_json(queue) for queue in found]
 
-    print_rows(on_server(connect, identity, work), _QUEUE_COLUMNS, wants_table(as_json, as_table))
+    print_rows(on_server(connect, identity, reading, work), _QUEUE_COLUMNS, wants_table(as_json, as_table))
 
 
 async def _queue_json(queue: Queue) -> dict[str, Any]:
@@ -115,7 +117,12 @@ class _Names:
 
 
 def jobs(
-    queue: QueueName, connect: Connect, identity: As, as_json: AsJson = False, as_table: AsTable = False
+    queue: QueueName,
+    connect: Connect,
+    identity: As,
+    reading: Reading = None,
+    as_json: AsJson = False,
+    as_table: AsTable = False,
 ) -> None:
     """List the jobs of a queue in their order."""
 
@@ -123,7 +130,7 @@ def jobs(
         names, opened = _Names(server), await queue_of(server, queue)
         return [await names.job_json(entry) async for entry in opened.jobs()]
 
-    print_rows(on_server(connect, identity, work), _JOB_COLUMNS, wants_table(as_json, as_table))
+    print_rows(on_server(connect, identity, reading, work), _JOB_COLUMNS, wants_table(as_json, as_table))
 
 
 def show(
@@ -133,6 +140,7 @@ def show(
     job: Annotated[
         int | None, typer.Argument(metavar="[JOB]", min=0, max=0xFFFFFFFF, help="A job's number.")
     ] = None,
+    reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
 ) -> None:
@@ -144,7 +152,7 @@ def show(
             return await _queue_json(opened)
         return await _Names(server).job_json(await opened.job(job))
 
-    print_one(on_server(connect, identity, work), wants_table(as_json, as_table))
+    print_one(on_server(connect, identity, reading, work), wants_table(as_json, as_table))
 
 
 def submit(
@@ -178,6 +186,7 @@ def submit(
     queue_record: Annotated[
         str, typer.Option(metavar="HEX", help="Bytes for the queue server, at most 152.")
     ] = "",
+    reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
 ) -> None:
@@ -211,7 +220,7 @@ def submit(
     with ExitStack() as stack:
         bodies: list[BinaryIO] = []
         run_reporting_errors(lambda: bodies.append(_open(body_file, stack)))
-        result = on_server(connect, identity, lambda server: work(server, bodies[0]))
+        result = on_server(connect, identity, reading, lambda server: work(server, bodies[0]))
     print_one(result, wants_table(as_json, as_table))
 
 
@@ -247,6 +256,7 @@ def hold(
     connect: Connect,
     identity: As,
     by_operator: ByOperator = None,
+    reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
 ) -> None:
@@ -256,7 +266,7 @@ def hold(
         opened = await queue_of(server, queue)
         return _held_json(opened, await opened.hold(job, by_operator=by_operator))
 
-    print_one(on_server(connect, identity, work), wants_table(as_json, as_table))
+    print_one(on_server(connect, identity, reading, work), wants_table(as_json, as_table))
 
 
 def release(
@@ -265,6 +275,7 @@ def release(
     connect: Connect,
     identity: As,
     by_operator: ByOperator = None,
+    reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
 ) -> None:
@@ -274,7 +285,7 @@ def release(
         opened = await queue_of(server, queue)
         return _held_json(opened, await opened.release(job, by_operator=by_operator))
 
-    print_one(on_server(connect, identity, work), wants_table(as_json, as_table))
+    print_one(on_server(connect, identity, reading, work), wants_table(as_json, as_table))
 
 
 def _held_json(queue: Queue, entry: JobEntry) -> dict[str, Any]:
@@ -294,6 +305,7 @@ def position(
     ],
     connect: Connect,
     identity: As,
+    reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
 ) -> None:
@@ -305,7 +317,7 @@ def position(
         entry = await opened.job(job)
         return {"job": job, "queue": opened.name, "job_position": entry.job_position}
 
-    print_one(on_server(connect, identity, work), wants_table(as_json, as_table))
+    print_one(on_server(connect, identity, reading, work), wants_table(as_json, as_table))
 
 
 def move(
@@ -314,6 +326,7 @@ def move(
     destination: Annotated[str, typer.Argument(metavar="DESTINATION", help="Another queue, NAME[:TYPE].")],
     connect: Connect,
     identity: As,
+    reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
 ) -> None:
@@ -324,7 +337,7 @@ def move(
         number = await source.move(job, to)
         return {"job": number, "queue": to.name, "from_job": job, "from_queue": source.name}
 
-    print_one(on_server(connect, identity, work), wants_table(as_json, as_table))
+    print_one(on_server(connect, identity, reading, work), wants_table(as_json, as_table))
 
 
 def remove(
@@ -332,6 +345,7 @@ def remove(
     job: JobNumber,
     connect: Connect,
     identity: As,
+    reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
 ) -> None:
@@ -342,4 +356,4 @@ def remove(
         await opened.remove(job)
         return {"job": job, "queue": opened.name}
 
-    print_one(on_server(connect, identity, work), wants_table(as_json, as_table))
+    print_one(on_server(connect, identity, reading, work), wants_table(as_json, as_table))

@@ -18,6 +18,7 @@ from msmqwire.cli.netware_session import (
     AsTable,
     Connect,
     QueueName,
+    Reading,
     on_server,
     print_one,
     queue_of,
@@ -63,6 +64,7 @@ def command(
         str | None,
         typer.Option(metavar="TEXT", help="What users and operators read of this server, at most 64 bytes."),
     ] = None,
+    reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
 ) -> None:
@@ -93,7 +95,7 @@ def command(
         return True
 
     try:
-        succeeded = on_server(connect, identity, work)
+        succeeded = on_server(connect, identity, reading, work)
     except asyncio.CancelledError:
         raise typer.Exit(_SIGNALLED + signal.SIGTERM) from None
     if not succeeded:
@@ -158,6 +160,8 @@ async def _ended(process: asyncio.subprocess.Process, job: ServicedJob) -> int:
     assert stream is not None, "a pipe was asked for"
     with suppress(BrokenPipeError, ConnectionResetError):
         async for block in job.blocks():
+            if stream.is_closing():
+                break
             stream.write(block)
             await stream.drain()
         stream.close()

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from msmqwire.cli.common import dumps, safe
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.readings import named_values
 from msmqwire.errors import InvalidValue
 from msmqwire.netware.type_names import OBJECT_TYPES, QUEUE_TYPES
 from msmqwire.qms.client import FileServer, Queue, connect
@@ -41,19 +42,30 @@ QueueName = Annotated[
 JobNumber = Annotated[
     int, typer.Argument(metavar="JOB", min=0, max=0xFFFFFFFF, help="Its number, as jobs and submit print it.")
 ]
+Reading = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reading",
+        metavar="NAME=VALUE",
+        help="How the server has a field on whose byte order sources disagree; may be repeated.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 AsTable = Annotated[bool, typer.Option("--table", help="A table for people; the default on a terminal.")]
 _DEFAULT_TYPE: Final = "user"
 _DEFAULT_QUEUE_TYPE: Final = "print"
 
 
-def on_server(address: str, identity: str, work: Callable[[FileServer], Awaitable[T]]) -> T:
+def on_server(
+    address: str, identity: str, reading: list[str] | None, work: Callable[[FileServer], Awaitable[T]]
+) -> T:
     """Log in to a file server, and do the work there; report errors, and exit with their status."""
     results: list[T] = []
+    readings = named_values(reading)
 
     async def logged_in() -> T:
         name, type_ = named(identity, _DEFAULT_TYPE)
-        async with connect(address, name=name, type=type_) as server:
+        async with connect(address, name=name, type=type_, readings=readings) as server:
             return await work(server)
 
     def run() -> None:

@@ -154,15 +154,74 @@ def test_calls_made_together_go_one_after_the_other() -> None:
     peer.busy = 2
 
     async def scenario(server: FileServer, queue: Queue) -> None:
-        jobs = await asyncio.gather(*(queue.submit(bytes([number]) * 9000) for number in range(5)))
+        jobs = await asyncio.gather(*(queue.submit(bytes([number]) * 70_000) for number in range(5)))
         assert [bytes(job.data) for job in peer.queues[LASER].jobs] == [
-            bytes([number]) * 9000 for number in range(5)
+            bytes([number]) * 70_000 for number in range(5)
         ]
         assert sorted(job.number for job in jobs) == await queue.numbers()
 
     clients(scenario, peer)
     sequence = [packet[2] for packet in peer.requests]
     assert sequence == [number & 0xFF for number in range(len(sequence))]
+
+
+def test_a_server_with_other_byte_orders() -> None:
+    peer = NetwarePeer()
+
+    async def work() -> None:
+        readings = {"job_number": "high-low"}
+        async with (
+            peer.listening() as address,
+            msmqwire.netware.connect(address, name="ALICE", readings=readings) as server,
+        ):
+            queue = await server.queue("LASER")
+            assert (await queue.submit(b"")).number == 1
+            assert await queue.numbers() == [1]
+            assert (await queue.hold(1)).job_number == 1
+
+    run(work())
+    assert {data[4:8] for data in (*peer.sent(*START), *peer.sent(23, 122))} == {b"\0\1\0\0"}
+    with pytest.raises(InvalidValue, match="job_numbers"):
+        msmqwire.netware.connect("h", name="ALICE", readings={"job_numbers": "big"})
+
+
+def test_without_await() -> None:
+    peer = NetwarePeer()
+    with peer.in_thread() as address:
+        with msmqwire.netware.connect(address, name="OPERATOR") as server:
+            assert server.own.id == server.object_named("operator").id == 0x0A0B0C02
+            assert server.object_of_id(0x0A0B0C03).name == "PS1"
+            laser, matrix, compiling = server.queues()
+            assert (repr(compiling), laser.id) == ("<Queue COMPILE job 035D0300>", LASER)
+            with laser.new_job(description="one") as opened:
+                opened.write(b"first")
+                assert opened.size == 5
+            second = laser.submit(b"second", restart=True).number
+            assert [entry.description for entry in laser.jobs()] == ["one", ""]
+            laser.hold(second)
+            assert laser.release(second).current_state.value == "ready"
+            laser.set_position(second, 1)
+            moved = laser.move(opened.number, matrix)
+            assert (matrix.numbers(), matrix.file_size(moved)) == ([moved], 5)
+            with pytest.raises(NcpRefused), laser.service():
+                pytest.fail("an operator is no queue server")
+            connection = msmqwire.netware.connect(address, name="PS1", type="print-server")
+        with pytest.raises(InvalidValue, match="it was left"):
+            laser.numbers()
+        with connection as server:
+            queue = server.queue("LASER")
+            with suppress(KeyError), queue.service() as job:
+                assert b"".join(job.blocks()) == job.read() == b"second"
+                raise KeyError
+            with queue.service() as job, job.client_rights():
+                assert (job.number, job.size, job.entry.job_number) == (second, 6, second)
+            assert queue.status().jobs == 0
+        with pytest.raises(InvalidValue, match="entered before"), connection:
+            pytest.fail("it was left")
+        with pytest.raises(NcpLoginRefused), msmqwire.netware.connect(address, name="BOB"):
+            pytest.fail("it was refused")
+    assert peer.calls().count(ABORT) == 1
+    assert peer.calls().count((23, 112)) == 1
 
 
 def test_what_is_not_there() -> None:
@@ -321,6 +380,25 @@ def test_a_submission_that_is_refused_halfway_is_removed() -> None:
             assert await queue.numbers() == []
 
     clients(scenario, peer)
+
+
+def test_a_server_that_gives_less_at_once_than_was_asked_for() -> None:
+    """At an odd offset the data of a reply begin after a byte of padding."""
+    peer, body = NetwarePeer(), bytes(range(100))
+
+    def read(data: bytes) -> bytes:
+        offset = int.from_bytes(data[7:11], "big")
+        part = body[offset : offset + 7]
+        return struct.pack(">H", len(part)) + b"\xee" * (offset & 1) + part
+
+    peer.answers[READ] = read
+
+    async def scenario(server: FileServer, queue: Queue) -> None:
+        async with queue.service() as job:
+            assert await job.read() == body
+
+    clients(lambda server, queue: queue.submit(body), peer)
+    clients(scenario, peer, "PS1")
 
 
 @pytest.mark.parametrize("told", [0xFFFFFFFF, 5])

@@ -115,6 +115,12 @@ def test_positions_moves_and_removal(peer: NetwarePeer) -> None:
     assert ran(peer, "jobs", "LASER").lines == []
 
 
+def test_job_numbers_of_another_byte_order(peer: NetwarePeer) -> None:
+    submitted(peer)
+    assert ran(peer, "show", "LASER", "1", "--reading", "job_number=high-low").one["job_number"] == 1
+    assert ran(peer, "show", "LASER", "1", "--reading", "job_number=low").status == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "name"),
     [

@@ -72,6 +72,7 @@ def test_every_field_is_read_at_its_place() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.requirement("QMS-jobfields-35")
 def test_what_means_nothing_is_left_out() -> None:
     job = entry(at_66=b"\xff" * 8).to_json()
     empty = ("target_server_id", "target_execution_time", "job_entry_time", "servicing_server_station",

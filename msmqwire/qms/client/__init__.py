@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msmqwire.errors import InvalidValue
 from msmqwire.netware.headers import NCP_PORT
+from msmqwire.netware.readings import Readings
 from msmqwire.netware.type_names import type_number
 from msmqwire.qms.client.connection import ANSWER_S, WHOLE_ANSWER_S, NcpConnection, open_connection
 from msmqwire.qms.client.file_server import FileServer, NamedObject, log_in
@@ -14,6 +16,10 @@ from msmqwire.qms.client.job import JobEntry
 from msmqwire.qms.client.queue import Queue, QueueReport
 from msmqwire.qms.client.servicing import ServicedJob
 from msmqwire.qms.client.submitting import OpenJob
+
+if TYPE_CHECKING:
+    from msmqwire.qm.client.synchronous import SyncConnection
+    from msmqwire.qms.client.synchronous import SyncFileServer
 
 __all__ = [
     "Connection",
@@ -32,23 +38,35 @@ _PORT_MAX: Final = 0xFFFF
 
 
 class Connection:
-    """The result of `connect`, to be entered once with ``async with``."""
+    """The result of `connect`, to be entered once, with ``async with`` or ``with``."""
 
-    def __init__(self, host: str, port: int, name: str, type_: int, answer_s: float) -> None:
+    def __init__(
+        self, host: str, port: int, name: str, type_: int, answer_s: float, readings: Readings
+    ) -> None:
         self._host, self._port = host, port
         self._name, self._type = name, type_
-        self._answer_s = answer_s
+        self._answer_s, self._readings = answer_s, readings
         self._server: FileServer | None = None
+        self._entered = False
+        self._sync: SyncConnection | None = None
+
+    def _enter(self) -> None:
+        if self._entered:
+            raise InvalidValue("it was entered before: make another one", path="connection")
+        self._entered = True
 
     async def __aenter__(self) -> FileServer:
         """Connect and log in. Raises NcpLoginRefused, MalformedPacket and Unreachable."""
-        if self._server is not None:
-            raise InvalidValue("it was entered before: make another one", path="connection")
+        self._enter()
+        return await self._open()
+
+    async def _open(self) -> FileServer:
         connection = await open_connection(
             self._host,
             self._port,
             answer_s=self._answer_s,
             whole_answer_s=max(WHOLE_ANSWER_S, self._answer_s),
+            readings=self._readings,
         )
         try:
             self._server = await log_in(connection, self._name, self._type)
@@ -60,6 +78,24 @@ class Connection:
     async def __aexit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self._leave()
+
+    def __enter__(self) -> SyncFileServer:
+        """Do the same in an event loop on a thread of its own."""
+        from msmqwire.qm.client.synchronous import SyncConnection  # a thread, and all that it needs
+        from msmqwire.qms.client.synchronous import SyncFileServer
+
+        self._enter()
+        self._sync = sync = SyncConnection()
+        return SyncFileServer(sync, sync.start(self._open()))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._sync is not None, "it was entered"
+        self._sync.stop(self._leave())
+
+    async def _leave(self) -> None:
         assert self._server is not None, "it was entered"
         try:
             await self._server.leave()
@@ -67,16 +103,26 @@ class Connection:
             await self._server.connection.close()
 
 
-def connect(address: str, *, name: str, type: str | int = "user", timeout: float = ANSWER_S) -> Connection:
-    """Return a connection to a file server; ``async with`` logs in and gives a `FileServer`.
+def connect(
+    address: str,
+    *,
+    name: str,
+    type: str | int = "user",
+    timeout: float = ANSWER_S,
+    readings: Mapping[str, str] | None = None,
+) -> Connection:
+    """Return a connection to a file server, which logs in when it is entered.
 
-    Leaving it detaches from all queues, logs out and gives the connection back.
+    ``async with`` gives a `FileServer`, ``with`` a `SyncFileServer`: the same without ``await``, for any
+    number of threads. Leaving it detaches from all queues, logs out and gives the connection back.
 
     Args:
         address: ``ADDRESS:PORT`` or ``[ADDRESS]:PORT`` of NCP over TCP; without a port it is 524.
         name: of the bindery object to log in as, which has no password.
         type: its type, a word of `msmqwire.netware.type_names.OBJECT_TYPES` or a number.
         timeout: seconds of silence after which the server has failed.
+        readings: the byte orders of a server that has others than most, `msmqwire.netware.readings.Readings`
+            by their names: ``{"start_position": "big"}``.
 
     Raises InvalidValue for an argument; its name is the path.
     """
@@ -85,7 +131,7 @@ def connect(address: str, *, name: str, type: str | int = "user", timeout: float
     if not isinstance(name, str) or not name:
         raise InvalidValue(f"{name!r:.100} is no name", path="name")
     host, port = parse_address(address)
-    return Connection(host, port, name, type_number(type), timeout)
+    return Connection(host, port, name, type_number(type), timeout, Readings.of(readings or {}))
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -6,11 +6,12 @@ import asyncio
 import os
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msmqwire.errors import MsmqError, Unreachable
 from msmqwire.netware.calls import Call
 from msmqwire.netware.packets import CALLS_BY_NAME, NcpReply
+from msmqwire.netware.readings import PROPOSED, Readings
 from msmqwire.qms.client.exchange import NcpExchange
 from msmqwire.qms.client.refusals import refusal
 from msmqwire.schema import Record
@@ -36,12 +37,17 @@ class NcpConnection(asyncio.Protocol):
     """
 
     def __init__(
-        self, server: str, *, answer_s: float = ANSWER_S, whole_answer_s: float = WHOLE_ANSWER_S
+        self,
+        server: str,
+        *,
+        answer_s: float = ANSWER_S,
+        whole_answer_s: float = WHOLE_ANSWER_S,
+        readings: Readings = PROPOSED,
     ) -> None:
         self.server = server
         self._answer_s, self._whole_answer_s = answer_s, whole_answer_s
         self._loop = asyncio.get_running_loop()
-        self._exchange = NcpExchange()
+        self._exchange = NcpExchange(readings=readings)
         self._transport: asyncio.Transport | None = None
         self._turn = asyncio.Lock()
         self._answer: asyncio.Future[NcpReply] = self._loop.create_future()
@@ -122,8 +128,7 @@ class NcpConnection(asyncio.Protocol):
     # -- the connection -----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport), "it is a stream"
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass of it
 
     def data_received(self, data: bytes) -> None:
         if self.error is not None:
@@ -163,7 +168,12 @@ def _look_at(task: asyncio.Task[Any]) -> None:
 
 
 async def open_connection(
-    host: str, port: int, *, answer_s: float = ANSWER_S, whole_answer_s: float = WHOLE_ANSWER_S
+    host: str,
+    port: int,
+    *,
+    answer_s: float = ANSWER_S,
+    whole_answer_s: float = WHOLE_ANSWER_S,
+    readings: Readings = PROPOSED,
 ) -> NcpConnection:
     """Return a connection to a file server, with a connection number.
 
@@ -173,7 +183,7 @@ async def open_connection(
         MalformedPacket: it does not speak NCP as it should.
     """
     server = f"{host} at port {port}"
-    connection = NcpConnection(server, answer_s=answer_s, whole_answer_s=whole_answer_s)
+    connection = NcpConnection(server, answer_s=answer_s, whole_answer_s=whole_answer_s, readings=readings)
     try:
         async with asyncio.timeout(answer_s):
             await asyncio.get_running_loop().create_connection(lambda: connection, host, port)

@@ -20,6 +20,7 @@ from msmqwire.netware.headers import (
     REPLY,
 )
 from msmqwire.netware.packets import NcpReply, NcpRequest, make_request, parse_reply
+from msmqwire.netware.readings import PROPOSED, Readings
 from msmqwire.schema import Record
 
 TASK: Final = 1
@@ -34,14 +35,15 @@ class NcpExchange:
 
     Args:
         reply_size_max: bytes of the largest reply that is taken; the server is told.
+        readings: the byte orders that the server has for disputed fields.
 
     Attributes:
         connection: the number that the server has given the connection; None before.
     """
 
-    def __init__(self, reply_size_max: int = UNIT_SIZE_MAX) -> None:
+    def __init__(self, reply_size_max: int = UNIT_SIZE_MAX, readings: Readings = PROPOSED) -> None:
         self._framer = NcpFramer(NCP_TCP_REPLY, reply_size_max)
-        self._reply_size_max = reply_size_max
+        self._reply_size_max, self._readings = reply_size_max, readings
         self._sequence = 0
         self._outstanding: NcpRequest | None = None
         self.connection: int | None = None
@@ -53,9 +55,15 @@ class NcpExchange:
     def request(self, call: Call, fields: Mapping[str, Any]) -> bytes:
         """Return a request. Raises InvalidValue for a field that the call has not, or of a wrong value."""
         assert self.connection is not None, "attach first"
-        return self._sent(
-            make_request(call, fields, sequence=self._sequence, connection=self.connection, task=TASK)
+        request = make_request(
+            call,
+            fields,
+            sequence=self._sequence,
+            connection=self.connection,
+            task=TASK,
+            readings=self._readings,
         )
+        return self._sent(request)
 
     def destroy(self) -> bytes:
         """Return the request to end the connection."""

@@ -9,8 +9,8 @@ from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.netware.job_structures import file_handle
 from msmqwire.qms.client.connection import NcpConnection
 
-BLOCK_SIZE: Final = 4096
-"""Bytes that one request reads or writes. The calls have 16 bits for it; servers have smaller buffers."""
+BLOCK_SIZE: Final = 0x8000
+"""Bytes that one request reads or writes: below the 64 KiB of a unit, and even; see `JobFile.blocks`."""
 FILE_SIZE_MAX: Final = 0xFFFFFFFF
 """Bytes of a file: an offset has 32 bits."""
 
@@ -51,6 +51,7 @@ class JobFile:
     async def blocks(self, size: int) -> AsyncIterator[bytes]:
         """Read the file from its beginning to its end, at `size` bytes.
 
+        Even offsets are asked for while the server gives what is asked for: no reply has a byte of padding.
         Raises MalformedPacket if the server gives fewer, NcpRefused and Unreachable.
         """
         offset = 0

@@ -8,13 +8,12 @@ from typing import Any, Final
 
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.netware.constants import ANY_SERVER, AT_ONCE, JOB_DESCRIPTION_SIZE, JobControlFlags
-from msmqwire.netware.job_structures import QUEUE_JOB_TIME
+from msmqwire.netware.job_structures import QUEUE_JOB_TIME, job_file_name
 from msmqwire.qms.model import times
 from msmqwire.qms.model.job import Job, JobRequest, JobState
 from msmqwire.schema import Record
 
 _CODE_PAGE: Final = "cp437"
-_FIRST_PRINTABLE: Final = 0x20
 _JOB: Final = "NWQueueJobStruct_t"
 
 
@@ -99,7 +98,7 @@ def entry_of(record: Record, now: datetime | None = None) -> JobEntry:
         "job_type": record.jobType,
         "job_position": record.jobPosition,
         "job_control_flags": int(record.jobControlFlags),
-        "job_file_name": _file_name(record.jobFileName),
+        "job_file_name": job_file_name(record).partition("\0")[0],
         "job_file_handle": int.from_bytes(record.jobFileHandle, "little"),
         "servicing_server_station": record.servicingServerStation,
         "servicing_server_task_number": record.servicingServerTaskNumber,
@@ -154,10 +153,3 @@ def id_text(number: int) -> str:
 
 def _padded(text: str | bytes, size: int) -> bytes:
     return text if isinstance(text, bytes) else text.encode(_CODE_PAGE).ljust(size, b"\0")
-
-
-def _file_name(name: str | bytes) -> str:
-    """Return jobFileName: counted, as most servers write it, or ended by a null."""
-    if isinstance(name, str):
-        return name
-    return text_of(name[1 : 1 + name[0]] if name[0] < _FIRST_PRINTABLE else name)

@@ -176,7 +176,7 @@ class Queue:
         )
         return open_job(self._connection, self.id, request)
 
-    async def submit(self, data: bytes | Iterable[bytes] = b"", **options: Any) -> OpenJob:
+    async def submit(self, data: bytes | Iterable[bytes] = b"", /, **options: Any) -> OpenJob:
         """Submit a job with these bytes, or the parts of them; for `options` see `new_job`.
 
         It is started when this returns, and nothing of it is left if an error is raised but Unreachable:
@@ -223,7 +223,7 @@ class Queue:
         )
         return int(reply.JobNumber)
 
-    async def change(self, number: int, **changes: Any) -> JobEntry:
+    async def change(self, number: int, /, **changes: Any) -> JobEntry:
         """Change a job that is not in service, for its owner, operators and queue servers.
 
         Args:

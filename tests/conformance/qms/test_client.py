@@ -126,12 +126,12 @@ def test_no_job_has_the_type_that_stands_for_any(job_type: int) -> None:
 
 @pytest.mark.requirement("QMS-submit-02", "QMS-submit-05", "QMS-jobfields-34")
 def test_a_job_is_created_written_by_its_handle_and_started() -> None:
-    body = bytes(range(256)) * 37  # three writes
+    body = bytes(range(256)) * 300
 
     async def scenario(server: FileServer, queue: Queue) -> None:
         async with queue.new_job() as job:
-            await job.write(body[:6000])
-            await job.write(body[6000:])
+            await job.write(body[:60_000])
+            await job.write(body[60_000:])
             assert (await queue.job(job.number)).current_state.value == "open"
         assert (await queue.job(job.number)).current_state.value == "ready"
 
@@ -140,6 +140,8 @@ def test_a_job_is_created_written_by_its_handle_and_started() -> None:
     assert steps == [CREATE, WRITE_FILE, WRITE_FILE, WRITE_FILE, START]
     handle = struct.pack("<H", 0x1001 + 1) + struct.pack("<I", 0x1001)
     assert {data[1:7] for data in peer.sent(*WRITE_FILE)} == {handle}
+    sizes = [int.from_bytes(data[11:13], "big") for data in peer.sent(*WRITE_FILE)]
+    assert sizes == [32_768, 60_000 - 32_768, len(body) - 60_000]
     assert peer.queues[0x015D0300].jobs[0].data == body
 
 
