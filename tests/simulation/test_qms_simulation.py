@@ -21,7 +21,7 @@ HAPPENS = (
     "QMS-submit-09", "QMS-service-16", "QMS-service-17", "QMS-jobfields-33", "QMS-files-08",
 )  # fmt: skip
 def test_every_invariant_holds_and_everything_happens():
-    counts, failed = run_seeds(range(8))
+    counts, failed = run_seeds(range(6))
     assert not failed, "\n".join(f"seed {seed}: {violation}" for seed, violation in failed)
     assert [event for event in HAPPENS if not counts[event]] == []
 

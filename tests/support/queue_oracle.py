@@ -246,15 +246,20 @@ class Oracle(OracleState):
             codes.add(FAILURE)
 
     def _creator(self, connection: Connection, queue_id: int, number: int) -> Entry:
-        """The open job whose file this connection alone has: QMS-submit-11."""
+        """The open job whose file this connection alone has: QMS-submit-11.
+
+        It has to be somebody to the queue all the same (QMS-bindery-03): an object that was deleted is not.
+        """
         self._queue(queue_id)
-        if self.exists(queue_id, number):
-            job = self.job(queue_id, number)
-            if job["job_control_flags"] & OPEN and job["client_station"] == connection.number:
-                return job
+        job: Entry | None = None
         with reasons() as codes:
-            self._check_job(codes, connection, queue_id, number)
-        raise AssertionError("nobody else may")
+            job = self._check_job(codes, connection, queue_id, number, "owner", USERS, OPERATORS, SERVERS)
+            if job is not None and not (
+                job["job_control_flags"] & OPEN and job["client_station"] == connection.number
+            ):
+                codes.add(NO_JOB_RIGHTS)
+        assert job is not None
+        return job
 
     def close_and_start(self, connection: Connection, queue_id: int, number: int) -> None:
         """NWCloseFileAndStartQueueJob."""

@@ -132,7 +132,7 @@ class Job:
     def with_flags(self, *, on: int = 0, off: int = 0) -> Job:
         """Return the job with bits of jobControlFlags set and cleared."""
         off = int(off)  # of an IntFlag, ~ would lose the bits that have no name
-        return replace(self, job_control_flags=(self.job_control_flags | int(on)) & ~int(off))
+        return replace(self, job_control_flags=int((self.job_control_flags | on) & ~off))
 
     def idle(self) -> Job:
         """Return the job as one that no queue server has."""

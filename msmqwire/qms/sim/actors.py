@@ -250,7 +250,8 @@ class QueueServer(Actor):
 
     async def ready(self, client: Client) -> None:
         for queue in self.scene.queues:
-            while await self.ask(client, "AttachQueueServerToQueue", (_HALTED,), QueueID=queue) is None:
+            call = "AttachQueueServerToQueue"
+            while await self.ask(client, call, (_HALTED,), QueueID=queue) is None and self.scene.is_busy:
                 await self.scene.pause(2.0)
 
     async def step(self, client: Client) -> None:

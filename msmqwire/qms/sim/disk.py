@@ -283,8 +283,11 @@ class SimulatedVolumes(Volumes):
         held[offset : offset + len(data)] = data
 
     def size(self, file: AnyFile) -> int:
-        """Return the size of a file."""
-        return len(self._found(file).data)
+        """Return the size of a file. Raises StoreRefused."""
+        try:
+            return len(self._found(file).data)
+        except FileNotFoundError as exc:
+            raise StoreRefused("the file is gone", file=repr(file)) from exc
 
     def _found(self, file: AnyFile) -> File:
         self._power.check()

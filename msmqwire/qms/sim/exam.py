@@ -93,6 +93,8 @@ class Examiner(Operator):
 
 
 class _Drainer(QueueServer):
+    """A queue server that knows which jobs it has to get."""
+
     async def drain(self, client: Client, queue: int, left: list[int]) -> None:
         """Finish the jobs of a queue that this server may service, which are taken out of `left`."""
         own = self.scene.servers[self.name]

@@ -140,7 +140,7 @@ def _nothing(_original: Any) -> Any:
     return lambda *_: None
 
 
-def _soon(_original: Any) -> Any:
+def _give_up_nothing(_original: Any) -> Any:
     async def give_up(*_: Any) -> None:
         """Nothing is given up."""
 
@@ -149,7 +149,6 @@ def _soon(_original: Any) -> Any:
 
 _HOLD, _OPEN = _ready_if(JobState.HELD), _ready_if(JobState.OPEN)
 _AUTO_START, _RESTART = JobControlFlags.NWCF_SERVICE_AUTO_START, JobControlFlags.NWCF_SERVICE_RESTART
-_ANY: Final = frozenset(Invariant)
 _LOST: Final = frozenset(
     {Invariant.KEPT, Invariant.GONE, Invariant.FLAGS, Invariant.TRUTHFUL, Invariant.REFUSED}
 )
@@ -204,7 +203,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
     "lost connections are not noticed": Mistake(
         NcpListener,
         "_give_up",
-        _soon,
+        _give_up_nothing,
         _by(Invariant.FLAGS, Invariant.ENDS, Invariant.KEPT, Invariant.REFUSED),
     ),
     "bytes of deleted files stay accounted for": Mistake(OpenFiles, "delete", _nothing, _by(Invariant.FILES)),
