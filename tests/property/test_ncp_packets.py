@@ -38,10 +38,13 @@ def sent_bytes(draw: st.DrawFn) -> tuple[bytes, Any]:
     """A packet of any call, perhaps over TCP, and the call; bytes behind its data at times."""
     call = draw(ALL_CALLS)
     is_request = draw(st.booleans())
-    data = draw(values(draw(st.sampled_from(call.requests if is_request else call.replies))))
+    schema = draw(st.sampled_from(call.requests if is_request else call.replies))
+    data = draw(values(schema))
     request = make_request(call, sequence=draw(st.integers(0, 255)), connection=draw(st.integers(0, 0xFFFF)))
     if is_request:
-        content = data.to_bytes() + draw(st.sampled_from([b"", b"\0\0", b"\xff"]))
+        # Behind a form of another size they would make it one of a third.
+        behind = [b"", b"\0\0", b"\xff"] if schema is call.request else [b""]
+        content = data.to_bytes() + draw(st.sampled_from(behind))
         if request.subfunction is not None:
             request.subfunction.StructureLength = len(content) + 1
             content = request.subfunction.to_bytes() + content

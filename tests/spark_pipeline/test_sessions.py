@@ -22,6 +22,7 @@ from tests.property.test_spark_reassembly import captures, shuffled_shares
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support import srmp_captures as s
+from tests.support.paths import ROOT
 
 EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
 EXPRESS = h.user_message(flags=0, properties=h.properties_header(body=b"x" * 3000))
@@ -98,6 +99,15 @@ def test_a_connection_with_srmp_is_a_session_and_other_web_traffic_is_none(tmp_p
     assert (row["client_port"], row["server_port"], row["handshake"]) == (50_000, 80, "none seen")
     assert (row["client_srmp_message_packets"], row["server_srmp_message_packets"]) == (1, 1)
     assert (row["client_skipped_bytes"], row["server_skipped_bytes"]) == (len(s.GET), len(s.PAGE))
+
+
+@pytest.mark.parametrize(("example", "packets"), [("netware.pcap", [(38, 38)]), ("remote_read.pcap", None)])
+def test_connections_of_calls_are_sessions_of_packets(example, packets):
+    rows = shown(session_batches([str(ROOT / "examples" / example)], ()))
+    counts = [(row["client_packets"], row["server_packets"]) for row in rows]
+    assert counts
+    assert all(client and server for client, server in counts)
+    assert packets is None or [tuple(map(sum, zip(*counts, strict=True)))] == packets
 
 
 def test_what_is_sent_again_lost_or_wrong(tmp_path):

@@ -11,6 +11,7 @@ from fuzz.peer.remote_read import pdus
 from fuzz.peer.remote_read.reading_steps import (
     FIND_MS,
     NEXT,
+    OPEN_TO_PEEK,
     PEEK,
     H,
     call,
@@ -134,9 +135,7 @@ def _messages(target: Target, source: random.Random) -> Iterator[Case]:
         ("MQRR-3.1.4.6-05",),
         "A purge without receive access leaves the queue as it is.",
         *filled(target, 1, source),
-        Step(
-            "persist", data=pdus.open_queue(90, target, access=Access.PEEK_ACCESS), note="R_OpenQueue to peek"
-        ),
+        Step("persist", data=pdus.open_queue(90, target, access=Access.PEEK_ACCESS), note=OPEN_TO_PEEK),
         found(4, 1, PEEK),
         call(pdus.of_handle(5, Opnum.R_PurgeQueue, pdus.handle(90)), "R_PurgeQueue by a handle that peeks"),
         found(6, 2, of=pdus.handle(90)),

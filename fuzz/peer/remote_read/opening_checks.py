@@ -12,10 +12,13 @@ from fuzz.peer.remote_read import pdus
 from fuzz.peer.remote_read.association import TRANSPORT
 from fuzz.peer.remote_read.reading_steps import (
     NEXT,
+    OPEN_TO_PEEK,
     PEEK,
     H,
     call,
     end,
+    filled,
+    found,
     opened,
     receive,
 )
@@ -215,4 +218,10 @@ def _parameters(target: Target, source: random.Random) -> Iterator[Case]:
     peeking = opened(target, access=Access.PEEK_ACCESS)
     purge = call(pdus.of_handle(4, Opnum.R_PurgeQueue, H), "R_PurgeQueue by a handle that peeks")
     yield case(("MQRR-3.1.4.6-05",), "A purge needs receive access.", *peeking, purge)
-    yield case(("MQRR-3.1.4.7-12",), "A receive needs receive access.", *peeking, receive(4, 1))
+    yield case(
+        ("MQRR-3.1.4.7-12",),
+        "A receive needs receive access.",
+        *filled(target, 1, source),
+        Step("persist", data=pdus.open_queue(90, target, access=Access.PEEK_ACCESS), note=OPEN_TO_PEEK),
+        found(4, 1, of=pdus.handle(90)),
+    )

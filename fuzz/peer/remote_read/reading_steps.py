@@ -25,6 +25,8 @@ FIND_MS: Final = 2 * PATIENT_MS
 LASTING_S: Final = 0x0FFF_FFFF
 """TimeToReachQueue of messages: years."""
 
+OPEN_TO_PEEK: Final = "R_OpenQueue to peek"
+
 RECEIVE: Final = Action.MQ_ACTION_RECEIVE
 PEEK: Final = Action.MQ_ACTION_PEEK_CURRENT
 NEXT: Final = Action.MQ_ACTION_PEEK_NEXT
