@@ -244,7 +244,10 @@ def command(
     queue: Annotated[str | None, typer.Option("--queue", help="Only messages to such a queue.")] = None,
     findings: Annotated[
         list[str] | None,
-        typer.Option("--findings", help="Only packets with findings: any, MUST, SHOULD, ATTACK or an id."),
+        typer.Option(
+            "--findings",
+            help="Only packets with findings: any, MUST, SHOULD, ATTACK, an id, or what ids begin with before a hyphen.",
+        ),
     ] = None,
     no_lint: Annotated[bool, typer.Option("--no-lint", help="Do not judge the packets: faster.")] = False,
     parquet: Annotated[

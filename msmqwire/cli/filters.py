@@ -133,8 +133,9 @@ def by_queue(pattern: str) -> Filter:
 
 
 def by_findings(names: list[str]) -> Filter:
-    """Return a filter for items with a finding; if any are named, with one of these severities or ids."""
+    """Return a filter for items with a finding; if any are named, with one of these severities, ids or beginnings of ids."""
     selected = {name.upper() for name in names}
+    beginnings = tuple(f"{name}-" for name in selected)
 
     def test(item: Item) -> bool:
         return any(
@@ -142,6 +143,7 @@ def by_findings(names: list[str]) -> Filter:
             or "ANY" in selected
             or finding.severity.upper() in selected
             or finding.id.upper() in selected
+            or finding.id.upper().startswith(beginnings)
             for finding in item.findings
         )
 

@@ -357,6 +357,8 @@ def test_filters():
     assert ("UserMessage", 1) not in malformed
     assert len(filtered(filters.by_findings(["any"]))) > len(malformed)
     assert filtered(filters.by_findings(["attack-header-id"])) == [("Malformed", 2)]
+    assert filtered(filters.by_findings(["attack-header"])) == [("Malformed", 2)]
+    assert filtered(filters.by_findings(["attack-head"])) == []
     late = filtered(filters.meets(filters.by_time("2026-03-01T12:00:06", None)))
     assert {stream for _, stream in late} == {6}
 
