@@ -246,7 +246,7 @@ def command(
         list[str] | None,
         typer.Option(
             "--findings",
-            help="Only packets with findings: any, MUST, SHOULD, ATTACK, an id, or what ids begin with before a hyphen.",
+            help="Only packets with findings: any, MUST, SHOULD, ATTACK, an id or its beginning.",
         ),
     ] = None,
     no_lint: Annotated[bool, typer.Option("--no-lint", help="Do not judge the packets: faster.")] = False,

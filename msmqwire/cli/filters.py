@@ -133,7 +133,7 @@ def by_queue(pattern: str) -> Filter:
 
 
 def by_findings(names: list[str]) -> Filter:
-    """Return a filter for items with a finding; if any are named, with one of these severities, ids or beginnings of ids."""
+    """Return a filter for items with a finding; if any are named, by severity, id or beginning of an id."""
     selected = {name.upper() for name in names}
     beginnings = tuple(f"{name}-" for name in selected)
 
