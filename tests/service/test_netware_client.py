@@ -495,11 +495,11 @@ def test_a_silent_server() -> None:
         with pytest.raises(Unreachable, match="does not answer"):
             await queue.submit(b"body")
 
-    clients(scenario, peer, timeout=0.05)
+    clients(scenario, peer, timeout=0.4)
     peer = NetwarePeer()
     peer.spoil = lambda unit: None
     with pytest.raises(Unreachable, match="does not answer"):
-        clients(scenario, peer, timeout=0.05)
+        clients(scenario, peer, timeout=0.4)
 
 
 def test_a_server_that_is_busy_for_ever() -> None:
