@@ -45,6 +45,9 @@ class ServicedJob:
         self._connection, self._queue_id, self._file = connection, queue_id, file
         self.entry, self.size, self.lost = entry, size, lost
 
+    def __repr__(self) -> str:
+        return f"<ServicedJob {self.number}, {self.size} bytes>"
+
     @property
     def number(self) -> int:
         """The number of the job in its queue."""

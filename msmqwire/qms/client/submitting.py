@@ -25,6 +25,9 @@ class OpenJob:
         self._file = file
         self.entry = entry
 
+    def __repr__(self) -> str:
+        return f"<OpenJob {self.number}, {self.size} bytes>"
+
     @property
     def number(self) -> int:
         """The number of the job in its queue."""

@@ -133,6 +133,7 @@ def test_a_job_is_created_written_by_its_handle_and_started() -> None:
         async with queue.new_job() as job:
             await job.write(body[:60_000])
             await job.write(body[60_000:])
+            assert repr(job) == f"<OpenJob {job.number}, 76800 bytes>"
             assert (await queue.job(job.number)).current_state.value == "open"
         assert (await queue.job(job.number)).current_state.value == "ready"
 
@@ -248,6 +249,7 @@ def test_client_rights_are_taken_before_and_restored_after(fails: bool) -> None:
     async def scenario(server: FileServer, queue: Queue) -> None:
         try:
             async with queue.service() as job, job.client_rights():
+                assert repr(job) == f"<ServicedJob {job.number}, 4 bytes>"
                 await job.read()
                 if fails:
                     raise KeyError
