@@ -55,6 +55,7 @@ class QueueFiles:
         self._order: Sequence[int] = ()
         self._servers: Servers = ()
         self._heads: dict[int, tuple[Job, bytes]] = {}  # what the queue files begin with
+        self._system: dict[str, bytes] = {}  # and what the system files have
 
     def file(self, job_number: int) -> Path:
         """Return the queue file of a job."""
@@ -68,7 +69,7 @@ class QueueFiles:
     def make_system_files(self) -> None:
         """Create the system files, without jobs and servers, in a directory that has just been made."""
         for extension in (SYS, SRV):
-            disk.replace_hidden(self._system_file(extension), b"")
+            self._show(extension, b"")
 
     def recover(self, jobs: Collection[int]) -> Found:
         """Remove the queue files that no job has, and return what the jobs have."""
@@ -175,10 +176,15 @@ class QueueFiles:
     def refresh(self) -> None:
         """Write the jobs and servers as noted into the files where they differ."""
         structures = [self._structure(number, place) for place, number in enumerate(self._order, 1)]
-        disk.replace_hidden(self._system_file(SYS), b"".join(structures))
-        servers = b"".join(_SERVER.pack(*server) for server in self._servers)
-        disk.replace_hidden(self._system_file(SRV), servers)
+        self._show(SYS, b"".join(structures))
+        self._show(SRV, b"".join(_SERVER.pack(*server) for server in self._servers))
         self.stale = False
+
+    def _show(self, extension: str, content: bytes) -> None:
+        """Give a system file its content, unless it has that: to replace a file is as slow as to sync it."""
+        if self._system.get(extension) != content:
+            disk.replace_hidden(self._system_file(extension), content)
+            self._system[extension] = content
 
     def _structure(self, number: int, position: int) -> bytes:
         """Return the structure of a job, which heads its file now."""
