@@ -92,3 +92,31 @@ def expand(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
             raise FileNotFoundError(errno.ENOENT, "no such file", name)
         matches.update(dict.fromkeys(files))
     return list(matches)
+
+
+def capture_files(sources: Iterable[str | os.PathLike[str]], *, may_miss: bool = False) -> list[str]:
+    """Return the files that paths, patterns and folders name, in their order, as absolute paths.
+
+    A folder stands for its files. The files of a pattern or a folder are sorted; hidden files and those whose
+    name starts with ``_`` are skipped, as in Spark.
+
+    Args:
+        sources: paths and patterns.
+        may_miss: whether a pattern may match nothing.
+
+    Raises:
+        FileNotFoundError: a path does not exist, or a pattern matches nothing.
+    """
+    files: dict[str, None] = {}
+    for source in [os.fspath(source) for source in sources]:
+        folder = Path(source)
+        if folder.is_dir():
+            paths = sorted(path for path in folder.iterdir() if path.is_file())
+        elif may_miss and set("*?[") & set(source):
+            paths = sorted(Path(path) for path in glob.glob(source, recursive=True))
+            paths = [path for path in paths if path.is_file()]
+        else:
+            paths = expand([source])
+        visible = [path for path in paths if path.name[0] not in "._" or len(paths) == 1]
+        files.update(dict.fromkeys(str(path.absolute()) for path in visible))
+    return list(files)
