@@ -104,6 +104,31 @@ def expand(
     return list(matches)
 
 
+def capture_files(
+    sources: Iterable[str | os.PathLike[str]], options: StorageOptions = NO_OPTIONS, *, may_miss: bool = False
+) -> list[str]:
+    """Return the files that paths, patterns and folders name, in their order: absolute paths, and URLs.
+
+    As `expand`, but hidden files that a pattern matches are skipped too, as in Spark.
+
+    Args:
+        sources: local paths and URLs.
+        options: storage options of the URLs.
+        may_miss: whether a pattern may match nothing.
+
+    Raises:
+        FileNotFoundError: a path does not exist, or a pattern matches nothing.
+        UnsupportedStore: the store of a URL can't be used.
+        OSError: it can't be reached.
+    """
+    files: dict[str, None] = {}
+    for source in sources:
+        paths = expand([source], options, may_miss=may_miss)
+        visible = [path for path in paths if len(paths) == 1 or not is_hidden(path)]
+        files.update(dict.fromkeys(str(p.absolute()) if isinstance(p, Path) else p for p in visible))
+    return list(files)
+
+
 def is_hidden(path: str | os.PathLike[str]) -> bool:
     """Whether a file in a folder is not meant: its name starts with ``.`` or ``_``."""
     return (

@@ -93,6 +93,8 @@ class RangedFile(RawIOBase):
             view[count : count + len(piece)] = piece
             count += len(piece)
             self._at += len(piece)
+        if self._at >= self._ahead_stop:
+            self._drop()  # read to its end: many files may be open, to be read one after the other
         return count
 
     def close(self) -> None:
@@ -123,8 +125,7 @@ class RangedFile(RawIOBase):
         while True:
             end = blocks[-1].end
             waiting = sum(block.start > self._at for block in blocks)
-            is_needed = end == self._at
-            if not is_needed and (waiting >= AHEAD or end >= self._ahead_stop):
+            if end != self._at and (waiting >= AHEAD or end >= self._ahead_stop):
                 return
             self._block_size = min(self._block_size * GROWTH, BLOCK_SIZE)
             self._start(end, self._block_size, later=True)
