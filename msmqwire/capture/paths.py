@@ -60,7 +60,10 @@ def exists(path: str | os.PathLike[str], options: StorageOptions = NO_OPTIONS) -
     if not is_url(path):
         return os.path.exists(local_path(os.fspath(path)))
     url = os.fspath(path)
-    return open_store(url, options).info(url) is not None
+    try:
+        return open_store(url, options).info(url) is not None
+    except FileNotFoundError:  # the bucket is missing too
+        return False
 
 
 def local_path(path: str) -> str:

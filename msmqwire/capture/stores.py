@@ -266,8 +266,10 @@ def _open_store(place: _Place, frozen: tuple[tuple[str, _Hidden], ...], process:
         return Store(place, make(place, _values(place.scheme, options)), options)
     except ImportError:
         raise UnsupportedStore(f"{place.scheme}: the installed pyarrow was built without it") from None
+    except UnsupportedStore:
+        raise
     except (TypeError, ValueError) as exc:
-        raise UnsupportedStore(f"{place.scheme}: {one_line(exc, options)}") from None
+        raise _refused(place.scheme, exc, options) from None
 
 
 class _Hidden:
@@ -415,7 +417,7 @@ def _hdfs(place: _Place, options: dict[str, Any]) -> Any:
         return HadoopFileSystem(name or "default", int(port or 0), **options)
     except OSError as exc:
         raise UnsupportedStore(
-            f"hdfs: {one_line(exc, options)}; Java, libhdfs and the CLASSPATH of a Hadoop installation are needed"
+            f"hdfs: {one_line(exc, options)}; needed are Java, libhdfs and the CLASSPATH of Hadoop"
         ) from None
 
 
@@ -438,7 +440,14 @@ def _fsspec(place: _Place, options: dict[str, Any]) -> Any:
     try:
         return kind(**{**url_options, "use_listings_cache": False, "skip_instance_cache": True, **options})
     except TypeError as exc:
-        raise UnsupportedStore(f"{scheme}: {one_line(exc, options)}") from None
+        raise _refused(scheme, exc, options) from None
+
+
+def _refused(scheme: str, exc: Exception, options: StorageOptions) -> UnsupportedStore:
+    """The error of a file system that does not take its options."""
+    unknown = re.search(r"unexpected keyword argument '(\w+)'", str(exc))
+    why = f"it has no storage option {unknown[1]}" if unknown else one_line(exc, options)
+    return UnsupportedStore(f"{scheme}: {why}")
 
 
 _S3: Final = ("s3", "s3a", "s3n")
