@@ -9,10 +9,10 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+from msmqwire.columnar.parts import plan_parts, plan_windows
 from spark_udfs.source.filters import pushed
 from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import PacketReader
-from spark_udfs.source.partitions import CapturePartition, plan_partitions, plan_windows
 from spark_udfs.source.schema import arrow_fields, checked_columns, packet_schema, selected, spark_schema
 from spark_udfs.source.segment_reader import PUSHED, SEGMENT_SCHEMA, SegmentReader
 from spark_udfs.source.session_reader import SessionReader
@@ -85,16 +85,16 @@ class MsmqReader(DataSourceReader):
         self._options = options
         self._reader = partition_reader(options, schema)
 
-    def partitions(self) -> list[CapturePartition]:
+    def partitions(self) -> list[InputPartition]:
         options = self._options
         windows = plan_windows(
             options.files(), options.split_size, search=options.search, overlap=options.overlap
         )
-        return plan_partitions(windows, options.split_size, options.overlap)
+        return [InputPartition(part) for part in plan_parts(windows, options.split_size, options.overlap)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, CapturePartition):  # Spark makes a partition itself for a load without files
-            yield from self._reader.read(partition)
+        if partition.value is not None:  # Spark makes a partition itself for a load without files
+            yield from self._reader.read(partition.value)
 
 
 class PushdownReader(MsmqReader):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import re
 from collections.abc import Mapping
@@ -11,7 +10,8 @@ from pathlib import Path
 from typing import Final, Literal, cast
 from urllib.parse import unquote, urlsplit
 
-from msmqwire.capture import expand
+from msmqwire.capture.paths import capture_files
+from msmqwire.columnar.part_reader import PartReader
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.message_security import Examiner, contents_of
 from msmqwire.dissection.readings import readings_of
@@ -24,6 +24,8 @@ Mode = Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]
 
 SPLIT_SIZE: Final = 512 << 20
 OVERLAP: Final = 16 << 20
+BATCH_ROWS: Final = 16_384
+"""Rows of a batch of packets."""
 _READS: Final = ("packets", "segments", "sessions")
 _MODES: Final = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
 _SPLITS: Final = ("walked", "searched")
@@ -110,31 +112,21 @@ class Options:
             ncp_readings=ncp_readings,
         )
 
+    def part_reader(self) -> PartReader:
+        """Return the reader of packets that these options ask for."""
+        return PartReader(
+            ports=self.ports,
+            body_limit=self.body_limit,
+            batch_rows=BATCH_ROWS,
+            keys=self.keys,
+            certificates=self.certificates,
+            readings=self.readings,
+            ncp_readings=self.ncp_readings,
+        )
+
     def files(self, *, may_miss: bool = False) -> list[str]:
-        """Return the files of the load in their order, as absolute paths; a folder stands for its files.
-
-        The files of a pattern or a folder are sorted; hidden files and those whose name starts with ``_``
-        are skipped, as in Spark.
-
-        Args:
-            may_miss: whether a pattern may match nothing.
-
-        Raises:
-            FileNotFoundError: a path does not exist, or a pattern matches nothing.
-        """
-        files: dict[str, None] = {}
-        for source in self.sources:
-            folder = Path(source)
-            if folder.is_dir():
-                paths = sorted(path for path in folder.iterdir() if path.is_file())
-            elif may_miss and set("*?[") & set(source):
-                paths = sorted(Path(path) for path in glob.glob(source, recursive=True))
-                paths = [path for path in paths if path.is_file()]
-            else:
-                paths = expand([source])
-            visible = [path for path in paths if path.name[0] not in "._" or len(paths) == 1]
-            files.update(dict.fromkeys(str(path.absolute()) for path in visible))
-        return list(files)
+        """Return the files of the load; see `msmqwire.capture.paths.capture_files`."""
+        return capture_files(self.sources, may_miss=may_miss)
 
 
 def _sources(options: Mapping[str, str]) -> tuple[str, ...]:

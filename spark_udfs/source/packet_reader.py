@@ -1,29 +1,21 @@
-"""The packets of a partition."""
+"""The packets of a part, as Spark takes them."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.capture.window import Window
-from msmqwire.columnar import CaptureWarning, Condition, arrow_schema, record_batches
+from msmqwire.columnar import CaptureWarning, Condition, arrow_schema
 from msmqwire.columnar.columns import BY_NAME
 from msmqwire.columnar.filters import meeting
-from msmqwire.dissection import dissect
+from msmqwire.columnar.parts import Part
 from msmqwire.errors import CaptureError, MsmqError
-from spark_udfs.source.flow_numbers import FlowNumbers
 from spark_udfs.source.options import Options
-from spark_udfs.source.partitions import CapturePartition
 from spark_udfs.source.schema import as_spark
-
-BATCH_ROWS: Final = 16_384
-_ENDPOINTS: Final = ("transport", "src", "src_port", "dst", "dst_port")
 
 
 class MalformedCapture(MsmqError):
@@ -32,7 +24,7 @@ class MalformedCapture(MsmqError):
 
 @dataclass(frozen=True)
 class PacketReader:
-    """Reads the packets of a partition.
+    """Reads the packets of a part.
 
     Attributes:
         options: of the load.
@@ -46,81 +38,42 @@ class PacketReader:
     schema: pa.Schema
     where: tuple[Condition, ...] = ()
 
-    def read(self, partition: CapturePartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a partition.
+    def read(self, part: Part) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a part.
 
         Raises:
             MalformedCapture: in mode FAILFAST, for a malformed packet or a damaged file.
             OSError: a file can't be read.
         """
-        flows = None if partition.is_only else FlowNumbers()
-        with ExitStack() as stack:
-            warm_up = partition.warm_up_windows()
-            streams = [stack.enter_context(window.open()) for window in (*warm_up, *partition.windows)]
-            dissection = dissect(
-                cast(list[BinaryIO], streams),
-                ports=self.options.ports,
-                lint=False,
-                flush=partition.is_last,
-                warm_up=len(warm_up),
-                successor_ns=0 if partition.is_last else partition.joined_ns(),
-                keys=self.options.keys,
-                certificates=self.options.certificates,
-                readings=self.options.readings,
-                ncp_readings=self.options.ncp_readings,
-            )
-            batches = record_batches(
-                dissection,
-                columns=self._decoded_columns(partition),
-                where=[*self.where, *self._mode_conditions()],
-                batch_rows=BATCH_ROWS,
-                body_limit=self.options.body_limit,
-            )
-            yield from self._spark_batches(batches, partition, flows)
-            for error in dissection.errors:
-                located = _located_in(partition.windows, error)
-                if located is not None:
-                    yield from self._damage_row(located)
+        errors: list[CaptureError] = []
+        where = [*self.where, *self._mode_conditions()]
+        batches = self.options.part_reader().batches(part, self._decoded_columns(), where, errors=errors)
+        for batch in batches:
+            if self.options.mode == "FAILFAST":
+                _refuse_malformed(batch)
+            yield as_spark([self._column(name, batch) for name in self.columns], self.schema)
+        for error in errors:
+            yield from self._damage_row(error)
 
-    def _decoded_columns(self, partition: CapturePartition) -> list[str]:
+    def _decoded_columns(self) -> list[str]:
         """The columns to decode: those to read, and those that they are made of."""
         names = [name for name in self.columns if name != self.options.corrupt_column]
         if self.options.corrupt_column in self.columns:
             names += ["kind", "raw"]
         if self.options.mode == "FAILFAST":
             names += ["kind", "error", "file", "src"]
-        if "frame" in names and partition.split_files:
-            names.append("file")
-        if "stream" in names and not partition.is_only:
-            names += _ENDPOINTS
         return list(dict.fromkeys(names))
+
+    def _column(self, name: str, batch: pa.RecordBatch) -> pa.Array:
+        if name != self.options.corrupt_column:
+            return batch.column(name)
+        is_malformed = pc.equal(batch.column("kind"), "Malformed")
+        return pc.if_else(is_malformed, batch.column("raw"), pa.scalar(None, pa.binary()))
 
     def _mode_conditions(self) -> list[Condition]:
         if self.options.mode != "DROPMALFORMED":
             return []
         return [("kind", "!=", "Malformed"), ("kind", "!=", "Skipped")]
-
-    def _spark_batches(
-        self, batches: Iterator[pa.RecordBatch], partition: CapturePartition, flows: FlowNumbers | None
-    ) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            if self.options.mode == "FAILFAST":
-                _refuse_malformed(batch)
-            arrays = []
-            for name in self.columns:
-                if name == self.options.corrupt_column:
-                    is_malformed = pc.equal(batch.column("kind"), "Malformed")
-                    array = pc.if_else(is_malformed, batch.column("raw"), pa.scalar(None, pa.binary()))
-                elif name == "frame" and partition.split_files:
-                    split_files = pa.array(sorted(partition.split_files))
-                    is_split = pc.is_in(batch.column("file"), value_set=split_files)
-                    array = pc.if_else(is_split, pa.scalar(None, pa.int64()), batch.column("frame"))
-                elif name == "stream" and flows is not None:
-                    array = flows.column(batch)
-                else:
-                    array = batch.column(name)
-                arrays.append(array)
-            yield as_spark(arrays, self.schema)
 
     def _damage_row(self, error: CaptureError) -> Iterator[pa.RecordBatch]:
         """Yield the row that reports a damaged file, if the mode and the conditions let it through."""
@@ -135,14 +88,6 @@ class PacketReader:
             yield as_spark(
                 [pa.array([row.get(field.name)], field.type) for field in self.schema], self.schema
             )
-
-
-def _located_in(windows: Sequence[Window], error: CaptureError) -> CaptureError | None:
-    """An error in one of these windows, with its offset in the file; None for one in another file."""
-    for window in windows:
-        if window.path == error.file:
-            return window.located(error)
-    return None
 
 
 def _refuse_malformed(batch: pa.RecordBatch) -> None:

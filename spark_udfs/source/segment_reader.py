@@ -1,7 +1,7 @@
-"""The TCP segments, UDP datagrams and PGM packets of a partition.
+"""The TCP segments, UDP datagrams and PGM packets of a part.
 
-Each belongs to the frame that completes it, so the rows of all partitions together are the same however the
-captures are divided. Fragments of IP datagrams captured before a partition are known from its warm-up.
+Each belongs to the frame that completes it, so the rows of all parts together are the same however the
+captures are divided. Fragments of IP datagrams captured before a part are known from its warm-up.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from msmqwire.columnar.compiled.datagram_scan import (
 from msmqwire.columnar.compiled.network import PGM, TCP, UDP
 from msmqwire.columnar.datagrams import DatagramReader, Datagrams, Pair
 from msmqwire.columnar.filters import meeting
+from msmqwire.columnar.flow_number import flow_number
+from msmqwire.columnar.parts import Part
 from msmqwire.errors import CaptureError
-from spark_udfs.source.flow_numbers import flow_number
 from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import MalformedCapture
-from spark_udfs.source.partitions import CapturePartition
 from spark_udfs.source.schema import as_spark
 
 
@@ -91,7 +91,7 @@ _CELLS: Final = {
 
 @dataclass(frozen=True)
 class SegmentReader:
-    """Reads the segments of a partition.
+    """Reads the segments of a part.
 
     Attributes:
         options: of the load.
@@ -105,8 +105,8 @@ class SegmentReader:
     schema: pa.Schema
     where: tuple[Condition, ...] = ()
 
-    def read(self, partition: CapturePartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a partition.
+    def read(self, part: Part) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a part.
 
         Raises:
             MalformedCapture: in mode FAILFAST, for a damaged file.
@@ -115,7 +115,7 @@ class SegmentReader:
         names = [*self.columns, *(name for name, _, _ in self.where)]
         if self.options.mode == "DROPMALFORMED":
             names.append("transport")
-        for batch in segment_batches(partition, columns=names, strict=self.options.mode == "FAILFAST"):
+        for batch in segment_batches(part, columns=names, strict=self.options.mode == "FAILFAST"):
             rows = meeting(batch, self.where)
             if self.options.mode == "DROPMALFORMED":
                 rows = rows.filter(pc.not_equal(rows.column("transport"), DAMAGED))
@@ -123,16 +123,16 @@ class SegmentReader:
 
 
 def segment_batches(
-    partition: CapturePartition, *, columns: Collection[str] = SEGMENT_SCHEMA.names, strict: bool = False
+    part: Part, *, columns: Collection[str] = SEGMENT_SCHEMA.names, strict: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the segments of a partition, in the order of the capture.
+    """Yield the segments of a part, in the order of the capture.
 
     A file that can't be read to its end is reported by a `CaptureWarning` and by a row: its transport is
     `DAMAGED`, its offset is where reading stopped, and its error is the reason, which is also its payload, as
     UTF-8 text. With `strict` it is an exception instead.
 
     Args:
-        partition: what to read.
+        part: what to read.
         columns: the names of columns of `SEGMENT_SCHEMA`; the others cost nothing.
         strict: whether a damaged file raises an exception.
 
@@ -142,11 +142,11 @@ def segment_batches(
     """
     schema = pa.schema([field for field in SEGMENT_SCHEMA if field.name in columns])
     reader = DatagramReader(payloads="payload" in columns)
-    for window in partition.warm_up_windows():
+    for window in part.warm_up_windows():
         with window.open() as stream, suppress(CaptureError):
             reader.skip(stream)
-    maker = _SegmentBatchMaker(partition, schema)
-    for number, window in enumerate(partition.windows):
+    maker = _SegmentBatchMaker(part, schema)
+    for number, window in enumerate(part.windows):
         with window.open() as stream:
             try:
                 for datagrams in reader.read(stream, number, window.file_offset(0)):
@@ -159,7 +159,7 @@ def segment_batches(
         warnings.warn(CaptureWarning(damage), stacklevel=2)
         for datagrams in reader.finish():
             yield maker.batch(datagrams)
-        yield _damage_row(damage, partition.file_index + number, schema)
+        yield _damage_row(damage, part.file_index + number, schema)
     for datagrams in reader.finish():
         yield maker.batch(datagrams)
 
@@ -167,10 +167,10 @@ def segment_batches(
 class _SegmentBatchMaker:
     """Makes record batches of datagrams."""
 
-    def __init__(self, partition: CapturePartition, schema: pa.Schema) -> None:
+    def __init__(self, part: Part, schema: pa.Schema) -> None:
         self._schema = schema
-        self._file_index = partition.file_index
-        self._files = pa.array([window.path for window in partition.windows], pa.string())
+        self._file_index = part.file_index
+        self._files = pa.array([window.path for window in part.windows], pa.string())
         self._pairs: list[Pair] = []
         self._pair_columns = _pair_columns([])
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from msmqwire.capture.splits import Index, Window, is_splittable
+from msmqwire.columnar.parts import plan_parts
 from msmqwire.errors import MsmqError
 from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import PacketReader
-from spark_udfs.source.partitions import CapturePartition, plan_partitions
 from spark_udfs.source.segment_reader import SegmentReader
 
 TRACKED_MAX: Final = 1000
@@ -112,7 +112,7 @@ class MsmqStreamReader(DataSourceStreamReader):
             file = self._files[path] = _TrackedFile(Index(path, step))
         return file
 
-    def partitions(self, start: Offset, end: Offset) -> Sequence[CapturePartition]:
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return the partitions of a batch, the same ones whenever it is repeated.
 
         Raises:
@@ -129,9 +129,9 @@ class MsmqStreamReader(DataSourceStreamReader):
                 continue
             windows.append([Window(path, b"", 0, first)] * (first > 0) + self._new_windows(path, first, stop))
             already_read.append(int(first > 0))
-        return plan_partitions(
-            windows, self._options.split_size, self._options.overlap, already_read=already_read
-        )
+        options = self._options
+        parts = plan_parts(windows, options.split_size, options.overlap, already_read=already_read)
+        return [InputPartition(part) for part in parts]
 
     def _new_windows(self, path: str, first: int, stop: int) -> list[Window]:
         """The windows of the bytes of a file that are new in a batch."""
@@ -151,8 +151,8 @@ class MsmqStreamReader(DataSourceStreamReader):
         return [*windows, window]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, CapturePartition):
-            yield from self._reader.read(partition)
+        if partition.value is not None:
+            yield from self._reader.read(partition.value)
 
     def commit(self, end: Offset) -> None:
         """Forget the files that are complete."""

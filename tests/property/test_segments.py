@@ -23,11 +23,11 @@ from msmqwire.capture.record_index import records_with_offsets
 from msmqwire.capture.window import Window
 from msmqwire.columnar import CaptureWarning, datagrams
 from msmqwire.columnar.datagrams import DatagramReader
+from msmqwire.columnar.flow_number import flow_number
+from msmqwire.columnar.parts import Part, plan_parts, plan_windows
 from msmqwire.errors import CaptureError
-from spark_udfs.source.flow_numbers import flow_number
 from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import MalformedCapture
-from spark_udfs.source.partitions import CapturePartition, plan_partitions, plan_windows
 from spark_udfs.source.schema import arrow_fields, spark_schema
 from spark_udfs.source.segment_reader import PUSHED, SEGMENT_SCHEMA, SegmentReader, segment_batches
 from tests.property.test_columnar import captures, file_of
@@ -202,7 +202,7 @@ def written(folder: str, contents: Sequence[bytes]) -> list[str]:
     return paths
 
 
-def generic(partition: CapturePartition) -> Iterator[dict[str, Any]]:
+def generic(partition: Part) -> Iterator[dict[str, Any]]:
     """The rows of a partition by the readers of `msmqwire.capture`."""
     decoder = IpDecoder()
     for window in partition.warm_up_windows():
@@ -258,9 +258,9 @@ def shrunk(stack: ExitStack, sizes: dict[str, int]) -> None:
         stack.enter_context(mock.patch.object(datagrams, name, size))
 
 
-def planned(paths: Sequence[str], split_size: int, overlap: int) -> list[CapturePartition]:
+def planned(paths: Sequence[str], split_size: int, overlap: int) -> list[Part]:
     windows = plan_windows(paths, split_size, search=False, overlap=overlap)
-    return plan_partitions(windows, split_size, overlap)
+    return plan_parts(windows, split_size, overlap)
 
 
 @pytest.mark.filterwarnings("ignore::msmqwire.columnar.CaptureWarning")

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from msmqwire.capture import IpDecoder, open_records
 from msmqwire.columnar import COLUMNS
 from msmqwire.columnar.arrow.rows import batches
+from msmqwire.columnar.parts import Part, plan_parts, plan_windows
 from msmqwire.dissection import dissect
 from msmqwire.errors import CaptureError
 from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import PacketReader
-from spark_udfs.source.partitions import CapturePartition, plan_partitions, plan_windows
 from spark_udfs.source.schema import arrow_fields, packet_schema, spark_schema
 from spark_udfs.source.segment_reader import segment_batches
 from tests.support import captures as c
@@ -91,8 +91,8 @@ def rows_of(tables: Any) -> list[dict[str, Any]]:
     return [row for batch in tables for row in batch.to_pylist()]
 
 
-def planned(paths: Sequence[str], split_size: int, overlap: int) -> list[CapturePartition]:
-    return plan_partitions(plan_windows(paths, split_size, search=False), split_size, overlap)
+def planned(paths: Sequence[str], split_size: int, overlap: int) -> list[Part]:
+    return plan_parts(plan_windows(paths, split_size, search=False), split_size, overlap)
 
 
 def packets(paths: Sequence[str], split_size: int, overlap: int) -> list[dict[str, Any]]:
@@ -137,7 +137,7 @@ def test_the_windows_of_a_file_are_alike_in_size_and_know_where_warm_ups_start()
         paths = written(folder, [c.pcap_bytes(frames)])
         (windows,) = plan_windows(paths, 60_000, search=False, overlap=8000)
         assert [window.end - window.start for window in windows] == [50_024, 50_000]
-        _, second = plan_partitions([windows], 60_000, 8000)
+        _, second = plan_parts([windows], 60_000, 8000)
         assert [(window.start, window.end) for window in second.warm_up_windows()] == [
             (42_024, 48_024),
             (48_024, 50_024),

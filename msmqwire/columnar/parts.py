@@ -1,8 +1,8 @@
-"""The captures of a load divided into input partitions.
+"""Captures divided into parts that are read by different tasks or processes.
 
-The files of a load are one capture, in their order. A partition is the input of one task: a window of a
-large file, or several small files that follow each other. It is preceded by a warm-up, which the task reads
-to learn the state of connections that began earlier; whatever the warm-up yields is left to other partitions.
+The files are one capture, in their order. A part is the input of one task: a window of a large file, or
+several small files that follow each other. It is preceded by a warm-up, which the task reads to learn the
+state of connections that began earlier; whatever the warm-up yields is left to other parts.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, Final, cast
 
-from pyspark.sql.datasource import InputPartition
-
 from msmqwire.capture import open_records
 from msmqwire.capture.splits import Window, last_part, plan
 from msmqwire.errors import CaptureError
@@ -24,17 +22,17 @@ WARM_UP_FILES_MAX: Final = 64
 
 
 @dataclass(frozen=True)
-class CapturePartition(InputPartition):
+class Part:
     """The input of one task.
 
     Attributes:
         windows: its windows, in order.
-        file_index: the index in the load of the file of the first window; the others follow it.
+        file_index: the index in the capture of the file of the first window; the others follow it.
         warm_up: the windows to read before them, in order.
         overlap: sufficient bytes of warm-up; the task shortens a longer one.
-        split_files: the files of which this or another partition has a window, so that no partition knows
-            the numbers of their frames.
-        is_only: whether there are no other partitions.
+        split_files: the files of which this or another part has a window, so that no part knows the numbers
+            of their frames.
+        is_only: whether there are no other parts.
         is_last: whether the capture ends with it.
     """
 
@@ -49,7 +47,7 @@ class CapturePartition(InputPartition):
     def warm_up_windows(self) -> list[Window]:
         """Return the warm-up, shortened to the overlap, with its end as a window of its own.
 
-        Only the end is read with the care due to the partition itself: before it, connections are joined
+        Only the end is read with the care due to the part itself: before it, connections are joined
         at the first segment.
         """
         windows = _last_windows(self.warm_up, self.overlap)
@@ -60,7 +58,7 @@ class CapturePartition(InputPartition):
         return windows
 
     def joined_ns(self) -> int:
-        """Return the time of the first frame that the task of the next partition reads; 0 for none."""
+        """Return the time of the first frame that the task of the next part reads; 0 for none."""
         joined: list[Window] = []
         for window in (*self.warm_up, *self.windows):
             if joined and joined[-1].path == window.path:
@@ -76,7 +74,7 @@ class CapturePartition(InputPartition):
 
 
 def _careful_size(overlap: int) -> int:
-    """Bytes at the end of a warm-up that are read with the care due to the partition itself."""
+    """Bytes at the end of a warm-up that are read with the care due to the part itself."""
     return overlap // 4
 
 
@@ -112,20 +110,20 @@ class _WindowGroup:
         return follows and self.windows[0].start == 0 and self.size + size <= split_size
 
 
-def plan_partitions(
+def plan_parts(
     windows: Sequence[Sequence[Window]],
     split_size: int,
     overlap: int,
     *,
     already_read: Sequence[int] | None = None,
-) -> list[CapturePartition]:
-    """Return the partitions of a load.
+) -> list[Part]:
+    """Return the parts of a capture.
 
     Args:
-        windows: the windows of each file, in the order of the load; neighbours in a file adjoin.
+        windows: the windows of each file, in their order; neighbours in a file adjoin.
         split_size: bytes of files that one task may read together; 0 for each file on its own.
         overlap: bytes of warm-up.
-        already_read: for a load that continues an earlier one and does not end the capture, the number of
+        already_read: for reading that continues an earlier one and does not end the capture, the number of
             windows at the start of each file that were read before.
     """
     split_files = {of_file[0].path for of_file in windows if len(of_file) > 1 or (already_read and of_file)}
@@ -137,11 +135,11 @@ def plan_partitions(
                 groups.append(_WindowGroup(index))
             groups[-1].windows.append(window)
             groups[-1].size += size
-    partitions = []
+    parts = []
     for number, group in enumerate(groups):
         warm_up = tuple(_warm_up(windows, group, overlap))
-        partitions.append(
-            CapturePartition(
+        parts.append(
+            Part(
                 windows=tuple(group.windows),
                 file_index=group.file_index,
                 warm_up=warm_up,
@@ -151,7 +149,7 @@ def plan_partitions(
                 is_last=number == len(groups) - 1 and already_read is None,
             )
         )
-    return partitions
+    return parts
 
 
 def _warm_up(windows: Sequence[Sequence[Window]], group: _WindowGroup, overlap: int) -> list[Window]:
@@ -187,7 +185,7 @@ def plan_windows(
         files: their paths.
         split_size: approximate maximum of bytes in a window; 0 for whole files.
         search: as for `plan`.
-        overlap: bytes of warm-up of the partitions that will be made of them.
+        overlap: bytes of warm-up of the parts that will be made of them.
 
     Raises:
         FileNotFoundError: a file has disappeared.

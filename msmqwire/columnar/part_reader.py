@@ -1,0 +1,123 @@
+"""The packets of a part of a capture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import BinaryIO, Final, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from msmqwire.capture.window import Window
+from msmqwire.columnar import BATCH_ROWS, Condition, record_batches
+from msmqwire.columnar.flow_number import FlowNumbers
+from msmqwire.columnar.parts import Part
+from msmqwire.crypto.readings import DEFAULT, Readings
+from msmqwire.dissection import dissect
+from msmqwire.errors import CaptureError
+from msmqwire.netware.readings import PROPOSED
+from msmqwire.netware.readings import Readings as NcpReadings
+
+_ENDPOINTS: Final = ("transport", "src", "src_port", "dst", "dst_port")
+
+
+@dataclass(frozen=True)
+class PartReader:
+    """Reads the packets of parts, as `msmqwire.read_capture` reads those of a capture.
+
+    Where there are several parts, ``stream`` is the flow number (`flow_number`), and ``frame`` is null for
+    files that are split.
+
+    Attributes:
+        ports: as for `msmqwire.dissect`.
+        body_limit: the maximum of bytes in ``body``; None for all.
+        batch_rows: rows of a batch.
+        keys: contents of files with private keys of receiving queue managers.
+        certificates: contents of files with certificates of senders.
+        readings: how signatures and session keys are read.
+        ncp_readings: how fields of NCP are read whose byte order is disputed.
+    """
+
+    ports: tuple[int, ...] = ()
+    body_limit: int | None = None
+    batch_rows: int = BATCH_ROWS
+    keys: tuple[bytes, ...] = field(default=(), repr=False)
+    certificates: tuple[bytes, ...] = ()
+    readings: Readings = DEFAULT
+    ncp_readings: NcpReadings = PROPOSED
+
+    def batches(
+        self,
+        part: Part,
+        columns: Sequence[str],
+        where: Sequence[Condition] = (),
+        *,
+        errors: list[CaptureError] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a part as record batches with these columns.
+
+        Args:
+            part: what to read.
+            columns: names of `COLUMNS`, in their order.
+            where: conditions that all rows meet.
+            errors: gets the errors in the files of the part, with their offsets there, once all is read.
+
+        Raises:
+            OSError: a file can't be read.
+            ValueError: no such column or operator.
+        """
+        flows = None if part.is_only else FlowNumbers()
+        decoded = list(columns)
+        if "frame" in columns and part.split_files:
+            decoded.append("file")
+        if "stream" in columns and flows is not None:
+            decoded += _ENDPOINTS
+        with ExitStack() as stack:
+            warm_up = part.warm_up_windows()
+            streams = [stack.enter_context(window.open()) for window in (*warm_up, *part.windows)]
+            dissection = dissect(
+                cast(list[BinaryIO], streams),
+                ports=self.ports,
+                lint=False,
+                flush=part.is_last,
+                warm_up=len(warm_up),
+                successor_ns=0 if part.is_last else part.joined_ns(),
+                keys=self.keys,
+                certificates=self.certificates,
+                readings=self.readings,
+                ncp_readings=self.ncp_readings,
+            )
+            batches = record_batches(
+                dissection,
+                columns=list(dict.fromkeys(decoded)),
+                where=where,
+                batch_rows=self.batch_rows,
+                body_limit=self.body_limit,
+            )
+            for batch in batches:
+                arrays = [_column(name, batch, part, flows) for name in columns]
+                yield pa.RecordBatch.from_arrays(
+                    arrays, schema=pa.schema([batch.schema.field(name) for name in columns])
+                )
+            if errors is not None:
+                located = (_located_in(part.windows, error) for error in dissection.errors)
+                errors += [error for error in located if error is not None]
+
+
+def _column(name: str, batch: pa.RecordBatch, part: Part, flows: FlowNumbers | None) -> pa.Array:
+    if name == "frame" and part.split_files:
+        is_split = pc.is_in(batch.column("file"), value_set=pa.array(sorted(part.split_files)))
+        return pc.if_else(is_split, pa.scalar(None, pa.int64()), batch.column("frame"))
+    if name == "stream" and flows is not None:
+        return flows.column(batch)
+    return batch.column(name)
+
+
+def _located_in(windows: Sequence[Window], error: CaptureError) -> CaptureError | None:
+    """An error in one of these windows, with its offset in the file; None for one in another file."""
+    for window in windows:
+        if window.path == error.file:
+            return window.located(error)
+    return None
