@@ -8,10 +8,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from tests.property.test_columnar import assert_same, columnar, generic
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support import malformed
+from tests.support.both_readers import assert_same, columnar, generic
 
 ACK = h.session_ack()
 GOOD = h.user_message(properties=h.properties_header(label="label", body=b"body" * 40))
