@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Literal, cast
 from urllib.parse import unquote, urlsplit
 
-from msmqwire.capture.files import capture_files
+from msmqwire.capture.paths import capture_files
 from msmqwire.columnar.part_reader import PartReader
 from msmqwire.columnar.parts import Part, plan_parts, plan_windows
 from msmqwire.crypto.readings import DEFAULT, Readings
@@ -129,7 +129,7 @@ class Options:
         )
 
     def files(self, *, may_miss: bool = False) -> list[str]:
-        """Return the files of the load; see `msmqwire.capture.files.capture_files`."""
+        """Return the files of the load; see `msmqwire.capture.paths.capture_files`."""
         return capture_files(self.sources, may_miss=may_miss)
 
     def parts(self) -> list[Part]:
