@@ -88,7 +88,11 @@ class MsmqReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         options = self._options
         windows = plan_windows(
-            options.files(), options.split_size, search=options.search, overlap=options.overlap
+            options.files(),
+            options.split_size,
+            search=options.search,
+            overlap=options.overlap,
+            storage_options=options.storage_options,
         )
         return [InputPartition(part) for part in plan_parts(windows, options.split_size, options.overlap)]
 
