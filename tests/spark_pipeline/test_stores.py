@@ -68,6 +68,8 @@ def test_packets_segments_and_sessions_of_s3(spark: Any, s3: S3Server) -> None:
     assert SECRET not in plan
     reader = spark.read.format("msmq").option("storageOptions", json.dumps(s3.options))
     assert reader.option("read", "sessions").load("s3://caps/day").count() == 2
+    frame = spark_udfs.frame(spark, "s3://caps/day", columns=NAMES, storage_options=s3.options)
+    assert collected(frame) == rows
     packets = spark_udfs.packets(spark, "s3://caps/day", columns=NAMES, storage_options=s3.options)
     assert collected(packets) == rows
 
