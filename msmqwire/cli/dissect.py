@@ -2,85 +2,30 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any, NamedTuple, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 
-from msmqwire.capture import expand
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.cli import filters, tables
-from msmqwire.cli.common import (
-    EX_DATAERR,
-    EX_NOINPUT,
-    EX_USAGE,
-    NoInput,
-    dumps,
-    format_endpoint,
-    safe,
-    say,
-    standard_input,
+from msmqwire.cli.capture_input import (
+    Cert,
+    Key,
+    MessageSecurity,
+    RecordSizeMax,
+    StorageOption,
+    no_input,
+    opened,
+    report,
+    storage_options_of,
 )
-from msmqwire.cli.readings import CaptureReading, capture_readings_of
+from msmqwire.cli.common import EX_DATAERR, EX_USAGE, NoInput, dumps, format_endpoint, safe, say
+from msmqwire.cli.readings import CaptureReading
 from msmqwire.cli.show import STYLES, hexdump, raw_dump, summary
-from msmqwire.dissection import Dissection, Item, dissect
-from msmqwire.errors import InvalidValue
+from msmqwire.dissection import Dissection, Item
+from msmqwire.errors import InvalidValue, UnsupportedStore
 from msmqwire.schema import Record
-
-RecordSizeMax = Annotated[
-    int,
-    typer.Option(
-        "--record-size-max",
-        min=1,
-        metavar="BYTES",
-        help="Larger frames of a capture are damage, and skipped.",
-    ),
-]
-Key = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--key",
-        metavar="FILE",
-        help="A private key of a receiving queue manager, PEM or DER: bodies are decrypted.",
-    ),
-]
-Cert = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--cert",
-        metavar="FILE",
-        help="Certificates of senders, PEM or DER: whose signatures are valid.",
-    ),
-]
-
-
-class MessageSecurity(NamedTuple):
-    """The options about message security and readings, as given.
-
-    Attributes:
-        keys, certificates: files.
-        readings: names with their values.
-    """
-
-    keys: list[str] | None = None
-    certificates: list[str] | None = None
-    readings: list[str] | None = None
-
-    def arguments(self) -> dict[str, Any]:
-        """Return them as arguments of `msmqwire.dissect`. Raises typer.BadParameter."""
-        readings, ncp_readings = capture_readings_of(self.readings)
-        keys, certificates = self.keys or (), self.certificates or ()
-        return {
-            "keys": keys,
-            "certificates": certificates,
-            "readings": readings,
-            "ncp_readings": ncp_readings,
-        }
-
 
 _KIND_WIDTH = len("R_StartReceive response")
 
@@ -92,13 +37,6 @@ def run(dissection: Dissection, item_filters: list[filters.Filter], printer: Pri
         if all(test(item) for test in item_filters):
             printer.item(item)
     return report(dissection, err)
-
-
-def report(dissection: Dissection, err: TextIO) -> int:
-    """Report the files that could not be read to their end; return the exit status."""
-    for error in dissection.errors:
-        say(f"{error.file}: {error.why}", err, offset=error.offset)
-    return EX_DATAERR if dissection.errors else 0
 
 
 class Printer:
@@ -172,54 +110,12 @@ def _item_row(kind_width: int, item: Item) -> str:
     )
 
 
-def no_input(error: NoInput | OSError) -> typer.Exit:
-    """Report input that can't be opened; return the exit. An output error is raised again."""
-    if isinstance(error, OSError) and error.filename is None:
-        raise error
-    say(f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error))
-    return typer.Exit(EX_NOINPUT)
-
-
-@contextmanager
-def opened(
-    paths: list[str],
-    ports: list[int],
-    *,
-    lint: bool = True,
-    record_size_max: int = RECORD_SIZE_MAX,
-    security: MessageSecurity = MessageSecurity(),
-) -> Iterator[Dissection]:
-    """Dissect files, with a progress bar if output is redirected but standard error is a terminal."""
-    for path in paths:
-        if os.path.isdir(path):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    sources: list[Any] = [standard_input() if path == "-" else path for path in paths]
-    sizes = [os.path.getsize(path) for path in expand(path for path in paths if path != "-")]
-    shows_progress = sys.stderr.isatty() and not sys.stdout.isatty() and sum(sizes) > 1 << 22
-    if not shows_progress:
-        yield dissect(
-            sources, ports=ports, lint=lint, record_size_max=record_size_max, **security.arguments()
-        )
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
-
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=sum(sizes))
-        yield dissect(
-            sources,
-            ports=ports,
-            lint=lint,
-            progress=lambda count: progress.advance(task, count),
-            record_size_max=record_size_max,
-            **security.arguments(),
-        )
-
-
 def command(
     captures: Annotated[
-        list[str], typer.Argument(help="pcap or pcapng files, also gzip or zstd; patterns; - .")
+        list[str],
+        typer.Argument(
+            help="pcap or pcapng files, also gzip or zstd; folders; patterns; URLs of stores; - ."
+        ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     table: Annotated[bool, typer.Option("--table", help="A table (the default).")] = False,
@@ -251,9 +147,11 @@ def command(
     ] = None,
     no_lint: Annotated[bool, typer.Option("--no-lint", help="Do not judge the packets: faster.")] = False,
     parquet: Annotated[
-        str | None, typer.Option("--parquet", help="Write columns to packets.parquet in this folder.")
+        str | None, typer.Option("--parquet", help="Write columns to packets.parquet in this folder or URL.")
     ] = None,
-    arrow: Annotated[str | None, typer.Option("--arrow", help="Write columns to this Arrow file.")] = None,
+    arrow: Annotated[
+        str | None, typer.Option("--arrow", help="Write columns to this Arrow file or URL.")
+    ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Columns as CSV; bytes as hex.")] = False,
     columns: Annotated[str | None, typer.Option("--columns", help="Names of columns, by commas.")] = None,
     body_limit: Annotated[
@@ -263,6 +161,7 @@ def command(
         int | None, typer.Option("--workers", min=1, help="Threads that make columns. Default: 1.")
     ] = None,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
+    storage_option: StorageOption = None,
     key: Key = None,
     cert: Cert = None,
     reading: CaptureReading = None,
@@ -275,10 +174,8 @@ def command(
     """
     if sum((as_json, table, dump, as_csv, parquet is not None, arrow is not None)) > 1:
         raise typer.BadParameter("only one of --json, --table, --hexdump, --parquet, --arrow and --csv")
-    sink = tables.to_csv(sys.stdout.buffer) if as_csv else None
-    if parquet is not None or arrow is not None:
-        sink = tables.to_arrow(arrow) if arrow is not None else tables.to_parquet(parquet or "")
-    if sink is None and any(given is not None for given in (columns, body_limit, workers)):
+    to_columns = as_csv or parquet is not None or arrow is not None
+    if not to_columns and any(given is not None for given in (columns, body_limit, workers)):
         raise typer.BadParameter("--columns, --body-limit and --workers go with --parquet, --arrow or --csv")
     try:
         conditions = filters.by_time(start, end)
@@ -299,11 +196,20 @@ def command(
         item_filters.append(filters.by_findings(findings))
     printer = Printer(sys.stdout, as_json=as_json, dump=dump)
     try:
+        storage_options = storage_options_of(storage_option)
+        sink = tables.to_csv(sys.stdout.buffer) if as_csv else None
+        if parquet is not None or arrow is not None:
+            sink = (
+                tables.to_arrow(arrow, storage_options)
+                if arrow is not None
+                else tables.to_parquet(parquet or "", storage_options)
+            )
         with opened(
             captures,
             port or [],
             lint=not no_lint and (sink is None or bool(findings)),
             record_size_max=record_size_max,
+            storage_options=storage_options,
             security=MessageSecurity(key, cert, reading),
         ) as dissection:
             if sink is None:
@@ -319,6 +225,8 @@ def command(
     except InvalidValue as exc:
         say(exc)
         raise typer.Exit(EX_DATAERR) from None
+    except UnsupportedStore as exc:
+        raise no_input(exc) from None
     except ValueError as exc:
         raise typer.BadParameter(str(exc)) from None
     except (NoInput, OSError) as exc:

@@ -9,6 +9,7 @@ from typing import Any, Final, overload
 import pyarrow as pa
 
 from msmqwire.capture.record import RECORD_SIZE_MAX
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.columnar.columns import BY_NAME, COLUMNS, NCP_GROUPS, Column, arrow_schema
 from msmqwire.columnar.filters import Condition, Filter
 from msmqwire.crypto.readings import DEFAULT, Readings
@@ -97,6 +98,7 @@ def read_capture(
     flush: bool = True,
     warm_up: int = 0,
     record_size_max: int = RECORD_SIZE_MAX,
+    storage_options: StorageOptions = NO_OPTIONS,
     keys: FileContent | Iterable[FileContent] = (),
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
@@ -117,6 +119,7 @@ def read_capture(
     flush: bool = True,
     warm_up: int = 0,
     record_size_max: int = RECORD_SIZE_MAX,
+    storage_options: StorageOptions = NO_OPTIONS,
     keys: FileContent | Iterable[FileContent] = (),
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
@@ -136,6 +139,7 @@ def read_capture(
     flush: bool = True,
     warm_up: int = 0,
     record_size_max: int = RECORD_SIZE_MAX,
+    storage_options: StorageOptions = NO_OPTIONS,
     keys: FileContent | Iterable[FileContent] = (),
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
@@ -152,7 +156,7 @@ def read_capture(
         batch_rows: rows of a batch; with it the result is a `pyarrow.RecordBatchReader`.
         ports: as for `msmqwire.dissect`.
         body_limit: bytes of ``body``, at most; ``body_size`` is the full size.
-        flush, warm_up, record_size_max: as for `msmqwire.dissect`.
+        flush, warm_up, record_size_max, storage_options: as for `msmqwire.dissect`.
         keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`. ``body`` and ``body_size`` are
             of the body in clear where it could be decrypted.
         workers: threads that make the columns, besides the one that follows the connections. The rows and
@@ -162,6 +166,8 @@ def read_capture(
 
     Raises:
         FileNotFoundError: a path or pattern names no file.
+        UnsupportedStore: the store of a URL can't be used.
+        OSError: a file can't be read.
         ValueError: no such column or operator, or no worker.
         InvalidValue: something is no private key, or no certificate.
     """
@@ -173,6 +179,7 @@ def read_capture(
         flush=flush,
         warm_up=warm_up,
         record_size_max=record_size_max,
+        storage_options=storage_options,
         keys=keys,
         certificates=certificates,
         readings=readings,

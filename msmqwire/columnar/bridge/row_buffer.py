@@ -96,7 +96,7 @@ class RowBuffer:
             assert result == (start + size if kind == PING_KIND else kind), (
                 f"{item.kind} of frame {item.frames}"
             )
-        extra = -1
+        extra = entry.NO_EXTRA
         if kind in (BAD, SKIPPED, SRMP) or isinstance(item.packet, RpcPacket | NcpPacket):
             extra = len(self._extras)
             self._extras.append(_extra(item))
