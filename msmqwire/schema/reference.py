@@ -16,6 +16,7 @@ from typing import Any, Final
 import construct as cs
 
 from msmqwire.errors import MalformedPacket
+from msmqwire.schema import reasons
 from msmqwire.schema.nodes import (
     MORE,
     Align,
@@ -65,11 +66,12 @@ class _ViewReader(PartReader):
             scope = scope.inner[inner]
         data, offset, part = scope.bytes[name], scope.offsets[name], scope.header.part(name)
         size = self.node.header.size
+        assert size is not None
         if len(data) != size:
             assert isinstance(part, Raw)
             assert isinstance(part.length, Ref)
             blamed = part.length.path
-            why = f"{len(data)}, but {stream.path(self.node.name)} takes {size} bytes"
+            why = reasons.unlike_view(len(data), stream.path(self.node.name), size)
             raise MalformedPacket(why, path=f"{scope.prefix}.{blamed}", offset=scope.offsets[blamed])
         try:
             return read(self.node.header, data)[0]
@@ -156,7 +158,7 @@ class _ChoiceReader(PartReader):
     def _parse(self, stream: Reading, context: Any, path: Any) -> Any:
         value, by, offset = stream.lookup(self.node.by)
         if value not in self.arms:
-            raise MalformedPacket(f"{value:#x} has no layout", path=by, offset=offset)
+            raise MalformedPacket(reasons.without_layout(value), path=by, offset=offset)
         arm = self.arms[value]
         if arm is None:
             return None

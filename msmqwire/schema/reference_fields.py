@@ -11,7 +11,7 @@ from uuid import UUID
 import construct as cs
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.schema import record
+from msmqwire.schema import reasons, record
 from msmqwire.schema.codec_parts import CODES
 from msmqwire.schema.nodes import (
     TO_NULL,
@@ -73,8 +73,7 @@ class IntReader(PartReader):
         value = int(self.subcon._parsereport(stream, context, path))
         stream.note(node.name, offset, value)
         if node.must is not None and value not in node.must:
-            shown = value if isinstance(node.must, range) else f"{value:#06x}"
-            why = f"{shown} {_allowed(node)}"
+            why = _not_allowed(value, node.must)
             stream.judge(MalformedPacket(why, path=stream.path(node.name), offset=offset))
         if node.same_as and value != stream.lookup(node.same_as)[0]:
             why = f"{value} is not {node.same_as}, {stream.lookup(node.same_as)[0]}"
@@ -102,11 +101,10 @@ class IntReader(PartReader):
         return self.subcon._build(obj, stream, context, path)
 
 
-def _allowed(node: UInt) -> str:
-    must = node.must
+def _not_allowed(value: int, must: range | frozenset[int]) -> str:
     if isinstance(must, range):
-        return f"is not in {must.start}..{must.stop - 1}"
-    return "is not " + " or ".join(f"{v:#06x}" for v in sorted(must or ()))
+        return reasons.not_between(value, must.start, must.stop - 1)
+    return reasons.none_of(value, must)
 
 
 class FlagsReader(PartReader):
@@ -194,7 +192,7 @@ class TextReader(PartReader):
             return record.text_padded(data)
         if node.strict and not record.ends_on_null(data, 0, len(data), len(data)):
             _, blamed, offset = stream.lookup(blame)
-            why = f"{len(data)} bytes that do not end on a null character"
+            why = reasons.not_terminated(len(data))
             stream.judge(MalformedPacket(why, path=blamed, offset=offset))
         return record.text_exact(data)
 

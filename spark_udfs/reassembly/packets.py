@@ -23,7 +23,8 @@ from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
 from spark_udfs.reassembly.chunks import ChunkBoundaries, Segments, chunks
 from spark_udfs.reassembly.flow_decoder import FlowDecoder
-from spark_udfs.reassembly.shuffle import PIECE_SIZE, Flows, Paths, load_flows
+from spark_udfs.reassembly.shuffle import PIECE_SIZE, Flows, load_flows
+from spark_udfs.source.options import Paths
 from spark_udfs.source.schema import spark_batches, spark_schema
 
 if TYPE_CHECKING:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import pickle
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
@@ -27,6 +25,7 @@ from spark_udfs.reassembly.boundary_search import (
     without_failed,
 )
 from spark_udfs.reassembly.chunks import OFFSET_BITS, SEGMENT_COLUMNS, ChunkBoundaries, ChunkBoundary
+from spark_udfs.source.options import Paths, paths_option
 from spark_udfs.source.schema import row_batches, spark_schema
 from spark_udfs.source.segment_reader import DAMAGED
 
@@ -38,8 +37,6 @@ PIECE_SIZE: Final = 256 << 20
 CHECKS_MAX: Final = 3
 """How often boundaries are checked; a flow with boundaries that fail that often is not divided."""
 _SURVEY_COLUMNS: Final = ("flow", "file", "offset", "time_ns", "transport", "size", "error")
-
-Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 class DamagedFile(NamedTuple):
@@ -94,9 +91,7 @@ def load_flows(
         split_size: as the option ``splitSize`` of the data source.
         partitions: of the shuffles; by default as configured in the session.
     """
-    sources = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    reader = spark.read.format("msmq").option("read", "segments")
-    reader = reader.option("paths", json.dumps([os.fspath(source) for source in sources]))
+    reader = spark.read.format("msmq").option("read", "segments").option("paths", paths_option(paths))
     if split_size is not None:
         reader = reader.option("splitSize", str(split_size))
     survey = _survey(reader.option("columns", ",".join(_SURVEY_COLUMNS)).load(), piece_size)

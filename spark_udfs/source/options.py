@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, cast
@@ -12,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from msmqwire.capture.paths import capture_files
 from msmqwire.columnar.part_reader import PartReader
+from msmqwire.columnar.parts import Part, plan_parts, plan_windows
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.message_security import Examiner, contents_of
 from msmqwire.dissection.readings import readings_of
@@ -21,6 +23,8 @@ from msmqwire.netware.readings import Readings as NcpReadings
 
 Read = Literal["packets", "segments", "sessions"]
 Mode = Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+"""Capture files, patterns or folders: one capture, in this order."""
 
 SPLIT_SIZE: Final = 512 << 20
 OVERLAP: Final = 16 << 20
@@ -127,6 +131,22 @@ class Options:
     def files(self, *, may_miss: bool = False) -> list[str]:
         """Return the files of the load; see `msmqwire.capture.paths.capture_files`."""
         return capture_files(self.sources, may_miss=may_miss)
+
+    def parts(self) -> list[Part]:
+        """Return the parts of the load, each for a task.
+
+        Raises:
+            FileNotFoundError: a path does not exist, or a pattern matches nothing.
+            OSError: a file can't be read.
+        """
+        windows = plan_windows(self.files(), self.split_size, search=self.search, overlap=self.overlap)
+        return plan_parts(windows, self.split_size, self.overlap)
+
+
+def paths_option(paths: Paths) -> str:
+    """Return the value of the option ``paths`` for paths that are passed as Python values."""
+    sources = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    return json.dumps([os.fspath(source) for source in sources])
 
 
 def _sources(options: Mapping[str, str]) -> tuple[str, ...]:

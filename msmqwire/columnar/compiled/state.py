@@ -34,7 +34,7 @@ first of the flows listed in `FlowArrays.next_gap`, -1 for none. HASH_SEED is mi
 REPEATED_BYTES were delivered or buffered before; CONFLICTING_BYTES of them differ from the buffered ones.
 """
 
-SPARE_SEGMENTS: Final = ACKED_SEGMENTS + 2
+SPARE_SEGMENTS: Final = ACKED_SEGMENTS + 3
 """Entries of `pending_segments` that are always free: those that a single segment may need."""
 SPARE_TO_DELIVER: Final = 3 * SPARE_SEGMENTS
 """Entries that are free before a segment and all that it lets go are delivered, in turns."""
@@ -44,8 +44,11 @@ SPARE_TO_DELIVER: Final = 3 * SPARE_SEGMENTS
     R_START, R_LENGTH, R_EXTRA, R_FILE,
 ) = range(15)  # fmt: skip
 ROW: Final = 15
-"""What is known of a row besides its packet, by index. R_STREAM is -1 for UDP and -2 for PGM, R_EXTRA
--1 for a packet whose fields are in its bytes."""
+"""What is known of a row besides its packet, by index. R_STREAM is -1 for UDP and -2 for PGM."""
+NO_EXTRA: Final = -1
+"""R_EXTRA of a packet whose fields are in its bytes, and of a row without any."""
+REFUSAL_IN_OFFSETS: Final = -2
+"""R_EXTRA of a malformed packet with a refusal in place of its field offsets: see `compiled.refusal`."""
 
 I_LINK, I_LIMIT, I_MULTIPLIER, I_DIVISOR, I_OFFSET = range(5)
 I_FIELDS: Final = 5
