@@ -179,6 +179,9 @@ def command(
     body_limit: Annotated[
         int | None, typer.Option("--body-limit", min=0, help="Bytes of a body in columns, at the most.")
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Threads that make columns. Default: 1.")
+    ] = None,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
     storage_option: StorageOption = None,
     interface: Interface = None,
@@ -198,8 +201,8 @@ def command(
     if sum((as_json, table, dump, as_csv, parquet is not None, arrow is not None)) > 1:
         raise typer.BadParameter("only one of --json, --table, --hexdump, --parquet, --arrow and --csv")
     to_columns = as_csv or parquet is not None or arrow is not None
-    if not to_columns and (columns is not None or body_limit is not None):
-        raise typer.BadParameter("--columns and --body-limit go with --parquet, --arrow or --csv")
+    if not to_columns and any(given is not None for given in (columns, body_limit, workers)):
+        raise typer.BadParameter("--columns, --body-limit and --workers go with --parquet, --arrow or --csv")
     try:
         conditions = filters.by_time(start, end)
     except ValueError as exc:
@@ -244,8 +247,9 @@ def command(
             else:
                 names = columns.split(",") if columns is not None else None
                 rows = tables.write(
-                    dissection, conditions, item_filters, sink, columns=names, body_limit=body_limit
-                )
+                    dissection, conditions, item_filters, sink,
+                    columns=names, body_limit=body_limit, workers=workers or 1,
+                )  # fmt: skip
                 print(f"{rows} rows", file=sys.stderr)
                 shown = f"{rows} rows"
             status = live.end(dissection, sys.stderr, shown) or report(dissection, sys.stderr)
