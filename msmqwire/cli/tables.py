@@ -21,11 +21,13 @@ def write(
     *,
     columns: Collection[str] | None,
     body_limit: int | None,
+    workers: int = 1,
 ) -> int:
     """Write the rows that meet all conditions and pass all filters; return how many.
 
     Filters need items, so with any filter packets are decoded one by one. `sink` takes the Arrow schema and
     returns a context manager of a function that writes a batch.
+    Without, `workers` threads make the columns.
     Raises ValueError for an unknown column.
     """
     from msmqwire.columnar import BATCH_ROWS, arrow_schema, chosen_columns, record_batches
@@ -37,7 +39,9 @@ def write(
         items = (item for item in dissection if all(test(item) for test in tests))
         row_batches = batches(items, chosen, batch_rows=BATCH_ROWS, body_limit=body_limit)
     else:
-        row_batches = record_batches(dissection, columns=columns, where=conditions, body_limit=body_limit)
+        row_batches = record_batches(
+            dissection, columns=columns, where=conditions, body_limit=body_limit, workers=workers
+        )
     rows = 0
     with sink(arrow_schema(chosen)) as write_batch:
         for batch in row_batches:

@@ -68,14 +68,22 @@ def record_batches(
     where: Sequence[Condition] = (),
     batch_rows: int = BATCH_ROWS,
     body_limit: int | None = None,
+    workers: int = 1,
 ) -> Iterator[Any]:
     """Yield the record batches of a dissection; see `read_capture`."""
     from msmqwire.columnar.arrow.batch import BatchMaker
     from msmqwire.columnar.decoder import Decoder
+    from msmqwire.columnar.parallel_decoder import ParallelDecoder
 
-    chosen, examiner = chosen_columns(columns), dissection.examiner
-    maker = BatchMaker(chosen, Filter(where), batch_rows, body_limit, examiner)
-    return Decoder(dissection, maker).batches()
+    chosen = chosen_columns(columns)
+
+    def maker(examiner: Examiner) -> BatchMaker:
+        return BatchMaker(chosen, Filter(where), batch_rows, body_limit, examiner)
+
+    if workers == 1:
+        return Decoder(dissection, maker(dissection.examiner)).batches()
+    makers = [maker(dissection.examiner.separate()) for _ in range(workers)]
+    return ParallelDecoder(dissection, makers, batch_rows).batches()
 
 
 @overload
@@ -95,6 +103,7 @@ def read_capture(
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
     ncp_readings: NcpReadings = PROPOSED,
+    workers: int = 1,
 ) -> pa.Table: ...
 
 
@@ -115,6 +124,7 @@ def read_capture(
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
     ncp_readings: NcpReadings = PROPOSED,
+    workers: int = 1,
 ) -> pa.RecordBatchReader: ...
 
 
@@ -134,6 +144,7 @@ def read_capture(
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
     ncp_readings: NcpReadings = PROPOSED,
+    workers: int = 1,
 ) -> Any:
     """Read captures as an Arrow table, or as a reader of record batches in bounded memory.
 
@@ -148,6 +159,8 @@ def read_capture(
         flush, warm_up, record_size_max, storage_options: as for `msmqwire.dissect`.
         keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`. ``body`` and ``body_size`` are
             of the body in clear where it could be decrypted.
+        workers: threads that make the columns, besides the one that follows the connections. The rows and
+            their order are the same for any number; with more than one, batches may be smaller.
 
     A truncated or damaged file is reported by a `CaptureWarning` when its end is reached.
 
@@ -155,7 +168,7 @@ def read_capture(
         FileNotFoundError: a path or pattern names no file.
         UnsupportedStore: the store of a URL can't be used.
         OSError: a file can't be read.
-        ValueError: no such column or operator.
+        ValueError: no such column or operator, or no worker.
         InvalidValue: something is no private key, or no certificate.
     """
     schema = arrow_schema(tuple(chosen_columns(columns)))
@@ -180,11 +193,14 @@ def read_capture(
             where=where,
             batch_rows=batch_rows or BATCH_ROWS,
             body_limit=body_limit,
+            workers=workers,
         )
         for error in dissection.errors:
             warnings.warn(CaptureWarning(error), stacklevel=3)
 
     Filter(where)  # raises now, not with the first batch
+    if workers < 1:
+        raise ValueError(f"at least one worker is wanted, not {workers}")
     reader = pa.RecordBatchReader.from_batches(schema, rows())
     return reader if batch_rows else reader.read_all()
 

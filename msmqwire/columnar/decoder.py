@@ -49,6 +49,10 @@ class Decoder(RowBuffer, FileScanner):
         else:
             yield from self._add_items(self._connections.pause(dissection.successor_ns))
         yield from self._flush()
+        yield from self._finish_columns()
+
+    def _finish_columns(self) -> Iterator[Any]:
+        """Yield the last batches."""
         yield from self._maker.finish()
 
     # -- a file -------------------------------------------------------------------------------------

@@ -170,6 +170,7 @@ def test_version_and_help():
         [], ["nope"], ["parse", "--nope"], ["parse", "a", "b"], ["parse", "--protocol", "smtp"], ["dissect"],
         ["lint"], ["lint", "--protocol", "smtp", SESSION],
         ["dissect", "--json", "--table", SESSION], ["dissect", "--port", "0", SESSION],
+        ["dissect", "--workers", "2", SESSION], ["dissect", "--csv", "--workers", "0", SESSION],
         ["dissect", "--port", "65536", SESSION], ["dissect", "--port", "x", SESSION],
         ["dissect", "--kind", "Nope", SESSION], ["dissect", "--from", "yesterday", SESSION],
     ],

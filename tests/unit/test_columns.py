@@ -245,7 +245,7 @@ def test_files_for_other_programs(tmp_path: Path, capfd: pytest.CaptureFixture[s
     run(parquet=str(tmp_path / "out"), body_limit=2)
     table = parquet.read_table(tmp_path / "out" / "packets.parquet")
     assert table.schema.names == [c.name for c in COLUMNS if c.name != "raw"]
-    run(arrow=str(tmp_path / "out.arrow"), columns="kind,body")
+    run(arrow=str(tmp_path / "out.arrow"), columns="kind,body", workers=2)
     assert ipc.open_file(tmp_path / "out.arrow").read_all()["kind"].to_pylist() == table["kind"].to_pylist()
     capfd.readouterr()
     run(as_csv=True, columns="kind,label,correlation_id")

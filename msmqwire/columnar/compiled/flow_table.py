@@ -126,6 +126,15 @@ def remove(table: Any, keys: Any, number: int, seed: int) -> None:
 
 
 @jit
+def remove_connections(table: Any, keys: Any, flows: Any, numbers: Any, seed: int) -> None:
+    """Remove both flows of connections, given by their even numbers."""
+    for i in range(numbers.size):
+        for number in range(numbers[i], numbers[i] + 2):
+            remove(table, keys, number, seed)
+            flows[number, MODE], flows[number, ACKED] = TRACKED, -1
+
+
+@jit
 def rebuild(table: Any, keys: Any, numbers: Any, seed: int) -> None:
     """Rebuild the table from the numbers in use."""
     table[:] = _EMPTY

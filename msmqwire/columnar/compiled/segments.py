@@ -48,6 +48,7 @@ from msmqwire.columnar.compiled.out_of_order import clock_after, set_clock, take
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.columnar.compiled.state import (
     CONNECTIONS,
+    CONNECTIONS_LIMIT,
     DEADLINE,
     FRAME_NO,
     FRAMES_BEFORE,
@@ -62,7 +63,6 @@ from msmqwire.columnar.compiled.state import (
     WAITING,
 )
 from msmqwire.columnar.compiled.stop_codes import CONTINUE, GENERIC_RECORD
-from msmqwire.dissection.tracker import CONNECTIONS_MAX
 
 _CONTROL: Final = FIN | SYN | RST | ACK_FLAG
 
@@ -75,7 +75,7 @@ Segmentation offload makes segments of up to 512 KiB."""
 def begin_connection(state: Any, flow_arrays: FlowArrays, header: Any, tcp_ports: Any) -> int:
     """Take the SYN of an unknown connection; return CONTINUE or GENERIC_RECORD."""
     bare_syn = header[FLAGS] & _CONTROL == SYN and header[STOP] == header[START]
-    if not bare_syn or state[FREE_NUMBERS] == 0 or state[CONNECTIONS] + 1 >= CONNECTIONS_MAX:
+    if not bare_syn or state[FREE_NUMBERS] == 0 or state[CONNECTIONS] >= state[CONNECTIONS_LIMIT]:
         return GENERIC_RECORD
     table, keys, flows = flow_arrays.table, flow_arrays.keys, flow_arrays.flows
     state[FREE_NUMBERS] -= 1

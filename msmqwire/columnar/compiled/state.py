@@ -12,9 +12,9 @@ from msmqwire.capture.tcp import ACKED_SEGMENTS
     OTHER_COUNT, IS_PCAPNG, BIG_ENDIAN, FRACTION_NS, HEADER_SIZE, SIZE_LIMIT, LINKTYPE, INTERFACES, FILE,
     FRAMES_BEFORE, DEADLINE, TRACKER_BUFFERED, OUT_OF_ORDER_COST_TOTAL, REPEATED_BYTES, EVENT_NS, EVENT_FRAME,
     FREE_NUMBERS, CONNECTIONS, STREAMS, NEW_CONNECTIONS, PAIRS, FIRST_GAP, HASH_SEED,
-    CONFLICTING_BYTES,
-) = range(45)  # fmt: skip
-STATE: Final = 45
+    CONFLICTING_BYTES, CONNECTIONS_LIMIT,
+) = range(46)  # fmt: skip
+STATE: Final = 46
 """The state of a scan, by index. Times are nanoseconds since 1970, sizes bytes.
 
 POS and END bound the input in memory. FRAME_NO counts frames in their file, whose number is FILE;
@@ -27,7 +27,8 @@ free part of the arena. NEED says how many bytes a stop code asks for.
 HELD is the memory for incomplete packets, and OUT_OF_ORDER_COST_TOTAL that for segments beyond gaps, without
 TRACKER_BUFFERED, which is with the tracker. WAITING says whether the tracker has flows with gaps, or with an
 undecided start. NOW, SWEEP_AT and IDLE_AT are the clock of `Reassembler`; DEADLINE is when the first gap may
-be skipped. FREE_NUMBERS are left for connections that begin, CONNECTIONS are open, STREAMS have been seen,
+be skipped. FREE_NUMBERS are left for connections that begin, CONNECTIONS are open, of
+CONNECTIONS_LIMIT that may be, STREAMS have been seen,
 the tracker has not been informed of NEW_CONNECTIONS, and PAIRS of endpoints have a number. FIRST_GAP is the
 first of the flows listed in `FlowArrays.next_gap`, -1 for none. HASH_SEED is mixed into the hashes of flows.
 REPEATED_BYTES were delivered or buffered before; CONFLICTING_BYTES of them differ from the buffered ones.
