@@ -23,6 +23,8 @@ BAD = {
     "small": malformed.resized(GOOD, 16),
     "internal": h.session_ack(internal=9),
     "large": malformed.resized(GOOD, 70_000),
+    "soap": h.user_message(soap=h.soap_header(body_id=9)),
+    "list": next(malformed.lists()),
     "hiding": HIDING,
     "hiding a packet": h.user_message(trailing=ACK * 3),
 }
@@ -41,6 +43,11 @@ def handed(frames: list[c.Frame]) -> int:
     files = [c.pcap_bytes(frames)]
     assert_same(files)
     return columnar(files)[0].handed
+
+
+@pytest.mark.parametrize("mss", [13, 1460])
+def test_messages_with_every_header_stay_in_the_compiled_scan(mss: int) -> None:
+    assert handed(conversation(*malformed.WELL_FORMED, mss=mss).close().frames) <= 2
 
 
 @pytest.mark.parametrize("mss", SIZES)
