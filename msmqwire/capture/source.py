@@ -67,6 +67,13 @@ class Buffer:
         buffer._error, buffer._chunks, buffer._direct = None, iter(()), None
         return buffer
 
+    @classmethod
+    def inside(cls, stream: BinaryIO, file: str, start: int) -> Buffer:
+        """Return a buffer of a file that is not compressed, from an offset on where the stream is."""
+        buffer = cls.over(b"", file, start)
+        buffer._chunks, buffer._direct = _read_chunks(stream), stream
+        return buffer
+
     def _decompress(self, decompress: Callable[[Iterator[bytes], bytes], Iterator[bytes]]) -> None:
         self._chunks, self._direct = _joined(decompress(self._chunks, self.data)), None
         self.data = b""

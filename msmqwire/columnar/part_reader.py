@@ -11,11 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.capture.window import Window
-from msmqwire.columnar import BATCH_ROWS, Condition, record_batches
+from msmqwire.columnar import BATCH_ROWS, Condition, chosen_columns, record_batches
+from msmqwire.columnar.exact_parts import ExactPart
+from msmqwire.columnar.filters import Filter
 from msmqwire.columnar.flow_number import FlowNumbers
 from msmqwire.columnar.parts import Part
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection import dissect
+from msmqwire.dissection.message_security import Examiner
 from msmqwire.errors import CaptureError
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
@@ -28,7 +31,7 @@ class PartReader:
     """Reads the packets of parts, as `msmqwire.read_capture` reads those of a capture.
 
     Where there are several parts, ``stream`` is the flow number (`flow_number`), and ``frame`` is null for
-    files that are split.
+    files that are split; exact parts have both as one reader does.
 
     Attributes:
         ports: as for `msmqwire.dissect`.
@@ -50,7 +53,7 @@ class PartReader:
 
     def batches(
         self,
-        part: Part,
+        part: Part | ExactPart,
         columns: Sequence[str],
         where: Sequence[Condition] = (),
         *,
@@ -68,6 +71,9 @@ class PartReader:
             OSError: a file can't be read.
             ValueError: no such column or operator.
         """
+        if isinstance(part, ExactPart):
+            yield from self._exact_batches(part, columns, where, errors)
+            return
         flows = None if part.is_only else FlowNumbers()
         decoded = list(columns)
         if "frame" in columns and part.split_files:
@@ -104,6 +110,28 @@ class PartReader:
             if errors is not None:
                 located = (_located_in(part.windows, error) for error in dissection.errors)
                 errors += [error for error in located if error is not None]
+
+    def _exact_batches(
+        self,
+        part: ExactPart,
+        columns: Sequence[str],
+        where: Sequence[Condition],
+        errors: list[CaptureError] | None,
+    ) -> Iterator[pa.RecordBatch]:
+        from msmqwire.columnar.arrow.batch import BatchMaker
+        from msmqwire.columnar.resumable_decoder import ResumableDecoder
+
+        examiner = Examiner.from_files(self.keys, self.certificates, self.readings)
+        maker = BatchMaker(chosen_columns(columns), Filter(where), self.batch_rows, self.body_limit, examiner)
+        if part.state:
+            decoder = ResumableDecoder.resume(part.state, maker)
+        else:
+            dissection = dissect([], ports=self.ports, lint=False, ncp_readings=self.ncp_readings)
+            decoder = ResumableDecoder(dissection, maker)
+        yield from decoder.read(part.windows)
+        yield from decoder.finish(at_end=part.is_last)
+        if errors is not None:
+            errors += decoder.dissection.errors
 
 
 def _column(name: str, batch: pa.RecordBatch, part: Part, flows: FlowNumbers | None) -> pa.Array:

@@ -149,6 +149,17 @@ class Dissection(Iterator[Item]):
         self._before: list[int] = []
         self._items = self._all_items()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what was learned so far, for a pickle: without sources, and the errors met in them."""
+        left = ("_items", "_progress", "_storage_options", "sources", "errors", "examiner")
+        return {name: value for name, value in vars(self).items() if name not in left}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        vars(self).update(saved)
+        self.sources, self.errors, self.examiner = [], [], NOTHING_GIVEN
+        self._progress, self._storage_options = None, NO_OPTIONS
+        self._items = self._all_items()
+
     def __next__(self) -> Item:
         return next(self._items)
 

@@ -98,13 +98,17 @@ class PgmSessions:
         self.held = 0
 
 
+def _no_timers() -> float:
+    return _NO_TIMERS
+
+
 class _Session:
     """A transport session."""
 
     def __init__(self, origin: Origin, packet: PgmPacket) -> None:
         following = _sequence(packet)
         self._origin = origin
-        self._window = ReceiveWindow(following, lambda: _NO_TIMERS, Memory())
+        self._window = ReceiveWindow(following, _no_timers, Memory())
         self._reassembly = Reassembly(following)
         self._origins: dict[int, tuple[tuple[int, ...], int]] = {}  # frames and time by sequence number
         self._parts: deque[tuple[int, tuple[int, ...], int]] = deque(maxlen=PARTS_MAX)  # of an APDU

@@ -359,6 +359,9 @@ class Header:
             raise ValueError(f"{self.key} is declared twice")
         SCHEMAS[self.key] = self
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _declared, (self.key,)
+
     @property
     def key(self) -> str:
         """The key in `SCHEMAS`."""
@@ -442,6 +445,10 @@ class Packet(Header):
 
 SCHEMAS: Final[dict[str, Header]] = {}
 """Every declared structure by its key."""
+
+
+def _declared(key: str) -> Header:
+    return SCHEMAS[key]
 
 
 def inner_headers(part: Part) -> list[Header]:

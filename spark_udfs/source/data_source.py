@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from spark_udfs.source.filters import pushed
-from spark_udfs.source.options import Options
+from spark_udfs.source.options import BadOption, Options
 from spark_udfs.source.packet_reader import PacketReader
 from spark_udfs.source.schema import arrow_fields, checked_columns, packet_schema, selected, spark_schema
 from spark_udfs.source.segment_reader import PUSHED, SEGMENT_SCHEMA, SegmentReader
@@ -46,6 +46,8 @@ class MsmqDataSource(DataSource):
 
     def streamReader(self, schema: Any) -> MsmqStreamReader:
         options = Options.parse(self.options)
+        if options.splits == "exact":
+            raise BadOption("option splits: exact is for captures that are complete, not for streaming")
         return MsmqStreamReader(options, partition_reader(options, schema))
 
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from msmqwire.columnar import CaptureWarning, Condition, arrow_schema
 from msmqwire.columnar.columns import BY_NAME
+from msmqwire.columnar.exact_parts import ExactPart
 from msmqwire.columnar.filters import meeting
 from msmqwire.columnar.parts import Part
 from msmqwire.errors import CaptureError, MsmqError
@@ -38,7 +39,7 @@ class PacketReader:
     schema: pa.Schema
     where: tuple[Condition, ...] = ()
 
-    def read(self, part: Part) -> Iterator[pa.RecordBatch]:
+    def read(self, part: Part | ExactPart) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part.
 
         Raises:

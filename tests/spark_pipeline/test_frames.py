@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 import spark_udfs
+from msmqwire.columnar.bridge import row_buffer
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture_files import Frame
@@ -30,6 +32,27 @@ def test_the_rows_of_the_data_source_part_by_part(spark: Any, folder: Path, spli
     assert rows == collected(loaded.select(number, "*"))
     assert len(rows) == 99
     assert table.rdd.getNumPartitions() == loaded.rdd.getNumPartitions()
+
+
+def test_exact_splits_have_the_rows_of_one_reader(spark: Any, folder: Path) -> None:
+    """Parts that begin anywhere, with an overlap of nothing."""
+    files = sorted(folder.iterdir())
+    names = (*NAMES, "frame", "stream", "file")
+    with mock.patch.object(row_buffer, "CHUNK", 700):  # the driver's: a place for a part after each chunk
+        table = spark_udfs.frame(spark, files, columns=names, splits="exact", split_size=8000, overlap=0)
+    assert table.rdd.getNumPartitions() > len(files)
+    assert collected(table) == expected(files, *names)
+    loaded = spark.read.format("msmq").options(splits="exact").load(f"{folder}/*").select(*names)
+    assert collected(loaded) == expected(files, *names)
+
+
+def test_exact_splits_are_for_packets_that_are_complete(spark: Any, folder: Path) -> None:
+    with pytest.raises(Exception, match="exact is for packets, not segments"):
+        spark.read.format("msmq").options(splits="exact", read="segments").load(f"{folder}/*").collect()
+    with pytest.raises(Exception, match="not for streaming"):
+        spark.readStream.format("msmq").options(splits="exact").load(str(folder)).writeStream.format(
+            "noop"
+        ).start().awaitTermination(60)
 
 
 def test_columns_and_conditions(spark: Any, folder: Path) -> None:

@@ -479,3 +479,7 @@ class ConnectionTable:
     def reserve(self, size: int) -> None:
         """Make space for a buffered segment of this size."""
         self.pending.reserve(size, self.flow_arrays.flows)
+
+    def compact(self) -> None:
+        """Move the buffered segments together, so that little is to be saved."""
+        self.pending.compact(0, self.flow_arrays.flows)

@@ -34,6 +34,19 @@ class PendingSegments:
         self.segments = np.zeros((1 << 12, flow_table.SEG_FIELDS), np.int64)
         self.bytes = np.empty(1 << 22, np.uint8)
 
+    def __getstate__(self) -> tuple[Any, ...]:
+        """Return what is used of the arrays, for a pickle."""
+        segments, size = int(self._state[PENDING_SEGMENTS]), int(self._state[PENDING_BYTES])
+        capacities = len(self.segments), len(self.bytes)
+        return self._state, self.segments[:segments].copy(), self.bytes[:size].copy(), capacities
+
+    def __setstate__(self, saved: tuple[Any, ...]) -> None:
+        self._state, segments, used, (rows, size) = saved
+        self.segments = np.zeros((rows, flow_table.SEG_FIELDS), np.int64)
+        self.segments[: len(segments)] = segments
+        self.bytes = np.empty(size, np.uint8)
+        self.bytes[: len(used)] = used
+
     def clear(self) -> None:
         """Forget all segments."""
         self._state[PENDING_SEGMENTS] = self._state[PENDING_BYTES] = 0
@@ -78,6 +91,11 @@ class PendingSegments:
             PENDING_BYTES
         ] + size <= len(self.bytes):
             return
+        self.compact(size, flows)
+
+    def compact(self, size: int, flows: Any) -> None:
+        """Move the segments of all flows together, and make space for one of this size."""
+        state = self._state
         numbers = np.flatnonzero(
             (flows[:, MODE] != TRACKED) & (flows[:, PACKET_SEGMENTS] + flows[:, OUT_OF_ORDER] > 0)
         )

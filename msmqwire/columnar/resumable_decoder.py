@@ -1,0 +1,177 @@
+"""Decoders that stop between two records of a capture, and go on there in another process.
+
+A checkpoint has all that reading so far has left: connections, packets and fragments that are not whole, the
+numbers of frames and streams, the clock. It is a pickle, and as trustworthy as who made it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from msmqwire.capture import pcap, pcapng
+from msmqwire.capture.source import Buffer
+from msmqwire.capture.splits import is_splittable
+from msmqwire.capture.window import Window
+from msmqwire.columnar.arrow.batch import BatchMaker
+from msmqwire.columnar.bridge import row_buffer
+from msmqwire.columnar.compiled import state as entry
+from msmqwire.columnar.compiled.stop_codes import StopCode
+from msmqwire.columnar.decoder import Decoder
+from msmqwire.columnar.filters import Filter
+from msmqwire.dissection import Dissection, state_pickle
+
+_COMPRESSION: Final = 1
+"""Fast: most of a checkpoint are zeros."""
+
+
+class Checkpoint(NamedTuple):
+    """A place between two records, and the state of a decoder there.
+
+    Attributes:
+        file: the index of the file in the capture.
+        offset: that of the next record in the file.
+        state: for `ResumableDecoder.resume`.
+    """
+
+    file: int
+    offset: int
+    state: bytes
+
+
+class ResumableDecoder(Decoder):
+    """A decoder of windows that adjoin, from the start of a capture or from a checkpoint."""
+
+    def __init__(self, dissection: Dissection, maker: BatchMaker) -> None:
+        super().__init__(dissection, maker)
+        self._form: pcap.Layout | pcapng.Blocks | None = None  # of the file that is being read
+
+    @classmethod
+    def resume(cls, state: bytes, maker: BatchMaker) -> ResumableDecoder:
+        """Return a decoder that continues from a checkpoint; see `Checkpoint.state`."""
+        saved = state_pickle.loads(zlib.decompress(state))
+        decoder = cls(saved["dissection"], maker)
+        decoder._restore(saved)
+        return decoder
+
+    @property
+    def dissection(self) -> Dissection:
+        """What it decodes; its errors are those of the windows read."""
+        return self._dissection
+
+    def read(self, windows: Iterable[Window]) -> Iterator[Any]:
+        """Yield the record batches of windows; what is unfinished then is left for the next reader.
+
+        Raises:
+            OSError: a file can't be read.
+        """
+        for window in windows:
+            with window.open() as source, self._dissection.open_source(source) as stream:
+                if self._form is not None and window.start:
+                    buffer = Buffer.inside(stream, window.path, window.start)
+                    if isinstance(self._form, pcapng.Blocks):
+                        self._form.buffer = buffer
+                    yield from self._read_records(buffer, self._form)
+                else:
+                    yield from self._read_file(stream)
+            self._update_counters()
+        yield from self._flush()
+
+    def finish(self, *, at_end: bool) -> Iterator[Any]:
+        """Yield the last batches; at the end of the capture also what is unfinished."""
+        if at_end:
+            yield from self._add_items(self._connections.flush())
+        yield from self._flush()
+        yield from self._maker.finish()
+
+    def _read_records(self, buffer: Buffer, form: pcap.Layout | pcapng.Blocks) -> Iterator[Any]:
+        self._form = form
+        yield from super()._read_records(buffer, form)
+
+    def _save(self) -> bytes:
+        """Return the state between two records; no row must be left."""
+        self._connections.compact()
+        form = self._form
+        blocks = (form.order, form.interfaces, form.number) if isinstance(form, pcapng.Blocks) else None
+        saved = {
+            "dissection": self._dissection,
+            "connections": self._connections,
+            "state": self._state,
+            "interfaces": self._interfaces,
+            "form": form if blocks is None else blocks,
+            "frames_before": self._frames_before,
+        }
+        return zlib.compress(state_pickle.dumps(saved), _COMPRESSION)
+
+    def _restore(self, saved: dict[str, Any]) -> None:
+        self._connections, self._state = saved["connections"], saved["state"]
+        self._interfaces, self._frames_before = saved["interfaces"], saved["frames_before"]
+        state, form = self._state, saved["form"]
+        state[entry.POS] = state[entry.END] = state[entry.ROWS] = 0
+        state[entry.ARENA], state[entry.ARENA_END] = self._chunk, len(self.memory)
+        self._form = form
+        if form is not None and not isinstance(form, pcap.Layout):
+            blocks = pcapng.Blocks(
+                Buffer.over(b"", self._dissection.files[-1], 0), self._record_size_max, self._on_damage
+            )
+            blocks.order, blocks.interfaces, blocks.number = form
+            self._form = blocks
+
+
+class Surveyor(ResumableDecoder):
+    """Reads a capture without making columns, to say where others can start, each with what is before it.
+
+    Args:
+        dissection: how the capture is to be dissected.
+        step: bytes of files between two checkpoints, about; 0 for one at the start of each file. Only files
+            that are not compressed have some inside.
+    """
+
+    def __init__(self, dissection: Dissection, step: int) -> None:
+        super().__init__(dissection, BatchMaker([], Filter(()), row_buffer.ROWS, None))
+        self.drops_rows = True
+        self._step, self._since = step, 0  # bytes since the last checkpoint
+        self._file, self._end = 0, 0  # what is read: its index, and how far there may be checkpoints in it
+        self._memory_at = self._passed = 0  # offsets in the file: of the memory, and up to where it counts
+        self._taken: list[Checkpoint] = []
+
+    def checkpoints(self, files: Sequence[Window]) -> Iterator[Checkpoint]:
+        """Yield the checkpoints of a capture of these files, except the one at its start.
+
+        Raises:
+            OSError: a file can't be read.
+        """
+        for number, window in enumerate(files):
+            if number and self._since >= self._step:
+                self._take(number, 0)
+            self._file, self._passed = number, 0
+            divided = self._step and is_splittable(window.path, window.storage_options)
+            self._end = window.end if divided else 0
+            with window.open() as source, self._dissection.open_source(source) as stream:
+                for _ in self._read_file(stream):
+                    yield from self._take_all()
+            self._update_counters()
+            self._since += window.end - self._passed
+            yield from self._take_all()
+
+    def _take(self, file: int, offset: int) -> None:
+        self._taken.append(Checkpoint(file, offset, self._save()))
+        self._since = 0
+
+    def _take_all(self) -> list[Checkpoint]:
+        taken, self._taken = self._taken, []
+        return taken
+
+    def _scan(self, start: int) -> StopCode:
+        self._memory_at = start
+        return super()._scan(start)
+
+    def _release_input(self) -> Iterator[Any]:
+        yield from super()._release_input()
+        offset = self._memory_at + int(self._state[entry.POS])
+        if self._passed < offset < self._end:
+            self._since, self._passed = self._since + offset - self._passed, offset
+            if self._since >= self._step:
+                self._take(self._file, offset)
+                yield None  # so that it is handed out now
