@@ -171,8 +171,9 @@ class Conversation:
 class Sessions:
     """MSMQ sessions generated from a seed, each as bursts of frames."""
 
-    def __init__(self, seed: int, impairment: float) -> None:
+    def __init__(self, seed: int, impairment: float, conversation: type[Conversation] = Conversation) -> None:
         self._rng, self._impairment = random.Random(seed), impairment
+        self._conversation = conversation
         self._packets = Packets(seed)
         self._count = 0
         self._message_id = 0
@@ -197,7 +198,8 @@ class Sessions:
         client_net = "fd00::1:" if number % 20 == 7 else "10.1.0."
         server_net = "fd00::2:" if number % 20 == 7 else "10.2.0."
         client = f"{client_net}{1 + number % 250}", 49_152 + number % 16_000
-        conversation = Conversation(client, (f"{server_net}{1 + number % 8}", MSMQ), rng, self._impairment)
+        server = f"{server_net}{1 + number % 8}", MSMQ
+        conversation = self._conversation(client, server, rng, self._impairment)
         templates = rng.sample(self._packets.common, 24)
         conversation.open()
         for packet in self._packets.greeting:
@@ -214,10 +216,7 @@ class Sessions:
                 tx += bool(template.sequence)
                 self._message_id += 1
                 sent += 1
-                packet = template.sent(self._message_id, number, tx)
-                burst.append(
-                    rng.choice(self._packets.broken) if rng.random() < 0.001 * self._impairment else packet
-                )
+                burst.append(self.altered(template.sent(self._message_id, number, tx)))
             for data in [b"".join(burst)] if rng.random() < 0.4 else burst:
                 conversation.send(by_client, data)
             answers = [self._packets.session_ack(sent)]
@@ -233,6 +232,11 @@ class Sessions:
             conversation.frames = []
         conversation.close()
         yield conversation.frames
+
+    def altered(self, packet: bytes) -> bytes:
+        """Return the message that is sent in place of a well-formed one: mostly that itself."""
+        broken = self._rng.random() < 0.001 * self._impairment
+        return self._rng.choice(self._packets.broken) if broken else packet
 
     def _message(self, templates: list[Template]) -> Template:
         return self._rng.choice(self._packets.large if self._rng.random() < 0.005 else templates)
@@ -319,13 +323,25 @@ def write(path: Path, frames: int, *, seed: int = 1801, impairment: float = GOOD
 
     `impairment` is the share that is out of order, repeated, lost or malformed: `GOOD` to `BAD`.
     """
-    sessions, rng, writer = Sessions(seed, impairment), random.Random(seed + 1), _Writer(path)
-    for run in _mixed(sessions, rng):
+    return write_sessions(path, frames, Sessions(seed, impairment), seed=seed)
+
+
+def write_sessions(path: Path, frames: int, sessions: Sessions, *, seed: int = 1801) -> CaptureSummary:
+    """Write a capture with this many frames of sessions, mixed, and of other traffic."""
+    rng = random.Random(seed + 1)
+    written = write_runs(path, frames, _mixed(sessions, rng), rng)
+    return written._replace(packets=sessions.packets)
+
+
+def write_runs(path: Path, frames: int, runs: Iterator[list[bytes]], rng: random.Random) -> CaptureSummary:
+    """Write the first frames of runs, up to this many; its packets are not counted."""
+    writer = _Writer(path)
+    for run in runs:
         remaining = frames - writer.frames
         writer.write(run[:remaining], rng.randrange(1, 25))
         if remaining <= len(run):
             break
-    return writer.close(sessions.packets)
+    return writer.close(0)
 
 
 def write_flow(path: Path, size: int) -> CaptureSummary:

@@ -60,8 +60,8 @@ class Packets:
 
     def __init__(self, seed: int) -> None:
         rng = random.Random(seed)
-        self.common = [_template(_message(rng, KIB if rng.random() < 0.88 else None)) for _ in range(COMMON)]
-        self.large = [_template(_message(rng, rng.randrange(16, 65) * KIB)) for _ in range(LARGE)]
+        self.common = [template(_message(rng, KIB if rng.random() < 0.88 else None)) for _ in range(COMMON)]
+        self.large = [template(_message(rng, rng.randrange(16, 65) * KIB)) for _ in range(LARGE)]
         self.order_ack = _acknowledgement(rng, "OrderAck")
         self.final_ack = _acknowledgement(rng, "FinalAck")
         self.broken = _broken(rng)
@@ -96,7 +96,7 @@ def message_of(size: int) -> Template:
             "MessageBody": random.Random(size).randbytes(size),
         },
     }
-    return _template({"packet": "UserMessage", "fields": fields})
+    return template({"packet": "UserMessage", "fields": fields})
 
 
 def _guid(rng: random.Random) -> str:
@@ -117,11 +117,12 @@ def _offset(packet: dict[str, Any], path: str, maximum: int = 0xFFFF_FFFF) -> in
     return next(offset for offset, (low, high) in enumerate(zip(*built, strict=True)) if low != high)
 
 
-def _template(packet: dict[str, Any]) -> Template:
-    template = Template(msmqwire.build(packet), _offset(packet, "UserHeader.MessageID"))
+def template(packet: dict[str, Any]) -> Template:
+    """Return a message as a template."""
+    built = Template(msmqwire.build(packet), _offset(packet, "UserHeader.MessageID"))
     if "TransactionHeader" not in packet["fields"]:
-        return template
-    return template._replace(
+        return built
+    return built._replace(
         sequence=_offset(packet, "TransactionHeader.TxSequenceID.Ordinal"),
         number=_offset(packet, "TransactionHeader.TxSequenceNumber"),
     )
@@ -135,7 +136,7 @@ def _acknowledgement(rng: random.Random, kind: str) -> Template:
         "DestinationQueue": {"PrivateQueueIdentifier": 4},
     }
     packet = {"packet": kind, "fields": {"UserHeader": user, body: {}}}
-    return _template(packet)._replace(
+    return template(packet)._replace(
         sequence=_offset(packet, f"{body}.TxSequenceID.Ordinal"),
         number=_offset(packet, f"{body}.TxSequenceNumber"),
     )

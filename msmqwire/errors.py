@@ -111,6 +111,10 @@ class CaptureError(MsmqError):
         self.why, self.file, self.offset, self.cut = why, file, offset, cut
 
 
+class UnsupportedStore(MsmqError, ValueError):
+    """A URL, or an option of its store, that this installation can't use: the caller's fault."""
+
+
 class QueueError(MsmqError):
     """A request that a queue manager refuses.
 

@@ -76,6 +76,7 @@ from msmqwire.schema import (
     jsonform,
     maybe,
     raw,
+    reasons,
     sub,
 )
 from msmqwire.schema.codec import Refused
@@ -206,10 +207,10 @@ def packet_length(data: bytes | bytearray, offset: int = 0, packet_size_max: int
     if version != VERSION:
         raise _bad_version(version)
     if signature != SIGNATURE:
-        why = f"{signature:#010x} is not {SIGNATURE:#x}"
+        why = reasons.not_constant(signature, SIGNATURE, 8)
         raise MalformedPacket(why, path="BaseHeader.Signature", offset=SIGNATURE_OFFSET)
     if not PACKET_SIZE_MIN <= size <= packet_size_max:
-        why = f"{size} is not in {PACKET_SIZE_MIN}..{packet_size_max}"
+        why = reasons.not_between(size, PACKET_SIZE_MIN, packet_size_max)
         raise MalformedPacket(why, path="BaseHeader.PacketSize", offset=PACKET_SIZE_OFFSET)
     return size + SESSION_HEADER_SIZE if flags & _SESSION_BITS == SESSION_HEADER_BIT else size  # type: ignore[no-any-return]
 
@@ -239,7 +240,7 @@ def parse(data: bytes | bytearray, *, protocol: Protocol = "session") -> Record:
     else:
         packet, end = _internal_schema(data).read(data)
     if end != len(data):
-        why = f"the packet takes {end} bytes, {len(data)} are there"
+        why = reasons.other_size(end, len(data))
         raise MalformedPacket(why, path="BaseHeader.PacketSize", offset=PACKET_SIZE_OFFSET)
     return packet  # type: ignore[no-any-return]
 
@@ -317,7 +318,9 @@ def _check_base(data: bytes) -> None:
 
 
 def _bad_version(version: int) -> MalformedPacket:
-    return MalformedPacket(f"{version:#04x} is not 0x10", path="BaseHeader.VersionNumber", offset=0)
+    return MalformedPacket(
+        reasons.not_constant(version, VERSION, 2), path="BaseHeader.VersionNumber", offset=0
+    )
 
 
 def _internal_schema(data: bytes) -> Packet:
@@ -325,9 +328,9 @@ def _internal_schema(data: bytes) -> Packet:
         SESSION_ACK.read(data)  # names the field that is cut off
     kind = data[PT_OFFSET] & PT_MASK
     if kind not in _INTERNAL_PACKETS:
-        raise MalformedPacket(f"{kind} is not 1, 2 or 3", path="InternalHeader.Flags.PT", offset=PT_OFFSET)
+        raise MalformedPacket(reasons.not_internal(kind), path="InternalHeader.Flags.PT", offset=PT_OFFSET)
     if kind == PT_SESSION_ACK and not data[FLAGS_OFFSET] & SESSION_HEADER_BIT:
-        raise MalformedPacket("not set in a SessionAck", path="BaseHeader.Flags.SH", offset=FLAGS_OFFSET)
+        raise MalformedPacket(reasons.NO_SESSION_HEADER, path="BaseHeader.Flags.SH", offset=FLAGS_OFFSET)
     return _INTERNAL_PACKETS[kind]
 
 

@@ -17,7 +17,8 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from msmqwire.crypto.readings import DEFAULT, Readings
 from spark_udfs.java import NoJava, starts_no_jvm, use_java
@@ -26,17 +27,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from msmqwire.dissection.message_security import FileContent
+    from spark_udfs.frames import frame
     from spark_udfs.reassembly.packets import packets
 
-__all__ = ["packets", "register"]
+__all__ = ["frame", "packets", "register"]
+
+_MODULES: Final = {"frame": "frames", "packets": "reassembly.packets"}
+"""The modules of the names that are imported on first use, as they import pyspark."""
 
 
 def __getattr__(name: str) -> Any:
-    """`spark_udfs.reassembly.packets.packets`, imported on first use, as it imports pyspark."""
-    if name == "packets":
-        from spark_udfs.reassembly.packets import packets
-
-        return packets
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -14,8 +14,9 @@
 
 from msmqwire.capture.direction import Counters
 from msmqwire.capture.events import Data, End, EndReason, Event, Flow, Gap, GapReason
-from msmqwire.capture.files import expand, is_capture, open_records
+from msmqwire.capture.files import is_capture, open_records
 from msmqwire.capture.ip import Datagram, IpDecoder
+from msmqwire.capture.paths import expand
 from msmqwire.capture.record import Record
 from msmqwire.capture.tcp import Reassembler
 

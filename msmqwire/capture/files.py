@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import errno
-import glob
 import os
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import BinaryIO, cast
 
 from msmqwire.capture import pcap, pcapng
+from msmqwire.capture.paths import open_file
 from msmqwire.capture.record import RECORD_SIZE_MAX, Record, ReportDamage
 from msmqwire.capture.source import GZIP_MAGIC, ZSTD_MAGIC, ZSTD_SKIPPABLE_MAGICS, Buffer
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 
 
 def open_records(
@@ -19,6 +18,7 @@ def open_records(
     *,
     record_size_max: int = RECORD_SIZE_MAX,
     on_damage: ReportDamage | None = None,
+    storage_options: StorageOptions = NO_OPTIONS,
 ) -> Iterator[Record]:
     """Yield the records of a pcap or pcapng file, uncompressed or compressed with gzip or zstd.
 
@@ -26,21 +26,23 @@ def open_records(
     iterator and closed after the last, or when the iterator is closed.
 
     Args:
-        path_or_stream: the file.
+        path_or_stream: the file: a path, a URL, or a stream.
         record_size_max: bytes of the largest record that is read, which is to fit into memory several times.
         on_damage: is told of each record over this limit, as of an error. Such a record is skipped if the
             next one can be found after it; the numbers of the records count it. Without this, and if not,
             reading ends there.
+        storage_options: of the store of a URL; see `msmqwire.capture.stores`.
 
     Raises:
         CaptureError: for a file that is cut off or damaged, after every complete record before that; its
             offset is where the first incomplete record starts in the uncompressed bytes. At offset 0 for
             what is not a capture.
+        UnsupportedStore: the store of a URL can't be used.
         OSError: for a file that can't be opened or read.
     """
     if isinstance(path_or_stream, (str, os.PathLike)):
         name = os.fspath(path_or_stream)
-        with open(name, "rb", buffering=0) as stream:
+        with open_file(name, storage_options) as stream:
             yield from _records(cast(BinaryIO, stream), name, record_size_max, on_damage)
     else:
         stream_name = getattr(path_or_stream, "name", None)
@@ -72,51 +74,3 @@ def _records(
     if is_pcapng:
         return pcapng.records(pcapng.Blocks(buffer, record_size_max, on_damage))
     return pcap.records(buffer, pcap.layout(buffer, record_size_max), on_damage=on_damage)
-
-
-def expand(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """Return the files that the paths and patterns (``*``, ``?``, ``[]``, ``**``) name, each once.
-
-    The matches of a pattern are sorted; otherwise the order of the paths is preserved. A path that exists is
-    never interpreted as a pattern.
-
-    Raises:
-        FileNotFoundError: for a path, or a pattern, that names no file.
-    """
-    matches: dict[Path, None] = {}
-    for path in paths:
-        name = os.fspath(path)
-        names = [name] if os.path.exists(name) else sorted(glob.glob(name, recursive=True))
-        files = [Path(name) for name in names if not os.path.isdir(name)]
-        if not files:
-            raise FileNotFoundError(errno.ENOENT, "no such file", name)
-        matches.update(dict.fromkeys(files))
-    return list(matches)
-
-
-def capture_files(sources: Iterable[str | os.PathLike[str]], *, may_miss: bool = False) -> list[str]:
-    """Return the files that paths, patterns and folders name, in their order, as absolute paths.
-
-    A folder stands for its files. The files of a pattern or a folder are sorted; hidden files and those whose
-    name starts with ``_`` are skipped, as in Spark.
-
-    Args:
-        sources: paths and patterns.
-        may_miss: whether a pattern may match nothing.
-
-    Raises:
-        FileNotFoundError: a path does not exist, or a pattern matches nothing.
-    """
-    files: dict[str, None] = {}
-    for source in [os.fspath(source) for source in sources]:
-        folder = Path(source)
-        if folder.is_dir():
-            paths = sorted(path for path in folder.iterdir() if path.is_file())
-        elif may_miss and set("*?[") & set(source):
-            paths = sorted(Path(path) for path in glob.glob(source, recursive=True))
-            paths = [path for path in paths if path.is_file()]
-        else:
-            paths = expand([source])
-        visible = [path for path in paths if path.name[0] not in "._" or len(paths) == 1]
-        files.update(dict.fromkeys(str(path.absolute()) for path in visible))
-    return list(files)

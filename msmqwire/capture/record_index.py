@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from io import FileIO
+from dataclasses import replace
+from io import RawIOBase
 from struct import Struct
 from typing import BinaryIO, Final, NamedTuple, cast
 
 from msmqwire.capture import pcap, pcapng
 from msmqwire.capture.files import open_buffer
+from msmqwire.capture.paths import open_file
 from msmqwire.capture.record import Record
 from msmqwire.capture.source import Buffer
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.capture.window import Window, WindowStream
 from msmqwire.errors import CaptureError
 
@@ -43,13 +46,13 @@ class RecordPosition(NamedTuple):
     head: bytes | None
 
 
-def is_splittable(path: str) -> bool:
+def is_splittable(path: str, storage_options: StorageOptions = NO_OPTIONS) -> bool:
     """Whether a file is an uncompressed capture.
 
     Raises:
         OSError: the file can't be read.
     """
-    with open(path, "rb") as file:
+    with open_file(path, storage_options) as file:
         magic = file.read(4)
     return magic in pcap.MAGICS or magic == pcapng.MAGIC
 
@@ -123,7 +126,7 @@ def record_positions(
     with window.open() as stream:
         head = stream.read(pcap.FILE_HEADER_SIZE) or b""
     at = yield from _pcap_records(window, head, layout, next_offset, skip)
-    with Window(window.path, head, at, window.end).open() as stream:
+    with replace(window, head=head, start=at).open() as stream:
         for _ in records_with_offsets(stream):  # yields nothing, but raises the error, if any
             break
 
@@ -137,10 +140,10 @@ def _pcap_records(
     limit, declared = layout.limit, layout.declared
     last, reported, target = -1, -1, 0
     chunk = bytearray(CHUNK_SIZE)
-    with open(window.path, "rb", buffering=0) as file:
+    with window.open_file() as file:
         while at + header_size <= end:
             file.seek(at)
-            base, count = at, min(file.readinto(chunk), end - at)
+            base, count = at, min(file.readinto(chunk) or 0, end - at)
             stop = base + count - header_size
             if stop < base:
                 break  # the file has become shorter
@@ -174,7 +177,7 @@ def _packet_blocks(
     blocks, target = pcapng.Blocks(buffer, on_damage=pass_over), 0
     last: tuple[int, int, _Head, int] | None = None  # start, end, and how many bytes of which head
     damage: CaptureError | None = None
-    with open(window.path, "rb", buffering=0) as file:
+    with window.open_file() as file:
         try:
             while not buffer.ended():
                 base = window.file_offset(buffer.start)
@@ -215,12 +218,12 @@ class _Head:
         self._data, self._copy = bytearray(data), data
         self.size = len(data)
 
-    def append(self, file: FileIO, start: int, end: int) -> None:
+    def append(self, file: RawIOBase, start: int, end: int) -> None:
         """Append a block of the file, unless the head is or becomes too long."""
         self.size += end - start
         if self.size <= HEAD_MAX:
             file.seek(start)
-            self._data += file.read(end - start)
+            self._data += file.read(end - start) or b""
 
     def first(self, size: int) -> bytes | None:
         """Return the first bytes, None for too many; the same object while nothing is appended."""

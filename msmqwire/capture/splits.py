@@ -11,14 +11,15 @@ Compressed files cannot be read from the middle and are one window each.
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
+from io import BufferedReader
 from typing import BinaryIO, cast
 
 from msmqwire.capture import pcap
 from msmqwire.capture.files import open_records
+from msmqwire.capture.paths import file_size
 from msmqwire.capture.pcap_search import find_record
 from msmqwire.capture.record_index import (
     RecordPosition,
@@ -30,6 +31,7 @@ from msmqwire.capture.record_index import (
     records_with_offsets,
     skip_none,
 )
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url, open_store
 from msmqwire.capture.window import Window
 from msmqwire.errors import CaptureError, MsmqError
 
@@ -45,7 +47,13 @@ __all__ = [
 
 
 def plan(
-    path: str, split_size: int, *, search: bool = False, tails: Sequence[int] = (), skip: Skip = skip_none
+    path: str,
+    split_size: int,
+    *,
+    search: bool = False,
+    tails: Sequence[int] = (),
+    skip: Skip = skip_none,
+    storage_options: StorageOptions = NO_OPTIONS,
 ) -> list[Window]:
     """Plan the windows of a file, of about `split_size` bytes each; all but the first start with a record.
 
@@ -54,30 +62,60 @@ def plan(
         split_size: bytes; 0 for one window.
         search: only search for the records of a pcap file near the splits, instead of reading it once.
             The windows are as exact if the file is intact or ends too early. Those after a damaged
-            range may contain records again, which a reader of the whole file does not reach.
+            range may contain records again, which a reader of the whole file does not reach. A pcap file in
+            a store is always searched: reading it once would fetch all of it.
         tails: sizes in bytes of last parts of the windows that will be needed: their offsets are stored in
             the windows if the file is read once.
         skip: skips records whose positions are not needed.
+        storage_options: of the store of a URL.
+
+    Raises:
+        UnsupportedStore: the store of a URL can't be used.
+        OSError: the file can't be read.
+    """
+    return divide(whole_file(path, storage_options), split_size, search=search, tails=tails, skip=skip)
+
+
+def divide(
+    whole: Window, split_size: int, *, search: bool = False, tails: Sequence[int] = (), skip: Skip = skip_none
+) -> list[Window]:
+    """Plan the windows of a file that is given by the window of all of it; see `plan`.
 
     Raises:
         OSError: the file can't be read.
     """
-    size = os.path.getsize(path)
-    if not split_size or size <= split_size or not is_splittable(path):
-        return [Window(path, b"", 0, size)]
-    starts = _search(path, size, split_size) if search else None
-    return _scan(path, size, split_size, tails, skip) if starts is None else _adjoining(path, size, starts)
+    if not split_size or whole.end <= split_size or not is_splittable(whole.path, whole.storage_options):
+        return [whole]
+    starts = _search(whole, split_size) if search or is_url(whole.path) else None
+    return _scan(whole, split_size, tails, skip) if starts is None else _adjoining(whole, starts)
 
 
-def _adjoining(path: str, size: int, starts: Sequence[tuple[int, bytes]]) -> list[Window]:
+def whole_file(path: str, storage_options: StorageOptions = NO_OPTIONS) -> Window:
+    """Return the window of a whole file, as it is now: of a URL, with the version of its content.
+
+    Raises:
+        UnsupportedStore: the store of a URL can't be used.
+        OSError: the file can't be read.
+    """
+    if not is_url(path):
+        return Window(path, b"", 0, file_size(path))
+    with open_store(path, storage_options).open(path) as file:
+        return Window(path, b"", 0, file.size, storage_options=storage_options, version=file.version)
+
+
+def _adjoining(whole: Window, starts: Sequence[tuple[int, bytes]]) -> list[Window]:
     """Return adjoining windows from the start of a file and from these offsets, with these heads."""
     starts = [(0, b""), *starts]
-    ends = [start for start, _ in starts[1:]] + [size]
-    return [Window(path, head, start, end) for (start, head), end in zip(starts, ends, strict=True)]
+    ends = [start for start, _ in starts[1:]] + [whole.end]
+    return [
+        replace(whole, head=head, start=start, end=end)
+        for (start, head), end in zip(starts, ends, strict=True)
+    ]
 
 
-def _scan(path: str, size: int, split_size: int, tails: Sequence[int], skip: Skip) -> list[Window]:
+def _scan(whole: Window, split_size: int, tails: Sequence[int], skip: Skip) -> list[Window]:
     """Plan the windows of a file by reading it."""
+    size = whole.end
     starts, tail_starts = list[tuple[int, bytes]](), list[tuple[int, bytes]]()
     splits = [*range(split_size, size, split_size), size]
     targets = sorted({split - tail for split in splits for tail in (0, *tails)})
@@ -88,7 +126,7 @@ def _scan(path: str, size: int, split_size: int, tails: Sequence[int], skip: Ski
         return targets[number] if number < len(targets) else size
 
     try:
-        for start, _, head in record_positions(Window(path, b"", 0, size), next_offset, skip):
+        for start, _, head in record_positions(whole, next_offset, skip):
             if head is None:
                 continue
             if start >= split:
@@ -104,17 +142,17 @@ def _scan(path: str, size: int, split_size: int, tails: Sequence[int], skip: Ski
             window,
             tails=tuple(tail_starts[bisect_right(offsets, window.start) : bisect_left(offsets, window.end)]),
         )
-        for window in _adjoining(path, size, starts)
+        for window in _adjoining(whole, starts)
     ]
 
 
-def _search(path: str, size: int, split_size: int) -> list[tuple[int, bytes]] | None:
+def _search(whole: Window, split_size: int) -> list[tuple[int, bytes]] | None:
     """Return the offsets and heads of windows; None if the file has to be read."""
-    with open(path, "rb") as file:
+    with BufferedReader(whole.open_file()) as file:
         head = file.read(pcap.FILE_HEADER_SIZE)
         if head[:4] not in pcap.MAGICS or len(head) < pcap.FILE_HEADER_SIZE:
             return None
-        offsets = (find_record(file, head, at) for at in range(split_size, size, split_size))
+        offsets = (find_record(file, head, at) for at in range(split_size, whole.end, split_size))
         return [(start, head) for start in sorted({start for start in offsets if start is not None})]
 
 
@@ -138,7 +176,7 @@ def last_part(window: Window, size: int, skip: Skip = skip_none) -> Window:
     for start, head in window.tails:
         if abs(start - target) <= size // 4:
             return replace(window, head=head, start=start)
-    if not is_splittable(window.path):
+    if not is_splittable(window.path, window.storage_options):
         return window
     part = _search_part(window, target)
     if part is not None:
@@ -157,7 +195,7 @@ def last_part(window: Window, size: int, skip: Skip = skip_none) -> Window:
 
 def _search_part(window: Window, target: int) -> Window | None:
     """Return the part of a pcap window from the first record after an offset, if one is certain."""
-    with open(window.path, "rb") as file:
+    with BufferedReader(window.open_file()) as file:
         head = file.read(pcap.FILE_HEADER_SIZE)
         if head[:4] not in pcap.MAGICS or len(head) < pcap.FILE_HEADER_SIZE:
             return None
@@ -178,13 +216,17 @@ class Index:
             may follow.
     """
 
-    def __init__(self, path: str, step: int) -> None:
+    def __init__(self, path: str, step: int, storage_options: StorageOptions = NO_OPTIONS) -> None:
         """Create an index with an entry every `step` bytes; nothing is read before `refresh`."""
-        self.path, self._step = path, max(step, 1)
+        self.path, self._step, self._options = path, max(step, 1), storage_options
         self.end = 0
         self.error: CaptureError | None = None
         self._entries: list[Window] = []
-        self._last = Window(path, b"", 0, 0)
+        self._last = self._window(b"", 0, 0)
+
+    def _window(self, head: bytes, start: int, end: int) -> Window:
+        """A window of any version: the file of a store grows by being replaced."""
+        return Window(self.path, head, start, end, storage_options=self._options)
 
     def refresh(self) -> None:
         """Read what was appended.
@@ -192,8 +234,8 @@ class Index:
         Raises:
             OSError: the file can't be read.
         """
-        window = replace(self._last, end=os.path.getsize(self.path))
-        if not is_splittable(self.path):
+        window = replace(self._last, end=file_size(self.path, self._options))
+        if not is_splittable(self.path, self._options):
             self._read_whole(window)
             return
         self.error = None
@@ -202,7 +244,7 @@ class Index:
                 self.end = position.end
                 if position.head is None:
                     continue
-                self._last = Window(self.path, position.head, position.start, position.end)
+                self._last = self._window(position.head, position.start, position.end)
                 if not self._entries or position.start >= self._entries[-1].start + self._step:
                     self._entries.append(self._last)
         except CaptureError as error:
@@ -228,7 +270,7 @@ class Index:
             MsmqError: no window can start there: the section has described too many interfaces.
         """
         if start <= 0 or not self._entries:
-            return Window(self.path, b"", 0, end)
+            return self._window(b"", 0, end)
         entry = self._entries[max(bisect_right(self._entries, start, key=lambda entry: entry.start) - 1, 0)]
         try:
             for position in record_positions(replace(entry, end=end), lambda _: start):
@@ -236,7 +278,7 @@ class Index:
                     continue
                 if position.head is None:
                     raise MsmqError(f"{self.path}: a section describes too many interfaces to be cut")
-                return Window(self.path, position.head, position.start, end)
+                return self._window(position.head, position.start, end)
         except CaptureError:
             pass  # no records are located after damage
-        return Window(self.path, b"", end, end)
+        return self._window(b"", end, end)

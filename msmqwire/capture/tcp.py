@@ -21,13 +21,14 @@ Rules for what a capture leaves open:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import islice
+from collections.abc import Callable, Iterable
+from operator import itemgetter
 from typing import Final
 
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint, restore_direction, save_direction
 from msmqwire.capture.direction import ENDED, FAR, OPEN, OPENING, UNKNOWN, Counters, Direction
 from msmqwire.capture.events import Data, EndReason, Event, GapReason, Moment, distance
+from msmqwire.capture.eviction import evicted_at_once, eviction_rank
 from msmqwire.capture.idle_checks import IdleChecks
 from msmqwire.capture.ip import ACK, FIN, RST, SYN, Datagram
 from msmqwire.capture.segment_buffer import Segment
@@ -175,6 +176,23 @@ class Reassembler:
     def direction(self, key: _Key) -> Direction | None:
         """Return the direction with this source and destination; None if it is not tracked."""
         return self._directions.get(key)
+
+    @property
+    def max_connections(self) -> int:
+        """How many connections are tracked at a time."""
+        return self._max_flows
+
+    def sweep_if_due(self, time_ns: int) -> list[Event]:
+        """Apply the timeouts of all connections, if that is due before a segment of this time."""
+        return self._sweep(time_ns) if time_ns >= self._sweep_at else []
+
+    def evict(self, directions: Iterable[Direction]) -> list[Event]:
+        """End connections, given by their directions first seen, to make room for others."""
+        events: list[Event] = []
+        for direction in directions:
+            self._forget(direction, "idle", events)
+            self.counters.evicted += 1
+        return events
 
     def affects_other_connections(self, datagram: Datagram) -> bool:
         """Whether a segment may cause other connections than its own to be forgotten."""
@@ -325,7 +343,7 @@ class Reassembler:
         """Start the directions and give up the gaps of a connection that are due, by due time."""
         while True:
             sides = (side for side in (direction, direction.peer) if side.waiting)
-            due, side = min(((self._due(side), side) for side in sides), key=_due_time, default=(0, None))
+            due, side = min(((self._due(side), side) for side in sides), key=itemgetter(0), default=(0, None))
             if side is None or due > self._now:
                 return
             self._settle(side, Moment(side.last_ns, side.frames[-1]), events, due)
@@ -359,11 +377,8 @@ class Reassembler:
 
     def _connect(self, key: _Key, events: list[Event]) -> Direction:
         if len(self._connections) >= self._max_flows:
-            # Evict a sixteenth at once, so that the order need not be maintained with every segment.
-            ranked = sorted(self.first_directions(), key=_eviction_rank)
-            for direction in islice(ranked, max(1, self._max_flows // 16)):
-                self._forget(direction, "idle", events)
-                self.counters.evicted += 1
+            ranked = sorted(self._connections.values(), key=eviction_rank)
+            events += self.evict(ranked[: evicted_at_once(self._max_flows)])
         self._streams += 1
         return self.add_connection(self._streams - 1, key)
 
@@ -457,7 +472,7 @@ class Reassembler:
             else:
                 sides = (side for side in (direction, direction.peer) if side.waiting)
                 due.append((min(map(self._waiting.age, sides)), direction))
-        for _, direction in sorted(due, key=_age):
+        for _, direction in sorted(due, key=itemgetter(0)):
             self._expire_gaps(direction, events)
         return events
 
@@ -475,20 +490,5 @@ class Reassembler:
             self._directions.pop(side.key, None)
 
 
-def _due_time(item: tuple[int, Direction]) -> int:
-    return item[0]
-
-
-def _age(item: tuple[tuple[int, int], Direction]) -> tuple[int, int]:
-    return item[0]
-
-
 def _open(direction: Direction) -> None:
     direction.state, direction.first_seq = OPEN, direction.next
-
-
-def _eviction_rank(direction: Direction) -> tuple[bool, int]:
-    """Sort key of eviction: ended connections first, then those idle for longest."""
-    peer = direction.peer
-    ended = direction.state == ENDED and (peer.state == ENDED or not peer.seen)
-    return not ended, max(direction.last_ns, peer.last_ns)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from io import BufferedReader
-from pathlib import Path
 from typing import Any, Final, TextIO, cast
 
-from msmqwire.errors import LocatedError
+from msmqwire.capture.paths import open_file
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
+from msmqwire.errors import LocatedError, UnsupportedStore
 
 EX_USAGE: Final = 2
 EX_DATAERR: Final = 65
@@ -38,14 +39,17 @@ class NoInput(Exception):
     """The input is missing or can't be read; ends the command with status 66."""
 
 
-def read_input(name: str) -> bytes:
-    """Return the bytes of a file, or of standard input for ``-``. Raises NoInput."""
+def read_input(name: str, storage_options: StorageOptions = NO_OPTIONS) -> bytes:
+    """Return the bytes of a file or a URL, or of standard input for ``-``. Raises NoInput."""
     try:
         if name == "-":
             return standard_input().read()
-        return Path(name).read_bytes()
+        with open_file(name, storage_options) as file:
+            return file.readall() or b""
     except OSError as exc:
         raise NoInput(f"{name}: {exc.strerror or exc}") from None
+    except UnsupportedStore as exc:
+        raise NoInput(str(exc)) from None
 
 
 def standard_input() -> BufferedReader:

@@ -2,110 +2,63 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any, NamedTuple, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 
-from msmqwire.capture import expand
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.cli import filters, tables
-from msmqwire.cli.common import (
-    EX_DATAERR,
-    EX_NOINPUT,
-    EX_USAGE,
-    NoInput,
-    dumps,
-    format_endpoint,
-    safe,
-    say,
-    standard_input,
+from msmqwire.cli.capture_input import (
+    Cert,
+    Key,
+    MessageSecurity,
+    RecordSizeMax,
+    StorageOption,
+    no_input,
+    opened,
+    report,
+    storage_options_of,
 )
-from msmqwire.cli.readings import CaptureReading, capture_readings_of
+from msmqwire.cli.common import EX_DATAERR, EX_USAGE, NoInput, dumps, format_endpoint, safe, say
+from msmqwire.cli.live import CaptureFilter, Interface, live_input
+from msmqwire.cli.readings import CaptureReading
 from msmqwire.cli.show import STYLES, hexdump, raw_dump, summary
-from msmqwire.dissection import Dissection, Item, dissect
-from msmqwire.errors import InvalidValue
+from msmqwire.dissection import Dissection, Item
+from msmqwire.errors import InvalidValue, UnsupportedStore
 from msmqwire.schema import Record
-
-RecordSizeMax = Annotated[
-    int,
-    typer.Option(
-        "--record-size-max",
-        min=1,
-        metavar="BYTES",
-        help="Larger frames of a capture are damage, and skipped.",
-    ),
-]
-Key = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--key",
-        metavar="FILE",
-        help="A private key of a receiving queue manager, PEM or DER: bodies are decrypted.",
-    ),
-]
-Cert = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--cert",
-        metavar="FILE",
-        help="Certificates of senders, PEM or DER: whose signatures are valid.",
-    ),
-]
-
-
-class MessageSecurity(NamedTuple):
-    """The options about message security and readings, as given.
-
-    Attributes:
-        keys, certificates: files.
-        readings: names with their values.
-    """
-
-    keys: list[str] | None = None
-    certificates: list[str] | None = None
-    readings: list[str] | None = None
-
-    def arguments(self) -> dict[str, Any]:
-        """Return them as arguments of `msmqwire.dissect`. Raises typer.BadParameter."""
-        readings, ncp_readings = capture_readings_of(self.readings)
-        keys, certificates = self.keys or (), self.certificates or ()
-        return {
-            "keys": keys,
-            "certificates": certificates,
-            "readings": readings,
-            "ncp_readings": ncp_readings,
-        }
-
 
 _KIND_WIDTH = len("R_StartReceive response")
 
 
 def run(dissection: Dissection, item_filters: list[filters.Filter], printer: Printer, err: TextIO) -> int:
     """Print the items that pass all filters; return the exit status."""
+    print_items(dissection, item_filters, printer)
+    return report(dissection, err)
+
+
+def print_items(dissection: Dissection, item_filters: list[filters.Filter], printer: Printer) -> None:
+    """Print the items that pass all filters."""
     printer.begin()
     for item in dissection:
         if all(test(item) for test in item_filters):
             printer.item(item)
-    return report(dissection, err)
-
-
-def report(dissection: Dissection, err: TextIO) -> int:
-    """Report the files that could not be read to their end; return the exit status."""
-    for error in dissection.errors:
-        say(f"{error.file}: {error.why}", err, offset=error.offset)
-    return EX_DATAERR if dissection.errors else 0
 
 
 class Printer:
-    """Output of items: JSON lines, a table, or fields beside their bytes."""
+    """Output of items: JSON lines, a table, or fields beside their bytes.
 
-    def __init__(self, out: TextIO, *, as_json: bool = False, dump: bool = False) -> None:
-        self.out, self.as_json, self.dump = out, as_json, dump
+    Attributes:
+        flushes: whether each item is to be seen at once.
+        printed: how many items were printed.
+        with_findings: how many of them have findings.
+    """
+
+    def __init__(
+        self, out: TextIO, *, as_json: bool = False, dump: bool = False, flushes: bool = False
+    ) -> None:
+        self.out, self.as_json, self.dump, self.flushes = out, as_json, dump, flushes
+        self.printed = self.with_findings = 0
         self.console: Any = None
         self._kind_width = _KIND_WIDTH
         if out.isatty() and not as_json:
@@ -125,6 +78,13 @@ class Printer:
             self.line(_row(self._kind_width, *cells), "bold underline")
 
     def item(self, item: Item) -> None:
+        self.printed += 1
+        self.with_findings += bool(item.findings)
+        self._print(item)
+        if self.flushes:
+            self.out.flush()
+
+    def _print(self, item: Item) -> None:
         if self.as_json:
             print(dumps(item.to_json()), file=self.out)
             return
@@ -172,55 +132,13 @@ def _item_row(kind_width: int, item: Item) -> str:
     )
 
 
-def no_input(error: NoInput | OSError) -> typer.Exit:
-    """Report input that can't be opened; return the exit. An output error is raised again."""
-    if isinstance(error, OSError) and error.filename is None:
-        raise error
-    say(f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error))
-    return typer.Exit(EX_NOINPUT)
-
-
-@contextmanager
-def opened(
-    paths: list[str],
-    ports: list[int],
-    *,
-    lint: bool = True,
-    record_size_max: int = RECORD_SIZE_MAX,
-    security: MessageSecurity = MessageSecurity(),
-) -> Iterator[Dissection]:
-    """Dissect files, with a progress bar if output is redirected but standard error is a terminal."""
-    for path in paths:
-        if os.path.isdir(path):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    sources: list[Any] = [standard_input() if path == "-" else path for path in paths]
-    sizes = [os.path.getsize(path) for path in expand(path for path in paths if path != "-")]
-    shows_progress = sys.stderr.isatty() and not sys.stdout.isatty() and sum(sizes) > 1 << 22
-    if not shows_progress:
-        yield dissect(
-            sources, ports=ports, lint=lint, record_size_max=record_size_max, **security.arguments()
-        )
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
-
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=sum(sizes))
-        yield dissect(
-            sources,
-            ports=ports,
-            lint=lint,
-            progress=lambda count: progress.advance(task, count),
-            record_size_max=record_size_max,
-            **security.arguments(),
-        )
-
-
 def command(
     captures: Annotated[
-        list[str], typer.Argument(help="pcap or pcapng files, also gzip or zstd; patterns; - .")
-    ],
+        list[str] | None,
+        typer.Argument(
+            help="pcap or pcapng files, also gzip or zstd; folders; patterns; URLs of stores; - ."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     table: Annotated[bool, typer.Option("--table", help="A table (the default).")] = False,
     dump: Annotated[bool, typer.Option("--hexdump", help="Every field beside its bytes.")] = False,
@@ -251,15 +169,23 @@ def command(
     ] = None,
     no_lint: Annotated[bool, typer.Option("--no-lint", help="Do not judge the packets: faster.")] = False,
     parquet: Annotated[
-        str | None, typer.Option("--parquet", help="Write columns to packets.parquet in this folder.")
+        str | None, typer.Option("--parquet", help="Write columns to packets.parquet in this folder or URL.")
     ] = None,
-    arrow: Annotated[str | None, typer.Option("--arrow", help="Write columns to this Arrow file.")] = None,
+    arrow: Annotated[
+        str | None, typer.Option("--arrow", help="Write columns to this Arrow file or URL.")
+    ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Columns as CSV; bytes as hex.")] = False,
     columns: Annotated[str | None, typer.Option("--columns", help="Names of columns, by commas.")] = None,
     body_limit: Annotated[
         int | None, typer.Option("--body-limit", min=0, help="Bytes of a body in columns, at the most.")
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Threads that make columns. Default: 1.")
+    ] = None,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
+    storage_option: StorageOption = None,
+    interface: Interface = None,
+    capture_filter: CaptureFilter = None,
     key: Key = None,
     cert: Cert = None,
     reading: CaptureReading = None,
@@ -268,15 +194,15 @@ def command(
 
     NetWare's queue services, NCP over TCP and UDP, too: requests and their replies.
 
+    With --interface packets are shown as they are captured, until Ctrl-C or SIGTERM.
+
     Ends with status 65 if a file is cut off or damaged; what precedes the damage is printed.
     """
     if sum((as_json, table, dump, as_csv, parquet is not None, arrow is not None)) > 1:
         raise typer.BadParameter("only one of --json, --table, --hexdump, --parquet, --arrow and --csv")
-    sink = tables.to_csv(sys.stdout.buffer) if as_csv else None
-    if parquet is not None or arrow is not None:
-        sink = tables.to_arrow(arrow) if arrow is not None else tables.to_parquet(parquet or "")
-    if sink is None and (columns is not None or body_limit is not None):
-        raise typer.BadParameter("--columns and --body-limit go with --parquet, --arrow or --csv")
+    to_columns = as_csv or parquet is not None or arrow is not None
+    if not to_columns and any(given is not None for given in (columns, body_limit, workers)):
+        raise typer.BadParameter("--columns, --body-limit and --workers go with --parquet, --arrow or --csv")
     try:
         conditions = filters.by_time(start, end)
     except ValueError as exc:
@@ -294,27 +220,44 @@ def command(
         item_filters.append(filters.by_queue(queue))
     if findings:
         item_filters.append(filters.by_findings(findings))
-    printer = Printer(sys.stdout, as_json=as_json, dump=dump)
     try:
-        with opened(
-            captures,
-            port or [],
-            lint=not no_lint and (sink is None or bool(findings)),
-            record_size_max=record_size_max,
-            security=MessageSecurity(key, cert, reading),
-        ) as dissection:
+        storage_options = storage_options_of(storage_option)
+        sink = tables.to_csv(sys.stdout.buffer) if as_csv else None
+        if parquet is not None or arrow is not None:
+            sink = (
+                tables.to_arrow(arrow, storage_options)
+                if arrow is not None
+                else tables.to_parquet(parquet or "", storage_options)
+            )
+        with (
+            live_input(captures or [], interface, capture_filter) as live,
+            opened(
+                live.sources,
+                port or [],
+                lint=not no_lint and (sink is None or bool(findings)),
+                record_size_max=record_size_max,
+                storage_options=storage_options,
+                security=MessageSecurity(key, cert, reading),
+            ) as dissection,
+        ):
             if sink is None:
-                status = run(dissection, [filters.meets(conditions), *item_filters], printer, sys.stderr)
+                printer = Printer(sys.stdout, as_json=as_json, dump=dump, flushes=live.is_live)
+                print_items(dissection, [filters.meets(conditions), *item_filters], printer)
+                shown = f"{printer.printed} packets, {printer.with_findings} with findings"
             else:
                 names = columns.split(",") if columns is not None else None
                 rows = tables.write(
-                    dissection, conditions, item_filters, sink, columns=names, body_limit=body_limit
-                )
+                    dissection, conditions, item_filters, sink,
+                    columns=names, body_limit=body_limit, workers=workers or 1,
+                )  # fmt: skip
                 print(f"{rows} rows", file=sys.stderr)
-                status = report(dissection, sys.stderr)
+                shown = f"{rows} rows"
+            status = live.end(dissection, sys.stderr, shown) or report(dissection, sys.stderr)
     except InvalidValue as exc:
         say(exc)
         raise typer.Exit(EX_DATAERR) from None
+    except UnsupportedStore as exc:
+        raise no_input(exc) from None
     except ValueError as exc:
         raise typer.BadParameter(str(exc)) from None
     except (NoInput, OSError) as exc:

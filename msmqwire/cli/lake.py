@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from msmqwire.capture.files import capture_files
+from msmqwire.capture.paths import capture_files
 from msmqwire.cli import filters
+from msmqwire.cli.capture_input import (
+    Cert,
+    Key,
+    MessageSecurity,
+    StorageOption,
+    no_input,
+    storage_options_of,
+)
 from msmqwire.cli.common import EX_DATAERR, dumps, say
-from msmqwire.cli.dissect import Cert, Key, MessageSecurity, no_input
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.readings import CaptureReading
+from msmqwire.errors import UnsupportedStore
 
 if TYPE_CHECKING:
     from msmqwire.lake import LakeCommit
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
 
 def command(
     captures: Annotated[
-        list[str], typer.Argument(help="pcap or pcapng files, also gzip or zstd; patterns; folders.")
+        list[str], typer.Argument(help="pcap or pcapng files, also gzip or zstd; patterns; folders; URLs.")
     ],
     out: Annotated[str, typer.Option("--out", metavar="DIR", help="The folder; created if missing.")],
     by: Annotated[
@@ -46,6 +54,7 @@ def command(
     port: Annotated[
         list[int] | None, typer.Option("--port", min=1, max=65535, help="One more port of MSMQ, or of NCP.")
     ] = None,
+    storage_option: StorageOption = None,
     key: Key = None,
     cert: Cert = None,
     reading: CaptureReading = None,
@@ -68,8 +77,9 @@ def command(
     except ValueError as exc:
         raise typer.BadParameter(f"not a time: {exc}") from None
     try:
-        files = capture_files(captures)
-    except OSError as exc:
+        storage_options = storage_options_of(storage_option)
+        files = capture_files(captures, storage_options)
+    except (OSError, UnsupportedStore) as exc:
         raise no_input(exc) from None
     arguments = MessageSecurity(key, cert, reading).arguments()
 
@@ -86,6 +96,7 @@ def command(
                 ports=port or (),
                 body_limit=body_limit,
                 workers=workers,
+                storage_options=storage_options,
                 progress=progress,
                 **arguments,
             )

@@ -5,27 +5,32 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
 
 from msmqwire.capture import is_capture
+from msmqwire.capture.paths import expand, local_path, open_file
 from msmqwire.capture.record import RECORD_SIZE_MAX
-from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, from_hex, read_input, safe, say, standard_input
-from msmqwire.cli.dissect import (
+from msmqwire.capture.stores import StorageOptions
+from msmqwire.cli.capture_input import (
     Cert,
     Key,
     MessageSecurity,
     RecordSizeMax,
-    finding_text,
+    StorageOption,
     no_input,
     opened,
     report,
+    storage_options_of,
 )
+from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, from_hex, read_input, safe, say, standard_input
+from msmqwire.cli.dissect import finding_text
 from msmqwire.cli.parse import AnyKind, Kind, is_srmp, protocol_of
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.dissection import Item
-from msmqwire.errors import LocatedError, MalformedPacket
+from msmqwire.errors import LocatedError, MalformedPacket, UnsupportedStore
 from msmqwire.lint import Finding, lint_malformed, lint_malformed_srmp, lint_packet, lint_srmp
 from msmqwire.packets import parse
 from msmqwire.srmp.message import parse_message
@@ -117,6 +122,7 @@ def command(
         bool, typer.Option("--check", help="End with status 65 on a MUST or ATTACK finding.")
     ] = False,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
+    storage_option: StorageOption = None,
     key: Key = None,
     cert: Cert = None,
     reading: CaptureReading = None,
@@ -129,15 +135,18 @@ def command(
     """
     security = MessageSecurity(key, cert, reading)
     try:
-        captures = [] if hex_text else [name for name in files if _is_capture(name)]
+        storage_options = storage_options_of(storage_option)
+        captures = [] if hex_text else [name for name in files if _is_capture(name, storage_options)]
         if captures:
-            status = _captures(files, port or [], record_size_max, security, as_json=as_json, check=check)
+            status = _captures(
+                files, port or [], record_size_max, storage_options, security, as_json=as_json, check=check
+            )
         else:
             if any(security):
                 raise typer.BadParameter("--key, --cert and --reading go with captures")
             status = 0
             for name in files:
-                data = read_input(name)
+                data = read_input(name, storage_options)
                 status = max(
                     status,
                     run_packet(
@@ -152,7 +161,7 @@ def command(
     except LocatedError as exc:
         say(exc)
         raise typer.Exit(EX_DATAERR) from None
-    except (NoInput, OSError) as exc:
+    except (NoInput, OSError, UnsupportedStore) as exc:
         raise no_input(exc) from None
     raise typer.Exit(status)
 
@@ -161,12 +170,16 @@ def _captures(
     files: list[str],
     ports: list[int],
     record_size_max: int,
+    storage_options: StorageOptions,
     security: MessageSecurity,
     *,
     as_json: bool,
     check: bool,
 ) -> int:
-    with opened(files, ports, record_size_max=record_size_max, security=security) as dissection:
+    sources = [standard_input() if name == "-" else name for name in files]
+    with opened(
+        sources, ports, record_size_max=record_size_max, storage_options=storage_options, security=security
+    ) as dissection:
         counts = run_capture(dissection, sys.stdout, as_json=as_json)
         status = report(dissection, sys.stderr)
     if check and (counts["MUST"] or counts["ATTACK"]):
@@ -174,16 +187,12 @@ def _captures(
     return status
 
 
-def _is_capture(name: str) -> bool:
-    """Whether a file starts like a capture; patterns are assumed to name captures."""
+def _is_capture(name: str, storage_options: StorageOptions) -> bool:
+    """Whether a file starts like a capture; folders and patterns are assumed to name captures."""
     if name == "-":
         return is_capture(standard_input().peek(4))
-    try:
-        with open(name, "rb") as stream:
-            return is_capture(stream.read(4))
-    except FileNotFoundError:
-        if any(char in name for char in "*?["):
-            return True
-        raise NoInput(f"{name}: no such file") from None
-    except OSError as exc:
-        raise NoInput(f"{name}: {exc.strerror or exc}") from None
+    files = expand([name], storage_options)
+    if name not in files and Path(local_path(name)) not in files:
+        return True
+    with open_file(name, storage_options) as stream:
+        return is_capture(stream.read(4) or b"")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from msmqwire.capture.store_errors import store_errors, translated
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url, open_store
 from msmqwire.cli.filters import Condition, Filter, meets
 from msmqwire.dissection import Dissection
 
@@ -19,11 +21,13 @@ def write(
     *,
     columns: Collection[str] | None,
     body_limit: int | None,
+    workers: int = 1,
 ) -> int:
     """Write the rows that meet all conditions and pass all filters; return how many.
 
     Filters need items, so with any filter packets are decoded one by one. `sink` takes the Arrow schema and
     returns a context manager of a function that writes a batch.
+    Without, `workers` threads make the columns.
     Raises ValueError for an unknown column.
     """
     from msmqwire.columnar import BATCH_ROWS, arrow_schema, chosen_columns, record_batches
@@ -35,7 +39,9 @@ def write(
         items = (item for item in dissection if all(test(item) for test in tests))
         row_batches = batches(items, chosen, batch_rows=BATCH_ROWS, body_limit=body_limit)
     else:
-        row_batches = record_batches(dissection, columns=columns, where=conditions, body_limit=body_limit)
+        row_batches = record_batches(
+            dissection, columns=columns, where=conditions, body_limit=body_limit, workers=workers
+        )
     rows = 0
     with sink(arrow_schema(chosen)) as write_batch:
         for batch in row_batches:
@@ -44,32 +50,56 @@ def write(
     return rows
 
 
-def to_parquet(folder: str) -> Callable[[Any], Any]:
-    """Return a sink to one Parquet file in a folder, created if missing."""
+def to_parquet(folder: str, storage_options: StorageOptions = NO_OPTIONS) -> Callable[[Any], Any]:
+    """Return a sink to one Parquet file in a folder or below a URL, created if missing."""
 
     @contextmanager
     def sink(schema: Any) -> Iterator[Callable[[Any], None]]:
         from pyarrow import parquet
 
-        path = Path(folder)
-        path.mkdir(parents=True, exist_ok=True)
-        with parquet.ParquetWriter(path / "packets.parquet", schema, compression="zstd") as writer:
+        if not is_url(folder):
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        with (
+            _created(f"{folder.rstrip('/')}/packets.parquet", storage_options) as file,
+            parquet.ParquetWriter(file, schema, compression="zstd") as writer,
+        ):
             yield writer.write_batch
 
     return sink
 
 
-def to_arrow(file: str) -> Callable[[Any], Any]:
-    """Return a sink to an Arrow file (the IPC file format)."""
+def to_arrow(path: str, storage_options: StorageOptions = NO_OPTIONS) -> Callable[[Any], Any]:
+    """Return a sink to an Arrow file (the IPC file format), which may be a URL."""
 
     @contextmanager
     def sink(schema: Any) -> Iterator[Callable[[Any], None]]:
         from pyarrow import ipc
 
-        with ipc.new_file(file, schema) as writer:
+        with _created(path, storage_options) as file, ipc.new_file(file, schema) as writer:
             yield writer.write_batch
 
     return sink
+
+
+@contextmanager
+def _created(path: str, storage_options: StorageOptions) -> Iterator[Any]:
+    """Yield what pyarrow writes to: a path, or the stream of a URL, whose file is removed after an error."""
+    if not is_url(path):
+        yield path
+        return
+    store = open_store(path, storage_options)
+    stream = store.create(path)
+    try:
+        yield stream
+    except BaseException as exc:
+        with suppress(OSError):
+            stream.close()
+            store.remove(path)
+        if isinstance(exc, OSError) and exc.filename is None:
+            raise translated(exc, path, storage_options) from None
+        raise
+    with store_errors(path, storage_options):
+        stream.close()
 
 
 def to_csv(out: BinaryIO) -> Callable[[Any], Any]:

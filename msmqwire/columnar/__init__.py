@@ -9,6 +9,7 @@ from typing import Any, Final, overload
 import pyarrow as pa
 
 from msmqwire.capture.record import RECORD_SIZE_MAX
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.columnar.columns import BY_NAME, COLUMNS, NCP_GROUPS, Column, arrow_schema
 from msmqwire.columnar.filters import Condition, Filter
 from msmqwire.crypto.readings import DEFAULT, Readings
@@ -67,14 +68,22 @@ def record_batches(
     where: Sequence[Condition] = (),
     batch_rows: int = BATCH_ROWS,
     body_limit: int | None = None,
+    workers: int = 1,
 ) -> Iterator[Any]:
     """Yield the record batches of a dissection; see `read_capture`."""
     from msmqwire.columnar.arrow.batch import BatchMaker
     from msmqwire.columnar.decoder import Decoder
+    from msmqwire.columnar.parallel_decoder import ParallelDecoder
 
-    chosen, examiner = chosen_columns(columns), dissection.examiner
-    maker = BatchMaker(chosen, Filter(where), batch_rows, body_limit, examiner)
-    return Decoder(dissection, maker).batches()
+    chosen = chosen_columns(columns)
+
+    def maker(examiner: Examiner) -> BatchMaker:
+        return BatchMaker(chosen, Filter(where), batch_rows, body_limit, examiner)
+
+    if workers == 1:
+        return Decoder(dissection, maker(dissection.examiner)).batches()
+    makers = [maker(dissection.examiner.separate()) for _ in range(workers)]
+    return ParallelDecoder(dissection, makers, batch_rows).batches()
 
 
 @overload
@@ -89,10 +98,12 @@ def read_capture(
     flush: bool = True,
     warm_up: int = 0,
     record_size_max: int = RECORD_SIZE_MAX,
+    storage_options: StorageOptions = NO_OPTIONS,
     keys: FileContent | Iterable[FileContent] = (),
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
     ncp_readings: NcpReadings = PROPOSED,
+    workers: int = 1,
 ) -> pa.Table: ...
 
 
@@ -108,10 +119,12 @@ def read_capture(
     flush: bool = True,
     warm_up: int = 0,
     record_size_max: int = RECORD_SIZE_MAX,
+    storage_options: StorageOptions = NO_OPTIONS,
     keys: FileContent | Iterable[FileContent] = (),
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
     ncp_readings: NcpReadings = PROPOSED,
+    workers: int = 1,
 ) -> pa.RecordBatchReader: ...
 
 
@@ -126,10 +139,12 @@ def read_capture(
     flush: bool = True,
     warm_up: int = 0,
     record_size_max: int = RECORD_SIZE_MAX,
+    storage_options: StorageOptions = NO_OPTIONS,
     keys: FileContent | Iterable[FileContent] = (),
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
     ncp_readings: NcpReadings = PROPOSED,
+    workers: int = 1,
 ) -> Any:
     """Read captures as an Arrow table, or as a reader of record batches in bounded memory.
 
@@ -141,15 +156,19 @@ def read_capture(
         batch_rows: rows of a batch; with it the result is a `pyarrow.RecordBatchReader`.
         ports: as for `msmqwire.dissect`.
         body_limit: bytes of ``body``, at most; ``body_size`` is the full size.
-        flush, warm_up, record_size_max: as for `msmqwire.dissect`.
+        flush, warm_up, record_size_max, storage_options: as for `msmqwire.dissect`.
         keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`. ``body`` and ``body_size`` are
             of the body in clear where it could be decrypted.
+        workers: threads that make the columns, besides the one that follows the connections. The rows and
+            their order are the same for any number; with more than one, batches may be smaller.
 
     A truncated or damaged file is reported by a `CaptureWarning` when its end is reached.
 
     Raises:
         FileNotFoundError: a path or pattern names no file.
-        ValueError: no such column or operator.
+        UnsupportedStore: the store of a URL can't be used.
+        OSError: a file can't be read.
+        ValueError: no such column or operator, or no worker.
         InvalidValue: something is no private key, or no certificate.
     """
     schema = arrow_schema(tuple(chosen_columns(columns)))
@@ -160,6 +179,7 @@ def read_capture(
         flush=flush,
         warm_up=warm_up,
         record_size_max=record_size_max,
+        storage_options=storage_options,
         keys=keys,
         certificates=certificates,
         readings=readings,
@@ -173,11 +193,14 @@ def read_capture(
             where=where,
             batch_rows=batch_rows or BATCH_ROWS,
             body_limit=body_limit,
+            workers=workers,
         )
         for error in dissection.errors:
             warnings.warn(CaptureWarning(error), stacklevel=3)
 
     Filter(where)  # raises now, not with the first batch
+    if workers < 1:
+        raise ValueError(f"at least one worker is wanted, not {workers}")
     reader = pa.RecordBatchReader.from_batches(schema, rows())
     return reader if batch_rows else reader.read_all()
 

@@ -49,6 +49,10 @@ class Decoder(RowBuffer, FileScanner):
         else:
             yield from self._add_items(self._connections.pause(dissection.successor_ns))
         yield from self._flush()
+        yield from self._finish_columns()
+
+    def _finish_columns(self) -> Iterator[Any]:
+        """Yield the last batches."""
         yield from self._maker.finish()
 
     # -- a file -------------------------------------------------------------------------------------
@@ -95,8 +99,10 @@ class Decoder(RowBuffer, FileScanner):
             if self._state[index]:
                 ignored[reason] += int(self._state[index])
                 self._state[index] = 0
-        self._dissection.tracker.reassembler.counters.repeated_bytes += int(self._state[entry.REPEATED_BYTES])
-        self._state[entry.REPEATED_BYTES] = 0
+        counters = self._dissection.tracker.reassembler.counters
+        counters.repeated_bytes += int(self._state[entry.REPEATED_BYTES])
+        counters.conflicting_bytes += int(self._state[entry.CONFLICTING_BYTES])
+        self._state[entry.REPEATED_BYTES] = self._state[entry.CONFLICTING_BYTES] = 0
 
     def _file_of(self, item: Item) -> int:
         return self._dissection.files.index(item.file)

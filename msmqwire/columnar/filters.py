@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -91,8 +91,8 @@ class Filter:
 
 def meeting(batch: Any, conditions: Sequence[Condition]) -> Any:
     """Return the rows of a batch, which has all columns, that meet conditions; null meets none."""
-    for name, op, value in conditions:
-        column = batch.column(name)
+    for name, op, operand in conditions:
+        column, value = batch.column(name), _comparable(name, operand)
         if op == "in":
             mask = pc.is_in(column, value_set=pa.array(list(value), column.type))
         else:
@@ -112,7 +112,9 @@ _FUNCTIONS: Final = {
 
 
 def _comparable(name: str, value: Any) -> Any:
-    """Return a time as nanoseconds since 1970, other values as they are."""
+    """Return a time, and each of a list of them, as nanoseconds since 1970; other values as they are."""
+    if name == "time" and isinstance(value, Collection) and not isinstance(value, str):
+        return [_comparable(name, each) for each in value]
     if name != "time" or not isinstance(value, (str, datetime)):
         return value
     moment = datetime.fromisoformat(value) if isinstance(value, str) else value

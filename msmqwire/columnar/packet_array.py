@@ -14,6 +14,7 @@ from msmqwire.columnar.arrow.rows import value_of_packet
 from msmqwire.columnar.columns import Column, arrow_schema
 from msmqwire.columnar.compiled.generated import SLOTS
 from msmqwire.columnar.compiled.packet import BAD, session_packet
+from msmqwire.columnar.compiled.refusal import UNSURE
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import R_EXTRA, R_KIND, R_LENGTH, R_START, ROW
 from msmqwire.columnar.compiled.whole_packets import BY_BYTES, PING, SESSION, identify
@@ -79,7 +80,7 @@ class PacketReader:
         """Parse the values that compiled code left; return the errors of the malformed ones."""
         extras: list[Extra] = []
         rows, field_offsets, memory = self._block
-        for r in np.flatnonzero(rows[: stop - first, R_KIND] < 0).tolist():
+        for r in np.flatnonzero(rows[: stop - first, R_KIND] == UNSURE).tolist():
             row, protocol = rows[r], int(self._protocols[first + r])
             start, end = int(row[R_START]), int(row[R_START] + row[R_LENGTH])
             try:
@@ -93,7 +94,7 @@ class PacketReader:
                 self._generic_packets[first + r] = packet
                 continue
             assert protocol == SESSION, "the compiled function recognises every Ping"
-            row[R_KIND] = session_packet(memory, start, end, field_offsets, r, True)
+            row[R_KIND] = session_packet(memory, start, end, field_offsets, r)
             assert row[R_KIND] >= 0, f"{packet.schema.name} of value {first + r}"
         return extras
 

@@ -6,10 +6,13 @@ import os
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from io import RawIOBase
 from typing import Any, BinaryIO
 
 from msmqwire.capture import IpDecoder, expand, open_records
+from msmqwire.capture.paths import open_file
 from msmqwire.capture.record import RECORD_SIZE_MAX
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.capture.tcp import START_SEGMENTS
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.item import Item, format_time
@@ -34,6 +37,7 @@ def dissect(
     successor_ns: int = 0,
     progress: Callable[[int], None] | None = None,
     record_size_max: int = RECORD_SIZE_MAX,
+    storage_options: StorageOptions = NO_OPTIONS,
     keys: FileContent | Iterable[FileContent] = (),
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
@@ -42,8 +46,9 @@ def dissect(
     """Dissect captures: iterate over their MSMQ packets, in the order in which they were completed.
 
     Args:
-        sources: one or several capture files, glob patterns or binary streams; several are read in order,
-            as parts of one capture.
+        sources: one or several capture files, folders, glob patterns, URLs of them in stores (``s3://``,
+            ``gs://``, ``abfss://``, ``hdfs://`` and those of fsspec) or binary streams; several are read in
+            order, as parts of one capture.
         ports: TCP ports besides 1801 and UDP ports besides 3527 whose traffic is MSMQ, its RPC too, or NCP
             besides port 524. On other ports packets are recognised by their signature, SRMP by its requests,
             remote read by its bind, NCP over TCP by its units.
@@ -56,6 +61,8 @@ def dissect(
         progress: called with the number of bytes of the files read since the last call.
         record_size_max: bytes of the largest frame that is read. Larger ones are damage: each is listed in
             `errors`, and skipped if the next frame can be found after it.
+        storage_options: arguments of the file systems of URLs, as credentials and endpoints, by name; see
+            `msmqwire.capture.stores`.
         keys: private keys of receiving queue managers, to decrypt bodies: paths, or contents of files, in
             PEM or DER.
         certificates: of senders, to verify signatures; likewise.
@@ -64,6 +71,8 @@ def dissect(
 
     Raises:
         FileNotFoundError: a path or pattern names no file.
+        UnsupportedStore: the store of a URL can't be used.
+        OSError: it can't be reached, or, while the items are read, a file of it can't be read.
         InvalidValue: something is no private key, or no certificate.
     """
     return Dissection(
@@ -75,6 +84,7 @@ def dissect(
         successor_ns=successor_ns,
         progress=progress,
         record_size_max=record_size_max,
+        storage_options=storage_options,
         examiner=Examiner.from_files(keys, certificates, readings),
         ncp_readings=ncp_readings,
     )
@@ -111,6 +121,7 @@ class Dissection(Iterator[Item]):
         successor_ns: int = 0,
         progress: Callable[[int], None] | None = None,
         record_size_max: int = RECORD_SIZE_MAX,
+        storage_options: StorageOptions = NO_OPTIONS,
         examiner: Examiner = NOTHING_GIVEN,
         ncp_readings: NcpReadings = PROPOSED,
     ) -> None:
@@ -118,7 +129,7 @@ class Dissection(Iterator[Item]):
         source_list: Any = [sources] if single else sources
         self.sources: list[Any] = []
         for source in source_list:
-            self.sources += [source] if _is_stream(source) else expand([source])
+            self.sources += [source] if _is_stream(source) else expand([source], storage_options)
         self.errors: list[CaptureError] = []
         self.records = 0
         self.handed = 0
@@ -127,6 +138,7 @@ class Dissection(Iterator[Item]):
         self.warm_up = warm_up
         self.successor_ns = successor_ns
         self.record_size_max = record_size_max
+        self._storage_options = storage_options
         self.decoder = IpDecoder()
         self.examiner = examiner
         self.tracker = Tracker(
@@ -187,7 +199,7 @@ class Dissection(Iterator[Item]):
     @contextmanager
     def open_source(self, source: Any) -> Iterator[Any]:
         """Open a source as a stream; a CaptureError in the block is added to `errors`."""
-        stream = source if _is_stream(source) else _ProgressFile(source, self._progress)
+        stream = source if _is_stream(source) else self._opened(source)
         try:
             yield stream
         except CaptureError as exc:
@@ -195,6 +207,10 @@ class Dissection(Iterator[Item]):
         finally:
             if stream is not source:
                 stream.close()
+
+    def _opened(self, path: str | os.PathLike[str]) -> _ProgressFile:
+        file = open_file(path, self._storage_options)
+        return _ProgressFile(file, os.fspath(path), self._progress)
 
     def begin_file(self, file: str) -> int:
         """Register the file of the next frames; return its index in `files`."""
@@ -218,10 +234,10 @@ def _is_stream(source: Any) -> bool:
 class _ProgressFile:
     """A file that reports how many bytes were read."""
 
-    def __init__(self, path: os.PathLike[str], progress: Callable[[int], None] | None) -> None:
-        self._stream = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by close()
+    def __init__(self, stream: RawIOBase, name: str, progress: Callable[[int], None] | None) -> None:
+        self._stream = stream
         self._progress = progress
-        self.name = os.fspath(path)
+        self.name = name
 
     def read(self, size: int = -1) -> bytes:
         data = self._stream.read(size) or b""

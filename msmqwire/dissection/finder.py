@@ -136,8 +136,16 @@ class PacketFinder:
     @property
     def in_sync(self) -> bool:
         """Whether the buffer is empty or holds just the beginning of a packet."""
-        doubt = self._malformed or self._doubtful is not None
+        doubt = self._malformed or self._doubtful is not None or self._holds_packet
         return not (self._sync_loss or self._remaining or doubt or self._skipped)
+
+    @property
+    def _holds_packet(self) -> bool:
+        """Whether the buffer begins with a whole packet, as after `resume`."""
+        buffer = self._buffer
+        if len(buffer) < PREFIX_SIZE or not begins_packet(buffer[:PREFIX_SIZE]):
+            return False
+        return packet_length(buffer) <= len(buffer)
 
     def release_segments(self) -> list[tuple[bytes, int, int]]:
         """Remove the buffered bytes; return bytes, frame and time of each segment."""

@@ -119,6 +119,10 @@ class Examiner:
             readings,
         )
 
+    def separate(self) -> Examiner:
+        """Return an examiner with the same keys and certificates, for another thread."""
+        return Examiner(self._keys, self._certificates, self._readings)
+
     @property
     def has_keys(self) -> bool:
         """Whether any body can be decrypted."""

@@ -7,6 +7,8 @@ import os
 from hashlib import blake2b
 from typing import Final
 
+from msmqwire.capture.splits import whole_file
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url
 from msmqwire.lake.manifest import CaptureEntry
 
 SAMPLES: Final = 64
@@ -22,19 +24,29 @@ class Change(enum.Enum):
     REPLACED = enum.auto()
 
 
-def examine(path: str, known: CaptureEntry | None) -> tuple[CaptureEntry, Change]:
+def examine(
+    path: str, known: CaptureEntry | None, storage_options: StorageOptions = NO_OPTIONS
+) -> tuple[CaptureEntry, Change]:
     """Return a capture as it is now, and how it has changed.
 
     A file of the same size and time is the same if it has the same inode too, or the same samples. A longer
-    one has grown if the samples of its beginning are the same; any other was replaced.
+    one has grown if the samples of its beginning are the same; any other was replaced. The file of a URL
+    is the same if its size and version are; it does not grow.
 
     Args:
-        path: its absolute path.
+        path: its absolute path, or its URL.
         known: what the lake has of it.
+        storage_options: of the store of a URL.
 
     Raises:
         OSError: it can't be read.
     """
+    if is_url(path):
+        whole = whole_file(path, storage_options)
+        entry = CaptureEntry(path, whole.end, 0, 0, "", whole.version)
+        if known is None:
+            return entry, Change.NEW
+        return entry, Change.NONE if entry == known else Change.REPLACED
     with open(path, "rb", buffering=0) as file:
         status = os.fstat(file.fileno())
         size, mtime_ns, inode = status.st_size, status.st_mtime_ns, status.st_ino

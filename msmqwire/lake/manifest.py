@@ -94,9 +94,10 @@ class CaptureEntry:
     """A capture file as it was when it was read.
 
     Attributes:
-        path: its absolute path.
-        size, mtime_ns, inode: of its status.
+        path: its absolute path, or its URL.
+        size, mtime_ns, inode: of its status; of a URL only the size.
         digest: of samples of its bytes; see `msmqwire.lake.captures`.
+        version: of the content of a URL.
     """
 
     path: str
@@ -104,6 +105,7 @@ class CaptureEntry:
     mtime_ns: int
     inode: int
     digest: str
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +205,7 @@ class _Reader:
             mtime_ns=_get(data, "mtime_ns", int, path),
             inode=_natural(data, "inode", path),
             digest=_get(data, "digest", str, path),
+            version=_get(data, "version", str, path),
         )
 
     def part(self, data: Any, path: str) -> PartEntry:

@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final
 
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url
 from msmqwire.capture.window import Window
 from msmqwire.columnar.parts import WARM_UP_FILES_MAX, Part, plan_parts, plan_windows
 from msmqwire.errors import LakeMismatch
@@ -46,36 +47,32 @@ def plan_run(
     split_size: int = SPLIT_SIZE,
     overlap: int = OVERLAP,
     search: bool = False,
+    storage_options: StorageOptions = NO_OPTIONS,
 ) -> Plan:
     """Return what has to be read so that a lake has these captures.
 
     Args:
-        files: absolute paths, each once, in their order.
+        files: absolute paths and URLs, each once, in their order.
         manifest: of the lake.
         split_size: bytes of a part, about.
         overlap: bytes that are read before a part to learn the state of connections.
-        search: as for `plan_windows`.
+        search, storage_options: as for `plan_windows`.
 
     Raises:
         LakeMismatch: a capture has to be read again together with others, which are not named.
         OSError: a file can't be read.
     """
-    examined = [examine(path, manifest.captures.get(path)) for path in files]
+    examined = [examine(path, manifest.captures.get(path), storage_options) for path in files]
     changes = {entry.path: change for entry, change in examined}
     captures = {entry.path: entry for entry, _ in examined}
-    distrusted: set[str] = set()
+    run = _Run(files, captures, changes, split_size, overlap, search, storage_options)
     while True:
-        replaced = _replaced(_Run(files, captures, changes, overlap, distrusted), manifest)
-        windows, already_read, moved = _windows(
-            [captures[path] for path in files],
-            _ranges(without(manifest.parts, replaced)),
-            split_size,
-            overlap,
-            search,
-        )
+        replaced = _replaced(run, manifest)
+        kept = _ranges(without(manifest.parts, replaced))
+        windows, already_read, moved = _windows(run, kept)
         if not moved:
             break
-        distrusted |= moved
+        run = replace(run, distrusted=run.distrusted | moved)
     parts = plan_parts(windows, split_size, overlap, already_read=already_read, last_alone=True)
     if parts and parts[-1].windows[-1].path == files[-1]:
         parts[-1] = replace(parts[-1], is_last=True)
@@ -113,20 +110,43 @@ class _Run:
         files: the captures, in their order.
         captures: as they are now.
         changes: how they have changed.
-        overlap: bytes read before a part.
+        split_size, overlap, search, storage_options: as for `plan_run`.
         distrusted: captures whose windows would be others now than those that the lake has.
     """
 
     files: Sequence[str]
     captures: dict[str, CaptureEntry]
     changes: dict[str, Change]
+    split_size: int
     overlap: int
-    distrusted: set[str]
+    search: bool
+    storage_options: StorageOptions
+    distrusted: frozenset[str] = frozenset()
 
     @cached_property
     def order(self) -> dict[str, int]:
         """The place of each capture."""
         return {path: number for number, path in enumerate(self.files)}
+
+    def whole(self, path: str) -> Window:
+        """The window of a whole capture."""
+        capture = self.captures[path]
+        options = self.storage_options if is_url(path) else NO_OPTIONS
+        return Window(path, b"", 0, capture.size, storage_options=options, version=capture.version)
+
+    def planned(self, path: str) -> list[Window]:
+        """The windows in which a capture is to be read; it may have grown since it was examined."""
+        (windows,) = plan_windows(
+            [path],
+            self.split_size,
+            search=self.search,
+            overlap=self.overlap,
+            fixed=True,
+            storage_options=self.storage_options,
+        )
+        size = self.captures[path].size
+        windows = windows[:1] + [window for window in windows[1:] if window.start < size]
+        return [*windows[:-1], replace(windows[-1], end=size)]
 
     def makes_stale(self, part: PartEntry, manifest: Manifest) -> bool:
         """Whether a part of the lake has to be read again."""
@@ -192,28 +212,19 @@ def _replaced(run: _Run, manifest: Manifest) -> list[PartEntry]:
     return stale
 
 
-def _windows(
-    captures: Sequence[CaptureEntry],
-    kept: dict[str, list[WindowRange]],
-    split_size: int,
-    overlap: int,
-    search: bool,
-) -> tuple[list[list[Window]], list[int], set[str]]:
+def _windows(run: _Run, kept: dict[str, list[WindowRange]]) -> tuple[list[list[Window]], list[int], set[str]]:
     """The windows of each capture; how many at its start are kept; and where those would be others now."""
     windows, already_read, moved = list[list[Window]](), list[int](), set[str]()
-    for capture in captures:
-        ranges = kept.get(capture.path, [])
-        if ranges and ranges[-1].end == capture.size:
-            windows.append([Window(capture.path, b"", 0, capture.size)])
+    for path in run.files:
+        ranges = kept.get(path, [])
+        if ranges and ranges[-1].end == run.captures[path].size:
+            windows.append([run.whole(path)])
             already_read.append(1)
             continue
-        (planned,) = plan_windows([capture.path], split_size, search=search, overlap=overlap, fixed=True)
+        planned = run.planned(path)
         found = [(window.start, window.end) for window in planned[: len(ranges)]]
         if found != [(window.start, window.end) for window in ranges]:
-            moved.add(capture.path)
-        # It may have grown since it was examined.
-        planned = planned[:1] + [window for window in planned[1:] if window.start < capture.size]
-        planned[-1] = replace(planned[-1], end=capture.size)
+            moved.add(path)
         windows.append(planned)
         already_read.append(len(ranges))
     return windows, already_read, moved

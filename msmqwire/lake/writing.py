@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from msmqwire.capture.files import capture_files
+from msmqwire.capture.paths import capture_files
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.columnar import Condition, chosen_columns
 from msmqwire.columnar.filters import Filter
 from msmqwire.columnar.part_reader import PartReader
@@ -69,6 +70,7 @@ def write_lake(
     split_size: int = SPLIT_SIZE,
     overlap: int = OVERLAP,
     search: bool = False,
+    storage_options: StorageOptions = NO_OPTIONS,
     progress: Callable[[int], None] | None = None,
     write: WriteParts | None = None,
 ) -> LakeCommit:
@@ -79,8 +81,8 @@ def write_lake(
     tells what readers see meanwhile.
 
     Args:
-        captures: paths, patterns and folders; absolute paths tell captures apart.
-        out: the folder; created if missing.
+        captures: paths, patterns, folders and URLs; absolute paths and URLs tell captures apart.
+        out: the folder, a local one; created if missing.
         by: partition by this column too, not by date alone.
         columns, where, ports, body_limit: as for `msmqwire.read_capture`, the same for all runs of a lake.
         keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`; for what this run reads.
@@ -88,6 +90,7 @@ def write_lake(
         split_size: bytes of a part, about.
         overlap: bytes read before a part to learn the state of connections.
         search: search for the records at which large pcap files are split, instead of reading each file once.
+        storage_options: as for `msmqwire.dissect`.
         progress: is told how many bytes of captures more are written.
         write: writes the parts elsewhere, in place of `workers`.
 
@@ -109,7 +112,7 @@ def write_lake(
     key_files, certificate_files = tuple(contents_of(keys)), tuple(contents_of(certificates))
     Examiner.from_files(key_files, certificate_files)
     sources = [captures] if isinstance(captures, (str, os.PathLike)) else captures
-    files = capture_files(sources)
+    files = capture_files(sources, storage_options)
     reader = PartReader(
         ports=tuple(ports),
         body_limit=body_limit,
@@ -122,7 +125,14 @@ def write_lake(
     with opened(out) as folder:
         manifest = folder.manifest or Manifest(settings)
         _check_settings(manifest, settings, folder)
-        plan = plan_run(files, manifest, split_size=split_size, overlap=overlap, search=search)
+        plan = plan_run(
+            files,
+            manifest,
+            split_size=split_size,
+            overlap=overlap,
+            search=search,
+            storage_options=storage_options,
+        )
         if not plan.parts:
             return LakeCommit(manifest.commit, 0, len(files), 0, 0, 0, ())
         run = folder.begin()

@@ -13,7 +13,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.schema import record
+from msmqwire.schema import reasons, record
 from msmqwire.schema.codec_build import BuilderSource
 from msmqwire.schema.codec_parse import ParserSource
 from msmqwire.schema.nodes import Header
@@ -69,8 +69,7 @@ class Codec:
         """Return the structure that takes exactly these bytes. Raises MalformedPacket."""
         value, end = self.read(data)
         if end != len(data):
-            why = f"{len(data) - end} bytes follow the end of the structure"
-            raise MalformedPacket(why, path=self.header.name, offset=end)
+            raise MalformedPacket(reasons.followed(len(data) - end), path=self.header.name, offset=end)
         return value
 
     def build(self, value: Any) -> bytes:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from msmqwire.errors import MalformedPacket
+from msmqwire.schema import reasons
 from msmqwire.schema.nodes import Flags, Header, Ref
 
 
@@ -121,12 +122,12 @@ class Reading(io.BytesIO):
             left = max(0, self.announced - position)
             if blame:
                 value, blamed, offset = self.lookup(blame)
-                why = f"{value}: {path} would take {length} bytes and {left} are left"
+                why = reasons.too_long(value, path, length, left)
                 raise MalformedPacket(why, path=blamed, offset=offset)
-            why = f"takes {length} bytes and {left} are left"
+            why = reasons.too_short(length, left)
             raise MalformedPacket(why, path=path, offset=min(self.announced, len(self.data)))
         if position + length > len(self.data):
-            why = f"takes {length} bytes, the data ends after {max(0, len(self.data) - position)} of them"
+            why = reasons.cut_off(length, max(0, len(self.data) - position))
             raise MalformedPacket(why, path=path, offset=len(self.data))
 
     def take(self, length: int, name: str, blame: str = "") -> bytes:
@@ -139,5 +140,5 @@ class Reading(io.BytesIO):
         if region.end is not None and position != region.end:
             size = region.end - (region.scope.start if region.scope else 0)
             start = region.scope.start if region.scope else 0
-            why = f"{size}, but the structure ends after {position - start} bytes"
+            why = reasons.too_large(size, position - start)
             raise MalformedPacket(why, path=region.path, offset=region.offset)

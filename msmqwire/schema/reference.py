@@ -16,6 +16,7 @@ from typing import Any, Final
 import construct as cs
 
 from msmqwire.errors import MalformedPacket
+from msmqwire.schema import reasons
 from msmqwire.schema.nodes import (
     MORE,
     Align,
@@ -65,11 +66,12 @@ class _ViewReader(PartReader):
             scope = scope.inner[inner]
         data, offset, part = scope.bytes[name], scope.offsets[name], scope.header.part(name)
         size = self.node.header.size
+        assert size is not None
         if len(data) != size:
             assert isinstance(part, Raw)
             assert isinstance(part.length, Ref)
             blamed = part.length.path
-            why = f"{len(data)}, but {stream.path(self.node.name)} takes {size} bytes"
+            why = reasons.unlike_view(len(data), stream.path(self.node.name), size)
             raise MalformedPacket(why, path=f"{scope.prefix}.{blamed}", offset=scope.offsets[blamed])
         try:
             return read(self.node.header, data)[0]
@@ -156,7 +158,7 @@ class _ChoiceReader(PartReader):
     def _parse(self, stream: Reading, context: Any, path: Any) -> Any:
         value, by, offset = stream.lookup(self.node.by)
         if value not in self.arms:
-            raise MalformedPacket(f"{value:#x} has no layout", path=by, offset=offset)
+            raise MalformedPacket(reasons.without_layout(value), path=by, offset=offset)
         arm = self.arms[value]
         if arm is None:
             return None
@@ -177,10 +179,10 @@ class _RepeatReader(PartReader):
         count, by, offset = stream.lookup(self.node.count)
         left, limit = stream.announced, self.node.limit
         if count > limit:
-            raise MalformedPacket(f"{count} is more than {limit}, our limit", path=by, offset=offset)
+            raise MalformedPacket(reasons.too_many(count, limit), path=by, offset=offset)
         least = count * least_size(self.node.item)
         if left is not None and least > left - stream.tell():
-            why = f"{count}: {least} bytes at least, and {left - stream.tell()} are left"
+            why = reasons.too_few(count, least, left - stream.tell())
             raise MalformedPacket(why, path=by, offset=offset)
         name = self.node.name
         return cs.ListContainer(

@@ -11,7 +11,7 @@ from uuid import UUID
 import construct as cs
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.schema import record
+from msmqwire.schema import reasons, record
 from msmqwire.schema.codec_parts import CODES
 from msmqwire.schema.nodes import (
     TO_NULL,
@@ -73,8 +73,7 @@ class IntReader(PartReader):
         value = int(self.subcon._parsereport(stream, context, path))
         stream.note(node.name, offset, value)
         if node.must is not None and value not in node.must:
-            shown = value if isinstance(node.must, range) else f"{value:#06x}"
-            why = f"{shown} {_allowed(node)}"
+            why = _not_allowed(value, node.must)
             stream.judge(MalformedPacket(why, path=stream.path(node.name), offset=offset))
         if node.same_as and value != stream.lookup(node.same_as)[0]:
             why = f"{value} is not {node.same_as}, {stream.lookup(node.same_as)[0]}"
@@ -92,21 +91,20 @@ class IntReader(PartReader):
         path, end = stream.path(self.node.name), scope.start + value
         least = least_size(scope.header) if kind == "header" else 0
         if end < stream.tell() or value < least:
-            raise MalformedPacket(f"{value} is too small", path=path, offset=offset)
+            raise MalformedPacket(reasons.too_small(value), path=path, offset=offset)
         if stream.announced is not None and end > stream.announced:
             left = stream.announced - scope.start
-            raise MalformedPacket(f"{value}, but {left} bytes are left", path=path, offset=offset)
+            raise MalformedPacket(reasons.beyond(value, left), path=path, offset=offset)
         stream.regions.append(Region(end, scope, path, offset))
 
     def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
         return self.subcon._build(obj, stream, context, path)
 
 
-def _allowed(node: UInt) -> str:
-    must = node.must
+def _not_allowed(value: int, must: range | frozenset[int]) -> str:
     if isinstance(must, range):
-        return f"is not in {must.start}..{must.stop - 1}"
-    return "is not " + " or ".join(f"{v:#06x}" for v in sorted(must or ()))
+        return reasons.not_between(value, must.start, must.stop - 1)
+    return reasons.none_of(value, must)
 
 
 class FlagsReader(PartReader):
@@ -194,7 +192,7 @@ class TextReader(PartReader):
             return record.text_padded(data)
         if node.strict and not record.ends_on_null(data, 0, len(data), len(data)):
             _, blamed, offset = stream.lookup(blame)
-            why = f"{len(data)} bytes that do not end on a null character"
+            why = reasons.not_terminated(len(data))
             stream.judge(MalformedPacket(why, path=blamed, offset=offset))
         return record.text_exact(data)
 
@@ -202,8 +200,8 @@ class TextReader(PartReader):
         here = stream.tell()
         null = record.find_null(stream.data, here, stream.end)
         if null < 0:
-            why = "no null character ends it"
-            raise MalformedPacket(why, path=stream.path(self.node.name), offset=stream.end)
+            path = stream.path(self.node.name)
+            raise MalformedPacket(reasons.NO_NULL, path=path, offset=stream.end)
         return record.text_exact(stream.read(null + 2 - here))
 
     def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
@@ -242,10 +240,10 @@ class AlignReader(PartReader):
         parts, width = stream.scopes[-1].header.parts, len(self.node.marker)
         path = stream.path(parts[parts.index(self.node) + 1].name)
         if stop + width > stream.end:
-            return MalformedPacket("the data ends before it", path=path, offset=stream.end)
+            return MalformedPacket(reasons.NOTHING_LEFT, path=path, offset=stream.end)
         value = int.from_bytes(stream.data[stop : stop + width], "little")
         expected = int.from_bytes(self.node.marker, "little")
-        return MalformedPacket(f"{value:#06x} is not {expected:#06x}", path=path, offset=stop)
+        return MalformedPacket(reasons.none_of(value, (expected,)), path=path, offset=stop)
 
 
 class FillReader(PartReader):

@@ -9,7 +9,6 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from msmqwire.columnar.parts import plan_parts, plan_windows
 from spark_udfs.source.filters import pushed
 from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import PacketReader
@@ -86,11 +85,7 @@ class MsmqReader(DataSourceReader):
         self._reader = partition_reader(options, schema)
 
     def partitions(self) -> list[InputPartition]:
-        options = self._options
-        windows = plan_windows(
-            options.files(), options.split_size, search=options.search, overlap=options.overlap
-        )
-        return [InputPartition(part) for part in plan_parts(windows, options.split_size, options.overlap)]
+        return [InputPartition(part) for part in self._options.parts()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is not None:  # Spark makes a partition itself for a load without files

@@ -46,12 +46,15 @@ class PacketReader:
             OSError: a file can't be read.
         """
         errors: list[CaptureError] = []
-        where = [*self.where, *self._mode_conditions()]
+        fail_fast = self.options.mode == "FAILFAST"
+        where = [] if fail_fast else [*self.where, *self._mode_conditions()]
         batches = self.options.part_reader().batches(part, self._decoded_columns(), where, errors=errors)
         for batch in batches:
-            if self.options.mode == "FAILFAST":
+            rows = batch
+            if fail_fast:
                 _refuse_malformed(batch)
-            yield as_spark([self._column(name, batch) for name in self.columns], self.schema)
+                rows = meeting(batch, self.where)  # only now: malformed packets must be seen
+            yield as_spark([self._column(name, rows) for name in self.columns], self.schema)
         for error in errors:
             yield from self._damage_row(error)
 
@@ -61,7 +64,7 @@ class PacketReader:
         if self.options.corrupt_column in self.columns:
             names += ["kind", "raw"]
         if self.options.mode == "FAILFAST":
-            names += ["kind", "error", "file", "src"]
+            names += ["kind", "error", "file", "src", *(name for name, _, _ in self.where)]
         return list(dict.fromkeys(names))
 
     def _column(self, name: str, batch: pa.RecordBatch) -> pa.Array:

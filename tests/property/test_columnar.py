@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import random
-from collections.abc import Iterator
-from contextlib import ExitStack
 from itertools import pairwise
 from typing import Any
-from unittest import mock
 
 import hypothesis.strategies as st
 import pyarrow as pa
@@ -16,16 +12,15 @@ import pytest
 from hypothesis import given, settings
 
 from fuzz.whole_packets import packet_bytes
-from msmqwire.columnar import COLUMNS, arrow_schema, record_batches
+from msmqwire.columnar import COLUMNS, record_batches
 from msmqwire.columnar.arrow.rows import batches
-from msmqwire.columnar.bridge import row_buffer
 from msmqwire.columnar.filters import Filter
-from msmqwire.dissection import Dissection, dissect
+from msmqwire.dissection import dissect
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support.both_readers import NAMES, assert_same, columnar, streams
 from tests.support.paths import EXAMPLES
 
-NAMES = [column.name for column in COLUMNS]
 ACK = h.session_ack()
 NAME = h.direct_name("TCP:10.0.0.2\\private$\\orders")
 PACKETS = [
@@ -149,47 +144,6 @@ def file_of(draw: st.DataObject, frames: list[c.Frame]) -> bytes:
         at = draw.draw(st.integers(24, len(data) - 1))
         data = data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
     return data
-
-
-def generic(files: list[bytes]) -> tuple[Dissection, pa.Table]:
-    dissection = dissect(streams(files), lint=False)
-    return dissection, table(batches(dissection, COLUMNS, batch_rows=1000))
-
-
-def columnar(files: list[bytes], batch_rows: int = 1000) -> tuple[Dissection, pa.Table]:
-    dissection = dissect(streams(files), lint=False)
-    return dissection, table(record_batches(dissection, columns=NAMES, batch_rows=batch_rows))
-
-
-def streams(files: list[bytes]) -> list[Any]:
-    result = []
-    for number, data in enumerate(files):
-        stream = io.BytesIO(data)
-        stream.name = f"file {number}"  # type: ignore[attr-defined]
-        result.append(stream)
-    return result
-
-
-def table(batches_: Iterator[Any]) -> pa.Table:
-    stored = list(batches_)
-    for batch in stored:
-        batch.validate(full=True)
-    return pa.Table.from_batches(stored, arrow_schema())
-
-
-def assert_same(files: list[bytes], **sizes: int) -> None:
-    """Check that both readers return the same rows, errors and counts."""
-    by_items, expected = generic(files)
-    with ExitStack() as stack:
-        for name, size in sizes.items():
-            stack.enter_context(mock.patch.object(row_buffer, name, size))
-        by_columns, actual = columnar(files, batch_rows=sizes.get("ROWS", 1000))
-    assert actual.num_rows == expected.num_rows
-    for name in NAMES:
-        assert actual[name].to_pylist() == expected[name].to_pylist(), name
-    assert [str(error) for error in by_columns.errors] == [str(error) for error in by_items.errors]
-    assert by_columns.counters() == by_items.counters()
-    assert by_columns.records == by_items.records
 
 
 SIZES = st.sampled_from(

@@ -5,8 +5,10 @@ The executors import the library from the zip file shipped to them, as on any cl
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -20,6 +22,8 @@ from typing import Any
 
 import pytest
 
+from tests.support import captures as c
+from tests.support import handmade as h
 from tests.support.paths import ROOT
 
 WORKERS = 2
@@ -177,3 +181,39 @@ def spark(cluster: Cluster) -> Iterator[Any]:
             yield session
         finally:
             session.stop()
+
+
+def numbered_session(port: int, start_ns: int) -> c.TcpConversation:
+    """A session whose messages are numbered by their labels."""
+    talk = c.TcpConversation((c.CLIENT, port), start_ns=start_ns)
+    talk.handshake().send(h.establish_connection())
+    talk.send(h.establish_connection(), by_client=False)
+    for number in range(30):
+        header = h.properties_header(label=f"{port}/{number}", body=bytes(200 + number))
+        talk.send(h.user_message(properties=header))
+    talk.send(h.session_ack(), by_client=False)
+    return talk.close()
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A capture of three connections in three files, one compressed; packets cross the ends of files."""
+    folder = tmp_path_factory.mktemp("captures")
+    talks = [numbered_session(50_000 + n, c.START_NS + n * 100_000) for n in range(3)]
+    frames = c.merged(*(talk.frames for talk in talks))
+    frames = c.disorder(frames, random.Random(1), reorder=0.1)
+    first, second = len(frames) // 2, len(frames) * 3 // 4
+    (folder / "a-1.pcap").write_bytes(c.pcap_bytes(frames[:first], nanoseconds=True))
+    (folder / "a-2.pcapng.gz").write_bytes(gzip.compress(c.pcapng_bytes(frames[first:second])))
+    (folder / "a-3.pcapng").write_bytes(c.pcapng_bytes(frames[second:]))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def bad(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A good packet, a malformed one, skipped bytes and a good one, in a truncated file."""
+    ack = h.session_ack()
+    talk = c.TcpConversation().handshake().send(ack + h.base_header(0x400001) + b"junk" + ack).close()
+    path = tmp_path_factory.mktemp("bad") / "bad.pcap"
+    path.write_bytes(c.pcap_bytes(talk.frames)[:-7])
+    return path

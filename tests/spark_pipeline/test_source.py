@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import random
 from pathlib import Path
 from typing import Any
 
@@ -12,44 +10,9 @@ import pytest
 import msmqwire
 import spark_udfs
 from msmqwire.capture import open_records
-from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.protected_captures import ALICE, PROTECTED, QM_KEY, given
-
-
-def session(port: int, messages: int = 12, *, close: bool = True, **options: Any) -> c.TcpConversation:
-    """A session whose messages are numbered by their labels."""
-    talk = c.TcpConversation((c.CLIENT, port), **options)
-    talk.handshake().send(h.establish_connection())
-    talk.send(h.establish_connection(), by_client=False)
-    for number in range(messages):
-        header = h.properties_header(label=f"{port}/{number}", body=bytes(200 + number))
-        talk.send(h.user_message(properties=header))
-    talk.send(h.session_ack(), by_client=False)
-    return talk.close() if close else talk
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A capture of three connections in three files, one compressed; packets cross the ends of files."""
-    folder = tmp_path_factory.mktemp("captures")
-    frames = c.merged(*(session(50_000 + n, 30, start_ns=c.START_NS + n * 100_000).frames for n in range(3)))
-    frames = c.disorder(frames, random.Random(1), reorder=0.1)
-    first, second = len(frames) // 2, len(frames) * 3 // 4
-    (folder / "a-1.pcap").write_bytes(c.pcap_bytes(frames[:first], nanoseconds=True))
-    (folder / "a-2.pcapng.gz").write_bytes(gzip.compress(c.pcapng_bytes(frames[first:second])))
-    (folder / "a-3.pcapng").write_bytes(c.pcapng_bytes(frames[second:]))
-    return folder
-
-
-def expected(paths: Any, *names: str) -> list[tuple[Any, ...]]:
-    table = msmqwire.read_capture(paths, columns=names)
-    return sorted(zip(*(column.to_pylist() for column in table.columns), strict=True), key=repr)
-
-
-def collected(table: Any) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row) for row in table.collect()), key=repr)
-
+from tests.support.spark_rows import collected, expected
 
 NAMES = ("kind", "src_port", "dst_port", "label", "size", "body", "error")
 
@@ -135,16 +98,6 @@ def test_segments_do_not_depend_on_splits(spark: Any, folder: Path) -> None:
     expected_rows = collected(reader.load(f"{folder}/*"))
     assert collected(reader.option("splitSize", "3k").load(f"{folder}/*")) == expected_rows
     assert len(expected_rows) == sum(len(list(open_records(path))) for path in folder.iterdir())
-
-
-@pytest.fixture(scope="module")
-def bad(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A good packet, a malformed one, skipped bytes and a good one, in a truncated file."""
-    ack = h.session_ack()
-    talk = c.TcpConversation().handshake().send(ack + h.base_header(0x400001) + b"junk" + ack).close()
-    path = tmp_path_factory.mktemp("bad") / "bad.pcap"
-    path.write_bytes(c.pcap_bytes(talk.frames)[:-7])
-    return path
 
 
 def test_permissive(spark: Any, bad: Path) -> None:

@@ -311,8 +311,9 @@ def test_expand(tmp_path, monkeypatch):
     ]
     assert expand(["c[1].pcap"]) == [Path("c[1].pcap")]
     assert expand([tmp_path / "**" / "d.*"]) == [tmp_path / "sub" / "d.pcap"]
+    assert expand(["sub", "a.pcap"]) == [Path("sub/d.pcap"), Path("a.pcap")]
     assert expand([]) == []
-    for missing in ["nothing.pcap", "*.none", "sub"]:
+    for missing in ["nothing.pcap", "*.none", "sub/none"]:
         with pytest.raises(FileNotFoundError) as caught:
             expand(["a.pcap", missing])
         assert caught.value.filename == missing

@@ -133,6 +133,9 @@ def test_conditions_on_times_endpoints_and_fields() -> None:
         return msmqwire.read_capture(SESSION, columns=["frame"], where=where)["frame"].to_pylist()  # type: ignore[no-any-return]
 
     assert frames(("time", ">=", "2026-03-01T12:00:00.002")) == [12, 15, 17]
+    times = msmqwire.read_capture(SESSION, columns=["time"], where=[("frame", "in", [12, 17])])["time"]
+    first, last = (time.to_pydatetime(warn=False) for time in times.to_pylist())
+    assert frames(("time", "in", [first, last.isoformat()])) == [12, 17]
     assert frames(("src", "==", "10.0.0.2"), ("transport", "==", "tcp")) == [8, 12, 17]
     assert frames(("label", "==", "mqsender label")) == [15]
     assert frames(("window_size", "in", [64]), ("src_port", "!=", 1801)) == [10]
@@ -242,7 +245,7 @@ def test_files_for_other_programs(tmp_path: Path, capfd: pytest.CaptureFixture[s
     run(parquet=str(tmp_path / "out"), body_limit=2)
     table = parquet.read_table(tmp_path / "out" / "packets.parquet")
     assert table.schema.names == [c.name for c in COLUMNS if c.name != "raw"]
-    run(arrow=str(tmp_path / "out.arrow"), columns="kind,body")
+    run(arrow=str(tmp_path / "out.arrow"), columns="kind,body", workers=2)
     assert ipc.open_file(tmp_path / "out.arrow").read_all()["kind"].to_pylist() == table["kind"].to_pylist()
     capfd.readouterr()
     run(as_csv=True, columns="kind,label,correlation_id")

@@ -37,7 +37,7 @@ def shared_texts(codes: Any, texts: Sequence[str], valid: Any = None) -> Any:
 
 
 def sparse(cells: dict[int, Any], n: int, kind: Any) -> Any:
-    """Return an array of texts or 64-bit integers that are mostly null, from the others by row."""
+    """Return an array of texts or 64-bit integers that are mostly null, from the others by row, ascending."""
     present = {row: value for row, value in cells.items() if value is not None}
     if not present:
         return pa.nulls(n, kind)

@@ -10,8 +10,10 @@ import numpy as np
 from msmqwire.capture import Data, Datagram
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
 from msmqwire.capture.direction import Direction
+from msmqwire.capture.eviction import evicted_at_once
 from msmqwire.capture.segment_buffer import SEGMENT_COST, Segment
 from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX
+from msmqwire.columnar.bridge.eviction import first_to_evict, rank
 from msmqwire.columnar.bridge.flow_keys import address_of
 from msmqwire.columnar.bridge.flow_numbers import FlowNumbers
 from msmqwire.columnar.bridge.pending_segments import PendingSegments
@@ -56,6 +58,7 @@ from msmqwire.columnar.compiled.state import (
     ARENA,
     ARENA_END,
     CONNECTIONS,
+    CONNECTIONS_LIMIT,
     DEADLINE,
     EVENT_FRAME,
     EVENT_NS,
@@ -81,7 +84,7 @@ from msmqwire.dissection.handover import (
     give_back,
     take_over,
 )
-from msmqwire.dissection.tracker import CONNECTIONS_MAX, HELD_MAX
+from msmqwire.dissection.tracker import HELD_MAX
 
 _BUFFERED_MARGIN: Final = 1 << 16
 """Bytes, generously, that a segment may cost besides its payload."""
@@ -149,8 +152,8 @@ class ConnectionTable:
         self._register_connection_of(datagram)
         size = len(datagram.payload) + _BUFFERED_MARGIN
         buffered = self._state[OUT_OF_ORDER_COST_TOTAL] + reassembler.buffered
-        if reassembler.connections + len(self._flows.unregistered) + 1 >= CONNECTIONS_MAX:
-            self._register_all()
+        if self._must_evict(datagram):
+            yield from self._evict(datagram.time_ns)
         if tracker.held + size > HELD_MAX or reassembler.affects_other_connections(datagram):
             self.release_all()
         elif buffered + size > BUFFERED_TOTAL_MAX or datagram.time_ns >= self._state[DEADLINE]:
@@ -174,6 +177,52 @@ class ConnectionTable:
         if direction is not None:
             self._acquire_both(direction)
         self.import_clock()
+
+    def _must_evict(self, datagram: Datagram) -> bool:
+        """Whether others must make room for the connection that a segment begins, not all in the tracker."""
+        count = len(self._flows.unregistered)
+        is_full = self._tracker.reassembler.connections + count >= self._tracker.reassembler.max_connections
+        return is_full and count > 0 and self._tracker.reassembler.direction(datagram[1:5]) is None
+
+    def _evict(self, time_ns: int) -> Iterator[Item]:
+        """Evict connections before a segment of this time; yield the items."""
+        tracker, flows = self._tracker, self._flows
+        reassembler = tracker.reassembler
+        if time_ns >= reassembler.clock[2]:
+            self._register_all()  # idle ones are forgotten first, so that perhaps none has to be evicted
+            return
+        if time_ns >= self._state[DEADLINE]:
+            self.release_gaps()
+        for event in reassembler.sweep_if_due(time_ns):
+            yield from tracker.event(event)
+        registered = reassembler.first_directions()
+        numbers = np.array(sorted(flows.unregistered), np.int64)
+        chosen = first_to_evict(
+            self.flow_arrays.flows, numbers, [rank(direction, self._row) for direction in registered],
+            evicted_at_once(reassembler.max_connections),
+        )  # fmt: skip
+        silent, others = [], []
+        for index in chosen.tolist():
+            if index >= numbers.size:
+                others.append(registered[index - numbers.size])
+            elif ends_silently(self.flow_arrays.flows, numbers[index]):
+                silent.append(index)
+            else:
+                self._register(int(numbers[index]))
+                others.append(flows.directions[int(numbers[index])])
+        flows.drop(numbers[silent])
+        reassembler.counters.evicted += len(silent)
+        for direction in others:
+            self._release(direction)
+            self._release(direction.peer)
+        for event in reassembler.evict(others):
+            yield from tracker.event(event)
+
+    def _row(self, direction: Direction) -> Any | None:
+        """Return the flow of a direction that the scan has; None for another."""
+        number = self._flows.by_direction.get(direction)
+        acquired = number is not None and self.flow_arrays.flows[number, MODE] != TRACKED
+        return self.flow_arrays.flows[number] if acquired else None
 
     def _deliver(self, direction: Direction, event: Data, sink: RowSink) -> bool:
         """Deliver bytes to the sink; return False if the tracker must take them."""
@@ -203,8 +252,7 @@ class ConnectionTable:
         return bool(stop_code == CONTINUE)
 
     def _is_acquired(self, direction: Direction) -> bool:
-        number = self._flows.by_direction.get(direction)
-        return number is not None and bool(self.flow_arrays.flows[number, MODE] != TRACKED)
+        return self._row(direction) is not None
 
     def flush(self, time_ns: int = 0) -> list[Item]:
         """Return the items at the end of the capture, at this time or at that of the last segment."""
@@ -296,6 +344,7 @@ class ConnectionTable:
         )
         state[STREAMS] = reassembler.streams
         state[CONNECTIONS] = reassembler.connections + len(self._flows.unregistered)
+        state[CONNECTIONS_LIMIT] = reassembler.max_connections
         state[WAITING], state[TRACKER_BUFFERED] = reassembler.waiting, reassembler.buffered
 
     # -- directions from and to the tracker ---------------------------------------------------------

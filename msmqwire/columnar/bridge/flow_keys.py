@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
-
-import numpy as np
 
 _LOW: Final = (1 << 64) - 1
 
 
 def key_of(src: str, src_port: int, dst: str, dst_port: int) -> tuple[int, ...]:
     """Return the key of a flow: the first fields of a header, see `msmqwire.columnar.compiled.network`."""
-    source, target = ip_address(src), ip_address(dst)
-    halves = int(source) >> 64, int(source) & _LOW, int(target) >> 64, int(target) & _LOW
-    signed = np.array(halves, np.uint64).view(np.int64)
-    return (*map(int, signed), src_port << 16 | dst_port, int(source.version == 6))
+    src_high, src_low, is_ipv6 = _halves(src)
+    dst_high, dst_low, _ = _halves(dst)
+    return src_high, src_low, dst_high, dst_low, src_port << 16 | dst_port, is_ipv6
 
 
+@lru_cache(1 << 16)
+def _halves(address: str) -> tuple[int, int, int]:
+    """Return both halves of an address as signed integers, and whether it is one of IPv6."""
+    parsed = ip_address(address)
+    high, low = (half - (half >> 63 << 64) for half in (int(parsed) >> 64, int(parsed) & _LOW))
+    return high, low, int(parsed.version == 6)
+
+
+@lru_cache(1 << 16)
 def address_of(high: int, low: int, ipv6: int) -> str:
     """Return the text of an address of a key."""
     number = (high & _LOW) << 64 | low & _LOW

@@ -95,6 +95,18 @@ class FlowNumbers:
             self._rebuild()
         return first
 
+    def drop(self, numbers: Any) -> None:
+        """Free the numbers of unregistered connections."""
+        table, keys, flows, free_numbers, _, _ = self.arrays
+        self.unregistered.difference_update(numbers.tolist())
+        flow_table.remove_connections(table, keys, flows, numbers, self._state[HASH_SEED])
+        count = int(self._state[FREE_NUMBERS])
+        free_numbers[count : count + numbers.size] = numbers
+        self._state[FREE_NUMBERS] += numbers.size
+        self._removed += 2 * numbers.size
+        if self._removed > len(table) // 4:
+            self._rebuild()
+
     def _grow(self) -> None:
         table, keys, flows, free_numbers, new_connections, next_gap = self.arrays
         used = len(keys)

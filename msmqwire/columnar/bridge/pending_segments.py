@@ -17,7 +17,7 @@ from msmqwire.columnar.compiled.flow_table import (
     SEG_NEXT,
     TRACKED,
 )
-from msmqwire.columnar.compiled.state import PENDING_BYTES, PENDING_SEGMENTS, SPARE_SEGMENTS
+from msmqwire.columnar.compiled.state import PENDING_BYTES, PENDING_SEGMENTS, SPARE_SEGMENTS, SPARE_TO_DELIVER
 
 
 class PendingSegments:
@@ -74,7 +74,7 @@ class PendingSegments:
     def reserve(self, size: int, flows: Any) -> None:
         """Make space for a segment of this size: compact those of all flows, or enlarge the arrays."""
         state = self._state
-        if state[PENDING_SEGMENTS] + 2 * SPARE_SEGMENTS <= len(self.segments) and state[
+        if state[PENDING_SEGMENTS] + SPARE_TO_DELIVER <= len(self.segments) and state[
             PENDING_BYTES
         ] + size <= len(self.bytes):
             return

@@ -92,11 +92,11 @@ class RowBuffer:
         self.memory[start : start + size] = np.frombuffer(item.raw, np.uint8)
         if isinstance(item.packet, Record):
             identify = ping if kind == PING_KIND else session_packet
-            result = identify(self.memory, start, start + size, self.field_offsets, row, True)
+            result = identify(self.memory, start, start + size, self.field_offsets, row)
             assert result == (start + size if kind == PING_KIND else kind), (
                 f"{item.kind} of frame {item.frames}"
             )
-        extra = -1
+        extra = entry.NO_EXTRA
         if kind in (BAD, SKIPPED, SRMP) or isinstance(item.packet, RpcPacket | NcpPacket):
             extra = len(self._extras)
             self._extras.append(_extra(item))
@@ -131,9 +131,13 @@ class RowBuffer:
         state, count = self._state, int(self._state[entry.ROWS])
         if count and not self.drops_rows:
             block = RowBlock(self.rows[:count], self.field_offsets[:count], self.memory)
-            yield from self._maker.add(block, self._extras)
+            yield from self._make_columns(block)
         state[entry.ROWS], state[entry.ARENA] = 0, self._chunk
         self._extras = []
+
+    def _make_columns(self, block: RowBlock) -> Iterator[Any]:
+        """Make columns of a block of rows, in the arrays of this buffer; yield the batches that it fills."""
+        yield from self._maker.add(block, self._extras)
 
     def _reserve_arena(self, size: int) -> Iterator[Any]:
         state = self._state

@@ -13,6 +13,7 @@ import numpy as np
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.columnar.compiled.flow_table import (
     DELIVERED,
+    DOUBTFUL_SIZE,
     IGNORED,
     IGNORED_FRAME,
     IGNORED_NS,
@@ -24,6 +25,7 @@ from msmqwire.columnar.compiled.flow_table import (
     PACKET_NS,
     PACKET_SEGMENTS,
     PACKET_SIZE,
+    SEG_FIELDS,
     SEG_FRAME,
     SEG_NEXT,
     SEG_NS,
@@ -36,7 +38,7 @@ from msmqwire.columnar.compiled.flow_table import (
 )
 from msmqwire.columnar.compiled.jit import copy, inlined, jit, u32
 from msmqwire.columnar.compiled.network import DST_HIGH, DST_LOW, IS_IPV6, PORTS, SRC_HIGH, SRC_LOW
-from msmqwire.columnar.compiled.packet import packet_length, session_packet
+from msmqwire.columnar.compiled.packet import BAD, is_doubtful, packet_length, session_packet
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
 from msmqwire.columnar.compiled.state import (
     ARENA,
@@ -47,6 +49,7 @@ from msmqwire.columnar.compiled.state import (
     FRAMES_BEFORE,
     HELD,
     NEED,
+    NO_EXTRA,
     PENDING_BYTES,
     PENDING_SEGMENTS,
     R_DST_HIGH,
@@ -64,6 +67,7 @@ from msmqwire.columnar.compiled.state import (
     R_START,
     R_STREAM,
     R_TIME,
+    REFUSAL_IN_OFFSETS,
     ROWS,
     SPARE_SEGMENTS,
 )
@@ -109,7 +113,7 @@ def write_row(
     rows[r, R_SIZE] = size
     rows[r, R_START] = start
     rows[r, R_LENGTH] = size
-    rows[r, R_EXTRA] = -1
+    rows[r, R_EXTRA] = REFUSAL_IN_OFFSETS if kind == BAD else NO_EXTRA
     rows[r, R_FILE] = state[FILE]
 
 
@@ -152,6 +156,79 @@ def extend_packet(
         flow[PACKET_FRAME], flow[PACKET_NS] = segment[SEG_FRAME], segment[SEG_NS]
 
 
+@jit
+def wait_for_more(arrays: ScanArrays, flow: Any, start: int, size: int, needed: int) -> int:
+    """Buffer bytes of a packet of which so many are needed, 0 for unknown; return CONTINUE or a stop code."""
+    state = arrays.state
+    if state[HELD] + size + SEGMENT_COST > HELD_MAX:
+        return GENERIC_RECORD
+    flow[PACKET_SIZE] = needed
+    extend_packet(state, flow, arrays.pending_segments, arrays.pending_bytes, arrays.memory, start, size)
+    flow[DELIVERED] += size
+    return CONTINUE
+
+
+@jit
+def end_doubtful(arrays: ScanArrays, flow: Any, start: int, size: int) -> int:
+    """End the doubtful packet of a flow where its size says, if a packet follows there, or nothing.
+
+    Its row is written, and what is behind it stays buffered. ``start`` and ``size`` are the next bytes of the
+    flow, so many that it is known what follows, or none at the end of the flow. Returns CONTINUE or a stop
+    code.
+    """
+    state, memory, rows = arrays.state, arrays.memory, arrays.rows
+    pending_segments, pending_bytes = arrays.pending_segments, arrays.pending_bytes
+    r, arena, length = state[ROWS], state[ARENA], flow[DOUBTFUL_SIZE]
+    needed = length + PREFIX_SIZE if size else length
+    if arena + needed > state[ARENA_END]:
+        state[NEED] = needed
+        return ARENA_FULL
+    if r == rows.shape[0]:
+        return ROWS_FULL
+    buffered = copy_packet(flow, pending_segments, pending_bytes, memory, arena, needed)
+    copy(memory, start, needed - buffered, memory, arena + buffered)
+    if size and packet_length(memory, arena + length) < 0:
+        return GENERIC_RECORD
+    number, left, passed, frame, frame_ns = flow[PACKET_FIRST], length, 0, 0, 0
+    while left > 0:
+        segment = pending_segments[number]
+        if segment[SEG_FRAME] > frame:
+            frame, frame_ns = segment[SEG_FRAME], segment[SEG_NS]
+        if segment[SEG_SIZE] > left:
+            break
+        left -= segment[SEG_SIZE]
+        passed += 1
+        number = segment[SEG_NEXT]
+    if frame <= state[FRAMES_BEFORE]:  # a row of the file before
+        return GENERIC_RECORD
+    kind = session_packet(memory, arena, arena + length, arrays.field_offsets, r)
+    write_row(rows, r, state, arrays.header, flow[STREAM], kind, arena, length)
+    rows[r, R_FRAME], rows[r, R_TIME] = frame - state[FRAMES_BEFORE], frame_ns
+    state[ROWS] += 1
+    state[ARENA] += length
+    state[HELD] -= length + SEGMENT_COST * passed
+    flow[PACKET_BYTES] -= length
+    flow[PACKET_SEGMENTS] -= passed
+    flow[PACKET_SIZE] = flow[DOUBTFUL_SIZE] = flow[PACKET_FRAME] = 0
+    if left:  # an entry of its own for the rest of a segment, since the scan may go back to the one before
+        rest = state[PENDING_SEGMENTS]
+        state[PENDING_SEGMENTS] += 1
+        for field in range(SEG_FIELDS):
+            pending_segments[rest, field] = pending_segments[number, field]
+        pending_segments[rest, SEG_START] += left
+        pending_segments[rest, SEG_SIZE] -= left
+        if number == flow[PACKET_LAST]:
+            flow[PACKET_LAST] = rest
+        number = rest
+    flow[PACKET_FIRST] = number
+    for _ in range(flow[PACKET_SEGMENTS]):
+        segment = pending_segments[number]
+        if segment[SEG_FRAME] > flow[PACKET_FRAME]:
+            flow[PACKET_FRAME], flow[PACKET_NS] = segment[SEG_FRAME], segment[SEG_NS]
+        number = segment[SEG_NEXT]
+    return CONTINUE
+
+
 @inlined
 def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
     """Take the next bytes of an MSMQ flow, all or none; return CONTINUE or a stop code."""
@@ -165,8 +242,14 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
     ):
         state[NEED] = size
         return PENDING_FULL
+    if flow[DOUBTFUL_SIZE]:
+        if flow[PACKET_BYTES] + size < flow[DOUBTFUL_SIZE] + PREFIX_SIZE:
+            return wait_for_more(arrays, flow, p, size, flow[PACKET_SIZE])
+        stop_code = end_doubtful(arrays, flow, p, size)
+        if stop_code >= 0:
+            return stop_code
     r, arena = state[ROWS], state[ARENA]
-    held = state[HELD]
+    held, doubtful_size = state[HELD], 0
     if flow[PACKET_BYTES]:
         total, needed = flow[PACKET_BYTES] + size, flow[PACKET_SIZE]
         if needed == 0 and total >= PREFIX_SIZE:
@@ -179,12 +262,7 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
             if needed < 0:
                 return GENERIC_RECORD
         if needed == 0 or total < needed:
-            if held + size + SEGMENT_COST > HELD_MAX:
-                return GENERIC_RECORD
-            flow[PACKET_SIZE] = needed
-            extend_packet(state, flow, pending_segments, pending_bytes, memory, p, size)
-            flow[DELIVERED] += size
-            return CONTINUE
+            return wait_for_more(arrays, flow, p, size, needed)
         if arena + needed > state[ARENA_END]:
             state[NEED] = needed
             return ARENA_FULL
@@ -192,9 +270,16 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
             return ROWS_FULL
         buffered = copy_packet(flow, pending_segments, pending_bytes, memory, arena, needed)
         copy(memory, p, needed - buffered, memory, arena + buffered)
-        kind = session_packet(memory, arena, arena + needed, field_offsets, r, False)
-        if kind < 0:
-            return GENERIC_RECORD
+        kind = session_packet(memory, arena, arena + needed, field_offsets, r)
+        if is_doubtful(memory, arena, kind, field_offsets, r):
+            behind = p + needed - buffered
+            if stop - behind < PREFIX_SIZE:
+                stop_code = wait_for_more(arrays, flow, p, size, needed)
+                if stop_code == CONTINUE:
+                    flow[DOUBTFUL_SIZE] = needed
+                return stop_code
+            if packet_length(memory, behind) < 0:
+                return GENERIC_RECORD
         write_row(rows, r, state, header, flow[STREAM], kind, arena, needed)
         if flow[PACKET_FRAME] > state[FRAMES_BEFORE] + state[EVENT_FRAME]:
             rows[r, R_FRAME], rows[r, R_TIME] = flow[PACKET_FRAME] - state[FRAMES_BEFORE], flow[PACKET_NS]
@@ -212,9 +297,13 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
             break
         if r == rows.shape[0]:
             return ROWS_FULL
-        kind = session_packet(memory, p, p + length, field_offsets, r, False)
-        if kind < 0:
-            return GENERIC_RECORD
+        kind = session_packet(memory, p, p + length, field_offsets, r)
+        if is_doubtful(memory, p, kind, field_offsets, r):
+            if stop - p - length < PREFIX_SIZE:
+                needed = doubtful_size = length
+                break
+            if packet_length(memory, p + length) < 0:
+                return GENERIC_RECORD
         write_row(rows, r, state, header, flow[STREAM], kind, p, length)
         r += 1
         p += length
@@ -223,7 +312,7 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
     if flow[PACKET_BYTES]:
         flow[PACKET_BYTES] = flow[PACKET_SEGMENTS] = 0
     state[HELD], state[ROWS], state[ARENA] = held, r, arena
-    flow[PACKET_SIZE] = needed
+    flow[PACKET_SIZE], flow[DOUBTFUL_SIZE] = needed, doubtful_size
     flow[DELIVERED] += size
     if p < stop:
         extend_packet(state, flow, pending_segments, pending_bytes, memory, p, stop - p)

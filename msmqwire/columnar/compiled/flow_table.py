@@ -36,15 +36,17 @@ peer has been seen; it has ended with a FIN, and all of it has been delivered.""
     MODE, NEXT_SEQ, ACKED, LAST_NS, FRAME, STREAM, PACKET_BYTES, PACKET_SEGMENTS, PACKET_FIRST, PACKET_LAST,
     PACKET_SIZE, DELIVERED, IGNORED, IGNORED_FRAME, IGNORED_NS, PACKET_FRAME, PACKET_NS, OUT_OF_ORDER,
     OUT_OF_ORDER_FIRST, OUT_OF_ORDER_LAST, OUT_OF_ORDER_COST, OUT_OF_ORDER_FRAME, GAP_NS, GAP_DUE_NS, ISN,
-) = range(25)  # fmt: skip
-FLOW_FIELDS: Final = 25
+    DOUBTFUL_SIZE,
+) = range(26)  # fmt: skip
+FLOW_FIELDS: Final = 26
 """The state of a flow, by index; see `handover.DirectionSnapshot`.
 
 ACKED is what the peer acknowledged last, -1 for nothing. LAST_NS and FRAME are the last segment's.
 
 PACKET_BYTES of an incomplete packet are buffered in PACKET_SEGMENTS entries, from PACKET_FIRST to
 PACKET_LAST; its PACKET_SIZE is 0 as long as it is unknown; PACKET_FRAME is the highest number of their
-frames, with its time.
+frames, with its time. DOUBTFUL_SIZE is that of a complete packet that `packet.is_doubtful` and waits for what
+follows it, else 0.
 
 OUT_OF_ORDER segments are buffered beyond a gap: their cost in memory, the frame that brought the first, since
 when nothing was delivered, and when the gap may be skipped. ISN is the initial sequence number of a flow
@@ -121,6 +123,15 @@ def remove(table: Any, keys: Any, number: int, seed: int) -> None:
             table[slot] = _REMOVED
             return
         slot = (slot + 1) & mask
+
+
+@jit
+def remove_connections(table: Any, keys: Any, flows: Any, numbers: Any, seed: int) -> None:
+    """Remove both flows of connections, given by their even numbers."""
+    for i in range(numbers.size):
+        for number in range(numbers[i], numbers[i] + 2):
+            remove(table, keys, number, seed)
+            flows[number, MODE], flows[number, ACKED] = TRACKED, -1
 
 
 @jit

@@ -1,4 +1,4 @@
-"""Segments out of order, compiled: the simple cases of `Direction.take` and `Reassembler._settle`."""
+"""Segments out of order and repeated, compiled: `Direction.receive` and `Reassembler._settle`."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from msmqwire.columnar.compiled.scan_arrays import ScanArrays
 from msmqwire.columnar.compiled.state import (
     ARENA,
     ARENA_END,
+    CONFLICTING_BYTES,
     DEADLINE,
     EVENT_FRAME,
     EVENT_NS,
@@ -50,6 +51,7 @@ from msmqwire.columnar.compiled.state import (
     RECORD_NS,
     REPEATED_BYTES,
     SPARE_SEGMENTS,
+    SPARE_TO_DELIVER,
     STATE,
     SWEEP_AT,
     TRACKER_BUFFERED,
@@ -85,64 +87,125 @@ def set_gap_deadline(state: Any, flow: Any, pending_segments: Any) -> None:
 
 
 @jit
-def buffer_segment(arrays: ScanArrays, flow: Any, start: int, size: int, position: int, now: int) -> int:
-    """Buffer bytes beyond a gap: `Direction.take`; return CONTINUE or a stop code."""
-    state, pending_segments, pending_bytes = arrays.state, arrays.pending_segments, arrays.pending_bytes
-    cost = size + SEGMENT_COST
-    if flow[OUT_OF_ORDER] == ACKED_SEGMENTS or flow[OUT_OF_ORDER_COST] + cost > ACKED_BYTES:
-        return GENERIC_RECORD
-    if state[TRACKER_BUFFERED] + state[OUT_OF_ORDER_COST_TOTAL] + cost > BUFFERED_TOTAL_MAX:
-        return GENERIC_RECORD
-    if (
-        state[PENDING_BYTES] + size > pending_bytes.size
-        or state[PENDING_SEGMENTS] + SPARE_SEGMENTS > pending_segments.shape[0]
-    ):
-        state[NEED] = size
-        return PENDING_FULL
-    first, last = flow[OUT_OF_ORDER_FIRST], flow[OUT_OF_ORDER_LAST]
-    append = (
-        flow[OUT_OF_ORDER] == 0
-        or position >= pending_segments[last, SEG_POSITION] + pending_segments[last, SEG_SIZE]
-    )
-    if not append and position + size > pending_segments[first, SEG_POSITION]:
-        return GENERIC_RECORD
-    number = store_segment(state, pending_segments, pending_bytes, arrays.memory, start, size, position)
-    if flow[OUT_OF_ORDER] == 0:
-        flow[OUT_OF_ORDER_FIRST] = number
-        flow[OUT_OF_ORDER_FRAME] = state[FRAMES_BEFORE] + state[EVENT_FRAME]
-        flow[GAP_NS] = now
-    elif append:
-        pending_segments[last, SEG_NEXT] = number
-    else:
-        pending_segments[number, SEG_NEXT] = first
-        flow[OUT_OF_ORDER_FIRST] = number
+def count_differences(one: Any, at: int, other: Any, offset: int, count: int) -> int:
+    """Return how many bytes differ between two ranges of this size."""
+    different = 0
+    for i in range(count):
+        different += one[at + i] != other[offset + i]
+    return different
+
+
+@jit
+def count_pieces(arrays: ScanArrays, flow: Any, start: int, position: int, end: int) -> tuple[int, int, int]:
+    """Compare bytes with the buffered ones; return their new pieces, the bytes of these, and conflicts."""
+    pending_segments, p = arrays.pending_segments, position
+    pieces, added, conflicts = 0, 0, 0
+    number = flow[OUT_OF_ORDER_FIRST]
+    for _ in range(flow[OUT_OF_ORDER]):
+        if p >= end:
+            break
+        segment = pending_segments[number]
+        first, last = segment[SEG_POSITION], segment[SEG_POSITION] + segment[SEG_SIZE]
+        if last > p:
+            if first > p:
+                pieces += 1
+                added += min(end, first) - p
+                p = min(end, first)
+            stop = min(end, last)
+            if p < stop:
+                conflicts += count_differences(
+                    arrays.memory, start + p - position,
+                    arrays.pending_bytes, segment[SEG_START] + p - first, stop - p,
+                )  # fmt: skip
+                p = stop
+        number = segment[SEG_NEXT]
+    if p < end:
+        pieces += 1
+        added += end - p
+    return pieces, added, conflicts
+
+
+@jit
+def insert_pieces(arrays: ScanArrays, flow: Any, start: int, position: int, end: int, append: bool) -> None:
+    """Buffer those bytes that are not buffered yet; the caller has checked that there is space."""
+    state, pending_segments, p = arrays.state, arrays.pending_segments, position
+    left, number, previous = flow[OUT_OF_ORDER], flow[OUT_OF_ORDER_FIRST], -1
     if append:
-        flow[OUT_OF_ORDER_LAST] = number
-    flow[OUT_OF_ORDER] += 1
-    flow[OUT_OF_ORDER_COST] += cost
-    state[OUT_OF_ORDER_COST_TOTAL] += cost
-    set_gap_deadline(state, flow, pending_segments)
+        previous = flow[OUT_OF_ORDER_LAST] if left else -1
+        left = 0
+    while p < end:
+        stop = end
+        if left:
+            first = pending_segments[number, SEG_POSITION]
+            if first <= p:
+                p = max(p, first + pending_segments[number, SEG_SIZE])
+                previous, number, left = number, pending_segments[number, SEG_NEXT], left - 1
+                continue
+            stop = min(end, first)
+        new = store_segment(
+            state, pending_segments, arrays.pending_bytes, arrays.memory, start + p - position, stop - p, p
+        )
+        if left:
+            pending_segments[new, SEG_NEXT] = number
+        else:
+            flow[OUT_OF_ORDER_LAST] = new
+        if previous < 0:
+            flow[OUT_OF_ORDER_FIRST] = new
+        else:
+            pending_segments[previous, SEG_NEXT] = new
+        previous, p = new, stop
+
+
+@jit
+def buffer_segment(arrays: ScanArrays, flow: Any, start: int, size: int, position: int, now: int) -> int:
+    """Buffer bytes beyond a gap: `Direction.receive`; return CONTINUE or a stop code."""
+    state, pending_segments, pending_bytes = arrays.state, arrays.pending_segments, arrays.pending_bytes
+    count, first, last = flow[OUT_OF_ORDER], flow[OUT_OF_ORDER_FIRST], flow[OUT_OF_ORDER_LAST]
+    append = count == 0 or position >= pending_segments[last, SEG_POSITION] + pending_segments[last, SEG_SIZE]
+    pieces, added, conflicts = 1, size, 0
+    if not append:
+        pieces, added, conflicts = count_pieces(arrays, flow, start, position, position + size)
+    cost = added + pieces * SEGMENT_COST
+    if pieces:
+        if count + pieces > ACKED_SEGMENTS or flow[OUT_OF_ORDER_COST] + cost > ACKED_BYTES:
+            return GENERIC_RECORD
+        if state[TRACKER_BUFFERED] + state[OUT_OF_ORDER_COST_TOTAL] + cost > BUFFERED_TOTAL_MAX:
+            return GENERIC_RECORD
+        begins = count and position < pending_segments[first, SEG_POSITION]
+        if begins and max(state[EVENT_NS], flow[GAP_NS]) + ACKED_NS <= now:
+            return GENERIC_RECORD  # an old segment, after which the gap may be skipped at once
+        if (
+            state[PENDING_BYTES] + size > pending_bytes.size
+            or state[PENDING_SEGMENTS] + SPARE_SEGMENTS > pending_segments.shape[0]
+        ):
+            state[NEED] = size
+            return PENDING_FULL
+        insert_pieces(arrays, flow, start, position, position + size, append)
+        if count == 0:
+            flow[OUT_OF_ORDER_FRAME] = state[FRAMES_BEFORE] + state[EVENT_FRAME]
+            flow[GAP_NS] = now
+        flow[OUT_OF_ORDER] += pieces
+        flow[OUT_OF_ORDER_COST] += cost
+        state[OUT_OF_ORDER_COST_TOTAL] += cost
+        set_gap_deadline(state, flow, pending_segments)
+    state[REPEATED_BYTES] += size - added
+    state[CONFLICTING_BYTES] += conflicts
     return CONTINUE
 
 
 @jit
-def deliver_in_order(arrays: ScanArrays, flow: Any, now: int) -> int:
-    """Deliver the next bytes, and the buffered ones that follow them, all or none.
+def deliver_in_order(arrays: ScanArrays, flow: Any, skipped: int, now: int) -> int:
+    """Deliver the next bytes, and the buffered ones among them and after them, all or none.
 
-    Returns CONTINUE or a stop code. NEXT_SEQ is left for the caller to advance by the size of the segment.
+    ``skipped`` bytes of the segment were delivered before. Returns CONTINUE or a stop code.
     """
     state, memory, header, rollback = arrays.state, arrays.memory, arrays.header, arrays.rollback
     pending_segments, pending_bytes = arrays.pending_segments, arrays.pending_bytes
     size = header[STOP] - header[START]
-    if (
-        flow[OUT_OF_ORDER]
-        and flow[NEXT_SEQ] + size > pending_segments[flow[OUT_OF_ORDER_FIRST], SEG_POSITION]
-    ):
-        return GENERIC_RECORD
     needed = size + flow[OUT_OF_ORDER_COST]
     if (
         state[PENDING_BYTES] + needed > pending_bytes.size
-        or state[PENDING_SEGMENTS] + 2 * SPARE_SEGMENTS > pending_segments.shape[0]
+        or state[PENDING_SEGMENTS] + SPARE_TO_DELIVER > pending_segments.shape[0]
     ):
         state[NEED] = needed
         return PENDING_FULL
@@ -150,29 +213,43 @@ def deliver_in_order(arrays: ScanArrays, flow: Any, now: int) -> int:
         rollback[i] = flow[i]
     for i in range(STATE):
         rollback[FLOW_FIELDS + i] = state[i]
-    stop_code = deliver(arrays, flow, header[START], header[STOP])
-    position = flow[NEXT_SEQ] + size
-    while (
-        stop_code < 0
-        and flow[OUT_OF_ORDER]
-        and pending_segments[flow[OUT_OF_ORDER_FIRST], SEG_POSITION] == position
-    ):
-        segment = pending_segments[flow[OUT_OF_ORDER_FIRST]]
-        count, arena = segment[SEG_SIZE], state[ARENA]
-        if arena + count > state[ARENA_END]:
-            state[NEED] = count
-            stop_code = ARENA_FULL
+    state[REPEATED_BYTES] += skipped
+    frame, time_ns = state[EVENT_FRAME], state[EVENT_NS]
+    position = flow[NEXT_SEQ]
+    base, end = header[START] + skipped - position, position + size - skipped
+    stop_code = CONTINUE
+    while stop_code < 0:
+        segment = pending_segments[flow[OUT_OF_ORDER_FIRST] if flow[OUT_OF_ORDER] else 0]
+        is_buffered = flow[OUT_OF_ORDER] and segment[SEG_POSITION] == position
+        if is_buffered:
+            count, start = segment[SEG_SIZE], state[ARENA]
+            if start + count > state[ARENA_END]:
+                state[NEED] = count
+                stop_code = ARENA_FULL
+                break
+            repeated = min(max(end - position, 0), count)
+            state[REPEATED_BYTES] += repeated
+            state[CONFLICTING_BYTES] += count_differences(
+                memory, base + position, pending_bytes, segment[SEG_START], repeated
+            )
+            copy(pending_bytes, segment[SEG_START], count, memory, start)
+            state[ARENA] += count
+            state[EVENT_NS] = segment[SEG_NS]
+            state[EVENT_FRAME] = segment[SEG_FRAME] - state[FRAMES_BEFORE]
+        elif position < end:
+            count, start = end - position, base + position
+            if flow[OUT_OF_ORDER]:
+                count = min(count, segment[SEG_POSITION] - position)
+            state[EVENT_NS], state[EVENT_FRAME] = time_ns, frame
+        else:
             break
-        copy(pending_bytes, segment[SEG_START], count, memory, arena)
-        state[ARENA] += count
-        state[EVENT_NS] = segment[SEG_NS]
-        state[EVENT_FRAME] = segment[SEG_FRAME] - state[FRAMES_BEFORE]
-        stop_code = deliver(arrays, flow, arena, arena + count)
-        flow[OUT_OF_ORDER_FIRST] = segment[SEG_NEXT]
-        flow[OUT_OF_ORDER] -= 1
-        flow[OUT_OF_ORDER_COST] -= count + SEGMENT_COST
-        state[OUT_OF_ORDER_COST_TOTAL] -= count + SEGMENT_COST
+        stop_code = deliver(arrays, flow, start, start + count)
         position += count
+        if is_buffered:
+            flow[OUT_OF_ORDER_FIRST] = segment[SEG_NEXT]
+            flow[OUT_OF_ORDER] -= 1
+            flow[OUT_OF_ORDER_COST] -= count + SEGMENT_COST
+            state[OUT_OF_ORDER_COST_TOTAL] -= count + SEGMENT_COST
     if stop_code >= 0:
         needed = state[NEED]
         for i in range(FLOW_FIELDS):
@@ -181,7 +258,7 @@ def deliver_in_order(arrays: ScanArrays, flow: Any, now: int) -> int:
             state[i] = rollback[FLOW_FIELDS + i]
         state[NEED] = needed
         return stop_code
-    flow[NEXT_SEQ] = position - size
+    flow[NEXT_SEQ] = position
     if flow[OUT_OF_ORDER]:
         flow[GAP_NS] = now
         set_gap_deadline(state, flow, pending_segments)
@@ -202,17 +279,13 @@ def take_out_of_order(arrays: ScanArrays, flow: Any, peer: Any, offset: int) -> 
     if offset >= FAR or offset <= -FAR:
         return GENERIC_RECORD
     stop_code = CONTINUE
-    if size and offset < 0:
-        if offset + size > 0:
-            return GENERIC_RECORD
-        state[REPEATED_BYTES] += size
-    elif size and offset > 0:
+    if size and offset > 0:
         stop_code = buffer_segment(arrays, flow, header[START], size, flow[NEXT_SEQ] + offset, now)
-    elif size:
-        stop_code = deliver_in_order(arrays, flow, now)
+    elif size and offset + size > 0:
+        stop_code = deliver_in_order(arrays, flow, -offset, now)
+    else:
+        state[REPEATED_BYTES] += size
     if stop_code >= 0:
         return stop_code
     set_clock(state, time_ns, now)
-    if size and offset == 0:
-        flow[NEXT_SEQ] += size
     return CONTINUE

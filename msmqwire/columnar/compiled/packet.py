@@ -8,14 +8,15 @@ import numpy as np
 
 from msmqwire.columnar.compiled.generated import (
     FIELD_SLOTS,
-    MALFORMED,
     QUEUE_FIELD_OFFSETS,
+    REFUSALS,
     connection_parameters,
     establish_connection,
     session_ack,
     user_message,
 )
-from msmqwire.columnar.compiled.jit import inlined, is_text, jit, u16, u32
+from msmqwire.columnar.compiled.jit import inlined, is_text, jit, u8, u16, u32
+from msmqwire.columnar.compiled.refusal import REFUSED, UNSURE, refuse
 from msmqwire.headers import BASE_HEADER, INTERNAL_HEADER, USER_HEADER
 from msmqwire.headers.acknowledgements import (
     ACK_BODY_SIZE,
@@ -23,7 +24,15 @@ from msmqwire.headers.acknowledgements import (
     ORDER_QUEUE_IDENTIFIER,
     ORDER_QUEUE_NAME,
 )
-from msmqwire.headers.base import PACKET_SIZE_MAX, PACKET_SIZE_MIN, SIGNATURE, VERSION
+from msmqwire.headers.base import (
+    BASE_HEADER_SIZE,
+    PACKET_SIZE_MAX,
+    PACKET_SIZE_MIN,
+    PREFIX_SIZE,
+    SIGNATURE,
+    SIGNATURE_BYTES,
+    VERSION,
+)
 from msmqwire.headers.internal import PT_CONNECTION_PARAMETERS, PT_ESTABLISH_CONNECTION, PT_SESSION_ACK
 from msmqwire.headers.session import SESSION_HEADER_SIZE
 from msmqwire.names.header_names import AT_DESTINATION, DIRECT
@@ -51,10 +60,17 @@ USER, ORDER, FINAL, ACK, ESTABLISH, PARAMETERS, PING_KIND, BAD, SKIPPED, SRMP, P
 LAYOUTS: Final = (*["UserMessage"] * 3, "SessionAck", "EstablishConnection", "ConnectionParameters", "Ping")
 """For each kind of packet, the key of its fields in `generated.FIELD_SLOTS`."""
 
+(
+    NOT_INTERNAL, NO_SESSION_HEADER, FINAL_ACK_SIZE, OTHER_SIZE, OTHER_VERSION, OTHER_SIGNATURE,
+    IMPOSSIBLE_SIZE, CUT_BASE, FOLLOWED_PING,
+) = range(len(REFUSALS), len(REFUSALS) + 9)  # fmt: skip
+"""The numbers of refusals that are not in the generated functions."""
 
 _MESSAGE: Final = FIELD_SLOTS["UserMessage"]
 _FLAGS_AT: Final = _MESSAGE["BaseHeader.Flags"][1]
 _SIGNATURE_AT: Final = _MESSAGE["BaseHeader.Signature"][1]
+_SIGNATURE_END: Final = _SIGNATURE_AT + _MESSAGE["BaseHeader.Signature"][2]
+_SIGNATURE_BYTES: Final = np.frombuffer(SIGNATURE_BYTES, np.uint8).copy()
 _SIZE_AT: Final = _MESSAGE["BaseHeader.PacketSize"][1]
 _INTERNAL: Final = BASE_HEADER.bits("Flags.IN").mask
 _SESSION: Final = BASE_HEADER.bits("Flags.SH").mask
@@ -70,6 +86,7 @@ _NAME_AT: Final = _QUEUE_AT + QUEUE_FIELD_OFFSETS["DirectQueueFormatName.DirectF
 _CLASS_SLOT, _CLASS_AT = _MESSAGE["MessagePropertiesHeader.MessageClass"][:2]
 _BODY_SIZE_AT: Final = _MESSAGE["MessagePropertiesHeader.MessageSize"][1]
 _LABEL_SLOT, _LABEL_AT, _LABEL_END_SLOT, _ = _MESSAGE["MessagePropertiesHeader.Label"]
+_TAIL_SLOT, _TAIL_AT, _TAIL_END_SLOT, _ = _MESSAGE["TrailingData"]
 _LABEL: Final = np.frombuffer(f"{ACK_LABEL}\0".encode("utf-16-le"), np.uint8)
 _ORDER_QUEUE: Final = np.frombuffer(f"\\private$\\{ORDER_QUEUE_NAME}".encode("utf-16-le"), np.uint16).copy()
 _ORDER_CLASS: Final = ORDER_ACK.defaults["MessagePropertiesHeader.MessageClass"]
@@ -94,31 +111,92 @@ def packet_length(memory: Any, start: int) -> int:
     return size + SESSION_HEADER_SIZE if flags & _SESSION and not flags & _INTERNAL else size
 
 
+@inlined
+def begins_packet(memory: Any, start: int, stop: int) -> bool:
+    """Whether bytes could begin a packet, as far as they go: `msmqwire.framing.begins_packet`."""
+    if memory[start] != VERSION:
+        return False
+    if stop - start >= PREFIX_SIZE:
+        return packet_length(memory, start) >= 0
+    for i in range(_SIGNATURE_AT, min(_SIGNATURE_END, stop - start)):
+        if memory[start + i] != _SIGNATURE_BYTES[i - _SIGNATURE_AT]:
+            return False
+    return True
+
+
+@inlined
+def is_doubtful(memory: Any, start: int, kind: int, field_offsets: Any, r: int) -> bool:
+    """Whether a packet is malformed, or a message with the beginning of another packet in its TrailingData.
+
+    It ends where its size says only if a packet follows there, or nothing: `msmqwire.dissection.finder`.
+    """
+    if kind > FINAL:
+        return kind == BAD
+    tail, stop = field_offsets[r, _TAIL_SLOT] + _TAIL_AT, field_offsets[r, _TAIL_END_SLOT]
+    return tail < stop and _may_hide_packet(memory, start + tail, start + stop)
+
+
 @jit
-def session_packet(memory: Any, start: int, stop: int, field_offsets: Any, r: int, trusted: bool) -> int:
-    """Return the kind of the packet in these bytes and write its field offsets; else MALFORMED or UNSURE."""
-    if stop - start < _KIND_END:
-        return MALFORMED
-    if not u16(memory, start + _FLAGS_AT) & _INTERNAL:
-        end = user_message(memory, start, stop, field_offsets, r, trusted)
-        if end < 0:
-            return end
-        return _message_kind(memory, start, field_offsets, r) if end == stop else MALFORMED
-    number = u16(memory, start + _KIND_AT) & _KIND_MASK
-    if number == PT_SESSION_ACK and u16(memory, start + _FLAGS_AT) & _SESSION:
-        kind, end = ACK, session_ack(memory, start, stop, field_offsets, r, trusted)
-    elif number == PT_ESTABLISH_CONNECTION:
-        kind, end = ESTABLISH, establish_connection(memory, start, stop, field_offsets, r, trusted)
-    elif number == PT_CONNECTION_PARAMETERS:
-        kind, end = PARAMETERS, connection_parameters(memory, start, stop, field_offsets, r, trusted)
+def _may_hide_packet(memory: Any, start: int, stop: int) -> bool:
+    p = start
+    while p < stop and not begins_packet(memory, p, stop):
+        p += 1
+    return p < stop
+
+
+@jit
+def refuse_base(memory: Any, start: int, stop: int, field_offsets: Any, r: int) -> bool:
+    """Refuse the bytes if they have no possible BaseHeader: `msmqwire.packets.parse`; return whether."""
+    size = stop - start
+    if size and memory[start] != VERSION:
+        refuse(field_offsets, r, OTHER_VERSION, 0, u8(memory, start), 0, 0)
+    elif size >= _SIGNATURE_END and u32(memory, start + _SIGNATURE_AT) != SIGNATURE:
+        refuse(field_offsets, r, OTHER_SIGNATURE, _SIGNATURE_AT, u32(memory, start + _SIGNATURE_AT), 0, 0)
+    elif size < BASE_HEADER_SIZE:
+        refuse(field_offsets, r, CUT_BASE, size, size, 0, 0)
+    elif packet_length(memory, start) < 0:
+        refuse(field_offsets, r, IMPOSSIBLE_SIZE, _SIZE_AT, u32(memory, start + _SIZE_AT), 0, 0)
     else:
-        return MALFORMED
-    return kind if end == stop else MALFORMED
+        return False
+    return True
+
+
+@jit
+def session_packet(memory: Any, start: int, stop: int, field_offsets: Any, r: int) -> int:
+    """Return the kind of the packet in these bytes and write its field offsets.
+
+    It is BAD, with a refusal in place of the offsets, for malformed ones; UNSURE if there are fewer bytes
+    than PacketSize says. The caller has checked the BaseHeader; see `msmqwire.columnar.compiled.generated`.
+    """
+    flags = u16(memory, start + _FLAGS_AT)
+    if not flags & _INTERNAL:
+        kind, end = USER, user_message(memory, start, stop, field_offsets, r)
+        if end >= 0:
+            kind = _message_kind(memory, start, field_offsets, r)
+    elif stop - start < _KIND_END:  # a field of the InternalHeader is cut off
+        kind, end = BAD, session_ack(memory, start, stop, field_offsets, r)
+    else:
+        number = u16(memory, start + _KIND_AT) & _KIND_MASK
+        if number == PT_SESSION_ACK and flags & _SESSION:
+            kind, end = ACK, session_ack(memory, start, stop, field_offsets, r)
+        elif number == PT_ESTABLISH_CONNECTION:
+            kind, end = ESTABLISH, establish_connection(memory, start, stop, field_offsets, r)
+        elif number == PT_CONNECTION_PARAMETERS:
+            kind, end = PARAMETERS, connection_parameters(memory, start, stop, field_offsets, r)
+        elif number == PT_SESSION_ACK:
+            kind, end = BAD, refuse(field_offsets, r, NO_SESSION_HEADER, _FLAGS_AT, 0, 0, 0)
+        else:
+            kind, end = BAD, refuse(field_offsets, r, NOT_INTERNAL, _KIND_AT, number, 0, 0)
+    if end == UNSURE:
+        return UNSURE
+    if end >= 0 and end != stop and kind != BAD:
+        end = refuse(field_offsets, r, OTHER_SIZE, _SIZE_AT, end - start, stop - start, 0)
+    return BAD if end == REFUSED else kind
 
 
 @jit
 def _message_kind(memory: Any, start: int, field_offsets: Any, r: int) -> int:
-    """Return the kind of a message: [MS-MQQB] 3.1.5.1.1."""
+    """Return the kind of a message: [MS-MQQB] 3.1.5.1.1; BAD, with a refusal, for a malformed FinalAck."""
     label = start + field_offsets[r, _LABEL_SLOT] + _LABEL_AT
     if start + field_offsets[r, _LABEL_END_SLOT] - label != _LABEL.size or u16(memory, start + _FLAGS_AT):
         return USER
@@ -127,10 +205,14 @@ def _message_kind(memory: Any, start: int, field_offsets: Any, r: int) -> int:
             return USER
     if not _is_order_queue(memory, start):
         return USER
-    properties = start + field_offsets[r, _CLASS_SLOT]
-    message_class, size = u16(memory, properties + _CLASS_AT), u32(memory, properties + _BODY_SIZE_AT)
+    properties = field_offsets[r, _CLASS_SLOT]
+    message_class = u16(memory, start + properties + _CLASS_AT)
+    size = u32(memory, start + properties + _BODY_SIZE_AT)
     if message_class >= _FINAL_CLASS:
-        return FINAL if size == ACK_BODY_SIZE else MALFORMED
+        if size == ACK_BODY_SIZE:
+            return FINAL
+        refuse(field_offsets, r, FINAL_ACK_SIZE, properties + _BODY_SIZE_AT, size, 0, 0)
+        return BAD
     return ORDER if message_class == _ORDER_CLASS and size == ACK_BODY_SIZE else USER
 
 

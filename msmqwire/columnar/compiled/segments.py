@@ -8,9 +8,10 @@ from msmqwire.capture.direction import START_WINDOW
 from msmqwire.capture.ip import ACK as ACK_FLAG
 from msmqwire.capture.ip import FIN, RST, SYN
 from msmqwire.capture.tcp import IDLE_NS_MAX, SWEEP_NS
-from msmqwire.columnar.compiled.delivery import deliver
+from msmqwire.columnar.compiled.delivery import deliver, end_doubtful
 from msmqwire.columnar.compiled.flow_table import (
     ACKED,
+    DOUBTFUL_SIZE,
     ENDED,
     FLOW_FIELDS,
     FRAME,
@@ -47,6 +48,7 @@ from msmqwire.columnar.compiled.out_of_order import clock_after, set_clock, take
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.columnar.compiled.state import (
     CONNECTIONS,
+    CONNECTIONS_LIMIT,
     DEADLINE,
     FRAME_NO,
     FRAMES_BEFORE,
@@ -61,7 +63,6 @@ from msmqwire.columnar.compiled.state import (
     WAITING,
 )
 from msmqwire.columnar.compiled.stop_codes import CONTINUE, GENERIC_RECORD
-from msmqwire.dissection.tracker import CONNECTIONS_MAX
 
 _CONTROL: Final = FIN | SYN | RST | ACK_FLAG
 
@@ -74,7 +75,7 @@ Segmentation offload makes segments of up to 512 KiB."""
 def begin_connection(state: Any, flow_arrays: FlowArrays, header: Any, tcp_ports: Any) -> int:
     """Take the SYN of an unknown connection; return CONTINUE or GENERIC_RECORD."""
     bare_syn = header[FLAGS] & _CONTROL == SYN and header[STOP] == header[START]
-    if not bare_syn or state[FREE_NUMBERS] == 0 or state[CONNECTIONS] + 1 >= CONNECTIONS_MAX:
+    if not bare_syn or state[FREE_NUMBERS] == 0 or state[CONNECTIONS] >= state[CONNECTIONS_LIMIT]:
         return GENERIC_RECORD
     table, keys, flows = flow_arrays.table, flow_arrays.keys, flow_arrays.flows
     state[FREE_NUMBERS] -= 1
@@ -130,16 +131,23 @@ def take_syn_ack(state: Any, flow: Any, peer: Any, header: Any) -> int:
 
 
 @jit
-def end_flow(state: Any, flow: Any, peer: Any, header: Any) -> int:
-    """Take a segment without data that ends a flow, or follows its end; return CONTINUE or GENERIC_RECORD."""
+def end_flow(arrays: ScanArrays, flow: Any, peer: Any) -> int:
+    """Take a segment without data that ends a flow, or follows its end; return CONTINUE or a stop code."""
+    state, header = arrays.state, arrays.header
     if header[STOP] != header[START] or flow[OUT_OF_ORDER] or peer[OUT_OF_ORDER] or peer[MODE] == TRACKED:
         return GENERIC_RECORD
     control = header[FLAGS] & _CONTROL
     if flow[MODE] == ENDED:
         if control != ACK_FLAG:
             return GENERIC_RECORD
-    elif control != FIN | ACK_FLAG or flow[PACKET_BYTES] or (header[SEQ] - flow[NEXT_SEQ]) & 0xFFFFFFFF:
+    elif control != FIN | ACK_FLAG or (header[SEQ] - flow[NEXT_SEQ]) & 0xFFFFFFFF:
         return GENERIC_RECORD
+    elif flow[PACKET_BYTES]:
+        if flow[PACKET_BYTES] != flow[DOUBTFUL_SIZE]:
+            return GENERIC_RECORD
+        stop_code = end_doubtful(arrays, flow, 0, 0)
+        if stop_code >= 0:
+            return stop_code
     flow[MODE] = ENDED
     peer[ACKED] = header[ACK]
     time_ns = state[RECORD_NS]
@@ -167,7 +175,7 @@ def take_segment(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Any) ->
     if flow[MODE] == UNSEEN:
         return take_syn_ack(state, flow, peer, header)
     if flow[MODE] == ENDED or header[FLAGS] & _CONTROL != ACK_FLAG:
-        return end_flow(state, flow, peer, header)
+        return end_flow(arrays, flow, peer)
     if header[STOP] - header[START] > SEGMENT_MAX:
         return GENERIC_RECORD
     offset = ((header[SEQ] - flow[NEXT_SEQ] + 0x80000000) & 0xFFFFFFFF) - 0x80000000

@@ -12,8 +12,9 @@ from msmqwire.capture.tcp import ACKED_SEGMENTS
     OTHER_COUNT, IS_PCAPNG, BIG_ENDIAN, FRACTION_NS, HEADER_SIZE, SIZE_LIMIT, LINKTYPE, INTERFACES, FILE,
     FRAMES_BEFORE, DEADLINE, TRACKER_BUFFERED, OUT_OF_ORDER_COST_TOTAL, REPEATED_BYTES, EVENT_NS, EVENT_FRAME,
     FREE_NUMBERS, CONNECTIONS, STREAMS, NEW_CONNECTIONS, PAIRS, FIRST_GAP, HASH_SEED,
-) = range(44)  # fmt: skip
-STATE: Final = 44
+    CONFLICTING_BYTES, CONNECTIONS_LIMIT,
+) = range(46)  # fmt: skip
+STATE: Final = 46
 """The state of a scan, by index. Times are nanoseconds since 1970, sizes bytes.
 
 POS and END bound the input in memory. FRAME_NO counts frames in their file, whose number is FILE;
@@ -26,21 +27,28 @@ free part of the arena. NEED says how many bytes a stop code asks for.
 HELD is the memory for incomplete packets, and OUT_OF_ORDER_COST_TOTAL that for segments beyond gaps, without
 TRACKER_BUFFERED, which is with the tracker. WAITING says whether the tracker has flows with gaps, or with an
 undecided start. NOW, SWEEP_AT and IDLE_AT are the clock of `Reassembler`; DEADLINE is when the first gap may
-be skipped. FREE_NUMBERS are left for connections that begin, CONNECTIONS are open, STREAMS have been seen,
+be skipped. FREE_NUMBERS are left for connections that begin, CONNECTIONS are open, of
+CONNECTIONS_LIMIT that may be, STREAMS have been seen,
 the tracker has not been informed of NEW_CONNECTIONS, and PAIRS of endpoints have a number. FIRST_GAP is the
 first of the flows listed in `FlowArrays.next_gap`, -1 for none. HASH_SEED is mixed into the hashes of flows.
+REPEATED_BYTES were delivered or buffered before; CONFLICTING_BYTES of them differ from the buffered ones.
 """
 
-SPARE_SEGMENTS: Final = ACKED_SEGMENTS + 2
+SPARE_SEGMENTS: Final = ACKED_SEGMENTS + 3
 """Entries of `pending_segments` that are always free: those that a single segment may need."""
+SPARE_TO_DELIVER: Final = 3 * SPARE_SEGMENTS
+"""Entries that are free before a segment and all that it lets go are delivered, in turns."""
 
 (
     R_TIME, R_FRAME, R_STREAM, R_SRC_HIGH, R_SRC_LOW, R_DST_HIGH, R_DST_LOW, R_PORTS, R_IPV6, R_KIND, R_SIZE,
     R_START, R_LENGTH, R_EXTRA, R_FILE,
 ) = range(15)  # fmt: skip
 ROW: Final = 15
-"""What is known of a row besides its packet, by index. R_STREAM is -1 for UDP and -2 for PGM, R_EXTRA
--1 for a packet whose fields are in its bytes."""
+"""What is known of a row besides its packet, by index. R_STREAM is -1 for UDP and -2 for PGM."""
+NO_EXTRA: Final = -1
+"""R_EXTRA of a packet whose fields are in its bytes, and of a row without any."""
+REFUSAL_IN_OFFSETS: Final = -2
+"""R_EXTRA of a malformed packet with a refusal in place of its field offsets: see `compiled.refusal`."""
 
 I_LINK, I_LIMIT, I_MULTIPLIER, I_DIVISOR, I_OFFSET = range(5)
 I_FIELDS: Final = 5

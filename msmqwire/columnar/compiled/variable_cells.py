@@ -39,6 +39,9 @@ COLUMN_FIELDS: Final = 8
 cell, at most; whether an empty one is null; where its bytes start, where the used ones end, and where its
 space ends; the next row of the block."""
 
+_OTHER_KIND: Final = 63
+"""The bit of all kinds from this one on, which have `raw` only."""
+
 SLOT, DISTANCE, END_SLOT, END_DISTANCE = range(4)
 """The plan of a column, for each kind of packet: slot and distance of the start and of the end of the field;
 slot -1 for kinds that do not have it."""
@@ -339,7 +342,7 @@ def write_cells(
         stop = min(n, first + GROUP)
         kinds = 0
         for i in range(first, stop):
-            kinds |= 1 << rows[i, R_KIND]
+            kinds |= 1 << min(rows[i, R_KIND], _OTHER_KIND)
         for i in range(stop, min(n, stop + GROUP)):
             for line in range(rows[i, R_START], rows[i, R_START] + _HEADERS, LINE):
                 prefetch(memory, line)

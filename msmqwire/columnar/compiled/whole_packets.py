@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.columnar.compiled.generated import FIELD_SLOTS, MALFORMED, ping
+from msmqwire.columnar.compiled.generated import FIELD_SLOTS, ping
 from msmqwire.columnar.compiled.jit import jit, u16, u32
-from msmqwire.columnar.compiled.packet import BAD, PING_KIND, packet_length, session_packet
+from msmqwire.columnar.compiled.packet import BAD, FOLLOWED_PING, PING_KIND, refuse_base, session_packet
+from msmqwire.columnar.compiled.refusal import UNSURE, refuse
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
-from msmqwire.columnar.compiled.state import R_EXTRA, R_KIND, R_LENGTH, R_SIZE, R_START
-from msmqwire.headers.base import PREFIX_SIZE, SIGNATURE
+from msmqwire.columnar.compiled.state import (
+    NO_EXTRA,
+    R_EXTRA,
+    R_KIND,
+    R_LENGTH,
+    R_SIZE,
+    R_START,
+    REFUSAL_IN_OFFSETS,
+)
+from msmqwire.headers.base import SIGNATURE
 from msmqwire.ping import PING_SIGNATURE, PING_SIZE
 
 BY_BYTES, SESSION, PING = -1, 0, 1
@@ -33,7 +42,7 @@ def is_ping(memory: Any, start: int, stop: int) -> bool:
 def identify(block: RowBlock, offsets: Any, valid: Any, protocols: Any, first: int, bytes_max: int) -> int:
     """Write rows of the values from ``first`` on, as long as there are rows; return the value after the last.
 
-    R_KIND is negative where only the generic reader can judge; BY_BYTES in ``protocols`` is replaced by the
+    R_KIND is UNSURE where only the generic reader can judge; BY_BYTES in ``protocols`` is replaced by the
     protocol.
 
     Args:
@@ -48,19 +57,23 @@ def identify(block: RowBlock, offsets: Any, valid: Any, protocols: Any, first: i
     i, total = first, 0
     while i < valid.size and i - first < rows.shape[0] and total < bytes_max:
         r, start, stop = i - first, offsets[i], offsets[i + 1]
-        kind = BAD
+        kind, extra = BAD, NO_EXTRA
         if valid[i]:
             if protocols[i] == BY_BYTES:
                 protocols[i] = PING if is_ping(memory, start, stop) else SESSION
-            kind = MALFORMED
             if protocols[i] == PING:
-                if ping(memory, start, stop, field_offsets, r, False) == stop:
+                end = ping(memory, start, stop, field_offsets, r)
+                if end == stop:
                     kind = PING_KIND
-            elif (
-                protocols[i] == SESSION and stop - start >= PREFIX_SIZE and packet_length(memory, start) >= 0
-            ):
-                kind = session_packet(memory, start, stop, field_offsets, r, False)
-        rows[r, R_KIND], rows[r, R_EXTRA] = kind, -1
+                elif end >= 0:
+                    refuse(field_offsets, r, FOLLOWED_PING, end - start, stop - end, 0, 0)
+            elif protocols[i] != SESSION:
+                kind = UNSURE
+            elif not refuse_base(memory, start, stop, field_offsets, r):
+                kind = session_packet(memory, start, stop, field_offsets, r)
+            if kind == BAD:
+                extra = REFUSAL_IN_OFFSETS
+        rows[r, R_KIND], rows[r, R_EXTRA] = kind, extra
         rows[r, R_START], rows[r, R_LENGTH], rows[r, R_SIZE] = start, stop - start, stop - start
         total += stop - start
         i += 1

@@ -1,0 +1,145 @@
+"""What the commands that read captures share: their options, and the captures opened."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, NamedTuple, TextIO
+
+import typer
+
+from msmqwire.capture.paths import expand, file_size
+from msmqwire.capture.record import RECORD_SIZE_MAX
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, parse_options
+from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, EX_USAGE, NoInput, say
+from msmqwire.cli.readings import capture_readings_of
+from msmqwire.dissection import Dissection, dissect
+from msmqwire.errors import UnsupportedStore
+
+PROGRESS_SIZE_MIN = 1 << 22
+"""Bytes of captures above which progress is shown."""
+
+RecordSizeMax = Annotated[
+    int,
+    typer.Option(
+        "--record-size-max",
+        min=1,
+        metavar="BYTES",
+        help="Larger frames of a capture are damage, and skipped.",
+    ),
+]
+StorageOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        metavar="NAME=VALUE",
+        help="An argument of the file systems of URLs: region=eu-west-1, anonymous=true.",
+    ),
+]
+Key = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key",
+        metavar="FILE",
+        help="A private key of a receiving queue manager, PEM or DER: bodies are decrypted.",
+    ),
+]
+Cert = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cert",
+        metavar="FILE",
+        help="Certificates of senders, PEM or DER: whose signatures are valid.",
+    ),
+]
+
+
+class MessageSecurity(NamedTuple):
+    """The options about message security and readings, as given.
+
+    Attributes:
+        keys, certificates: files.
+        readings: names with their values.
+    """
+
+    keys: list[str] | None = None
+    certificates: list[str] | None = None
+    readings: list[str] | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return them as arguments of `msmqwire.dissect`. Raises typer.BadParameter."""
+        readings, ncp_readings = capture_readings_of(self.readings)
+        keys, certificates = self.keys or (), self.certificates or ()
+        return {
+            "keys": keys,
+            "certificates": certificates,
+            "readings": readings,
+            "ncp_readings": ncp_readings,
+        }
+
+
+def report(dissection: Dissection, err: TextIO) -> int:
+    """Report the files that could not be read to their end; return the exit status."""
+    for error in dissection.errors:
+        say(f"{error.file}: {error.why}", err, offset=error.offset)
+    return EX_DATAERR if dissection.errors else 0
+
+
+def storage_options_of(texts: list[str] | None) -> StorageOptions:
+    """Return the storage options that a command was given. Raises UnsupportedStore."""
+    return parse_options(texts) if texts else NO_OPTIONS
+
+
+def no_input(error: NoInput | OSError | UnsupportedStore) -> typer.Exit:
+    """Report input that can't be opened; return the exit. An output error is raised again."""
+    if isinstance(error, UnsupportedStore):
+        say(str(error))
+        return typer.Exit(EX_USAGE)
+    if isinstance(error, OSError) and error.filename is None:
+        raise error
+    say(f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error))
+    return typer.Exit(EX_NOINPUT)
+
+
+@contextmanager
+def opened(
+    sources: list[Any],
+    ports: list[int],
+    *,
+    lint: bool = True,
+    record_size_max: int = RECORD_SIZE_MAX,
+    storage_options: StorageOptions = NO_OPTIONS,
+    security: MessageSecurity = MessageSecurity(),
+) -> Iterator[Dissection]:
+    """Dissect files and streams.
+
+    There is a progress bar if output is redirected but standard error is a terminal.
+    """
+    files: list[Any] = []
+    for source in sources:
+        found = [source] if hasattr(source, "read") else expand([source], storage_options)
+        if not found:
+            raise NoInput(f"{source}: a folder without files")
+        files += found
+    arguments = {"storage_options": storage_options, **security.arguments()}
+    sizes = 0
+    if sys.stderr.isatty() and not sys.stdout.isatty():
+        sizes = sum(file_size(path, storage_options) for path in files if not hasattr(path, "read"))
+    if sizes <= PROGRESS_SIZE_MIN:
+        yield dissect(files, ports=ports, lint=lint, record_size_max=record_size_max, **arguments)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=sizes)
+        yield dissect(
+            files,
+            ports=ports,
+            lint=lint,
+            progress=lambda count: progress.advance(task, count),
+            record_size_max=record_size_max,
+            **arguments,
+        )

@@ -1,0 +1,141 @@
+"""Refusals of compiled code in words: what the generic reader says of the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from msmqwire.columnar.compiled import packet
+from msmqwire.columnar.compiled.generated import REFUSALS
+from msmqwire.columnar.compiled.refusal import FIRST, NUMBER, OFFSET, THIRD
+from msmqwire.headers import BASE_HEADER, FINAL_ACK_BODY
+from msmqwire.headers.base import PACKET_SIZE_MAX, PACKET_SIZE_MIN, SIGNATURE, VERSION
+from msmqwire.ping import PING
+from msmqwire.schema import Flags, UInt, reasons
+
+
+class Words(NamedTuple):
+    """The words of a refusal.
+
+    Attributes:
+        why: the reason.
+        path: the field.
+    """
+
+    why: str
+    path: str
+
+
+InWords = Callable[[int, int, int], Words]
+"""Puts the values of a refusal into words."""
+
+
+def refusals_in_words(refusals: Any) -> list[tuple[str, str, int]]:
+    """Return reason, path and offset of refusals, a row each; see `compiled.refusal`."""
+    offsets = refusals[:, OFFSET].tolist()
+    values = refusals[:, FIRST : THIRD + 1].astype(np.uint32).tolist()
+    numbers = refusals[:, NUMBER].tolist()
+    return [
+        (*IN_WORDS[number](*shown), offset)
+        for number, shown, offset in zip(numbers, values, offsets, strict=True)
+    ]
+
+
+def _at(path: str, why: Callable[[int, int, int], str]) -> InWords:
+    return lambda first, second, third: Words(why(first, second, third), path)
+
+
+def _of_fields(fields: tuple[tuple[str, int], ...], why: Callable[[int, int], str]) -> InWords:
+    """Blame the first of some fields for which there are too few bytes: those that are left."""
+
+    def words(left: int, _second: int, _third: int) -> Words:
+        for path, size in fields:
+            if size > left:
+                return Words(why(size, left), path)
+            left -= size
+        raise AssertionError("all fields are there")
+
+    return words
+
+
+def _whole(size: int, product: int) -> int:
+    """Return a size of which the low 32 bits are given, if it is this product; else it has no more bits."""
+    return product if product & 0xFFFF_FFFF == size else size
+
+
+def _in_words(form: str, *rest: Any) -> InWords:
+    """Return what puts a refusal of the generated functions into words."""
+    match form, *rest:
+        case "too short", fields:
+            return _of_fields(fields, reasons.too_short)
+        case "cut off", fields:
+            return _of_fields(fields, reasons.cut_off)
+        case "too long", path, part, times:
+            return _at(
+                path,
+                lambda value, size, left: reasons.too_long(value, part, _whole(size, value * times), left),
+            )
+        case "not between", path, low, high:
+            return _at(path, lambda value, _, __: reasons.not_between(value, low, high))
+        case "none of", path, values:
+            return _at(path, lambda value, _, __: reasons.none_of(value, values))
+        case "without layout", path:
+            return _at(path, lambda value, _, __: reasons.without_layout(value))
+        case "not terminated", path:
+            return _at(path, lambda size, _, __: reasons.not_terminated(size))
+        case "too large", path:
+            return _at(path, lambda value, size, _: reasons.too_large(value, size))
+        case "too small", path:
+            return _at(path, lambda value, _, __: reasons.too_small(value))
+        case "beyond", path:
+            return _at(path, lambda value, left, _: reasons.beyond(value, left))
+        case "too many", path, limit:
+            return _at(path, lambda count, _, __: reasons.too_many(count, limit))
+        case "too few", path:
+            return _at(path, reasons.too_few)
+        case "no null", path:
+            return _at(path, lambda *_: reasons.NO_NULL)
+        case "nothing left", path:
+            return _at(path, lambda *_: reasons.NOTHING_LEFT)
+        case _:
+            raise ValueError(form)
+
+
+def _of_element(in_words: InWords) -> InWords:
+    """Put the number of an element of a list, the third value, into the path."""
+
+    def words(first: int, second: int, third: int) -> Words:
+        why, path = in_words(first, second, third)
+        return Words(why, path.replace("[#]", f"[{third}]"))
+
+    return words
+
+
+_BASE_FIELDS: Final = tuple(
+    (f"BaseHeader.{part.name}", part.size) for part in BASE_HEADER.parts if isinstance(part, UInt | Flags)
+)
+_SIZE: Final = "BaseHeader.PacketSize"
+IN_WORDS: Final[dict[int, InWords]] = {
+    **{number: _of_element(_in_words(*refusal)) for number, refusal in enumerate(REFUSALS)},
+    packet.NOT_INTERNAL: _at("InternalHeader.Flags.PT", lambda kind, _, __: reasons.not_internal(kind)),
+    packet.NO_SESSION_HEADER: _at("BaseHeader.Flags.SH", lambda *_: reasons.NO_SESSION_HEADER),
+    packet.FINAL_ACK_SIZE: _at(
+        "MessagePropertiesHeader.MessageSize",
+        lambda size, _, __: reasons.unlike_view(size, FINAL_ACK_BODY.name, FINAL_ACK_BODY.size or 0),
+    ),
+    packet.OTHER_SIZE: _at(_SIZE, lambda taken, size, _: reasons.other_size(taken, size)),
+    packet.OTHER_VERSION: _at(
+        "BaseHeader.VersionNumber", lambda version, _, __: reasons.not_constant(version, VERSION, 2)
+    ),
+    packet.OTHER_SIGNATURE: _at(
+        "BaseHeader.Signature", lambda signature, _, __: reasons.not_constant(signature, SIGNATURE, 8)
+    ),
+    packet.IMPOSSIBLE_SIZE: _at(
+        _SIZE, lambda size, _, __: reasons.not_between(size, PACKET_SIZE_MIN, PACKET_SIZE_MAX)
+    ),
+    packet.CUT_BASE: _of_fields(_BASE_FIELDS, reasons.too_short),
+    packet.FOLLOWED_PING: _at(PING.name, lambda size, _, __: reasons.followed(size)),
+}
+"""By number, what puts a refusal into words."""

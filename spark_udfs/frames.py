@@ -1,0 +1,139 @@
+"""Packets of captures as a DataFrame whose rows the tasks decode themselves, by ``mapInArrow``.
+
+The driver plans the parts of the captures. The DataFrame starts from as many numbers, each in a partition of
+its own; the task of a partition decodes the part with that number. This costs the JVM less than the data
+source ``msmq``, whose rows are the same.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
+from msmqwire.columnar import Condition
+from msmqwire.columnar.filters import Filter, meeting
+from msmqwire.crypto.readings import DEFAULT, Readings
+from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
+from msmqwire.netware.readings import PROPOSED
+from msmqwire.netware.readings import Readings as NcpReadings
+from spark_udfs.source.options import OVERLAP, SPLIT_SIZE, BadOption, Options, Paths, paths_option
+from spark_udfs.source.packet_reader import PacketReader
+from spark_udfs.source.schema import arrow_fields, packet_schema, selected, spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def frame(
+    spark: SparkSession,
+    paths: Paths,
+    *,
+    columns: Collection[str] | None = None,
+    where: Sequence[Condition] = (),
+    ports: Collection[int] = (),
+    body_limit: int | None = None,
+    mode: str = "PERMISSIVE",
+    split_size: int | str = SPLIT_SIZE,
+    splits: str = "walked",
+    overlap: int | str = OVERLAP,
+    storage_options: StorageOptions = NO_OPTIONS,
+    keys: FileContent | Iterable[FileContent] = (),
+    certificates: FileContent | Iterable[FileContent] = (),
+    readings: Readings = DEFAULT,
+    ncp_readings: NcpReadings = PROPOSED,
+) -> DataFrame:
+    """Return the packets of captures with the rows of the data source ``msmq``, at less cost.
+
+    The captures are divided into parts here, once: a file that is added or grows later changes nothing. They
+    are decoded whenever the DataFrame is computed. All its columns are, whatever a query uses: name those
+    that are needed. Any session will do, the data source need not be registered.
+
+    Args:
+        spark: the session.
+        paths: capture files, patterns, folders or URLs: one capture, in this order.
+        columns: names of columns of `msmqwire.columnar.COLUMNS`; by default all but ``raw``.
+        where: conditions that all rows meet, as for `msmqwire.read_capture`. Those on time, endpoints and
+            kind are checked before a packet is decoded. Times are compared in nanoseconds.
+        ports: as for `msmqwire.dissect`.
+        body_limit: the maximum of bytes in ``body``; None for all.
+        mode: ``PERMISSIVE``, ``DROPMALFORMED`` or ``FAILFAST``, as of the data source. With the last one
+            conditions are checked after the packets are.
+        split_size: bytes of files for one task, also as ``512m``; 0: files are never split nor read together.
+        splits: ``walked`` or ``searched``, as of the data source.
+        overlap: bytes before a task's own that it reads to learn the state of connections.
+        storage_options: as for `msmqwire.dissect`.
+        keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`; files are read here, not by the
+            tasks.
+
+    Raises:
+        BadOption: an argument is not what it should be, a ValueError.
+        InvalidValue: something is no private key, or no certificate.
+        FileNotFoundError: a path or pattern names no file.
+        UnsupportedStore: the store of a URL can't be used.
+        OSError: a file can't be read.
+    """
+    options = Options.parse(
+        {
+            "paths": paths_option(paths),
+            "ports": ",".join(map(str, ports)),
+            "bodyLimit": "none" if body_limit is None else str(body_limit),
+            "mode": mode,
+            "splitSize": str(split_size),
+            "splits": splits,
+            "overlap": str(overlap),
+        }
+    )
+    keys, certificates = tuple(contents_of(keys)), tuple(contents_of(certificates))
+    Examiner.from_files(keys, certificates)  # refuse what is no key now, not in a task
+    options = replace(
+        options,
+        keys=keys,
+        certificates=certificates,
+        readings=readings,
+        ncp_readings=ncp_readings,
+        storage_options=storage_options,
+    )
+    schema = spark_schema(_chosen(columns))
+    _check(where)
+    reader = PacketReader(options, tuple(schema.names), arrow_fields(schema), tuple(where))
+    # Each by itself, so that a task reads its own only.
+    parts = [pickle.dumps(part) for part in options.parts()]
+    numbers = spark.range(0, len(parts), numPartitions=max(1, len(parts)))
+    return numbers.mapInArrow(partial(_rows, reader=reader, parts=parts), schema)
+
+
+def _chosen(columns: Collection[str] | None) -> pa.Schema:
+    """The Arrow schema of these columns. Raises BadOption."""
+    if columns is None:
+        return packet_schema()
+    if not columns or isinstance(columns, str):
+        raise BadOption(f"columns: a list of names is wanted, not {columns!r}")
+    return selected(packet_schema(raw=True), columns)
+
+
+def _check(where: Sequence[Condition]) -> None:
+    """Refuse conditions that could fail a task. Raises BadOption."""
+    nothing = pa.RecordBatch.from_pylist([], packet_schema(raw=True))
+    for condition in where:
+        try:
+            Filter([condition])
+            meeting(nothing, [condition])
+            if condition[2] is None:
+                raise ValueError("nothing can be compared with null")
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as exc:
+            raise BadOption(f"where: {condition}: {exc}") from exc
+
+
+def _rows(
+    batches: Iterable[pa.RecordBatch], *, reader: PacketReader, parts: Sequence[bytes]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the parts with the numbers in these batches."""
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            yield from reader.read(pickle.loads(parts[number]))

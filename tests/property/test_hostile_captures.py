@@ -1,0 +1,44 @@
+"""Hostile traffic of every kind that is measured gives the same columns with both readers."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks import captures
+from benchmarks.hostile_captures import CASES, refusals
+from msmqwire import MalformedPacket, parse
+from tests.support.both_readers import assert_same
+from tests.support.paths import ROOT
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_both_readers_agree(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(captures, "ACTIVE", 3)  # so that a session has many of the frames
+    path = tmp_path / "capture"
+    written = CASES[name].write(path, 400)
+    assert written.frames == 400
+    assert_same([path.read_bytes()])
+
+
+def test_each_refusal_is_one():
+    assert len(refusals()) >= 20
+    for (where, why), packet in refusals().items():
+        with pytest.raises(MalformedPacket) as caught:
+            parse(packet)
+        assert (caught.value.path, re.sub(r"\d+", "#", caught.value.why)) == (where, why)
+
+
+def test_the_benchmark_tells_rates_and_aims():
+    command = [sys.executable, "benchmarks/hostile.py", "--frames", "300", "--runs", "1", "lone-fragments"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
+    lines = done.stdout.splitlines()
+    rates = [line.split() for line in lines if line.startswith(("clean", "limits "))]
+    assert [words[0] for words in rates] == ["clean", "limits", "clean"]
+    assert all(words[-6] == "300" for words in rates)
+    assert sum(" aim 0.10 and 100000: " in line for line in lines) == 1
+    assert any(line.startswith("limits: 32 MiB for incomplete packets") for line in lines)
+    assert any(line.startswith("memory: ") and "reached" in line for line in lines)

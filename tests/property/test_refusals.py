@@ -1,0 +1,93 @@
+"""Refusals of compiled code say what the generic reader says, each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import example, given
+
+from fuzz.whole_packets import packet_bytes
+from msmqwire.columnar.arrow.refusals import IN_WORDS, refusals_in_words
+from msmqwire.columnar.compiled.generated import SLOTS
+from msmqwire.columnar.compiled.packet import BAD, KINDS
+from msmqwire.columnar.compiled.refusal import NUMBER, UNSURE
+from msmqwire.columnar.compiled.scan_arrays import RowBlock
+from msmqwire.columnar.compiled.state import R_EXTRA, R_KIND, REFUSAL_IN_OFFSETS, ROW
+from msmqwire.columnar.compiled.whole_packets import PING, SESSION, identify
+from msmqwire.errors import MalformedPacket
+from msmqwire.packets import Protocol, parse
+from tests.support import handmade as h
+from tests.support import malformed
+
+
+def judged(packets: list[bytes], protocol: Protocol = "session") -> RowBlock:
+    """The rows that the compiled code makes of packets."""
+    memory = np.frombuffer(b"".join(packets), np.uint8).copy()
+    offsets = np.cumsum([0, *map(len, packets)])
+    count = len(packets)
+    block = RowBlock(np.zeros((count, ROW), np.int64), np.zeros((count, SLOTS), np.int32), memory)
+    protocols = np.full(count, SESSION if protocol == "session" else PING)
+    assert identify(block, offsets, np.ones(count, np.bool_), protocols, 0, 1 << 62) == count
+    return block
+
+
+def told(packet: bytes, protocol: Protocol = "session") -> tuple[str, str, int | None] | str:
+    """What the generic reader says: the kind of a packet, or why it is malformed."""
+    try:
+        return parse(packet, protocol=protocol).schema.name
+    except MalformedPacket as exc:
+        return exc.why, exc.path, exc.offset
+
+
+def assert_judged_alike(packets: Iterable[bytes], protocol: Protocol = "session") -> tuple[set[int], int]:
+    """Return the numbers of the refusals, and how many packets only the generic reader could judge."""
+    packets = list(packets)
+    block = judged(packets, protocol)
+    words = refusals_in_words(block.field_offsets[block.rows[:, R_KIND] == BAD])
+    numbers, unsure = set(), 0
+    for packet, row, offsets in zip(packets, block.rows, block.field_offsets, strict=True):
+        expected: Any = told(packet, protocol)
+        if row[R_KIND] == UNSURE:
+            unsure += 1
+        elif row[R_KIND] == BAD:
+            assert row[R_EXTRA] == REFUSAL_IN_OFFSETS
+            assert words.pop(0) == expected, packet.hex()
+            numbers.add(int(offsets[NUMBER]))
+        else:
+            assert KINDS[row[R_KIND]] == expected, packet.hex()
+    return numbers, unsure
+
+
+def test_every_refusal_is_reached_and_says_what_the_generic_reader_says() -> None:
+    sound, unsure = assert_judged_alike(malformed.with_sound_frames())
+    assert not unsure
+    any_frame, _ = assert_judged_alike(malformed.with_any_frame())
+    pings = [h.ping()[:size] for size in range(24)] + [h.ping(signature=0), h.ping() + b"x"]
+    of_pings, _ = assert_judged_alike(pings, "ping")
+    assert sound | any_frame | of_pings == set(IN_WORDS)
+
+
+@given(packet=packet_bytes(), data=st.data())
+def test_damaged_packets_are_refused_for_the_same_reason(packet: bytes, data: st.DataObject) -> None:
+    changed = bytearray(packet)
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, min(len(packet), 600) - 1))
+        changed[at] = data.draw(st.one_of(st.sampled_from([0, 1, 0x10, 0xFF]), st.integers(0, 255)))
+    if data.draw(st.booleans()) and len(changed) > 12:
+        changed[8:12] = len(changed).to_bytes(4, "little")
+    assert_judged_alike([bytes(changed)])
+
+
+@given(packet=packet_bytes("ping"), rest=st.binary(max_size=3))
+@example(packet=b"", rest=b"")
+def test_pings_are_refused_for_the_same_reason(packet: bytes, rest: bytes) -> None:
+    assert_judged_alike([packet[: len(packet) - len(rest)], packet + rest], "ping")
+
+
+@pytest.mark.parametrize("size", [15, 16, 19, 20])
+def test_a_size_up_to_the_internal_header_names_the_field_that_is_cut_off(size: int) -> None:
+    assert_judged_alike([malformed.resized(h.session_ack(), size)])
