@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.columnar import Condition
 from msmqwire.columnar.filters import Filter, meeting
 from msmqwire.crypto.readings import DEFAULT, Readings
@@ -41,6 +42,7 @@ def frame(
     split_size: int | str = SPLIT_SIZE,
     splits: str = "walked",
     overlap: int | str = OVERLAP,
+    storage_options: StorageOptions = NO_OPTIONS,
     keys: FileContent | Iterable[FileContent] = (),
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
@@ -54,7 +56,7 @@ def frame(
 
     Args:
         spark: the session.
-        paths: capture files, patterns or folders: one capture, in this order.
+        paths: capture files, patterns, folders or URLs: one capture, in this order.
         columns: names of columns of `msmqwire.columnar.COLUMNS`; by default all but ``raw``.
         where: conditions that all rows meet, as for `msmqwire.read_capture`. Those on time, endpoints and
             kind are checked before a packet is decoded. Times are compared in nanoseconds.
@@ -65,6 +67,7 @@ def frame(
         split_size: bytes of files for one task, also as ``512m``; 0: files are never split nor read together.
         splits: ``walked`` or ``searched``, as of the data source.
         overlap: bytes before a task's own that it reads to learn the state of connections.
+        storage_options: as for `msmqwire.dissect`.
         keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`; files are read here, not by the
             tasks.
 
@@ -72,6 +75,7 @@ def frame(
         BadOption: an argument is not what it should be, a ValueError.
         InvalidValue: something is no private key, or no certificate.
         FileNotFoundError: a path or pattern names no file.
+        UnsupportedStore: the store of a URL can't be used.
         OSError: a file can't be read.
     """
     options = Options.parse(
@@ -88,7 +92,12 @@ def frame(
     keys, certificates = tuple(contents_of(keys)), tuple(contents_of(certificates))
     Examiner.from_files(keys, certificates)  # refuse what is no key now, not in a task
     options = replace(
-        options, keys=keys, certificates=certificates, readings=readings, ncp_readings=ncp_readings
+        options,
+        keys=keys,
+        certificates=certificates,
+        readings=readings,
+        ncp_readings=ncp_readings,
+        storage_options=storage_options,
     )
     schema = spark_schema(_chosen(columns))
     _check(where)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from msmqwire.headers import BASE_HEADER
+from msmqwire.headers.base import BASE_HEADER_SIZE
 from msmqwire.schema.codec_parse import Position, Scope, referenced
 from msmqwire.schema.nodes import (
     REST,
+    TO_NULL,
     Align,
     Choice,
     Close,
+    Fill,
     Flags,
     Guid,
     Header,
@@ -25,6 +29,7 @@ from msmqwire.schema.nodes import (
     UInt,
     View,
 )
+from msmqwire.schema.sizes import least_size
 
 
 class Source:
@@ -49,6 +54,9 @@ class Source:
         self.regions: list[tuple[str, Scope | None, str, str]] = []
         self.run: list[tuple[str, Part, Position]] = []
         self.path: list[str] = []
+        has_base = packet.parts[0].name == BASE_HEADER.name
+        self.sure = Position("p0", BASE_HEADER_SIZE if has_base else 0)  # all up to here is there
+        self.element = ""  # the variable with the number of the element of a list
         self.slots: dict[str, int] = {"p0": 0}
         self.field_slots: dict[str, tuple[int, ...]] = {}
         self.structure(packet)
@@ -65,7 +73,7 @@ class Source:
             f"    field_offsets[r, {slot}] = {0 if slot == 0 else -1}" for slot in sorted(self.slots.values())
         ]
         about = f'    """{self.packet.name}: {self.packet.section}."""'
-        parameters = "memory: Any, p0: int, e0: int, field_offsets: Any, r: int, trusted: bool"
+        parameters = "memory: Any, p0: int, e0: int, field_offsets: Any, r: int"
         head = f"@jit\ndef {self.name}({parameters}) -> int:"
         lines = self.lines
         text = "\n".join(lines)
@@ -94,7 +102,10 @@ class Source:
         self.depth -= 1
 
     def refuse(self, refusal: tuple[object, ...], offset: str, *values: str) -> None:
-        shown = ", ".join([offset, *values, *["0"] * (3 - len(values))])
+        assert len(values) <= (2 if self.element else 3)
+        shown = ", ".join(
+            [offset, *values, *["0"] * (2 - len(values)), *[self.element or "0"][: 3 - len(values)]]
+        )
         self.emit(f"return refuse(field_offsets, r, {len(self.refusals)}, {shown})")
         self.refusals.append(refusal)
 
@@ -153,11 +164,8 @@ class Source:
             self.scopes[-1].inner[name] = scope
             self.path.append(name)
         self.scopes.append(scope)
-        parts = list(header.parts)
-        while parts:
-            if isinstance(parts[0], Maybe) and not _supported(parts[0]):
-                self.leave(parts)
-            self.part(parts.pop(0), scope)
+        for part in header.parts:
+            self.part(part, scope)
         self.flush()
         while self.regions and self.regions[-1][1] is scope:
             self.close()
@@ -197,7 +205,7 @@ class Source:
         """Emit the bounds check of a run of fixed parts, then its integers and their checks."""
         if not self.run:
             return
-        if self.path != ["BaseHeader"]:  # which is there
+        if self.here.base != self.sure.base or self.here.plus > self.sure.plus:
             fields = tuple((self.full(part.name), _size(part)) for _, part, _ in self.run)
             left = f"{self.end} - ({self.run[0][2]})"
             form = "too short" if self.regions else "cut off"
@@ -216,14 +224,20 @@ class Source:
         self.run = []
 
     def region(self, part: UInt, scope: Scope) -> None:
-        assert part.size_of == "packet", "not implemented"
         self.flush()
-        end = self.new("e")
-        owner = next(s for s in self.scopes if isinstance(s.header, Packet))
-        raw = scope.raws[part.name]
-        self.emit(f"{end} = {owner.start} + {raw}")
-        self.emit(f"if {end} > {self.end}:")
-        self.emit("    return UNSURE")
+        raw, end, owner = scope.raws[part.name], self.new("e"), scope
+        if part.size_of == "packet":
+            owner = next(s for s in self.scopes if isinstance(s.header, Packet))
+            self.emit(f"{end} = {owner.start} + {raw}")
+            self.emit(f"if {end} > {self.end}:")
+            self.emit("    return UNSURE")
+        else:
+            path, place = self.places[raw]
+            least, left = least_size(scope.header), f"{self.end} - ({owner.start})"
+            self.refuse_if(f"{raw} < {least}", ("too small", path), _distance(place), raw)
+            self.sure = owner.start.advanced(least)
+            self.emit(f"{end} = {owner.start} + {raw}")
+            self.refuse_if(f"{end} > {self.end}", ("beyond", path), _distance(place), raw, left)
         self.regions.append((end, owner, self.end, raw))
         self.end = end
 
@@ -236,21 +250,6 @@ class Source:
                 taken = f"{self.here} - {owner.start}"
                 self.refuse_if(f"{self.here} != {end}", ("too large", path), _distance(place), raw, taken)
             self.end = outer
-
-    def leave(self, parts: list[Part]) -> None:
-        """Leave the optional parts from here on to the generic reader, if a packet has any of them."""
-        self.flush()
-        conditions = []
-        while isinstance(part := parts[0], Maybe):
-            conditions.append(self.condition(part))
-            del parts[0]
-        after = self.new("q")
-        self.emit(f"{after} = {self.here}")
-        self.emit(f"if {' or '.join(dict.fromkeys(conditions))}:")
-        self.emit("    if not trusted:")
-        self.emit("        return UNSURE")
-        self.emit(f"    {after} = {self.end}")
-        self.here = Position(after)
 
     def condition(self, part: Maybe) -> str:
         assert isinstance(part.when, str)
@@ -265,6 +264,10 @@ class Source:
                 self.bytes(part)
             case Align():
                 self.align(part)
+            case Fill():
+                self.fill(part)
+            case Repeat():
+                self.repeat(part)
             case Sub():
                 self.windowed(part.within, part.header, part.name)
             case Maybe():
@@ -280,12 +283,20 @@ class Source:
         start = self.here
         if part.length is REST:
             self.here = Position(self.end)
+        elif part.length is TO_NULL:
+            null = self.new("p")
+            self.emit(f"{null} = find_null(memory, {start}, {self.end})")
+            self.refuse_if(f"{null} < 0", ("no null", self.full(part.name)), f"{self.end} - p0")
+            self.here = Position(null, 2)
         else:
             assert isinstance(part.length, Ref)
             length = self.length(part.length)
+            if isinstance(part, Text) and part.otherwise:
+                lengths, length = f"{length}, {self.length(part.otherwise)}", self.new("n")
+                self.emit(f"{length} = chosen_length(memory, {start}, {lengths}, {self.end})")
             self.move(f"{start} + {length}")
             value, blamed, offset = self.blamed(part.length.path)
-            refusal = "too long", blamed, self.full(part.name)
+            refusal = "too long", blamed, self.full(part.name), part.length.times
             left = f"{self.end} - ({start})"
             self.refuse_if(f"{self.here} > {self.end}", refusal, offset, value, length, left)
         if isinstance(part, Text) and part.strict:
@@ -296,15 +307,53 @@ class Source:
             self.field_slots[path] = (self.slot(start.base), start.plus, self.slot(self.here.base), 0)
 
     def align(self, part: Align) -> None:
-        assert not part.marker
         named = [s for s in self.scopes if part.of in (s.header.name, "*")] or self.scopes[-1:]
         start, here, to = named[0].start, self.here, part.to
+        if part.marker:
+            self.find_marker(part, f"{here} + ({start} - ({here})) % {to}")
+            return
         if start.base == here.base:
             count = -(here.plus - start.plus) % to
             if count:
                 self.move(f"min({here.advanced(count)}, {self.end})")
             return
         self.move(f"min({here} + ({start} - ({here})) % {to}, {self.end})")
+
+    def find_marker(self, part: Align, padded: str) -> None:
+        """Emit the search for a field by its value: behind padding, or at once."""
+        parts, here, stop = self.scopes[-1].header.parts, self.here, self.new("p")
+        path, value = self.full(parts[parts.index(part) + 1].name), int.from_bytes(part.marker, "little")
+        assert len(part.marker) == 2, "not implemented"
+        self.emit(f"{stop} = {padded}")
+        self.emit(f"if {stop} + 2 > {self.end} or u16(memory, {stop}) != {value:#x}:")
+        self.depth += 1
+        self.emit(f"if {here} + 2 > {self.end} or u16(memory, {here}) != {value:#x}:")
+        self.depth += 1
+        self.refuse_if(f"{stop} + 2 > {self.end}", ("nothing left", path), f"{self.end} - p0")
+        self.refuse(("none of", path, (value,)), f"{stop} - p0", f"u16(memory, {stop})")
+        self.depth -= 1
+        self.emit(f"{stop} = {here}")
+        self.depth -= 1
+        self.here = Position(stop)
+
+    def fill(self, part: Fill) -> None:
+        end, _, self.end, _ = self.regions.pop()
+        self.move(f"min({end} + ({self.scopes[-1].start} - {end}) % {part.to}, {self.end})")
+
+    def repeat(self, part: Repeat) -> None:
+        count, path, offset = self.blamed(part.count)
+        size, left = f"{count} * {least_size(part.item)}", f"{self.end} - ({self.here})"
+        self.refuse_if(f"{count} > {part.limit}", ("too many", path, part.limit), offset, count)
+        self.refuse_if(f"{size} > {left}", ("too few", path), offset, count, size, left)
+        at, self.element = self.new("p"), self.new("i")
+        self.emit(f"{at} = {self.here}")
+        self.emit(f"for {self.element} in range({count}):")
+        self.depth += 1
+        self.here = Position(at)
+        self.structure(part.item, f"{part.name}[#]")
+        self.emit(f"{at} = {self.here}")
+        self.depth -= 1
+        self.here, self.element = Position(at), ""
 
     def windowed(self, within: Ref | None, header: Header, name: str) -> None:
         if within is None:
@@ -314,7 +363,7 @@ class Source:
         length = self.length(within)
         self.emit(f"{end} = {self.here} + {length}")
         value, blamed, offset = self.blamed(within.path)
-        refusal = "too long", blamed, self.full(name)
+        refusal = "too long", blamed, self.full(name), within.times
         self.refuse_if(f"{end} > {outer}", refusal, offset, value, length, f"{outer} - ({self.here})")
         self.end = end
         self.regions.append((end, None, outer, ""))
@@ -379,16 +428,3 @@ def _size(part: Part) -> int:
 def _distance(place: Position) -> str:
     """Return the distance of a field from the start of the packet."""
     return str(place.plus) if place.base == "p0" else f"{place} - p0"
-
-
-def _supported(part: Part) -> bool:
-    """Whether the generated code can check a part; lists and markers are left to the generic reader."""
-    if isinstance(part, Align):
-        return not part.marker
-    if isinstance(part, Text):
-        return part.otherwise is None
-    if isinstance(part, Sub):
-        return all(_supported(inner) for inner in part.header.parts)
-    if isinstance(part, Maybe):
-        return _supported(part.node)
-    return not isinstance(part, Repeat)

@@ -88,7 +88,8 @@ def expand(
     Args:
         paths: local paths and URLs.
         options: storage options of the URLs.
-        may_miss: whether a pattern may match nothing.
+        may_miss: whether a pattern may match nothing, and the folder of a URL may not be there: in most
+            stores a folder is only what the names of files in it begin with.
 
     Raises:
         FileNotFoundError: for a path that does not exist, or a pattern that matches no file.
@@ -100,7 +101,7 @@ def expand(
         name = os.fspath(path)
         files = _files_of_url(name, options) if is_url(name) else _local_files(local_path(name))
         if files is None:
-            if not (may_miss and _MAGIC.search(name)):
+            if not (may_miss and (is_url(name) or _MAGIC.search(name))):
                 raise FileNotFoundError(errno.ENOENT, "no such file", name)
             continue
         matches.update(dict.fromkeys(files))
@@ -117,7 +118,7 @@ def capture_files(
     Args:
         sources: local paths and URLs.
         options: storage options of the URLs.
-        may_miss: whether a pattern may match nothing.
+        may_miss: as for `expand`.
 
     Raises:
         FileNotFoundError: a path does not exist, or a pattern matches nothing.

@@ -73,10 +73,20 @@ def plan(
         UnsupportedStore: the store of a URL can't be used.
         OSError: the file can't be read.
     """
-    whole = whole_file(path, storage_options)
-    if not split_size or whole.end <= split_size or not is_splittable(path, storage_options):
+    return divide(whole_file(path, storage_options), split_size, search=search, tails=tails, skip=skip)
+
+
+def divide(
+    whole: Window, split_size: int, *, search: bool = False, tails: Sequence[int] = (), skip: Skip = skip_none
+) -> list[Window]:
+    """Plan the windows of a file that is given by the window of all of it; see `plan`.
+
+    Raises:
+        OSError: the file can't be read.
+    """
+    if not split_size or whole.end <= split_size or not is_splittable(whole.path, whole.storage_options):
         return [whole]
-    starts = _search(whole, split_size) if search or is_url(path) else None
+    starts = _search(whole, split_size) if search or is_url(whole.path) else None
     return _scan(whole, split_size, tails, skip) if starts is None else _adjoining(whole, starts)
 
 

@@ -12,7 +12,7 @@ import typer
 from msmqwire.capture.paths import expand, file_size
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, parse_options
-from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, EX_USAGE, NoInput, say, standard_input
+from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, EX_USAGE, NoInput, say
 from msmqwire.cli.readings import capture_readings_of
 from msmqwire.dissection import Dissection, dissect
 from msmqwire.errors import UnsupportedStore
@@ -104,7 +104,7 @@ def no_input(error: NoInput | OSError | UnsupportedStore) -> typer.Exit:
 
 @contextmanager
 def opened(
-    paths: list[str],
+    sources: list[Any],
     ports: list[int],
     *,
     lint: bool = True,
@@ -112,19 +112,22 @@ def opened(
     storage_options: StorageOptions = NO_OPTIONS,
     security: MessageSecurity = MessageSecurity(),
 ) -> Iterator[Dissection]:
-    """Dissect files, with a progress bar if output is redirected but standard error is a terminal."""
-    sources: list[Any] = []
-    for path in paths:
-        files = [standard_input()] if path == "-" else expand([path], storage_options)
-        if not files:
-            raise NoInput(f"{path}: a folder without files")
-        sources += files
+    """Dissect files and streams.
+
+    There is a progress bar if output is redirected but standard error is a terminal.
+    """
+    files: list[Any] = []
+    for source in sources:
+        found = [source] if hasattr(source, "read") else expand([source], storage_options)
+        if not found:
+            raise NoInput(f"{source}: a folder without files")
+        files += found
     arguments = {"storage_options": storage_options, **security.arguments()}
     sizes = 0
     if sys.stderr.isatty() and not sys.stdout.isatty():
-        sizes = sum(file_size(path, storage_options) for path in sources if not hasattr(path, "read"))
+        sizes = sum(file_size(path, storage_options) for path in files if not hasattr(path, "read"))
     if sizes <= PROGRESS_SIZE_MIN:
-        yield dissect(sources, ports=ports, lint=lint, record_size_max=record_size_max, **arguments)
+        yield dissect(files, ports=ports, lint=lint, record_size_max=record_size_max, **arguments)
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
@@ -133,7 +136,7 @@ def opened(
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=sizes)
         yield dissect(
-            sources,
+            files,
             ports=ports,
             lint=lint,
             progress=lambda count: progress.advance(task, count),

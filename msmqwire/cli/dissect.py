@@ -21,6 +21,7 @@ from msmqwire.cli.capture_input import (
     storage_options_of,
 )
 from msmqwire.cli.common import EX_DATAERR, EX_USAGE, NoInput, dumps, format_endpoint, safe, say
+from msmqwire.cli.live import CaptureFilter, Interface, live_input
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.cli.show import STYLES, hexdump, raw_dump, summary
 from msmqwire.dissection import Dissection, Item
@@ -32,18 +33,32 @@ _KIND_WIDTH = len("R_StartReceive response")
 
 def run(dissection: Dissection, item_filters: list[filters.Filter], printer: Printer, err: TextIO) -> int:
     """Print the items that pass all filters; return the exit status."""
+    print_items(dissection, item_filters, printer)
+    return report(dissection, err)
+
+
+def print_items(dissection: Dissection, item_filters: list[filters.Filter], printer: Printer) -> None:
+    """Print the items that pass all filters."""
     printer.begin()
     for item in dissection:
         if all(test(item) for test in item_filters):
             printer.item(item)
-    return report(dissection, err)
 
 
 class Printer:
-    """Output of items: JSON lines, a table, or fields beside their bytes."""
+    """Output of items: JSON lines, a table, or fields beside their bytes.
 
-    def __init__(self, out: TextIO, *, as_json: bool = False, dump: bool = False) -> None:
-        self.out, self.as_json, self.dump = out, as_json, dump
+    Attributes:
+        flushes: whether each item is to be seen at once.
+        printed: how many items were printed.
+        with_findings: how many of them have findings.
+    """
+
+    def __init__(
+        self, out: TextIO, *, as_json: bool = False, dump: bool = False, flushes: bool = False
+    ) -> None:
+        self.out, self.as_json, self.dump, self.flushes = out, as_json, dump, flushes
+        self.printed = self.with_findings = 0
         self.console: Any = None
         self._kind_width = _KIND_WIDTH
         if out.isatty() and not as_json:
@@ -63,6 +78,13 @@ class Printer:
             self.line(_row(self._kind_width, *cells), "bold underline")
 
     def item(self, item: Item) -> None:
+        self.printed += 1
+        self.with_findings += bool(item.findings)
+        self._print(item)
+        if self.flushes:
+            self.out.flush()
+
+    def _print(self, item: Item) -> None:
         if self.as_json:
             print(dumps(item.to_json()), file=self.out)
             return
@@ -112,11 +134,11 @@ def _item_row(kind_width: int, item: Item) -> str:
 
 def command(
     captures: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             help="pcap or pcapng files, also gzip or zstd; folders; patterns; URLs of stores; - ."
         ),
-    ],
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     table: Annotated[bool, typer.Option("--table", help="A table (the default).")] = False,
     dump: Annotated[bool, typer.Option("--hexdump", help="Every field beside its bytes.")] = False,
@@ -162,6 +184,8 @@ def command(
     ] = None,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
     storage_option: StorageOption = None,
+    interface: Interface = None,
+    capture_filter: CaptureFilter = None,
     key: Key = None,
     cert: Cert = None,
     reading: CaptureReading = None,
@@ -169,6 +193,8 @@ def command(
     """Dissect captures: every MSMQ packet in them, named, decoded and judged; also over HTTP, PGM and RPC.
 
     NetWare's queue services, NCP over TCP and UDP, too: requests and their replies.
+
+    With --interface packets are shown as they are captured, until Ctrl-C or SIGTERM.
 
     Ends with status 65 if a file is cut off or damaged; what precedes the damage is printed.
     """
@@ -194,7 +220,7 @@ def command(
         item_filters.append(filters.by_queue(queue))
     if findings:
         item_filters.append(filters.by_findings(findings))
-    printer = Printer(sys.stdout, as_json=as_json, dump=dump)
+    out = sys.stdout  # a progress bar puts something else there
     try:
         storage_options = storage_options_of(storage_option)
         sink = tables.to_csv(sys.stdout.buffer) if as_csv else None
@@ -204,16 +230,21 @@ def command(
                 if arrow is not None
                 else tables.to_parquet(parquet or "", storage_options)
             )
-        with opened(
-            captures,
-            port or [],
-            lint=not no_lint and (sink is None or bool(findings)),
-            record_size_max=record_size_max,
-            storage_options=storage_options,
-            security=MessageSecurity(key, cert, reading),
-        ) as dissection:
+        with (
+            live_input(captures or [], interface, capture_filter) as live,
+            opened(
+                live.sources,
+                port or [],
+                lint=not no_lint and (sink is None or bool(findings)),
+                record_size_max=record_size_max,
+                storage_options=storage_options,
+                security=MessageSecurity(key, cert, reading),
+            ) as dissection,
+        ):
             if sink is None:
-                status = run(dissection, [filters.meets(conditions), *item_filters], printer, sys.stderr)
+                printer = Printer(out, as_json=as_json, dump=dump, flushes=live.is_live)
+                print_items(dissection, [filters.meets(conditions), *item_filters], printer)
+                shown = f"{printer.printed} packets, {printer.with_findings} with findings"
             else:
                 names = columns.split(",") if columns is not None else None
                 rows = tables.write(
@@ -221,7 +252,8 @@ def command(
                     columns=names, body_limit=body_limit, workers=workers or 1,
                 )  # fmt: skip
                 print(f"{rows} rows", file=sys.stderr)
-                status = report(dissection, sys.stderr)
+                shown = f"{rows} rows"
+            status = live.end(dissection, sys.stderr, shown) or report(dissection, sys.stderr)
     except InvalidValue as exc:
         say(exc)
         raise typer.Exit(EX_DATAERR) from None

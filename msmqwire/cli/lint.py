@@ -176,8 +176,9 @@ def _captures(
     as_json: bool,
     check: bool,
 ) -> int:
+    sources = [standard_input() if name == "-" else name for name in files]
     with opened(
-        files, ports, record_size_max=record_size_max, storage_options=storage_options, security=security
+        sources, ports, record_size_max=record_size_max, storage_options=storage_options, security=security
     ) as dissection:
         counts = run_capture(dissection, sys.stdout, as_json=as_json)
         status = report(dissection, sys.stderr)

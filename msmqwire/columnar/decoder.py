@@ -97,7 +97,7 @@ class Decoder(RowBuffer, FileScanner):
         state, header, size = self._state, self._header, len(datagram.payload)
         if datagram.transport != "tcp" or datagram.missing or abs(datagram.time_ns) >= TIME_MAX:
             return False
-        stop_code = StopCode.ARENA_FULL
+        stop_code = int(StopCode.ARENA_FULL)
         while stop_code not in (CONTINUE, GENERIC_RECORD):
             yield from self._reserve_arena(size)
             self._connections.reserve(size)

@@ -94,7 +94,7 @@ class PacketReader:
                 self._generic_packets[first + r] = packet
                 continue
             assert protocol == SESSION, "the compiled function recognises every Ping"
-            row[R_KIND] = session_packet(memory, start, end, field_offsets, r, True)
+            row[R_KIND] = session_packet(memory, start, end, field_offsets, r)
             assert row[R_KIND] >= 0, f"{packet.schema.name} of value {first + r}"
         return extras
 

@@ -7,18 +7,21 @@ state of connections that began earlier; whatever the warm-up yields is left to 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, Final, cast
 
 from msmqwire.capture import open_records
-from msmqwire.capture.splits import Window, last_part, plan
+from msmqwire.capture.splits import Window, divide, last_part, whole_file
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url
 from msmqwire.errors import CaptureError
 
 WARM_UP_FILES_MAX: Final = 64
 """Files that a task reads before its own, however small they are."""
+PLANNED_AT_ONCE: Final = 16
+"""Files in stores whose windows are planned at the same time."""
 
 
 @dataclass(frozen=True)
@@ -177,27 +180,38 @@ def _preceding(windows: Sequence[Sequence[Window]], group: _WindowGroup) -> Iter
 
 
 def plan_windows(
-    files: Sequence[str], split_size: int, *, search: bool, overlap: int = 0
+    files: Sequence[str],
+    split_size: int,
+    *,
+    search: bool,
+    overlap: int = 0,
+    storage_options: StorageOptions = NO_OPTIONS,
 ) -> list[list[Window]]:
     """Return the windows of each file, all of similar size.
 
     Args:
-        files: their paths.
+        files: their paths, or URLs.
         split_size: approximate maximum of bytes in a window; 0 for whole files.
         search: as for `plan`.
         overlap: bytes of warm-up of the parts that will be made of them.
+        storage_options: of the stores of URLs.
 
     Raises:
         FileNotFoundError: a file has disappeared.
+        UnsupportedStore: the store of a URL can't be used.
         OSError: a file can't be read.
     """
     tails = (overlap, _careful_size(overlap))
-    return [
-        plan(path, _window_size(path, split_size), search=search, tails=tails, skip=_skip) for path in files
-    ]
+
+    def windows(path: str) -> list[Window]:
+        whole = whole_file(path, storage_options)
+        return divide(whole, _window_size(whole.end, split_size), search=search, tails=tails, skip=_skip)
+
+    # Planning a file of a store is mostly waiting.
+    with ThreadPoolExecutor(PLANNED_AT_ONCE if any(map(is_url, files)) else 1) as pool:
+        return list(pool.map(windows, files))
 
 
-def _window_size(path: str, split_size: int) -> int:
+def _window_size(size: int, split_size: int) -> int:
     """Bytes of a window such that the windows of a file are alike in size and as few as possible."""
-    size = os.path.getsize(path)
     return -(-size // -(-size // split_size)) if size and split_size else split_size

@@ -137,8 +137,9 @@ class PacketFinder:
 
     @property
     def in_sync(self) -> bool:
-        """Whether the buffer is empty or holds just the beginning of a packet."""
+        """Whether the buffer is empty or holds just the beginning of a packet, and any packet may follow."""
         doubt = self._malformed or self._doubtful is not None or self._holds_packet
+        doubt = doubt or self._failed.refuses_at(self._start)
         return not (self._sync_loss or self._remaining or doubt or self._skipped)
 
     @property

@@ -49,6 +49,32 @@ def too_large(value: int, size: int) -> str:
     return f"{value}, but the structure ends after {size} bytes"
 
 
+def too_small(value: int) -> str:
+    """A size of a structure that is less than what it has in any case."""
+    return f"{value} is too small"
+
+
+def beyond(value: int, left: int) -> str:
+    """A size of a structure that would go on behind what encloses it."""
+    return f"{value}, but {left} bytes are left"
+
+
+def too_many(count: int, limit: int) -> str:
+    """A list that is longer than we read."""
+    return f"{count} is more than {limit}, our limit"
+
+
+def too_few(count: int, size: int, left: int) -> str:
+    """A list for which there is not enough, even if all its elements are as small as can be."""
+    return f"{count}: {size} bytes at least, and {left} are left"
+
+
+NO_NULL: Final = "no null character ends it"
+"""A text that should end with its first null."""
+NOTHING_LEFT: Final = "the data ends before it"
+"""A field that is found by its value."""
+
+
 def unlike_view(size: int, path: str, expected: int) -> str:
     """Bytes of another size than the structure that they hold; `path` is that structure's."""
     return f"{size}, but {path} takes {expected} bytes"

@@ -179,10 +179,10 @@ class _RepeatReader(PartReader):
         count, by, offset = stream.lookup(self.node.count)
         left, limit = stream.announced, self.node.limit
         if count > limit:
-            raise MalformedPacket(f"{count} is more than {limit}, our limit", path=by, offset=offset)
+            raise MalformedPacket(reasons.too_many(count, limit), path=by, offset=offset)
         least = count * least_size(self.node.item)
         if left is not None and least > left - stream.tell():
-            why = f"{count}: {least} bytes at least, and {left - stream.tell()} are left"
+            why = reasons.too_few(count, least, left - stream.tell())
             raise MalformedPacket(why, path=by, offset=offset)
         name = self.node.name
         return cs.ListContainer(

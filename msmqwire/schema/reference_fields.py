@@ -91,10 +91,10 @@ class IntReader(PartReader):
         path, end = stream.path(self.node.name), scope.start + value
         least = least_size(scope.header) if kind == "header" else 0
         if end < stream.tell() or value < least:
-            raise MalformedPacket(f"{value} is too small", path=path, offset=offset)
+            raise MalformedPacket(reasons.too_small(value), path=path, offset=offset)
         if stream.announced is not None and end > stream.announced:
             left = stream.announced - scope.start
-            raise MalformedPacket(f"{value}, but {left} bytes are left", path=path, offset=offset)
+            raise MalformedPacket(reasons.beyond(value, left), path=path, offset=offset)
         stream.regions.append(Region(end, scope, path, offset))
 
     def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
@@ -200,8 +200,8 @@ class TextReader(PartReader):
         here = stream.tell()
         null = record.find_null(stream.data, here, stream.end)
         if null < 0:
-            why = "no null character ends it"
-            raise MalformedPacket(why, path=stream.path(self.node.name), offset=stream.end)
+            path = stream.path(self.node.name)
+            raise MalformedPacket(reasons.NO_NULL, path=path, offset=stream.end)
         return record.text_exact(stream.read(null + 2 - here))
 
     def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
@@ -240,10 +240,10 @@ class AlignReader(PartReader):
         parts, width = stream.scopes[-1].header.parts, len(self.node.marker)
         path = stream.path(parts[parts.index(self.node) + 1].name)
         if stop + width > stream.end:
-            return MalformedPacket("the data ends before it", path=path, offset=stream.end)
+            return MalformedPacket(reasons.NOTHING_LEFT, path=path, offset=stream.end)
         value = int.from_bytes(stream.data[stop : stop + width], "little")
         expected = int.from_bytes(self.node.marker, "little")
-        return MalformedPacket(f"{value:#06x} is not {expected:#06x}", path=path, offset=stop)
+        return MalformedPacket(reasons.none_of(value, (expected,)), path=path, offset=stop)
 
 
 class FillReader(PartReader):

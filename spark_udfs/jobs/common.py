@@ -16,6 +16,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from msmqwire.capture.paths import exists, file_size
+from msmqwire.capture.stores import parse_options
+from msmqwire.errors import UnsupportedStore
 from spark_udfs.source.options import BadOption, Options
 
 if TYPE_CHECKING:
@@ -55,12 +58,21 @@ class Counts:
 def parser(name: str, description: str) -> argparse.ArgumentParser:
     """Return a parser of the arguments that all jobs have."""
     arguments = argparse.ArgumentParser(prog=name, description=description)
-    arguments.add_argument("captures", nargs="+", help="capture files, patterns or folders, in this order")
+    arguments.add_argument(
+        "captures", nargs="+", help="capture files, patterns, folders or URLs, in this order"
+    )
     arguments.add_argument("--out", required=True, help="the folder of the table")
     arguments.add_argument("--overwrite", action="store_true", help="replace the folder if it exists")
     arguments.add_argument("--ports", type=_ports, default=(), help="further ports of MSMQ, comma separated")
     arguments.add_argument("--master", help="the cluster, unless spark-submit names it: local[4]")
     arguments.add_argument("--partitions", type=int, help="how many tasks put packets together")
+    arguments.add_argument(
+        "--storage-option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an argument of the file systems of URLs: region=eu-west-1",
+    )
     arguments.add_argument("--split-size", type=int, help="bytes of a file that one task reads")
     return arguments
 
@@ -75,14 +87,18 @@ def _ports(text: str) -> tuple[int, ...]:
 def run(args: argparse.Namespace, job: Callable[[SparkSession, argparse.Namespace], Counts]) -> int:
     """Run a job with its arguments; return its exit status."""
     try:
-        files = Options(tuple(args.captures)).files()
+        args.storage_options = parse_options(args.storage_option)
+        files = Options(tuple(args.captures), storage_options=args.storage_options).files()
         if not files:
             raise FileNotFoundError("no captures found")
-    except (FileNotFoundError, NotADirectoryError) as exc:
+        size = sum(file_size(file, args.storage_options) for file in files)
+        if not args.overwrite and exists(args.out, args.storage_options):
+            return fail(f"{args.out} exists already; --overwrite replaces it", EX_USAGE)
+    except UnsupportedStore as exc:
+        return fail(str(exc), EX_USAGE)
+    except OSError as exc:
         return fail(str(exc), EX_NOINPUT)
-    if Path(args.out).exists() and not args.overwrite:
-        return fail(f"{args.out} exists already; --overwrite replaces it", EX_USAGE)
-    report(f"{len(files)} files, {sum(Path(file).stat().st_size for file in files):,} bytes")
+    report(f"{len(files)} files, {size:,} bytes")
     spark = _session(args)
     with Progress(spark):
         counts = job(spark, args)
@@ -116,6 +132,7 @@ def flows_of(spark: SparkSession, args: argparse.Namespace, *, piece_size: int |
         piece_size=piece_size,
         split_size=args.split_size,
         partitions=args.partitions,
+        storage_options=args.storage_options,
     )
     for damaged in flows.damaged:
         report(f"{damaged.file}, byte {damaged.offset}: {damaged.error}")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.columns import BY_NAME, COLUMNS, INT64, arrow_schema
 from msmqwire.columnar.filters import Filter
@@ -51,6 +52,7 @@ def packets(
     partitions: int | None = None,
     piece_size: int | None = PIECE_SIZE,
     split_size: int | None = None,
+    storage_options: StorageOptions = NO_OPTIONS,
     keys: FileContent | Iterable[FileContent] = (),
     certificates: FileContent | Iterable[FileContent] = (),
     readings: Readings = DEFAULT,
@@ -63,7 +65,7 @@ def packets(
 
     Args:
         spark: a session with the data source ``msmq`` (`spark_udfs.register`).
-        paths: capture files, patterns or folders: one capture, in this order.
+        paths: capture files, patterns, folders or URLs: one capture, in this order.
         ports: as for `msmqwire.dissect`.
         columns: names of columns of `msmqwire.columnar.COLUMNS`, and ``frame_offset``; by default all but
             ``raw``. ``stream`` is the flow number, and ``frame`` is null.
@@ -72,6 +74,7 @@ def packets(
         piece_size: bytes of payload above which a connection is divided into chunks of about this size,
             each for a task; None to divide none.
         split_size: bytes of a file that one task reads.
+        storage_options: as for `msmqwire.dissect`, of what JSON has.
         keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`; files are read here, not by the
             tasks.
 
@@ -83,7 +86,13 @@ def packets(
     keys, certificates = contents_of(keys), contents_of(certificates)
     Examiner.from_files(keys, certificates)  # and what is no key
     flows = load_flows(
-        spark, paths, ports=ports, piece_size=piece_size, split_size=split_size, partitions=partitions
+        spark,
+        paths,
+        ports=ports,
+        piece_size=piece_size,
+        split_size=split_size,
+        partitions=partitions,
+        storage_options=storage_options,
     )
     return packets_of(
         flows,

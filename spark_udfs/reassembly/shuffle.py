@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.dissection.pgm_items import PGM_PORTS
 from msmqwire.netware.headers import NCP_PORT
 from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
@@ -79,21 +81,25 @@ def load_flows(
     piece_size: int | None = PIECE_SIZE,
     split_size: int | None = None,
     partitions: int | None = None,
+    storage_options: StorageOptions = NO_OPTIONS,
 ) -> Flows:
     """Return the flows of captures; read all segments once, and those of giant flows again.
 
     Args:
         spark: a session with the data source ``msmq``.
-        paths: capture files, patterns or folders: one capture, in this order.
+        paths: capture files, patterns, folders or URLs: one capture, in this order.
         ports: as for `msmqwire.dissect`.
         piece_size: bytes of payload above which a flow is divided into chunks of about this size; None to
             divide none.
         split_size: as the option ``splitSize`` of the data source.
         partitions: of the shuffles; by default as configured in the session.
+        storage_options: as for `msmqwire.dissect`; in JSON, so text, numbers, and objects of them.
     """
     reader = spark.read.format("msmq").option("read", "segments").option("paths", paths_option(paths))
     if split_size is not None:
         reader = reader.option("splitSize", str(split_size))
+    if storage_options:
+        reader = reader.option("storageOptions", json.dumps(dict(storage_options)))
     survey = _survey(reader.option("columns", ",".join(_SURVEY_COLUMNS)).load(), piece_size)
     reader = reader.option("columns", ",".join(SEGMENT_COLUMNS))
     # Each query has a load of its own: a filter that was pushed down stays with its load.

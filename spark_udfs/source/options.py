@@ -9,15 +9,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, cast
-from urllib.parse import unquote, urlsplit
 
-from msmqwire.capture.paths import capture_files
+from msmqwire.capture.paths import capture_files, local_path
+from msmqwire.capture.stores import StorageOptions, is_url
 from msmqwire.columnar.part_reader import PartReader
 from msmqwire.columnar.parts import Part, plan_parts, plan_windows
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.message_security import Examiner, contents_of
 from msmqwire.dissection.readings import readings_of
-from msmqwire.errors import InvalidValue, MsmqError
+from msmqwire.errors import InvalidValue, MsmqError, UnsupportedStore
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
 
@@ -37,7 +37,7 @@ _SWITCH: Final = ("true", "false")
 _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _NAMES: Final = (
     "read", "ports", "columns", "bodyLimit", "mode", "columnNameOfCorruptRecord", "splitSize", "splits",
-    "overlap", "pushdown", "keyFile", "certFile", "readings", "path", "paths",
+    "overlap", "pushdown", "keyFile", "certFile", "readings", "storageOptions", "path", "paths",
 )  # fmt: skip
 
 
@@ -50,7 +50,7 @@ class Options:
     """The options of a load.
 
     Attributes:
-        sources: paths and patterns, as passed.
+        sources: paths, patterns and URLs, as passed.
         read: what a row is.
         ports: ports of MSMQ besides the usual ones.
         columns: names of the columns, in order; None for the usual ones.
@@ -65,6 +65,7 @@ class Options:
         certificates: contents of files with certificates of senders.
         readings: how signatures and session keys are read.
         ncp_readings: how fields of NCP are read whose byte order is disputed.
+        storage_options: arguments of the file systems of URLs.
     """
 
     sources: tuple[str, ...]
@@ -82,6 +83,7 @@ class Options:
     certificates: tuple[bytes, ...] = ()
     readings: Readings = DEFAULT
     ncp_readings: NcpReadings = PROPOSED
+    storage_options: StorageOptions = field(default_factory=dict, repr=False)
 
     @classmethod
     def parse(cls, raw_options: Mapping[str, str]) -> Options:
@@ -114,6 +116,7 @@ class Options:
             certificates=certificates,
             readings=readings,
             ncp_readings=ncp_readings,
+            storage_options=_storage_options(options.get("storageoptions", "{}")),
         )
 
     def part_reader(self) -> PartReader:
@@ -130,7 +133,7 @@ class Options:
 
     def files(self, *, may_miss: bool = False) -> list[str]:
         """Return the files of the load; see `msmqwire.capture.paths.capture_files`."""
-        return capture_files(self.sources, may_miss=may_miss)
+        return capture_files(self.sources, self.storage_options, may_miss=may_miss)
 
     def parts(self) -> list[Part]:
         """Return the parts of the load, each for a task.
@@ -139,7 +142,13 @@ class Options:
             FileNotFoundError: a path does not exist, or a pattern matches nothing.
             OSError: a file can't be read.
         """
-        windows = plan_windows(self.files(), self.split_size, search=self.search, overlap=self.overlap)
+        windows = plan_windows(
+            self.files(),
+            self.split_size,
+            search=self.search,
+            overlap=self.overlap,
+            storage_options=self.storage_options,
+        )
         return plan_parts(windows, self.split_size, self.overlap)
 
 
@@ -161,7 +170,7 @@ def _sources(options: Mapping[str, str]) -> tuple[str, ...]:
         sources += paths
     if "path" in options:
         path = options["path"]
-        sources += [path] if Path(_local_path(path)).exists() else _split_list(path)
+        sources += [path] if not is_url(path) and Path(_local_path(path)).exists() else _split_list(path)
     if not sources:
         raise BadOption("the data source msmq needs a path: load('captures/*.pcapng')")
     return tuple(_local_path(source) for source in sources)
@@ -197,14 +206,23 @@ def _readings(
     return readings
 
 
+def _storage_options(value: str) -> StorageOptions:
+    """The storage options of a load; what is wrong with them is told without them."""
+    try:
+        options = json.loads(value)
+    except ValueError:
+        options = None
+    if not isinstance(options, dict):
+        raise BadOption('option storageOptions: not a JSON object, as {"region": "eu-west-1"}')
+    return options
+
+
 def _local_path(source: str) -> str:
-    """A path in the local file system or in one mounted there."""
-    if not re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", source):
-        return source
-    url = urlsplit(source)
-    if url.scheme.lower() != "file" or url.netloc not in ("", "localhost"):
-        raise BadOption(f"{source}: captures are read from mounted file systems, not from {url.scheme}:")
-    return unquote(url.path)
+    """A path as it is, or that of a ``file:`` URL, in the local file system or in one mounted there."""
+    try:
+        return local_path(source)
+    except UnsupportedStore as exc:
+        raise BadOption(str(exc)) from None
 
 
 def _split_list(value: str) -> list[str]:

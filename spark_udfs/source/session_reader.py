@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from msmqwire.capture import Datagram, IpDecoder, open_records
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.capture.tcp import IDLE_NS_MAX
 from msmqwire.columnar import CaptureWarning
 from msmqwire.columnar.flow_number import flow_number
@@ -28,11 +29,15 @@ class SessionReader(DataSourceReader):
         self._schema = arrow_fields(schema)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        for batch in session_batches(self._options.files(), ports=self._options.ports):
+        for batch in session_batches(
+            self._options.files(), self._options.ports, storage_options=self._options.storage_options
+        ):
             yield as_spark([batch.column(name) for name in self._names], self._schema)
 
 
-def session_batches(paths: Iterable[str], ports: Collection[int] = ()) -> Iterator[pa.RecordBatch]:
+def session_batches(
+    paths: Iterable[str], ports: Collection[int] = (), *, storage_options: StorageOptions = NO_OPTIONS
+) -> Iterator[pa.RecordBatch]:
     """Yield the sessions of captures as record batches with `SESSION_SCHEMA`.
 
     A connection that has been silent for `IDLE_NS_MAX` is reported once a later segment shows it, the rest at
@@ -40,15 +45,16 @@ def session_batches(paths: Iterable[str], ports: Collection[int] = ()) -> Iterat
 
     Args:
         paths: the files of one capture, in order.
-        ports: as for `msmqwire.dissect`.
+        ports, storage_options: as for `msmqwire.dissect`.
     """
-    yield from row_batches(_session_rows(paths, ports), SESSION_SCHEMA)
+    segments = _segments(paths, storage_options)
+    yield from row_batches(_session_rows(segments, ports), SESSION_SCHEMA)
 
 
-def _session_rows(paths: Iterable[str], ports: Collection[int]) -> Iterator[dict[str, Any]]:
+def _session_rows(segments: Iterable[Datagram], ports: Collection[int]) -> Iterator[dict[str, Any]]:
     flows = dict[int, FlowSessions]()
     now = next_sweep = 0
-    for segment in _segments(paths):
+    for segment in segments:
         number = flow_number(segment.src, segment.src_port, segment.dst, segment.dst_port)
         if number not in flows:
             flows[number] = FlowSessions(number, ports=ports)
@@ -62,11 +68,11 @@ def _session_rows(paths: Iterable[str], ports: Collection[int]) -> Iterator[dict
         yield from flow.flush(now)
 
 
-def _segments(paths: Iterable[str]) -> Iterator[Datagram]:
+def _segments(paths: Iterable[str], storage_options: StorageOptions) -> Iterator[Datagram]:
     decoder = IpDecoder()
     for path in paths:
         try:
-            for record in open_records(path, on_damage=_warn):
+            for record in open_records(path, on_damage=_warn, storage_options=storage_options):
                 segment = decoder.decode(record)
                 if segment is not None and segment.transport == "tcp":
                     yield segment

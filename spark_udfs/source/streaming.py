@@ -9,15 +9,16 @@ Files are ordered by name, and the writer is expected to append to the last of t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from msmqwire.capture.paths import exists, file_size
 from msmqwire.capture.splits import Index, Window, is_splittable
+from msmqwire.capture.stores import StorageOptions
 from msmqwire.columnar.parts import plan_parts
 from msmqwire.errors import MsmqError
 from spark_udfs.source.options import Options
@@ -41,11 +42,12 @@ class _TrackedFile:
     """The driver's memory of a file, so that it is not read twice. It can be lost."""
 
     index: Index
+    storage_options: StorageOptions
     size: int = -1
 
     def refresh(self) -> bool:
         """Read what was appended; return whether the size is unchanged since the last call."""
-        size = os.path.getsize(self.index.path)
+        size = file_size(self.index.path, self.storage_options)
         unchanged, self.size = size == self.size, size
         if not unchanged:
             self.index.refresh()
@@ -97,7 +99,7 @@ class MsmqStreamReader(DataSourceStreamReader):
         unchanged = file.refresh()
         if file.size < entry["end"]:
             raise CaptureGone(f"{path} has become shorter: {entry['end']} bytes of it had been read")
-        if not is_splittable(path) and entry["end"]:
+        if not is_splittable(path, self._options.storage_options) and entry["end"]:
             return {"end": entry["end"], "complete": not is_newest}  # a compressed file is read once
         error = file.index.error
         # The rest of a truncated record is awaited, unless the writer has moved on to another file.
@@ -109,7 +111,8 @@ class MsmqStreamReader(DataSourceStreamReader):
         file = self._files.get(path)
         if file is None:
             step = max(1, min(self._options.split_size or self._options.overlap, self._options.overlap) // 4)
-            file = self._files[path] = _TrackedFile(Index(path, step))
+            options = self._options.storage_options
+            file = self._files[path] = _TrackedFile(Index(path, step, options), options)
         return file
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -123,11 +126,12 @@ class MsmqStreamReader(DataSourceStreamReader):
         for path in sorted(end["files"]):
             first = start["files"].get(path, {"end": 0})["end"]
             stop = end["files"][path]["end"]
-            if not os.path.exists(path):
+            if not exists(path, self._options.storage_options):
                 if stop > first:
                     raise CaptureGone(f"{path} has disappeared; bytes {first} to {stop} are to be read")
                 continue
-            windows.append([Window(path, b"", 0, first)] * (first > 0) + self._new_windows(path, first, stop))
+            read = Window(path, b"", 0, first, storage_options=self._options.storage_options)
+            windows.append([read] * (first > 0) + self._new_windows(path, first, stop))
             already_read.append(int(first > 0))
         options = self._options
         parts = plan_parts(windows, options.split_size, options.overlap, already_read=already_read)
@@ -146,7 +150,7 @@ class MsmqStreamReader(DataSourceStreamReader):
             following = file.index.window(window.start + size, stop)
             if not window.start < following.start < stop:
                 break
-            windows.append(Window(path, window.head, window.start, following.start))
+            windows.append(replace(window, end=following.start))
             window = following
         return [*windows, window]
 

@@ -23,6 +23,8 @@ BAD = {
     "small": malformed.resized(GOOD, 16),
     "internal": h.session_ack(internal=9),
     "large": malformed.resized(GOOD, 70_000),
+    "soap": h.user_message(soap=h.soap_header(body_id=9)),
+    "list": next(malformed.lists()),
     "hiding": HIDING,
     "hiding a packet": h.user_message(trailing=ACK * 3),
 }
@@ -41,6 +43,11 @@ def handed(frames: list[c.Frame]) -> int:
     files = [c.pcap_bytes(frames)]
     assert_same(files)
     return columnar(files)[0].handed
+
+
+@pytest.mark.parametrize("mss", [13, 1460])
+def test_messages_with_every_header_stay_in_the_compiled_scan(mss: int) -> None:
+    assert handed(conversation(*malformed.WELL_FORMED, mss=mss).close().frames) <= 2
 
 
 @pytest.mark.parametrize("mss", SIZES)
@@ -130,3 +137,10 @@ def test_a_mutated_packet_in_a_stream_is_refused_as_it_is_alone() -> None:
     assert_same(files)
     kinds = generic(files)[1]["kind"].to_pylist()
     assert kinds.count("Malformed") > 50
+
+
+@pytest.mark.parametrize("count", [3, 5, 7, 8])
+def test_packets_that_others_claim_in_vain_are_left_to_the_generic_reader(count: int) -> None:
+    claiming = BAD["queue"][:8] + (600).to_bytes(4, "little") + BAD["queue"][12:68]
+    talk = conversation(*[claiming + ACK] * count, *[ACK] * 12)
+    assert_same([c.pcap_bytes(talk.frames)])

@@ -64,18 +64,18 @@ def assert_judged_alike(packets: Iterable[bytes], protocol: Protocol = "session"
 
 def test_every_refusal_is_reached_and_says_what_the_generic_reader_says() -> None:
     sound, unsure = assert_judged_alike(malformed.with_sound_frames())
+    assert not unsure
     any_frame, _ = assert_judged_alike(malformed.with_any_frame())
     pings = [h.ping()[:size] for size in range(24)] + [h.ping(signature=0), h.ping() + b"x"]
     of_pings, _ = assert_judged_alike(pings, "ping")
     assert sound | any_frame | of_pings == set(IN_WORDS)
-    assert unsure < 200  # of packets with headers that the compiled code does not read
 
 
 @given(packet=packet_bytes(), data=st.data())
 def test_damaged_packets_are_refused_for_the_same_reason(packet: bytes, data: st.DataObject) -> None:
     changed = bytearray(packet)
     for _ in range(data.draw(st.integers(1, 3))):
-        at = data.draw(st.integers(0, min(len(packet), 300) - 1))
+        at = data.draw(st.integers(0, min(len(packet), 600) - 1))
         changed[at] = data.draw(st.one_of(st.sampled_from([0, 1, 0x10, 0xFF]), st.integers(0, 255)))
     if data.draw(st.booleans()) and len(changed) > 12:
         changed[8:12] = len(changed).to_bytes(4, "little")

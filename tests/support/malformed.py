@@ -24,6 +24,12 @@ SECURITY = h.security_header(
     certificate=b"certificate", provider=h.provider_info(1, "p"),
 )  # fmt: skip
 PROPERTIES = h.properties_header(label="label", extension=b"extension", body=b"body", slack=b"slack")
+LISTS = h.multi_queue_format_header(
+    [h.mqf_public(bytes(16)), h.mqf_private(h.SERVER, 7), h.mqf_direct("TCP:h\\q"), h.mqf_list(bytes(16))],
+    [h.mqf_direct("TCP:h\\q"), h.mqf_public(bytes(16)), h.mqf_private(h.SERVER, 7), h.mqf_list(bytes(16))],
+    [h.mqf_list(bytes(16)), h.mqf_direct("TCP:host\\q"), h.mqf_private(h.SERVER, 7), h.mqf_public(bytes(16))],
+    b"signature",
+)
 WELL_FORMED = [
     *(h.user_message(user=user) for user in _users()),
     h.user_message(transaction=h.transaction_header()),
@@ -31,6 +37,12 @@ WELL_FORMED = [
     h.user_message(security=SECURITY),
     h.user_message(properties=PROPERTIES, session=h.session_header()),
     h.user_message(debug=h.debug_header(bytes(16))),
+    h.user_message(srmp=h.srmp_envelope_header(), compound=h.compound_message_header()),
+    h.user_message(srmp=h.srmp_envelope_header(length=10), compound=h.compound_message_header()),
+    h.user_message(soap=h.soap_header()),
+    h.user_message(soap=h.soap_header(aligned=False)),
+    h.user_message(soap=h.soap_header("head", "body"), multi_queue=LISTS),
+    h.user_message(multi_queue=h.multi_queue_format_header(), trailing=h.extension_header(0, 0)),
     h.order_ack(),
     h.final_ack(),
     h.session_ack(),
@@ -47,14 +59,30 @@ def resized(packet: bytes, size: int) -> bytes:
     return body[:8] + size.to_bytes(4, "little") + body[12:].ljust(size - 12, b"\0")[: size - 12] + tail
 
 
+def lists() -> Iterator[bytes]:
+    """Messages to several queues in which the only element of a list does not fit, or is not terminated."""
+    ids, elements = (0x64, 0xC8, 0x12C), [h.mqf_public(bytes(16)), h.mqf_private(bytes(16), 1), (3, b"ab")]
+    for wrong in ids:
+        for element in [*elements, h.mqf_list(bytes(16))]:
+            for size in range(11, 37):
+                parts = [
+                    h.mqf_address_header(number, [element], size=size)
+                    if number == wrong
+                    else h.mqf_address_header(number)
+                    for number in ids
+                ]
+                yield h.user_message(multi_queue=b"".join(parts) + h.mqf_signature_header())
+
+
 def with_sound_frames() -> Iterator[bytes]:
     """Packets, most of them malformed, whose PacketSize is right."""
     for packet in WELL_FORMED:
-        for size in range(16, min(len(packet), 400) + 5):
+        for size in range(16, min(len(packet), 600) + 5):
             yield resized(packet, size)
-        for at in range(16, min(len(packet), 300)):
-            for value in (0, 1, packet[at] ^ 0x80, packet[at] ^ 0x1C, 0xFF):
+        for at in range(16, min(len(packet), 600)):
+            for value in (0, 1, packet[at] ^ 0x80, packet[at] ^ 0x1C, packet[at] + 2 & 0xFF, 0xFF):
                 yield packet[:at] + bytes([value]) + packet[at + 1 :]
+    yield from lists()
     yield resized(h.establish_connection(), 573)
     for flags in range(16):
         yield h.session_ack(flags=3 | h.IN, internal=flags)

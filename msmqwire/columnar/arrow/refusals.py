@@ -60,6 +60,11 @@ def _of_fields(fields: tuple[tuple[str, int], ...], why: Callable[[int, int], st
     return words
 
 
+def _whole(size: int, product: int) -> int:
+    """Return a size of which the low 32 bits are given, if it is this product; else it has no more bits."""
+    return product if product & 0xFFFF_FFFF == size else size
+
+
 def _in_words(form: str, *rest: Any) -> InWords:
     """Return what puts a refusal of the generated functions into words."""
     match form, *rest:
@@ -67,8 +72,11 @@ def _in_words(form: str, *rest: Any) -> InWords:
             return _of_fields(fields, reasons.too_short)
         case "cut off", fields:
             return _of_fields(fields, reasons.cut_off)
-        case "too long", path, part:
-            return _at(path, lambda value, size, left: reasons.too_long(value, part, size, left))
+        case "too long", path, part, times:
+            return _at(
+                path,
+                lambda value, size, left: reasons.too_long(value, part, _whole(size, value * times), left),
+            )
         case "not between", path, low, high:
             return _at(path, lambda value, _, __: reasons.not_between(value, low, high))
         case "none of", path, values:
@@ -79,8 +87,30 @@ def _in_words(form: str, *rest: Any) -> InWords:
             return _at(path, lambda size, _, __: reasons.not_terminated(size))
         case "too large", path:
             return _at(path, lambda value, size, _: reasons.too_large(value, size))
+        case "too small", path:
+            return _at(path, lambda value, _, __: reasons.too_small(value))
+        case "beyond", path:
+            return _at(path, lambda value, left, _: reasons.beyond(value, left))
+        case "too many", path, limit:
+            return _at(path, lambda count, _, __: reasons.too_many(count, limit))
+        case "too few", path:
+            return _at(path, reasons.too_few)
+        case "no null", path:
+            return _at(path, lambda *_: reasons.NO_NULL)
+        case "nothing left", path:
+            return _at(path, lambda *_: reasons.NOTHING_LEFT)
         case _:
             raise ValueError(form)
+
+
+def _of_element(in_words: InWords) -> InWords:
+    """Put the number of an element of a list, the third value, into the path."""
+
+    def words(first: int, second: int, third: int) -> Words:
+        why, path = in_words(first, second, third)
+        return Words(why, path.replace("[#]", f"[{third}]"))
+
+    return words
 
 
 _BASE_FIELDS: Final = tuple(
@@ -88,7 +118,7 @@ _BASE_FIELDS: Final = tuple(
 )
 _SIZE: Final = "BaseHeader.PacketSize"
 IN_WORDS: Final[dict[int, InWords]] = {
-    **{number: _in_words(*refusal) for number, refusal in enumerate(REFUSALS)},
+    **{number: _of_element(_in_words(*refusal)) for number, refusal in enumerate(REFUSALS)},
     packet.NOT_INTERNAL: _at("InternalHeader.Flags.PT", lambda kind, _, __: reasons.not_internal(kind)),
     packet.NO_SESSION_HEADER: _at("BaseHeader.Flags.SH", lambda *_: reasons.NO_SESSION_HEADER),
     packet.FINAL_ACK_SIZE: _at(

@@ -165,10 +165,10 @@ class ConnectionTable:
             self.release_gaps()
         direction = reassembler.direction(key)
         if direction is not None:
-            for side in (direction, direction.peer):
-                self._release(side)
-                if stays := self._stays.pop(side, 0):
-                    self._stays[side] = stays - 1
+            for released in (direction, direction.peer):
+                self._release(released)
+                if stays := self._stays.pop(released, 0):
+                    self._stays[released] = stays - 1
         events = reassembler.feed(datagram)
         direction = reassembler.direction(key)
         sides = {} if direction is None else {side.key: side for side in (direction, direction.peer)}

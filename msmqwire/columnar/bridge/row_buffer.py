@@ -92,7 +92,7 @@ class RowBuffer:
         self.memory[start : start + size] = np.frombuffer(item.raw, np.uint8)
         if isinstance(item.packet, Record):
             identify = ping if kind == PING_KIND else session_packet
-            result = identify(self.memory, start, start + size, self.field_offsets, row, True)
+            result = identify(self.memory, start, start + size, self.field_offsets, row)
             assert result == (start + size if kind == PING_KIND else kind), (
                 f"{item.kind} of frame {item.frames}"
             )

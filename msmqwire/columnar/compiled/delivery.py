@@ -40,7 +40,6 @@ from msmqwire.columnar.compiled.jit import copy, inlined, jit
 from msmqwire.columnar.compiled.network import DST_HIGH, DST_LOW, IS_IPV6, PORTS, SRC_HIGH, SRC_LOW
 from msmqwire.columnar.compiled.packet import BAD, find_header, is_doubtful, packet_length, session_packet
 from msmqwire.columnar.compiled.pending import store_segment
-from msmqwire.columnar.compiled.refusal import UNSURE
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
 from msmqwire.columnar.compiled.skipping import skip_on
 from msmqwire.columnar.compiled.state import (
@@ -185,7 +184,7 @@ def end_doubtful(arrays: ScanArrays, flow: Any, start: int, size: int) -> int:
         number = segment[SEG_NEXT]
     if frame <= state[FRAMES_BEFORE]:  # a row of the file before
         return GENERIC_RECORD
-    kind = session_packet(memory, arena, arena + length, arrays.field_offsets, r, False)
+    kind = session_packet(memory, arena, arena + length, arrays.field_offsets, r)
     write_row(rows, r, state, arrays.header, flow[STREAM], kind, arena, length)
     rows[r, R_FRAME], rows[r, R_TIME] = frame - state[FRAMES_BEFORE], frame_ns
     state[ROWS] += 1
@@ -254,9 +253,7 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
             return ROWS_FULL
         buffered = copy_packet(flow, pending_segments, pending_bytes, memory, arena, needed)
         copy(memory, p, needed - buffered, memory, arena + buffered)
-        kind = session_packet(memory, arena, arena + needed, field_offsets, r, False)
-        if kind == UNSURE:
-            return GENERIC_RECORD
+        kind = session_packet(memory, arena, arena + needed, field_offsets, r)
         if is_doubtful(memory, arena, kind, field_offsets, r):
             behind = p + needed - buffered
             if stop - behind < PREFIX_SIZE:
@@ -283,9 +280,7 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
             break
         if r == rows.shape[0]:
             return ROWS_FULL
-        kind = session_packet(memory, p, p + length, field_offsets, r, False)
-        if kind == UNSURE:
-            return GENERIC_RECORD
+        kind = session_packet(memory, p, p + length, field_offsets, r)
         if is_doubtful(memory, p, kind, field_offsets, r):
             if stop - p - length < PREFIX_SIZE:
                 needed = doubtful_size = length

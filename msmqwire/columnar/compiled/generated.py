@@ -2,16 +2,15 @@
 
 Each function checks the bytes from ``p0`` to ``e0``, and writes to row ``r`` of ``field_offsets``, relative
 to ``p0``, where the parts of variable position begin and end; -1 for missing ones. It returns the end of the
-packet; REFUSED, with the refusal in place of the offsets; or UNSURE for what only the generic reader can
-judge. With ``trusted`` the bytes are known to be well-formed, and it does not return UNSURE. The caller has
-checked the BaseHeader of packets that have one: PacketSize is possible, and it is there as far as that.
+packet; REFUSED, with the refusal in place of the offsets; or UNSURE if there are fewer bytes than PacketSize
+says. The caller has checked the BaseHeader of packets that have one: it is there, and PacketSize is possible.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.columnar.compiled.jit import ends_on_null, jit, u8, u16, u32
+from msmqwire.columnar.compiled.jit import chosen_length, ends_on_null, find_null, jit, u8, u16, u32
 from msmqwire.columnar.compiled.refusal import UNSURE, refuse
 
 SLOTS: Final = 18
@@ -132,7 +131,7 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
     ("too short", (("UserHeader.DestinationQueue.PrivateQueueIdentifier", 4),)),
     ("too short", (("UserHeader.DestinationQueue.PublicQueueIdentifier", 16),)),
     ("too short", (("UserHeader.DestinationQueue.Count", 2),)),
-    ("too long", "UserHeader.DestinationQueue.Count", "UserHeader.DestinationQueue.DirectFormatName"),
+    ("too long", "UserHeader.DestinationQueue.Count", "UserHeader.DestinationQueue.DirectFormatName", 1),
     ("not terminated", "UserHeader.DestinationQueue.Count"),
     ("without layout", "UserHeader.Flags.DQ"),
     ("too short", (("UserHeader.AdminQueue.PrivateQueueIdentifier", 4),)),
@@ -145,7 +144,7 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
         ),
     ),
     ("too short", (("UserHeader.AdminQueue.Count", 2),)),
-    ("too long", "UserHeader.AdminQueue.Count", "UserHeader.AdminQueue.DirectFormatName"),
+    ("too long", "UserHeader.AdminQueue.Count", "UserHeader.AdminQueue.DirectFormatName", 1),
     ("not terminated", "UserHeader.AdminQueue.Count"),
     ("without layout", "UserHeader.Flags.AQ"),
     ("too short", (("UserHeader.ResponseQueue.PrivateQueueIdentifier", 4),)),
@@ -158,7 +157,7 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
         ),
     ),
     ("too short", (("UserHeader.ResponseQueue.Count", 2),)),
-    ("too long", "UserHeader.ResponseQueue.Count", "UserHeader.ResponseQueue.DirectFormatName"),
+    ("too long", "UserHeader.ResponseQueue.Count", "UserHeader.ResponseQueue.DirectFormatName", 1),
     ("not terminated", "UserHeader.ResponseQueue.Count"),
     ("too short", (("UserHeader.ConnectorType", 16),)),
     ("too short", (("TransactionHeader.Flags", 4),)),
@@ -182,11 +181,11 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
             ("SecurityHeader.ProviderInfoSize", 4),
         ),
     ),
-    ("too long", "SecurityHeader.SenderIdSize", "SecurityHeader.SecurityData.SecurityID"),
-    ("too long", "SecurityHeader.EncryptionKeySize", "SecurityHeader.SecurityData.EncryptionKey"),
-    ("too long", "SecurityHeader.SignatureSize", "SecurityHeader.SecurityData.Signature"),
-    ("too long", "SecurityHeader.SenderCertSize", "SecurityHeader.SecurityData.SenderCert"),
-    ("too long", "SecurityHeader.ProviderInfoSize", "SecurityHeader.SecurityData.ProviderInfo"),
+    ("too long", "SecurityHeader.SenderIdSize", "SecurityHeader.SecurityData.SecurityID", 1),
+    ("too long", "SecurityHeader.EncryptionKeySize", "SecurityHeader.SecurityData.EncryptionKey", 1),
+    ("too long", "SecurityHeader.SignatureSize", "SecurityHeader.SecurityData.Signature", 1),
+    ("too long", "SecurityHeader.SenderCertSize", "SecurityHeader.SecurityData.SenderCert", 1),
+    ("too long", "SecurityHeader.ProviderInfoSize", "SecurityHeader.SecurityData.ProviderInfo", 1),
     ("too short", (("SecurityHeader.SecurityData.ProviderInfo.ProviderType", 4),)),
     ("too short", (("MessagePropertiesHeader.Flags", 1), ("MessagePropertiesHeader.LabelLength", 1))),
     ("not between", "MessagePropertiesHeader.LabelLength", 0, 250),
@@ -205,12 +204,128 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
             ("MessagePropertiesHeader.ExtensionSize", 4),
         ),
     ),
-    ("too long", "MessagePropertiesHeader.LabelLength", "MessagePropertiesHeader.Label"),
-    ("too long", "MessagePropertiesHeader.ExtensionSize", "MessagePropertiesHeader.ExtensionData"),
-    ("too long", "MessagePropertiesHeader.MessageSize", "MessagePropertiesHeader.MessageBody"),
-    ("too long", "MessagePropertiesHeader.AllocationBodySize", "MessagePropertiesHeader.MessageBodySlack"),
+    ("too long", "MessagePropertiesHeader.LabelLength", "MessagePropertiesHeader.Label", 2),
+    ("too long", "MessagePropertiesHeader.ExtensionSize", "MessagePropertiesHeader.ExtensionData", 1),
+    ("too long", "MessagePropertiesHeader.MessageSize", "MessagePropertiesHeader.MessageBody", 1),
+    ("too long", "MessagePropertiesHeader.AllocationBodySize", "MessagePropertiesHeader.MessageBodySlack", 1),
     ("too short", (("DebugHeader.Flags", 2), ("DebugHeader.Reserved", 2))),
     ("too short", (("DebugHeader.QueueIdentifier", 16),)),
+    (
+        "too short",
+        (
+            ("SRMPEnvelopeHeader.HeaderId", 2),
+            ("SRMPEnvelopeHeader.Reserved", 2),
+            ("SRMPEnvelopeHeader.DataLength", 4),
+        ),
+    ),
+    ("too long", "SRMPEnvelopeHeader.DataLength", "SRMPEnvelopeHeader.Data", 2),
+    (
+        "too short",
+        (
+            ("CompoundMessageHeader.HeaderId", 2),
+            ("CompoundMessageHeader.Reserved", 2),
+            ("CompoundMessageHeader.HTTPBodySize", 4),
+            ("CompoundMessageHeader.MsgBodySize", 4),
+            ("CompoundMessageHeader.MsgBodyOffset", 4),
+        ),
+    ),
+    ("too long", "CompoundMessageHeader.HTTPBodySize", "CompoundMessageHeader.Data", 1),
+    (
+        "too short",
+        (("SoapHeader.HeaderSectionID", 2), ("SoapHeader.Reserved", 2), ("SoapHeader.HeaderDataLength", 4)),
+    ),
+    ("too long", "SoapHeader.HeaderDataLength", "SoapHeader.Header", 2),
+    ("nothing left", "SoapHeader.BodySectionID"),
+    ("none of", "SoapHeader.BodySectionID", (900,)),
+    (
+        "too short",
+        (("SoapHeader.BodySectionID", 2), ("SoapHeader.Reserved1", 2), ("SoapHeader.BodyDataLength", 4)),
+    ),
+    ("too long", "SoapHeader.BodyDataLength", "SoapHeader.Body", 2),
+    ("too short", (("MultiQueueFormatHeader.Destination.HeaderSize", 4),)),
+    ("too small", "MultiQueueFormatHeader.Destination.HeaderSize"),
+    ("beyond", "MultiQueueFormatHeader.Destination.HeaderSize"),
+    ("none of", "MultiQueueFormatHeader.Destination.HeaderID", (100,)),
+    ("too many", "MultiQueueFormatHeader.Destination.ElementCount", 16384),
+    ("too few", "MultiQueueFormatHeader.Destination.ElementCount"),
+    ("too short", (("MultiQueueFormatHeader.Destination.FormatNameList[#].FormatType", 2),)),
+    (
+        "too short",
+        (("MultiQueueFormatHeader.Destination.FormatNameList[#].FormatName.PublicQueueIdentifier", 16),),
+    ),
+    (
+        "too short",
+        (
+            ("MultiQueueFormatHeader.Destination.FormatNameList[#].FormatName.SourceQueueManager", 16),
+            ("MultiQueueFormatHeader.Destination.FormatNameList[#].FormatName.PrivateQueueIdentifier", 4),
+        ),
+    ),
+    ("no null", "MultiQueueFormatHeader.Destination.FormatNameList[#].FormatName.DirectFormatName"),
+    (
+        "too short",
+        (("MultiQueueFormatHeader.Destination.FormatNameList[#].FormatName.DistributionListIdentifier", 16),),
+    ),
+    ("without layout", "MultiQueueFormatHeader.Destination.FormatNameList[#].FormatType"),
+    ("too short", (("MultiQueueFormatHeader.Administration.HeaderSize", 4),)),
+    ("too small", "MultiQueueFormatHeader.Administration.HeaderSize"),
+    ("beyond", "MultiQueueFormatHeader.Administration.HeaderSize"),
+    ("none of", "MultiQueueFormatHeader.Administration.HeaderID", (200,)),
+    ("too many", "MultiQueueFormatHeader.Administration.ElementCount", 16384),
+    ("too few", "MultiQueueFormatHeader.Administration.ElementCount"),
+    ("too short", (("MultiQueueFormatHeader.Administration.FormatNameList[#].FormatType", 2),)),
+    (
+        "too short",
+        (("MultiQueueFormatHeader.Administration.FormatNameList[#].FormatName.PublicQueueIdentifier", 16),),
+    ),
+    (
+        "too short",
+        (
+            ("MultiQueueFormatHeader.Administration.FormatNameList[#].FormatName.SourceQueueManager", 16),
+            ("MultiQueueFormatHeader.Administration.FormatNameList[#].FormatName.PrivateQueueIdentifier", 4),
+        ),
+    ),
+    ("no null", "MultiQueueFormatHeader.Administration.FormatNameList[#].FormatName.DirectFormatName"),
+    (
+        "too short",
+        (
+            (
+                "MultiQueueFormatHeader.Administration.FormatNameList[#].FormatName.DistributionListIdentifier",
+                16,
+            ),
+        ),
+    ),
+    ("without layout", "MultiQueueFormatHeader.Administration.FormatNameList[#].FormatType"),
+    ("too short", (("MultiQueueFormatHeader.Response.HeaderSize", 4),)),
+    ("too small", "MultiQueueFormatHeader.Response.HeaderSize"),
+    ("beyond", "MultiQueueFormatHeader.Response.HeaderSize"),
+    ("none of", "MultiQueueFormatHeader.Response.HeaderID", (300,)),
+    ("too many", "MultiQueueFormatHeader.Response.ElementCount", 16384),
+    ("too few", "MultiQueueFormatHeader.Response.ElementCount"),
+    ("too short", (("MultiQueueFormatHeader.Response.FormatNameList[#].FormatType", 2),)),
+    (
+        "too short",
+        (("MultiQueueFormatHeader.Response.FormatNameList[#].FormatName.PublicQueueIdentifier", 16),),
+    ),
+    (
+        "too short",
+        (
+            ("MultiQueueFormatHeader.Response.FormatNameList[#].FormatName.SourceQueueManager", 16),
+            ("MultiQueueFormatHeader.Response.FormatNameList[#].FormatName.PrivateQueueIdentifier", 4),
+        ),
+    ),
+    ("no null", "MultiQueueFormatHeader.Response.FormatNameList[#].FormatName.DirectFormatName"),
+    (
+        "too short",
+        (("MultiQueueFormatHeader.Response.FormatNameList[#].FormatName.DistributionListIdentifier", 16),),
+    ),
+    ("without layout", "MultiQueueFormatHeader.Response.FormatNameList[#].FormatType"),
+    ("too short", (("MultiQueueFormatHeader.Signature.ID", 2),)),
+    ("none of", "MultiQueueFormatHeader.Signature.ID", (350,)),
+    (
+        "too short",
+        (("MultiQueueFormatHeader.Signature.Reserved", 2), ("MultiQueueFormatHeader.Signature.Size", 4)),
+    ),
+    ("too long", "MultiQueueFormatHeader.Signature.Size", "MultiQueueFormatHeader.Signature.Signature", 1),
     (
         "cut off",
         (
@@ -269,7 +384,7 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
 
 
 @jit
-def user_message(memory: Any, p0: int, e0: int, field_offsets: Any, r: int, trusted: bool) -> int:
+def user_message(memory: Any, p0: int, e0: int, field_offsets: Any, r: int) -> int:
     """UserMessage: [MS-MQMQ] 2.2.20."""
     field_offsets[r, 0] = 0
     field_offsets[r, 1] = -1
@@ -486,24 +601,220 @@ def user_message(memory: Any, p0: int, e0: int, field_offsets: Any, r: int, trus
             q81 = p82 + 16
         q77 = q81
     q83 = q77
-    if (v11 >> 25 & 0x1) != 0 or (v11 >> 28 & 0x1) != 0 or (v11 >> 23 & 0x1) != 0:
-        if not trusted:
-            return UNSURE
-        q83 = e6
-    field_offsets[r, 15] = q83 - p0
+    if (v11 >> 25 & 0x1) != 0:
+        p84 = q77
+        if p84 + 8 > e6:
+            return refuse(field_offsets, r, 41, e6 - p0, e6 - (p84), 0, 0)
+        v87 = u32(memory, p84 + 4)
+        n88 = chosen_length(memory, p84 + 8, v87 * 2, v87, e6)
+        p89 = p84 + 8 + n88
+        if p89 > e6:
+            return refuse(field_offsets, r, 42, p84 + 4 - p0, v87, n88, e6 - (p84 + 8))
+        p90 = min(p89 + (p84 - (p89)) % 4, e6)
+        q83 = p90
+    q91 = q83
+    if (v11 >> 25 & 0x1) != 0:
+        p92 = q83
+        if p92 + 16 > e6:
+            return refuse(field_offsets, r, 43, e6 - p0, e6 - (p92), 0, 0)
+        v95 = u32(memory, p92 + 4)
+        p98 = p92 + 16 + v95
+        if p98 > e6:
+            return refuse(field_offsets, r, 44, p92 + 4 - p0, v95, v95, e6 - (p92 + 16))
+        p99 = min(p98 + (p92 - (p98)) % 4, e6)
+        q91 = p99
+    q100 = q91
+    if (v11 >> 28 & 0x1) != 0:
+        p101 = q91
+        if p101 + 8 > e6:
+            return refuse(field_offsets, r, 45, e6 - p0, e6 - (p101), 0, 0)
+        v104 = u32(memory, p101 + 4)
+        p105 = p101 + 8 + v104 * 2
+        if p105 > e6:
+            return refuse(field_offsets, r, 46, p101 + 4 - p0, v104, v104 * 2, e6 - (p101 + 8))
+        p106 = p105 + (p101 - (p105)) % 4
+        if p106 + 2 > e6 or u16(memory, p106) != 0x384:
+            if p105 + 2 > e6 or u16(memory, p105) != 0x384:
+                if p106 + 2 > e6:
+                    return refuse(field_offsets, r, 47, e6 - p0, 0, 0, 0)
+                return refuse(field_offsets, r, 48, p106 - p0, u16(memory, p106), 0, 0)
+            p106 = p105
+        if p106 + 8 > e6:
+            return refuse(field_offsets, r, 49, e6 - p0, e6 - (p106), 0, 0)
+        v109 = u32(memory, p106 + 4)
+        p110 = p106 + 8 + v109 * 2
+        if p110 > e6:
+            return refuse(field_offsets, r, 50, p106 + 4 - p0, v109, v109 * 2, e6 - (p106 + 8))
+        p111 = min(p110 + (p101 - (p110)) % 4, e6)
+        q100 = p111
+    q112 = q100
+    if (v11 >> 23 & 0x1) != 0:
+        p113 = q100
+        if p113 + 4 > e6:
+            return refuse(field_offsets, r, 51, e6 - p0, e6 - (p113), 0, 0)
+        v114 = u32(memory, p113)
+        if v114 < 12:
+            return refuse(field_offsets, r, 52, p113 - p0, v114, 0, 0)
+        e115 = p113 + v114
+        if e115 > e6:
+            return refuse(field_offsets, r, 53, p113 - p0, v114, e6 - (p113), 0)
+        v116 = u16(memory, p113 + 4)
+        if v116 != 0x64:
+            return refuse(field_offsets, r, 54, p113 + 4 - p0, v116, 0, 0)
+        v118 = u32(memory, p113 + 8)
+        if v118 > 16384:
+            return refuse(field_offsets, r, 55, p113 + 8 - p0, v118, 0, 0)
+        if v118 * 4 > e115 - (p113 + 12):
+            return refuse(field_offsets, r, 56, p113 + 8 - p0, v118, v118 * 4, e115 - (p113 + 12))
+        p119 = p113 + 12
+        for i120 in range(v118):
+            if p119 + 2 > e115:
+                return refuse(field_offsets, r, 57, e115 - p0, e115 - (p119), 0, i120)
+            v121 = u16(memory, p119)
+            q122 = p119 + 2
+            if v121 == 1:
+                p123 = min(p119 + 2 + (p113 - (p119 + 2)) % 4, e115)
+                if p123 + 16 > e115:
+                    return refuse(field_offsets, r, 58, e115 - p0, e115 - (p123), 0, i120)
+                q122 = p123 + 16
+            elif v121 == 2:
+                p124 = min(p119 + 2 + (p113 - (p119 + 2)) % 4, e115)
+                if p124 + 20 > e115:
+                    return refuse(field_offsets, r, 59, e115 - p0, e115 - (p124), 0, i120)
+                q122 = p124 + 20
+            elif v121 == 3:
+                p126 = find_null(memory, p119 + 2, e115)
+                if p126 < 0:
+                    return refuse(field_offsets, r, 60, e115 - p0, 0, 0, i120)
+                q122 = p126 + 2
+            elif v121 == 6:
+                p127 = min(p119 + 2 + (p113 - (p119 + 2)) % 4, e115)
+                if p127 + 16 > e115:
+                    return refuse(field_offsets, r, 61, e115 - p0, e115 - (p127), 0, i120)
+                q122 = p127 + 16
+            else:
+                return refuse(field_offsets, r, 62, p119 - p0, v121, 0, i120)
+            p119 = q122
+        p128 = min(e115 + (p113 - e115) % 4, e6)
+        if p128 + 4 > e6:
+            return refuse(field_offsets, r, 63, e6 - p0, e6 - (p128), 0, 0)
+        v129 = u32(memory, p128)
+        if v129 < 12:
+            return refuse(field_offsets, r, 64, p128 - p0, v129, 0, 0)
+        e130 = p128 + v129
+        if e130 > e6:
+            return refuse(field_offsets, r, 65, p128 - p0, v129, e6 - (p128), 0)
+        v131 = u16(memory, p128 + 4)
+        if v131 != 0xC8:
+            return refuse(field_offsets, r, 66, p128 + 4 - p0, v131, 0, 0)
+        v133 = u32(memory, p128 + 8)
+        if v133 > 16384:
+            return refuse(field_offsets, r, 67, p128 + 8 - p0, v133, 0, 0)
+        if v133 * 4 > e130 - (p128 + 12):
+            return refuse(field_offsets, r, 68, p128 + 8 - p0, v133, v133 * 4, e130 - (p128 + 12))
+        p134 = p128 + 12
+        for i135 in range(v133):
+            if p134 + 2 > e130:
+                return refuse(field_offsets, r, 69, e130 - p0, e130 - (p134), 0, i135)
+            v136 = u16(memory, p134)
+            q137 = p134 + 2
+            if v136 == 1:
+                p138 = min(p134 + 2 + (p128 - (p134 + 2)) % 4, e130)
+                if p138 + 16 > e130:
+                    return refuse(field_offsets, r, 70, e130 - p0, e130 - (p138), 0, i135)
+                q137 = p138 + 16
+            elif v136 == 2:
+                p139 = min(p134 + 2 + (p128 - (p134 + 2)) % 4, e130)
+                if p139 + 20 > e130:
+                    return refuse(field_offsets, r, 71, e130 - p0, e130 - (p139), 0, i135)
+                q137 = p139 + 20
+            elif v136 == 3:
+                p141 = find_null(memory, p134 + 2, e130)
+                if p141 < 0:
+                    return refuse(field_offsets, r, 72, e130 - p0, 0, 0, i135)
+                q137 = p141 + 2
+            elif v136 == 6:
+                p142 = min(p134 + 2 + (p128 - (p134 + 2)) % 4, e130)
+                if p142 + 16 > e130:
+                    return refuse(field_offsets, r, 73, e130 - p0, e130 - (p142), 0, i135)
+                q137 = p142 + 16
+            else:
+                return refuse(field_offsets, r, 74, p134 - p0, v136, 0, i135)
+            p134 = q137
+        p143 = min(e130 + (p128 - e130) % 4, e6)
+        if p143 + 4 > e6:
+            return refuse(field_offsets, r, 75, e6 - p0, e6 - (p143), 0, 0)
+        v144 = u32(memory, p143)
+        if v144 < 12:
+            return refuse(field_offsets, r, 76, p143 - p0, v144, 0, 0)
+        e145 = p143 + v144
+        if e145 > e6:
+            return refuse(field_offsets, r, 77, p143 - p0, v144, e6 - (p143), 0)
+        v146 = u16(memory, p143 + 4)
+        if v146 != 0x12C:
+            return refuse(field_offsets, r, 78, p143 + 4 - p0, v146, 0, 0)
+        v148 = u32(memory, p143 + 8)
+        if v148 > 16384:
+            return refuse(field_offsets, r, 79, p143 + 8 - p0, v148, 0, 0)
+        if v148 * 4 > e145 - (p143 + 12):
+            return refuse(field_offsets, r, 80, p143 + 8 - p0, v148, v148 * 4, e145 - (p143 + 12))
+        p149 = p143 + 12
+        for i150 in range(v148):
+            if p149 + 2 > e145:
+                return refuse(field_offsets, r, 81, e145 - p0, e145 - (p149), 0, i150)
+            v151 = u16(memory, p149)
+            q152 = p149 + 2
+            if v151 == 1:
+                p153 = min(p149 + 2 + (p143 - (p149 + 2)) % 4, e145)
+                if p153 + 16 > e145:
+                    return refuse(field_offsets, r, 82, e145 - p0, e145 - (p153), 0, i150)
+                q152 = p153 + 16
+            elif v151 == 2:
+                p154 = min(p149 + 2 + (p143 - (p149 + 2)) % 4, e145)
+                if p154 + 20 > e145:
+                    return refuse(field_offsets, r, 83, e145 - p0, e145 - (p154), 0, i150)
+                q152 = p154 + 20
+            elif v151 == 3:
+                p156 = find_null(memory, p149 + 2, e145)
+                if p156 < 0:
+                    return refuse(field_offsets, r, 84, e145 - p0, 0, 0, i150)
+                q152 = p156 + 2
+            elif v151 == 6:
+                p157 = min(p149 + 2 + (p143 - (p149 + 2)) % 4, e145)
+                if p157 + 16 > e145:
+                    return refuse(field_offsets, r, 85, e145 - p0, e145 - (p157), 0, i150)
+                q152 = p157 + 16
+            else:
+                return refuse(field_offsets, r, 86, p149 - p0, v151, 0, i150)
+            p149 = q152
+        p158 = min(e145 + (p143 - e145) % 4, e6)
+        if p158 + 2 > e6:
+            return refuse(field_offsets, r, 87, e6 - p0, e6 - (p158), 0, 0)
+        v159 = u16(memory, p158)
+        if v159 != 0x15E:
+            return refuse(field_offsets, r, 88, p158 - p0, v159, 0, 0)
+        if p158 + 8 > e6:
+            return refuse(field_offsets, r, 89, e6 - p0, e6 - (p158 + 2), 0, 0)
+        v161 = u32(memory, p158 + 4)
+        p162 = p158 + 8 + v161
+        if p162 > e6:
+            return refuse(field_offsets, r, 90, p158 + 4 - p0, v161, v161, e6 - (p158 + 8))
+        p163 = min(p162 + (p158 - (p162)) % 4, e6)
+        q112 = p163
+    field_offsets[r, 15] = q112 - p0
     field_offsets[r, 16] = e6 - p0
-    q84 = e6
+    q164 = e6
     if (v3 >> 4 & 0x1) != 0:
-        p85 = e6
-        field_offsets[r, 17] = p85 - p0
-        if p85 + 16 > e0:
-            return refuse(field_offsets, r, 41, e0 - p0, e0 - (p85), 0, 0)
-        q84 = p85 + 16
-    return q84
+        p165 = e6
+        field_offsets[r, 17] = p165 - p0
+        if p165 + 16 > e0:
+            return refuse(field_offsets, r, 91, e0 - p0, e0 - (p165), 0, 0)
+        q164 = p165 + 16
+    return q164
 
 
 @jit
-def session_ack(memory: Any, p0: int, e0: int, field_offsets: Any, r: int, trusted: bool) -> int:
+def session_ack(memory: Any, p0: int, e0: int, field_offsets: Any, r: int) -> int:
     """SessionAck: [MS-MQQB] 2.2.6."""
     field_offsets[r, 0] = 0
     v5 = u32(memory, p0 + 8)
@@ -511,16 +822,16 @@ def session_ack(memory: Any, p0: int, e0: int, field_offsets: Any, r: int, trust
     if e6 > e0:
         return UNSURE
     if p0 + 20 > e6:
-        return refuse(field_offsets, r, 42, e6 - p0, e6 - (p0 + 16), 0, 0)
+        return refuse(field_offsets, r, 92, e6 - p0, e6 - (p0 + 16), 0, 0)
     if p0 + 36 > e6:
-        return refuse(field_offsets, r, 43, e6 - p0, e6 - (p0 + 20), 0, 0)
+        return refuse(field_offsets, r, 93, e6 - p0, e6 - (p0 + 20), 0, 0)
     if p0 + 36 != e6:
-        return refuse(field_offsets, r, 44, 8, v5, p0 + 36 - p0, 0)
+        return refuse(field_offsets, r, 94, 8, v5, p0 + 36 - p0, 0)
     return p0 + 36
 
 
 @jit
-def establish_connection(memory: Any, p0: int, e0: int, field_offsets: Any, r: int, trusted: bool) -> int:
+def establish_connection(memory: Any, p0: int, e0: int, field_offsets: Any, r: int) -> int:
     """EstablishConnection: [MS-MQQB] 2.2.3."""
     field_offsets[r, 0] = 0
     v5 = u32(memory, p0 + 8)
@@ -528,16 +839,16 @@ def establish_connection(memory: Any, p0: int, e0: int, field_offsets: Any, r: i
     if e6 > e0:
         return UNSURE
     if p0 + 20 > e6:
-        return refuse(field_offsets, r, 45, e6 - p0, e6 - (p0 + 16), 0, 0)
+        return refuse(field_offsets, r, 95, e6 - p0, e6 - (p0 + 16), 0, 0)
     if p0 + 572 > e6:
-        return refuse(field_offsets, r, 46, e6 - p0, e6 - (p0 + 20), 0, 0)
+        return refuse(field_offsets, r, 96, e6 - p0, e6 - (p0 + 20), 0, 0)
     if p0 + 572 != e6:
-        return refuse(field_offsets, r, 47, 8, v5, p0 + 572 - p0, 0)
+        return refuse(field_offsets, r, 97, 8, v5, p0 + 572 - p0, 0)
     return p0 + 572
 
 
 @jit
-def connection_parameters(memory: Any, p0: int, e0: int, field_offsets: Any, r: int, trusted: bool) -> int:
+def connection_parameters(memory: Any, p0: int, e0: int, field_offsets: Any, r: int) -> int:
     """ConnectionParameters: [MS-MQQB] 2.2.2."""
     field_offsets[r, 0] = 0
     v5 = u32(memory, p0 + 8)
@@ -545,23 +856,23 @@ def connection_parameters(memory: Any, p0: int, e0: int, field_offsets: Any, r: 
     if e6 > e0:
         return UNSURE
     if p0 + 20 > e6:
-        return refuse(field_offsets, r, 48, e6 - p0, e6 - (p0 + 16), 0, 0)
+        return refuse(field_offsets, r, 98, e6 - p0, e6 - (p0 + 16), 0, 0)
     if p0 + 32 > e6:
-        return refuse(field_offsets, r, 49, e6 - p0, e6 - (p0 + 20), 0, 0)
+        return refuse(field_offsets, r, 99, e6 - p0, e6 - (p0 + 20), 0, 0)
     if p0 + 32 != e6:
-        return refuse(field_offsets, r, 50, 8, v5, p0 + 32 - p0, 0)
+        return refuse(field_offsets, r, 100, 8, v5, p0 + 32 - p0, 0)
     return p0 + 32
 
 
 @jit
-def ping(memory: Any, p0: int, e0: int, field_offsets: Any, r: int, trusted: bool) -> int:
+def ping(memory: Any, p0: int, e0: int, field_offsets: Any, r: int) -> int:
     """Ping: [MS-MQQB] 2.2.7."""
     field_offsets[r, 0] = 0
     if p0 + 4 > e0:
-        return refuse(field_offsets, r, 51, e0 - p0, e0 - (p0), 0, 0)
+        return refuse(field_offsets, r, 101, e0 - p0, e0 - (p0), 0, 0)
     v2 = u16(memory, p0 + 2)
     if v2 != 0x5548:
-        return refuse(field_offsets, r, 52, 2, v2, 0, 0)
+        return refuse(field_offsets, r, 102, 2, v2, 0, 0)
     if p0 + 24 > e0:
-        return refuse(field_offsets, r, 53, e0 - p0, e0 - (p0 + 4), 0, 0)
+        return refuse(field_offsets, r, 103, e0 - p0, e0 - (p0 + 4), 0, 0)
     return p0 + 24

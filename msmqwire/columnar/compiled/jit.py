@@ -183,3 +183,25 @@ def is_text(memory: Any, start: int, stop: int) -> bool:
                 return False
             p += 2
     return True
+
+
+@jit
+def find_null(memory: Any, start: int, stop: int) -> int:
+    """Return the offset of the first null of UTF-16; -1 for none."""
+    while start + 2 <= stop:
+        if u16(memory, start) == 0:
+            return start
+        start += 2
+    return -1
+
+
+@jit
+def chosen_length(memory: Any, start: int, first: int, second: int, stop: int) -> int:
+    """Choose among two possible lengths of a text: `msmqwire.schema.record.chosen_length`."""
+    first_ends = start + first <= stop and ends_on_null(memory, start, start + first)
+    second_ends = start + second <= stop and ends_on_null(memory, start, start + second)
+    if first_ends and is_text(memory, start, start + first):
+        return first
+    if second_ends and (not first_ends or is_text(memory, start, start + second)):
+        return second
+    return first

@@ -178,27 +178,27 @@ def find_header(memory: Any, start: int, stop: int) -> int:
 
 
 @jit
-def session_packet(memory: Any, start: int, stop: int, field_offsets: Any, r: int, trusted: bool) -> int:
+def session_packet(memory: Any, start: int, stop: int, field_offsets: Any, r: int) -> int:
     """Return the kind of the packet in these bytes and write its field offsets.
 
-    It is BAD, with a refusal in place of the offsets, for malformed ones; UNSURE for what only the generic
-    reader can judge. The caller has checked the BaseHeader; see `msmqwire.columnar.compiled.generated`.
+    It is BAD, with a refusal in place of the offsets, for malformed ones; UNSURE if there are fewer bytes
+    than PacketSize says. The caller has checked the BaseHeader; see `msmqwire.columnar.compiled.generated`.
     """
     flags = u16(memory, start + _FLAGS_AT)
     if not flags & _INTERNAL:
-        kind, end = USER, user_message(memory, start, stop, field_offsets, r, trusted)
+        kind, end = USER, user_message(memory, start, stop, field_offsets, r)
         if end >= 0:
             kind = _message_kind(memory, start, field_offsets, r)
     elif stop - start < _KIND_END:  # a field of the InternalHeader is cut off
-        kind, end = BAD, session_ack(memory, start, stop, field_offsets, r, trusted)
+        kind, end = BAD, session_ack(memory, start, stop, field_offsets, r)
     else:
         number = u16(memory, start + _KIND_AT) & _KIND_MASK
         if number == PT_SESSION_ACK and flags & _SESSION:
-            kind, end = ACK, session_ack(memory, start, stop, field_offsets, r, trusted)
+            kind, end = ACK, session_ack(memory, start, stop, field_offsets, r)
         elif number == PT_ESTABLISH_CONNECTION:
-            kind, end = ESTABLISH, establish_connection(memory, start, stop, field_offsets, r, trusted)
+            kind, end = ESTABLISH, establish_connection(memory, start, stop, field_offsets, r)
         elif number == PT_CONNECTION_PARAMETERS:
-            kind, end = PARAMETERS, connection_parameters(memory, start, stop, field_offsets, r, trusted)
+            kind, end = PARAMETERS, connection_parameters(memory, start, stop, field_offsets, r)
         elif number == PT_SESSION_ACK:
             kind, end = BAD, refuse(field_offsets, r, NO_SESSION_HEADER, _FLAGS_AT, 0, 0, 0)
         else:

@@ -71,7 +71,7 @@ def take_ping(arrays: ScanArrays, udp_ports: Any) -> int:
     r = state[ROWS]
     if r == rows.shape[0]:
         return ROWS_FULL
-    if ping(memory, start, stop, arrays.field_offsets, r, False) != stop:
+    if ping(memory, start, stop, arrays.field_offsets, r) != stop:
         return GENERIC_RECORD
     write_row(rows, r, state, header, -1, PING_KIND, start, PING_SIZE)
     state[ROWS] += 1

@@ -62,7 +62,7 @@ def identify(block: RowBlock, offsets: Any, valid: Any, protocols: Any, first: i
             if protocols[i] == BY_BYTES:
                 protocols[i] = PING if is_ping(memory, start, stop) else SESSION
             if protocols[i] == PING:
-                end = ping(memory, start, stop, field_offsets, r, False)
+                end = ping(memory, start, stop, field_offsets, r)
                 if end == stop:
                     kind = PING_KIND
                 elif end >= 0:
@@ -70,7 +70,7 @@ def identify(block: RowBlock, offsets: Any, valid: Any, protocols: Any, first: i
             elif protocols[i] != SESSION:
                 kind = UNSURE
             elif not refuse_base(memory, start, stop, field_offsets, r):
-                kind = session_packet(memory, start, stop, field_offsets, r, False)
+                kind = session_packet(memory, start, stop, field_offsets, r)
             if kind == BAD:
                 extra = REFUSAL_IN_OFFSETS
         rows[r, R_KIND], rows[r, R_EXTRA] = kind, extra

@@ -1,0 +1,148 @@
+"""Input that has no end of its own, a network interface or a pipe: rows while they come, until a signal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, Final, TextIO
+
+import typer
+
+from msmqwire.capture.live import CaptureFailed, LiveCapture, StoppableInput
+from msmqwire.cli.common import EX_NOINPUT, NoInput, say, standard_input
+from msmqwire.dissection import Dissection
+
+Interface = Annotated[
+    str | None,
+    typer.Option(
+        "--interface", metavar="NAME", help="Capture from this network interface, by dumpcap or tcpdump."
+    ),
+]
+CaptureFilter = Annotated[
+    str | None,
+    typer.Option("--capture-filter", metavar="TEXT", help="Which frames of the interface, as tcp port 1801."),
+]
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_ENDED_BY_FORCE: Final = 2
+"""Signals after which nothing more is waited for."""
+
+
+class LiveInput:
+    """The sources of a command, of which one may go on until Ctrl-C or SIGTERM.
+
+    Attributes:
+        sources: paths, URLs and streams.
+        is_live: whether one of them goes on, so that rows are to be shown as they come.
+    """
+
+    def __init__(self, sources: list[Any], stream: LiveCapture | StoppableInput | None) -> None:
+        self.sources, self._stream = sources, stream
+        self.is_live = stream is not None
+
+    def end(self, dissection: Dissection, err: TextIO, shown: str) -> int:
+        """Report how a live source ended; return the exit status that this alone makes.
+
+        An incomplete packet where it was stopped is no damage.
+
+        Args:
+            dissection: after its last item.
+            err: where to.
+            shown: what was shown, for the summary.
+        """
+        stream = self._stream
+        if stream is None:
+            return 0
+        failure, dropped = None, None
+        if isinstance(stream, LiveCapture):
+            failure, dropped = stream.failure(), stream.dropped()
+        elif not stream.is_stopped:
+            return 0
+        lost = "" if dropped is None else f", {dropped} dropped"
+        print(f"{stream.name}: {dissection.records} frames{lost}; {shown}", file=err)
+        if stream.is_stopped:
+            errors = dissection.errors
+            errors[:] = [error for error in errors if not (error.cut and error.file == stream.name)]
+        if failure is not None:
+            say(str(failure), err)
+            return EX_NOINPUT
+        return 0
+
+
+@contextmanager
+def live_input(
+    paths: list[str], interface: str | None = None, capture_filter: str | None = None
+) -> Iterator[LiveInput]:
+    """Open an interface, or standard input that is a pipe; Ctrl-C and SIGTERM end it as its end would.
+
+    A second signal ends the tool by force, a third one the command.
+
+    Raises:
+        typer.BadParameter: captures and an interface, or neither; a filter without an interface.
+        NoInput: the interface can't be opened; standard input is closed.
+    """
+    if interface is not None and paths:
+        raise typer.BadParameter("captures or an interface, not both", param_hint="--interface")
+    if interface is None and not paths:
+        raise typer.BadParameter("captures, or an --interface", param_hint="CAPTURES")
+    if capture_filter is not None and interface is None:
+        raise typer.BadParameter("goes with --interface", param_hint="--capture-filter")
+    stream: LiveCapture | StoppableInput | None = None
+    if interface is not None:
+        try:
+            stream = LiveCapture(interface, capture_filter or "")
+        except CaptureFailed as exc:
+            raise NoInput(str(exc)) from None
+        print(f"{interface}: capturing, by {stream.tool}", file=sys.stderr)
+    elif "-" in paths:
+        stream = _standard_pipe()
+    if stream is None:
+        yield LiveInput([standard_input() if path == "-" else path for path in paths], None)
+        return
+    sources = [stream if path == "-" else path for path in paths] or [stream]
+    with stream, _ended_by_signals(stream.stop):
+        yield LiveInput(sources, stream)
+
+
+def _standard_pipe() -> StoppableInput | None:
+    """Standard input, if it is a pipe, a socket or a terminal."""
+    stream = standard_input()
+    try:
+        descriptor = stream.fileno()
+    except OSError:  # a test's
+        return None
+    if os.name == "nt" or stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return None
+    return StoppableInput(descriptor, str(getattr(stream, "name", "<stdin>")))
+
+
+@contextmanager
+def _ended_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may handle signals
+        return
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    signals = 0
+
+    def handle(number: int, frame: Any) -> None:
+        nonlocal signals
+        signals += 1
+        stop()
+        if signals == _ENDED_BY_FORCE:
+            restore()
+
+    for number in _SIGNALS:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        restore()
