@@ -19,7 +19,7 @@ GROWTH: Final = 4
 """How many times as large each following request is, while the file is read on."""
 BLOCK_SIZE: Final = 8 << 20
 """Bytes of the largest request."""
-AHEAD: Final = 4
+AHEAD: Final = 6
 """Requests under way or answered before their bytes are needed. A file takes two blocks more in memory."""
 THREADS: Final = 8
 """Requests that a process has under way at once, for all of its files."""

@@ -220,6 +220,7 @@ def command(
         item_filters.append(filters.by_queue(queue))
     if findings:
         item_filters.append(filters.by_findings(findings))
+    out = sys.stdout  # a progress bar puts something else there
     try:
         storage_options = storage_options_of(storage_option)
         sink = tables.to_csv(sys.stdout.buffer) if as_csv else None
@@ -241,7 +242,7 @@ def command(
             ) as dissection,
         ):
             if sink is None:
-                printer = Printer(sys.stdout, as_json=as_json, dump=dump, flushes=live.is_live)
+                printer = Printer(out, as_json=as_json, dump=dump, flushes=live.is_live)
                 print_items(dissection, [filters.meets(conditions), *item_filters], printer)
                 shown = f"{printer.printed} packets, {printer.with_findings} with findings"
             else:

@@ -32,6 +32,12 @@ class FailedChecks:
         ends = self._ends.get((end - start).bit_length())
         return ends is None or sum(stop > start for stop in ends) < OVERLAPS_MAX
 
+    def refuses_at(self, start: int) -> bool:
+        """Whether there is a size of which no range that begins here may be checked."""
+        if self.end <= start:
+            return False
+        return any(sum(stop > start for stop in ends) >= OVERLAPS_MAX for ends in self._ends.values())
+
     def add(self, start: int, end: int) -> None:
         """Note that a range was checked in vain."""
         ends = self._ends.setdefault((end - start).bit_length(), [])

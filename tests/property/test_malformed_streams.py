@@ -137,3 +137,10 @@ def test_a_mutated_packet_in_a_stream_is_refused_as_it_is_alone() -> None:
     assert_same(files)
     kinds = generic(files)[1]["kind"].to_pylist()
     assert kinds.count("Malformed") > 50
+
+
+@pytest.mark.parametrize("count", [3, 5, 7, 8])
+def test_packets_that_others_claim_in_vain_are_left_to_the_generic_reader(count: int) -> None:
+    claiming = BAD["queue"][:8] + (600).to_bytes(4, "little") + BAD["queue"][12:68]
+    talk = conversation(*[claiming + ACK] * count, *[ACK] * 12)
+    assert_same([c.pcap_bytes(talk.frames)])

@@ -105,26 +105,58 @@ def utf8(memory: Any, start: int, stop: int, data: Any, pos: int) -> int:
                 return -1
             data[pos] = unit
             pos += 1
-        elif unit < 0x800:
-            data[pos] = 0xC0 | unit >> 6
-            data[pos + 1] = 0x80 | unit & 0x3F
-            pos += 2
-        elif 0xD800 <= unit < 0xE000:
+            continue
+        if 0xD800 <= unit < 0xE000:
             if unit >= 0xDC00 or start >= stop or not 0xDC00 <= u16(memory, start) < 0xE000:
                 return -1
-            point = 0x10000 + ((unit & 0x3FF) << 10) + (u16(memory, start) & 0x3FF)
+            unit = 0x10000 + ((unit & 0x3FF) << 10) + (u16(memory, start) & 0x3FF)
             start += 2
-            data[pos] = 0xF0 | point >> 18
-            data[pos + 1] = 0x80 | point >> 12 & 0x3F
-            data[pos + 2] = 0x80 | point >> 6 & 0x3F
-            data[pos + 3] = 0x80 | point & 0x3F
-            pos += 4
-        else:
-            data[pos] = 0xE0 | unit >> 12
-            data[pos + 1] = 0x80 | unit >> 6 & 0x3F
-            data[pos + 2] = 0x80 | unit & 0x3F
-            pos += 3
+        pos = _write_point(unit, data, pos)
     return pos
+
+
+@jit
+def utf8_replaced(memory: Any, start: int, stop: int, data: Any, pos: int) -> int:
+    """Write bytes as UTF-16 with replacement characters: `msmqwire.headers.queue_names.text`.
+
+    There must be space for three bytes for each unit and for a last odd byte.
+    """
+    while start < stop:
+        unit = u16(memory, start) if start + 2 <= stop else 0xD800
+        following = u16(memory, start + 2) if start + 4 <= stop else 0
+        if 0xD800 <= unit < 0xDC00 and 0xDC00 <= following < 0xE000:
+            pos = _write_point(0x10000 + ((unit & 0x3FF) << 10) + (following & 0x3FF), data, pos)
+            start += 4
+            continue
+        if 0xD800 <= unit < 0xDC00 and start + 4 > stop:  # all that is left
+            start = stop
+        if 0xD800 <= unit < 0xE000:
+            unit = 0xFFFD
+        pos = _write_point(unit, data, pos)
+        start += 2
+    return pos
+
+
+@inlined
+def _write_point(point: int, data: Any, pos: int) -> int:
+    """Write a character as UTF-8."""
+    if point < 0x80:
+        data[pos] = point
+        return pos + 1
+    if point < 0x800:
+        data[pos] = 0xC0 | point >> 6
+        data[pos + 1] = 0x80 | point & 0x3F
+        return pos + 2
+    if point < 0x10000:
+        data[pos] = 0xE0 | point >> 12
+        data[pos + 1] = 0x80 | point >> 6 & 0x3F
+        data[pos + 2] = 0x80 | point & 0x3F
+        return pos + 3
+    data[pos] = 0xF0 | point >> 18
+    data[pos + 1] = 0x80 | point >> 12 & 0x3F
+    data[pos + 2] = 0x80 | point >> 6 & 0x3F
+    data[pos + 3] = 0x80 | point & 0x3F
+    return pos + 4
 
 
 @inlined

@@ -14,7 +14,15 @@ from msmqwire.columnar.compiled.generated import QUEUE_FIELD_OFFSETS
 from msmqwire.columnar.compiled.jit import LINE, copy, inlined, jit, prefetch, put64, u16, u32
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import R_KIND, R_LENGTH, R_START
-from msmqwire.columnar.compiled.texts import GUID_SIZE, decimal, guid, hexadecimal, number, utf8
+from msmqwire.columnar.compiled.texts import (
+    GUID_SIZE,
+    decimal,
+    guid,
+    hexadecimal,
+    number,
+    utf8,
+    utf8_replaced,
+)
 from msmqwire.names.header_names import (
     AT_ADMIN,
     AT_DESTINATION,
@@ -181,14 +189,11 @@ def _text_cells(
         if start >= 0:
             stop = _end(plan, block, i)
             if stop > start:
-                if pos + 3 * ((stop - start) // 2) > column[C_END]:
+                if pos + 3 * ((stop - start + 1) // 2) > column[C_END]:
                     stopped = OUT_OF_SPACE
                     break
                 end = utf8(block.memory, start, stop, data, pos)
-                if end < 0:
-                    stopped = NOT_SIMPLE
-                    break
-                pos = end
+                pos = end if end >= 0 else utf8_replaced(block.memory, start, stop, data, pos)
                 valid[to + i] = 1
         offsets[to + i + 1] = pos - column[C_BASE]
         i += 1
@@ -237,11 +242,9 @@ def _queue_cells(
                     stopped = OUT_OF_SPACE
                     break
                 put64(data, pos, _DIRECT)
-                end = utf8(memory, start, stop, data, pos + _DIRECT_SIZE)
-                if end < 0:
-                    stopped = NOT_SIMPLE
-                    break
-                pos = end
+                pos += _DIRECT_SIZE
+                end = utf8(memory, start, stop, data, pos)
+                pos = end if end >= 0 else utf8_replaced(memory, start, stop, data, pos)
                 valid[to + i] = 1
             elif form != NO_QUEUE:
                 if pos + _NAME_MAX > column[C_END]:
