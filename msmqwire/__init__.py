@@ -26,6 +26,7 @@ from msmqwire.packets import build, from_json, parse, to_json
 if TYPE_CHECKING:
     from msmqwire.columnar import read_capture
     from msmqwire.dissection import Dissection, Item, dissect
+    from msmqwire.lake import read_lake, write_lake
     from msmqwire.qm.client import ReceivedMessage, Signer, attach, connect, load_signer
 
 __version__ = "0.1.0"
@@ -56,7 +57,9 @@ __all__ = [
     "load_signer",
     "parse",
     "read_capture",
+    "read_lake",
     "to_json",
+    "write_lake",
 ]
 
 
@@ -70,6 +73,10 @@ def __getattr__(name: str) -> Any:
         from msmqwire import dissection
 
         return getattr(dissection, name)
+    if name in ("read_lake", "write_lake"):
+        from msmqwire import lake
+
+        return getattr(lake, name)
     if name in ("ReceivedMessage", "Signer", "attach", "connect", "load_signer"):
         from msmqwire.qm import client
 

@@ -281,3 +281,32 @@ class RpcRefused(MsmqError):
     def __init__(self, why: str) -> None:
         super().__init__(why)
         self.why = why
+
+
+class LakeError(MsmqError):
+    """A lake of Parquet files that can't be read or written; the subclasses tell cause and remedy.
+
+    Attributes:
+        file: the folder or the file.
+        why: the reason and what to do, without the file.
+    """
+
+    def __init__(self, why: str, *, file: str) -> None:
+        super().__init__(f"{file}: {why}")
+        self.why, self.file = why, file
+
+
+class LakeMissing(LakeError):
+    """No lake is there."""
+
+
+class LakeInUse(LakeError):
+    """Another process is writing the lake."""
+
+
+class LakeMismatch(LakeError):
+    """What was asked does not go together with what the lake has. It is left unchanged."""
+
+
+class LakeDamaged(LakeError):
+    """The manifest of the lake is broken. It is left unchanged."""

@@ -1,4 +1,4 @@
-"""Error output and exit statuses of the commands of the queue manager."""
+"""Error output and exit statuses of the commands of the queue manager and of lakes."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ from msmqwire.errors import (
     AuthenticationFailed,
     EngineFailed,
     InvalidName,
+    LakeError,
+    LakeInUse,
+    LakeMismatch,
+    LakeMissing,
     LocatedError,
     MsmqError,
     NcpLoginRefused,
@@ -39,6 +43,7 @@ from msmqwire.errors import (
 from msmqwire.netware.constants import CompletionCode
 
 _STORE_STATUSES: Final = {StoreInUse: EX_UNAVAILABLE, StoreMissing: EX_NOINPUT, StoreRefused: EX_IOERR}
+_LAKE_STATUSES: Final = {LakeInUse: EX_UNAVAILABLE, LakeMissing: EX_NOINPUT, LakeMismatch: EX_USAGE}
 _NCP_NAMES: Final = {int(code): code.name for code in CompletionCode}
 _NCP_MISSING: Final = (
     CompletionCode.ERR_NO_QUEUE,
@@ -51,6 +56,8 @@ def status_of(exc: MsmqError) -> int:
     """Return the exit status of an error, by contract section 1."""
     if isinstance(exc, StoreError):
         return _STORE_STATUSES.get(type(exc), EX_DATAERR)
+    if isinstance(exc, LakeError):
+        return _LAKE_STATUSES.get(type(exc), EX_DATAERR)
     if isinstance(exc, EngineFailed):
         return EX_SOFTWARE
     if isinstance(exc, Unreachable | NotDelivered | RpcFault | RpcRefused | AuthenticationFailed):

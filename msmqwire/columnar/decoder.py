@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
-from msmqwire.capture import Record
+import numpy as np
+
+from msmqwire.capture import Datagram, Record
 from msmqwire.columnar.arrow.batch import BatchMaker
+from msmqwire.columnar.bridge.connection_table import TIME_MAX
+from msmqwire.columnar.bridge.flow_keys import key_of
 from msmqwire.columnar.bridge.frames import FileScanner, no_interfaces
 from msmqwire.columnar.bridge.row_buffer import RowBuffer
 from msmqwire.columnar.compiled import state as entry
+from msmqwire.columnar.compiled.flow_table import KEY_FIELDS
+from msmqwire.columnar.compiled.network import ACK, FLAGS, SEQ, START, STOP
 from msmqwire.columnar.compiled.scan import scan
-from msmqwire.columnar.compiled.stop_codes import StopCode
+from msmqwire.columnar.compiled.segments import take_segment
+from msmqwire.columnar.compiled.stop_codes import CONTINUE, GENERIC_RECORD, StopCode
 from msmqwire.dissection import Dissection, Item
 from msmqwire.errors import CaptureError
 
@@ -77,8 +84,39 @@ class Decoder(RowBuffer, FileScanner):
         self._dissection.records = self._frames_before + record.number
         if self._frames_before:
             record = record._replace(number=self._frames_before + record.number)
-        for datagram in self._dissection.decoder.feed(record):
-            yield from self._add_items(self._connections.feed(datagram, self))
+        datagram = self._dissection.decoder.decode(record)
+        if datagram is None or (self._state[entry.IS_UNDECIDED] and (yield from self._take_whole(datagram))):
+            return
+        yield from self._add_items(self._connections.feed(datagram, self))
+
+    def _take_whole(self, datagram: Datagram) -> Generator[Any, None, bool]:
+        """Let the scan take a segment whose frames it could not read, as those with fragments.
+
+        Returns False if the segment is for the generic reader.
+        """
+        state, header, size = self._state, self._header, len(datagram.payload)
+        if datagram.transport != "tcp" or datagram.missing or abs(datagram.time_ns) >= TIME_MAX:
+            return False
+        stop_code = int(StopCode.ARENA_FULL)
+        while stop_code not in (CONTINUE, GENERIC_RECORD):
+            yield from self._reserve_arena(size)
+            self._connections.reserve(size)
+            start = int(state[entry.ARENA])
+            self.memory[start : start + size] = np.frombuffer(datagram.payload, np.uint8)
+            state[entry.ARENA] += size
+            header[:KEY_FIELDS] = key_of(*datagram[1:5])
+            header[SEQ], header[ACK], header[FLAGS] = datagram.seq, datagram.ack, datagram.flags
+            header[START], header[STOP] = start, start + size
+            state[entry.RECORD_NS] = state[entry.EVENT_NS] = datagram.time_ns
+            state[entry.EVENT_FRAME] = state[entry.FRAME_NO]
+            state[entry.FRAME_NO] -= 1
+            stop_code = take_segment(self.scan_arrays(), self._connections.flow_arrays, self._tcp_ports)
+            state[entry.FRAME_NO] += 1
+            if stop_code != CONTINUE:
+                state[entry.ARENA] = start
+                if stop_code != GENERIC_RECORD:
+                    yield from self._make_room(StopCode(stop_code))
+        return stop_code == CONTINUE
 
     def _pass_over(self, error: CaptureError) -> None:
         """Count a record that is too large to be read: the frames behind it have later numbers."""

@@ -119,6 +119,7 @@ def plan_parts(
     overlap: int,
     *,
     already_read: Sequence[int] | None = None,
+    last_alone: bool = False,
 ) -> list[Part]:
     """Return the parts of a capture.
 
@@ -128,13 +129,15 @@ def plan_parts(
         overlap: bytes of warm-up.
         already_read: for reading that continues an earlier one and does not end the capture, the number of
             windows at the start of each file that were read before.
+        last_alone: whether the last file, which may still grow, is in no part with others.
     """
     split_files = {of_file[0].path for of_file in windows if len(of_file) > 1 or (already_read and of_file)}
     groups: list[_WindowGroup] = []
     for index, of_file in enumerate(windows):
         for window in of_file[already_read[index] if already_read else 0 :]:
             size = window.end - window.start
-            if not groups or not groups[-1].accepts(index, window, size, split_size):
+            alone = last_alone and index == len(windows) - 1
+            if alone or not groups or not groups[-1].accepts(index, window, size, split_size):
                 groups.append(_WindowGroup(index))
             groups[-1].windows.append(window)
             groups[-1].size += size
@@ -185,15 +188,18 @@ def plan_windows(
     *,
     search: bool,
     overlap: int = 0,
+    fixed: bool = False,
     storage_options: StorageOptions = NO_OPTIONS,
 ) -> list[list[Window]]:
-    """Return the windows of each file, all of similar size.
+    """Return the windows of each file.
 
     Args:
         files: their paths, or URLs.
         split_size: approximate maximum of bytes in a window; 0 for whole files.
         search: as for `plan`.
         overlap: bytes of warm-up of the parts that will be made of them.
+        fixed: whether windows start at multiples of `split_size`, where they stay when the file grows;
+            otherwise all are of similar size.
         storage_options: of the stores of URLs.
 
     Raises:
@@ -205,7 +211,8 @@ def plan_windows(
 
     def windows(path: str) -> list[Window]:
         whole = whole_file(path, storage_options)
-        return divide(whole, _window_size(whole.end, split_size), search=search, tails=tails, skip=_skip)
+        size = split_size if fixed else _window_size(whole.end, split_size)
+        return divide(whole, size, search=search, tails=tails, skip=_skip)
 
     # Planning a file of a store is mostly waiting.
     with ThreadPoolExecutor(PLANNED_AT_ONCE if any(map(is_url, files)) else 1) as pool:

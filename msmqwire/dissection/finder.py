@@ -21,6 +21,7 @@ from typing import Final, cast
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.dissection.failed_checks import FailedChecks
 from msmqwire.dissection.frame_ranges import SegmentRange, completed, take_frames
+from msmqwire.dissection.skipping import Skipping
 from msmqwire.errors import MalformedPacket
 from msmqwire.framing import begins_packet, find_header, may_hide_packet
 from msmqwire.headers.base import (
@@ -35,13 +36,14 @@ from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 from msmqwire.srmp.message import SrmpMessage
 
-_SKIP_SHOWN: Final = 0x1_0000
+SKIP_SHOWN: Final = 0x1_0000
 """Bytes, approximately, after which a run of skipped bytes is reported while no packet is certain."""
+_REST: Final = "the rest of a packet that is not whole"
 _LARGE: Final = 0x1_0000
 """Bytes; larger packets are checked in place before they are copied."""
 _RESULTS: Final = 256
 """Results that are made before they are handed out."""
-_FRAME_COST: Final = 104
+FRAME_COST: Final = 104
 """Bytes of memory that a frame of a run of skipped bytes takes."""
 
 
@@ -130,7 +132,7 @@ class PacketFinder:
 
         The content never exceeds two packets of the largest size and the bytes of one feed.
         """
-        skipped = 0 if self._skipped is None else _FRAME_COST * len(self._skipped.frames)
+        skipped = 0 if self._skipped is None else FRAME_COST * len(self._skipped.frames)
         return len(self._buffer) + SEGMENT_COST * len(self._segments) + skipped
 
     @property
@@ -166,6 +168,49 @@ class PacketFinder:
             start = self._start + len(self._buffer)
             self._segments.append(SegmentRange(start, start + len(data), frame, time_ns))
             self._buffer += data
+
+    def release_skipping(self) -> Skipping | None:
+        """Let another reader go on with what it skips; None if it may find something in the bytes it has."""
+        run, buffer = self._skipped, self._buffer
+        reason = _REST if self._remaining else self._sync_loss
+        doubt = self._malformed or self._doubtful is not None or (run is not None and run.reason != reason)
+        if not reason or doubt:
+            return None
+        needed = 0
+        if not self._remaining and find_header(buffer, max(0, self._searched_to - self._start)) >= 0:
+            needed = packet_length(buffer) if len(buffer) >= PREFIX_SIZE and begins_packet(buffer) else 0
+            if needed <= len(buffer) or self._searched_to != self._start:
+                return None
+        elif len(buffer) >= PREFIX_SIZE:
+            return None
+        frames = [*(run.frames if run is not None else ()), *(s.frame for s in self._segments)]
+        if frames != sorted(frames):
+            return None
+        skipping = Skipping(self._remaining, needed, 0, -1, [])
+        if run is not None:
+            skipping = skipping._replace(skipped=run.size, frame=max(run.frames))
+        for segment, (data, frame, time_ns) in zip(
+            tuple(self._segments), self.release_segments(), strict=True
+        ):
+            lead = segment.end - segment.start - len(data)
+            skipping.segments.append((lead, data, frame, time_ns))
+        return skipping
+
+    def resume_skipping(self, taken: int, skipping: Skipping, frames: list[tuple[int, int]]) -> None:
+        """Resume after another reader took `taken` bytes and skipped these frames, each with a time."""
+        self.resume(taken, [segment[1:] for segment in skipping.segments])
+        for index, (lead, *_) in enumerate(skipping.segments):
+            segment = self._segments[index]
+            self._segments[index] = segment._replace(start=segment.start - lead)
+        if self._remaining:
+            self._remaining = skipping.remaining
+        else:
+            self._searched_to = max(self._searched_to, self._start)
+        if skipping.skipped:
+            if self._skipped is None:
+                self._skipped = _SkippedRun(0, _REST if self._remaining else self._sync_loss, {})
+            self._skipped.size = skipping.skipped
+            self._skipped.frames.update(frames)
 
     @property
     def between_packets(self) -> bool:
@@ -237,7 +282,7 @@ class PacketFinder:
             if self._remaining:
                 count = min(self._remaining, len(self._buffer))
                 self._remaining -= count
-                self._skip(count, "the rest of a packet that is not whole")
+                self._skip(count, _REST)
             elif self._sync_loss:
                 end, certain = self._search(0, final=final)
                 self._skip(end, self._sync_loss)
@@ -426,7 +471,7 @@ class PacketFinder:
             self._skipped = _SkippedRun(0, reason, {})
         self._skipped.size += count
         self._skipped.frames.update(frames)
-        if self._skipped.size >= _SKIP_SHOWN:
+        if self._skipped.size >= SKIP_SHOWN:
             self._flush_skipped()
 
     def _flush_skipped(self) -> None:

@@ -1,8 +1,8 @@
 """Handover of directions from a tracker to a faster reader, and back.
 
-While a direction is in order and in sync, its whole state is its position and the bytes of an incomplete
-packet. A faster reader takes it over as a `DirectionSnapshot` and gives it back when anything else arrives.
-HTTP, RPC and NCP stay with the tracker.
+While a direction is in order, its whole state is its position and the bytes of an incomplete packet, or
+what it skips because it is out of sync. A faster reader takes it over as a `DirectionSnapshot` and gives it
+back when anything else arrives. HTTP, RPC and NCP stay with the tracker.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from msmqwire.capture.direction import OPEN, Direction
 from msmqwire.capture.events import Event, Moment
 from msmqwire.capture.segment_buffer import Segment
 from msmqwire.capture.tcp import ACKED_BYTES, ACKED_SEGMENTS
+from msmqwire.dissection.skipping import Skipping
 from msmqwire.dissection.tracker import Tracker
 
 
@@ -35,6 +36,8 @@ class DirectionSnapshot:
         out_of_order_frame: the number of the frame that carried the first of those to arrive.
         since_ns: the capture time at which a segment of the direction was last in order.
         ended: whether it ended with a FIN after all its bytes were delivered.
+        skipping: what it skips, if it is out of sync; then no `segments`.
+        skipped_frames: those of which the faster reader has skipped bytes, each with its time.
     """
 
     known: bool
@@ -49,6 +52,8 @@ class DirectionSnapshot:
     out_of_order_frame: int = 0
     since_ns: int = 0
     ended: bool = False
+    skipping: Skipping | None = None
+    skipped_frames: list[tuple[int, int]] = field(default_factory=list)
 
 
 def take_over(tracker: Tracker, direction: Direction) -> DirectionSnapshot | None:
@@ -71,12 +76,16 @@ def take_over(tracker: Tracker, direction: Direction) -> DirectionSnapshot | Non
     midstream = direction.isn is None if direction.flow is None else direction.flow.midstream
     if is_msmq and finder is None and (ignored[0] or midstream):
         return None
+    skipping = None
     if finder is not None and not finder.in_sync:
-        return None
+        skipping = finder.release_skipping()
+        if skipping is None:
+            return None
     snapshot = DirectionSnapshot(
         is_msmq, direction.next, direction.acked, direction.last_ns, direction.frames[-1]
     )
-    if finder is not None:
+    snapshot.skipping = skipping
+    if finder is not None and skipping is None:
         snapshot.segments = finder.release_segments()
     snapshot.ignored = ignored
     if direction.buffer:
@@ -154,7 +163,9 @@ def _restore(tracker: Tracker, direction: Direction, snapshot: DirectionSnapshot
     flow = direction.ensure_flow()
     if connection is None:
         connection = tracker.add_connection(flow)
-    if snapshot.known:
+    if snapshot.skipping is not None:
+        connection.finder(flow).resume_skipping(snapshot.taken, snapshot.skipping, snapshot.skipped_frames)
+    elif snapshot.known:
         connection.finder(flow).resume(snapshot.taken, snapshot.segments)
     else:
         connection.ignored[sender] = snapshot.ignored

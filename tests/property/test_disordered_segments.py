@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from tests.support import handmade as h
 from tests.support.attacks import ACK, SYN, pcap, segment
@@ -36,6 +36,7 @@ def segments(draw: st.DrawFn) -> list[tuple[int, bytes]]:
     return frames
 
 
+@settings(max_examples=60)
 @given(frames=segments(), rows=st.sampled_from([{}, {"CHUNK": 300, "ARENA": 64, "ROWS": 1}]))
 def test_any_segments_give_the_same_columns(frames: list[tuple[int, bytes]], rows: dict[str, int]) -> None:
     assert_same([pcap(frames)], **rows)

@@ -24,6 +24,14 @@ def test_both_readers_agree(name, tmp_path, monkeypatch):
     assert_same([path.read_bytes()])
 
 
+def test_joined_fragments_need_little_room(tmp_path, monkeypatch):
+    monkeypatch.setattr(captures, "ACTIVE", 3)
+    path = tmp_path / "capture"
+    CASES["fragments-shuffled"].write(path, 400)
+    assert_same([path.read_bytes()], CHUNK=3000, ARENA=64, ROWS=1)
+    assert_same([path.read_bytes()], CHUNK=3000, ARENA=64, ROWS=7)
+
+
 def test_each_refusal_is_one():
     assert len(refusals()) >= 20
     for (where, why), packet in refusals().items():

@@ -13,10 +13,13 @@ import pytest
 
 import msmqwire
 from msmqwire.capture import IpDecoder, Reassembler, open_records
+from msmqwire.capture.ip import RST
 from msmqwire.capture.segment_buffer import Segment, SegmentBuffer
 from msmqwire.columnar.bridge.connection_table import ConnectionTable
+from msmqwire.columnar.bridge.pending_segments import PendingSegments
 from msmqwire.dissection import dissect
 from tests.support import attacks
+from tests.support import handmade as h
 
 COUNT = 300
 
@@ -104,3 +107,20 @@ def test_a_cut_off_segment_passes_over_runs(gaps):
     assert buffer.contiguous(0) == 2 * gaps + 1
     assert [segment.start for segment in buffer.pop(2 * gaps)] == list(range(2 * gaps))
     assert buffer.add(Segment(0, 2 * gaps + 9, b"", 0, 3)) == 2 * gaps + 4
+
+
+def test_segments_for_the_tracker_do_not_move_an_incomplete_packet_each(monkeypatch):
+    """Resets that no receiver accepts come inside a packet of a megabyte, each for the generic reader."""
+    moved = 0
+    append = PendingSegments.append
+
+    def counting(self: PendingSegments, flow: Any, fields: Any, data: bytes, *rest: Any) -> None:
+        nonlocal moved
+        moved += len(data)
+        append(self, flow, fields, data, *rest)
+
+    monkeypatch.setattr(PendingSegments, "append", counting)
+    packet = h.base_header(attacks.LARGEST).ljust(1 << 20, b"\0")
+    resets = [attacks.segment(b"", seq=5, flags=RST | attacks.ACK)] * COUNT
+    assert read_columns(attacks.pcap([*attacks.one_stream(packet), *resets])) == 1
+    assert moved <= 4 * len(packet)  # otherwise 300 times

@@ -15,7 +15,7 @@ from tests.support.paths import ROOT
 PACKAGES = ("msmqwire", "spark_udfs", "fuzz")
 
 FLOORS = (
-    {"constants", "errors", "names", "schema"},
+    {"constants", "durable", "errors", "names", "schema"},
     {
         "bodies",
         "crypto",
@@ -30,7 +30,7 @@ FLOORS = (
         "srmp",
     },
     {"capture", "columnar", "dissection", "layers", "lint", "wireshark"},
-    {"qm", "qms"},
+    {"lake", "qm", "qms"},
     {"cli", "fuzz", "spark_udfs"},
 )
 FLOOR = {part: number for number, parts in enumerate(FLOORS) for part in parts}

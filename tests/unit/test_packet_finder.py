@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from msmqwire.dissection.finder import _SKIP_SHOWN, ScanResult
+from msmqwire.dissection.finder import SKIP_SHOWN, ScanResult
 from msmqwire.framing import begins_packet
 from tests.support import handmade as h
 from tests.support.finders import PacketFinder
@@ -209,8 +209,8 @@ def test_a_header_at_the_start_of_a_segment_will_do_when_the_stream_breaks():
 
 
 def test_skipped_bytes_come_in_runs():
-    results = scan(bytes(3 * _SKIP_SHOWN), midstream=True)
-    assert sum(result.size for result in results) == 3 * _SKIP_SHOWN
+    results = scan(bytes(3 * SKIP_SHOWN), midstream=True)
+    assert sum(result.size for result in results) == 3 * SKIP_SHOWN
     assert 3 <= len(results) <= 4
     assert results[0].frames[0] == 1
 

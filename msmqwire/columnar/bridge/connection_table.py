@@ -17,6 +17,7 @@ from msmqwire.columnar.bridge.eviction import first_to_evict, rank
 from msmqwire.columnar.bridge.flow_keys import address_of
 from msmqwire.columnar.bridge.flow_numbers import FlowNumbers
 from msmqwire.columnar.bridge.pending_segments import PendingSegments
+from msmqwire.columnar.bridge.skipping import acquire_skipping, release_skipping
 from msmqwire.columnar.compiled import flow_table
 from msmqwire.columnar.compiled.delivery import deliver
 from msmqwire.columnar.compiled.flow_table import (
@@ -46,6 +47,7 @@ from msmqwire.columnar.compiled.flow_table import (
     PACKET_LAST,
     PACKET_NS,
     PACKET_SEGMENTS,
+    SKIPS,
     STREAM,
     TRACKED,
     UNRECOGNISED,
@@ -88,7 +90,9 @@ from msmqwire.dissection.tracker import HELD_MAX
 
 _BUFFERED_MARGIN: Final = 1 << 16
 """Bytes, generously, that a segment may cost besides its payload."""
-_TIME_MAX: Final = 1 << 62
+_MOVED_PER_SEGMENT: Final = 8192
+"""Bytes of an incomplete packet that are moved to the tracker for each segment that it then takes."""
+TIME_MAX: Final = 1 << 62
 """Nanoseconds since 1970 beyond any true time, in the year 2116: the scan does not take such a segment."""
 _NEVER: Final = (1 << 63) - 1
 
@@ -126,7 +130,8 @@ class ConnectionTable:
         self._flows.restart()
         self.pending.clear()
         self._tracker = tracker
-        self._beyond_time = False  # a time has exceeded _TIME_MAX: the tracker has all connections
+        self._beyond_time = False  # a time has exceeded TIME_MAX: the tracker has all connections
+        self._stays: dict[Direction, int] = {}  # for how many segments directions stay with the tracker
         self._followed: set[int] = set()  # connections of which the scan may have a direction
         self._state[OUT_OF_ORDER_COST_TOTAL], self._state[DEADLINE] = 0, _NEVER
         tracker.reassembler.on_forget = self._forget
@@ -142,7 +147,7 @@ class ConnectionTable:
         """
         tracker, key = self._tracker, datagram[1:5]
         self._export_clock()
-        if abs(datagram.time_ns) >= _TIME_MAX and not self._beyond_time:
+        if abs(datagram.time_ns) >= TIME_MAX and not self._beyond_time:
             self.release_all()
             self._beyond_time, self._state[FREE_NUMBERS] = True, 0
         if datagram.transport != "tcp":
@@ -160,8 +165,10 @@ class ConnectionTable:
             self.release_gaps()
         direction = reassembler.direction(key)
         if direction is not None:
-            self._release(direction)
-            self._release(direction.peer)
+            for released in (direction, direction.peer):
+                self._release(released)
+                if stays := self._stays.pop(released, 0):
+                    self._stays[released] = stays - 1
         events = reassembler.feed(datagram)
         direction = reassembler.direction(key)
         sides = {} if direction is None else {side.key: side for side in (direction, direction.peer)}
@@ -366,7 +373,10 @@ class ConnectionTable:
         )  # fmt: skip
         snapshot.taken = int(flow[DELIVERED])
         snapshot.ignored = int(flow[IGNORED]), int(flow[IGNORED_FRAME]), int(flow[IGNORED_NS])
-        for _, _, frame, time_ns, data in self.pending.read(flow[PACKET_FIRST], flow[PACKET_SEGMENTS]):
+        packet_segments = self.pending.read(flow[PACKET_FIRST], flow[PACKET_SEGMENTS])
+        if flow[SKIPS]:
+            release_skipping(flow, packet_segments, snapshot)
+        for _, _, frame, time_ns, data in packet_segments:
             snapshot.segments.append((data, frame, time_ns))
         for position, size, frame, time_ns, data in self.pending.read(
             flow[OUT_OF_ORDER_FIRST], flow[OUT_OF_ORDER]
@@ -374,6 +384,9 @@ class ConnectionTable:
             snapshot.out_of_order.append(Segment(position, position + size, data, time_ns, frame))
         snapshot.out_of_order_frame, snapshot.since_ns = int(flow[OUT_OF_ORDER_FRAME]), int(flow[GAP_NS])
         snapshot.ended = bool(flow[MODE] == ENDED)
+        moved = int(flow[PACKET_BYTES] + SEGMENT_COST * flow[PACKET_SEGMENTS])
+        if moved >= _MOVED_PER_SEGMENT:
+            self._stays[direction] = 1 + moved // _MOVED_PER_SEGMENT
         self._state[OUT_OF_ORDER_COST_TOTAL] -= flow[OUT_OF_ORDER_COST]
         flow[OUT_OF_ORDER] = flow[OUT_OF_ORDER_COST] = 0
         flow[MODE] = TRACKED
@@ -406,7 +419,7 @@ class ConnectionTable:
                 self._release(side)
 
     def _acquire(self, direction: Direction) -> None:
-        if self._beyond_time or self._is_acquired(direction):
+        if self._beyond_time or self._is_acquired(direction) or self._stays.get(direction):
             return
         snapshot = take_over(self._tracker, direction)
         if snapshot is None:
@@ -420,6 +433,9 @@ class ConnectionTable:
         flow[ACKED] = -1 if snapshot.acked is None else snapshot.acked
         flow[LAST_NS], flow[FRAME] = snapshot.last_ns, snapshot.frame
         flow[IGNORED], flow[IGNORED_FRAME], flow[IGNORED_NS] = snapshot.ignored
+        if snapshot.skipping is not None:
+            self.reserve(sum(len(data) for _, data, _, _ in snapshot.skipping.segments))
+            acquire_skipping(flow, self.pending, snapshot.skipping)
         for data, frame, time_ns in snapshot.segments:
             self.reserve(len(data))
             self.pending.append(flow, (PACKET_FIRST, PACKET_LAST, PACKET_SEGMENTS), data, frame, time_ns, 0)
@@ -471,6 +487,8 @@ class ConnectionTable:
         """Free the numbers of a direction that the tracker forgets, and of its peer."""
         # Beyond its times the scan must not see any connection begin.
         first = self._flows.remove(direction, reusable=not self._beyond_time)
+        self._stays.pop(direction, None)
+        self._stays.pop(direction.peer, None)
         if first is not None:
             self._followed.discard(first)
 

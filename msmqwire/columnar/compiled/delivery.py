@@ -29,17 +29,19 @@ from msmqwire.columnar.compiled.flow_table import (
     SEG_FRAME,
     SEG_NEXT,
     SEG_NS,
-    SEG_POSITION,
     SEG_SIZE,
     SEG_START,
+    SKIPS,
     STREAM,
     UNRECOGNISED,
     copy_packet,
 )
-from msmqwire.columnar.compiled.jit import copy, inlined, jit, u32
+from msmqwire.columnar.compiled.jit import copy, inlined, jit
 from msmqwire.columnar.compiled.network import DST_HIGH, DST_LOW, IS_IPV6, PORTS, SRC_HIGH, SRC_LOW
-from msmqwire.columnar.compiled.packet import BAD, is_doubtful, packet_length, session_packet
+from msmqwire.columnar.compiled.packet import BAD, find_header, is_doubtful, packet_length, session_packet
+from msmqwire.columnar.compiled.pending import store_segment
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
+from msmqwire.columnar.compiled.skipping import skip_on
 from msmqwire.columnar.compiled.state import (
     ARENA,
     ARENA_END,
@@ -83,7 +85,7 @@ from msmqwire.dissection.ncp_finder import REPLY as NCP_REPLY
 from msmqwire.dissection.ncp_finder import REQUEST as NCP_REQUEST
 from msmqwire.dissection.rpc_connection import RPC_PORTS
 from msmqwire.dissection.tracker import HELD_MAX
-from msmqwire.headers.base import PREFIX_SIZE, SIGNATURE, VERSION
+from msmqwire.headers.base import PREFIX_SIZE, VERSION
 from msmqwire.netware.headers import NCP_PORT
 from msmqwire.rpc.constants import PduType
 from msmqwire.rpc.pdus import RPC_VERSION
@@ -115,25 +117,6 @@ def write_row(
     rows[r, R_LENGTH] = size
     rows[r, R_EXTRA] = REFUSAL_IN_OFFSETS if kind == BAD else NO_EXTRA
     rows[r, R_FILE] = state[FILE]
-
-
-@jit
-def store_segment(
-    state: Any, pending_segments: Any, pending_bytes: Any, memory: Any, start: int, size: int, position: int
-) -> int:
-    """Buffer bytes and return the number of their entry; the caller has checked that there is space."""
-    number = state[PENDING_SEGMENTS]
-    state[PENDING_SEGMENTS] += 1
-    segment = pending_segments[number]
-    segment[SEG_START] = state[PENDING_BYTES]
-    segment[SEG_SIZE] = size
-    segment[SEG_FRAME] = state[FRAMES_BEFORE] + state[EVENT_FRAME]
-    segment[SEG_NS] = state[EVENT_NS]
-    segment[SEG_NEXT] = -1
-    segment[SEG_POSITION] = position
-    copy(memory, start, size, pending_bytes, state[PENDING_BYTES])
-    state[PENDING_BYTES] += size
-    return number
 
 
 @jit
@@ -376,14 +359,9 @@ def count_ignored(state: Any, flow: Any, memory: Any, start: int, stop: int, por
         return GENERIC_RECORD
     if may_be_ncp(memory, start, stop, ports):
         return GENERIC_RECORD
-    p = start + 7
-    while p < stop:  # of any four bytes in a row, one is in a signature that covers them
-        byte = memory[p]
-        if byte == 0x4C or byte == 0x49 or byte == 0x4F or byte == 0x52:
-            for first in range(p - 3, min(p, stop - 4) + 1):
-                if u32(memory, first) == SIGNATURE:
-                    return GENERIC_RECORD
-        p += 4
+    header = find_header(memory, start, stop)
+    if header >= 0 and header + PREFIX_SIZE <= stop:
+        return GENERIC_RECORD
     flow[IGNORED] += stop - start
     flow[IGNORED_FRAME] = state[FRAMES_BEFORE] + state[EVENT_FRAME]
     flow[IGNORED_NS] = state[EVENT_NS]
@@ -395,4 +373,6 @@ def deliver(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
     """Take the next bytes of a flow, all or none; return CONTINUE or a stop code."""
     if flow[MODE] == UNRECOGNISED:
         return count_ignored(arrays.state, flow, arrays.memory, start, stop, arrays.header[PORTS])
+    if flow[SKIPS]:
+        return skip_on(arrays, flow, start, stop)
     return deliver_packets(arrays, flow, start, stop)

@@ -36,9 +36,9 @@ peer has been seen; it has ended with a FIN, and all of it has been delivered.""
     MODE, NEXT_SEQ, ACKED, LAST_NS, FRAME, STREAM, PACKET_BYTES, PACKET_SEGMENTS, PACKET_FIRST, PACKET_LAST,
     PACKET_SIZE, DELIVERED, IGNORED, IGNORED_FRAME, IGNORED_NS, PACKET_FRAME, PACKET_NS, OUT_OF_ORDER,
     OUT_OF_ORDER_FIRST, OUT_OF_ORDER_LAST, OUT_OF_ORDER_COST, OUT_OF_ORDER_FRAME, GAP_NS, GAP_DUE_NS, ISN,
-    DOUBTFUL_SIZE,
-) = range(26)  # fmt: skip
-FLOW_FIELDS: Final = 26
+    DOUBTFUL_SIZE, SKIPS, REMAINING, SKIPPED_BYTES, SKIPPED_SEGMENTS, SKIPPED_FRAME, TAIL_FIRST,
+) = range(32)  # fmt: skip
+FLOW_FIELDS: Final = 32
 """The state of a flow, by index; see `handover.DirectionSnapshot`.
 
 ACKED is what the peer acknowledged last, -1 for nothing. LAST_NS and FRAME are the last segment's.
@@ -51,13 +51,18 @@ follows it, else 0.
 OUT_OF_ORDER segments are buffered beyond a gap: their cost in memory, the frame that brought the first, since
 when nothing was delivered, and when the gap may be skipped. ISN is the initial sequence number of a flow
 whose SYN was seen, else -1.
+
+SKIPS says that the flow is out of sync with its packets, or in the rest of one: see `skipping`. REMAINING
+bytes of that one are still to be skipped. Of the entries from PACKET_FIRST on, SKIPPED_SEGMENTS are those of
+frames whose bytes were skipped, and hold none; from TAIL_FIRST on, they have the PACKET_BYTES that were not.
+SKIPPED_BYTES are those of the run so far, and SKIPPED_FRAME is the last frame of it, -1 for none.
 """
 
 SEG_START, SEG_SIZE, SEG_FRAME, SEG_NS, SEG_NEXT, SEG_POSITION = range(6)
 SEG_FIELDS: Final = 6
 """A buffered segment, or a part of one, by index: offset and number of its bytes in `pending_bytes`; the
 frame that brought it, and its time; the next entry of the list; for one beyond a gap its position in the
-flow."""
+flow, for one of a flow that skips how many bytes of its segment were skipped."""
 KEY_FIELDS: Final = 6
 """The first fields of a header, which identify a flow."""
 
@@ -191,6 +196,8 @@ def compact(
                 new_segments[count, SEG_NEXT] = count + 1
                 if k == 0:
                     flow[first] = count
+                if not out_of_order and k == flow[SKIPPED_SEGMENTS]:
+                    flow[TAIL_FIRST] = count
                 flow[last] = count
                 number = segment[SEG_NEXT]
                 count += 1

@@ -14,7 +14,7 @@ from msmqwire.capture.tcp import (
     CLOCK_BACK_NS,
     SWEEP_NS,
 )
-from msmqwire.columnar.compiled.delivery import deliver, store_segment
+from msmqwire.columnar.compiled.delivery import deliver
 from msmqwire.columnar.compiled.flow_table import (
     FLOW_FIELDS,
     GAP_DUE_NS,
@@ -31,9 +31,11 @@ from msmqwire.columnar.compiled.flow_table import (
     SEG_POSITION,
     SEG_SIZE,
     SEG_START,
+    SKIPS,
 )
 from msmqwire.columnar.compiled.jit import copy, jit
 from msmqwire.columnar.compiled.network import START, STOP
+from msmqwire.columnar.compiled.pending import store_segment
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
 from msmqwire.columnar.compiled.state import (
     ARENA,
@@ -199,6 +201,8 @@ def deliver_in_order(arrays: ScanArrays, flow: Any, skipped: int, now: int) -> i
 
     ``skipped`` bytes of the segment were delivered before. Returns CONTINUE or a stop code.
     """
+    if flow[SKIPS] and flow[OUT_OF_ORDER]:
+        return GENERIC_RECORD  # what skips can't go back
     state, memory, header, rollback = arrays.state, arrays.memory, arrays.header, arrays.rollback
     pending_segments, pending_bytes = arrays.pending_segments, arrays.pending_bytes
     size = header[STOP] - header[START]

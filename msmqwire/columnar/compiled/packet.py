@@ -162,6 +162,22 @@ def refuse_base(memory: Any, start: int, stop: int, field_offsets: Any, r: int) 
 
 
 @jit
+def find_header(memory: Any, start: int, stop: int) -> int:
+    """Return the next offset at which a packet could begin; -1 for none: `msmqwire.framing.find_header`."""
+    p = start + _SIGNATURE_AT + 3
+    while p < stop:  # of any four bytes in a row, one is in a signature that covers them
+        byte = memory[p]
+        if byte == 0x4C or byte == 0x49 or byte == 0x4F or byte == 0x52:
+            for first in range(p - 3, min(p, stop - 4) + 1):
+                header = first - _SIGNATURE_AT
+                if u32(memory, first) == SIGNATURE and memory[header] == VERSION:
+                    if stop - header < PREFIX_SIZE or packet_length(memory, header) >= 0:
+                        return header
+        p += 4
+    return -1
+
+
+@jit
 def session_packet(memory: Any, start: int, stop: int, field_offsets: Any, r: int) -> int:
     """Return the kind of the packet in these bytes and write its field offsets.
 

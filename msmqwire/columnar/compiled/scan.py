@@ -11,7 +11,17 @@ from typing import Any, Final
 from msmqwire.columnar.compiled.delivery import write_row
 from msmqwire.columnar.compiled.generated import FIELD_SLOTS, ping
 from msmqwire.columnar.compiled.jit import LINE, jit, prefetch, u16
-from msmqwire.columnar.compiled.network import NOT_IP, OTHER, PORTS, START, STOP, TCP, UDP, parse_frame
+from msmqwire.columnar.compiled.network import (
+    NOT_IP,
+    OTHER,
+    PORTS,
+    START,
+    STOP,
+    TCP,
+    UDP,
+    UNDECIDED,
+    parse_frame,
+)
 from msmqwire.columnar.compiled.packet import PING_KIND
 from msmqwire.columnar.compiled.records import next_record
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
@@ -20,6 +30,7 @@ from msmqwire.columnar.compiled.state import (
     EVENT_FRAME,
     EVENT_NS,
     FRAME_NO,
+    IS_UNDECIDED,
     NEED,
     NOT_IP_COUNT,
     OTHER_COUNT,
@@ -90,6 +101,7 @@ def scan(arrays: ScanArrays, flow_arrays: FlowArrays, interfaces: Any, tcp_ports
         protocol = parse_frame(
             memory, start, start + state[RECORD_SIZE], state[RECORD_LENGTH], state[RECORD_LINK], header
         )
+        state[IS_UNDECIDED] = protocol == UNDECIDED
         if protocol == TCP:
             stop_code = take_segment(arrays, flow_arrays, tcp_ports)
         elif protocol == UDP:

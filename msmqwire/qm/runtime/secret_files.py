@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from msmqwire.durable import replace_file
 from msmqwire.errors import InvalidValue
 
 _OTHERS: Final = 0o077
@@ -39,17 +40,4 @@ def write_secret(file: Path, content: bytes) -> None:
 
     Nobody else may be writing it.
     """
-    new = file.with_name(f"{file.name}.new")
-    new.unlink(missing_ok=True)  # left by a process that was killed; a link would be followed
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
-    with open(descriptor, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(new, file)
-    if os.name == "posix":  # elsewhere a folder can't be opened, and need not be synced
-        folder = os.open(file.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    replace_file(file, content, mode=_MODE)

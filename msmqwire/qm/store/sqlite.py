@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
+from msmqwire.durable import acquire_lock, result_code, sync_directory
 from msmqwire.errors import (
     StoreDamaged,
     StoreForeign,
@@ -41,8 +42,6 @@ CHECKPOINT_PAGES: Final = 4000
 """Pages in the log after which a commit runs a checkpoint, 16 MB."""
 LOG_SIZE_LIMIT: Final = 64 << 20
 """Bytes that the log keeps on disk when it restarts after a checkpoint, which it can use on a full disk."""
-LOCK_WAIT_S: Final = 0.2
-"""For another one that opens the store at the same moment and holds the lock only briefly."""
 BUSY_WAIT_S: Final = 1.0
 """For another program that reads the file."""
 FETCH_SIZE: Final = 64
@@ -148,7 +147,7 @@ class SqliteStore:
             try:
                 self._write(changes)
             except sqlite3.Error as exc:
-                if _code(exc) not in _NO_ROOM:
+                if result_code(exc) not in _NO_ROOM:
                     raise self._translate(exc) from exc
             else:
                 return
@@ -268,26 +267,20 @@ class SqliteStore:
     def _acquire_lock(self) -> sqlite3.Connection:
         """Take the lock that keeps other processes out; it ends with the process, however that ends.
 
-        It is a lock of SQLite on a separate file, so that it works on any file system that can hold a store.
         On the store itself it would shut out the connections that read while another one commits.
         """
         path = self._sibling(".lock")
-        _touch_private(path)
-        db = sqlite3.connect(path, timeout=LOCK_WAIT_S, isolation_level=None, check_same_thread=False)
         try:
-            db.execute("BEGIN EXCLUSIVE")
+            lock = acquire_lock(path)
         except sqlite3.Error as exc:
-            db.close()
-            match _code(exc):
-                case sqlite3.SQLITE_BUSY:
-                    reason = "another process has the store open; end it, or give this one a store of its own"
-                    raise StoreInUse(reason, file=str(self._path)) from exc
-                case sqlite3.SQLITE_NOTADB:
-                    reason = "the lock file is a file of something else; move it away"
-                    raise StoreForeign(reason, file=str(path)) from exc
-                case _:
-                    raise
-        return db
+            if result_code(exc) == sqlite3.SQLITE_NOTADB:
+                reason = "the lock file is a file of something else; move it away"
+                raise StoreForeign(reason, file=str(path)) from exc
+            raise
+        if lock is None:
+            reason = "another process has the store open; end it, or give this one a store of its own"
+            raise StoreInUse(reason, file=str(self._path))
+        return lock
 
     def _create(self) -> None:
         """Create the file atomically: it gets its name when it has all tables and is on disk."""
@@ -305,12 +298,7 @@ class SqliteStore:
                 for statement in self._layout.tables.values():
                     db.execute(statement)
         os.replace(new, self._path)
-        if os.name == "posix":  # elsewhere a folder can't be opened, and need not be synced
-            folder = os.open(self._path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        sync_directory(self._path.parent)
 
     def _check_header(self) -> None:
         """Check the first bytes before SQLite opens the file: it might write into one that is not a store."""
@@ -346,7 +334,7 @@ class SqliteStore:
             _configure(db)
         except sqlite3.Error as exc:
             db.close()
-            if _code(exc) == sqlite3.SQLITE_ERROR:  # an unknown number in the header
+            if result_code(exc) == sqlite3.SQLITE_ERROR:  # an unknown number in the header
                 raise self._damaged(str(exc)) from exc
             raise
         return db
@@ -399,7 +387,7 @@ class SqliteStore:
 
     def _translate(self, exc: sqlite3.Error) -> Exception:
         """Return the `StoreError` that an error means; the error itself if it is a mistake of the caller."""
-        code = _code(exc)
+        code = result_code(exc)
         if code in _DAMAGED:
             return self._damaged(str(exc))
         if code == sqlite3.SQLITE_FULL:
@@ -421,12 +409,6 @@ class SqliteStore:
 def _touch_private(path: Path) -> None:
     """Create a missing file that only its owner may read: SQLite gives its log the same permissions."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-
-
-def _code(exc: sqlite3.Error) -> int | None:
-    """Return the primary result code of SQLite; None for an error of the module sqlite3 itself."""
-    extended: int | None = getattr(exc, "sqlite_errorcode", None)
-    return None if extended is None else extended & 0xFF  # the lower byte
 
 
 def _configure(db: sqlite3.Connection) -> None:

@@ -85,17 +85,6 @@ def sync(descriptor: int) -> None:
         os.fsync(descriptor)
 
 
-def sync_directory(path: Path) -> None:
-    """Make durable which files a directory has. Raises OSError."""
-    if os.name != "posix":
-        return  # elsewhere a directory can't be opened, and need not be synced
-    descriptor = os.open(path, os.O_RDONLY | _FLAGS)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def is_directory(path: Path) -> bool:
     """Return whether there is a directory, not a link to one. Raises OSError."""
     try:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from msmqwire.durable import sync_directory
 from msmqwire.errors import InvalidValue, NcpRefused, StoreError, StoreRefused
 from msmqwire.qms.model import names
 from msmqwire.qms.model.changes import (
@@ -101,7 +102,7 @@ class Volumes:
         if path != self._folder:
             self._make_directories(path.parent)
         if disk.make_directory(path):
-            disk.sync_directory(path.parent)
+            sync_directory(path.parent, follow=False)
 
     # -- before and after the rows ------------------------------------------------------------------------
 
@@ -143,7 +144,7 @@ class Volumes:
                         unsynced.add(host_path.parent)
         for directory in unsynced:
             with disk.reporting(directory):
-                disk.sync_directory(directory)
+                sync_directory(directory, follow=False)
 
     def _create_file(self, path: Path) -> bool:
         """Create an empty file; return False if something that is no file is in its place.
@@ -167,7 +168,7 @@ class Volumes:
                 raise StoreRefused("there are files in the directory of a new queue", file=str(path))
             queue = QueueFiles(queue_id, path)
             queue.make_system_files()
-            disk.sync_directory(path)
+            sync_directory(path, follow=False)
         self._queues[queue_id] = queue
 
     def follow(self, changes: Iterable[Change], servers: Mapping[int, Servers]) -> Followed:

@@ -1,0 +1,144 @@
+"""``msmqwire lake``: captures into a folder of Parquet files that grows with them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from msmqwire.capture.paths import capture_files
+from msmqwire.cli import filters
+from msmqwire.cli.capture_input import (
+    Cert,
+    Key,
+    MessageSecurity,
+    StorageOption,
+    no_input,
+    storage_options_of,
+)
+from msmqwire.cli.common import EX_DATAERR, dumps, say
+from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.readings import CaptureReading
+from msmqwire.errors import UnsupportedStore
+
+if TYPE_CHECKING:
+    from msmqwire.lake import LakeCommit
+
+
+def command(
+    captures: Annotated[
+        list[str], typer.Argument(help="pcap or pcapng files, also gzip or zstd; patterns; folders; URLs.")
+    ],
+    out: Annotated[str, typer.Option("--out", metavar="DIR", help="The folder; created if missing.")],
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="COLUMN", help="Partition by kind or destination too."),
+    ] = None,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that decode and write.")] = 1,
+    columns: Annotated[str | None, typer.Option("--columns", help="Names of columns, by commas.")] = None,
+    body_limit: Annotated[
+        int | None, typer.Option("--body-limit", min=0, help="Bytes of a body, at the most.")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", help="Not before this time (ISO 8601 or seconds).")
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Before this time.")] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--kind", help="Only packets of this name, like UserMessage or SrmpMessage."),
+    ] = None,
+    port: Annotated[
+        list[int] | None, typer.Option("--port", min=1, max=65535, help="One more port of MSMQ, or of NCP.")
+    ] = None,
+    storage_option: StorageOption = None,
+    key: Key = None,
+    cert: Cert = None,
+    reading: CaptureReading = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as one JSON object.")] = False,
+) -> None:
+    """Decode captures into a lake: Parquet files by date, to which later runs add what is new.
+
+    Captures that the lake has are not read again, of those that have grown only the end. Give all captures
+    that belong together, in their order, each time, as by a folder or a pattern. The rows of a run are in the
+    lake once it ends, all of them or, if it is killed, none.
+
+    Ends with status 65 if a file is cut off or damaged; what precedes the damage is in the lake. Status 69:
+    another process is writing the lake.
+    """
+    for name in kind or ():
+        if name.lower() not in filters.KINDS:
+            raise typer.BadParameter(f"{name} is none of {', '.join(filters.KINDS.values())}")
+    try:
+        where = filters.by_time(start, end) + ([filters.by_kind(kind)] if kind else [])
+    except ValueError as exc:
+        raise typer.BadParameter(f"not a time: {exc}") from None
+    try:
+        storage_options = storage_options_of(storage_option)
+        files = capture_files(captures, storage_options)
+    except (OSError, UnsupportedStore) as exc:
+        raise no_input(exc) from None
+    arguments = MessageSecurity(key, cert, reading).arguments()
+
+    def run() -> LakeCommit:
+        from msmqwire.lake import write_lake
+
+        with _progress(files) as progress:
+            return write_lake(
+                files,
+                out,
+                by=by,  # type: ignore[arg-type]  # checked there
+                columns=columns.split(",") if columns is not None else None,
+                where=where,
+                ports=port or (),
+                body_limit=body_limit,
+                workers=workers,
+                storage_options=storage_options,
+                progress=progress,
+                **arguments,
+            )
+
+    results: list[LakeCommit] = []
+    try:
+        run_reporting_errors(lambda: results.append(run()))
+    except FileNotFoundError as exc:
+        raise no_input(exc) from None
+    except ValueError as exc:
+        raise typer.BadParameter(str(exc)) from None
+    raise typer.Exit(_report(results[0], as_json=as_json))
+
+
+def _report(commit: LakeCommit, *, as_json: bool) -> int:
+    """Print what was done; return the exit status."""
+    for error in commit.damages:
+        say(f"{error.file}: {error.why}", offset=error.offset)
+    if as_json:
+        data: dict[str, Any] = {field.name: getattr(commit, field.name) for field in fields(commit)}
+        data["damages"] = [{"file": e.file, "offset": e.offset, "error": e.why} for e in commit.damages]
+        print(dumps(data))
+    else:
+        replaced = f", {commit.rows_replaced} replaced" if commit.rows_replaced else ""
+        print(
+            f"{commit.captures_read} captures read, {commit.captures_unchanged} unchanged:"
+            f" {commit.rows} rows in {commit.files} files{replaced}",
+            file=sys.stderr,
+        )
+    return EX_DATAERR if commit.damages else 0
+
+
+@contextmanager
+def _progress(files: list[str]) -> Iterator[Callable[[int], Any] | None]:
+    """Show a progress bar on a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
+
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda count: progress.advance(task, count)

@@ -1,0 +1,82 @@
+"""What is to last on disk: synced folders, files replaced at once, and a lock that ends with its process."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+LOCK_WAIT_S: Final = 0.2
+"""For another process that holds a lock only briefly."""
+
+
+def sync_directory(path: str | os.PathLike[str], *, follow: bool = True) -> None:
+    """Make durable which files a directory has.
+
+    Args:
+        path: the directory.
+        follow: whether it may be a link to one.
+
+    Raises:
+        OSError: it can't be opened or synced.
+    """
+    if os.name != "posix":
+        return  # elsewhere a directory can't be opened, and need not be synced
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace_file(path: Path, content: bytes, *, mode: int = 0o666) -> None:
+    """Replace a file by a new one, which is on disk then: readers find the old one or the new one, whole.
+
+    Nobody else may be writing it.
+
+    Args:
+        path: the file.
+        content: of the new one.
+        mode: permissions of the new one, without those that the umask takes away.
+
+    Raises:
+        OSError: it can't be written; the old one is unchanged.
+    """
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)  # left by a process that was killed; a link would be followed
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with open(descriptor, "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(new, path)
+    sync_directory(path.parent)
+
+
+def acquire_lock(path: Path) -> sqlite3.Connection | None:
+    """Take the lock on a file, which is created if missing; None if another process has it.
+
+    It is a lock of SQLite on an empty file of its own, so that it works on any file system. It ends when
+    the connection is closed, and with the process, however that ends.
+
+    Raises:
+        OSError: the file can't be created.
+        sqlite3.Error: it can't be locked, or is a file of something else (SQLITE_NOTADB).
+    """
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    db = sqlite3.connect(path, timeout=LOCK_WAIT_S, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("BEGIN EXCLUSIVE")
+    except sqlite3.Error as exc:
+        db.close()
+        if result_code(exc) == sqlite3.SQLITE_BUSY:
+            return None
+        raise
+    return db
+
+
+def result_code(exc: sqlite3.Error) -> int | None:
+    """Return the primary result code of SQLite; None for an error of the module sqlite3 itself."""
+    extended: int | None = getattr(exc, "sqlite_errorcode", None)
+    return None if extended is None else extended & 0xFF  # the lower byte

@@ -1,0 +1,194 @@
+"""The rows of a part of captures to staged Parquet files, which are in the lake once they are committed."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from msmqwire.columnar import Condition, arrow_schema
+from msmqwire.columnar.arrow.batch import NO_TIME
+from msmqwire.columnar.columns import BY_NAME
+from msmqwire.columnar.part_reader import PartReader
+from msmqwire.columnar.parts import Part
+from msmqwire.durable import sync_directory
+from msmqwire.errors import CaptureError
+from msmqwire.lake.manifest import Damage, LakeFile
+from msmqwire.lake.partitions import DAY_NS, PARTITIONS_MAX, By, Partition, folder_of
+from msmqwire.lake.sorted_files import PartitionWriter, StagedFile
+
+TIME: Final = pa.timestamp("us", "UTC")
+"""Of the column ``time``: nanoseconds are in ``time_ns``, for Spark reads no other times than these."""
+PENDING_BYTES_MAX: Final = 256 << 20
+"""Bytes of rows that wait for others of their partitions."""
+
+
+def lake_schema(columns: Sequence[str], by: By | None = None) -> pa.Schema:
+    """Return the Arrow schema of the files of a lake.
+
+    Args:
+        columns: names of `COLUMNS`.
+        by: how the lake is partitioned; a kind is a key and no column.
+    """
+    fields = []
+    for field in arrow_schema([BY_NAME[name] for name in columns if not (name == by == "kind")]):
+        fields.append(field.with_type(TIME) if field.name == "time" else field)
+        if field.name == "time":
+            meaning = {"comment": "The same in nanoseconds since 1970-01-01 UTC.", "group": "where"}
+            fields.append(pa.field("time_ns", pa.int64(), metadata=meaning))
+    return pa.schema(fields)
+
+
+@dataclass(frozen=True, slots=True)
+class PartFiles:
+    """What was written for a part.
+
+    Attributes:
+        files: as the manifest will name them.
+        staged: where each of them is until then, below the lake.
+        damages: the captures that could not be read to their ends.
+    """
+
+    files: tuple[LakeFile, ...]
+    staged: tuple[str, ...]
+    damages: tuple[Damage, ...]
+
+
+@dataclass(frozen=True)
+class PartWriter:
+    """Writes the rows of parts.
+
+    Attributes:
+        lake: the folder of the lake.
+        run: the folder of the staged files, below that of the lake.
+        reader: of the packets.
+        columns: names of `COLUMNS`.
+        where: conditions that all rows meet.
+        by: the second key of partitions; None for none.
+    """
+
+    lake: str
+    run: str
+    reader: PartReader
+    columns: tuple[str, ...]
+    where: tuple[Condition, ...] = ()
+    by: By | None = None
+
+    def write(self, part: Part) -> PartFiles:
+        """Write the rows of a part. Each attempt has files of its own.
+
+        Raises:
+            OSError: a file can't be read or written.
+        """
+        errors: list[CaptureError] = []
+        files = _PartitionFiles(self)
+        decoded = dict.fromkeys([*self.columns, "time", *([self.by] if self.by else [])])
+        try:
+            for batch in self.reader.batches(part, list(decoded), self.where, errors=errors):
+                files.add(batch)
+            written, staged = files.finish()
+        except BaseException:
+            files.discard()
+            raise
+        damages = tuple(Damage(error.file, error.offset, error.why, error.cut) for error in errors)
+        return PartFiles(written, staged, damages)
+
+
+class _PartitionFiles:
+    """The files of one attempt to write a part."""
+
+    def __init__(self, writer: PartWriter) -> None:
+        self._writer = writer
+        self._schema = lake_schema(writer.columns, writer.by)
+        self._token = secrets.token_hex(16)
+        self._numbers: dict[Partition, int] = {}
+        self._partitions: list[PartitionWriter] = []
+        self._files: list[StagedFile] = []
+
+    def _open(self, partition: Partition) -> StagedFile:
+        """Begin a file of a partition."""
+        number = len(self._files)
+        keys = partition.keys(self._writer.by)
+        path = f"{folder_of(keys)}/part-{self._token}-{number}.parquet"
+        staged = Path(self._writer.lake, self._staged(number))
+        self._files.append(StagedFile(staged, LakeFile(path, 0, 0, keys, None, None), self._schema))
+        return self._files[-1]
+
+    def _staged(self, number: int) -> str:
+        return f"{self._writer.run}/{self._token}-{number}.staged"
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add rows."""
+        times = batch.column("time").view(pa.int64()).fill_null(NO_TIME).to_numpy()
+        rows = _as_written(batch, self._schema)
+        numbers = self._partitions_of(batch, times)
+        if np.all(numbers == numbers[0]):
+            self._partitions[numbers[0]].add(rows, times)
+        else:
+            order = np.argsort(numbers, kind="stable")
+            for chosen in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
+                self._partitions[numbers[chosen[0]]].add(rows.take(pa.array(chosen)), times[chosen])
+        if sum(writer.pending_bytes for writer in self._partitions) > PENDING_BYTES_MAX:
+            for writer in self._partitions:
+                writer.flush()
+
+    def _partitions_of(self, batch: pa.RecordBatch, times: Any) -> Any:
+        """The number of the partition of each row."""
+        days, values = times // DAY_NS, [None]
+        codes = np.zeros(len(times), np.int64)
+        if self._writer.by is not None:
+            encoded = batch.column(self._writer.by).dictionary_encode(null_encoding="encode")
+            values, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64)
+        elif days.min() == days.max():
+            return np.full(len(times), self._number_of(int(days[0]), None))
+        different, day_codes = np.unique(days, return_inverse=True)
+        pairs, rows = np.unique(day_codes * len(values) + codes, return_inverse=True)
+        numbers = [
+            self._number_of(int(different[pair // len(values)]), values[pair % len(values)])
+            for pair in pairs.tolist()
+        ]
+        return np.array(numbers)[rows]
+
+    def _number_of(self, day: int, value: str | None) -> int:
+        partition = Partition(None if day == NO_TIME // DAY_NS else day, value)
+        if partition not in self._numbers and len(self._partitions) >= PARTITIONS_MAX:
+            partition = partition.overflow(self._writer.by)
+        if partition not in self._numbers:
+            self._numbers[partition] = len(self._partitions)
+            self._partitions.append(PartitionWriter(partial(self._open, partition)))
+        return self._numbers[partition]
+
+    def finish(self) -> tuple[tuple[LakeFile, ...], tuple[str, ...]]:
+        """Write what is left; return the files, on disk now, and their staged paths."""
+        for writer in self._partitions:
+            writer.flush()
+        for file in self._files:
+            file.close()
+        sync_directory(Path(self._writer.lake, self._writer.run))
+        staged = tuple(self._staged(number) for number in range(len(self._files)))
+        return tuple(file.entry for file in self._files), staged
+
+    def discard(self) -> None:
+        """Remove the files."""
+        for file in self._files:
+            file.discard()
+
+
+def _as_written(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows with the columns of a lake."""
+    arrays = []
+    for field in schema:
+        if field.name == "time":
+            arrays.append(pc.cast(batch.column("time"), field.type, safe=False))
+        elif field.name == "time_ns":
+            arrays.append(batch.column("time").view(field.type))
+        else:
+            arrays.append(batch.column(field.name))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,204 @@
+"""Parquet files whose rows are sorted by time, written while rows arrive that mostly are.
+
+Rows that come in order are passed on as they are. Those before the last one written are few; they wait, and
+go sorted into a file of their own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import fs, parquet
+
+from msmqwire.columnar.arrow.batch import NO_TIME
+from msmqwire.lake.manifest import LakeFile
+
+ROW_GROUP_ROWS: Final = 65_536
+ROW_GROUP_BYTES: Final = 32 << 20
+"""Bytes in memory after which rows are written, if there are fewer."""
+STRETCHES_MAX: Final = 64
+"""Stretches of a batch that are sorted each on its own."""
+
+
+class StagedFile:
+    """A Parquet file that is being written.
+
+    Attributes:
+        path: of the file.
+        entry: what the manifest will say of it.
+    """
+
+    def __init__(self, path: Path, entry: LakeFile, schema: pa.Schema) -> None:
+        self.path, self.entry = path, entry
+        sorting = [("time", "ascending")] if "time" in schema.names else None
+        self._writer = parquet.ParquetWriter(
+            str(path),
+            schema,
+            filesystem=fs.LocalFileSystem(),
+            compression="zstd",
+            use_dictionary=[name for name in schema.names if name != "time_ns"],
+            column_encoding={"time_ns": "DELTA_BINARY_PACKED"} if "time_ns" in schema.names else None,
+            sorting_columns=sorting and parquet.SortingColumn.from_ordering(schema, sorting),
+        )
+
+    def write(self, rows: pa.Table, first_ns: int, last_ns: int) -> None:
+        """Write rows as one row group.
+
+        Args:
+            rows: the rows, sorted.
+            first_ns: the earliest of their times but `NO_TIME`.
+            last_ns: the latest.
+        """
+        self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
+        entry = replace(self.entry, rows=self.entry.rows + rows.num_rows)
+        if last_ns != NO_TIME:
+            first_ns = first_ns if entry.first_ns is None else min(entry.first_ns, first_ns)
+            last_ns = last_ns if entry.last_ns is None else max(entry.last_ns, last_ns)
+            entry = replace(entry, first_ns=first_ns, last_ns=last_ns)
+        self.entry = entry
+
+    def close(self) -> None:
+        """Complete the file; it is on disk then. Raises OSError."""
+        self._writer.close()
+        descriptor = os.open(self.path, os.O_RDWR)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        self.entry = replace(self.entry, size=self.path.stat().st_size)
+
+    def discard(self) -> None:
+        """Close and remove the file, whatever is in it."""
+        with suppress(OSError):
+            self._writer.close()
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)
+
+
+class PartitionWriter:
+    """Writes the rows of a partition: into one file those that come in order, late ones into others.
+
+    Args:
+        open_file: begins a file of the partition.
+
+    Attributes:
+        pending_bytes: of the rows that wait in memory.
+    """
+
+    def __init__(self, open_file: Callable[[], StagedFile]) -> None:
+        self._open_file = open_file
+        self._file: StagedFile | None = None
+        self._last_ns: int | None = None
+        self._in_order, self._late = _Pending(), _Pending()
+
+    @property
+    def pending_bytes(self) -> int:
+        return self._in_order.bytes + self._late.bytes
+
+    def add(self, rows: pa.RecordBatch, times: Any) -> None:
+        """Add rows, in any order.
+
+        Args:
+            rows: the rows; they are kept, and must not be a small part of something large.
+            times: their times in nanoseconds, or `NO_TIME`.
+        """
+        for start, stop, is_sorted in _stretches(times):
+            piece, piece_times = rows.slice(start, stop - start), times[start:stop]
+            if not is_sorted:
+                order = np.argsort(piece_times, kind="stable")
+                piece, piece_times = piece.take(pa.array(order)), piece_times[order]
+            self._add_sorted(piece, piece_times)
+        if self._in_order.is_enough:
+            self._write_in_order()
+        if self._late.is_enough:
+            self._write_late()
+
+    def _add_sorted(self, rows: pa.RecordBatch, times: Any) -> None:
+        late = 0 if self._last_ns is None else int(np.searchsorted(times, self._last_ns))
+        if late:
+            self._late.add(rows.take(pa.array(np.arange(late))), times[:late].copy())
+            rows, times = rows.slice(late), times[late:]
+        if len(times):
+            self._last_ns = int(times[-1])
+            self._in_order.add(rows, times)
+
+    def flush(self) -> None:
+        """Write the rows that wait."""
+        if self._in_order.times:
+            self._write_in_order()
+        if self._late.times:
+            self._write_late()
+
+    def _write_in_order(self) -> None:
+        if self._file is None:
+            self._file = self._open_file()
+        table, times = self._in_order.take()
+        self._file.write(table, *_bounds(times))
+
+    def _write_late(self) -> None:
+        table, times = self._late.take()
+        order = np.argsort(times, kind="stable")
+        self._open_file().write(table.take(pa.array(order)), *_bounds(times[order]))
+
+
+def _stretches(times: Any) -> Iterator[tuple[int, int, bool]]:
+    """Yield the start and the end of stretches of rows that follow each other, and whether each is sorted.
+
+    Disorder is mostly local, so that little has to be sorted: what comes before a stretch is not later than
+    anything in it, what follows not earlier.
+    """
+    latest_before = np.maximum.accumulate(times)[:-1]
+    earliest_after = np.minimum.accumulate(times[::-1])[::-1][1:]
+    starts = np.flatnonzero(np.append(True, latest_before <= earliest_after))  # of the shortest stretches
+    stops = np.append(starts[1:], len(times))
+    unsorted = stops - starts > 1
+    starts, stops = starts[unsorted], stops[unsorted]
+    if len(starts) > STRETCHES_MAX:
+        starts, stops = starts[:1], stops[-1:]
+    end = 0
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        if start > end:
+            yield end, start, True
+        yield start, stop, False
+        end = stop
+    if end < len(times):
+        yield end, len(times), True
+
+
+class _Pending:
+    """Rows that wait."""
+
+    def __init__(self) -> None:
+        self._batches: list[pa.RecordBatch] = []
+        self.times: list[Any] = []
+        self._rows = self.bytes = 0
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether they are a row group."""
+        return self._rows >= ROW_GROUP_ROWS or self.bytes >= ROW_GROUP_BYTES
+
+    def add(self, rows: pa.RecordBatch, times: Any) -> None:
+        self._batches.append(rows)
+        self.times.append(times)
+        self._rows += rows.num_rows
+        self.bytes += rows.nbytes
+
+    def take(self) -> tuple[pa.Table, Any]:
+        """Remove all; return them with their times."""
+        table, times = pa.Table.from_batches(self._batches), np.concatenate(self.times)
+        self._batches, self.times, self._rows, self.bytes = [], [], 0, 0
+        return table, times
+
+
+def _bounds(times: Any) -> tuple[int, int]:
+    """The first time that is one, and the last, of sorted times."""
+    first = int(np.searchsorted(times, NO_TIME, side="right"))
+    return int(times[min(first, len(times) - 1)]), int(times[-1])

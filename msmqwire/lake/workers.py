@@ -1,0 +1,84 @@
+"""Parts by processes: each writes its own, and one that is killed is replaced."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import wait
+from typing import Final
+
+from msmqwire.columnar.parts import Part
+from msmqwire.errors import LakeError
+from msmqwire.lake.part_writer import PartFiles, PartWriter
+
+ATTEMPTS_MAX: Final = 3
+"""Pools of processes that may break before a run is given up."""
+
+
+def write_parts(writer: PartWriter, parts: Sequence[Part], workers: int) -> Iterator[tuple[int, PartFiles]]:
+    """Yield the number of each part with what was written for it, as they come.
+
+    A single worker, or a single part, is this process.
+
+    Args:
+        writer: writes each.
+        parts: the parts.
+        workers: processes; they import the main module of this one, as `multiprocessing` does.
+
+    Raises:
+        LakeError: processes were killed again and again.
+        OSError: a file can't be read or written.
+    """
+    if min(workers, len(parts)) <= 1:
+        yield from ((number, writer.write(part)) for number, part in enumerate(parts))
+        return
+    waiting = dict(enumerate(parts))
+    for _ in range(ATTEMPTS_MAX):
+        yield from _pool_round(writer.write, waiting, workers)
+        if not waiting:
+            return
+    raise LakeError(
+        f"worker processes were killed {ATTEMPTS_MAX} times; was there too little memory?", file=writer.lake
+    )
+
+
+def _pool_round(
+    write: Callable[[Part], PartFiles], waiting: dict[int, Part], workers: int
+) -> Iterator[tuple[int, PartFiles]]:
+    """Yield what a pool writes, and remove it from `waiting`; what a killed process had is left there."""
+    # Spawned, not forked: threads of Arrow do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(workers, len(waiting)), mp_context=context, initializer=_end_with_parent)
+    try:
+        futures: dict[Future[PartFiles], int] = {}
+        try:
+            futures = {pool.submit(write, part): number for number, part in waiting.items()}
+        except BrokenProcessPool:
+            return
+        for future in as_completed(futures):
+            try:
+                result = future.result()
+            except BrokenProcessPool:
+                continue
+            del waiting[futures[future]]
+            yield futures[future], result
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent ends, even if that is killed."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+    sentinel = parent.sentinel
+
+    def watch() -> None:
+        wait([sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

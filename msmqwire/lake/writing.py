@@ -1,0 +1,226 @@
+"""Captures into a lake: what is new is read, written by tasks, and committed by the one that planned them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from msmqwire.capture.paths import capture_files
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
+from msmqwire.columnar import Condition, chosen_columns
+from msmqwire.columnar.filters import Filter
+from msmqwire.columnar.part_reader import PartReader
+from msmqwire.columnar.parts import Part
+from msmqwire.crypto.readings import DEFAULT, Readings
+from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
+from msmqwire.errors import CaptureError, LakeMismatch
+from msmqwire.lake.folder import LakeFolder, opened
+from msmqwire.lake.manifest import Manifest, PartEntry, Pending, WindowRange
+from msmqwire.lake.part_writer import PartFiles, PartWriter
+from msmqwire.lake.partitions import COLUMN_KEYS, By
+from msmqwire.lake.planning import OVERLAP, SPLIT_SIZE, Plan, plan_run, without
+from msmqwire.lake.workers import write_parts
+from msmqwire.netware.readings import PROPOSED
+from msmqwire.netware.readings import Readings as NcpReadings
+
+WriteParts = Callable[[PartWriter, Sequence[Part]], Iterable[tuple[int, PartFiles]]]
+"""Writes parts, and gives the number of each with what was written for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LakeCommit:
+    """What a run has done.
+
+    Attributes:
+        number: of the commit; that of the last one if there was nothing to do.
+        captures_read: captures of which something was read.
+        captures_unchanged: those of which the lake had everything.
+        rows: rows written.
+        files: files written.
+        rows_replaced: rows that the lake had of the same packets before.
+        damages: captures that could not be read to their ends.
+    """
+
+    number: int
+    captures_read: int
+    captures_unchanged: int
+    rows: int
+    files: int
+    rows_replaced: int
+    damages: tuple[CaptureError, ...]
+
+
+def write_lake(
+    captures: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    *,
+    by: By | None = None,
+    columns: Collection[str] | None = None,
+    where: Sequence[Condition] = (),
+    ports: Collection[int] = (),
+    body_limit: int | None = None,
+    keys: FileContent | Iterable[FileContent] = (),
+    certificates: FileContent | Iterable[FileContent] = (),
+    readings: Readings = DEFAULT,
+    ncp_readings: NcpReadings = PROPOSED,
+    workers: int = 1,
+    split_size: int = SPLIT_SIZE,
+    overlap: int = OVERLAP,
+    search: bool = False,
+    storage_options: StorageOptions = NO_OPTIONS,
+    progress: Callable[[int], None] | None = None,
+    write: WriteParts | None = None,
+) -> LakeCommit:
+    """Read captures into a lake: a folder of Parquet files that grows with them.
+
+    The captures are one capture, in their order, as for `msmqwire.read_capture`. What the lake has of them is
+    not read again. The lake has the rows of this run once it returns, and none of them before; docs/lake.md
+    tells what readers see meanwhile.
+
+    Args:
+        captures: paths, patterns, folders and URLs; absolute paths and URLs tell captures apart.
+        out: the folder, a local one; created if missing.
+        by: partition by this column too, not by date alone.
+        columns, where, ports, body_limit: as for `msmqwire.read_capture`, the same for all runs of a lake.
+        keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`; for what this run reads.
+        workers: processes.
+        split_size: bytes of a part, about.
+        overlap: bytes read before a part to learn the state of connections.
+        search: search for the records at which large pcap files are split, instead of reading each file once.
+        storage_options: as for `msmqwire.dissect`.
+        progress: is told how many bytes of captures more are written.
+        write: writes the parts elsewhere, in place of `workers`.
+
+    Raises:
+        FileNotFoundError: a path or pattern names no file.
+        LakeInUse: another process is writing the lake.
+        LakeMismatch: the folder is no lake, or one with other settings.
+        LakeDamaged: the manifest is broken.
+        InvalidValue: something is no private key, or no certificate.
+        ValueError: no such column, operator or key.
+        OSError: a file can't be read or written.
+    """
+    if by not in COLUMN_KEYS:
+        raise ValueError(f"a lake is partitioned by kind or destination, not by {by}")
+    if workers < 1 or split_size < 1 or overlap < 0:
+        raise ValueError("at least one worker and one byte for a part are needed, and an overlap of 0")
+    names = tuple(column.name for column in chosen_columns(columns))
+    Filter(where)
+    key_files, certificate_files = tuple(contents_of(keys)), tuple(contents_of(certificates))
+    Examiner.from_files(key_files, certificate_files)
+    sources = [captures] if isinstance(captures, (str, os.PathLike)) else captures
+    files = capture_files(sources, storage_options)
+    reader = PartReader(
+        ports=tuple(ports),
+        body_limit=body_limit,
+        keys=key_files,
+        certificates=certificate_files,
+        readings=readings,
+        ncp_readings=ncp_readings,
+    )
+    settings = _settings(names, where, ports, body_limit, by)
+    with opened(out) as folder:
+        manifest = folder.manifest or Manifest(settings)
+        _check_settings(manifest, settings, folder)
+        plan = plan_run(
+            files,
+            manifest,
+            split_size=split_size,
+            overlap=overlap,
+            search=search,
+            storage_options=storage_options,
+        )
+        if not plan.parts:
+            return LakeCommit(manifest.commit, 0, len(files), 0, 0, 0, ())
+        run = folder.begin()
+        writer = PartWriter(str(folder.path), run, reader, names, tuple(where), by)
+        results: list[PartFiles | None] = [None] * len(plan.parts)
+        for number, written in (
+            write(writer, plan.parts) if write is not None else write_parts(writer, plan.parts, workers)
+        ):
+            results[number] = written
+            if progress is not None:
+                progress(sum(window.end - window.start for window in plan.parts[number].windows))
+        complete = [written for written in results if written is not None]
+        folder.commit(_committed(manifest, plan, complete, run))
+    return _commit_of(manifest, plan, complete)
+
+
+def _settings(
+    names: Sequence[str],
+    where: Sequence[Condition],
+    ports: Collection[int],
+    body_limit: int | None,
+    by: By | None,
+) -> dict[str, Any]:
+    """What all runs of a lake have in common, as JSON has it."""
+    settings = {
+        "columns": list(names),
+        "where": [list(condition) for condition in where],
+        "ports": sorted(set(ports)),
+        "body_limit": body_limit,
+        "by": by,
+    }
+    return cast(dict[str, Any], json.loads(json.dumps(settings, default=repr)))
+
+
+def _check_settings(manifest: Manifest, settings: dict[str, Any], folder: LakeFolder) -> None:
+    for name, value in settings.items():
+        if manifest.settings.get(name) != value:
+            raise LakeMismatch(
+                f"the lake was begun with {name} {json.dumps(manifest.settings.get(name))}, not"
+                f" {json.dumps(value)}: use the same, or start another one",
+                file=str(folder.path),
+            )
+
+
+def _committed(manifest: Manifest, plan: Plan, results: Sequence[PartFiles], run: str) -> Manifest:
+    """The manifest with what a run has written."""
+    number = manifest.commit + 1
+    parts = [
+        PartEntry(
+            windows=tuple(WindowRange(window.path, window.start, window.end) for window in part.windows),
+            is_last=part.is_last,
+            commit=number,
+            files=written.files,
+            damages=written.damages,
+        )
+        for part, written in zip(plan.parts, results, strict=True)
+    ]
+    return replace(
+        manifest,
+        commit=number,
+        captures={**manifest.captures, **plan.captures},
+        parts=[*without(manifest.parts, plan.replaced), *parts],
+        pending=Pending(
+            run,
+            removals=tuple(file.path for part in plan.replaced for file in part.files),
+            moves=tuple(
+                (staged, file.path)
+                for written in results
+                for staged, file in zip(written.staged, written.files, strict=True)
+            ),
+        ),
+    )
+
+
+def _commit_of(manifest: Manifest, plan: Plan, results: Sequence[PartFiles]) -> LakeCommit:
+    read = {window.path for part in plan.parts for window in part.windows}
+    return LakeCommit(
+        number=manifest.commit + 1,
+        captures_read=len(read),
+        captures_unchanged=len(plan.captures) - len(read),
+        rows=sum(file.rows for written in results for file in written.files),
+        files=sum(len(written.files) for written in results),
+        rows_replaced=sum(file.rows for part in plan.replaced for file in part.files),
+        damages=tuple(_errors(results)),
+    )
+
+
+def _errors(results: Sequence[PartFiles]) -> Iterator[CaptureError]:
+    for written in results:
+        for damage in written.damages:
+            yield CaptureError(damage.why, file=damage.file, offset=damage.offset, cut=damage.cut)

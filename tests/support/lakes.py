@@ -1,0 +1,84 @@
+"""Captures for lakes, and what different readers find in one."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import msmqwire
+from msmqwire.columnar.flow_number import FlowNumbers
+from tests.support import captures as c
+from tests.support import handmade as h
+
+DAY_NS = 86_400 * 10**9
+MIDNIGHT_NS = c.START_NS // DAY_NS * DAY_NS
+UNKNOWN = ("frame", "file")
+"""Not the same in a part of a capture, and in a file of another name."""
+
+
+def message(number: int, queue: str = r"OS:alpha\private$\orders", size: int = 300) -> bytes:
+    user = h.user_header(message_id=number, destination=(7, h.direct_name(queue)))
+    return h.user_message(user=user, properties=h.properties_header(label=f"{number}", body=bytes(size)))
+
+
+def traffic(
+    count: int,
+    *,
+    first: int = 0,
+    port: int = 50_000,
+    start_ns: int = c.START_NS,
+    queues: Sequence[str] = (r"OS:alpha\private$\orders",),
+    disordered: bool = False,
+) -> list[c.Frame]:
+    """The frames of a connection with so many messages."""
+    talk = c.TcpConversation((c.CLIENT, port), start_ns=start_ns)
+    talk.handshake().send(h.establish_connection()).send(h.establish_connection(), by_client=False)
+    for number in range(first, first + count):
+        talk.send(message(number, queues[number % len(queues)]))
+    frames = talk.frames
+    if disordered:
+        frames = c.disorder(frames, random.Random(count), reorder=0.2, duplicate=0.1)
+    return frames
+
+
+def write_capture(path: Path, frames: Iterable[c.Frame], *, pcapng: bool = False) -> Path:
+    """Write frames as a capture, in place of what is there."""
+    path.write_bytes((c.pcapng_bytes if pcapng else c.pcap_bytes)(list(frames)))
+    return path
+
+
+def rows_of(table: pa.Table) -> Counter[str]:
+    """The rows of a table of a lake that a reader of the whole capture has too."""
+    names = [name for name in table.column_names if name not in ("date", "queue", "time", *UNKNOWN)]
+    return Counter(repr(sorted(row.items())) for row in table.select(names).to_pylist())
+
+
+def expected_rows(paths: Iterable[Path], **options: Any) -> Counter[str]:
+    """The rows of these captures, as a lake has them."""
+    batches = []
+    for batch in msmqwire.read_capture([str(path) for path in paths], batch_rows=1000, **options):
+        flows = FlowNumbers().column(batch)
+        numbered = batch.set_column(batch.schema.get_field_index("stream"), "stream", flows)
+        batches.append(numbered.append_column("time_ns", batch.column("time").view(pa.int64())))
+    return rows_of(pa.Table.from_batches(batches)) if batches else Counter()
+
+
+def listed_rows(lake: Path) -> Counter[str]:
+    """The rows that a reader finds who lists the Parquet files of the folder."""
+    tables = [pq.ParquetFile(path).read() for path in sorted(lake.glob("**/*.parquet"))]
+    return rows_of(pa.concat_tables(tables)) if tables else Counter()
+
+
+def named_rows(lake: Path) -> Counter[str]:
+    """The rows that the manifest names."""
+    return rows_of(msmqwire.read_lake(lake).to_table())
+
+
+def all_files(lake: Path) -> set[str]:
+    return {str(path.relative_to(lake)) for path in lake.rglob("*") if path.is_file()}

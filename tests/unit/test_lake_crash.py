@@ -1,0 +1,218 @@
+"""A lake whose writer is killed at each of its steps, and one whose tasks or workers fail."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import msmqwire
+from msmqwire.errors import LakeError
+from msmqwire.lake import manifest, reading
+from msmqwire.lake.part_writer import PartWriter
+from msmqwire.lake.sorted_files import StagedFile
+from tests.support import captures as c
+from tests.support.lakes import DAY_NS, all_files, listed_rows, named_rows, traffic, write_capture
+from tests.support.paths import ROOT
+
+SPLIT = 4000
+STEPS = ("open", "fsync", "mkdir", "rename", "replace", "rmdir", "unlink")
+
+
+class Killed(BaseException):
+    """The process is gone: nothing that it would do afterwards reaches the disk."""
+
+
+@contextmanager
+def killed_at(step: int) -> Iterator[Callable[[], int]]:
+    """Run the block; from this step on nothing reaches the disk. Gives the number of steps so far."""
+    steps = 0
+
+    def counting(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **more: Any) -> Any:
+            nonlocal steps
+            if function is real_open and not arguments[1] & (os.O_WRONLY | os.O_RDWR):
+                return function(*arguments, **more)  # a folder to be synced, or listed
+            steps += 1
+            if steps >= step:
+                raise Killed
+            return function(*arguments, **more)
+
+        return call
+
+    real_open = os.open
+    with pytest.MonkeyPatch.context() as patch:
+        for name in STEPS:
+            patch.setattr(os, name, counting(getattr(os, name)))
+        patch.setattr(StagedFile, "write", counting(StagedFile.write))
+        with suppress(Killed):
+            yield lambda: steps
+
+
+class Growth(NamedTuple):
+    """A lake, and captures of which one has grown and one is new since.
+
+    Attributes:
+        lake: its folder.
+        captures: the captures now.
+        old, new: the rows of the lake, and those after a run.
+    """
+
+    lake: Path
+    captures: list[Path]
+    old: Counter[str]
+    new: Counter[str]
+
+
+@pytest.fixture
+def growth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Growth:
+    monkeypatch.setattr(reading, "WAIT_S", 0)
+    captures = [tmp_path / name for name in ("0.pcap", "1.pcap", "2.pcap")]
+    frames = c.merged(traffic(7, disordered=True), traffic(3, port=50_001, start_ns=c.START_NS + DAY_NS))
+    content = write_capture(captures[0], frames).read_bytes()
+    captures[0].write_bytes(content[: len(content) // 2])
+    write_capture(captures[1], traffic(3, port=50_002))
+    lake, made = tmp_path / "before", tmp_path / "made"
+    msmqwire.write_lake(captures[:2], lake, split_size=SPLIT)
+    captures[0].write_bytes(content)
+    write_capture(captures[2], traffic(4, port=50_003))
+    msmqwire.write_lake(captures, made, split_size=SPLIT)
+    return Growth(lake, captures, named_rows(lake), named_rows(made))
+
+
+def check_readers(lake: Path, growth: Growth) -> None:
+    """Readers of the manifest find all or nothing of the run, others nothing twice, and no half files."""
+    named = named_rows(lake)
+    assert named in (growth.old, growth.new)
+    listed = listed_rows(lake)
+    assert not listed - (growth.new if named == growth.new else growth.old)
+
+
+def check_complete(lake: Path, growth: Growth) -> None:
+    assert named_rows(lake) == listed_rows(lake) == growth.new
+    named = {file.path for file in manifest.load(lake).files}
+    assert all_files(lake) == named | {"_lake/manifest.json", "_lake/lock"}
+
+
+def test_a_writer_killed_at_any_step(growth, tmp_path):
+    rng = random.Random(1)
+    before, seen = 0, set[bool]()
+    while True:
+        before += 1
+        lake = tmp_path / f"lake-{before}"
+        shutil.copytree(growth.lake, lake)
+        done = False
+        with killed_at(before) as steps:
+            msmqwire.write_lake(growth.captures, lake, split_size=SPLIT)
+            done = True
+        check_readers(lake, growth)
+        seen.add(named_rows(lake) == growth.new)
+        with killed_at(rng.randrange(1, 40)):  # so is the next one, which may have to recover first
+            msmqwire.write_lake(growth.captures, lake, split_size=SPLIT)
+        check_readers(lake, growth)
+        msmqwire.write_lake(growth.captures, lake, split_size=SPLIT)
+        check_complete(lake, growth)
+        shutil.rmtree(lake)
+        if done:
+            break
+    assert before > 30
+    assert steps() == before - 1
+    assert seen == {False, True}
+
+
+def test_a_new_lake_killed_at_any_step(growth, tmp_path):
+    before, done = 0, False
+    while not done:
+        before += 1
+        lake = tmp_path / f"lake-{before}"
+        with killed_at(before):
+            msmqwire.write_lake(growth.captures, lake, split_size=1 << 30)
+            done = True
+        assert listed_rows(lake) in (Counter(), growth.new) or listed_rows(lake) < growth.new
+        msmqwire.write_lake(growth.captures, lake, split_size=1 << 30)
+        check_complete(lake, growth)
+    assert before > 10
+
+
+def test_a_task_that_fails_leaves_the_lake_as_it_was(growth, monkeypatch):
+    files = all_files(growth.lake)
+    written = []
+    write = PartWriter.write
+
+    def failing(self: PartWriter, part: Any) -> Any:
+        if written:
+            raise OSError(28, "No space left on device")
+        written.append(part)
+        return write(self, part)
+
+    monkeypatch.setattr(PartWriter, "write", failing)
+    with pytest.raises(OSError, match="No space"):
+        msmqwire.write_lake(growth.captures, growth.lake, split_size=SPLIT)
+    assert named_rows(growth.lake) == listed_rows(growth.lake) == growth.old
+    assert all_files(growth.lake) == files
+    monkeypatch.undo()
+    msmqwire.write_lake(growth.captures, growth.lake, split_size=SPLIT)
+    check_complete(growth.lake, growth)
+
+
+def test_several_attempts_at_a_part_write_files_of_their_own(growth, monkeypatch):
+    """As a cluster does with a slow task: both attempts end, one of them counts."""
+    write = PartWriter.write
+
+    def twice(self: PartWriter, part: Any) -> Any:
+        first, second = write(self, part), write(self, part)
+        assert not {file.path for file in first.files} & {file.path for file in second.files}
+        return second
+
+    monkeypatch.setattr(PartWriter, "write", twice)
+    msmqwire.write_lake(growth.captures, growth.lake, split_size=SPLIT)
+    check_complete(growth.lake, growth)
+
+
+PROGRAM = """
+import os, signal, sys
+import msmqwire
+from msmqwire.lake.part_writer import PartWriter
+
+write = PartWriter.write
+
+def write_or_die(self, part):
+    mark = sys.argv[2]
+    if not os.path.exists(mark) or sys.argv[3] == "always":
+        open(mark, "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return write(self, part)
+
+write_or_die.__name__ = "write"  # by which it is pickled
+PartWriter.write = write_or_die
+
+if __name__ == "__main__":
+    msmqwire.write_lake(sys.argv[4:], sys.argv[1], split_size=4000, workers=2)
+"""
+
+
+@pytest.mark.parametrize("how", ["once", "always"])
+def test_workers_that_are_killed(growth, tmp_path, how):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    arguments = [growth.lake, tmp_path / "mark", how, *growth.captures]
+    ran = subprocess.run(
+        [sys.executable, program, *map(str, arguments)],
+        capture_output=True, text=True, timeout=300, check=False,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    if how == "once":
+        assert ran.returncode == 0, ran.stderr
+        check_complete(growth.lake, growth)
+    else:
+        assert LakeError.__name__ in ran.stderr
+        assert named_rows(growth.lake) == listed_rows(growth.lake) == growth.old
