@@ -8,17 +8,15 @@ themselves. A seed determines each.
 from __future__ import annotations
 
 import random
-import re
 import struct
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import msmqwire
 from benchmarks.captures import (
     ACK,
     FIN,
@@ -33,14 +31,21 @@ from benchmarks.captures import (
     write_runs,
     write_sessions,
 )
-from benchmarks.messages import KIB, Template, template
-from msmqwire.errors import MalformedPacket
+from benchmarks.hostile_packets import (
+    LOST,
+    SEED,
+    UNDISTURBED,
+    AlteredSessions,
+    ChangedSessions,
+    NamedSessions,
+    message,
+    of_path,
+    refusals,
+)
+from benchmarks.messages import KIB
 
-SEED: Final = 1801
 THIRD: Final = 1 / 3
 TENTH: Final = 1 / 10
-_UNDISTURBED: Final = 1e-12
-"""An impairment at which nothing of a capture is disturbed by `captures` itself."""
 _OTHER_PORT: Final = 5999
 """A port on which a connection has to be recognised by what it carries."""
 
@@ -54,104 +59,27 @@ class Case(NamedTuple):
     Attributes:
         group: what the aim is for.
         title: what is done to the traffic.
-        aim: the least share of the clean rate.
+        aim: the least share of the rate of its reference.
         write: writes a capture of a number of frames.
+        reference: the clean traffic that it is compared with, by name.
     """
 
     group: str
     title: str
     aim: float
     write: Write
+    reference: str = "clean"
 
 
 # --- packets -----------------------------------------------------------------------------------------------
 
 
-class AlteredSessions(Sessions):
-    """Sessions of which a share of the messages is replaced by others, one after the other."""
-
-    def __init__(self, others: list[bytes], share: float) -> None:
-        super().__init__(SEED, _UNDISTURBED)
-        self._others, self._share = others, share
-        self._chance, self._next = random.Random(SEED), 0
-
-    def altered(self, packet: bytes) -> bytes:
-        if self._chance.random() >= self._share:
-            return packet
-        self._next += 1
-        return self._others[self._next % len(self._others)]
-
-
-class NamedSessions(Sessions):
-    """Sessions in which no two messages have a destination or a label in common."""
-
-    def __init__(self) -> None:
-        super().__init__(SEED, _UNDISTURBED)
-        self._named, self._sent = _message(KIB, label="label 00000000", destination="queue00000000"), 0
-
-    def altered(self, packet: bytes) -> bytes:
-        self._sent += 1
-        number = f"{self._sent:08}".encode("utf-16-le")
-        return self._named.data.replace("00000000".encode("utf-16-le"), number)
-
-
-def _message(
-    body: int | bytes, *, label: str = "order", destination: str = "orders", **headers: Any
-) -> Template:
-    """Return a message with a body, or one of this many random bytes, and with fields of further headers."""
-    data = random.Random(body).randbytes(body) if isinstance(body, int) else body
-    user = {"DestinationQueue": {"DirectFormatName": f"TCP:10.2.0.1\\private$\\{destination}"}}
-    fields = {
-        "UserHeader": user | headers.pop("UserHeader", {}),
-        "MessagePropertiesHeader": {"Label": label, "MessageBody": data} | headers.pop("Properties", {}),
-        **headers,
-    }
-    return template({"packet": "UserMessage", "fields": fields})
-
-
-def _full_messages() -> list[bytes]:
-    """Return messages that together have every header and every form of a queue."""
-    guid = "{00000000-0000-4000-8000-00000000000%d}"
-    security = {"Flags": {"ST": 1}, "SecurityData": {"SecurityID": "01" * 28, "Signature": bytes(128)}}
-    transaction = {"Flags": {"FM": True, "LM": True}, "TxSequenceID": {"TimeStamp": 1_772_366_400}}
-    there = {"SourceQueueManager": guid[1:-1] % 1, "PrivateQueueIdentifier": 7}
-    direct = {"DirectFormatName": "OS:server\\private$\\answers"}
-    public = {"PublicQueueIdentifier": guid[1:-1] % 2}
-    return [
-        _message(64, UserHeader={"AdminQueue": direct, "ResponseQueue": public}).data,
-        _message(64, UserHeader={"AdminQueue": there, "ResponseQueue": direct}, SecurityHeader=security).data,
-        _message(64, TransactionHeader=transaction, SecurityHeader=security).data,
-        _message(64, SessionHeader={"AckSequenceNumber": 5}, Properties={"ExtensionData": bytes(20)}).data,
-        msmqwire.build({"packet": "OrderAck", "fields": {}}),
-        msmqwire.build({"packet": "FinalAck", "fields": {}}),
-    ]
-
-
-@cache
-def refusals() -> dict[tuple[str, str], bytes]:
-    """Return a malformed packet for each path and reason that a change of four bytes can bring about.
-
-    Without those that end the synchronisation: signature, version and PacketSize stay.
-    """
-    found: dict[tuple[str, str], bytes] = {}
-    for packet in _full_messages():
-        for at in range(12, min(len(packet) - 4, 640), 2):
-            for value in (0, 1, 0x7FFF_FFFF, 0xFFFF_FFFF, 0x0010_0000, 0xD800_D800):
-                changed = packet[:at] + struct.pack("<I", value) + packet[at + 4 :]
-                try:
-                    msmqwire.parse(changed)
-                except MalformedPacket as exc:
-                    found.setdefault((exc.path, re.sub(r"\d+", "#", exc.why)), changed)
-    return found
-
-
-def _of_path(path: str) -> bytes:
-    """Return a packet that is malformed in a field."""
-    return next(packet for (where, _), packet in refusals().items() if where == path)
-
-
 def _malformed(path: str, share: float, file: Path, frames: int) -> CaptureSummary:
-    return write_sessions(file, frames, AlteredSessions([_of_path(path)], share), seed=SEED)
+    return write_sessions(file, frames, AlteredSessions([of_path(path)], share), seed=SEED)
+
+
+def _changed(change: Callable[[bytes], bytes], share: float, file: Path, frames: int) -> CaptureSummary:
+    return write_sessions(file, frames, ChangedSessions(change, share), seed=SEED)
 
 
 def _all_refusals(file: Path, frames: int) -> CaptureSummary:
@@ -167,7 +95,7 @@ def _response_at_admin(file: Path, frames: int) -> CaptureSummary:
             "ResponseQueue": {"PrivateQueueIdentifier": number},
             "Flags": {"RQ": 4},
         }
-        packets.append(_message(KIB, UserHeader=queues).data)
+        packets.append(message(KIB, UserHeader=queues).data)
     return write_sessions(file, frames, AlteredSessions(packets, 1.0), seed=SEED)
 
 
@@ -176,7 +104,7 @@ def _named(file: Path, frames: int) -> CaptureSummary:
 
 
 def _signatures_in_bodies(file: Path, frames: int) -> CaptureSummary:
-    packet = _message(b"LIOR" * (KIB // 4)).data
+    packet = message(b"LIOR" * (KIB // 4)).data
     return write_sessions(file, frames, AlteredSessions([packet], 1.0), seed=SEED)
 
 
@@ -218,6 +146,9 @@ class _Small(Segmented):
     """Segments of which there are several to a packet, so that they can be out of order."""
 
     mss = 200
+
+    def segments(self, size: int) -> Iterator[tuple[int, int]]:
+        return self.whole(size, self.mss)
 
 
 class Swapped(_Small):
@@ -341,7 +272,7 @@ def fragments(frame: bytes, ident: int) -> list[bytes]:
 
 
 def _sessions_of(conversation: type[Conversation], file: Path, frames: int) -> CaptureSummary:
-    return write_sessions(file, frames, Sessions(SEED, _UNDISTURBED, conversation), seed=SEED)
+    return write_sessions(file, frames, Sessions(SEED, UNDISTURBED, conversation), seed=SEED)
 
 
 # --- floods ------------------------------------------------------------------------------------------------
@@ -356,7 +287,7 @@ def _endpoints(number: int, port: int) -> tuple[Direction, Direction]:
 
 def _short_flows() -> Runs:
     """Yield connections of three frames: SYN, its answer, and a packet."""
-    packet = _message(64).data
+    packet = message(64).data
     for number in range(1 << 30):
         there, back = _endpoints(number, MSMQ)
         yield [
@@ -367,7 +298,7 @@ def _short_flows() -> Runs:
 
 def _midstream_flows() -> Runs:
     """Yield connections of which only three segments are seen, a packet in each."""
-    packet = _message(64).data
+    packet = message(64).data
     for number in range(1 << 30):
         there, _ = _endpoints(number, MSMQ)
         yield [there.frame(ACK | PSH, 1001 + len(packet) * n, 2001, packet) for n in range(3)]
@@ -381,7 +312,7 @@ def _syn_flood() -> Runs:
 
 def _whole_flows() -> Runs:
     """Yield connections from their SYN to their FIN, with one packet each."""
-    packet = _message(64).data
+    packet = message(64).data
     for number in range(1 << 30):
         there, back = _endpoints(number, MSMQ)
         end = 1001 + len(packet)
@@ -438,7 +369,13 @@ def _written(runs: Callable[[], Runs], file: Path, frames: int) -> CaptureSummar
 
 # --- all ---------------------------------------------------------------------------------------------------
 
-CLEAN: Final = Case("clean", "mixed sessions", 1.0, partial(_sessions_of, Segmented))
+CLEAN: Final = {
+    "clean": Case("clean", "mixed sessions", 1.0, partial(_sessions_of, Segmented)),
+    "clean-small": Case(
+        "clean", "the same in segments of 200 bytes", 1.0, partial(_sessions_of, _Small), "clean-small"
+    ),
+}
+"""Clean traffic to compare with: a frame of 200 bytes is read faster than one of 1460."""
 _KINDS: Final = (
     "MessagePropertiesHeader.AllocationBodySize", "MessagePropertiesHeader.ExtensionSize",
     "MessagePropertiesHeader.LabelLength", "UserHeader.Flags.DQ", "UserHeader.DestinationQueue.Count",
@@ -455,6 +392,10 @@ def _sessions_cases() -> dict[str, Case]:
             name = f"{path.rpartition('.')[2]}-{share:.0%}"
             title = f"{share:.0%} malformed: {path}"
             cases[name] = Case("malformed", title, THIRD, partial(_malformed, path, share))
+    for kind, (what, change) in LOST.items():
+        for share in (0.01, 0.1, 0.5):
+            title = f"{share:.0%} lose synchronisation: {what}"
+            cases[f"{kind}-{share:.0%}"] = Case("lost", title, TENTH, partial(_changed, change, share))
     cases["refusals"] = Case("malformed", "all malformed, each refusal in turn", THIRD, _all_refusals)
     title = "ResponseQueue of type 4, AdminQueue not private"
     cases["response-at-admin"] = Case("names", title, THIRD, _response_at_admin)
@@ -476,7 +417,9 @@ def _sessions_cases() -> dict[str, Case]:
     ]
     for name, group, aim, conversation in shapes:
         summary = (conversation.__doc__ or "").partition("\n")[0].rstrip(".")
-        cases[name] = Case(group, summary[0].lower() + summary[1:], aim, partial(_sessions_of, conversation))
+        title = summary[0].lower() + summary[1:]
+        reference = "clean-small" if issubclass(conversation, _Small | OneByte) else "clean"
+        cases[name] = Case(group, title, aim, partial(_sessions_of, conversation), reference)
     return cases
 
 
@@ -504,5 +447,5 @@ def _flood_cases() -> dict[str, Case]:
     return {name: Case(group, title, TENTH, partial(_written, runs)) for name, group, title, runs in floods}
 
 
-CASES: Final[dict[str, Case]] = {"clean": CLEAN, **_sessions_cases(), **_flood_cases()}
+CASES: Final[dict[str, Case]] = {**CLEAN, **_sessions_cases(), **_flood_cases()}
 """All kinds of traffic, by name."""
