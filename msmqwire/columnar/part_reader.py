@@ -127,7 +127,7 @@ class PartReader:
             decoder = ResumableDecoder.resume(part.state, maker)
         else:
             dissection = dissect([], ports=self.ports, lint=False, ncp_readings=self.ncp_readings)
-            decoder = ResumableDecoder(dissection, maker)
+            decoder = ResumableDecoder(dissection, maker, by_offset=part.by_offset)
         yield from decoder.read(part.windows)
         yield from decoder.finish(at_end=part.is_last)
         if errors is not None:
