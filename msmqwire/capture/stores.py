@@ -232,6 +232,13 @@ def is_url(path: str | os.PathLike[str]) -> bool:
     return match is not None and match[1].lower() != "file"
 
 
+def has_credentials(url: str) -> bool:
+    """Whether a URL holds a password, or a key of a store that has no users; who shows URLs refuses them."""
+    scheme, authority, _ = _split(url)
+    user, has_password, _ = authority.rpartition("@")[0].partition(":")
+    return bool(has_password or (user and scheme in _S3 + _GCS))
+
+
 def open_store(url: str, options: StorageOptions = NO_OPTIONS) -> Store:
     """Return the store of a URL, the same for URLs with the same authority and options.
 
@@ -241,8 +248,7 @@ def open_store(url: str, options: StorageOptions = NO_OPTIONS) -> Store:
         OSError: the store can't be reached.
     """
     scheme, authority, _ = _split(url)
-    user, has_password, _ = authority.rpartition("@")[0].partition(":")
-    if has_password or (user and scheme in _S3 + _GCS):
+    if has_credentials(url):
         raise UnsupportedStore(f"{scheme}: credentials in a URL would be shown; pass them as storage options")
     if scheme in _FILE_SYSTEMS and not authority and scheme not in _HDFS:
         raise UnsupportedStore(f"{url}: it names no bucket")

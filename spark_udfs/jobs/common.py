@@ -1,8 +1,8 @@
 """What the jobs share: arguments, the Spark session, progress, counts and exit statuses.
 
 A job reads captures and writes a table. Its exit status is 0, 65 when something was lost (a truncated or
-damaged file, bytes that belong to no packet), 66 when a capture is missing, or 2 for wrong usage. A malformed
-packet is a row, not a loss.
+damaged file, bytes that belong to no packet), 66 when a capture is missing, or 2 for wrong usage and for
+a place that Spark can't write to. A malformed packet is a row, not a loss.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from msmqwire.capture.paths import exists, file_size
+from msmqwire.capture.paths import file_size
 from msmqwire.capture.stores import parse_options
 from msmqwire.errors import UnsupportedStore
+from spark_udfs.jobs.output import refusal
 from spark_udfs.source.options import BadOption, Options
 
 if TYPE_CHECKING:
@@ -92,14 +93,14 @@ def run(args: argparse.Namespace, job: Callable[[SparkSession, argparse.Namespac
         if not files:
             raise FileNotFoundError("no captures found")
         size = sum(file_size(file, args.storage_options) for file in files)
-        if not args.overwrite and exists(args.out, args.storage_options):
-            return fail(f"{args.out} exists already; --overwrite replaces it", EX_USAGE)
     except UnsupportedStore as exc:
         return fail(str(exc), EX_USAGE)
     except OSError as exc:
         return fail(str(exc), EX_NOINPUT)
     report(f"{len(files)} files, {size:,} bytes")
     spark = _session(args)
+    if reason := refusal(spark, args.out, overwrite=args.overwrite):
+        return fail(reason, EX_USAGE)
     with Progress(spark):
         counts = job(spark, args)
     report(json.dumps(asdict(counts)))

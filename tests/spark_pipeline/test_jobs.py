@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -121,6 +122,27 @@ def test_a_missing_capture_and_wrong_usage(tmp_path, capsys):
     with pytest.raises(SystemExit) as ended:
         sessions.main(["a.pcap", "--out", out, "--ports", "70000"])
     assert ended.value.code == 2
+
+
+@pytest.mark.parametrize(
+    "out, why",
+    [
+        ("s3a://bucket/x", r"no file system for s3a: .*=org\.apache\.hadoop:hadoop-aws:3\.[\d.]+; java"),
+        ("s3://bucket/x", r"no file system for s3: .*hadoop-aws:3\.[\d.]+, and write s3a: for s3:; "),
+        ("abfss://c@account/x", r"no file system for abfss: .*hadoop:hadoop-azure:"),
+        ("zz://bucket/x", r"no file system for zz: URLs; No FileSystem for scheme"),
+        ("hdfs://127.0.0.1:1/x", r"--out hdfs://127\.0\.0\.1:1/x: .*Connection refused"),
+        ("", "Can not create a Path from an empty string"),
+        ("s3a://secret@bucket/x", "^--out: credentials in a URL would be shown"),
+    ],
+)
+def test_where_spark_cannot_write(spark, captures, capsys, out, why):
+    """One line, before any work."""
+    assert findings.main([str(captures), "--out", out]) == 2
+    reported, refused = capsys.readouterr().err.splitlines()
+    assert reported.startswith("2 files, ")
+    assert re.search(why, json.loads(refused)["error"])
+    assert "secret" not in refused
 
 
 def test_spark_submit_runs_a_job_as_it_is(cluster, captures, tmp_path):
