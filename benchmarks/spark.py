@@ -3,15 +3,16 @@
     python benchmarks/spark.py [LARGEST_GB]
 
 Makes captures of mixed sessions of 1/16, 1/8, 1/4, 1/2 and the whole of the largest (4 GB by default), and
-reads each with `read_capture` on one core, and with ``spark.read.format("msmq")`` on local[1] and local[2]: a
-few columns aggregated by kind and destination, and all columns with their bodies to the noop sink; the
-smallest also with `spark_udfs.packets`, exact by a shuffle of all segments. Each reader is a process of its
-own. A capture with fewer tasks than cores is shown, but not judged. Measured separately: the start of Spark
-with its first queries, and the fixed time of each query over a small capture once all is warm, which is its
-planning and the start of its tasks; rates are computed from the rest. A rate per core is divided by the N of
-local[N]. Beside the seconds of the fastest run are the CPU seconds of its Python processes and of the JVM,
-which run concurrently, so on local[1] more than one core may be busy. Linux only: memory and CPU times are
-read from /proc.
+reads each with `read_capture` on one core, and with ``spark.read.format("msmq")`` ("source") and
+`spark_udfs.frame` ("frame") on local[1] and local[2], on local[1] also without the checks of Arrow
+("unchecked"): a few columns aggregated by kind and destination, and all columns with their bodies to the noop
+sink; the smallest also with `spark_udfs.packets`, exact by a shuffle of all segments. The decoder and each
+Spark are processes of their own. A capture with fewer tasks than cores is shown, but not judged. Measured
+separately: the start of Spark with its first queries, and the fixed time of each query over a small capture
+once all is warm, which is its planning and the start of its tasks; rates are computed from the rest. A rate
+per core is divided by the N of local[N]. Beside the seconds of the fastest run are the CPU seconds of its
+Python processes and of the JVM, which run concurrently, so on local[1] more than one core may be busy. Linux
+only: memory and CPU times are read from /proc.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks import spark_queries
 from benchmarks.captures import CaptureSummary, write
 from benchmarks.readers import measured
-from benchmarks.spark_queries import FEW, QUERIES, SPLIT, Run, runs_over
+from benchmarks.spark_queries import FEW, QUERIES, READERS, SPLIT, Run, runs_over
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 SIZES: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
@@ -38,7 +39,8 @@ BYTES_PER_FRAME: Final = 776
 """Of the generated captures, about; the reports use their real sizes."""
 SMALL: Final = 1000
 """Frames of the capture for first runs."""
-MASTERS: Final = (1, 2)
+MASTERS: Final = ((1, True), (1, False), (2, True))
+"""Cores, and whether Arrow's checks are on."""
 LEAST_GB: Final = 0.5
 """Of the largest capture: below it, fixed times hide the rates."""
 RATE_AIM: Final = 0.8
@@ -77,9 +79,10 @@ class Line(NamedTuple):
         return 1000 / self.per_gigabyte / self.cores
 
 
-def spark_measured(cores: int, small: Path, paths: list[Path]) -> dict[str, Any]:
+def spark_measured(cores: int, arrow_checks: bool, small: Path, paths: list[Path]) -> dict[str, Any]:
     """Return the result of `spark_queries` on so many cores."""
-    command = [sys.executable, spark_queries.__file__, str(cores), str(small), *map(str, paths)]
+    checks = "checked" if arrow_checks else "unchecked"
+    command = [sys.executable, spark_queries.__file__, str(cores), checks, str(small), *map(str, paths)]
     # Spark starts its workers itself: they must be this Python, and import the package.
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
     process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -104,30 +107,32 @@ def decoder_lines(small: Path, captures: list[tuple[Path, CaptureSummary]]) -> t
 
 
 def spark_lines(
-    cores: int, small: Path, captures: list[tuple[Path, CaptureSummary]], rows: list[int]
+    cores: int, arrow_checks: bool, small: Path, captures: list[tuple[Path, CaptureSummary]], rows: list[int]
 ) -> list[Line]:
     """Measure Spark on so many cores; print where its rows differ from those of the decoder."""
-    result = spark_measured(cores, small, [path for path, _ in captures])
-    memory = result["memory"]
+    result = spark_measured(cores, arrow_checks, small, [path for path, _ in captures])
+    memory, master = result["memory"], f"local[{cores}]{'' if arrow_checks else ' unchecked'}"
     print(
-        f"local[{cores}]: started in {result['started']:.1f} s, first queries {result['first']:.1f} s;"
+        f"{master}: started in {result['started']:.1f} s, first queries {result['first']:.1f} s;"
         f" at the highest {memory['python']:.0f} MiB in a Python worker, {memory['java']:.0f} MiB in the JVM",
         flush=True,
     )
     gigabytes, exact = captures[0][1].bytes / 1e9, Run(*result["exact"])
     print(
-        f"local[{cores}]: spark_udfs.packets, {gigabytes:.3f} GB in {exact.seconds:.1f} s,"
+        f"{master}: spark_udfs.packets, {gigabytes:.3f} GB in {exact.seconds:.1f} s,"
         f" {exact.seconds / gigabytes:.0f} s per GB; {exact.rows:,} rows of {rows[0]:,}",
         flush=True,
     )
     lines = []
-    for (_, made), runs, expected in zip(captures, result["runs"], rows, strict=True):
-        for query, fixed, cells in zip(QUERIES, result["fixed"], runs, strict=True):
-            run = Run(*cells)
-            if query == "aggregated" and run.rows != expected:
-                print(f"local[{cores}] found {run.rows:,} rows, the decoder {expected:,}: see the limits")
-            cpu = run.python, run.jvm
-            lines.append(Line(f"local[{cores}]", query, made.bytes / 1e9, run.seconds, fixed, cores, cpu))
+    for name in READERS:
+        reader = f"{master} {name}"
+        for (_, made), runs, expected in zip(captures, result["runs"][name], rows, strict=True):
+            for query, fixed, cells in zip(QUERIES, result["fixed"][name], runs, strict=True):
+                run = Run(*cells)
+                if query == "aggregated" and run.rows != expected:
+                    print(f"{reader} found {run.rows:,} rows, the decoder {expected:,}: see the limits")
+                cpu = run.python, run.jvm
+                lines.append(Line(reader, query, made.bytes / 1e9, run.seconds, fixed, cores, cpu))
     return lines
 
 
@@ -135,17 +140,17 @@ def show(lines: list[Line]) -> None:
     """Print a line for each reader and size, then each aim and whether it was reached."""
     alone = {(line.query, line.gigabytes): line.rate for line in lines if line.reader == "decoder alone"}
     print(
-        f"\n{'':<14} {'':<12} {'GB':>6} {'seconds':>8} {'fixed':>6} {'s per GB':>9} {'MB/s a core':>12}"
+        f"\n{'':<25} {'':<12} {'GB':>6} {'seconds':>8} {'fixed':>6} {'s per GB':>9} {'MB/s a core':>12}"
         f" {'of alone':>9} {'CPU s: Python':>14} {'JVM':>6}"
     )
     for line in sorted(lines, key=lambda line: QUERIES.index(line.query)):
         print(
-            f"{line.reader:<14} {line.query:<12} {line.gigabytes:>6.3f} {line.seconds:>8.2f}"
+            f"{line.reader:<25} {line.query:<12} {line.gigabytes:>6.3f} {line.seconds:>8.2f}"
             f" {line.fixed:>6.2f} {line.per_gigabyte:>9.2f} {line.rate:>12.1f}"
             f" {line.rate / alone[line.query, line.gigabytes]:>9.2f}"
             + "".join(f" {seconds:>{width}.2f}" for seconds, width in zip(line.cpu, (14, 6), strict=False))
         )
-    print(f"\n{'':<27} {'rate a core, of alone':>22} {'s per GB, apart by':>20}")
+    print(f"\n{'':<38} {'rate a core, of alone':>22} {'s per GB, apart by':>20}")
     for reader in sorted({line.reader for line in lines} - {"decoder alone"}):
         for query in QUERIES:
             judged = [line for line in lines if (line.reader, line.query) == (reader, query) and line.busy]
@@ -153,7 +158,7 @@ def show(lines: list[Line]) -> None:
             times = [line.per_gigabyte for line in judged]
             apart = max(times) / min(times) - 1
             print(
-                f"{reader:<14} {query:<12} {share:>14.2f} {'reached' if share >= RATE_AIM else 'missed'}"
+                f"{reader:<25} {query:<12} {share:>14.2f} {'reached' if share >= RATE_AIM else 'missed'}"
                 f" {apart:>12.0%} {'reached' if 0 <= apart <= FLAT_AIM else 'missed'}"
             )
     print(f"aims: {RATE_AIM:.0%} of the decoder's rate a core, on the largest; flat within {FLAT_AIM:.0%}")
@@ -175,8 +180,8 @@ def main() -> None:
             captures.append((path, write(path, round(largest * share * 1e9 / BYTES_PER_FRAME))))
         print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores, splits of {SPLIT >> 20} MiB")
         lines, rows = decoder_lines(small, captures)
-        for cores in MASTERS:
-            lines += spark_lines(cores, small, captures, rows)
+        for cores, arrow_checks in MASTERS:
+            lines += spark_lines(cores, arrow_checks, small, captures, rows)
         show(lines)
 
 

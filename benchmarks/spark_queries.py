@@ -1,10 +1,12 @@
 """The queries that `spark` measures, in the process that runs Spark.
 
-    python benchmarks/spark_queries.py CORES SMALL CAPTURE...
+    python benchmarks/spark_queries.py CORES checked|unchecked SMALL CAPTURE...
 
-Prints a JSON object: the seconds of the start and of the first queries over the small capture, the fixed
-seconds of each query over it once all is warm, and for each capture and query the fastest run; the seconds of
-`spark_udfs.packets` over the first capture; and the peak memory. Linux only: /proc is read.
+Starts Spark with or without the checks of Arrow (`spark_udfs.session`). Prints a JSON object: the seconds of
+the start and of the first queries over the small capture, for each reader (the data source, and
+`spark_udfs.frame`) the fixed seconds of each query over it once all is warm, and for each capture and query
+the fastest run; the seconds of `spark_udfs.packets` over the first capture; and the peak memory. Linux only:
+/proc is read.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -24,6 +27,7 @@ SPLIT: Final = 512 << 20
 """The default of the data source."""
 FEW: Final = ("kind", "destination", "size", "body_size")
 QUERIES: Final = ("aggregated", "all columns")
+READERS: Final = ("source", "frame")
 
 
 class Run(NamedTuple):
@@ -59,43 +63,37 @@ def fastest(query: Callable[[str], int], path: str, runs: int = 1) -> Run:
     return min(measured)
 
 
-def measure(cores: int, small: str, paths: list[str]) -> dict[str, Any]:
+def measure(cores: int, arrow_checks: bool, small: str, paths: list[str]) -> dict[str, Any]:
     """Start Spark, run the queries and return what the module prints."""
     memory = MemoryWatch()
     memory.start()
     start = time.perf_counter()
-    from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
-    from pyspark.sql.types import StructType
 
     import spark_udfs
 
-    spark = (
-        SparkSession.builder.master(f"local[{cores}]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", str(cores))
-        .getOrCreate()
-    )
+    config = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": str(cores)}
+    spark = spark_udfs.session(f"local[{cores}]", arrow_checks=arrow_checks, config=config)
     spark_udfs.register(spark)
     spark.sparkContext.setLogLevel("ERROR")
-    fields = spark.read.format("msmq").load(small).schema.fields
-    all_fields = StructType([field for field in fields if field.name != "raw"])
-    few_fields = StructType([field for field in fields if field.name in FEW])
 
-    def loaded(path: str, schema: Any) -> Any:
-        return spark.read.format("msmq").option("splitSize", str(SPLIT)).schema(schema).load(path)
+    def rows_of(reader: str, path: str, columns: Sequence[str] | None) -> Any:
+        if reader == "frame":
+            return spark_udfs.frame(spark, path, columns=columns, split_size=SPLIT)
+        loading = spark.read.format("msmq").option("splitSize", str(SPLIT))
+        return (loading if columns is None else loading.option("columns", ",".join(columns))).load(path)
 
-    def aggregated(path: str) -> int:
+    def aggregated(reader: str, path: str) -> int:
         rows = (
-            loaded(path, few_fields)
+            rows_of(reader, path, FEW)
             .groupBy("kind", "destination")
             .agg(F.count("*").alias("packets"), F.sum("size"), F.sum("body_size"))
             .collect()
         )
         return sum(row["packets"] for row in rows)
 
-    def all_columns(path: str) -> int:
-        loaded(path, all_fields).write.format("noop").mode("overwrite").save()
+    def all_columns(reader: str, path: str) -> int:
+        rows_of(reader, path, None).write.format("noop").mode("overwrite").save()
         return 0
 
     def exact(path: str) -> int:
@@ -104,18 +102,22 @@ def measure(cores: int, small: str, paths: list[str]) -> dict[str, Any]:
 
     spark.range(1).count()
     start_up = time.perf_counter() - start
-    queries = aggregated, all_columns
-    result = {
+    queries = {name: [partial(query, name) for query in (aggregated, all_columns)] for name in READERS}
+    result: dict[str, Any] = {
         "started": start_up,
-        "first": sum(fastest(query, small).seconds for query in queries),
-        "fixed": [fastest(query, small, 3).seconds for query in queries],
-        "runs": [[fastest(query, path, runs_over(Path(path))) for query in queries] for path in paths],
-        "exact": fastest(exact, paths[0]),
+        "first": sum(fastest(query, small).seconds for query in queries["source"]),
+        "fixed": {name: [fastest(query, small, 3).seconds for query in queries[name]] for name in READERS},
+        "runs": {name: [] for name in READERS},
     }
+    for path in paths:
+        for name in READERS:
+            runs = [fastest(query, path, runs_over(Path(path))) for query in queries[name]]
+            result["runs"][name].append(runs)
+    result["exact"] = fastest(exact, paths[0])
     memory.stop()
     spark.stop()
     return {**result, "memory": memory.peak}
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(int(sys.argv[1]), sys.argv[2], sys.argv[3:])))
+    print(json.dumps(measure(int(sys.argv[1]), sys.argv[2] == "checked", sys.argv[3], sys.argv[4:])))

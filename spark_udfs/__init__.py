@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from msmqwire.dissection.message_security import FileContent
     from spark_udfs.frames import frame
     from spark_udfs.reassembly.packets import packets
+    from spark_udfs.spark_session import session
 
-__all__ = ["frame", "packets", "register"]
+__all__ = ["frame", "packets", "register", "session"]
 
-_MODULES: Final = {"frame": "frames", "packets": "reassembly.packets"}
+_MODULES: Final = {"frame": "frames", "packets": "reassembly.packets", "session": "spark_session"}
 """The modules of the names that are imported on first use, as they import pyspark."""
 
 

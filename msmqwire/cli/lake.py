@@ -54,6 +54,10 @@ def command(
     port: Annotated[
         list[int] | None, typer.Option("--port", min=1, max=65535, help="One more port of MSMQ, or of NCP.")
     ] = None,
+    splits: Annotated[
+        str,
+        typer.Option("--splits", metavar="HOW", help="How captures are divided: walked, searched or exact."),
+    ] = "walked",
     storage_option: StorageOption = None,
     key: Key = None,
     cert: Cert = None,
@@ -65,6 +69,9 @@ def command(
     Captures that the lake has are not read again, of those that have grown only the end. Give all captures
     that belong together, in their order, each time, as by a folder or a pattern. The rows of a run are in the
     lake once it ends, all of them or, if it is killed, none.
+
+    With --splits exact the rows are those of one reader of all captures. It takes one pass over all of them
+    before the first row.
 
     Ends with status 65 if a file is cut off or damaged; what precedes the damage is in the lake. Status 69:
     another process is writing the lake.
@@ -96,6 +103,7 @@ def command(
                 ports=port or (),
                 body_limit=body_limit,
                 workers=workers,
+                splits=splits,  # type: ignore[arg-type]  # checked there
                 storage_options=storage_options,
                 progress=progress,
                 **arguments,

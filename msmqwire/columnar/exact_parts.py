@@ -4,17 +4,24 @@ One reader goes over the capture first, which takes about a fifth of the time of
 state at the start of each part. So parts have exactly the rows of one reader of the whole capture, with the
 numbers of frames and streams, whatever is in it. `msmqwire.columnar.parts` needs no such reader; there a part
 knows of the connections at its start what an overlap shows.
+
+States are small, unless a capture is made to fill what a reader remembers: then parts are larger, so that
+their states stay within bounds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from msmqwire.capture.window import Window
 from msmqwire.dissection import dissect
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
+
+STATES_MAX: Final = 256 << 20
+"""Bytes of the states of all parts of a plan."""
 
 
 @dataclass(frozen=True)
@@ -26,39 +33,108 @@ class ExactPart:
         state: that of a reader before it, for `ResumableDecoder.resume`; empty for the start of the capture.
             A pickle: only for those who trust who made it.
         is_last: whether the capture ends with it.
+        by_offset: whether the number of a frame is the offset of its record in the (unpacked) file.
     """
 
     windows: tuple[Window, ...]
     state: bytes = field(repr=False)
     is_last: bool
+    by_offset: bool = False
 
 
 def exact_parts(
     files: Sequence[Window],
     part_size: int,
     *,
+    start: tuple[int, int] = (0, 0),
+    by_offset: bool = False,
     ports: Collection[int] = (),
     ncp_readings: NcpReadings = PROPOSED,
 ) -> Iterator[ExactPart]:
     """Yield the parts of a capture, each as soon as it is known. The whole capture is read here.
 
+    A part is larger if its state would otherwise be more than 1 MiB and a sixteenth of it.
+
     Args:
         files: the files, each as one window, in their order.
         part_size: bytes of files in a part, about; 0: each file is a part. Compressed files are not divided.
+        start: the index of a file and the offset of a record in it: there the first part begins. What is
+            before it is read too, but in no part.
+        by_offset: see `ExactPart`.
         ports, ncp_readings: as for `msmqwire.dissect`, and the same for the readers of the parts.
 
     Raises:
+        CaptureError: the start is not that of a record.
         OSError: a file can't be read.
     """
     from msmqwire.columnar.resumable_decoder import Checkpoint, Surveyor
 
-    surveyor = Surveyor(dissect([], ports=ports, lint=False, ncp_readings=ncp_readings), part_size)
-    start = Checkpoint(0, 0, b"")
-    for following in surveyor.checkpoints(files):
-        windows = _between(files, (start.file, start.offset), (following.file, following.offset))
-        yield ExactPart(windows, start.state, False)
-        start = following
-    yield ExactPart(_between(files, (start.file, start.offset), (len(files), 0)), start.state, True)
+    dissection = dissect([], ports=ports, lint=False, ncp_readings=ncp_readings)
+    surveyor = Surveyor(dissection, part_size, by_offset=by_offset)
+    begun = Checkpoint(*start, b"")
+    if any(start):
+        begun = surveyor.read_until(_between(files, (0, 0), start), start)
+    for following in surveyor.checkpoints(files, start):
+        windows = _between(files, begun[:2], following[:2])
+        yield ExactPart(windows, begun.state, False, by_offset)
+        begun = following
+    yield ExactPart(_between(files, begun[:2], (len(files), 0)), begun.state, True, by_offset)
+
+
+@dataclass(frozen=True)
+class ExactPlan:
+    """All parts of a capture.
+
+    Attributes:
+        parts: the parts, in their order.
+        is_coarse: whether parts were joined because their states are too large, so that there may be few.
+    """
+
+    parts: Sequence[ExactPart]
+    is_coarse: bool
+
+
+def plan_exact_parts(
+    files: Sequence[Window],
+    part_size: int,
+    *,
+    start: tuple[int, int] = (0, 0),
+    by_offset: bool = False,
+    ports: Collection[int] = (),
+    ncp_readings: NcpReadings = PROPOSED,
+) -> ExactPlan:
+    """Return the parts of a capture; arguments and errors as for `exact_parts`.
+
+    Where their states would take more than `STATES_MAX` bytes, neighbours are one part.
+    """
+    parts, size = list[ExactPart](), 0
+    wanted = last = 1  # parts that are joined to one, and those that the last one has
+    found = exact_parts(
+        files, part_size, start=start, by_offset=by_offset, ports=ports, ncp_readings=ncp_readings
+    )
+    for part in found:
+        if parts and last < wanted:
+            parts[-1] = _joined(parts[-1], part)
+            last += 1
+        else:
+            parts.append(part)
+            size, last = size + len(part.state), 1
+        while size > STATES_MAX and len(parts) > 1:
+            last += 0 if len(parts) % 2 else wanted
+            parts = [_joined(*parts[number : number + 2]) for number in range(0, len(parts), 2)]
+            size, wanted = sum(len(part.state) for part in parts), 2 * wanted
+    return ExactPlan(parts, wanted > 1)
+
+
+def _joined(first: ExactPart, *others: ExactPart) -> ExactPart:
+    """Return adjoining parts as one."""
+    windows = list(first.windows)
+    for window in (window for part in others for window in part.windows):
+        if window.start:
+            windows[-1] = replace(windows[-1], end=window.end)
+        else:
+            windows.append(window)
+    return replace(first, windows=tuple(windows), is_last=[first, *others][-1].is_last)
 
 
 def _between(files: Sequence[Window], start: tuple[int, int], end: tuple[int, int]) -> tuple[Window, ...]:

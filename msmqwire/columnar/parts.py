@@ -11,13 +11,17 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final, Literal, cast
 
 from msmqwire.capture import open_records
 from msmqwire.capture.splits import Window, divide, last_part, whole_file
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url
 from msmqwire.errors import CaptureError
 
+Splits = Literal["walked", "searched", "exact"]
+"""How captures are divided: at records that are found by reading them once, or near each split; or as
+`msmqwire.columnar.exact_parts` does."""
+SPLITS: Final = ("walked", "searched", "exact")
 WARM_UP_FILES_MAX: Final = 64
 """Files that a task reads before its own, however small they are."""
 PLANNED_AT_ONCE: Final = 16

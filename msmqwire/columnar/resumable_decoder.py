@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from msmqwire.capture import pcap, pcapng
@@ -17,13 +18,15 @@ from msmqwire.capture.window import Window
 from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.bridge import row_buffer
 from msmqwire.columnar.compiled import state as entry
-from msmqwire.columnar.compiled.stop_codes import StopCode
 from msmqwire.columnar.decoder import Decoder
 from msmqwire.columnar.filters import Filter
 from msmqwire.dissection import Dissection, state_pickle
 
 _COMPRESSION: Final = 1
 """Fast: most of a checkpoint are zeros."""
+STATE_MIN: Final = 1 << 20
+STATE_SHARE: Final = 16
+"""A state above so many bytes is followed by at least so many times as many of files."""
 
 
 class Checkpoint(NamedTuple):
@@ -41,10 +44,17 @@ class Checkpoint(NamedTuple):
 
 
 class ResumableDecoder(Decoder):
-    """A decoder of windows that adjoin, from the start of a capture or from a checkpoint."""
+    """A decoder of windows that adjoin, from the start of a capture or from a checkpoint.
 
-    def __init__(self, dissection: Dissection, maker: BatchMaker) -> None:
+    Args:
+        dissection: how the capture is to be dissected.
+        maker: makes the record batches.
+        by_offset: whether the number of a frame is the offset of its record in the (unpacked) file.
+    """
+
+    def __init__(self, dissection: Dissection, maker: BatchMaker, *, by_offset: bool = False) -> None:
         super().__init__(dissection, maker)
+        self._state[entry.BY_OFFSET] = by_offset
         self._form: pcap.Layout | pcapng.Blocks | None = None  # of the file that is being read
 
     @classmethod
@@ -67,15 +77,7 @@ class ResumableDecoder(Decoder):
             OSError: a file can't be read.
         """
         for window in windows:
-            with window.open() as source, self._dissection.open_source(source) as stream:
-                if self._form is not None and window.start:
-                    buffer = Buffer.inside(stream, window.path, window.start)
-                    if isinstance(self._form, pcapng.Blocks):
-                        self._form.buffer = buffer
-                    yield from self._read_records(buffer, self._form)
-                else:
-                    yield from self._read_file(stream)
-            self._update_counters()
+            yield from self._read_window(window)
         yield from self._flush()
 
     def finish(self, *, at_end: bool) -> Iterator[Any]:
@@ -84,6 +86,17 @@ class ResumableDecoder(Decoder):
             yield from self._add_items(self._connections.flush())
         yield from self._flush()
         yield from self._maker.finish()
+
+    def _read_window(self, window: Window) -> Iterator[Any]:
+        with window.open() as source, self._dissection.open_source(source) as stream:
+            if self._form is not None and window.start:
+                buffer = Buffer.inside(stream, window.path, window.start)
+                if isinstance(self._form, pcapng.Blocks):
+                    self._form.buffer = buffer
+                yield from self._read_records(buffer, self._form)
+            else:
+                yield from self._read_file(stream)
+        self._update_counters()
 
     def _read_records(self, buffer: Buffer, form: pcap.Layout | pcapng.Blocks) -> Iterator[Any]:
         self._form = form
@@ -125,53 +138,78 @@ class Surveyor(ResumableDecoder):
     Args:
         dissection: how the capture is to be dissected.
         step: bytes of files between two checkpoints, about; 0 for one at the start of each file. Only files
-            that are not compressed have some inside.
+            that are not compressed have some inside. Where a state is large, there are more bytes.
+        by_offset: whether the number of a frame is the offset of its record in the (unpacked) file.
     """
 
-    def __init__(self, dissection: Dissection, step: int) -> None:
-        super().__init__(dissection, BatchMaker([], Filter(()), row_buffer.ROWS, None))
+    def __init__(self, dissection: Dissection, step: int, *, by_offset: bool = False) -> None:
+        super().__init__(dissection, BatchMaker([], Filter(()), row_buffer.ROWS, None), by_offset=by_offset)
         self.drops_rows = True
         self._step, self._since = step, 0  # bytes since the last checkpoint
+        self._due = step  # with so many of them there may be another one
         self._file, self._end = 0, 0  # what is read: its index, and how far there may be checkpoints in it
-        self._memory_at = self._passed = 0  # offsets in the file: of the memory, and up to where it counts
+        self._passed = 0  # offset in the file up to where it counts
         self._taken: list[Checkpoint] = []
 
-    def checkpoints(self, files: Sequence[Window]) -> Iterator[Checkpoint]:
+    def read_until(self, windows: Sequence[Window], end: tuple[int, int]) -> Checkpoint:
+        """Read the windows from the start of the capture to a place, and return the checkpoint there.
+
+        Args:
+            windows: the windows.
+            end: the index of the file, and the offset in it.
+
+        Raises:
+            CaptureError: there is damage in the last one, so it does not end where a record does.
+            OSError: a file can't be read.
+        """
+        for _ in self.read(windows[:-1]):
+            pass
+        before = len(self._dissection.errors)
+        for _ in self.read(windows[-1:]):
+            pass
+        if end[1] and len(self._dissection.errors) > before:
+            raise self._dissection.errors[-1]
+        return Checkpoint(*end, self._save())
+
+    def checkpoints(self, files: Sequence[Window], start: tuple[int, int] = (0, 0)) -> Iterator[Checkpoint]:
         """Yield the checkpoints of a capture of these files, except the one at its start.
+
+        Args:
+            files: the files, each as one window.
+            start: the index of a file, and an offset in it, where `read_until` has ended.
 
         Raises:
             OSError: a file can't be read.
         """
-        for number, window in enumerate(files):
-            if number and self._since >= self._step:
+        for number, window in enumerate(files[start[0] :], start[0]):
+            at = start[1] if number == start[0] else 0
+            if number > start[0] and self._since >= self._due:
                 self._take(number, 0)
-            self._file, self._passed = number, 0
+            self._file, self._passed = number, at
             divided = self._step and is_splittable(window.path, window.storage_options)
             self._end = window.end if divided else 0
-            with window.open() as source, self._dissection.open_source(source) as stream:
-                for _ in self._read_file(stream):
-                    yield from self._take_all()
-            self._update_counters()
+            for _ in self._read_window(replace(window, start=at)):
+                yield from self._take_all()
             self._since += window.end - self._passed
             yield from self._take_all()
 
     def _take(self, file: int, offset: int) -> None:
-        self._taken.append(Checkpoint(file, offset, self._save()))
-        self._since = 0
+        state = self._save()
+        if len(state) > max(STATE_MIN, self._since // STATE_SHARE):
+            self._due = STATE_SHARE * len(state)
+            return
+        self._taken.append(Checkpoint(file, offset, state))
+        self._since, self._due = 0, self._step
 
     def _take_all(self) -> list[Checkpoint]:
         taken, self._taken = self._taken, []
         return taken
 
-    def _scan(self, start: int) -> StopCode:
-        self._memory_at = start
-        return super()._scan(start)
-
     def _release_input(self) -> Iterator[Any]:
         yield from super()._release_input()
-        offset = self._memory_at + int(self._state[entry.POS])
+        offset = int(self._state[entry.MEMORY_AT] + self._state[entry.POS])
         if self._passed < offset < self._end:
             self._since, self._passed = self._since + offset - self._passed, offset
-            if self._since >= self._step:
+            if self._since >= self._due:
                 self._take(self._file, offset)
                 yield None  # so that it is handed out now

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from msmqwire.columnar import Condition, arrow_schema
 from msmqwire.columnar.arrow.batch import NO_TIME
 from msmqwire.columnar.columns import BY_NAME
+from msmqwire.columnar.exact_parts import ExactPart
 from msmqwire.columnar.part_reader import PartReader
 from msmqwire.columnar.parts import Part
 from msmqwire.durable import sync_directory
@@ -81,7 +82,7 @@ class PartWriter:
     where: tuple[Condition, ...] = ()
     by: By | None = None
 
-    def write(self, part: Part) -> PartFiles:
+    def write(self, part: Part | ExactPart) -> PartFiles:
         """Write the rows of a part. Each attempt has files of its own.
 
         Raises:

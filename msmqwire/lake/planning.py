@@ -16,6 +16,7 @@ from typing import Final
 
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url
 from msmqwire.capture.window import Window
+from msmqwire.columnar.exact_parts import ExactPart
 from msmqwire.columnar.parts import WARM_UP_FILES_MAX, Part, plan_parts, plan_windows
 from msmqwire.errors import LakeMismatch
 from msmqwire.lake.captures import Change, examine
@@ -35,7 +36,7 @@ class Plan:
         captures: the captures of the run, as they are now, by path.
     """
 
-    parts: Sequence[Part]
+    parts: Sequence[Part | ExactPart]
     replaced: Sequence[PartEntry]
     captures: dict[str, CaptureEntry]
 

@@ -11,6 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
 from typing import Final
 
+from msmqwire.columnar.exact_parts import ExactPart
 from msmqwire.columnar.parts import Part
 from msmqwire.errors import LakeError
 from msmqwire.lake.part_writer import PartFiles, PartWriter
@@ -19,7 +20,9 @@ ATTEMPTS_MAX: Final = 3
 """Pools of processes that may break before a run is given up."""
 
 
-def write_parts(writer: PartWriter, parts: Sequence[Part], workers: int) -> Iterator[tuple[int, PartFiles]]:
+def write_parts(
+    writer: PartWriter, parts: Sequence[Part | ExactPart], workers: int
+) -> Iterator[tuple[int, PartFiles]]:
     """Yield the number of each part with what was written for it, as they come.
 
     A single worker, or a single part, is this process.
@@ -47,7 +50,7 @@ def write_parts(writer: PartWriter, parts: Sequence[Part], workers: int) -> Iter
 
 
 def _pool_round(
-    write: Callable[[Part], PartFiles], waiting: dict[int, Part], workers: int
+    write: Callable[[Part | ExactPart], PartFiles], waiting: dict[int, Part | ExactPart], workers: int
 ) -> Iterator[tuple[int, PartFiles]]:
     """Yield what a pool writes, and remove it from `waiting`; what a killed process had is left there."""
     # Spawned, not forked: threads of Arrow do not survive a fork.

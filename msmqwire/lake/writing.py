@@ -11,12 +11,14 @@ from typing import Any, cast
 from msmqwire.capture.paths import capture_files
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.columnar import Condition, chosen_columns
+from msmqwire.columnar.exact_parts import ExactPart
 from msmqwire.columnar.filters import Filter
 from msmqwire.columnar.part_reader import PartReader
-from msmqwire.columnar.parts import Part
+from msmqwire.columnar.parts import SPLITS, Part, Splits
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
 from msmqwire.errors import CaptureError, LakeMismatch
+from msmqwire.lake.exact_planning import plan_exact_run
 from msmqwire.lake.folder import LakeFolder, opened
 from msmqwire.lake.manifest import Manifest, PartEntry, Pending, WindowRange
 from msmqwire.lake.part_writer import PartFiles, PartWriter
@@ -26,7 +28,7 @@ from msmqwire.lake.workers import write_parts
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
 
-WriteParts = Callable[[PartWriter, Sequence[Part]], Iterable[tuple[int, PartFiles]]]
+WriteParts = Callable[[PartWriter, Sequence[Part | ExactPart]], Iterable[tuple[int, PartFiles]]]
 """Writes parts, and gives the number of each with what was written for it."""
 
 
@@ -69,7 +71,7 @@ def write_lake(
     workers: int = 1,
     split_size: int = SPLIT_SIZE,
     overlap: int = OVERLAP,
-    search: bool = False,
+    splits: Splits = "walked",
     storage_options: StorageOptions = NO_OPTIONS,
     progress: Callable[[int], None] | None = None,
     write: WriteParts | None = None,
@@ -89,7 +91,10 @@ def write_lake(
         workers: processes.
         split_size: bytes of a part, about.
         overlap: bytes read before a part to learn the state of connections.
-        search: search for the records at which large pcap files are split, instead of reading each file once.
+        splits: how captures are divided. ``walked``: each file is read once to find records. ``searched``: in
+            large pcap files records are searched for near the splits. ``exact``: the rows are those of one
+            reader of all captures, with its numbers of frames and streams; that takes one pass over all
+            captures before the workers begin. A lake is exact from its first run on, or never.
         storage_options: as for `msmqwire.dissect`.
         progress: is told how many bytes of captures more are written.
         write: writes the parts elsewhere, in place of `workers`.
@@ -97,12 +102,15 @@ def write_lake(
     Raises:
         FileNotFoundError: a path or pattern names no file.
         LakeInUse: another process is writing the lake.
-        LakeMismatch: the folder is no lake, or one with other settings.
+        LakeMismatch: the folder is no lake, or one with other settings, or an exact one of which captures are
+            not named.
         LakeDamaged: the manifest is broken.
         InvalidValue: something is no private key, or no certificate.
         ValueError: no such column, operator or key.
         OSError: a file can't be read or written.
     """
+    if splits not in SPLITS:
+        raise ValueError(f"splits are {', '.join(SPLITS)}, not {splits}")
     if by not in COLUMN_KEYS:
         raise ValueError(f"a lake is partitioned by kind or destination, not by {by}")
     if workers < 1 or split_size < 1 or overlap < 0:
@@ -121,18 +129,28 @@ def write_lake(
         readings=readings,
         ncp_readings=ncp_readings,
     )
-    settings = _settings(names, where, ports, body_limit, by)
+    settings = _settings(names, where, ports, body_limit, by, splits)
     with opened(out) as folder:
         manifest = folder.manifest or Manifest(settings)
         _check_settings(manifest, settings, folder)
-        plan = plan_run(
-            files,
-            manifest,
-            split_size=split_size,
-            overlap=overlap,
-            search=search,
-            storage_options=storage_options,
-        )
+        if splits == "exact":
+            plan = plan_exact_run(
+                files,
+                manifest,
+                split_size=split_size,
+                ports=reader.ports,
+                ncp_readings=ncp_readings,
+                storage_options=storage_options,
+            )
+        else:
+            plan = plan_run(
+                files,
+                manifest,
+                split_size=split_size,
+                overlap=overlap,
+                search=splits == "searched",
+                storage_options=storage_options,
+            )
         if not plan.parts:
             return LakeCommit(manifest.commit, 0, len(files), 0, 0, 0, ())
         run = folder.begin()
@@ -155,6 +173,7 @@ def _settings(
     ports: Collection[int],
     body_limit: int | None,
     by: By | None,
+    splits: Splits,
 ) -> dict[str, Any]:
     """What all runs of a lake have in common, as JSON has it."""
     settings = {
@@ -163,6 +182,7 @@ def _settings(
         "ports": sorted(set(ports)),
         "body_limit": body_limit,
         "by": by,
+        "splits": "exact" if splits == "exact" else None,
     }
     return cast(dict[str, Any], json.loads(json.dumps(settings, default=repr)))
 

@@ -13,9 +13,9 @@ from typing import Final, Literal, cast
 from msmqwire.capture.paths import capture_files, local_path
 from msmqwire.capture.splits import whole_file
 from msmqwire.capture.stores import StorageOptions, is_url
-from msmqwire.columnar.exact_parts import ExactPart, exact_parts
+from msmqwire.columnar.exact_parts import ExactPart, plan_exact_parts
 from msmqwire.columnar.part_reader import PartReader
-from msmqwire.columnar.parts import Part, plan_parts, plan_windows
+from msmqwire.columnar.parts import SPLITS, Part, Splits, plan_parts, plan_windows
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.message_security import Examiner, contents_of
 from msmqwire.dissection.readings import readings_of
@@ -24,7 +24,6 @@ from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
 
 Read = Literal["packets", "segments", "sessions"]
-Splits = Literal["walked", "searched", "exact"]
 Mode = Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 """Capture files, patterns or folders: one capture, in this order."""
@@ -35,7 +34,6 @@ BATCH_ROWS: Final = 16_384
 """Rows of a batch of packets."""
 _READS: Final = ("packets", "segments", "sessions")
 _MODES: Final = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
-_SPLITS: Final = ("walked", "searched", "exact")
 _SWITCH: Final = ("true", "false")
 _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _NAMES: Final = (
@@ -112,7 +110,7 @@ class Options:
             mode=cast(Mode, _word("mode", options.get("mode", "PERMISSIVE").upper(), _MODES)),
             corrupt_column=options.get("columnnameofcorruptrecord") or None,
             split_size=_size("splitSize", options.get("splitsize", str(SPLIT_SIZE))),
-            splits=cast(Splits, _word("splits", options.get("splits", "walked").lower(), _SPLITS)),
+            splits=cast(Splits, _word("splits", options.get("splits", "walked").lower(), SPLITS)),
             overlap=_size("overlap", options.get("overlap", str(OVERLAP))),
             pushdown=_word("pushdown", options.get("pushdown", "false").lower(), _SWITCH) == "true",
             keys=keys,
@@ -158,7 +156,8 @@ class Options:
         if self.read != "packets":
             raise BadOption(f"option splits: exact is for packets, not {self.read}")
         files = [whole_file(path, self.storage_options) for path in self.files()]
-        return list(exact_parts(files, self.split_size, ports=self.ports, ncp_readings=self.ncp_readings))
+        plan = plan_exact_parts(files, self.split_size, ports=self.ports, ncp_readings=self.ncp_readings)
+        return plan.parts
 
 
 def paths_option(paths: Paths) -> str:

@@ -7,6 +7,7 @@ import pickle
 import random
 import warnings
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest import mock
@@ -16,12 +17,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from msmqwire.capture.splits import whole_file
+from msmqwire.capture.splits import records_with_offsets, whole_file
 from msmqwire.columnar import COLUMNS, arrow_schema, record_batches
 from msmqwire.columnar.bridge import row_buffer
-from msmqwire.columnar.exact_parts import ExactPart, exact_parts
+from msmqwire.columnar.exact_parts import ExactPart, exact_parts, plan_exact_parts
 from msmqwire.columnar.part_reader import PartReader
 from msmqwire.dissection import Dissection, dissect
+from msmqwire.errors import CaptureError
 from tests.property import test_columnar, test_spark_reassembly
 from tests.support import captures as c
 from tests.support import handmade as h
@@ -153,6 +155,86 @@ def test_files_that_follow_each_other_share_parts_and_compressed_ones_are_whole(
     assert len(files) // 4 <= len(parts) <= len(files) // 2
     parts = assert_same(files, 1000, 0)
     assert [[window.start for window in part.windows] for part in parts] == [[0]] * len(files)
+
+
+def test_parts_can_begin_at_any_record_that_is_named() -> None:
+    frames = busy_capture(0.1)
+    with TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{number}.pcap" for number in range(2)]
+        paths[0].write_bytes(c.pcap_bytes(frames[:200]))
+        paths[1].write_bytes(c.pcapng_bytes(frames[200:]))
+        files = [whole_file(str(path)) for path in paths]
+        with mock.patch.multiple(row_buffer, CHUNK=64, ARENA=3000):
+            parts = list(exact_parts(files, 1))
+            for number in (1, len(parts) // 3, len(parts) * 2 // 3):
+                window = parts[number].windows[0]
+                place = (paths.index(Path(window.path)), window.start)
+                again = list(exact_parts(files, 1, start=place))
+                assert [part.windows for part in again] == [part.windows for part in parts[number:]]
+                assert_rows_of_end(parts, number, again)
+            with pytest.raises(CaptureError, match="ends within"):
+                list(exact_parts(files, 1, start=(0, parts[9].windows[0].start + 3)))
+
+
+def assert_rows_of_end(parts: Sequence[ExactPart], number: int, end: Sequence[ExactPart]) -> None:
+    """Check that parts have the rows of all parts from this number on."""
+    expected, actual = joined(parts[number:], random.Random(1)), joined(end, random.Random(2))
+    assert actual[1] == expected[1]
+    assert actual[0].equals(expected[0])
+
+
+@pytest.mark.parametrize("form", ["pcap", "pcapng"])
+@pytest.mark.parametrize("chunk", [64, 1 << 20])
+def test_frames_numbered_by_their_offsets(form: str, chunk: int, tmp_path: Path) -> None:
+    frames = [*busy_capture(0.1), *fragmented()]
+    paths = [tmp_path / "0", tmp_path / "1"]
+    for path, part in zip(paths, (frames[:150], frames[150:]), strict=True):
+        path.write_bytes(c.pcap_bytes(part) if form == "pcap" else c.pcapng_bytes(part))
+    files = [whole_file(str(path)) for path in paths]
+    offsets = {
+        str(path): [0, *(start for start, _ in records_with_offsets(file.open()))]
+        for path, file in zip(paths, files, strict=True)
+    }
+    with mock.patch.multiple(row_buffer, CHUNK=chunk, ARENA=3000):
+        parts = list(exact_parts(files, 1, by_offset=True))
+        rows, _ = joined(parts, random.Random(1))
+    expected, _ = whole(paths)
+    numbers = zip(expected["file"].to_pylist(), expected["frame"].to_pylist(), strict=True)
+    assert rows["frame"].to_pylist() == [offsets[file][number] for file, number in numbers]
+    assert rows.drop(["frame"]).equals(expected.drop(["frame"]))
+
+
+def test_parts_with_states_beyond_the_limit_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = busy_capture(0.1)
+    with TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{number}.pcap" for number in range(3)]
+        for number, path in enumerate(paths):
+            path.write_bytes(c.pcap_bytes(frames[number::3]))
+        expected = whole(paths)
+        files = [whole_file(str(path)) for path in paths]
+        with mock.patch.multiple(row_buffer, CHUNK=64, ARENA=3000):
+            unbounded = plan_exact_parts(files, 1)
+            size = sum(len(part.state) for part in unbounded.parts)
+            counts = []
+            for limit in (2 * size, size * 3 // 4, size // 10, 0):
+                monkeypatch.setattr("msmqwire.columnar.exact_parts.STATES_MAX", limit)
+                plan = plan_exact_parts(files, 1)
+                assert sum(len(part.state) for part in plan.parts) <= limit
+                assert plan.is_coarse == (limit < size)
+                actual = joined(plan.parts, random.Random(1))
+                assert actual[1] == expected[1]
+                assert actual[0].equals(expected[0])
+                counts.append(len(plan.parts))
+    assert counts[0] == len(unbounded.parts) > counts[1] > counts[2] > counts[3] == 1
+
+
+def test_a_large_state_is_followed_by_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msmqwire.columnar.resumable_decoder.STATE_MIN", 1000)
+    monkeypatch.setattr("msmqwire.columnar.resumable_decoder.STATE_SHARE", 2)
+    parts = assert_same([c.pcap_bytes(busy_capture(0.1))], 64, 1)
+    assert len(parts) > 3
+    for part, following in pairwise(parts):
+        assert 2 * len(following.state) <= sum(window.end - window.start for window in part.windows)
 
 
 def test_a_state_is_small_and_has_no_bytes_that_are_done() -> None:

@@ -97,3 +97,14 @@ def test_refusals(captures, tmp_path):
     occupied.write_text("")
     program = [sys.executable, "-m", "msmqwire", "lake", captures, "--out", occupied]
     assert subprocess.run(program, capture_output=True, timeout=120, check=False).returncode == 74
+
+
+def test_exact_splits(captures, tmp_path):
+    out = tmp_path / "lake"
+    assert run(captures, "--out", out, "--splits", "exact")[0] == 0
+    rows = msmqwire.read_lake(out).to_table(columns=["file", "frame", "stream"])
+    expected = msmqwire.read_capture(str(captures), columns=["file", "frame", "stream"])
+    assert sorted(map(repr, rows.to_pylist())) == sorted(map(repr, expected.to_pylist()))
+    status, _, errors = run(captures, "--out", out)
+    assert (status, "splits" in errors) == (2, True)
+    assert run(captures, "--out", tmp_path / "other", "--splits", "guessed")[0] == 2

@@ -84,7 +84,7 @@ QM_FOR_QMS = {
 # serve every room. The package itself gathers `frames`, `functions` and `reassembly`; the jobs start from it.
 SPARK_FLOORS = (
     {"java", "source"},
-    {"frames", "functions", "reassembly"},
+    {"frames", "functions", "reassembly", "spark_session"},
     {"spark_udfs"},
     {"jobs"},
 )

@@ -86,7 +86,9 @@ class FileScanner(ABC):
 
     def _read_records(self, buffer: Buffer, form: pcap.Layout | pcapng.Blocks) -> Iterator[Any]:
         while True:
-            stop_code = self._scan(buffer.start + buffer.at - int(self._state[entry.END]))
+            start = buffer.start + buffer.at - int(self._state[entry.END])
+            self._state[entry.MEMORY_AT] = start
+            stop_code = self._scan(start)
             if stop_code == StopCode.GENERIC_RECORD:
                 yield from self._take_record(self._current_record(buffer.file))
             elif (
@@ -134,6 +136,8 @@ class FileScanner(ABC):
         record = next(pcap.records(buffer, form, int(state[entry.FRAME_NO]), self._on_damage), None)
         if record is None:
             return None
+        if state[entry.BY_OFFSET]:
+            record = record._replace(number=buffer.start + buffer.at)
         buffer.at += form.header_size + len(record.data)
         state[entry.FRAME_NO] = record.number
         return [record]
@@ -174,6 +178,8 @@ class FileScanner(ABC):
 
     def _parse_block(self, blocks: pcapng.Blocks, buffer: Buffer) -> list[Record]:
         blocks.buffer, blocks.number = buffer, int(self._state[entry.FRAME_NO])
+        if self._state[entry.BY_OFFSET]:
+            blocks.number = buffer.start + buffer.at - 1
         record = blocks.read_block()
         self._state[entry.FRAME_NO] = blocks.number
         self._describe_interfaces(blocks)

@@ -27,10 +27,12 @@ from msmqwire.columnar.compiled.row_writing import write_row
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.columnar.compiled.segments import take_segment
 from msmqwire.columnar.compiled.state import (
+    BY_OFFSET,
     EVENT_FRAME,
     EVENT_NS,
     FRAME_NO,
     IS_UNDECIDED,
+    MEMORY_AT,
     NEED,
     NOT_IP_COUNT,
     OTHER_COUNT,
@@ -96,6 +98,8 @@ def scan(arrays: ScanArrays, flow_arrays: FlowArrays, interfaces: Any, tcp_ports
             return MORE_INPUT if state[NEED] else GENERIC_BLOCK
         for line in range(following, following + _HEADERS, LINE):
             prefetch(memory, line)
+        if state[BY_OFFSET]:
+            state[FRAME_NO] = state[MEMORY_AT] + state[POS] - 1
         start = state[RECORD]
         state[EVENT_NS], state[EVENT_FRAME] = state[RECORD_NS], state[FRAME_NO] + 1
         protocol = parse_frame(

@@ -12,15 +12,16 @@ from msmqwire.capture.tcp import ACKED_SEGMENTS
     OTHER_COUNT, IS_PCAPNG, BIG_ENDIAN, FRACTION_NS, HEADER_SIZE, SIZE_LIMIT, LINKTYPE, INTERFACES, FILE,
     FRAMES_BEFORE, DEADLINE, TRACKER_BUFFERED, OUT_OF_ORDER_COST_TOTAL, REPEATED_BYTES, EVENT_NS, EVENT_FRAME,
     FREE_NUMBERS, CONNECTIONS, STREAMS, NEW_CONNECTIONS, PAIRS, FIRST_GAP, HASH_SEED,
-    CONFLICTING_BYTES, CONNECTIONS_LIMIT, IS_UNDECIDED,
-) = range(47)  # fmt: skip
-STATE: Final = 47
+    CONFLICTING_BYTES, CONNECTIONS_LIMIT, IS_UNDECIDED, BY_OFFSET, MEMORY_AT,
+) = range(49)  # fmt: skip
+STATE: Final = 49
 """The state of a scan, by index. Times are nanoseconds since 1970, sizes bytes.
 
 POS and END bound the input in memory. FRAME_NO counts frames in their file, whose number is FILE;
-FRAMES_BEFORE are those of the files before. RECORD and its like describe the current record; EVENT_NS and
-EVENT_FRAME are the frame whose bytes are being delivered; IS_UNDECIDED says that the scan could not tell what
-the record carries. IS_PCAPNG to INTERFACES are the format of the file.
+FRAMES_BEFORE are those of the files before. With BY_OFFSET the number of a frame is the offset of its record
+in the file instead, where the memory starts at MEMORY_AT. RECORD and its like describe the current record;
+EVENT_NS and EVENT_FRAME are the frame whose bytes are being delivered; IS_UNDECIDED says that the scan could
+not tell what the record carries. IS_PCAPNG to INTERFACES are the format of the file.
 
 ROWS, PENDING_SEGMENTS and PENDING_BYTES are the used parts of their arrays; ARENA and ARENA_END bound the
 free part of the arena. NEED says how many bytes a stop code asks for.
