@@ -1,16 +1,13 @@
 """Packets of captures as a DataFrame whose rows the tasks decode themselves, by ``mapInArrow``.
 
-The driver plans the parts of the captures. The DataFrame starts from as many numbers, each in a partition of
-its own; the task of a partition decodes the part with that number. This costs the JVM less than the data
-source ``msmq``, whose rows are the same.
+The driver plans the parts of the captures. This costs the JVM less than the data source ``msmq``, whose rows
+are the same.
 """
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,6 +21,7 @@ from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
 from spark_udfs.source.options import OVERLAP, SPLIT_SIZE, BadOption, Options, Paths, paths_option
 from spark_udfs.source.packet_reader import PacketReader
+from spark_udfs.source.part_tasks import frame_of_parts
 from spark_udfs.source.schema import arrow_fields, packet_schema, selected, spark_schema
 
 if TYPE_CHECKING:
@@ -102,10 +100,7 @@ def frame(
     schema = spark_schema(_chosen(columns))
     _check(where)
     reader = PacketReader(options, tuple(schema.names), arrow_fields(schema), tuple(where))
-    # Each by itself, so that a task reads its own only.
-    parts = [pickle.dumps(part) for part in options.parts()]
-    numbers = spark.range(0, len(parts), numPartitions=max(1, len(parts)))
-    return numbers.mapInArrow(partial(_rows, reader=reader, parts=parts), schema)
+    return frame_of_parts(spark, options.parts(), reader.read, schema)
 
 
 def _chosen(columns: Collection[str] | None) -> pa.Schema:
@@ -128,12 +123,3 @@ def _check(where: Sequence[Condition]) -> None:
                 raise ValueError("nothing can be compared with null")
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as exc:
             raise BadOption(f"where: {condition}: {exc}") from exc
-
-
-def _rows(
-    batches: Iterable[pa.RecordBatch], *, reader: PacketReader, parts: Sequence[bytes]
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the parts with the numbers in these batches."""
-    for batch in batches:
-        for number in batch.column(0).to_pylist():
-            yield from reader.read(pickle.loads(parts[number]))

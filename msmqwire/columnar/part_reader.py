@@ -23,7 +23,8 @@ from msmqwire.errors import CaptureError
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
 
-_ENDPOINTS: Final = ("transport", "src", "src_port", "dst", "dst_port")
+ENDPOINTS: Final = ("transport", "src", "src_port", "dst", "dst_port")
+"""The columns that flow numbers are made of."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class PartReader:
         if "frame" in columns and part.split_files:
             decoded.append("file")
         if "stream" in columns and flows is not None:
-            decoded += _ENDPOINTS
+            decoded += ENDPOINTS
         with ExitStack() as stack:
             warm_up = part.warm_up_windows()
             streams = [stack.enter_context(window.open()) for window in (*warm_up, *part.windows)]

@@ -38,6 +38,17 @@ class FailedChecks:
             return False
         return any(sum(stop > start for stop in ends) >= OVERLAPS_MAX for ends in self._ends.values())
 
+    def beyond(self, start: int) -> tuple[tuple[int, int], ...]:
+        """Return the ranges that end behind an offset: the bits of the size of each, and the distance."""
+        return tuple((bits, end - start) for bits, ends in self._ends.items() for end in ends if end > start)
+
+    def restore(self, ranges: list[tuple[int, int]]) -> None:
+        """Replace the ranges by others: the bits of the size of each, and its end."""
+        self._ends = {}
+        for bits, end in ranges:
+            self._ends.setdefault(bits, []).append(end)
+            self.end = max(self.end, end)
+
     def add(self, start: int, end: int) -> None:
         """Note that a range was checked in vain."""
         ends = self._ends.setdefault((end - start).bit_length(), [])

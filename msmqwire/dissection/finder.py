@@ -20,8 +20,8 @@ from typing import Final, cast
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.dissection.failed_checks import FailedChecks
+from msmqwire.dissection.finder_state import FAILED_MAX, FinderState, SkipReason, Why
 from msmqwire.dissection.frame_ranges import SegmentRange, completed, take_frames
-from msmqwire.dissection.skipping import Skipping
 from msmqwire.errors import MalformedPacket
 from msmqwire.framing import begins_packet, find_header, may_hide_packet
 from msmqwire.headers.base import (
@@ -38,7 +38,7 @@ from msmqwire.srmp.message import SrmpMessage
 
 SKIP_SHOWN: Final = 0x1_0000
 """Bytes, approximately, after which a run of skipped bytes is reported while no packet is certain."""
-_REST: Final = "the rest of a packet that is not whole"
+_REST: Final = SkipReason(Why.REST)
 _LARGE: Final = 0x1_0000
 """Bytes; larger packets are checked in place before they are copied."""
 _RESULTS: Final = 256
@@ -86,7 +86,7 @@ class _SkippedRun:
     """A run of bytes skipped for one reason."""
 
     size: int
-    reason: str
+    reason: SkipReason
     frames: dict[int, int]  # frame number: time in ns
 
 
@@ -116,7 +116,7 @@ class PacketFinder:
         self._buffer = bytearray()
         self._start = 0  # offset of the buffer in the stream
         self._segments: deque[SegmentRange] = deque()
-        self._sync_loss = "the capture begins inside the stream" if midstream else ""  # reason; empty in sync
+        self._sync_loss = SkipReason(Why.BEGINS_INSIDE) if midstream else None  # None in sync
         self._remaining = 0  # bytes of an incomplete packet that are still to be skipped
         self._malformed = False  # whether the packet at the start of the buffer is malformed,
         self._error: MalformedPacket | None = None  # and why, if known
@@ -150,67 +150,56 @@ class PacketFinder:
             return False
         return packet_length(buffer) <= len(buffer)
 
-    def release_segments(self) -> list[tuple[bytes, int, int]]:
-        """Remove the buffered bytes; return bytes, frame and time of each segment."""
-        segments = []
-        for start, end, frame, time_ns in self._segments:
-            data = bytes(self._buffer[max(0, start - self._start) : end - self._start])
-            segments.append((data, frame, time_ns))
-        self._start += len(self._buffer)
-        self._buffer.clear()
-        self._segments.clear()
-        return segments
-
-    def resume(self, taken: int, segments: list[tuple[bytes, int, int]]) -> None:
-        """Resume after another reader took `taken` bytes, of which these segments are still buffered."""
-        self._start += taken - sum(len(data) for data, _, _ in segments)
-        for data, frame, time_ns in segments:
-            start = self._start + len(self._buffer)
-            self._segments.append(SegmentRange(start, start + len(data), frame, time_ns))
-            self._buffer += data
-
-    def release_skipping(self) -> Skipping | None:
-        """Let another reader go on with what it skips; None if it may find something in the bytes it has."""
-        run, buffer = self._skipped, self._buffer
-        reason = _REST if self._remaining else self._sync_loss
-        doubt = self._malformed or self._doubtful is not None or (run is not None and run.reason != reason)
-        if not reason or doubt:
+    def release(self) -> FinderState | None:
+        """Let another reader go on, which then has the buffer; None if that has to wait."""
+        run, buffer, start = self._skipped, self._buffer, self._start
+        if self._malformed or self._doubtful is not None or (self._holds_packet and not self._sync_loss):
+            return None
+        failed, frames = self._failed.beyond(start), {} if run is None else run.frames
+        if len(failed) > FAILED_MAX:
+            return None
+        first = self._segments[0].frame if self._segments else -1
+        if first in frames and first != max(frames):
             return None
         needed = 0
-        if not self._remaining and find_header(buffer, max(0, self._searched_to - self._start)) >= 0:
-            needed = packet_length(buffer) if len(buffer) >= PREFIX_SIZE and begins_packet(buffer) else 0
-            if needed <= len(buffer) or self._searched_to != self._start:
-                return None
-        elif len(buffer) >= PREFIX_SIZE:
-            return None
-        frames = [*(run.frames if run is not None else ()), *(s.frame for s in self._segments)]
-        if frames != sorted(frames):
-            return None
-        skipping = Skipping(self._remaining, needed, 0, -1, [])
+        if len(buffer) >= PREFIX_SIZE and begins_packet(buffer[:PREFIX_SIZE]):
+            needed = packet_length(buffer)
+        last = max(frames, default=0)
+        state = FinderState(
+            [], needed if needed > len(buffer) else 0, self._sync_loss, self._remaining,
+            failed=failed, run_frame=(last, frames.get(last, 0)), run_frames=len(frames),
+            run_kept=run is not None,
+        )  # fmt: skip
         if run is not None:
-            skipping = skipping._replace(skipped=run.size, frame=max(run.frames))
-        for segment, (data, frame, time_ns) in zip(
-            tuple(self._segments), self.release_segments(), strict=True
-        ):
-            lead = segment.end - segment.start - len(data)
-            skipping.segments.append((lead, data, frame, time_ns))
-        return skipping
+            state = state._replace(run_size=run.size, run_reason=run.reason)
+        for begin, end, frame, time_ns in self._segments:
+            data = bytes(buffer[max(0, begin - start) : end - start])
+            state.segments.append((end - begin - len(data), data, frame, time_ns))
+        self._start += len(buffer)
+        self._buffer.clear()
+        self._segments.clear()
+        return state._replace(searched_to=self._searched_to - start)
 
-    def resume_skipping(self, taken: int, skipping: Skipping, frames: list[tuple[int, int]]) -> None:
-        """Resume after another reader took `taken` bytes and skipped these frames, each with a time."""
-        self.resume(taken, [segment[1:] for segment in skipping.segments])
-        for index, (lead, *_) in enumerate(skipping.segments):
-            segment = self._segments[index]
-            self._segments[index] = segment._replace(start=segment.start - lead)
-        if self._remaining:
-            self._remaining = skipping.remaining
-        else:
-            self._searched_to = max(self._searched_to, self._start)
-        if skipping.skipped:
-            if self._skipped is None:
-                self._skipped = _SkippedRun(0, _REST if self._remaining else self._sync_loss, {})
-            self._skipped.size = skipping.skipped
-            self._skipped.frames.update(frames)
+    def resume(self, taken: int, state: FinderState) -> None:
+        """Resume after another reader has taken so many bytes, of which some are still buffered."""
+        self._start += taken - sum(len(data) for _, data, _, _ in state.segments)
+        for lead, data, frame, time_ns in state.segments:
+            start = self._start + len(self._buffer)
+            self._segments.append(SegmentRange(start - lead, start + len(data), frame, time_ns))
+            self._buffer += data
+        self._sync_loss, self._remaining = state.loss, state.remaining
+        self._searched_to = self._start + state.searched_to
+        self._failed.restore([(bits, self._start + end) for bits, end in state.failed])
+        if not state.run_kept:
+            self._skipped = None
+        if state.run_reason is not None:
+            self._skipped = self._skipped or _SkippedRun(0, state.run_reason, {})
+            self._skipped.size = state.run_size
+            self._skipped.frames.update(state.frames)
+        if state.checked:
+            data = bytes(self._buffer[: packet_length(self._buffer)])
+            self._malformed = not well_formed(data, 0, len(data))
+            self._doubtful = None if self._malformed else parse(data)
 
     @property
     def between_packets(self) -> bool:
@@ -234,7 +223,7 @@ class PacketFinder:
         if size is not None and 0 <= size <= missing:
             self._remaining = missing - size
         else:
-            self._remaining, self._sync_loss = 0, "after a hole in the stream"
+            self._remaining, self._sync_loss = 0, SkipReason(Why.HOLE)
         self._flush_skipped()
         if size:
             skipped = f"not in the capture: {reason}"
@@ -248,9 +237,9 @@ class PacketFinder:
             if not self._sync_loss and len(header) == PREFIX_SIZE and begins_packet(header):
                 self._remaining = max(0, packet_length(header) - len(self._buffer))
             if not self._remaining:
-                self._sync_loss = "after bytes that were let go"
+                self._sync_loss = SkipReason(Why.LET_GO)
             self._malformed, self._error, self._doubtful = False, None, None
-            self._skip(len(self._buffer), "let go, as too much is held of packets that are not whole")
+            self._skip(len(self._buffer), SkipReason(Why.HELD_TOO_MUCH))
         self._flush_skipped()
         return self._take_results()
 
@@ -288,7 +277,7 @@ class PacketFinder:
                 self._skip(end, self._sync_loss)
                 if not certain:
                     return False
-                self._sync_loss = ""
+                self._sync_loss = None
             elif not self._scan_packet(final=final):
                 return False
         return False
@@ -307,7 +296,7 @@ class PacketFinder:
         packet = self._doubtful
         if packet is None and not self._malformed:
             if not self._failed.admit(self._start, self._start + length):
-                self._sync_loss = "not checked: others were malformed whose sizes cover this one"
+                self._sync_loss = SkipReason(Why.NOT_CHECKED)
                 self._searched_to = max(self._searched_to, self._start + 1)
                 return True
             packet = self._parse_packet(length)
@@ -335,12 +324,12 @@ class PacketFinder:
 
     def _bad_header(self, error: MalformedPacket, *, final: bool) -> bool:
         if error.path != "BaseHeader.PacketSize":
-            self._sync_loss = f"no packet begins here: {error}"
+            self._sync_loss = SkipReason.of_prefix(self._buffer)
             return True
         if len(self._buffer) < BASE_HEADER_SIZE and not final:
             return False
         self._emit(min(BASE_HEADER_SIZE, len(self._buffer)), None, error)
-        self._sync_loss = "after a PacketSize that can't be"
+        self._sync_loss = SkipReason(Why.IMPOSSIBLE_SIZE)
         return True
 
     def _bad_packet(self, length: int, start: int, *, final: bool) -> bool:
@@ -361,7 +350,7 @@ class PacketFinder:
             elif at < length and not final:
                 return False
         if packet is None and error is None:
-            error = _parse_error(bytes(self._buffer[:length]))
+            error = parse_error(bytes(self._buffer[:length]))
         self._emit(length, packet, error)
         return True
 
@@ -374,10 +363,10 @@ class PacketFinder:
                 at, certain = self._search(at, final=True)
             if not certain:
                 missing = length - len(self._buffer)
-                error = self._error or _parse_error(bytes(self._buffer))
+                error = self._error or parse_error(bytes(self._buffer))
                 self._emit(len(self._buffer), None, error, cut=cut)
                 return missing
-            self._emit(at, None, _parse_error(bytes(self._buffer[:at])))
+            self._emit(at, None, parse_error(bytes(self._buffer[:at])))
             yield from self._scan_all(final=True)
         return self._remaining or -1
 
@@ -390,7 +379,7 @@ class PacketFinder:
         if not self._failed.admit(self._start, self._start + size):
             return min(BASE_HEADER_SIZE, size)
         data = bytes(self._buffer)
-        self._error = _parse_error(data)
+        self._error = parse_error(data)
         if self._error.offset == size and self._error.path != "TrailingData":
             return size
         self._failed.add(self._start, self._start + size)
@@ -461,7 +450,7 @@ class PacketFinder:
         error = error.detached() if error is not None else None
         self._results.append(ScanResult(data, count, packet, error, "", *completed(frames), cut))
 
-    def _skip(self, count: int, reason: str) -> None:
+    def _skip(self, count: int, reason: SkipReason) -> None:
         if not count:
             return
         frames = self._consume(count)
@@ -477,10 +466,10 @@ class PacketFinder:
     def _flush_skipped(self) -> None:
         run, self._skipped = self._skipped, None
         if run is not None:
-            self._results.append(ScanResult.skipped(run.size, run.reason, *completed(run.frames)))
+            self._results.append(ScanResult.skipped(run.size, run.reason.text, *completed(run.frames)))
 
 
-def _parse_error(data: bytes) -> MalformedPacket:
+def parse_error(data: bytes) -> MalformedPacket:
     """Return the reason why bytes are not a packet."""
     try:
         parse(data)

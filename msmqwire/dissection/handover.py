@@ -1,8 +1,8 @@
 """Handover of directions from a tracker to a faster reader, and back.
 
-While a direction is in order, its whole state is its position and the bytes of an incomplete packet, or
-what it skips because it is out of sync. A faster reader takes it over as a `DirectionSnapshot` and gives it
-back when anything else arrives. HTTP, RPC and NCP stay with the tracker.
+While a direction is in order, its whole state is its position and what its finder of packets knows. A faster
+reader takes it over as a `DirectionSnapshot` and gives it back when anything else arrives. HTTP, RPC and NCP
+stay with the tracker.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from msmqwire.capture.direction import OPEN, Direction
 from msmqwire.capture.events import Event, Moment
 from msmqwire.capture.segment_buffer import Segment
 from msmqwire.capture.tcp import ACKED_BYTES, ACKED_SEGMENTS
-from msmqwire.dissection.skipping import Skipping
+from msmqwire.dissection.finder_state import FinderState
 from msmqwire.dissection.tracker import Tracker
 
 
 @dataclass(slots=True)
 class DirectionSnapshot:
-    """The state of a direction that is in order and in sync.
+    """The state of a direction that is in order.
 
     Attributes:
         known: whether the connection is MSMQ; if not, its bytes are only counted.
@@ -28,7 +28,7 @@ class DirectionSnapshot:
         acked: the last acknowledgement number of the peer, or None.
         last_ns: when the last segment of the direction was captured.
         frame: the number of the frame that carried it.
-        segments: the beginning of a packet: bytes, frame and time of each segment.
+        finder: the state of its finder of packets, with what is buffered.
         taken: how many bytes the faster reader has scanned since it took the direction over.
         ignored: how many bytes were skipped before the connection was recognised, with the last frame of
             them and its time.
@@ -36,8 +36,6 @@ class DirectionSnapshot:
         out_of_order_frame: the number of the frame that carried the first of those to arrive.
         since_ns: the capture time at which a segment of the direction was last in order.
         ended: whether it ended with a FIN after all its bytes were delivered.
-        skipping: what it skips, if it is out of sync; then no `segments`.
-        skipped_frames: those of which the faster reader has skipped bytes, each with its time.
     """
 
     known: bool
@@ -45,15 +43,13 @@ class DirectionSnapshot:
     acked: int | None
     last_ns: int
     frame: int
-    segments: list[tuple[bytes, int, int]] = field(default_factory=list)
+    finder: FinderState = field(default_factory=lambda: FinderState([]))
     taken: int = 0
     ignored: tuple[int, int, int] = (0, 0, 0)
     out_of_order: list[Segment] = field(default_factory=list)
     out_of_order_frame: int = 0
     since_ns: int = 0
     ended: bool = False
-    skipping: Skipping | None = None
-    skipped_frames: list[tuple[int, int]] = field(default_factory=list)
 
 
 def take_over(tracker: Tracker, direction: Direction) -> DirectionSnapshot | None:
@@ -76,18 +72,16 @@ def take_over(tracker: Tracker, direction: Direction) -> DirectionSnapshot | Non
     midstream = direction.isn is None if direction.flow is None else direction.flow.midstream
     if is_msmq and finder is None and (ignored[0] or midstream):
         return None
-    skipping = None
-    if finder is not None and not finder.in_sync:
-        skipping = finder.release_skipping()
-        if skipping is None:
+    state = FinderState([])
+    if finder is not None:
+        released = finder.release()
+        if released is None:
             return None
+        state = released
     snapshot = DirectionSnapshot(
         is_msmq, direction.next, direction.acked, direction.last_ns, direction.frames[-1]
     )
-    snapshot.skipping = skipping
-    if finder is not None and skipping is None:
-        snapshot.segments = finder.release_segments()
-    snapshot.ignored = ignored
+    snapshot.finder, snapshot.ignored = state, ignored
     if direction.buffer:
         snapshot.out_of_order_frame, snapshot.since_ns = direction.waiting_frame, direction.since_ns
         snapshot.out_of_order = tracker.reassembler.release_segments(direction)
@@ -163,9 +157,7 @@ def _restore(tracker: Tracker, direction: Direction, snapshot: DirectionSnapshot
     flow = direction.ensure_flow()
     if connection is None:
         connection = tracker.add_connection(flow)
-    if snapshot.skipping is not None:
-        connection.finder(flow).resume_skipping(snapshot.taken, snapshot.skipping, snapshot.skipped_frames)
-    elif snapshot.known:
-        connection.finder(flow).resume(snapshot.taken, snapshot.segments)
+    if snapshot.known:
+        connection.finder(flow).resume(snapshot.taken, snapshot.finder)
     else:
         connection.ignored[sender] = snapshot.ignored

@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="certificates of senders, PEM or DER",
     )
     args = parser.parse_args(argv)
-    from spark_udfs.reassembly.packets import packet_schema
+    from spark_udfs.reassembly.packet_columns import packet_schema
 
     try:
         packet_schema(args.columns)
@@ -56,7 +56,8 @@ def _decode(spark: SparkSession, args: Namespace) -> common.Counts:
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
-    from spark_udfs.reassembly.packets import packet_schema, packets_of
+    from spark_udfs.reassembly.packet_columns import packet_schema
+    from spark_udfs.reassembly.packets import packets_of
     from spark_udfs.reassembly.shuffle import PIECE_SIZE
 
     flows = common.flows_of(spark, args, piece_size=args.piece_size or PIECE_SIZE)

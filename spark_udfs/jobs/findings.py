@@ -19,7 +19,8 @@ from msmqwire.columnar.arrow.rows import value_of
 from msmqwire.columnar.columns import BY_NAME, INT64, TEXT, arrow_schema
 from msmqwire.dissection import Item
 from spark_udfs.jobs import common
-from spark_udfs.reassembly.packets import FRAME_OFFSET, items
+from spark_udfs.reassembly.packet_columns import FRAME_OFFSET
+from spark_udfs.reassembly.packets import items
 from spark_udfs.source.schema import row_batches, spark_batches, spark_schema
 
 if TYPE_CHECKING:

@@ -1,22 +1,26 @@
-"""Exact packets from segments, in any number of tasks.
+"""Exact packets, in any number of tasks: by exact parts, or by a shuffle of all segments.
 
-The segments of a connection, in both directions, are shuffled by their flow number, put in the order of the
-capture and scanned as on a single machine. The result for a connection depends on its own segments and on the
-end of the capture alone, so the rows are the same.
+For the shuffle, the segments of a connection, in both directions, are shuffled by their flow number, put in
+the order of the capture and scanned as on a single machine. The result for a connection depends on its own
+segments and on the end of the capture alone, so the rows are the same.
 """
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
 
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.columnar.arrow.batch import BatchMaker
-from msmqwire.columnar.columns import BY_NAME, COLUMNS, INT64, arrow_schema
+from msmqwire.columnar.columns import BY_NAME, INT64
 from msmqwire.columnar.filters import Filter
+from msmqwire.columnar.part_reader import PartReader
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection import Item, Tracker
 from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
@@ -24,22 +28,24 @@ from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
 from spark_udfs.reassembly.chunks import ChunkBoundaries, Segments, chunks
 from spark_udfs.reassembly.flow_decoder import FlowDecoder
+from spark_udfs.reassembly.packet_columns import FRAME_OFFSET, damage_row, packet_schema
+from spark_udfs.reassembly.part_packets import packets_of_parts, plan_parts
 from spark_udfs.reassembly.shuffle import PIECE_SIZE, Flows, load_flows
-from spark_udfs.source.options import Paths
+from spark_udfs.source.options import BATCH_ROWS as PART_BATCH_ROWS
+from spark_udfs.source.options import SPLIT_SIZE, Options, Paths, paths_option
 from spark_udfs.source.schema import spark_batches, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FRAME_OFFSET: Final = pa.field(
-    "frame_offset",
-    INT64,
-    metadata={
-        "comment": "The byte of the unpacked file at which the record of the frame starts.",
-        "group": "where",
-    },
-)
+Reassembly = Literal["auto", "parts", "shuffle"]
 BATCH_ROWS: Final = 8192
+_REASSEMBLIES: Final = ("auto", "parts", "shuffle")
+_LOG: Final = logging.getLogger(__name__)
+
+
+class ShuffleWarning(UserWarning):
+    """Packets come by a shuffle of all segments, though parts were preferred."""
 
 
 def packets(
@@ -52,6 +58,7 @@ def packets(
     partitions: int | None = None,
     piece_size: int | None = PIECE_SIZE,
     split_size: int | None = None,
+    reassembly: Reassembly = "auto",
     storage_options: StorageOptions = NO_OPTIONS,
     keys: FileContent | Iterable[FileContent] = (),
     certificates: FileContent | Iterable[FileContent] = (),
@@ -60,31 +67,67 @@ def packets(
 ) -> DataFrame:
     """Return the packets of captures as `msmqwire.read_capture` reads them, however files are split.
 
-    All segments are read once before it returns; the packets are read with the result. A truncated or
-    damaged file has a row of kind Skipped with the error, without a time.
+    The captures are read once before it returns: by the driver for exact parts, by tasks for a shuffle. The
+    packets are read with the result. A truncated or damaged file has a row of kind Skipped with the error,
+    without a time.
 
     Args:
-        spark: a session with the data source ``msmq`` (`spark_udfs.register`).
+        spark: a session, for a shuffle one with the data source ``msmq`` (`spark_udfs.register`).
         paths: capture files, patterns, folders or URLs: one capture, in this order.
         ports: as for `msmqwire.dissect`.
         columns: names of columns of `msmqwire.columnar.COLUMNS`, and ``frame_offset``; by default all but
             ``raw``. ``stream`` is the flow number, and ``frame`` is null.
         body_limit: the maximum of bytes in ``body``.
-        partitions: how many tasks put packets together; by default as configured in the session.
-        piece_size: bytes of payload above which a connection is divided into chunks of about this size,
-            each for a task; None to divide none.
+        partitions: of a shuffle: how many tasks put packets together; by default as configured in the
+            session.
+        piece_size: of a shuffle: bytes of payload above which a connection is divided into chunks of about
+            this size, each for a task; None to divide none.
         split_size: bytes of a file that one task reads.
+        reassembly: ``parts``: the driver keeps the state of one reader where each task begins, so nothing is
+            shuffled. ``shuffle``: segments are shuffled by connection. ``auto``: parts, unless the states of
+            the capture take more than `msmqwire.columnar.exact_parts.STATES_MAX`; then a `ShuffleWarning`
+            says so. With ``parts`` there are fewer and larger ones then.
         storage_options: as for `msmqwire.dissect`, of what JSON has.
         keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`; files are read here, not by the
             tasks.
 
     Raises:
-        ValueError: a column does not exist.
+        ValueError: a column does not exist, or an argument is not what it should be.
         InvalidValue: something is no private key, or no certificate.
+        FileNotFoundError: a path or pattern names no file.
+        OSError: a file can't be read.
     """
-    packet_schema(columns)  # refuse unknown columns now, not after the survey
-    keys, certificates = contents_of(keys), contents_of(certificates)
+    if reassembly not in _REASSEMBLIES:
+        raise ValueError(f"packets come by {', '.join(_REASSEMBLIES)}, not by {reassembly}")
+    schema = packet_schema(columns)  # refuse unknown columns now, not after the survey
+    keys, certificates = tuple(contents_of(keys)), tuple(contents_of(certificates))
     Examiner.from_files(keys, certificates)  # and what is no key
+    if reassembly != "shuffle":
+        size = SPLIT_SIZE if split_size is None else split_size
+        options = Options.parse({"paths": paths_option(paths), "splitSize": str(size)})
+        options = replace(
+            options, ports=tuple(ports), ncp_readings=ncp_readings, storage_options=storage_options
+        )
+        plan = plan_parts(options)
+        if reassembly == "parts" or not plan.is_coarse:
+            _LOG.info("packets by %d exact parts", len(plan.parts))
+            reader = PartReader(
+                ports=options.ports,
+                body_limit=body_limit,
+                batch_rows=PART_BATCH_ROWS,
+                keys=keys,
+                certificates=certificates,
+                readings=readings,
+                ncp_readings=ncp_readings,
+            )
+            return packets_of_parts(spark, plan.parts, reader, schema)
+        warnings.warn(
+            ShuffleWarning(
+                "the state of a reader of this capture is too large to be kept for each task: packets come by"
+                f" a shuffle of all segments, not by {len(plan.parts)} exact parts"
+            ),
+            stacklevel=2,
+        )
     flows = load_flows(
         spark,
         paths,
@@ -134,10 +177,7 @@ def packets_of(
     rows = flows.shuffled(partitions).mapInArrow(stage, spark_schema(schema))
     if not flows.damaged:
         return rows
-    damage_rows = [
-        {"file": damaged.file, "kind": "Skipped", "error": f"byte {damaged.offset}: {damaged.error}"}
-        for damaged in flows.damaged
-    ]
+    damage_rows = [damage_row(*damaged) for damaged in flows.damaged]
     cells = [tuple(row.get(name) for name in schema.names) for row in damage_rows]
     return rows.unionAll(rows.sparkSession.createDataFrame(cells, rows.schema))
 
@@ -177,22 +217,6 @@ def items(
         if chunk.is_last:
             for item in tracker.flush(end_ns):
                 yield chunk.flow, item
-
-
-def packet_schema(columns: Collection[str] | None = None) -> Any:
-    """Return the Arrow schema of `packets`.
-
-    Raises:
-        ValueError: a column does not exist.
-    """
-    names = columns
-    if names is None:
-        names = [column.name for column in COLUMNS if column.name != "raw"] + [FRAME_OFFSET.name]
-    fields = {**{field.name: field for field in arrow_schema()}, FRAME_OFFSET.name: FRAME_OFFSET}
-    unknown = [name for name in names if name not in fields]
-    if unknown:
-        raise ValueError(f"no column {', '.join(unknown)}")
-    return pa.schema([fields[name] for name in names])
 
 
 def packet_batches(

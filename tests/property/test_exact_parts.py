@@ -232,7 +232,7 @@ def test_a_large_state_is_followed_by_many_bytes(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("msmqwire.columnar.resumable_decoder.STATE_MIN", 1000)
     monkeypatch.setattr("msmqwire.columnar.resumable_decoder.STATE_SHARE", 2)
     parts = assert_same([c.pcap_bytes(busy_capture(0.1))], 64, 1)
-    assert len(parts) > 3
+    assert len(parts) > 2
     for part, following in pairwise(parts):
         assert 2 * len(following.state) <= sum(window.end - window.start for window in part.windows)
 

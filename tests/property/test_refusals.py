@@ -13,11 +13,12 @@ from hypothesis import example, given
 from fuzz.whole_packets import packet_bytes
 from msmqwire.columnar.arrow.refusals import IN_WORDS, refusals_in_words
 from msmqwire.columnar.compiled.generated import SLOTS
-from msmqwire.columnar.compiled.packet import BAD, KINDS
+from msmqwire.columnar.compiled.packet import BAD, KINDS, SKIPPED_FOR
 from msmqwire.columnar.compiled.refusal import NUMBER, UNSURE
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import R_EXTRA, R_KIND, REFUSAL_IN_OFFSETS, ROW
 from msmqwire.columnar.compiled.whole_packets import PING, SESSION, identify
+from msmqwire.dissection.finder_state import Why
 from msmqwire.errors import MalformedPacket
 from msmqwire.packets import Protocol, parse
 from tests.support import handmade as h
@@ -68,7 +69,8 @@ def test_every_refusal_is_reached_and_says_what_the_generic_reader_says() -> Non
     any_frame, _ = assert_judged_alike(malformed.with_any_frame())
     pings = [h.ping()[:size] for size in range(24)] + [h.ping(signature=0), h.ping() + b"x"]
     of_pings, _ = assert_judged_alike(pings, "ping")
-    assert sound | any_frame | of_pings == set(IN_WORDS)
+    assert sound | any_frame | of_pings == set(range(SKIPPED_FOR))
+    assert set(IN_WORDS) == {*range(SKIPPED_FOR), *(SKIPPED_FOR + why for why in Why)}
 
 
 @given(packet=packet_bytes(), data=st.data())

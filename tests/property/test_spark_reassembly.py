@@ -37,7 +37,8 @@ from spark_udfs.reassembly.chunks import (
     chunks,
 )
 from spark_udfs.reassembly.flow_decoder import FlowDecoder
-from spark_udfs.reassembly.packets import items, packet_batches, packet_schema
+from spark_udfs.reassembly.packet_columns import packet_schema
+from spark_udfs.reassembly.packets import items, packet_batches
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support import srmp_captures as s

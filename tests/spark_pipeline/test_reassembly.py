@@ -80,10 +80,14 @@ def rows_of(batches: Iterator[Any] | list[Any]) -> list[tuple[object, ...]]:
     return sorted(rows, key=repr)
 
 
-def test_the_packets_of_rotating_captures_in_any_number_of_tasks(spark, files):
+@pytest.mark.parametrize("reassembly", ["parts", "shuffle"])
+def test_the_packets_of_rotating_captures_in_any_number_of_tasks(spark, files, reassembly, small_chunks):
     from spark_udfs.reassembly.packets import packets
 
-    table = packets(spark, files, partitions=5, split_size=40_000).toArrow()
+    rows = packets(spark, files, partitions=5, split_size=40_000, reassembly=reassembly)
+    assert ("Exchange" in plan_of(rows)) == (reassembly == "shuffle")
+    assert rows.rdd.getNumPartitions() > 3
+    table = rows.toArrow()
     assert rows_of(table.to_batches()) == rows_of(msmqwire.read_capture(files).to_batches())
     assert table.column("frame").null_count == table.num_rows
     is_ping = pa.compute.equal(table.column("kind"), "Ping")
@@ -119,12 +123,40 @@ def test_a_long_connection_is_many_tasks_with_the_same_packets(spark, files):
     assert sorted(row["max(chunk)"] for row in chunks)[-1] == len(boundaries)
 
 
-def test_a_damaged_file_is_reported(spark, files, tmp_path):
+def plan_of(rows: Any) -> str:
+    return str(rows._jdf.queryExecution().executedPlan().toString())
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small captures have parts too."""
+    monkeypatch.setattr("msmqwire.columnar.bridge.row_buffer.CHUNK", 20_000)
+
+
+def test_parts_are_preferred_unless_their_states_are_too_large(spark, files, small_chunks, monkeypatch):
+    from spark_udfs.reassembly.packets import ShuffleWarning, packets
+
+    rows = packets(spark, files, split_size=40_000)
+    assert "Exchange" not in plan_of(rows)
+    expected = rows_of(rows.toArrow().to_batches())
+    monkeypatch.setattr("msmqwire.columnar.exact_parts.STATES_MAX", 20_000)
+    with pytest.warns(ShuffleWarning, match="not by . exact parts"):
+        rows = packets(spark, files, split_size=40_000)
+    assert "Exchange" in plan_of(rows)
+    rows = packets(spark, files, split_size=40_000, reassembly="parts")
+    assert "Exchange" not in plan_of(rows)
+    assert rows_of(rows.toArrow().to_batches()) == expected
+    with pytest.raises(ValueError, match="auto, parts, shuffle"):
+        packets(spark, files, reassembly="magic")
+
+
+@pytest.mark.parametrize("reassembly", ["parts", "shuffle"])
+def test_a_damaged_file_is_reported(spark, files, tmp_path, reassembly):
     from spark_udfs.reassembly.packets import packets
 
     truncated = tmp_path / "truncated.pcap"
     truncated.write_bytes(Path(files[0]).read_bytes()[:-5])
-    rows = packets(spark, [truncated], columns=["file", "kind", "error"])
+    rows = packets(spark, [truncated], columns=["file", "kind", "error"], reassembly=reassembly)
     damage = [tuple(row) for row in rows.collect() if row.kind == "Skipped" and row.error.startswith("byte ")]
     assert [row[0] for row in damage] == [str(truncated)]
     assert "the file ends within" in damage[0][2]

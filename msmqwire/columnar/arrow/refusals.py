@@ -10,6 +10,7 @@ import numpy as np
 from msmqwire.columnar.compiled import packet
 from msmqwire.columnar.compiled.generated import REFUSALS
 from msmqwire.columnar.compiled.refusal import FIRST, NUMBER, OFFSET, THIRD
+from msmqwire.dissection.finder_state import SkipReason, Why
 from msmqwire.headers import BASE_HEADER, FINAL_ACK_BODY
 from msmqwire.headers.base import PACKET_SIZE_MAX, PACKET_SIZE_MIN, SIGNATURE, VERSION
 from msmqwire.ping import PING
@@ -21,25 +22,29 @@ class Words(NamedTuple):
 
     Attributes:
         why: the reason.
-        path: the field.
+        path: the field; None where bytes are skipped.
     """
 
     why: str
-    path: str
+    path: str | None
 
 
 InWords = Callable[[int, int, int], Words]
 """Puts the values of a refusal into words."""
 
 
-def refusals_in_words(refusals: Any) -> list[tuple[str, str, int]]:
-    """Return reason, path and offset of refusals, a row each; see `compiled.refusal`."""
+def refusals_in_words(refusals: Any) -> list[tuple[str, str | None, int | None]]:
+    """Return reason, path and offset of refusals, a row each; see `compiled.refusal`.
+
+    There is neither path nor offset where bytes are skipped.
+    """
     offsets = refusals[:, OFFSET].tolist()
     values = refusals[:, FIRST : THIRD + 1].astype(np.uint32).tolist()
     numbers = refusals[:, NUMBER].tolist()
+    words = [IN_WORDS[number](*shown) for number, shown in zip(numbers, values, strict=True)]
     return [
-        (*IN_WORDS[number](*shown), offset)
-        for number, shown, offset in zip(numbers, values, offsets, strict=True)
+        (why, path, None if path is None else offset)
+        for (why, path), offset in zip(words, offsets, strict=True)
     ]
 
 
@@ -108,9 +113,15 @@ def _of_element(in_words: InWords) -> InWords:
 
     def words(first: int, second: int, third: int) -> Words:
         why, path = in_words(first, second, third)
+        assert path is not None
         return Words(why, path.replace("[#]", f"[{third}]"))
 
     return words
+
+
+def _skipped(why: Why) -> InWords:
+    """Say why bytes are skipped."""
+    return lambda value, _, __: Words(SkipReason(why, value).text, None)
 
 
 _BASE_FIELDS: Final = tuple(
@@ -137,5 +148,6 @@ IN_WORDS: Final[dict[int, InWords]] = {
     ),
     packet.CUT_BASE: _of_fields(_BASE_FIELDS, reasons.too_short),
     packet.FOLLOWED_PING: _at(PING.name, lambda size, _, __: reasons.followed(size)),
+    **{packet.SKIPPED_FOR + why: _skipped(why) for why in Why},
 }
 """By number, what puts a refusal into words."""

@@ -14,10 +14,10 @@ from msmqwire.capture.eviction import evicted_at_once
 from msmqwire.capture.segment_buffer import SEGMENT_COST, Segment
 from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX
 from msmqwire.columnar.bridge.eviction import first_to_evict, rank
+from msmqwire.columnar.bridge.finder_states import acquire_finder, release_finder
 from msmqwire.columnar.bridge.flow_keys import address_of
 from msmqwire.columnar.bridge.flow_numbers import FlowNumbers
 from msmqwire.columnar.bridge.pending_segments import PendingSegments
-from msmqwire.columnar.bridge.skipping import acquire_skipping, release_skipping
 from msmqwire.columnar.compiled import flow_table
 from msmqwire.columnar.compiled.delivery import deliver
 from msmqwire.columnar.compiled.flow_table import (
@@ -42,12 +42,8 @@ from msmqwire.columnar.compiled.flow_table import (
     OUT_OF_ORDER_FRAME,
     OUT_OF_ORDER_LAST,
     PACKET_BYTES,
-    PACKET_FIRST,
-    PACKET_FRAME,
-    PACKET_LAST,
-    PACKET_NS,
     PACKET_SEGMENTS,
-    SKIPS,
+    RUN_SEGMENTS,
     STREAM,
     TRACKED,
     UNRECOGNISED,
@@ -72,6 +68,7 @@ from msmqwire.columnar.compiled.state import (
     NEW_CONNECTIONS,
     NOW,
     OUT_OF_ORDER_COST_TOTAL,
+    ROWS,
     STREAMS,
     SWEEP_AT,
     TRACKER_BUFFERED,
@@ -251,10 +248,10 @@ class ConnectionTable:
         arrays.memory[start : start + size] = np.frombuffer(event.data, np.uint8)
         state[ARENA] += size
         state[EVENT_NS], state[EVENT_FRAME] = event.time_ns, event.frame - int(state[FRAMES_BEFORE])
-        state[HELD] = self._tracker.held
+        state[HELD], rows = self._tracker.held, state[ROWS]
         stop_code = deliver(arrays, self.flow_arrays.flows[number], start, start + size)
         self._tracker.held = int(state[HELD])
-        if stop_code != CONTINUE:
+        if stop_code != CONTINUE and state[ROWS] == rows:
             state[ARENA] = start
         return bool(stop_code == CONTINUE)
 
@@ -373,24 +370,20 @@ class ConnectionTable:
         )  # fmt: skip
         snapshot.taken = int(flow[DELIVERED])
         snapshot.ignored = int(flow[IGNORED]), int(flow[IGNORED_FRAME]), int(flow[IGNORED_NS])
-        packet_segments = self.pending.read(flow[PACKET_FIRST], flow[PACKET_SEGMENTS])
-        if flow[SKIPS]:
-            release_skipping(flow, packet_segments, snapshot)
-        for _, _, frame, time_ns, data in packet_segments:
-            snapshot.segments.append((data, frame, time_ns))
+        snapshot.finder = release_finder(flow, self.pending)
         for position, size, frame, time_ns, data in self.pending.read(
             flow[OUT_OF_ORDER_FIRST], flow[OUT_OF_ORDER]
         ):
             snapshot.out_of_order.append(Segment(position, position + size, data, time_ns, frame))
         snapshot.out_of_order_frame, snapshot.since_ns = int(flow[OUT_OF_ORDER_FRAME]), int(flow[GAP_NS])
         snapshot.ended = bool(flow[MODE] == ENDED)
-        moved = int(flow[PACKET_BYTES] + SEGMENT_COST * flow[PACKET_SEGMENTS])
+        moved = int(flow[PACKET_BYTES] + SEGMENT_COST * (flow[PACKET_SEGMENTS] + flow[RUN_SEGMENTS]))
         if moved >= _MOVED_PER_SEGMENT:
             self._stays[direction] = 1 + moved // _MOVED_PER_SEGMENT
         self._state[OUT_OF_ORDER_COST_TOTAL] -= flow[OUT_OF_ORDER_COST]
         flow[OUT_OF_ORDER] = flow[OUT_OF_ORDER_COST] = 0
         flow[MODE] = TRACKED
-        flow[PACKET_BYTES] = flow[PACKET_SEGMENTS] = 0
+        flow[PACKET_BYTES] = flow[PACKET_SEGMENTS] = flow[RUN_SEGMENTS] = 0
         give_back(self._tracker, direction, snapshot)
 
     def _export_acked(self, direction: Direction) -> None:
@@ -433,15 +426,7 @@ class ConnectionTable:
         flow[ACKED] = -1 if snapshot.acked is None else snapshot.acked
         flow[LAST_NS], flow[FRAME] = snapshot.last_ns, snapshot.frame
         flow[IGNORED], flow[IGNORED_FRAME], flow[IGNORED_NS] = snapshot.ignored
-        if snapshot.skipping is not None:
-            self.reserve(sum(len(data) for _, data, _, _ in snapshot.skipping.segments))
-            acquire_skipping(flow, self.pending, snapshot.skipping)
-        for data, frame, time_ns in snapshot.segments:
-            self.reserve(len(data))
-            self.pending.append(flow, (PACKET_FIRST, PACKET_LAST, PACKET_SEGMENTS), data, frame, time_ns, 0)
-            flow[PACKET_BYTES] += len(data)
-            if frame > flow[PACKET_FRAME]:
-                flow[PACKET_FRAME], flow[PACKET_NS] = frame, time_ns
+        acquire_finder(self.flow_arrays.flows, number, self.pending, snapshot.finder)
         for start, _, data, time_ns, frame in snapshot.out_of_order:
             self.reserve(len(data))
             self.pending.append(

@@ -13,7 +13,9 @@ from msmqwire.columnar.compiled.flow_table import (
     OUT_OF_ORDER,
     OUT_OF_ORDER_COST,
     PACKET_BYTES,
+    PACKET_LEAD,
     PACKET_SEGMENTS,
+    RUN_SEGMENTS,
     SEG_NEXT,
     TRACKED,
 )
@@ -97,11 +99,12 @@ class PendingSegments:
         """Move the segments of all flows together, and make space for one of this size."""
         state = self._state
         numbers = np.flatnonzero(
-            (flows[:, MODE] != TRACKED) & (flows[:, PACKET_SEGMENTS] + flows[:, OUT_OF_ORDER] > 0)
+            (flows[:, MODE] != TRACKED)
+            & (flows[:, PACKET_SEGMENTS] + flows[:, RUN_SEGMENTS] + flows[:, OUT_OF_ORDER] > 0)
         )
         holding = flows[numbers]
-        count = int(holding[:, PACKET_SEGMENTS].sum() + holding[:, OUT_OF_ORDER].sum())
-        total = int(holding[:, PACKET_BYTES].sum() + holding[:, OUT_OF_ORDER_COST].sum())
+        count = int(holding[:, [PACKET_SEGMENTS, RUN_SEGMENTS, OUT_OF_ORDER]].sum())
+        total = int(holding[:, [PACKET_BYTES, PACKET_LEAD, OUT_OF_ORDER_COST]].sum())
         rows = max(len(self.segments), 2 * count + 4 * SPARE_SEGMENTS)
         segments = np.zeros((rows, flow_table.SEG_FIELDS), np.int64)
         bytes_ = np.empty(max(len(self.bytes), 2 * (total + size)), np.uint8)

@@ -11,65 +11,48 @@ from typing import Any, Final
 import numpy as np
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
+from msmqwire.columnar.compiled.finding import find_packets
 from msmqwire.columnar.compiled.flow_table import (
     DELIVERED,
     DOUBTFUL_SIZE,
     IGNORED,
     IGNORED_FRAME,
     IGNORED_NS,
+    IN_DOUBT,
     MODE,
     PACKET_BYTES,
     PACKET_FIRST,
     PACKET_FRAME,
-    PACKET_LAST,
+    PACKET_LEAD,
     PACKET_NS,
     PACKET_SEGMENTS,
     PACKET_SIZE,
-    SEG_FIELDS,
     SEG_FRAME,
     SEG_NEXT,
     SEG_NS,
     SEG_SIZE,
-    SEG_START,
-    SKIPS,
     STREAM,
     UNRECOGNISED,
     copy_packet,
 )
 from msmqwire.columnar.compiled.jit import copy, inlined, jit
-from msmqwire.columnar.compiled.network import DST_HIGH, DST_LOW, IS_IPV6, PORTS, SRC_HIGH, SRC_LOW
-from msmqwire.columnar.compiled.packet import BAD, find_header, is_doubtful, packet_length, session_packet
-from msmqwire.columnar.compiled.pending import store_segment
+from msmqwire.columnar.compiled.network import PORTS
+from msmqwire.columnar.compiled.packet import find_header, is_doubtful, packet_length, session_packet
+from msmqwire.columnar.compiled.pending import extend_packet
+from msmqwire.columnar.compiled.row_writing import write_row
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
-from msmqwire.columnar.compiled.skipping import skip_on
 from msmqwire.columnar.compiled.state import (
     ARENA,
     ARENA_END,
     EVENT_FRAME,
     EVENT_NS,
-    FILE,
     FRAMES_BEFORE,
     HELD,
     NEED,
-    NO_EXTRA,
     PENDING_BYTES,
     PENDING_SEGMENTS,
-    R_DST_HIGH,
-    R_DST_LOW,
-    R_EXTRA,
-    R_FILE,
     R_FRAME,
-    R_IPV6,
-    R_KIND,
-    R_LENGTH,
-    R_PORTS,
-    R_SIZE,
-    R_SRC_HIGH,
-    R_SRC_LOW,
-    R_START,
-    R_STREAM,
     R_TIME,
-    REFUSAL_IN_OFFSETS,
     ROWS,
     SPARE_SEGMENTS,
 )
@@ -77,6 +60,7 @@ from msmqwire.columnar.compiled.stop_codes import (
     ARENA_FULL,
     CONTINUE,
     GENERIC_RECORD,
+    LOST,
     PENDING_FULL,
     ROWS_FULL,
 )
@@ -97,48 +81,6 @@ _RPC_PORT, _SECOND_RPC_PORT, _THIRD_RPC_PORT = sorted(RPC_PORTS)
 _BIND, _ALTER_CONTEXT = int(PduType.BIND), int(PduType.ALTER_CONTEXT)
 
 
-@inlined
-def write_row(
-    rows: Any, r: int, state: Any, header: Any, stream: int, kind: int, start: int, size: int
-) -> None:
-    """Write what is known of a packet besides its fields."""
-    rows[r, R_TIME] = state[EVENT_NS]
-    rows[r, R_FRAME] = state[EVENT_FRAME]
-    rows[r, R_STREAM] = stream
-    rows[r, R_SRC_HIGH] = header[SRC_HIGH]
-    rows[r, R_SRC_LOW] = header[SRC_LOW]
-    rows[r, R_DST_HIGH] = header[DST_HIGH]
-    rows[r, R_DST_LOW] = header[DST_LOW]
-    rows[r, R_PORTS] = header[PORTS]
-    rows[r, R_IPV6] = header[IS_IPV6]
-    rows[r, R_KIND] = kind
-    rows[r, R_SIZE] = size
-    rows[r, R_START] = start
-    rows[r, R_LENGTH] = size
-    rows[r, R_EXTRA] = REFUSAL_IN_OFFSETS if kind == BAD else NO_EXTRA
-    rows[r, R_FILE] = state[FILE]
-
-
-@jit
-def extend_packet(
-    state: Any, flow: Any, pending_segments: Any, pending_bytes: Any, memory: Any, start: int, size: int
-) -> None:
-    """Buffer bytes of an incomplete packet; the caller has checked that there is space."""
-    number = store_segment(state, pending_segments, pending_bytes, memory, start, size, 0)
-    segment = pending_segments[number]
-    if flow[PACKET_SEGMENTS]:
-        pending_segments[flow[PACKET_LAST], SEG_NEXT] = number
-    else:
-        flow[PACKET_FIRST] = number
-        flow[PACKET_FRAME] = 0
-    flow[PACKET_LAST] = number
-    flow[PACKET_SEGMENTS] += 1
-    flow[PACKET_BYTES] += size
-    state[HELD] += size + SEGMENT_COST
-    if segment[SEG_FRAME] > flow[PACKET_FRAME]:
-        flow[PACKET_FRAME], flow[PACKET_NS] = segment[SEG_FRAME], segment[SEG_NS]
-
-
 @jit
 def wait_for_more(arrays: ScanArrays, flow: Any, start: int, size: int, needed: int) -> int:
     """Buffer bytes of a packet of which so many are needed, 0 for unknown; return CONTINUE or a stop code."""
@@ -146,7 +88,7 @@ def wait_for_more(arrays: ScanArrays, flow: Any, start: int, size: int, needed: 
     if state[HELD] + size + SEGMENT_COST > HELD_MAX:
         return GENERIC_RECORD
     flow[PACKET_SIZE] = needed
-    extend_packet(state, flow, arrays.pending_segments, arrays.pending_bytes, arrays.memory, start, size)
+    extend_packet(state, flow, arrays.pending_segments, arrays.pending_bytes, arrays.memory, start, size, 0)
     flow[DELIVERED] += size
     return CONTINUE
 
@@ -156,8 +98,8 @@ def end_doubtful(arrays: ScanArrays, flow: Any, start: int, size: int) -> int:
     """End the doubtful packet of a flow where its size says, if a packet follows there, or nothing.
 
     Its row is written, and what is behind it stays buffered. ``start`` and ``size`` are the next bytes of the
-    flow, so many that it is known what follows, or none at the end of the flow. Returns CONTINUE or a stop
-    code.
+    flow, so many that it is known what follows, or none at the end of the flow. Returns CONTINUE, LOST or a
+    stop code.
     """
     state, memory, rows = arrays.state, arrays.memory, arrays.rows
     pending_segments, pending_bytes = arrays.pending_segments, arrays.pending_bytes
@@ -171,8 +113,9 @@ def end_doubtful(arrays: ScanArrays, flow: Any, start: int, size: int) -> int:
     buffered = copy_packet(flow, pending_segments, pending_bytes, memory, arena, needed)
     copy(memory, start, needed - buffered, memory, arena + buffered)
     if size and packet_length(memory, arena + length) < 0:
-        return GENERIC_RECORD
-    number, left, passed, frame, frame_ns = flow[PACKET_FIRST], length, 0, 0, 0
+        return LOST
+    number, left, passed = flow[PACKET_FIRST], length + flow[PACKET_LEAD], 0
+    frame, frame_ns = 0, 0
     while left > 0:
         segment = pending_segments[number]
         if segment[SEG_FRAME] > frame:
@@ -193,17 +136,7 @@ def end_doubtful(arrays: ScanArrays, flow: Any, start: int, size: int) -> int:
     flow[PACKET_BYTES] -= length
     flow[PACKET_SEGMENTS] -= passed
     flow[PACKET_SIZE] = flow[DOUBTFUL_SIZE] = flow[PACKET_FRAME] = 0
-    if left:  # an entry of its own for the rest of a segment, since the scan may go back to the one before
-        rest = state[PENDING_SEGMENTS]
-        state[PENDING_SEGMENTS] += 1
-        for field in range(SEG_FIELDS):
-            pending_segments[rest, field] = pending_segments[number, field]
-        pending_segments[rest, SEG_START] += left
-        pending_segments[rest, SEG_SIZE] -= left
-        if number == flow[PACKET_LAST]:
-            flow[PACKET_LAST] = rest
-        number = rest
-    flow[PACKET_FIRST] = number
+    flow[PACKET_FIRST], flow[PACKET_LEAD] = number, left
     for _ in range(flow[PACKET_SEGMENTS]):
         segment = pending_segments[number]
         if segment[SEG_FRAME] > flow[PACKET_FRAME]:
@@ -214,7 +147,7 @@ def end_doubtful(arrays: ScanArrays, flow: Any, start: int, size: int) -> int:
 
 @inlined
 def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
-    """Take the next bytes of an MSMQ flow, all or none; return CONTINUE or a stop code."""
+    """Take the next bytes of an MSMQ flow, all or none; return CONTINUE, LOST or a stop code."""
     state, memory, header = arrays.state, arrays.memory, arrays.header
     pending_segments, pending_bytes = arrays.pending_segments, arrays.pending_bytes
     rows, field_offsets = arrays.rows, arrays.field_offsets
@@ -229,7 +162,7 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
         if flow[PACKET_BYTES] + size < flow[DOUBTFUL_SIZE] + PREFIX_SIZE:
             return wait_for_more(arrays, flow, p, size, flow[PACKET_SIZE])
         stop_code = end_doubtful(arrays, flow, p, size)
-        if stop_code >= 0:
+        if stop_code != CONTINUE:
             return stop_code
     r, arena = state[ROWS], state[ARENA]
     held, doubtful_size = state[HELD], 0
@@ -243,7 +176,7 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
             copy(memory, p, PREFIX_SIZE - buffered, memory, arena + buffered)
             needed = packet_length(memory, arena)
             if needed < 0:
-                return GENERIC_RECORD
+                return LOST
         if needed == 0 or total < needed:
             return wait_for_more(arrays, flow, p, size, needed)
         if arena + needed > state[ARENA_END]:
@@ -262,7 +195,7 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
                     flow[DOUBTFUL_SIZE] = needed
                 return stop_code
             if packet_length(memory, behind) < 0:
-                return GENERIC_RECORD
+                return LOST
         write_row(rows, r, state, header, flow[STREAM], kind, arena, needed)
         if flow[PACKET_FRAME] > state[FRAMES_BEFORE] + state[EVENT_FRAME]:
             rows[r, R_FRAME], rows[r, R_TIME] = flow[PACKET_FRAME] - state[FRAMES_BEFORE], flow[PACKET_NS]
@@ -274,7 +207,7 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
     while stop - p >= PREFIX_SIZE:
         length = packet_length(memory, p)
         if length < 0:
-            return GENERIC_RECORD
+            return LOST
         if length > stop - p:
             needed = length
             break
@@ -286,19 +219,19 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
                 needed = doubtful_size = length
                 break
             if packet_length(memory, p + length) < 0:
-                return GENERIC_RECORD
+                return LOST
         write_row(rows, r, state, header, flow[STREAM], kind, p, length)
         r += 1
         p += length
     if p < stop and (held + stop - p + SEGMENT_COST > HELD_MAX or may_begin_another(memory[p])):
         return GENERIC_RECORD
     if flow[PACKET_BYTES]:
-        flow[PACKET_BYTES] = flow[PACKET_SEGMENTS] = 0
+        flow[PACKET_BYTES] = flow[PACKET_SEGMENTS] = flow[PACKET_LEAD] = 0
     state[HELD], state[ROWS], state[ARENA] = held, r, arena
     flow[PACKET_SIZE], flow[DOUBTFUL_SIZE] = needed, doubtful_size
     flow[DELIVERED] += size
     if p < stop:
-        extend_packet(state, flow, pending_segments, pending_bytes, memory, p, stop - p)
+        extend_packet(state, flow, pending_segments, pending_bytes, memory, p, stop - p, p - start)
     return CONTINUE
 
 
@@ -373,6 +306,9 @@ def deliver(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
     """Take the next bytes of a flow, all or none; return CONTINUE or a stop code."""
     if flow[MODE] == UNRECOGNISED:
         return count_ignored(arrays.state, flow, arrays.memory, start, stop, arrays.header[PORTS])
-    if flow[SKIPS]:
-        return skip_on(arrays, flow, start, stop)
-    return deliver_packets(arrays, flow, start, stop)
+    stop_code = LOST if flow[IN_DOUBT] else deliver_packets(arrays, flow, start, stop)
+    if stop_code == LOST:
+        if flow[DELIVERED] == 0 and may_begin_another(arrays.memory[start]):
+            return GENERIC_RECORD
+        return find_packets(arrays, flow, start, stop)
+    return stop_code

@@ -23,6 +23,7 @@ from msmqwire.columnar.compiled.network import (
     SRC_LOW,
 )
 from msmqwire.columnar.compiled.state import FIRST_GAP
+from msmqwire.dissection.finder_state import FAILED_MAX
 
 TRACKED: Final = 0
 MSMQ: Final = 1
@@ -36,15 +37,17 @@ peer has been seen; it has ended with a FIN, and all of it has been delivered.""
     MODE, NEXT_SEQ, ACKED, LAST_NS, FRAME, STREAM, PACKET_BYTES, PACKET_SEGMENTS, PACKET_FIRST, PACKET_LAST,
     PACKET_SIZE, DELIVERED, IGNORED, IGNORED_FRAME, IGNORED_NS, PACKET_FRAME, PACKET_NS, OUT_OF_ORDER,
     OUT_OF_ORDER_FIRST, OUT_OF_ORDER_LAST, OUT_OF_ORDER_COST, OUT_OF_ORDER_FRAME, GAP_NS, GAP_DUE_NS, ISN,
-    DOUBTFUL_SIZE, SKIPS, REMAINING, SKIPPED_BYTES, SKIPPED_SEGMENTS, SKIPPED_FRAME, TAIL_FIRST,
-) = range(32)  # fmt: skip
-FLOW_FIELDS: Final = 32
+    DOUBTFUL_SIZE, PACKET_LEAD, IN_DOUBT, LOSS, REMAINING, IS_CHECKED, SEARCHED_TO, SCANNED_BYTES, RUN_BYTES,
+    RUN_REASON, RUN_FRAMES, RUN_FRAME, RUN_NS, RUN_LATEST, RUN_KEPT, RUN_FIRST, RUN_SEGMENTS, FAILED,
+) = range(43)  # fmt: skip
+FLOW_FIELDS: Final = FAILED + FAILED_MAX
 """The state of a flow, by index; see `handover.DirectionSnapshot`.
 
 ACKED is what the peer acknowledged last, -1 for nothing. LAST_NS and FRAME are the last segment's.
 
 PACKET_BYTES of an incomplete packet are buffered in PACKET_SEGMENTS entries, from PACKET_FIRST to
-PACKET_LAST; its PACKET_SIZE is 0 as long as it is unknown; PACKET_FRAME is the highest number of their
+PACKET_LAST, without the first PACKET_LEAD bytes of the first entry; its PACKET_SIZE, or how many bytes are
+needed before more can be found, is 0 as long as it is unknown; PACKET_FRAME is the highest number of their
 frames, with its time. DOUBTFUL_SIZE is that of a complete packet that `packet.is_doubtful` and waits for what
 follows it, else 0.
 
@@ -52,17 +55,23 @@ OUT_OF_ORDER segments are buffered beyond a gap: their cost in memory, the frame
 when nothing was delivered, and when the gap may be skipped. ISN is the initial sequence number of a flow
 whose SYN was seen, else -1.
 
-SKIPS says that the flow is out of sync with its packets, or in the rest of one: see `skipping`. REMAINING
-bytes of that one are still to be skipped. Of the entries from PACKET_FIRST on, SKIPPED_SEGMENTS are those of
-frames whose bytes were skipped, and hold none; from TAIL_FIRST on, they have the PACKET_BYTES that were not.
-SKIPPED_BYTES are those of the run so far, and SKIPPED_FRAME is the last frame of it, -1 for none.
+IN_DOUBT says that there is more to know of a flow, for `finding`. LOSS is why it is out of sync with its
+packets, 0 if it is in sync; REMAINING bytes of an incomplete packet are still to be skipped; IS_CHECKED says
+that the packet at the start of the buffer is known to be malformed or doubtful. SEARCHED_TO is an offset in
+the flow, counted as DELIVERED is, before which no certain packet begins; SCANNED_BYTES of the buffer have
+been scanned. From FAILED on, there are checks that have failed: see `failed_checks`.
+
+RUN_BYTES have been skipped since the last row, for one RUN_REASON. They are of RUN_FRAMES frames, of which
+RUN_FRAME is the highest number, with its time, and RUN_LATEST was counted last. The frames up to RUN_KEPT,
+0 for none, are with the generic reader, the others in RUN_SEGMENTS entries from RUN_FIRST on, of which all
+bytes were skipped. The entries of the packet follow them.
 """
 
 SEG_START, SEG_SIZE, SEG_FRAME, SEG_NS, SEG_NEXT, SEG_POSITION = range(6)
 SEG_FIELDS: Final = 6
 """A buffered segment, or a part of one, by index: offset and number of its bytes in `pending_bytes`; the
 frame that brought it, and its time; the next entry of the list; for one beyond a gap its position in the
-flow, for one of a flow that skips how many bytes of its segment were skipped."""
+flow, for a part how many bytes of its segment are before it."""
 KEY_FIELDS: Final = 6
 """The first fields of a header, which identify a flow."""
 
@@ -160,15 +169,15 @@ def copy_packet(
     flow: Any, pending_segments: Any, pending_bytes: Any, target: Any, offset: int, size_max: int
 ) -> int:
     """Copy up to ``size_max`` bytes of the incomplete packet of a flow; return how many there were."""
-    number, copied = flow[PACKET_FIRST], 0
+    number, copied, lead = flow[PACKET_FIRST], 0, flow[PACKET_LEAD]
     for _ in range(flow[PACKET_SEGMENTS]):
         if copied == size_max:
             break
         segment = pending_segments[number]
-        size = min(segment[SEG_SIZE], size_max - copied)
-        copy(pending_bytes, segment[SEG_START], size, target, offset + copied)
+        size = min(segment[SEG_SIZE] - lead, size_max - copied)
+        copy(pending_bytes, segment[SEG_START] + lead, size, target, offset + copied)
         copied += size
-        number = segment[SEG_NEXT]
+        number, lead = segment[SEG_NEXT], 0
     return copied
 
 
@@ -182,22 +191,23 @@ def compact(
         flow = flows[numbers[i]]
         if flow[MODE] == TRACKED:
             continue
-        for out_of_order in range(2):
-            first = OUT_OF_ORDER_FIRST if out_of_order else PACKET_FIRST
-            last = OUT_OF_ORDER_LAST if out_of_order else PACKET_LAST
+        for first, length, last in (
+            (RUN_FIRST, RUN_SEGMENTS, PACKET_LAST),
+            (PACKET_FIRST, PACKET_SEGMENTS, PACKET_LAST),
+            (OUT_OF_ORDER_FIRST, OUT_OF_ORDER, OUT_OF_ORDER_LAST),
+        ):
             number = flow[first]
-            for k in range(flow[OUT_OF_ORDER] if out_of_order else flow[PACKET_SEGMENTS]):
+            for k in range(flow[length]):
                 segment = pending_segments[number]
-                size = segment[SEG_SIZE]
+                size = 0 if first == RUN_FIRST else segment[SEG_SIZE]
                 copy(pending_bytes, segment[SEG_START], size, new_bytes, used)
                 for field in range(SEG_FIELDS):
                     new_segments[count, field] = segment[field]
                 new_segments[count, SEG_START] = used
+                new_segments[count, SEG_SIZE] = size
                 new_segments[count, SEG_NEXT] = count + 1
                 if k == 0:
                     flow[first] = count
-                if not out_of_order and k == flow[SKIPPED_SEGMENTS]:
-                    flow[TAIL_FIRST] = count
                 flow[last] = count
                 number = segment[SEG_NEXT]
                 count += 1

@@ -13,6 +13,7 @@ from msmqwire.capture.tcp import IDLE_NS_MAX, SWEEP_NS
 from msmqwire.columnar.compiled.flow_table import (
     ACKED,
     ENDED,
+    IN_DOUBT,
     ISN,
     MODE,
     NEXT_SEQ,
@@ -69,7 +70,7 @@ def ends_silently(flows: Any, number: int) -> bool:
     """Whether the end of the capture yields nothing for a connection that the scan has seen begin."""
     for side in range(2):
         flow = flows[number + side]
-        if flow[PACKET_SEGMENTS] or flow[OUT_OF_ORDER]:
+        if flow[PACKET_SEGMENTS] or flow[OUT_OF_ORDER] or flow[IN_DOUBT]:
             return False
         if flow[ACKED] >= 0 and flow[ISN] >= 0 and flow[MODE] != ENDED:
             beyond = ((flow[ACKED] - flow[NEXT_SEQ] + 0x80000000) & 0xFFFFFFFF) - 0x80000000

@@ -16,7 +16,6 @@ from msmqwire.capture.tcp import (
 )
 from msmqwire.columnar.compiled.delivery import deliver
 from msmqwire.columnar.compiled.flow_table import (
-    FLOW_FIELDS,
     GAP_DUE_NS,
     GAP_NS,
     NEXT_SEQ,
@@ -31,11 +30,11 @@ from msmqwire.columnar.compiled.flow_table import (
     SEG_POSITION,
     SEG_SIZE,
     SEG_START,
-    SKIPS,
 )
 from msmqwire.columnar.compiled.jit import copy, jit
 from msmqwire.columnar.compiled.network import START, STOP
 from msmqwire.columnar.compiled.pending import store_segment
+from msmqwire.columnar.compiled.rollback import go_back, remember
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
 from msmqwire.columnar.compiled.state import (
     ARENA,
@@ -54,7 +53,6 @@ from msmqwire.columnar.compiled.state import (
     REPEATED_BYTES,
     SPARE_SEGMENTS,
     SPARE_TO_DELIVER,
-    STATE,
     SWEEP_AT,
     TRACKER_BUFFERED,
 )
@@ -201,9 +199,7 @@ def deliver_in_order(arrays: ScanArrays, flow: Any, skipped: int, now: int) -> i
 
     ``skipped`` bytes of the segment were delivered before. Returns CONTINUE or a stop code.
     """
-    if flow[SKIPS] and flow[OUT_OF_ORDER]:
-        return GENERIC_RECORD  # what skips can't go back
-    state, memory, header, rollback = arrays.state, arrays.memory, arrays.header, arrays.rollback
+    state, memory, header = arrays.state, arrays.memory, arrays.header
     pending_segments, pending_bytes = arrays.pending_segments, arrays.pending_bytes
     size = header[STOP] - header[START]
     needed = size + flow[OUT_OF_ORDER_COST]
@@ -213,10 +209,8 @@ def deliver_in_order(arrays: ScanArrays, flow: Any, skipped: int, now: int) -> i
     ):
         state[NEED] = needed
         return PENDING_FULL
-    for i in range(FLOW_FIELDS):
-        rollback[i] = flow[i]
-    for i in range(STATE):
-        rollback[FLOW_FIELDS + i] = state[i]
+    rollback = arrays.rollback[0]
+    remember(rollback, flow, state)
     state[REPEATED_BYTES] += skipped
     frame, time_ns = state[EVENT_FRAME], state[EVENT_NS]
     position = flow[NEXT_SEQ]
@@ -255,12 +249,7 @@ def deliver_in_order(arrays: ScanArrays, flow: Any, skipped: int, now: int) -> i
             flow[OUT_OF_ORDER_COST] -= count + SEGMENT_COST
             state[OUT_OF_ORDER_COST_TOTAL] -= count + SEGMENT_COST
     if stop_code >= 0:
-        needed = state[NEED]
-        for i in range(FLOW_FIELDS):
-            flow[i] = rollback[i]
-        for i in range(STATE):
-            state[i] = rollback[FLOW_FIELDS + i]
-        state[NEED] = needed
+        go_back(rollback, flow, state)
         return stop_code
     flow[NEXT_SEQ] = position
     if flow[OUT_OF_ORDER]:

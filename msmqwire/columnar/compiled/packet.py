@@ -17,7 +17,7 @@ from msmqwire.columnar.compiled.generated import (
 )
 from msmqwire.columnar.compiled.jit import inlined, is_text, jit, u8, u16, u32
 from msmqwire.columnar.compiled.refusal import REFUSED, UNSURE, refuse
-from msmqwire.headers import BASE_HEADER, INTERNAL_HEADER, USER_HEADER
+from msmqwire.headers import BASE_HEADER, EXTENSION_HEADER, INTERNAL_HEADER, USER_HEADER
 from msmqwire.headers.acknowledgements import (
     ACK_BODY_SIZE,
     ACK_LABEL,
@@ -39,6 +39,7 @@ from msmqwire.names.header_names import AT_DESTINATION, DIRECT
 from msmqwire.netware.ncp_packet import KINDS as NCP_KINDS
 from msmqwire.packets import FINAL_ACK, ORDER_ACK
 from msmqwire.remote_read.rpc_packet import KINDS as RPC_KINDS
+from msmqwire.schema import field_offset, least_size
 
 KINDS: Final = (
     "UserMessage",
@@ -65,11 +66,14 @@ LAYOUTS: Final = (*["UserMessage"] * 3, "SessionAck", "EstablishConnection", "Co
     IMPOSSIBLE_SIZE, CUT_BASE, FOLLOWED_PING,
 ) = range(len(REFUSALS), len(REFUSALS) + 9)  # fmt: skip
 """The numbers of refusals that are not in the generated functions."""
+SKIPPED_FOR: Final = FOLLOWED_PING + 1
+"""Added to a `msmqwire.dissection.finder_state.Why`, the number of the refusal that says why bytes are
+skipped."""
 
 _MESSAGE: Final = FIELD_SLOTS["UserMessage"]
 _FLAGS_AT: Final = _MESSAGE["BaseHeader.Flags"][1]
-_SIGNATURE_AT: Final = _MESSAGE["BaseHeader.Signature"][1]
-_SIGNATURE_END: Final = _SIGNATURE_AT + _MESSAGE["BaseHeader.Signature"][2]
+SIGNATURE_AT: Final = _MESSAGE["BaseHeader.Signature"][1]
+_SIGNATURE_END: Final = SIGNATURE_AT + _MESSAGE["BaseHeader.Signature"][2]
 _SIGNATURE_BYTES: Final = np.frombuffer(SIGNATURE_BYTES, np.uint8).copy()
 _SIZE_AT: Final = _MESSAGE["BaseHeader.PacketSize"][1]
 _INTERNAL: Final = BASE_HEADER.bits("Flags.IN").mask
@@ -87,6 +91,8 @@ _CLASS_SLOT, _CLASS_AT = _MESSAGE["MessagePropertiesHeader.MessageClass"][:2]
 _BODY_SIZE_AT: Final = _MESSAGE["MessagePropertiesHeader.MessageSize"][1]
 _LABEL_SLOT, _LABEL_AT, _LABEL_END_SLOT, _ = _MESSAGE["MessagePropertiesHeader.Label"]
 _TAIL_SLOT, _TAIL_AT, _TAIL_END_SLOT, _ = _MESSAGE["TrailingData"]
+_EXTENSION_SIZE_MIN: Final = least_size(EXTENSION_HEADER)
+_COUNTED_AT: Final = field_offset(EXTENSION_HEADER, "RemainingHeadersSize")
 _LABEL: Final = np.frombuffer(f"{ACK_LABEL}\0".encode("utf-16-le"), np.uint8)
 _ORDER_QUEUE: Final = np.frombuffer(f"\\private$\\{ORDER_QUEUE_NAME}".encode("utf-16-le"), np.uint16).copy()
 _ORDER_CLASS: Final = ORDER_ACK.defaults["MessagePropertiesHeader.MessageClass"]
@@ -102,7 +108,7 @@ def packet_length(memory: Any, start: int) -> int:
     size = u32(memory, start + _SIZE_AT)
     if (
         memory[start] != VERSION
-        or u32(memory, start + _SIGNATURE_AT) != SIGNATURE
+        or u32(memory, start + SIGNATURE_AT) != SIGNATURE
         or size < PACKET_SIZE_MIN
         or size > PACKET_SIZE_MAX
     ):
@@ -118,8 +124,8 @@ def begins_packet(memory: Any, start: int, stop: int) -> bool:
         return False
     if stop - start >= PREFIX_SIZE:
         return packet_length(memory, start) >= 0
-    for i in range(_SIGNATURE_AT, min(_SIGNATURE_END, stop - start)):
-        if memory[start + i] != _SIGNATURE_BYTES[i - _SIGNATURE_AT]:
+    for i in range(SIGNATURE_AT, min(_SIGNATURE_END, stop - start)):
+        if memory[start + i] != _SIGNATURE_BYTES[i - SIGNATURE_AT]:
             return False
     return True
 
@@ -132,8 +138,29 @@ def is_doubtful(memory: Any, start: int, kind: int, field_offsets: Any, r: int) 
     """
     if kind > FINAL:
         return kind == BAD
-    tail, stop = field_offsets[r, _TAIL_SLOT] + _TAIL_AT, field_offsets[r, _TAIL_END_SLOT]
+    tail, stop = tail_start(field_offsets, r), field_offsets[r, _TAIL_END_SLOT]
     return tail < stop and _may_hide_packet(memory, start + tail, start + stop)
+
+
+@inlined
+def tail_start(field_offsets: Any, r: int) -> int:
+    """Return where the TrailingData of a message begins."""
+    return field_offsets[r, _TAIL_SLOT] + _TAIL_AT
+
+
+@jit
+def has_unexplained_tail(memory: Any, start: int, kind: int, field_offsets: Any, r: int) -> bool:
+    """Whether a packet has bytes behind its last header that are no ExtensionHeader: `msmqwire.packets`."""
+    if kind > FINAL:
+        return False
+    tail, stop = tail_start(field_offsets, r), field_offsets[r, _TAIL_END_SLOT]
+    size = stop - tail
+    if size <= 0:
+        return False
+    if size < _EXTENSION_SIZE_MIN:
+        return True
+    header, counted = u32(memory, start + tail), u32(memory, start + tail + _COUNTED_AT)
+    return not _EXTENSION_SIZE_MIN <= header <= size or counted != size - header
 
 
 @jit
@@ -150,8 +177,8 @@ def refuse_base(memory: Any, start: int, stop: int, field_offsets: Any, r: int) 
     size = stop - start
     if size and memory[start] != VERSION:
         refuse(field_offsets, r, OTHER_VERSION, 0, u8(memory, start), 0, 0)
-    elif size >= _SIGNATURE_END and u32(memory, start + _SIGNATURE_AT) != SIGNATURE:
-        refuse(field_offsets, r, OTHER_SIGNATURE, _SIGNATURE_AT, u32(memory, start + _SIGNATURE_AT), 0, 0)
+    elif size >= _SIGNATURE_END and u32(memory, start + SIGNATURE_AT) != SIGNATURE:
+        refuse(field_offsets, r, OTHER_SIGNATURE, SIGNATURE_AT, u32(memory, start + SIGNATURE_AT), 0, 0)
     elif size < BASE_HEADER_SIZE:
         refuse(field_offsets, r, CUT_BASE, size, size, 0, 0)
     elif packet_length(memory, start) < 0:
@@ -164,12 +191,12 @@ def refuse_base(memory: Any, start: int, stop: int, field_offsets: Any, r: int) 
 @jit
 def find_header(memory: Any, start: int, stop: int) -> int:
     """Return the next offset at which a packet could begin; -1 for none: `msmqwire.framing.find_header`."""
-    p = start + _SIGNATURE_AT + 3
+    p = start + SIGNATURE_AT + 3
     while p < stop:  # of any four bytes in a row, one is in a signature that covers them
         byte = memory[p]
         if byte == 0x4C or byte == 0x49 or byte == 0x4F or byte == 0x52:
             for first in range(p - 3, min(p, stop - 4) + 1):
-                header = first - _SIGNATURE_AT
+                header = first - SIGNATURE_AT
                 if u32(memory, first) == SIGNATURE and memory[header] == VERSION:
                     if stop - header < PREFIX_SIZE or packet_length(memory, header) >= 0:
                         return header

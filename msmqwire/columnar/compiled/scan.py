@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.columnar.compiled.delivery import write_row
 from msmqwire.columnar.compiled.generated import FIELD_SLOTS, ping
 from msmqwire.columnar.compiled.jit import LINE, jit, prefetch, u16
 from msmqwire.columnar.compiled.network import (
@@ -24,6 +23,7 @@ from msmqwire.columnar.compiled.network import (
 )
 from msmqwire.columnar.compiled.packet import PING_KIND
 from msmqwire.columnar.compiled.records import next_record
+from msmqwire.columnar.compiled.row_writing import write_row
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.columnar.compiled.segments import take_segment
 from msmqwire.columnar.compiled.state import (

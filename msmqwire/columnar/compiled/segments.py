@@ -15,6 +15,7 @@ from msmqwire.columnar.compiled.flow_table import (
     ENDED,
     FLOW_FIELDS,
     FRAME,
+    IN_DOUBT,
     ISN,
     LAST_NS,
     MODE,
@@ -22,7 +23,6 @@ from msmqwire.columnar.compiled.flow_table import (
     NEXT_SEQ,
     OUT_OF_ORDER,
     PACKET_BYTES,
-    SKIPS,
     STREAM,
     TRACKED,
     UNRECOGNISED,
@@ -141,7 +141,7 @@ def end_flow(arrays: ScanArrays, flow: Any, peer: Any) -> int:
     if flow[MODE] == ENDED:
         if control != ACK_FLAG:
             return GENERIC_RECORD
-    elif control != FIN | ACK_FLAG or flow[SKIPS] or (header[SEQ] - flow[NEXT_SEQ]) & 0xFFFFFFFF:
+    elif control != FIN | ACK_FLAG or flow[IN_DOUBT] or (header[SEQ] - flow[NEXT_SEQ]) & 0xFFFFFFFF:
         return GENERIC_RECORD
     elif flow[PACKET_BYTES]:
         if flow[PACKET_BYTES] != flow[DOUBTFUL_SIZE]:

@@ -32,6 +32,9 @@ class StopCode(IntEnum):
 CONTINUE: Final = -1
 """Returned in place of a stop code: the record was processed, and the scan goes on."""
 
+LOST: Final = -2
+"""Returned in place of a stop code: a flow is not in step with its packets; nothing was taken."""
+
 # Plain integers for compiled code, which takes longer to compile with members of an enumeration.
 MORE_INPUT: Final = int(StopCode.MORE_INPUT)
 ROWS_FULL: Final = int(StopCode.ROWS_FULL)

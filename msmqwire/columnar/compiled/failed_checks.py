@@ -1,0 +1,51 @@
+"""Ranges of a flow that were checked for a packet in vain, compiled: `msmqwire.dissection.failed_checks`.
+
+Each entry of a flow has the end of a range, counted as DELIVERED is, above six bits for the bits of its size.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msmqwire.columnar.compiled.flow_table import FAILED, FLOW_FIELDS
+from msmqwire.columnar.compiled.jit import jit
+from msmqwire.dissection.failed_checks import OVERLAPS_MAX
+
+END_SHIFT: Final = 6
+BITS_MASK: Final = (1 << END_SHIFT) - 1
+
+
+@jit
+def _bits(size: int) -> int:
+    bits = 0
+    while size >> bits:
+        bits += 1
+    return bits
+
+
+@jit
+def admits(flow: Any, start: int, size: int) -> bool:
+    """Whether a range may be checked. It should not start before the one checked last."""
+    bits, overlaps = _bits(size), 0
+    for i in range(FAILED, FLOW_FIELDS):
+        overlaps += flow[i] & BITS_MASK == bits and flow[i] >> END_SHIFT > start
+    return overlaps < OVERLAPS_MAX
+
+
+@jit
+def add_failed(flow: Any, start: int, size: int) -> bool:
+    """Note that a range was checked in vain; return False if there is no entry left."""
+    for i in range(FAILED, FLOW_FIELDS):
+        if flow[i] == 0 or flow[i] >> END_SHIFT <= start:
+            flow[i] = start + size << END_SHIFT | _bits(size)
+            return True
+    return False
+
+
+@jit
+def any_failed(flow: Any, start: int) -> bool:
+    """Whether any of the ranges ends behind an offset."""
+    found = 0
+    for i in range(FAILED, FLOW_FIELDS):
+        found += flow[i] != 0 and flow[i] >> END_SHIFT > start
+    return found > 0

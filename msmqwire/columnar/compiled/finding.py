@@ -1,0 +1,311 @@
+"""Packets of flows that are not in step with them, compiled: what `PacketFinder` does until a break.
+
+A flow comes here when no packet begins where one should, or something else than a packet follows a malformed
+or doubtful one, and leaves when all that is known of it is the beginning of a packet again. A step that the
+compiled code can't do is for the generic reader, which is given the state of the flow.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msmqwire.capture.segment_buffer import SEGMENT_COST
+from msmqwire.columnar.compiled.failed_checks import add_failed, admits, any_failed
+from msmqwire.columnar.compiled.flow_table import (
+    DELIVERED,
+    DOUBTFUL_SIZE,
+    IN_DOUBT,
+    IS_CHECKED,
+    LOSS,
+    PACKET_BYTES,
+    PACKET_FIRST,
+    PACKET_FRAME,
+    PACKET_NS,
+    PACKET_SEGMENTS,
+    PACKET_SIZE,
+    REMAINING,
+    RUN_FRAMES,
+    SCANNED_BYTES,
+    SEARCHED_TO,
+    SEG_FRAME,
+    SEG_NEXT,
+    SEG_NS,
+    STREAM,
+    copy_packet,
+)
+from msmqwire.columnar.compiled.jit import copy, jit, u8, u32
+from msmqwire.columnar.compiled.packet import (
+    BAD,
+    SIGNATURE_AT,
+    find_header,
+    has_unexplained_tail,
+    is_doubtful,
+    packet_length,
+    refuse_base,
+    session_packet,
+    tail_start,
+)
+from msmqwire.columnar.compiled.pending import extend_packet, extend_run
+from msmqwire.columnar.compiled.rollback import go_back, remember
+from msmqwire.columnar.compiled.row_writing import write_row
+from msmqwire.columnar.compiled.scan_arrays import ScanArrays
+from msmqwire.columnar.compiled.skipped_run import WHY_BITS, show_run, skip, take_frames
+from msmqwire.columnar.compiled.state import (
+    ARENA,
+    ARENA_END,
+    FRAMES_BEFORE,
+    HELD,
+    NEED,
+    PENDING_BYTES,
+    PENDING_SEGMENTS,
+    R_EXTRA,
+    R_FRAME,
+    R_TIME,
+    REFUSAL_UNKNOWN,
+    ROWS,
+    SPARE_SEGMENTS,
+)
+from msmqwire.columnar.compiled.stop_codes import (
+    ARENA_FULL,
+    CONTINUE,
+    GENERIC_RECORD,
+    PENDING_FULL,
+    ROWS_FULL,
+)
+from msmqwire.dissection.finder import FRAME_COST
+from msmqwire.dissection.finder_state import Why
+from msmqwire.dissection.tracker import HELD_MAX
+from msmqwire.headers.base import BASE_HEADER_SIZE, PREFIX_SIZE, SIGNATURE, VERSION
+
+_RESCANNED_MAX: Final = 0x1_0000
+"""Bytes that may be scanned again whatever has been added to them."""
+_NOT_FOUND, _FOUND, _NO_ENTRY = range(3)
+_OTHER_VERSION, _OTHER_SIGNATURE = int(Why.OTHER_VERSION), int(Why.OTHER_SIGNATURE)
+_IMPOSSIBLE_SIZE, _NOT_CHECKED, _REST = int(Why.IMPOSSIBLE_SIZE), int(Why.NOT_CHECKED), int(Why.REST)
+
+
+@jit
+def _held(flow: Any) -> int:
+    """Return what a flow counts for in HELD."""
+    return flow[PACKET_BYTES] + SEGMENT_COST * flow[PACKET_SEGMENTS] + FRAME_COST * flow[RUN_FRAMES]
+
+
+@jit
+def _certain(arrays: ScanArrays, flow: Any, start: int, stop: int, position: int, r: int) -> int:
+    """Return _FOUND for a well-formed packet without a doubtful end: `PacketFinder._certain`."""
+    if not admits(flow, position, stop - start):
+        return _NOT_FOUND
+    memory, field_offsets = arrays.memory, arrays.field_offsets
+    kind = session_packet(memory, start, stop, field_offsets, r)
+    if kind != BAD and not has_unexplained_tail(memory, start, kind, field_offsets, r):
+        return _FOUND
+    return _NOT_FOUND if add_failed(flow, position, stop - start) else _NO_ENTRY
+
+
+@jit
+def _search(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: int, r: int) -> tuple[int, int, int]:
+    """Search a packet in memory: `PacketFinder._search`.
+
+    Returns its offset, or that before which none begins; which of the two, or _NO_ENTRY; and up to where
+    there must be bytes before more can be found, 0 if that is unknown. ``shift`` is the distance from offsets
+    in the memory to those in the flow; row ``r`` is overwritten.
+    """
+    memory = arrays.memory
+    at = find_header(memory, max(start, flow[SEARCHED_TO] - shift), stop)
+    while at >= 0:
+        end = at + PREFIX_SIZE
+        if end <= stop:
+            end = at + packet_length(memory, at)
+        if end > stop:
+            flow[SEARCHED_TO] = at + shift
+            return at, _NOT_FOUND, end
+        result = _certain(arrays, flow, at, end, at + shift, r)
+        if result != _NOT_FOUND:
+            flow[SEARCHED_TO] = at + shift
+            return at, result, 0
+        at = find_header(memory, at + 1, stop)
+    at = max(min(start, stop), stop - PREFIX_SIZE + 1)
+    flow[SEARCHED_TO] = at + shift
+    return at, _NOT_FOUND, 0
+
+
+@jit
+def _emit(arrays: ScanArrays, flow: Any, start: int, size: int, kind: int, is_cut: bool) -> int:
+    """Write the row of a packet, whose fields or refusal are there; return CONTINUE or a stop code."""
+    stop_code = show_run(arrays, flow)
+    if stop_code >= 0:
+        return stop_code
+    state, rows, r = arrays.state, arrays.rows, arrays.state[ROWS]
+    frame, time_ns = take_frames(arrays, flow, size, False)
+    if frame <= state[FRAMES_BEFORE]:  # a row of the file before
+        return GENERIC_RECORD
+    write_row(rows, r, state, arrays.header, flow[STREAM], kind, start, size)
+    if is_cut:
+        rows[r, R_EXTRA] = REFUSAL_UNKNOWN
+    rows[r, R_FRAME], rows[r, R_TIME] = frame - state[FRAMES_BEFORE], time_ns
+    state[ROWS] += 1
+    flow[IS_CHECKED] = 0
+    return CONTINUE
+
+
+@jit
+def _scan_packet(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: int) -> tuple[int, int, int]:
+    """Take the packet at the start of the buffer: `PacketFinder._scan_packet`.
+
+    Returns up to where bytes were taken, CONTINUE or a stop code, and up to where there must be bytes before
+    more can be found, 0 if that is unknown. If no bytes were taken and the flow is still in sync, more are
+    needed.
+    """
+    memory, field_offsets = arrays.memory, arrays.field_offsets
+    if stop - start < PREFIX_SIZE:
+        return start, CONTINUE, 0
+    r = arrays.state[ROWS] + (flow[RUN_FRAMES] > 0)  # behind the row of the run, which comes first
+    if r + 1 >= arrays.rows.shape[0]:
+        return start, ROWS_FULL, 0
+    length = packet_length(memory, start)
+    if length < 0:
+        if memory[start] != VERSION:
+            flow[LOSS] = _OTHER_VERSION | u8(memory, start) << WHY_BITS
+            return start, CONTINUE, 0
+        if u32(memory, start + SIGNATURE_AT) != SIGNATURE:
+            flow[LOSS] = _OTHER_SIGNATURE | u32(memory, start + SIGNATURE_AT) << WHY_BITS
+            return start, CONTINUE, 0
+        if stop - start < BASE_HEADER_SIZE:
+            return start, CONTINUE, 0
+        refuse_base(memory, start, start + BASE_HEADER_SIZE, field_offsets, r)
+        flow[LOSS] = _IMPOSSIBLE_SIZE
+        end = start + BASE_HEADER_SIZE
+        return end, _emit(arrays, flow, start, BASE_HEADER_SIZE, BAD, False), 0
+    end = start + length
+    if end > stop:
+        return start, CONTINUE, end
+    if not (flow[IS_CHECKED] or admits(flow, start + shift, length)):
+        flow[LOSS] = _NOT_CHECKED
+        flow[SEARCHED_TO] = max(flow[SEARCHED_TO], start + shift + 1)
+        return start, CONTINUE, 0
+    kind = session_packet(memory, start, end, field_offsets, r)
+    if not is_doubtful(memory, start, kind, field_offsets, r):
+        return end, _emit(arrays, flow, start, length, kind, False), 0
+    if kind == BAD and not flow[IS_CHECKED] and not add_failed(flow, start + shift, length):
+        return start, GENERIC_RECORD, 0
+    flow[IS_CHECKED] = 1
+    if stop - end < PREFIX_SIZE:
+        return start, CONTINUE, end + PREFIX_SIZE
+    if packet_length(memory, end) < 0:
+        first = start + (BASE_HEADER_SIZE if kind == BAD else tail_start(field_offsets, r))
+        at, result, needed = _search(arrays, flow, first, stop, shift, r + 1)
+        if result == _NO_ENTRY:
+            return start, GENERIC_RECORD, 0
+        if at < end and result == _NOT_FOUND:
+            return start, CONTINUE, needed
+        if at < end:
+            if kind != BAD and not add_failed(flow, start + shift, length):
+                return start, GENERIC_RECORD, 0
+            is_cut = session_packet(memory, start, at, field_offsets, r) != BAD
+            return at, _emit(arrays, flow, start, at - start, BAD, is_cut), 0
+    return end, _emit(arrays, flow, start, length, kind, False), 0
+
+
+@jit
+def _scan(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: int) -> tuple[int, int, int]:
+    """Find packets as far as the buffer goes: `PacketFinder._scan`.
+
+    Returns up to where bytes were taken, CONTINUE or a stop code, and up to where there must be bytes before
+    more can be found, 0 if that is unknown.
+    """
+    p = start
+    while p < stop:
+        if flow[REMAINING]:
+            size = min(flow[REMAINING], stop - p)
+            flow[REMAINING] -= size
+            stop_code = skip(arrays, flow, size, _REST)
+            if stop_code >= 0:
+                return p, stop_code, 0
+            p += size
+        elif flow[LOSS]:
+            r = arrays.state[ROWS]
+            if r == arrays.rows.shape[0]:
+                return p, ROWS_FULL, 0
+            at, result, needed = _search(arrays, flow, p, stop, shift, r)
+            if result == _NO_ENTRY:
+                return p, GENERIC_RECORD, 0
+            stop_code = skip(arrays, flow, at - p, flow[LOSS])
+            p = at
+            if stop_code >= 0 or result == _NOT_FOUND:
+                return p, stop_code, needed
+            flow[LOSS] = 0
+        else:
+            end, stop_code, needed = _scan_packet(arrays, flow, p, stop, shift)
+            if stop_code >= 0 or (end == p and flow[LOSS] == 0):
+                return end, stop_code, needed
+            p = end
+    return p, CONTINUE, 0
+
+
+@jit
+def _keep_rest(arrays: ScanArrays, flow: Any, start: int, stop: int, taken: int, rest: int) -> None:
+    """Keep what is left of the buffer, ``rest`` bytes, and of the segment of which so many were taken."""
+    state, pending_segments = arrays.state, arrays.pending_segments
+    flow[PACKET_BYTES] = max(0, rest - (stop - start - taken))
+    number, flow[PACKET_FRAME] = flow[PACKET_FIRST], 0
+    for _ in range(flow[PACKET_SEGMENTS]):
+        segment = pending_segments[number]
+        if segment[SEG_FRAME] > flow[PACKET_FRAME]:
+            flow[PACKET_FRAME], flow[PACKET_NS] = segment[SEG_FRAME], segment[SEG_NS]
+        number = segment[SEG_NEXT]
+    if taken < stop - start:
+        extend_packet(
+            state, flow, pending_segments, arrays.pending_bytes, arrays.memory, start + taken,
+            stop - start - taken, taken,
+        )  # fmt: skip
+    elif flow[RUN_FRAMES]:
+        extend_run(state, flow, pending_segments, arrays.pending_bytes, arrays.memory, stop - start)
+
+
+@jit
+def find_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
+    """Take the next bytes of an MSMQ flow, all or none; return CONTINUE or a stop code."""
+    state, memory, size, kept = arrays.state, arrays.memory, stop - start, flow[PACKET_BYTES]
+    if (
+        state[PENDING_BYTES] + size > arrays.pending_bytes.size
+        or state[PENDING_SEGMENTS] + SPARE_SEGMENTS > arrays.pending_segments.shape[0]
+    ):
+        state[NEED] = size
+        return PENDING_FULL
+    if state[HELD] + size + SEGMENT_COST + FRAME_COST > HELD_MAX:
+        return GENERIC_RECORD
+    if flow[IN_DOUBT] and kept + size < flow[PACKET_SIZE]:
+        extend_packet(state, flow, arrays.pending_segments, arrays.pending_bytes, memory, start, size, 0)
+        flow[DELIVERED] += size
+        return CONTINUE
+    if kept > _RESCANNED_MAX and kept + size < 2 * flow[SCANNED_BYTES]:
+        return GENERIC_RECORD
+    arena, rows = state[ARENA], state[ROWS]
+    if kept and arena + kept + size > state[ARENA_END]:
+        state[NEED] = kept + size
+        return ARENA_FULL
+    remember(arrays.rollback[1], flow, state)
+    held = state[HELD] - _held(flow)
+    first = start
+    if kept:
+        first = arena
+        copy_packet(flow, arrays.pending_segments, arrays.pending_bytes, memory, arena, kept)
+        copy(memory, start, size, memory, arena + kept)
+        state[ARENA] += kept + size
+    flow[DOUBTFUL_SIZE] = 0
+    shift = flow[DELIVERED] - kept - first
+    end = first + kept + size
+    p, stop_code, needed = _scan(arrays, flow, first, end, shift)
+    if stop_code >= 0:
+        go_back(arrays.rollback[1], flow, state)
+        return stop_code
+    if state[ROWS] == rows:
+        state[ARENA] = arena
+    flow[SCANNED_BYTES] = end - p
+    flow[PACKET_SIZE] = max(0, needed - p)
+    flow[DELIVERED] += size
+    _keep_rest(arrays, flow, start, stop, max(0, p - first - kept), end - p)
+    state[HELD] = held + _held(flow)
+    in_doubt = flow[LOSS] or flow[REMAINING] or flow[RUN_FRAMES] or flow[IS_CHECKED]
+    flow[IN_DOUBT] = 1 if in_doubt or any_failed(flow, p + shift) else 0
+    return CONTINUE

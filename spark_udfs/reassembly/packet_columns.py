@@ -1,0 +1,40 @@
+"""The columns of exact packets, and the rows that report damaged files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+import pyarrow as pa
+
+from msmqwire.columnar.columns import COLUMNS, INT64, arrow_schema
+
+FRAME_OFFSET: Final = pa.field(
+    "frame_offset",
+    INT64,
+    metadata={
+        "comment": "The byte of the unpacked file at which the record of the frame starts.",
+        "group": "where",
+    },
+)
+
+
+def packet_schema(columns: Collection[str] | None = None) -> Any:
+    """Return the Arrow schema of `packets`.
+
+    Raises:
+        ValueError: a column does not exist.
+    """
+    names = columns
+    if names is None:
+        names = [column.name for column in COLUMNS if column.name != "raw"] + [FRAME_OFFSET.name]
+    fields = {**{field.name: field for field in arrow_schema()}, FRAME_OFFSET.name: FRAME_OFFSET}
+    unknown = [name for name in names if name not in fields]
+    if unknown:
+        raise ValueError(f"no column {', '.join(unknown)}")
+    return pa.schema([fields[name] for name in names])
+
+
+def damage_row(file: str, offset: int, why: str) -> dict[str, Any]:
+    """Return the cells of the row that reports where a file could not be read further, and why."""
+    return {"file": file, "kind": "Skipped", "error": f"byte {offset}: {why}"}
