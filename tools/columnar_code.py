@@ -49,6 +49,7 @@ EXTRA: Final = {  # fields that identify packets, and that columns use besides t
     "UserHeader.AdminQueue",
     "UserHeader.ResponseQueue",
     "SecurityHeader.Flags",
+    "SecurityHeader.SenderCertSize",
     "SecurityHeader.SecurityData.SecurityID",
     "TrailingData",
 }

@@ -246,6 +246,11 @@ def is_signed(packet: Record) -> bool:
     )
 
 
+def lacks_key(certificate: bytes) -> bool:
+    """Return whether a certificate of a sender has no key that messages can have: nothing can be verified."""
+    return _key_of(certificate) is None
+
+
 @lru_cache(maxsize=SENDERS_MAX)
 def _key_of(certificate: bytes) -> RSAPublicKey | None:
     """Return the key of a certificate, which may be hostile; None if it has none that messages can have."""

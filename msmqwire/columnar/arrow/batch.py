@@ -20,6 +20,7 @@ from msmqwire.columnar.arrow.rows import value_of_packet
 from msmqwire.columnar.arrow.variable_width import VariableWidthColumns
 from msmqwire.columnar.columns import BOOL, BY_NAME, OF_BODY, Column, arrow_schema
 from msmqwire.columnar.compiled import fixed_cells
+from msmqwire.columnar.compiled.generated import FIELD_SLOTS
 from msmqwire.columnar.compiled.packet import KINDS, PING_KIND
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import (
@@ -41,7 +42,7 @@ from msmqwire.columnar.compiled.state import (
 from msmqwire.columnar.filters import Filter
 from msmqwire.constants import class_name
 from msmqwire.dissection.item import Packet
-from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, SignatureStatus
+from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, SignatureStatus, lacks_key
 from msmqwire.headers.multiqueue import SIGNATURE_ID
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.packets import Protocol, parse
@@ -93,6 +94,15 @@ _SIGNED, _ENCRYPTED = BY_NAME["signed"], BY_NAME["encrypted"]
 _SEVERAL: Final = Column(
     "several", "user", BOOL, "There is a MultiQueueFormatHeader, perhaps signed.", ("UserHeader.Flags.MQ",)
 )
+_CERTIFIED: Final = Column(
+    "certified", "security", BOOL, "There is a certificate.", ("SecurityHeader.SenderCertSize",), bool
+)
+_STATUSES: Final = (
+    "", SignatureStatus.NONE, SignatureStatus.UNKNOWN_SENDER, SignatureStatus.UNSUPPORTED,
+)  # fmt: skip
+_NO_SIGNATURE, _NO_CERTIFICATE, _NO_KEY = 1, 2, 3
+"""Of a message that need not be parsed: without a signature, or a certificate, or a key in that."""
+_CERTIFICATE: Final = FIELD_SLOTS["UserMessage"]["SecurityHeader.SecurityData.SenderCert"]
 
 _MAY_BE_SIGNED: Final = re.compile(re.escape(SIGNATURE_ID.to_bytes(2, "little")) + rb"..(?!\0{4})", re.DOTALL)
 """What a MultiQueueFormatHeader with a signature has in it: an MQFSignatureHeader whose Size is not 0."""
@@ -181,7 +191,7 @@ class BatchMaker:
         ]
         self._verifies = any(column.name == "signature_status" for column in self._examined)
         if self._examined:
-            fixed += [column for column in (_SIGNED, _ENCRYPTED, _SEVERAL) if column not in fixed]
+            fixed += [c for c in (_SIGNED, _ENCRYPTED, _SEVERAL, _CERTIFIED) if c not in fixed]
         self._fixed_width = FixedWidthColumns(fixed, batch_rows)
         variable = [
             c for c in self._columns if forms[c.name] not in ("integer", "class", "where", "examined", "ncp")
@@ -211,6 +221,7 @@ class BatchMaker:
         self._int32s = int32s.array((len(_INT32S) + len(_CODES), self._capacity), np.int32)
         self._fixed_width.begin()
         self._variable_width.begin()
+        self._statuses = np.zeros(self._capacity, np.int32)
 
     def add(self, block: RowBlock, extras: Sequence[Extra]) -> Iterator[Any]:
         """Add rows; yield the batches that this fills. ``extras`` are those to which R_EXTRA refers."""
@@ -275,14 +286,19 @@ class BatchMaker:
         """Decrypt bodies and verify signatures, where there are any and the columns ask for it."""
         stop = to + len(block.rows)
         signed, secured = self._fixed_width.flags(_SIGNED, to, stop)
-        several, _ = self._fixed_width.flags(_SEVERAL, to, stop)
-        chosen = signed & self._verifies
-        if self._examiner.has_keys:
-            chosen |= self._fixed_width.flags(_ENCRYPTED, to, stop)[0]
-        for i in np.flatnonzero(several & secured & ~chosen & self._verifies).tolist():
+        several, is_message = self._fixed_width.flags(_SEVERAL, to, stop)
+        certified, _ = self._fixed_width.flags(_CERTIFIED, to, stop)
+        self._statuses[to:stop] = np.where(signed & secured, _NO_CERTIFICATE, _NO_SIGNATURE) * is_message
+        chosen = signed & certified & self._verifies
+        encrypted = self._fixed_width.flags(_ENCRYPTED, to, stop)[0] & self._examiner.has_keys
+        chosen |= encrypted
+        for i in np.flatnonzero(several & secured & ~(chosen | signed) & self._verifies).tolist():
             chosen[i] = _MAY_BE_SIGNED.search(_bytes_of(block, i)) is not None
         for i in np.flatnonzero(chosen & secured).tolist():
-            self._add_cells(to + i, _reparse(block, i), self._examined)
+            if signed[i] and not encrypted[i] and lacks_key(_certificate_of(block, i)):
+                self._statuses[to + i] = _NO_KEY
+            else:
+                self._add_cells(to + i, _reparse(block, i), self._examined)
 
     def _texts(self, name: str) -> Sequence[str]:
         match name:
@@ -360,12 +376,12 @@ class BatchMaker:
         return pa.Array.from_buffers(column.type, n, [bitmap(_valid(name, values)), pa.py_buffer(values)])
 
     def _unprotected(self, column: Column, n: int) -> Any:
-        """Return a column of what examining finds, as it is for messages without signature and encryption."""
+        """Return a column of what examining finds, as it is for messages that need not be examined."""
         _, valid = self._fixed_width.flags(_SEVERAL, 0, n)
         if column.type == BOOL:
             buffers = [bitmap(valid), pa.py_buffer(bytes(-(-n // 8)))]
             return pa.Array.from_buffers(column.type, n, buffers)
-        return shared_texts(valid.astype(np.int32), ["", SignatureStatus.NONE], valid)
+        return shared_texts(self._statuses[:n], _STATUSES, valid)
 
 
 @lru_cache(maxsize=64)
@@ -405,6 +421,14 @@ def _reparse(block: RowBlock, i: int) -> Any:
     """Return the packet of a row by the generic reader."""
     protocol: Protocol = "ping" if block.rows[i, R_KIND] == PING_KIND else "session"
     return parse(_bytes_of(block, i), protocol=protocol)
+
+
+def _certificate_of(block: RowBlock, i: int) -> bytes:
+    """Return the certificate of a message that has one."""
+    slot, distance, end_slot, end_distance = _CERTIFICATE
+    offsets, start = block.field_offsets[i], block.rows[i, R_START]
+    first, stop = start + offsets[slot] + distance, start + offsets[end_slot] + end_distance
+    return bytes(block.memory[first:stop])
 
 
 def _bytes_of(block: RowBlock, i: int) -> bytes:

@@ -39,6 +39,7 @@ FIELD_SLOTS: Final[dict[str, dict[str, tuple[int, ...]]]] = {
         "TransactionHeader.PreviousTxSequenceNumber": (4, 16, 4),
         "SecurityHeader.Flags": (5, 0, 2),
         "SecurityHeader.SignatureSize": (5, 6, 2),
+        "SecurityHeader.SenderCertSize": (5, 8, 4),
         "SecurityHeader.SecurityData.SecurityID": (5, 16, 6, 0),
         "SecurityHeader.SecurityData.SenderCert": (7, 0, 8, 0),
         "SecurityHeader.SecurityData.ProviderInfo.ProviderName": (9, 4, 10, 0),
