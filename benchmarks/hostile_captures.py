@@ -43,7 +43,6 @@ from benchmarks.hostile_floods import (
     repeated,
     reset_flows,
     short_flows,
-    signed_messages,
     syn_flood,
     whole_flows,
 )
@@ -57,6 +56,7 @@ from benchmarks.hostile_packets import (
     message,
     of_path,
     refusals,
+    signed_messages,
 )
 from benchmarks.messages import KIB
 
@@ -99,6 +99,10 @@ def _changed(change: Callable[[bytes], bytes], share: float, file: Path, frames:
 
 def _all_refusals(file: Path, frames: int) -> CaptureSummary:
     return write_sessions(file, frames, AlteredSessions(list(refusals().values()), 1.0), seed=SEED)
+
+
+def _signed(certificates: str, file: Path, frames: int) -> CaptureSummary:
+    return write_sessions(file, frames, AlteredSessions(signed_messages(certificates), 1.0), seed=SEED)
 
 
 def _response_at_admin(file: Path, frames: int) -> CaptureSummary:
@@ -287,6 +291,11 @@ _KINDS: Final = (
     "MessagePropertiesHeader.LabelLength", "UserHeader.Flags.DQ", "UserHeader.DestinationQueue.Count",
     "SecurityHeader.SignatureSize",
 )  # fmt: skip
+_CERTIFICATES: Final = {
+    "none": "without a certificate",
+    "junk": "no certificate is one",
+    "key": "all signatures wrong",
+}
 
 
 def _sessions_cases() -> dict[str, Case]:
@@ -305,6 +314,9 @@ def _sessions_cases() -> dict[str, Case]:
     title = "ResponseQueue of type 4, AdminQueue not private"
     cases["response-at-admin"] = Case("names", title, THIRD, _response_at_admin)
     cases["names"] = Case("names", "no name or label twice", THIRD, _named)
+    for certificate, what in _CERTIFICATES.items():
+        title = f"all messages signed, {what}"
+        cases[f"signed-{certificate}"] = Case("signed", title, TENTH, partial(_signed, certificate))
     cases["LIOR-bodies"] = Case("garbage", "bodies full of LIOR", TENTH, _signatures_in_bodies)
     shapes: list[tuple[str, str, float, type[Conversation]]] = [
         ("one-byte", "disorder", THIRD, OneByte),
@@ -350,7 +362,6 @@ def _flood_cases() -> dict[str, Case]:
         ("bare-ACKs", "floods", "flows of which a single ACK is seen", bare_acks),
         ("far-segments", "disorder", "segments further away than any window", far_segments),
         ("holes-among-headers", "holes", "holes among headers of every size", holes_among_headers),
-        ("signed", "names", "signatures with certificates that are none", signed_messages),
         ("held", "limits", "flows with the beginning of a packet",
          partial(held, HEADER.ljust(MSS, b"\0"))),
         ("beyond-gaps", "limits", "flows with segments beyond a gap", beyond_gaps),

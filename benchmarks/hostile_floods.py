@@ -5,7 +5,6 @@ Each is a generator of runs of frames, which goes on for ever.
 
 from __future__ import annotations
 
-import random
 import struct
 import sys
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.captures import ACK, FIN, MSMQ, MSS, PSH, SYN, Direction
-from benchmarks.hostile_packets import SEED, message
+from benchmarks.hostile_packets import message
 
 RST: Final = 0x04
 HEADER: Final = struct.pack("<BBHIII", 0x10, 0, 3, 0x524F494C, 0x0040_0000, 0xFFFF_FFFF)
@@ -188,16 +187,3 @@ def holes_among_headers(*, connections: int = 16, segments: int = 20) -> Runs:
             frames += [there.frame(ACK | PSH, at + MSS * n, 2001, rest) for n in range(1, segments)]
             yield [*frames, back.frame(ACK, 2001, at + MSS * segments)]
         at = at + MSS * (segments + 1) & 0xFFFF_FFFF
-
-
-def signed_messages() -> Runs:
-    """Yield messages with signatures, and with certificates that are none, no two the same."""
-    chance = random.Random(SEED)
-    security = {"SecurityID": "01" * 28, "Signature": bytes(128), "SenderCert": bytes(600)}
-    packet = message(64, SecurityHeader={"Flags": {"ST": 1}, "SecurityData": security}).data
-    before, after = packet.split(bytes(600), 1)
-    there, back = _endpoints(0, MSMQ)
-    yield [there.frame(SYN, 1000, 0), back.frame(SYN | ACK, 2000, 1001)]
-    for number in range(1 << 30):
-        at = 1001 + number * len(packet) & 0xFFFF_FFFF
-        yield [there.frame(ACK | PSH, at, 2001, before + chance.randbytes(600) + after)]

@@ -49,8 +49,8 @@ EXTRA: Final = {  # fields that identify packets, and that columns use besides t
     "UserHeader.AdminQueue",
     "UserHeader.ResponseQueue",
     "SecurityHeader.Flags",
-    "SecurityHeader.SenderCertSize",
     "SecurityHeader.SecurityData.SecurityID",
+    "MultiQueueFormatHeader.Signature.Signature",
     "TrailingData",
 }
 TABLE: Final = "## All columns\n"

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msmqwire.columnar.compiled.jit import chosen_length, ends_on_null, find_null, jit, u8, u16, u32
 from msmqwire.columnar.compiled.refusal import refuse
 
-SLOTS: Final = 18
+SLOTS: Final = 20
 """The number of slots of a packet, at most."""
 FIELD_SLOTS: Final[dict[str, dict[str, tuple[int, ...]]]] = {
     "UserMessage": {
@@ -39,7 +39,6 @@ FIELD_SLOTS: Final[dict[str, dict[str, tuple[int, ...]]]] = {
         "TransactionHeader.PreviousTxSequenceNumber": (4, 16, 4),
         "SecurityHeader.Flags": (5, 0, 2),
         "SecurityHeader.SignatureSize": (5, 6, 2),
-        "SecurityHeader.SenderCertSize": (5, 8, 4),
         "SecurityHeader.SecurityData.SecurityID": (5, 16, 6, 0),
         "SecurityHeader.SecurityData.SenderCert": (7, 0, 8, 0),
         "SecurityHeader.SecurityData.ProviderInfo.ProviderName": (9, 4, 10, 0),
@@ -55,13 +54,14 @@ FIELD_SLOTS: Final[dict[str, dict[str, tuple[int, ...]]]] = {
         "MessagePropertiesHeader.Label": (11, 56, 12, 0),
         "MessagePropertiesHeader.ExtensionData": (12, 0, 13, 0),
         "MessagePropertiesHeader.MessageBody": (13, 0, 14, 0),
-        "TrailingData": (15, 0, 16, 0),
-        "SessionHeader.AckSequenceNumber": (17, 0, 2),
-        "SessionHeader.RecoverableMsgAckSeqNumber": (17, 2, 2),
-        "SessionHeader.RecoverableMsgAckFlags": (17, 4, 4),
-        "SessionHeader.UserMsgSequenceNumber": (17, 8, 2),
-        "SessionHeader.RecoverableMsgSeqNumber": (17, 10, 2),
-        "SessionHeader.WindowSize": (17, 12, 2),
+        "MultiQueueFormatHeader.Signature.Signature": (15, 8, 16, 0),
+        "TrailingData": (17, 0, 18, 0),
+        "SessionHeader.AckSequenceNumber": (19, 0, 2),
+        "SessionHeader.RecoverableMsgAckSeqNumber": (19, 2, 2),
+        "SessionHeader.RecoverableMsgAckFlags": (19, 4, 4),
+        "SessionHeader.UserMsgSequenceNumber": (19, 8, 2),
+        "SessionHeader.RecoverableMsgSeqNumber": (19, 10, 2),
+        "SessionHeader.WindowSize": (19, 12, 2),
     },
     "SessionAck": {
         "BaseHeader.VersionNumber": (0, 0, 1),
@@ -472,6 +472,8 @@ def user_message(memory: Any, p0: int, e0: int, field_offsets: Any, r: int) -> i
     field_offsets[r, 15] = -1
     field_offsets[r, 16] = -1
     field_offsets[r, 17] = -1
+    field_offsets[r, 18] = -1
+    field_offsets[r, 19] = -1
     v3 = u16(memory, p0 + 2)
     v5 = u32(memory, p0 + 8)
     e6 = p0 + v5
@@ -963,18 +965,20 @@ def user_message(memory: Any, p0: int, e0: int, field_offsets: Any, r: int) -> i
             if p166 > e6:
                 return refuse(field_offsets, r, 136, p162 + 4 - p0, v165, v165, e6 - (p162 + 8))
             return refuse(field_offsets, r, 137, e0 - p0, p166 - (p162 + 8), e0 - (p162 + 8), 0)
+        field_offsets[r, 15] = p162 - p0
+        field_offsets[r, 16] = p166 - p0
         p167 = min(p166 + (p162 - (p166)) % 4, e6)
         if p167 > m7:
             return refuse(field_offsets, r, 138, e0 - p0, p167 - (p166), e0 - (p166), 0)
         q113 = p167
     if e6 > m7:
         return refuse(field_offsets, r, 139, e0 - p0, e6 - (q113), e0 - (q113), 0)
-    field_offsets[r, 15] = q113 - p0
-    field_offsets[r, 16] = e6 - p0
+    field_offsets[r, 17] = q113 - p0
+    field_offsets[r, 18] = e6 - p0
     q168 = e6
     if (v3 >> 4 & 0x1) != 0:
         p169 = e6
-        field_offsets[r, 17] = p169 - p0
+        field_offsets[r, 19] = p169 - p0
         if p169 + 16 > e0:
             return refuse(field_offsets, r, 140, e0 - p0, e0 - (p169), 0, 0)
         q168 = p169 + 16
