@@ -35,7 +35,8 @@ class DirectionSnapshot:
         out_of_order: segments buffered beyond a gap.
         out_of_order_frame: the number of the frame that carried the first of those to arrive.
         since_ns: the capture time at which a segment of the direction was last in order.
-        ended: whether it ended with a FIN after all its bytes were delivered.
+        ended: whether it ended after all its bytes were delivered, with a FIN or a reset.
+        was_reset: whether it was a reset.
     """
 
     known: bool
@@ -50,6 +51,7 @@ class DirectionSnapshot:
     out_of_order_frame: int = 0
     since_ns: int = 0
     ended: bool = False
+    was_reset: bool = False
 
 
 def take_over(tracker: Tracker, direction: Direction) -> DirectionSnapshot | None:
@@ -105,9 +107,15 @@ def give_back(tracker: Tracker, direction: Direction, snapshot: DirectionSnapsho
     """Update the tracker with the state of a direction that was taken over."""
     _restore(tracker, direction, snapshot)
     if snapshot.ended:
-        direction.fin_seq = direction.next
         events: list[Event] = []
-        direction.end("fin", Moment(snapshot.last_ns, snapshot.frame), events)
+        moment = Moment(snapshot.last_ns, snapshot.frame)
+        if snapshot.was_reset:
+            direction.seen, direction.acked = True, None  # what was acknowledged since shows no gap
+            direction.end("rst", moment, events)
+            direction.acked = snapshot.acked
+        else:
+            direction.fin_seq = direction.next
+            direction.end("fin", moment, events)
         for event in events:
             for item in tracker.event(event):
                 raise AssertionError(f"{item.kind} at the end of a direction of which all was delivered")

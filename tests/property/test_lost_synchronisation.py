@@ -27,8 +27,13 @@ GARBAGE = {
     "end of a header": b"\x10\0\0\0LIOR\x40",
     "claims in vain": (h.base_header(160) + b"q" * 8) * 9,
     "claims of many sizes": b"".join(h.base_header(60 + 97 * n) for n in range(12)),
+    "claims before a packet": b"z" * 20 + h.base_header(len(GOOD)) * 4 + GOOD,
     "malformed": MALFORMED[:8] + b"\xff\xff" + MALFORMED[10:],
     "hiding packets": h.user_message(trailing=b"xyz" + ACK * 3) + b"z" * 30,
+    "hiding packets, in its body too": h.user_message(
+        trailing=b"xyz" + ACK, properties=h.properties_header(body=ACK * 2)
+    )
+    + b"z" * 30,
     "run of 64 KiB": b"z" * 0x1_0003,
 }
 SIZES = [1, 7, 11, 12, 13, 16, 100, 1460, 9000]
@@ -42,7 +47,7 @@ def conversation(*packets: bytes, mss: int = 1460) -> c.TcpConversation:
 
 
 @pytest.mark.parametrize("mss", [12, 13, 100, 1460])
-@pytest.mark.parametrize("name", [*CHANGED, "text", "signatures", "end of a header", "malformed"])
+@pytest.mark.parametrize("name", [*CHANGED, "text", "signatures", "claims before a packet", "malformed"])
 def test_the_compiled_scan_finds_the_next_packet(name: str, mss: int) -> None:
     bad = (CHANGED | GARBAGE)[name]
     frames = conversation(GOOD, bad, GOOD, ACK, bad, bad, GOOD, ACK, GOOD, mss=mss).close().frames
@@ -93,6 +98,37 @@ def test_connections_come_back_to_the_scan_when_memory_has_been_freed() -> None:
     decoder, table = columnar([c.pcap_bytes(frames)])
     assert "too much is held" in "".join(filter(None, table["error"].to_pylist()))
     assert decoder.handed < len(frames) / 10
+
+
+@pytest.mark.parametrize("claims", range(5))
+@pytest.mark.parametrize("is_sound", [True, False])
+def test_checks_that_failed_are_counted_once(claims: int, is_sound: bool) -> None:
+    """Of ranges of one size only so many are checked: those before a packet, and what covers it."""
+    hidden = b"xyz" + h.base_header(len(GOOD)) * claims + GOOD
+    cover = h.user_message(trailing=hidden)
+    if not is_sound:
+        cover = cover[:16] + b"\xff" * 48 + cover[64:]
+    assert len(cover).bit_length() == len(GOOD).bit_length()
+    for mss in (1, 7, 60, 1460):
+        assert_same([c.pcap_bytes(conversation(ACK, cover, b"z" * 90, GOOD, ACK, mss=mss).frames)])
+
+
+@pytest.mark.parametrize("mss", range(1, 41))
+def test_what_follows_a_doubtful_packet_is_awaited(mss: int) -> None:
+    cover = h.user_message(trailing=b"xyz" + ACK * 3)
+    for talk in (conversation(cover, GOOD, cover, mss=mss), conversation(cover + GOOD, GOOD + ACK, mss=mss)):
+        assert_same([c.pcap_bytes(talk.frames)])
+
+
+@pytest.mark.parametrize("name", ["Signature", "PacketSize", "early", "cover", "hiding packets"])
+def test_the_scan_goes_on_behind_a_hole(name: str) -> None:
+    bad = (CHANGED | GARBAGE)[name]
+    talk = c.TcpConversation(mss=60, step_ns=300_000_000).handshake()
+    for packet in (GOOD, bad, GOOD, ACK, bad, GOOD, GOOD, ACK):
+        talk.send(packet)
+    frames = talk.frames
+    for at in range(3, len(frames) - 1):
+        assert_same([c.pcap_bytes(frames[:at] + frames[at + 1 :])])
 
 
 pieces = st.one_of(

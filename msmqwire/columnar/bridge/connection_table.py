@@ -48,6 +48,7 @@ from msmqwire.columnar.compiled.flow_table import (
     TRACKED,
     UNRECOGNISED,
     UNSEEN,
+    WAS_RESET,
 )
 from msmqwire.columnar.compiled.grouped_scan import ends_silently
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
@@ -379,7 +380,7 @@ class ConnectionTable:
         ):
             snapshot.out_of_order.append(Segment(position, position + size, data, time_ns, frame))
         snapshot.out_of_order_frame, snapshot.since_ns = int(flow[OUT_OF_ORDER_FRAME]), int(flow[GAP_NS])
-        snapshot.ended = bool(flow[MODE] == ENDED)
+        snapshot.ended, snapshot.was_reset = bool(flow[MODE] == ENDED), bool(flow[WAS_RESET])
         moved = int(flow[PACKET_BYTES] + SEGMENT_COST * (flow[PACKET_SEGMENTS] + flow[RUN_SEGMENTS]))
         if moved >= _MOVED_PER_SEGMENT:
             self._stays[direction] = 1 + moved // _MOVED_PER_SEGMENT

@@ -31,15 +31,16 @@ UNRECOGNISED: Final = 2
 UNSEEN: Final = 3
 ENDED: Final = 4
 """Modes of a flow: the tracker has it; it is MSMQ; nothing in it has been recognised as MSMQ so far; only its
-peer has been seen; it has ended with a FIN, and all of it has been delivered."""
+peer has been seen; it has ended with a FIN or a reset, and all of it has been delivered."""
 
 (
     MODE, NEXT_SEQ, ACKED, LAST_NS, FRAME, STREAM, PACKET_BYTES, PACKET_SEGMENTS, PACKET_FIRST, PACKET_LAST,
     PACKET_SIZE, DELIVERED, IGNORED, IGNORED_FRAME, IGNORED_NS, PACKET_FRAME, PACKET_NS, OUT_OF_ORDER,
     OUT_OF_ORDER_FIRST, OUT_OF_ORDER_LAST, OUT_OF_ORDER_COST, OUT_OF_ORDER_FRAME, GAP_NS, GAP_DUE_NS, ISN,
     DOUBTFUL_SIZE, PACKET_LEAD, IN_DOUBT, LOSS, REMAINING, IS_CHECKED, SEARCHED_TO, SCANNED_BYTES, RUN_BYTES,
-    RUN_REASON, RUN_FRAMES, RUN_FRAME, RUN_NS, RUN_LATEST, RUN_KEPT, RUN_FIRST, RUN_SEGMENTS, FAILED,
-) = range(43)  # fmt: skip
+    RUN_REASON, RUN_FRAMES, RUN_FRAME, RUN_NS, RUN_LATEST, RUN_KEPT, RUN_FIRST, RUN_SEGMENTS, WAS_RESET,
+    FAILED,
+) = range(44)  # fmt: skip
 FLOW_FIELDS: Final = FAILED + FAILED_MAX
 """The state of a flow, by index; see `handover.DirectionSnapshot`.
 
@@ -53,7 +54,7 @@ follows it, else 0.
 
 OUT_OF_ORDER segments are buffered beyond a gap: their cost in memory, the frame that brought the first, since
 when nothing was delivered, and when the gap may be skipped. ISN is the initial sequence number of a flow
-whose SYN was seen, else -1.
+whose SYN was seen, else -1. WAS_RESET says that a reset has ended it.
 
 IN_DOUBT says that there is more to know of a flow, for `finding`. LOSS is why it is out of sync with its
 packets, 0 if it is in sync; REMAINING bytes of an incomplete packet are still to be skipped; IS_CHECKED says

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.capture.direction import START_WINDOW
+from msmqwire.capture.direction import FAR, START_WINDOW
 from msmqwire.capture.ip import ACK as ACK_FLAG
 from msmqwire.capture.ip import FIN, RST, SYN
 from msmqwire.capture.tcp import IDLE_NS_MAX, SWEEP_NS
@@ -27,6 +27,7 @@ from msmqwire.columnar.compiled.flow_table import (
     TRACKED,
     UNRECOGNISED,
     UNSEEN,
+    WAS_RESET,
     find,
     insert,
     list_gap,
@@ -115,9 +116,51 @@ def open_flow(state: Any, flow: Any, header: Any, mode: int) -> None:
     set_clock(state, time_ns, clock_after(state, time_ns))
 
 
+@inlined
+def _distance(one: int, other: int) -> int:
+    """Return how far one sequence number is beyond another."""
+    return ((one - other + 0x80000000) & 0xFFFFFFFF) - 0x80000000
+
+
+@jit
+def _leaves_nothing(flow: Any, acked: int) -> bool:
+    """Whether the end of a flow yields nothing: `Direction.end`; ``acked`` is what its peer acknowledged."""
+    if flow[MODE] == UNSEEN or flow[MODE] == ENDED:
+        return True
+    if flow[MODE] == TRACKED or flow[OUT_OF_ORDER] or flow[IN_DOUBT] or flow[PACKET_BYTES]:
+        return False
+    return acked < 0 or not 1 < _distance(acked, flow[NEXT_SEQ]) < FAR
+
+
+@jit
+def reset_connection(state: Any, flow: Any, peer: Any, header: Any) -> int:
+    """Take a reset, which ends both flows: `Reassembler._reset`; return CONTINUE or GENERIC_RECORD."""
+    control, time_ns = header[FLAGS] & _CONTROL, state[RECORD_NS]
+    if control & ~ACK_FLAG != RST or header[STOP] != header[START]:
+        return GENERIC_RECORD
+    is_open = flow[MODE] != UNSEEN and flow[MODE] != ENDED
+    if is_open and not 0 <= _distance(header[SEQ], flow[NEXT_SEQ]) < FAR:
+        return GENERIC_RECORD
+    acked = header[ACK] if control & ACK_FLAG else peer[ACKED]
+    if not (_leaves_nothing(flow, flow[ACKED]) and _leaves_nothing(peer, acked)):
+        return GENERIC_RECORD
+    peer[ACKED] = acked
+    if flow[MODE] != ENDED:
+        flow[MODE], flow[WAS_RESET] = ENDED, 1
+    if peer[MODE] != ENDED and peer[MODE] != UNSEEN:
+        peer[MODE], peer[WAS_RESET] = ENDED, 1
+    if time_ns:
+        flow[LAST_NS] = time_ns
+    flow[FRAME] = state[FRAMES_BEFORE] + state[FRAME_NO] + 1
+    set_clock(state, time_ns, clock_after(state, time_ns))
+    return CONTINUE
+
+
 @jit
 def take_syn_ack(state: Any, flow: Any, peer: Any, header: Any) -> int:
     """Take the answer to the SYN of a connection; return CONTINUE or GENERIC_RECORD."""
+    if header[FLAGS] & RST:
+        return reset_connection(state, flow, peer, header)
     if header[FLAGS] & _CONTROL != SYN | ACK_FLAG or header[STOP] != header[START]:
         return GENERIC_RECORD
     if peer[OUT_OF_ORDER] or peer[MODE] == TRACKED or peer[MODE] == ENDED:
@@ -135,6 +178,8 @@ def take_syn_ack(state: Any, flow: Any, peer: Any, header: Any) -> int:
 def end_flow(arrays: ScanArrays, flow: Any, peer: Any) -> int:
     """Take a segment without data that ends a flow, or follows its end; return CONTINUE or a stop code."""
     state, header = arrays.state, arrays.header
+    if header[FLAGS] & RST:
+        return reset_connection(state, flow, peer, header)
     if header[STOP] != header[START] or flow[OUT_OF_ORDER] or peer[OUT_OF_ORDER] or peer[MODE] == TRACKED:
         return GENERIC_RECORD
     control = header[FLAGS] & _CONTROL
