@@ -47,7 +47,17 @@ def conversation(*packets: bytes, mss: int = 1460) -> c.TcpConversation:
 
 
 @pytest.mark.parametrize("mss", [12, 13, 100, 1460])
-@pytest.mark.parametrize("name", [*CHANGED, "text", "signatures", "claims before a packet", "malformed"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *CHANGED,
+        "text",
+        "signatures",
+        "claims before a packet",
+        "malformed",
+        "hiding packets, in its body too",
+    ],
+)
 def test_the_compiled_scan_finds_the_next_packet(name: str, mss: int) -> None:
     bad = (CHANGED | GARBAGE)[name]
     frames = conversation(GOOD, bad, GOOD, ACK, bad, bad, GOOD, ACK, GOOD, mss=mss).close().frames
