@@ -1,8 +1,8 @@
 """Columns made by several threads from the rows of one scan.
 
-The scan of a capture depends on what came before, and takes about a tenth of the time; the columns of a batch
-depend only on its rows. So one thread scans, and others make the columns, each of one batch at a time. They
-run side by side since compiled code holds no lock of the interpreter.
+The scan of a capture depends on what came before, and takes less than half of the time; the columns of a
+batch depend only on its rows. So one thread scans, and others make the columns, each of one batch at a time.
+They run side by side since compiled code holds no lock of the interpreter.
 """
 
 from __future__ import annotations
