@@ -22,7 +22,7 @@ from typing import Final
 
 from msmqwire.durable import acquire_lock, replace_file, sync_directory
 from msmqwire.errors import LakeInUse, LakeMismatch, LakeMissing
-from msmqwire.lake.manifest import HIDDEN, NAME, STAGING, Manifest, Pending, load
+from msmqwire.lake.manifest import HIDDEN, NAME, STAGING, Manifest, Pending, lake_folder, load
 
 LOCK: Final = "lock"
 _RUN_NAME: Final = re.compile("[0-9a-f]{32}")
@@ -36,9 +36,10 @@ def opened(path: str | os.PathLike[str]) -> Iterator[LakeFolder]:
         LakeInUse: another process has it open.
         LakeMismatch: the folder has other files, and no lake.
         LakeDamaged: the manifest is broken.
+        UnsupportedStore: the folder is a URL.
         OSError: it can't be written.
     """
-    folder = Path(os.path.realpath(path))
+    folder = lake_folder(path)
     hidden = folder / HIDDEN
     if not hidden.exists() and folder.exists() and any(folder.iterdir()):
         raise LakeMismatch("the folder has files, and is no lake: name another one", file=str(folder))

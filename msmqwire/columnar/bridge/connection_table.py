@@ -160,7 +160,8 @@ class ConnectionTable:
         buffered = self._state[OUT_OF_ORDER_COST_TOTAL] + reassembler.buffered
         if self._must_evict(datagram):
             yield from self._evict(datagram.time_ns)
-        if tracker.held + size > HELD_MAX or reassembler.affects_other_connections(datagram):
+        frees_memory = tracker.held + size > HELD_MAX
+        if frees_memory or reassembler.affects_other_connections(datagram):
             self.release_all()
         elif buffered + size > BUFFERED_TOTAL_MAX or datagram.time_ns >= self._state[DEADLINE]:
             self.release_gaps()
@@ -182,6 +183,8 @@ class ConnectionTable:
                     continue
                 self._release(side)
             yield from tracker.event(event)
+        if frees_memory and tracker.held <= HELD_MAX // 2 + size:
+            self._stays.clear()  # it has been freed: what is moved back is little beside what was read
         if direction is not None:
             self._acquire_both(direction)
         self.import_clock()
