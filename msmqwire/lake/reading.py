@@ -15,6 +15,7 @@ import pyarrow.dataset as ds
 from pyarrow import fs
 
 from msmqwire.errors import LakeDamaged
+from msmqwire.lake.folder import local_folder
 from msmqwire.lake.manifest import LakeFile, Manifest, load
 from msmqwire.lake.part_writer import TIME, lake_schema
 from msmqwire.lake.partitions import COLUMN_KEYS
@@ -45,9 +46,10 @@ def lake_contents(path: str | os.PathLike[str]) -> LakeContents:
     Raises:
         LakeMissing: the folder is no lake.
         LakeDamaged: the manifest is broken.
+        UnsupportedStore: the folder is no local one.
         OSError: it can't be read.
     """
-    folder = Path(os.path.realpath(path))
+    folder = local_folder(path)
     deadline = time.monotonic() + WAIT_S
     while (manifest := load(folder)).pending is not None and time.monotonic() < deadline:
         time.sleep(_POLL_S)
@@ -85,6 +87,7 @@ def read_lake(path: str | os.PathLike[str]) -> ds.Dataset:
     Raises:
         LakeMissing: the folder is no lake.
         LakeDamaged: the manifest is broken.
+        UnsupportedStore: the folder is no local one.
         OSError: it can't be read.
     """
     contents = lake_contents(path)
