@@ -31,7 +31,7 @@ from msmqwire.columnar.columns import EXAMINED
 from msmqwire.dissection import message_security
 from msmqwire.dissection.message_security import Examiner
 from msmqwire.schema import Record
-from tests.support.protected_captures import ALICE, QM_KEY, capture_of, packets
+from tests.support.protected_captures import ALICE, QM_KEY, capture_of, packets, secured
 
 MESSAGES: Final = 20_000
 ROUNDS: Final = 7
@@ -46,14 +46,6 @@ def best(run: Callable[[], object], rounds: int = ROUNDS) -> float:
         run()
         times.append(time.process_time() - start)
     return min(times)
-
-
-def secured(packet: Record, **items: bytes) -> Record:
-    """A message with other items in its SecurityHeader."""
-    security = packet.SecurityHeader
-    return packet.replace(
-        SecurityHeader=security.replace(SecurityData=security.SecurityData.replace(**items))
-    ).recomputed()
 
 
 def forged(bits: int, exponent: int, rng: random.Random) -> Record:

@@ -41,6 +41,7 @@ from benchmarks.hostile_packets import (
     message,
     of_path,
     refusals,
+    signed_messages,
 )
 from benchmarks.messages import KIB
 
@@ -84,6 +85,10 @@ def _changed(change: Callable[[bytes], bytes], share: float, file: Path, frames:
 
 def _all_refusals(file: Path, frames: int) -> CaptureSummary:
     return write_sessions(file, frames, AlteredSessions(list(refusals().values()), 1.0), seed=SEED)
+
+
+def _signed(certificates: str, file: Path, frames: int) -> CaptureSummary:
+    return write_sessions(file, frames, AlteredSessions(signed_messages(certificates), 1.0), seed=SEED)
 
 
 def _response_at_admin(file: Path, frames: int) -> CaptureSummary:
@@ -381,6 +386,11 @@ _KINDS: Final = (
     "MessagePropertiesHeader.LabelLength", "UserHeader.Flags.DQ", "UserHeader.DestinationQueue.Count",
     "SecurityHeader.SignatureSize",
 )  # fmt: skip
+_CERTIFICATES: Final = {
+    "none": "without a certificate",
+    "junk": "no certificate is one",
+    "key": "all signatures wrong",
+}
 _HEADER: Final = struct.pack("<BBHIII", 0x10, 0, 3, 0x524F494C, 0x0040_0000, 0xFFFF_FFFF)
 
 
@@ -400,6 +410,9 @@ def _sessions_cases() -> dict[str, Case]:
     title = "ResponseQueue of type 4, AdminQueue not private"
     cases["response-at-admin"] = Case("names", title, THIRD, _response_at_admin)
     cases["names"] = Case("names", "no name or label twice", THIRD, _named)
+    for certificate, what in _CERTIFICATES.items():
+        title = f"all messages signed, {what}"
+        cases[f"signed-{certificate}"] = Case("signed", title, TENTH, partial(_signed, certificate))
     cases["LIOR-bodies"] = Case("garbage", "bodies full of LIOR", TENTH, _signatures_in_bodies)
     shapes: list[tuple[str, str, float, type[Conversation]]] = [
         ("one-byte", "disorder", THIRD, OneByte),

@@ -19,9 +19,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import msmqwire
 from benchmarks.captures import Sessions
 from benchmarks.messages import KIB, Template, template
+from msmqwire.crypto.certificates import ders_of_pem
+from msmqwire.dissection.message_security import SENDERS_MAX
 from msmqwire.errors import MalformedPacket
 
 SEED: Final = 1801
+_CERTIFICATE: Final = Path(__file__).resolve().parents[1] / "examples" / "keys" / "alice.crt"
 UNDISTURBED: Final = 1e-12
 """An impairment at which nothing of a capture is disturbed by `captures` itself."""
 
@@ -77,6 +80,19 @@ def message(
         **headers,
     }
     return template({"packet": "UserMessage", "fields": fields})
+
+
+def signed_messages(certificates: str) -> list[bytes]:
+    """Return messages with signatures whose certificate is missing ("none"), is random bytes that are others
+    each time ("junk"), or has a key with which they are wrong ("key").
+    """
+    chance, found = random.Random(SEED), []
+    key = ders_of_pem(_CERTIFICATE.read_bytes())[0]
+    for _ in range(1 if certificates == "none" else 4 * SENDERS_MAX):
+        certificate = {"none": b"", "junk": chance.randbytes(600), "key": key}[certificates]
+        data = {"SecurityID": "01" * 28, "Signature": chance.randbytes(128), "SenderCert": certificate}
+        found.append(message(KIB, SecurityHeader={"Flags": {"ST": 1, "AI": True}, "SecurityData": data}).data)
+    return found
 
 
 def _full_messages() -> list[bytes]:

@@ -28,12 +28,19 @@ if TYPE_CHECKING:
 
     from msmqwire.dissection.message_security import FileContent
     from spark_udfs.frames import frame
+    from spark_udfs.lakes import lake, read_lake
     from spark_udfs.reassembly.packets import packets
     from spark_udfs.spark_session import session
 
-__all__ = ["frame", "packets", "register", "session"]
+__all__ = ["frame", "lake", "packets", "read_lake", "register", "session"]
 
-_MODULES: Final = {"frame": "frames", "packets": "reassembly.packets", "session": "spark_session"}
+_MODULES: Final = {
+    "frame": "frames",
+    "lake": "lakes",
+    "packets": "reassembly.packets",
+    "read_lake": "lakes",
+    "session": "spark_session",
+}
 """The modules of the names that are imported on first use, as they import pyspark."""
 
 

@@ -50,6 +50,7 @@ EXTRA: Final = {  # fields that identify packets, and that columns use besides t
     "UserHeader.ResponseQueue",
     "SecurityHeader.Flags",
     "SecurityHeader.SecurityData.SecurityID",
+    "MultiQueueFormatHeader.Signature.Signature",
     "TrailingData",
 }
 TABLE: Final = "## All columns\n"

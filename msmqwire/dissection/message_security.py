@@ -178,11 +178,9 @@ class Examiner:
         from msmqwire.crypto.signatures import signature_version
 
         certificate = packet.SecurityHeader.SecurityData.SenderCert
-        if not certificate:
-            return SignatureStatus.UNKNOWN_SENDER
-        key = _key_of(certificate)
+        key = key_of(certificate)
         if key is None:
-            return SignatureStatus.UNSUPPORTED
+            return status_without_key(certificate)
         if body is not None:
             properties = packet.MessagePropertiesHeader.replace(MessageBody=body)
             packet = packet.replace(MessagePropertiesHeader=properties)
@@ -246,8 +244,13 @@ def is_signed(packet: Record) -> bool:
     )
 
 
+def status_without_key(certificate: bytes) -> SignatureStatus:
+    """Return the status of a signature whose certificate is missing, or for which `key_of` has no key."""
+    return SignatureStatus.UNSUPPORTED if certificate else SignatureStatus.UNKNOWN_SENDER
+
+
 @lru_cache(maxsize=SENDERS_MAX)
-def _key_of(certificate: bytes) -> RSAPublicKey | None:
+def key_of(certificate: bytes) -> RSAPublicKey | None:
     """Return the key of a certificate, which may be hostile; None if it has none that messages can have."""
     from msmqwire.crypto.certificates import SenderCertificate
 

@@ -20,21 +20,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from msmqwire.capture.paths import local_path
-from msmqwire.capture.stores import is_url
 from msmqwire.durable import acquire_lock, replace_file, sync_directory
-from msmqwire.errors import LakeInUse, LakeMismatch, LakeMissing, UnsupportedStore
-from msmqwire.lake.manifest import HIDDEN, NAME, STAGING, Manifest, Pending, load
+from msmqwire.errors import LakeInUse, LakeMismatch, LakeMissing
+from msmqwire.lake.manifest import HIDDEN, NAME, STAGING, Manifest, Pending, lake_folder, load
 
 LOCK: Final = "lock"
 _RUN_NAME: Final = re.compile("[0-9a-f]{32}")
-
-
-def local_folder(path: str | os.PathLike[str]) -> Path:
-    """Return the folder that a path or a ``file:`` URL means. Raises UnsupportedStore for one of a store."""
-    if is_url(path):
-        raise UnsupportedStore(f"{os.fspath(path)}: a lake is in a local folder")
-    return Path(os.path.realpath(local_path(os.fspath(path))))
 
 
 @contextmanager
@@ -45,10 +36,10 @@ def opened(path: str | os.PathLike[str]) -> Iterator[LakeFolder]:
         LakeInUse: another process has it open.
         LakeMismatch: the folder has other files, and no lake.
         LakeDamaged: the manifest is broken.
-        UnsupportedStore: it is no local one.
+        UnsupportedStore: the folder is a URL.
         OSError: it can't be written.
     """
-    folder = local_folder(path)
+    folder = lake_folder(path)
     hidden = folder / HIDDEN
     if not hidden.exists() and folder.exists() and any(folder.iterdir()):
         raise LakeMismatch("the folder has files, and is no lake: name another one", file=str(folder))

@@ -7,13 +7,16 @@ where others can write, so each value is checked, and no path leads out of the f
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from msmqwire.errors import LakeDamaged, LakeMissing
+from msmqwire.capture.paths import local_path
+from msmqwire.capture.stores import is_url
+from msmqwire.errors import LakeDamaged, LakeMissing, UnsupportedStore
 
 HIDDEN: Final = "_lake"
 """The folder for what is not data: readers of whole folders skip names that start with ``_``."""
@@ -157,6 +160,17 @@ class Manifest:
             "pending": self.pending and asdict(self.pending),
         }
         return json.dumps(data, indent=1).encode()
+
+
+def lake_folder(path: str | os.PathLike[str]) -> Path:
+    """Return the folder of a lake by its real path.
+
+    Raises:
+        UnsupportedStore: it is a URL of a store. A commit renames files and holds a lock, which stores can't.
+    """
+    if is_url(path):
+        raise UnsupportedStore(f"{os.fspath(path)}: a lake is in a local folder, or in one that is mounted")
+    return Path(os.path.realpath(local_path(os.fspath(path))))
 
 
 def load(folder: Path) -> Manifest:

@@ -15,8 +15,7 @@ import pyarrow.dataset as ds
 from pyarrow import fs
 
 from msmqwire.errors import LakeDamaged
-from msmqwire.lake.folder import local_folder
-from msmqwire.lake.manifest import LakeFile, Manifest, load
+from msmqwire.lake.manifest import LakeFile, Manifest, lake_folder, load
 from msmqwire.lake.part_writer import TIME, lake_schema
 from msmqwire.lake.partitions import COLUMN_KEYS
 
@@ -32,11 +31,13 @@ class LakeContents:
     Attributes:
         folder: the folder, as an absolute path.
         schema: of its rows: the columns, then the keys of partitions.
+        keys: the names of these keys.
         files: each file, by its absolute path.
     """
 
     folder: str
     schema: pa.Schema
+    keys: tuple[str, ...]
     files: Mapping[str, LakeFile]
 
 
@@ -46,10 +47,10 @@ def lake_contents(path: str | os.PathLike[str]) -> LakeContents:
     Raises:
         LakeMissing: the folder is no lake.
         LakeDamaged: the manifest is broken.
-        UnsupportedStore: the folder is no local one.
+        UnsupportedStore: it is a URL.
         OSError: it can't be read.
     """
-    folder = local_folder(path)
+    folder = lake_folder(path)
     deadline = time.monotonic() + WAIT_S
     while (manifest := load(folder)).pending is not None and time.monotonic() < deadline:
         time.sleep(_POLL_S)
@@ -60,17 +61,18 @@ def lake_contents(path: str | os.PathLike[str]) -> LakeContents:
         if file.path in staged and not place.exists():
             place = folder / staged[file.path]
         files[str(place)] = file
-    return LakeContents(str(folder), _schema(manifest, folder), files)
+    schema, keys = _schema(manifest, folder)
+    return LakeContents(str(folder), schema, keys, files)
 
 
-def _schema(manifest: Manifest, folder: Path) -> pa.Schema:
+def _schema(manifest: Manifest, folder: Path) -> tuple[pa.Schema, tuple[str, ...]]:
     columns, by = manifest.settings.get("columns"), manifest.settings.get("by")
     try:
         schema, key = lake_schema(columns, by), COLUMN_KEYS[by]  # type: ignore[arg-type]
     except (KeyError, TypeError) as exc:
         raise LakeDamaged(f"the manifest is damaged: settings: {exc!r}", file=str(folder)) from None
     keys = [pa.field("date", pa.date32())] + ([pa.field(key, pa.string())] if key else [])
-    return pa.schema([*schema, *keys])
+    return pa.schema([*schema, *keys]), tuple(field.name for field in keys)
 
 
 def read_lake(path: str | os.PathLike[str]) -> ds.Dataset:
@@ -87,7 +89,7 @@ def read_lake(path: str | os.PathLike[str]) -> ds.Dataset:
     Raises:
         LakeMissing: the folder is no lake.
         LakeDamaged: the manifest is broken.
-        UnsupportedStore: the folder is no local one.
+        UnsupportedStore: it is a URL.
         OSError: it can't be read.
     """
     contents = lake_contents(path)

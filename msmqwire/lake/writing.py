@@ -105,7 +105,7 @@ def write_lake(
         LakeMismatch: the folder is no lake, or one with other settings, or an exact one of which captures are
             not named.
         LakeDamaged: the manifest is broken.
-        UnsupportedStore: the store of a URL can't be used; `out` is no local folder.
+        UnsupportedStore: the folder is a URL, or the store of a capture can't be used.
         InvalidValue: something is no private key, or no certificate.
         ValueError: no such column, operator or key.
         OSError: a file can't be read or written.

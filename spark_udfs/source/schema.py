@@ -22,6 +22,7 @@ _TYPES: Final[dict[Any, Any]] = {
     pa.string(): spark.StringType(),
     pa.binary(): spark.BinaryType(),
     pa.bool_(): spark.BooleanType(),
+    pa.date32(): spark.DateType(),
     pa.int32(): spark.IntegerType(),
     pa.int64(): spark.LongType(),
 }

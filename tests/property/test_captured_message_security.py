@@ -17,7 +17,8 @@ from msmqwire.columnar.bridge import row_buffer
 from msmqwire.dissection.message_security import Examiner, SignatureStatus
 from msmqwire.schema.layout import layout
 from spark_udfs.reassembly.packets import packet_batches
-from tests.support.protected_captures import ALICE, QM_KEY, capture_of, packets
+from tests.support.message_keys import elliptic_certificate
+from tests.support.protected_captures import ALICE, QM_KEY, capture_of, packets, secured
 
 SEGMENT = {
     **dict.fromkeys(("flow", "file_index", "offset", "time_ns", "src_port", "dst_port"), pa.int64()),
@@ -25,14 +26,22 @@ SEGMENT = {
     **dict.fromkeys(("file", "transport", "src", "dst"), pa.string()),
     "payload": pa.binary(),
 }
-WHOLE = [packet.to_bytes() for packet in packets().values()]
+MESSAGES = [
+    *packets().values(),
+    *(
+        secured(packets()[label], SenderCert=certificate)
+        for label in ("signed by alice", "MSMQ 3.0 for two queues", "signed, AES-128")
+        for certificate in (b"", elliptic_certificate())
+    ),
+]
+WHOLE = [packet.to_bytes() for packet in MESSAGES]
 PLACES = [
     [
         (field.offset, field.size)
         for field in layout(packet)
         if field.size and field.path.startswith(("Security", "MessageProperties", "MultiQueue"))
     ]
-    for packet in packets().values()
+    for packet in MESSAGES
 ]
 NAMES = ["signature_status", "decrypted", "body", "body_size", "label", "kind", "error"]
 SIGNED = packets()["signed by alice"].to_bytes()

@@ -1,4 +1,4 @@
-"""A real cluster for the tests: a master and two workers as processes on this machine.
+"""A real cluster for the tests: a master and two workers as processes on this machine, with an address each.
 
 The executors import the library from the zip file shipped to them, as on any cluster.
 """
@@ -71,7 +71,9 @@ def package(folder: Path) -> Path:
     return path
 
 
-def start(java: Path, folder: Path, name: str, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
+def start(
+    java: Path, folder: Path, name: str, kind: str, *arguments: str, host: str = "127.0.0.1"
+) -> subprocess.Popen[bytes]:
     import pyspark
 
     home = Path(pyspark.__file__).parent
@@ -80,15 +82,15 @@ def start(java: Path, folder: Path, name: str, kind: str, *arguments: str) -> su
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {
         "SPARK_HOME": str(home),
         "SPARK_SCALA_VERSION": scala,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_PUBLIC_DNS": "127.0.0.1",
+        "SPARK_LOCAL_IP": host,
+        "SPARK_PUBLIC_DNS": host,
     }
     work = folder / name
     work.mkdir()
     with (folder / f"{name}.log").open("wb") as log:
         return subprocess.Popen(
             [java / "bin" / "java", "-Xmx256m", *opened, "-cp", str(home / "jars" / "*"),
-             f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1", *arguments],
+             f"org.apache.spark.deploy.{kind}", "--host", host, *arguments],
             stdout=log, stderr=subprocess.STDOUT, cwd=work, env=environment,
         )  # fmt: skip
 
@@ -111,7 +113,10 @@ def wait_for_workers(status: str, processes: list[subprocess.Popen[bytes]], fold
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A master and two workers of one core and 1 GiB each, stopped at the end."""
+    """A master and two workers, which have room for two programs at a time, stopped at the end.
+
+    Each worker has an address of its own: Spark starts a second attempt at a slow task on another host only.
+    """
     pytest.importorskip("pyspark")
     from spark_udfs.java import use_java
 
@@ -126,8 +131,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             name = f"worker{number}"
             processes.append(
                 start(
-                    java, folder, name, "worker.Worker", "--cores", "1", "--memory", "1g",
+                    java, folder, name, "worker.Worker", "--cores", "2", "--memory", "1g",
                     "--webui-port", str(free_port()), "--work-dir", str(folder / name), master,
+                    host=f"127.0.0.{1 + number}",
                 )
             )  # fmt: skip
         wait_for_workers(f"http://127.0.0.1:{web}/json/", processes, folder)
@@ -153,6 +159,7 @@ def settings(cluster: Cluster) -> dict[str, str]:
         "spark.driver.memory": "768m",
         "spark.executor.memory": "512m",
         "spark.executor.cores": "1",
+        "spark.cores.max": str(WORKERS),
         "spark.task.maxFailures": "1",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "3",

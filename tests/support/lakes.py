@@ -6,13 +6,14 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import msmqwire
 from msmqwire.columnar.flow_number import FlowNumbers
+from msmqwire.lake import manifest
 from tests.support import captures as c
 from tests.support import handmade as h
 
@@ -82,3 +83,46 @@ def named_rows(lake: Path) -> Counter[str]:
 
 def all_files(lake: Path) -> set[str]:
     return {str(path.relative_to(lake)) for path in lake.rglob("*") if path.is_file()}
+
+
+class Growth(NamedTuple):
+    """A lake, and captures of which one has grown and one is new since.
+
+    Attributes:
+        lake: its folder.
+        captures: the captures now.
+        old, new: the rows of the lake, and those after a run.
+    """
+
+    lake: Path
+    captures: list[Path]
+    old: Counter[str]
+    new: Counter[str]
+
+    def check_readers(self, lake: Path) -> None:
+        """Readers of the manifest find all or nothing of the run, others nothing twice, and no half files."""
+        named = named_rows(lake)
+        assert named in (self.old, self.new)
+        listed = listed_rows(lake)
+        assert not listed - (self.new if named == self.new else self.old)
+
+    def check_complete(self, lake: Path) -> None:
+        """All of the run is there for every reader, and nothing else is left."""
+        assert named_rows(lake) == listed_rows(lake) == self.new
+        named = {file.path for file in manifest.load(lake).files}
+        assert all_files(lake) == named | {"_lake/manifest.json", "_lake/lock"}
+
+
+def grown(folder: Path, split_size: int) -> Growth:
+    """Make such a lake and such captures in a folder."""
+    captures = [folder / name for name in ("0.pcap", "1.pcap", "2.pcap")]
+    frames = c.merged(traffic(7, disordered=True), traffic(3, port=50_001, start_ns=c.START_NS + DAY_NS))
+    content = write_capture(captures[0], frames).read_bytes()
+    captures[0].write_bytes(content[: len(content) // 2])
+    write_capture(captures[1], traffic(3, port=50_002))
+    lake, made = folder / "before", folder / "made"
+    msmqwire.write_lake(captures[:2], lake, split_size=split_size)
+    captures[0].write_bytes(content)
+    write_capture(captures[2], traffic(4, port=50_003))
+    msmqwire.write_lake(captures, made, split_size=split_size)
+    return Growth(lake, captures, named_rows(lake), named_rows(made))

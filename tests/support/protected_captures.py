@@ -44,6 +44,13 @@ def packets() -> dict[str, Record]:
     return {message.MessagePropertiesHeader.Label: message for message in messages(private_keys(KEYS))}
 
 
+def secured(packet: Record, **items: bytes) -> Record:
+    """A message with other items in its SecurityHeader."""
+    security = packet.SecurityHeader
+    data = security.SecurityData.replace(**items)
+    return packet.replace(SecurityHeader=security.replace(SecurityData=data)).recomputed()
+
+
 def capture_of(*data: bytes, **more: Any) -> io.BytesIO:
     """A capture of a connection with these packets."""
     talk = c.TcpConversation(**more).handshake()

@@ -26,11 +26,10 @@ from msmqwire.dissection.message_security import (
     SESSION_KEYS_MAX,
     Examiner,
     SignatureStatus,
-    _key_of,
+    key_of,
 )
 from msmqwire.errors import InvalidValue
 from msmqwire.lint import lint_packet
-from msmqwire.schema import Record
 from spark_udfs import functions
 from spark_udfs.jobs import decode
 from spark_udfs.source.options import BadOption, Options
@@ -46,6 +45,7 @@ from tests.support.protected_captures import (
     capture_of,
     given,
     packets,
+    secured,
 )
 from tests.support.srmp_signatures import request_of, signed_request, unsigned_envelope
 
@@ -56,13 +56,6 @@ NAMES = [column.name for column in COLUMNS]
 def statuses(*data: bytes, **options: Any) -> list[tuple[SignatureStatus | None, bool | None]]:
     items = msmqwire.dissect(capture_of(*data), lint=False, **options)
     return [(item.signature_status, item.decrypted) for item in items]
-
-
-def with_security(packet: Record, **items: bytes) -> bytes:
-    """The bytes of a message with other items in its SecurityHeader."""
-    security = packet.SecurityHeader
-    data = security.SecurityData.replace(**items)
-    return packet.replace(SecurityHeader=security.replace(SecurityData=data)).recomputed().to_bytes()
 
 
 # -- what is known of a message ------------------------------------------------------------------------
@@ -122,7 +115,7 @@ def test_whole_packets_as_columns() -> None:
 
 
 def test_without_a_certificate_nobody_is_known() -> None:
-    alone = with_security(packets()["signed by alice"], SenderCert=b"")
+    alone = secured(packets()["signed by alice"], SenderCert=b"").to_bytes()
     assert statuses(alone, **given()) == [("unknown_sender", False)]
 
 
@@ -134,7 +127,7 @@ def test_what_has_no_security_header_is_not_looked_at() -> None:
 def test_other_readings() -> None:
     big = Readings(signature_bytes="big")
     signed = packets()["signed by alice"]
-    turned = with_security(signed, Signature=signed.SecurityHeader.SecurityData.Signature[::-1])
+    turned = secured(signed, Signature=signed.SecurityHeader.SecurityData.Signature[::-1]).to_bytes()
     assert statuses(signed.to_bytes(), turned, **given(), readings=big) == [
         ("invalid", False),
         ("valid", False),
@@ -200,14 +193,29 @@ def test_nothing_is_examined_unless_a_column_asks_for_it(monkeypatch: pytest.Mon
     assert table["signature_status"].to_pylist() == ["none", "none"]
 
 
+@pytest.mark.parametrize("label", ["signed by alice", "MSMQ 3.0 for two queues"])
+@pytest.mark.parametrize(
+    ("certificate", "status"), [(b"", "unknown_sender"), (b"\x30\x80", "unsupported")], ids=["none", "junk"]
+)
+def test_the_generic_reader_is_not_asked_about_signatures_without_a_key(
+    label: str, certificate: bytes, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Examiner, "_examine", None)
+    message = secured(packets()[label], SenderCert=certificate).to_bytes()
+    plain = packets()["neither signed nor encrypted"].to_bytes()
+    table = msmqwire.read_capture(capture_of(plain, message, plain), columns=NAMES, **given())
+    assert table["signature_status"].to_pylist() == ["none", status, "none"]
+    assert table["decrypted"].to_pylist() == [False] * 3
+
+
 def test_what_is_kept_is_bounded() -> None:
     packet, examiner = packets()["AES-256"], Examiner.from_files(QM_KEY)
     key = packet.SecurityHeader.SecurityData.EncryptionKey
     for number in range(SESSION_KEYS_MAX + 1):
         blob = key[:12] + number.to_bytes(256, "little")
-        assert not examiner.examine(msmqwire.parse(with_security(packet, EncryptionKey=blob))).decrypted  # type: ignore[union-attr]
+        assert not examiner.examine(msmqwire.parse(secured(packet, EncryptionKey=blob).to_bytes())).decrypted  # type: ignore[union-attr]
     assert len(examiner._session_keys) == SESSION_KEYS_MAX
-    assert _key_of.cache_info().maxsize == SENDERS_MAX
+    assert key_of.cache_info().maxsize == SENDERS_MAX
 
 
 # -- hostile captures ----------------------------------------------------------------------------------
@@ -225,7 +233,7 @@ def test_what_is_kept_is_bounded() -> None:
 )
 def test_certificates_that_can_not_be_read(items: dict[str, bytes]) -> None:
     signed = packets()["signed by alice"]
-    bad = with_security(signed, **items)
+    bad = secured(signed, **items).to_bytes()
     assert statuses(bad, signed.to_bytes(), **given()) == [("unsupported", False), ("valid", False)]
     assert {finding.id for finding in lint_packet(msmqwire.parse(bad), bad)} == {"MQMQ-2.2.20.6-29"}
 
@@ -245,7 +253,7 @@ def test_certificates_that_can_not_be_read(items: dict[str, bytes]) -> None:
 def test_signatures_and_keys_that_can_not_be(
     label: str, items: dict[str, bytes], outcome: tuple[str, bool]
 ) -> None:
-    bad, good = with_security(packets()[label], **items), packets()["signed by alice"].to_bytes()
+    bad, good = secured(packets()[label], **items).to_bytes(), packets()["signed by alice"].to_bytes()
     assert statuses(bad, good, **given()) == [outcome, ("valid", False)]
 
 

@@ -108,7 +108,8 @@ def test_refusals(captures, tmp_path):
 def test_a_lake_is_in_a_local_folder(captures, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     status, _, errors = run(captures, "--out", "s3://bucket/lake")
-    assert (status, json.loads(errors)["error"]) == (2, "s3://bucket/lake: a lake is in a local folder")
+    assert status == 2
+    assert json.loads(errors)["error"].startswith("s3://bucket/lake: a lake is in a local folder")
     with pytest.raises(UnsupportedStore, match="local folder"):
         msmqwire.read_lake("s3://bucket/lake")
     assert [path.name for path in tmp_path.iterdir()] == ["captures"]

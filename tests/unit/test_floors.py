@@ -81,10 +81,10 @@ QM_FOR_QMS = {
 }
 
 # The rooms of spark_udfs, in the same manner. `source` is the base: its schema, options and flow numbers
-# serve every room. The package itself gathers `frames`, `functions` and `reassembly`; the jobs start from it.
+# serve every room. The package itself gathers the rooms above; the jobs start from it.
 SPARK_FLOORS = (
     {"java", "source"},
-    {"frames", "functions", "reassembly", "spark_session"},
+    {"frames", "functions", "lakes", "reassembly", "spark_session"},
     {"spark_udfs"},
     {"jobs"},
 )

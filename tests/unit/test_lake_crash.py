@@ -13,17 +13,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 import msmqwire
 from msmqwire.errors import LakeError
-from msmqwire.lake import manifest, reading
+from msmqwire.lake import reading
 from msmqwire.lake.part_writer import PartWriter
 from msmqwire.lake.sorted_files import StagedFile
-from tests.support import captures as c
-from tests.support.lakes import DAY_NS, all_files, listed_rows, named_rows, traffic, write_capture
+from tests.support.lakes import Growth, all_files, grown, listed_rows, named_rows
 from tests.support.paths import ROOT
 
 SPLIT = 4000
@@ -60,49 +59,10 @@ def killed_at(step: int) -> Iterator[Callable[[], int]]:
             yield lambda: steps
 
 
-class Growth(NamedTuple):
-    """A lake, and captures of which one has grown and one is new since.
-
-    Attributes:
-        lake: its folder.
-        captures: the captures now.
-        old, new: the rows of the lake, and those after a run.
-    """
-
-    lake: Path
-    captures: list[Path]
-    old: Counter[str]
-    new: Counter[str]
-
-
 @pytest.fixture
 def growth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Growth:
     monkeypatch.setattr(reading, "WAIT_S", 0)
-    captures = [tmp_path / name for name in ("0.pcap", "1.pcap", "2.pcap")]
-    frames = c.merged(traffic(7, disordered=True), traffic(3, port=50_001, start_ns=c.START_NS + DAY_NS))
-    content = write_capture(captures[0], frames).read_bytes()
-    captures[0].write_bytes(content[: len(content) // 2])
-    write_capture(captures[1], traffic(3, port=50_002))
-    lake, made = tmp_path / "before", tmp_path / "made"
-    msmqwire.write_lake(captures[:2], lake, split_size=SPLIT)
-    captures[0].write_bytes(content)
-    write_capture(captures[2], traffic(4, port=50_003))
-    msmqwire.write_lake(captures, made, split_size=SPLIT)
-    return Growth(lake, captures, named_rows(lake), named_rows(made))
-
-
-def check_readers(lake: Path, growth: Growth) -> None:
-    """Readers of the manifest find all or nothing of the run, others nothing twice, and no half files."""
-    named = named_rows(lake)
-    assert named in (growth.old, growth.new)
-    listed = listed_rows(lake)
-    assert not listed - (growth.new if named == growth.new else growth.old)
-
-
-def check_complete(lake: Path, growth: Growth) -> None:
-    assert named_rows(lake) == listed_rows(lake) == growth.new
-    named = {file.path for file in manifest.load(lake).files}
-    assert all_files(lake) == named | {"_lake/manifest.json", "_lake/lock"}
+    return grown(tmp_path, SPLIT)
 
 
 def test_a_writer_killed_at_any_step(growth, tmp_path):
@@ -116,13 +76,13 @@ def test_a_writer_killed_at_any_step(growth, tmp_path):
         with killed_at(before) as steps:
             msmqwire.write_lake(growth.captures, lake, split_size=SPLIT)
             done = True
-        check_readers(lake, growth)
+        growth.check_readers(lake)
         seen.add(named_rows(lake) == growth.new)
         with killed_at(rng.randrange(1, 40)):  # so is the next one, which may have to recover first
             msmqwire.write_lake(growth.captures, lake, split_size=SPLIT)
-        check_readers(lake, growth)
+        growth.check_readers(lake)
         msmqwire.write_lake(growth.captures, lake, split_size=SPLIT)
-        check_complete(lake, growth)
+        growth.check_complete(lake)
         shutil.rmtree(lake)
         if done:
             break
@@ -141,7 +101,7 @@ def test_a_new_lake_killed_at_any_step(growth, tmp_path):
             done = True
         assert listed_rows(lake) in (Counter(), growth.new) or listed_rows(lake) < growth.new
         msmqwire.write_lake(growth.captures, lake, split_size=1 << 30)
-        check_complete(lake, growth)
+        growth.check_complete(lake)
     assert before > 10
 
 
@@ -163,7 +123,7 @@ def test_a_task_that_fails_leaves_the_lake_as_it_was(growth, monkeypatch):
     assert all_files(growth.lake) == files
     monkeypatch.undo()
     msmqwire.write_lake(growth.captures, growth.lake, split_size=SPLIT)
-    check_complete(growth.lake, growth)
+    growth.check_complete(growth.lake)
 
 
 def test_several_attempts_at_a_part_write_files_of_their_own(growth, monkeypatch):
@@ -177,7 +137,7 @@ def test_several_attempts_at_a_part_write_files_of_their_own(growth, monkeypatch
 
     monkeypatch.setattr(PartWriter, "write", twice)
     msmqwire.write_lake(growth.captures, growth.lake, split_size=SPLIT)
-    check_complete(growth.lake, growth)
+    growth.check_complete(growth.lake)
 
 
 PROGRAM = """
@@ -214,7 +174,7 @@ def test_workers_that_are_killed(growth, tmp_path, how):
     )  # fmt: skip
     if how == "once":
         assert ran.returncode == 0, ran.stderr
-        check_complete(growth.lake, growth)
+        growth.check_complete(growth.lake)
     else:
         assert LakeError.__name__ in ran.stderr
         assert named_rows(growth.lake) == listed_rows(growth.lake) == growth.old

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from ipaddress import IPv4Address, IPv6Address
@@ -20,6 +19,7 @@ from msmqwire.columnar.arrow.rows import value_of_packet
 from msmqwire.columnar.arrow.variable_width import VariableWidthColumns
 from msmqwire.columnar.columns import BOOL, BY_NAME, OF_BODY, Column, arrow_schema
 from msmqwire.columnar.compiled import fixed_cells
+from msmqwire.columnar.compiled.generated import FIELD_SLOTS
 from msmqwire.columnar.compiled.packet import KINDS, PING_KIND
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import (
@@ -43,8 +43,13 @@ from msmqwire.columnar.filters import Filter
 from msmqwire.constants import class_name
 from msmqwire.dissection.finder import parse_error
 from msmqwire.dissection.item import Packet
-from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, SignatureStatus
-from msmqwire.headers.multiqueue import SIGNATURE_ID
+from msmqwire.dissection.message_security import (
+    NOTHING_GIVEN,
+    Examiner,
+    SignatureStatus,
+    key_of,
+    status_without_key,
+)
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.packets import Protocol, parse
 from msmqwire.remote_read.rpc_packet import RpcPacket
@@ -92,12 +97,11 @@ _SIDES: Final = {"src": R_SRC_HIGH, "dst": R_DST_HIGH}
 _ERRORS: Final = ("error", "error_path", "error_offset")
 _TRANSPORTS: Final = ("tcp", "udp", "pgm")
 _SIGNED, _ENCRYPTED = BY_NAME["signed"], BY_NAME["encrypted"]
-_SEVERAL: Final = Column(
-    "several", "user", BOOL, "There is a MultiQueueFormatHeader, perhaps signed.", ("UserHeader.Flags.MQ",)
-)
-
-_MAY_BE_SIGNED: Final = re.compile(re.escape(SIGNATURE_ID.to_bytes(2, "little")) + rb"..(?!\0{4})", re.DOTALL)
-"""What a MultiQueueFormatHeader with a signature has in it: an MQFSignatureHeader whose Size is not 0."""
+_OF_USER_HEADER: Final = BY_NAME["recoverable"]
+_STATUSES: Final = ("", SignatureStatus.NONE, SignatureStatus.UNKNOWN_SENDER, SignatureStatus.UNSUPPORTED)
+"""Texts by their codes; the first one stands for null."""
+_CERTIFICATE: Final = FIELD_SLOTS["UserMessage"]["SecurityHeader.SecurityData.SenderCert"]
+_SIGNATURE_OF_LISTS: Final = FIELD_SLOTS["UserMessage"]["MultiQueueFormatHeader.Signature.Signature"]
 
 
 class Addresses:
@@ -182,8 +186,9 @@ class BatchMaker:
             if forms[column.name] == "examined" or (column.name in OF_BODY and examiner.has_keys)
         ]
         self._verifies = any(column.name == "signature_status" for column in self._examined)
+        self._statuses = np.empty(batch_rows if self._verifies else 0, np.int32)  # codes of _STATUSES
         if self._examined:
-            fixed += [column for column in (_SIGNED, _ENCRYPTED, _SEVERAL) if column not in fixed]
+            fixed += [column for column in (_SIGNED, _ENCRYPTED, _OF_USER_HEADER) if column not in fixed]
         self._fixed_width = FixedWidthColumns(fixed, batch_rows)
         variable = [
             c for c in self._columns if forms[c.name] not in ("integer", "class", "where", "examined", "ncp")
@@ -211,6 +216,7 @@ class BatchMaker:
         int64s, int32s = self._memory
         self._int64s = int64s.array((len(_INT64S), self._capacity), np.int64)
         self._int32s = int32s.array((len(_INT32S) + len(_CODES), self._capacity), np.int32)
+        self._statuses[:] = _STATUSES.index(SignatureStatus.NONE)
         self._fixed_width.begin()
         self._variable_width.begin()
 
@@ -280,14 +286,29 @@ class BatchMaker:
         """Decrypt bodies and verify signatures, where there are any and the columns ask for it."""
         stop = to + len(block.rows)
         signed, secured = self._fixed_width.flags(_SIGNED, to, stop)
-        several, _ = self._fixed_width.flags(_SEVERAL, to, stop)
-        chosen = signed & self._verifies
+        chosen = np.zeros(len(block.rows), np.bool_)
         if self._examiner.has_keys:
-            chosen |= self._fixed_width.flags(_ENCRYPTED, to, stop)[0]
-        for i in np.flatnonzero(several & secured & ~chosen & self._verifies).tolist():
-            chosen[i] = _MAY_BE_SIGNED.search(_bytes_of(block, i)) is not None
-        for i in np.flatnonzero(chosen & secured).tolist():
+            chosen = self._fixed_width.flags(_ENCRYPTED, to, stop)[0] & secured
+        if self._verifies:
+            signed = signed | (_extents(block, _SIGNATURE_OF_LISTS)[1] > 0)
+            chosen |= self._with_a_key(block, to, signed & secured & ~chosen)
+        for i in np.flatnonzero(chosen).tolist():
             self._add_cells(to + i, _reparse(block, i), self._examined)
+
+    def _with_a_key(self, block: RowBlock, to: int, signed: Any) -> Any:
+        """Return which of the signed messages have a certificate with a key; write the status of the others,
+        which are most of those in captures.
+        """
+        starts, sizes = _extents(block, _CERTIFICATE)
+        without = np.flatnonzero(signed & (sizes == 0))
+        self._statuses[to + without] = _STATUSES.index(status_without_key(b""))
+        chosen = signed & (sizes > 0)
+        for i in np.flatnonzero(chosen).tolist():
+            certificate = bytes(block.memory[starts[i] : starts[i] + sizes[i]])
+            if key_of(certificate) is None:
+                self._statuses[to + i] = _STATUSES.index(status_without_key(certificate))
+                chosen[i] = False
+        return chosen
 
     def _texts(self, name: str) -> Sequence[str]:
         match name:
@@ -365,12 +386,12 @@ class BatchMaker:
         return pa.Array.from_buffers(column.type, n, [bitmap(_valid(name, values)), pa.py_buffer(values)])
 
     def _unprotected(self, column: Column, n: int) -> Any:
-        """Return a column of what examining finds, as it is for messages without signature and encryption."""
-        _, valid = self._fixed_width.flags(_SEVERAL, 0, n)
+        """Return a column of what examining finds, as it is without the examiner's cells."""
+        _, valid = self._fixed_width.flags(_OF_USER_HEADER, 0, n)
         if column.type == BOOL:
             buffers = [bitmap(valid), pa.py_buffer(bytes(-(-n // 8)))]
             return pa.Array.from_buffers(column.type, n, buffers)
-        return shared_texts(valid.astype(np.int32), ["", SignatureStatus.NONE], valid)
+        return shared_texts(np.where(valid, self._statuses[:n], 0), _STATUSES, valid)
 
 
 @lru_cache(maxsize=64)
@@ -404,6 +425,13 @@ def _valid(name: str, values: Any) -> Any:
 def _part(block: RowBlock, selection: Any) -> RowBlock:
     """Return the rows of a block that a slice or a mask selects."""
     return block._replace(rows=block.rows[selection], field_offsets=block.field_offsets[selection])
+
+
+def _extents(block: RowBlock, bounds: Sequence[int]) -> tuple[Any, Any]:
+    """Return where a field of each row begins in the memory, and its size, wherever the packet has it."""
+    slot, distance, end_slot, end_distance = bounds
+    starts, ends = block.field_offsets[:, slot] + distance, block.field_offsets[:, end_slot] + end_distance
+    return block.rows[:, R_START] + starts, ends - starts
 
 
 def _reparse(block: RowBlock, i: int) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msmqwire.columnar.compiled.jit import chosen_length, ends_on_null, find_null, jit, u8, u16, u32
 from msmqwire.columnar.compiled.refusal import UNSURE, refuse
 
-SLOTS: Final = 18
+SLOTS: Final = 20
 """The number of slots of a packet, at most."""
 FIELD_SLOTS: Final[dict[str, dict[str, tuple[int, ...]]]] = {
     "UserMessage": {
@@ -54,13 +54,14 @@ FIELD_SLOTS: Final[dict[str, dict[str, tuple[int, ...]]]] = {
         "MessagePropertiesHeader.Label": (11, 56, 12, 0),
         "MessagePropertiesHeader.ExtensionData": (12, 0, 13, 0),
         "MessagePropertiesHeader.MessageBody": (13, 0, 14, 0),
-        "TrailingData": (15, 0, 16, 0),
-        "SessionHeader.AckSequenceNumber": (17, 0, 2),
-        "SessionHeader.RecoverableMsgAckSeqNumber": (17, 2, 2),
-        "SessionHeader.RecoverableMsgAckFlags": (17, 4, 4),
-        "SessionHeader.UserMsgSequenceNumber": (17, 8, 2),
-        "SessionHeader.RecoverableMsgSeqNumber": (17, 10, 2),
-        "SessionHeader.WindowSize": (17, 12, 2),
+        "MultiQueueFormatHeader.Signature.Signature": (15, 8, 16, 0),
+        "TrailingData": (17, 0, 18, 0),
+        "SessionHeader.AckSequenceNumber": (19, 0, 2),
+        "SessionHeader.RecoverableMsgAckSeqNumber": (19, 2, 2),
+        "SessionHeader.RecoverableMsgAckFlags": (19, 4, 4),
+        "SessionHeader.UserMsgSequenceNumber": (19, 8, 2),
+        "SessionHeader.RecoverableMsgSeqNumber": (19, 10, 2),
+        "SessionHeader.WindowSize": (19, 12, 2),
     },
     "SessionAck": {
         "BaseHeader.VersionNumber": (0, 0, 1),
@@ -404,6 +405,8 @@ def user_message(memory: Any, p0: int, e0: int, field_offsets: Any, r: int) -> i
     field_offsets[r, 15] = -1
     field_offsets[r, 16] = -1
     field_offsets[r, 17] = -1
+    field_offsets[r, 18] = -1
+    field_offsets[r, 19] = -1
     v3 = u16(memory, p0 + 2)
     v5 = u32(memory, p0 + 8)
     e6 = p0 + v5
@@ -799,14 +802,16 @@ def user_message(memory: Any, p0: int, e0: int, field_offsets: Any, r: int) -> i
         p162 = p158 + 8 + v161
         if p162 > e6:
             return refuse(field_offsets, r, 90, p158 + 4 - p0, v161, v161, e6 - (p158 + 8))
+        field_offsets[r, 15] = p158 - p0
+        field_offsets[r, 16] = p162 - p0
         p163 = min(p162 + (p158 - (p162)) % 4, e6)
         q112 = p163
-    field_offsets[r, 15] = q112 - p0
-    field_offsets[r, 16] = e6 - p0
+    field_offsets[r, 17] = q112 - p0
+    field_offsets[r, 18] = e6 - p0
     q164 = e6
     if (v3 >> 4 & 0x1) != 0:
         p165 = e6
-        field_offsets[r, 17] = p165 - p0
+        field_offsets[r, 19] = p165 - p0
         if p165 + 16 > e0:
             return refuse(field_offsets, r, 91, e0 - p0, e0 - (p165), 0, 0)
         q164 = p165 + 16

@@ -1,0 +1,210 @@
+"""Lakes of `msmqwire.write_lake` whose parts are written by tasks of Spark, and read by Spark.
+
+Each task decodes its part of the captures and writes Parquet files itself; what it returns is their list. The
+driver plans and commits, as `msmqwire.write_lake` does, so an attempt that fails, or one that ends beside
+another of the same task, leaves nothing that is read. Of Spark's rows there is one a part.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial, reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
+from msmqwire.columnar import Condition
+from msmqwire.columnar.exact_parts import ExactPart
+from msmqwire.columnar.parts import Part, Splits
+from msmqwire.crypto.readings import DEFAULT, Readings
+from msmqwire.dissection.message_security import FileContent
+from msmqwire.errors import LakeError
+from msmqwire.lake import LakeCommit, write_lake
+from msmqwire.lake.part_writer import PartFiles, PartWriter
+from msmqwire.lake.partitions import By
+from msmqwire.lake.planning import OVERLAP, SPLIT_SIZE
+from msmqwire.lake.reading import LakeContents, lake_contents
+from msmqwire.netware.readings import PROPOSED
+from msmqwire.netware.readings import Readings as NcpReadings
+from spark_udfs.source.schema import spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+
+_GLOB: Final = re.compile(r"([\\\[\]{}*?])")
+"""What Spark takes for a pattern in a path."""
+
+
+def lake(
+    spark: SparkSession,
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    *,
+    by: By | None = None,
+    columns: Collection[str] | None = None,
+    where: Sequence[Condition] = (),
+    ports: Collection[int] = (),
+    body_limit: int | None = None,
+    keys: FileContent | Iterable[FileContent] = (),
+    certificates: FileContent | Iterable[FileContent] = (),
+    readings: Readings = DEFAULT,
+    ncp_readings: NcpReadings = PROPOSED,
+    split_size: int = SPLIT_SIZE,
+    overlap: int = OVERLAP,
+    splits: Splits = "walked",
+    storage_options: StorageOptions = NO_OPTIONS,
+) -> LakeCommit:
+    """Read captures into a lake by the tasks of a session: `msmqwire.write_lake` on a cluster.
+
+    A run of either adds to the lake of the other. Captures and lake are where the driver and all executors
+    have them by the same paths; captures may be URLs.
+
+    Args:
+        spark: the session, not one of Spark Connect.
+        paths: capture files, patterns, folders or URLs: one capture, in this order.
+        out: the folder of the lake; created if missing.
+        by, columns, where, ports, body_limit: as for `msmqwire.write_lake`, the same for all runs of a lake.
+        keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`; files are read here, not by the
+            tasks.
+        split_size, overlap, splits: as for `msmqwire.write_lake`. With exact splits the driver makes the pass
+            over all captures.
+        storage_options: as for `msmqwire.dissect`.
+
+    Raises:
+        FileNotFoundError: a path or pattern names no file.
+        UnsupportedStore: the lake is a URL, or the store of a capture can't be used.
+        LakeInUse: another process is writing the lake.
+        LakeMismatch: the folder is no lake, or one with other settings, or an exact one of which captures are
+            not named.
+        LakeDamaged: the manifest is broken.
+        LakeError: an executor has another folder than the driver.
+        InvalidValue: something is no private key, or no certificate.
+        ValueError: no such column, operator or key.
+        OSError: a file can't be read or written by the driver. What fails a task ends in an error of Spark.
+    """
+    return write_lake(
+        paths,
+        out,
+        by=by,
+        columns=columns,
+        where=where,
+        ports=ports,
+        body_limit=body_limit,
+        keys=keys,
+        certificates=certificates,
+        readings=readings,
+        ncp_readings=ncp_readings,
+        split_size=split_size,
+        overlap=overlap,
+        splits=splits,
+        storage_options=storage_options,
+        write=partial(_write_by_tasks, spark),
+    )
+
+
+def _write_by_tasks(
+    spark: SparkSession, writer: PartWriter, parts: Sequence[Part | ExactPart]
+) -> Iterator[tuple[int, PartFiles]]:
+    """Yield the number of each part with what a task has written for it, once all are written."""
+    # Each in a partition of its own; only the one is sent to a task, with the state of an exact part.
+    numbered = spark.sparkContext.parallelize(list(enumerate(parts)), len(parts))
+    for number, written in numbered.map(partial(_write, writer)).collect():
+        _check_shared(writer, written)
+        yield number, written
+
+
+def _write(writer: PartWriter, numbered: tuple[int, Part | ExactPart]) -> tuple[int, PartFiles]:
+    """Write a part, in a task."""
+    number, part = numbered
+    if not Path(writer.lake, writer.run).is_dir():
+        raise LakeError("the driver has begun a run in this folder, which is not here", file=writer.lake)
+    return number, writer.write(part)
+
+
+def _check_shared(writer: PartWriter, written: PartFiles) -> None:
+    """Refuse files that the driver does not see as the task has left them. Raises LakeError."""
+    for staged, file in zip(written.staged, written.files, strict=True):
+        path = Path(writer.lake, staged)
+        if not path.exists() or path.stat().st_size != file.size:
+            raise LakeError("a file that a task has written is not here, or not whole", file=str(path))
+
+
+def read_lake(spark: SparkSession, path: str | os.PathLike[str]) -> DataFrame:
+    """Return a lake as a DataFrame of its Parquet files, as the last commit has left it.
+
+    The keys of partitions are its last columns: ``date``, and ``kind`` or ``queue``. Conditions on them leave
+    out files, those on other columns row groups.
+
+    After a commit that replaces files, those of captures that have grown, it must be called again.
+
+    Args:
+        spark: the session.
+        path: the folder, where the driver and all executors have it.
+
+    Raises:
+        LakeMissing: the folder is no lake.
+        LakeDamaged: the manifest is broken.
+        UnsupportedStore: it is a URL.
+        OSError: it can't be read.
+    """
+    from pyspark.sql import DataFrame
+
+    contents = lake_contents(path)
+    schema = spark_schema(contents.schema)
+    in_place, staged = list[str](), dict[tuple[str | None, ...], list[str]]()
+    for place, file in contents.files.items():
+        if Path(place) == Path(contents.folder, file.path):
+            in_place.append(place)
+        else:
+            staged.setdefault(tuple(file.keys.get(name) for name in contents.keys), []).append(place)
+    frames = [_partition(spark, schema, contents.keys, values, places) for values, places in staged.items()]
+    if in_place or not frames:
+        frames.append(_partitioned(spark, schema, contents, in_place))
+    return reduce(DataFrame.unionAll, frames)
+
+
+def _partitioned(
+    spark: SparkSession, schema: Any, contents: LakeContents, places: Sequence[str]
+) -> DataFrame:
+    """The rows of files whose paths tell their partitions."""
+    if not places:
+        return spark.createDataFrame([], schema)
+    files = _reader(spark, schema).option("basePath", f"file:{contents.folder}").parquet(*_local(places))
+    mangled = [
+        name
+        for name in contents.keys
+        if any(not (file.keys.get(name) or "").isascii() for file in contents.files.values())
+    ]
+    return files.withColumns({name: _utf_8(files[name]) for name in mangled})
+
+
+def _partition(
+    spark: SparkSession, schema: Any, keys: Sequence[str], values: Sequence[str | None], places: Sequence[str]
+) -> DataFrame:
+    """The rows of files of one partition that are not in its folder yet: a commit is not complete."""
+    from pyspark.sql import functions as F
+
+    columns = type(schema)([field for field in schema if field.name not in keys])
+    constants = {
+        name: F.lit(value).cast(schema[name].dataType) for name, value in zip(keys, values, strict=True)
+    }
+    return _reader(spark, columns).parquet(*_local(places)).withColumns(constants)
+
+
+def _utf_8(key: Column) -> Column:
+    """A key that Spark has taken from the name of a folder: it reads each byte of UTF-8 as a character."""
+    from pyspark.sql import functions as F
+
+    return F.decode(F.encode(key, "ISO-8859-1"), "UTF-8")
+
+
+def _reader(spark: SparkSession, schema: Any) -> DataFrameReader:
+    # A file that is gone belongs to an earlier commit: rows must not be missing without a word.
+    return spark.read.schema(schema).options(ignoreMissingFiles="false", ignoreCorruptFiles="false")
+
+
+def _local(places: Iterable[str]) -> list[str]:
+    """Local paths as Spark takes them, whatever its default file system, and whatever is in a name."""
+    return ["file:" + _GLOB.sub(r"\\\1", place) for place in places]
