@@ -132,8 +132,12 @@ class ConnectionTable:
         self._stays: dict[Direction, int] = {}  # for how many segments directions stay with the tracker
         self._followed: set[int] = set()  # connections of which the scan may have a direction
         self._state[OUT_OF_ORDER_COST_TOTAL], self._state[DEADLINE] = 0, _NEVER
-        tracker.reassembler.on_forget = self._forget
+        self.listen()
         self.import_clock()
+
+    def listen(self) -> None:
+        """Be told of the connections that the tracker forgets, in place of any other table."""
+        self._tracker.reassembler.on_forget = self._forget
 
     # -- a segment for the tracker ----------------------------------------------------------------
 
