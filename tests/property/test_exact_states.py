@@ -5,6 +5,7 @@ So nothing that a reader remembers is lost between parts, also where no row of t
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from collections.abc import Iterator, Sequence
 from enum import Enum
@@ -30,7 +31,9 @@ from msmqwire.columnar.resumable_decoder import ResumableDecoder
 from msmqwire.dissection import tracker
 from tests.property import test_evictions, test_spark_reassembly
 from tests.property.test_exact_parts import busy_capture, few, fragmented
+from tests.property.test_lost_synchronisation import ACK, CHANGED, GARBAGE, GOOD
 from tests.support import captures as c
+from tests.support import handmade as h
 from tests.support.paths import EXAMPLES
 
 CHUNK = 1700
@@ -91,12 +94,12 @@ def remembered(decoder: ResumableDecoder) -> dict[str, Any]:
     return dict(leaves(whole, "", {}))
 
 
-def check_states(folder: Path, files: Sequence[bytes]) -> int:
-    """Check the states of a capture that is divided about every `CHUNK` bytes; return how many there were."""
+def check_states(folder: Path, files: Sequence[bytes], chunk: int = CHUNK) -> int:
+    """Check the states of a capture that is divided about every `chunk` bytes; return how many there were."""
     paths = [folder / f"{number}.pcap" for number in range(len(files))]
     for path, data in zip(paths, files, strict=True):
         path.write_bytes(data)
-    with mock.patch.multiple(row_buffer, CHUNK=CHUNK, ARENA=3000):
+    with mock.patch.multiple(row_buffer, CHUNK=chunk, ARENA=3000):
         parts = list(exact_parts([whole_file(str(path)) for path in paths], 1))
         for part, following in list(pairwise(parts))[1:]:
             decoder = resumed(part.state)
@@ -117,12 +120,53 @@ def test_connections_with_disorder(form: str, share: float, tmp_path: Path) -> N
 
 
 def test_fragments_and_multicast(tmp_path: Path) -> None:
-    assert check_states(tmp_path, [c.pcap_bytes(fragmented())]) > 3
+    assert check_states(tmp_path, [c.pcap_bytes(fragmented())], chunk=64) > 30
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.pcap*")), ids=lambda path: path.name)
 def test_examples(path: Path, tmp_path: Path) -> None:
     assert check_states(tmp_path, [path.read_bytes()] * 2) > 3
+
+
+def capture_of_lost_synchronisation() -> list[bytes]:
+    """Connections that lose synchronisation, also with a long packet, and with segments out of order."""
+    talks = []
+    for number, bad in enumerate([*CHANGED.values(), *GARBAGE.values()]):
+        talk = c.TcpConversation((c.CLIENT, 50_000 + number), (c.SERVER, 1801), mss=60 + number % 2 * 400)
+        talk.handshake()
+        for packet in (GOOD, bad, GOOD, bad, bad, ACK):
+            talk.send(packet[:2000], acknowledged=bool(number % 3))
+        talks.append(talk.frames)
+    talk = c.TcpConversation((c.CLIENT, 49_999), (c.SERVER, 1801), mss=1000).handshake()
+    talk.send(h.user_message(properties=h.properties_header(body=b"long" * 8000)), acknowledged=False)
+    disordered = c.disorder(talk.send(ACK).frames, random.Random(3), reorder=0.2, duplicate=0.1, overlap=0.1)
+    in_order = c.merged(*talks)
+    return [
+        c.pcap_bytes([*in_order, *disordered]),
+        c.pcap_bytes(c.disorder(in_order, random.Random(4), drop=0.1)),
+    ]
+
+
+def capture_of_implausible_segments() -> list[bytes]:
+    """Segments far from the others, two and three in a row; then times that the scan does not take."""
+    talk = c.TcpConversation((c.CLIENT, 50_000), (c.SERVER, 1801), mss=600).handshake()
+    for _ in range(12):
+        talk.send(GOOD * 2)
+    frames = []
+    for number, frame in enumerate(talk.frames):
+        frames.append(frame)
+        far = c.tcp(b"far" * 400, src_port=50_000, seq=1 << 31 | 1200 * (number % 4))
+        frames += [c.Frame(frame.time_ns, c.ethernet(c.ipv4(far)))] if number % 4 else []
+    wild = [c.Frame((1 << 62) + frame.time_ns, frame.data) for frame in talk.frames[-20:]]
+    return [c.pcapng_bytes(frames), c.pcapng_bytes([*frames, *wild, *frames])]
+
+
+def test_lost_synchronisation(tmp_path: Path) -> None:
+    assert check_states(tmp_path, capture_of_lost_synchronisation()) > 20
+
+
+def test_implausible_segments(tmp_path: Path) -> None:
+    assert check_states(tmp_path, capture_of_implausible_segments()) > 20
 
 
 @given(files=test_spark_reassembly.captures())
