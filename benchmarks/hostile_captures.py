@@ -8,7 +8,6 @@ themselves. A seed determines each.
 from __future__ import annotations
 
 import random
-import struct
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -19,17 +18,33 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.captures import (
     ACK,
-    FIN,
     MSMQ,
     MSS,
     PSH,
-    SYN,
     CaptureSummary,
     Conversation,
-    Direction,
     Sessions,
     write_runs,
     write_sessions,
+)
+from benchmarks.hostile_floods import (
+    HEADER,
+    Runs,
+    bare_acks,
+    beyond_gaps,
+    cut_flows,
+    far_segments,
+    fragments,
+    held,
+    holes_among_headers,
+    lone_fragments,
+    midstream_flows,
+    port_scan,
+    repeated,
+    reset_flows,
+    short_flows,
+    syn_flood,
+    whole_flows,
 )
 from benchmarks.hostile_packets import (
     LOST,
@@ -50,7 +65,6 @@ TENTH: Final = 1 / 10
 _OTHER_PORT: Final = 5999
 """A port on which a connection has to be recognised by what it carries."""
 
-Runs = Iterator[list[bytes]]
 Write = Callable[[Path, int], CaptureSummary]
 
 
@@ -255,117 +269,8 @@ class FragmentedShuffled(Fragmented):
         return self._rng.sample(parts, len(parts))
 
 
-def fragments(frame: bytes, ident: int) -> list[bytes]:
-    """Return the frames of an IP packet in four fragments, or the frame itself if it has no data."""
-    six = frame[12:14] == b"\x86\xdd"
-    at = 54 if six else 34
-    end = at + struct.unpack_from("!H", frame, 18)[0] if six else 14 + struct.unpack_from("!H", frame, 16)[0]
-    payload = frame[at:end]
-    if len(payload) < 64:
-        return [frame]
-    step, frames = (len(payload) // 4 + 7) & ~7, []
-    for start in range(0, len(payload), step):
-        part, more = payload[start : start + step], start + step < len(payload)
-        if six:
-            head = frame[:18] + struct.pack("!HB", 8 + len(part), 44) + frame[21:54]
-            head += struct.pack("!BBHI", frame[20], 0, start | more, ident)
-        else:
-            word = more << 13 | start // 8
-            head = frame[:16] + struct.pack("!HHH", 20 + len(part), ident & 0xFFFF, word) + frame[22:34]
-        frames.append((head + part).ljust(60, b"\0"))
-    return frames
-
-
 def _sessions_of(conversation: type[Conversation], file: Path, frames: int) -> CaptureSummary:
     return write_sessions(file, frames, Sessions(SEED, UNDISTURBED, conversation), seed=SEED)
-
-
-# --- floods ------------------------------------------------------------------------------------------------
-
-
-def _endpoints(number: int, port: int) -> tuple[Direction, Direction]:
-    """Return both directions of the connection with this number."""
-    client = f"10.{16 + (number >> 23 & 127)}.{number >> 15 & 255}.{1 + (number >> 23 & 1)}"
-    ends = (client, 1024 + (number & 0x7FFF)), ("10.2.0.1", port)
-    return Direction(*ends, 1000, padded=True), Direction(*ends[::-1], 2000, padded=False)
-
-
-def _short_flows() -> Runs:
-    """Yield connections of three frames: SYN, its answer, and a packet."""
-    packet = message(64).data
-    for number in range(1 << 30):
-        there, back = _endpoints(number, MSMQ)
-        yield [
-            there.frame(SYN, 1000, 0), back.frame(SYN | ACK, 2000, 1001),
-            there.frame(ACK | PSH, 1001, 2001, packet),
-        ]  # fmt: skip
-
-
-def _midstream_flows() -> Runs:
-    """Yield connections of which only three segments are seen, a packet in each."""
-    packet = message(64).data
-    for number in range(1 << 30):
-        there, _ = _endpoints(number, MSMQ)
-        yield [there.frame(ACK | PSH, 1001 + len(packet) * n, 2001, packet) for n in range(3)]
-
-
-def _syn_flood() -> Runs:
-    for number in range(1 << 30):
-        there, _ = _endpoints(number, MSMQ)
-        yield [there.frame(SYN, 1000, 0)]
-
-
-def _whole_flows() -> Runs:
-    """Yield connections from their SYN to their FIN, with one packet each."""
-    packet = message(64).data
-    for number in range(1 << 30):
-        there, back = _endpoints(number, MSMQ)
-        end = 1001 + len(packet)
-        yield [
-            there.frame(SYN, 1000, 0), back.frame(SYN | ACK, 2000, 1001), there.frame(ACK, 1001, 2001),
-            there.frame(ACK | PSH, 1001, 2001, packet), there.frame(FIN | ACK, end, 2001),
-            back.frame(FIN | ACK, 2001, end + 1), there.frame(ACK, end + 1, 2002),
-        ]  # fmt: skip
-
-
-def _streams(data: bytes, port: int, *, streams: int = 64) -> Runs:
-    """Yield segments of connections that carry these bytes again and again."""
-    links = [_endpoints(number, port)[0] for number in range(streams)]
-    for number, there in enumerate(links):
-        back = _endpoints(number, port)[1]
-        yield [there.frame(SYN, 1000, 0), back.frame(SYN | ACK, 2000, 1001)]
-    stream, sent = data * (MSS // len(data) + 2), 0
-    while True:
-        for there in links:
-            at = sent % len(data)
-            yield [there.frame(ACK | PSH, 1001 + sent, 2001, stream[at : at + MSS])]
-        sent += MSS
-
-
-def _held(beginning: bytes) -> Runs:
-    """Yield connections each with the beginning of a packet of 4 MiB, of which more never comes."""
-    for number in range(1 << 30):
-        there, back = _endpoints(number, MSMQ)
-        yield [
-            there.frame(SYN, 1000, 0), back.frame(SYN | ACK, 2000, 1001),
-            there.frame(ACK | PSH, 1001, 2001, beginning),
-        ]  # fmt: skip
-
-
-def _beyond_gaps() -> Runs:
-    """Yield connections each with 20 segments beyond a gap that is never filled."""
-    for number in range(1 << 30):
-        there, back = _endpoints(number, MSMQ)
-        run = [there.frame(SYN, 1000, 0), back.frame(SYN | ACK, 2000, 1001)]
-        yield run + [there.frame(ACK | PSH, 1011 + MSS * n, 2001, bytes(MSS)) for n in range(20)]
-
-
-def _lone_fragments() -> Runs:
-    """Yield first fragments of datagrams that are never complete."""
-    there, _ = _endpoints(0, MSMQ)
-    frame = there.frame(ACK | PSH, 1001, 2001, bytes(4 * MSS))
-    for number in range(1 << 30):
-        yield fragments(frame, number)[:1]
 
 
 def _written(runs: Callable[[], Runs], file: Path, frames: int) -> CaptureSummary:
@@ -391,7 +296,6 @@ _CERTIFICATES: Final = {
     "junk": "no certificate is one",
     "key": "all signatures wrong",
 }
-_HEADER: Final = struct.pack("<BBHIII", 0x10, 0, 3, 0x524F494C, 0x0040_0000, 0xFFFF_FFFF)
 
 
 def _sessions_cases() -> dict[str, Case]:
@@ -440,22 +344,28 @@ def _flood_cases() -> dict[str, Case]:
     """All cases that are made by themselves."""
     floods: list[tuple[str, str, str, Callable[[], Runs]]] = [
         ("LIOR-other-port", "garbage", "nothing but LIOR, on another port",
-         partial(_streams, b"LIOR", _OTHER_PORT)),
-        ("LIOR", "garbage", "nothing but LIOR", partial(_streams, b"LIOR", MSMQ)),
+         partial(repeated, b"LIOR", _OTHER_PORT)),
+        ("LIOR", "garbage", "nothing but LIOR", partial(repeated, b"LIOR", MSMQ)),
         ("headers", "garbage", "headers that claim 4 MiB, and nothing else",
-         partial(_streams, _HEADER, MSMQ)),
+         partial(repeated, HEADER, MSMQ)),
         ("headers-other-port", "garbage", "the same on another port",
-         partial(_streams, _HEADER, _OTHER_PORT)),
+         partial(repeated, HEADER, _OTHER_PORT)),
         ("headers-among-text", "garbage", "a header in each 1000 bytes of text",
-         partial(_streams, _HEADER + b"x" * 984, MSMQ)),
-        ("short-flows", "floods", "flows of three frames", _short_flows),
-        ("midstream-flows", "floods", "flows of three segments, without a SYN", _midstream_flows),
-        ("whole-flows", "floods", "flows from SYN to FIN, a packet each", _whole_flows),
-        ("SYN", "floods", "nothing but SYNs", _syn_flood),
+         partial(repeated, HEADER + b"x" * 984, MSMQ)),
+        ("short-flows", "floods", "flows of three frames", short_flows),
+        ("midstream-flows", "floods", "flows of three segments, without a SYN", midstream_flows),
+        ("whole-flows", "floods", "flows from SYN to FIN, a packet each", whole_flows),
+        ("SYN", "floods", "nothing but SYNs", syn_flood),
+        ("port-scan", "floods", "connections that are refused", port_scan),
+        ("reset-flows", "floods", "flows of a packet that end with a reset", reset_flows),
+        ("cut-flows", "floods", "flows that end inside a packet", cut_flows),
+        ("bare-ACKs", "floods", "flows of which a single ACK is seen", bare_acks),
+        ("far-segments", "disorder", "segments further away than any window", far_segments),
+        ("holes-among-headers", "holes", "holes among headers of every size", holes_among_headers),
         ("held", "limits", "flows with the beginning of a packet",
-         partial(_held, _HEADER.ljust(MSS, b"\0"))),
-        ("beyond-gaps", "limits", "flows with segments beyond a gap", _beyond_gaps),
-        ("lone-fragments", "limits", "fragments of which the rest is missing", _lone_fragments),
+         partial(held, HEADER.ljust(MSS, b"\0"))),
+        ("beyond-gaps", "limits", "flows with segments beyond a gap", beyond_gaps),
+        ("lone-fragments", "limits", "fragments of which the rest is missing", lone_fragments),
     ]  # fmt: skip
     return {name: Case(group, title, TENTH, partial(_written, runs)) for name, group, title, runs in floods}
 

@@ -6,6 +6,9 @@ PacketSize of a UserMessage does not count its SessionHeader, that of a stand-al
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
+
 from msmqwire.errors import MalformedPacket
 from msmqwire.headers.base import (
     BASE_HEADER_SIZE,
@@ -46,6 +49,32 @@ def find_header(data: bytes | bytearray, start: int = 0) -> int:
             return header
         at = data.find(SIGNATURE_BYTES, at + 1)
     return -1
+
+
+def find_whole_packet(data: bytes | bytearray, start: int = 0) -> int:
+    """Return the next offset from `start` at which a packet could begin that ends in the bytes; -1 for none.
+
+    Of headers that claim more it does not look at each: there can be one every eight bytes.
+    """
+    fits = _sized_up_to(max(0, len(data) - start) >> 16)
+    match = fits.search(data, start)
+    while match:
+        at = match.start()
+        if begins_packet(data[at : at + PREFIX_SIZE]) and at + packet_length(data, at) <= len(data):
+            return at
+        match = fits.search(data, at + 1)
+    return -1
+
+
+@lru_cache(maxsize=64)
+def _sized_up_to(high: int) -> re.Pattern[bytes]:
+    """Return what finds BaseHeaders by version, signature, and a PacketSize of no more than `high` 64 KiB."""
+    between = SIGNATURE_OFFSET - 1, PACKET_SIZE_OFFSET - SIGNATURE_END + 2
+    signature = re.escape(SIGNATURE_BYTES)
+    return re.compile(
+        rb"\x%02x.{%d}%b.{%d}[\0-\x%02x]\0" % (VERSION, between[0], signature, between[1], min(high, 0xFF)),
+        re.DOTALL,
+    )
 
 
 def may_hide_packet(data: bytes) -> bool:

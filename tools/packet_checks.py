@@ -50,6 +50,7 @@ class Source:
         self.depth = 1
         self.count = 0
         self.here, self.end = Position("p0"), "e0"
+        self.limits = {"e0": "e0"}  # up to where there are bytes, by the variable with an announced end
         self.scopes: list[Scope] = []
         self.regions: list[tuple[str, Scope | None, str, str]] = []
         self.run: list[tuple[str, Part, Position]] = []
@@ -108,6 +109,32 @@ class Source:
         )
         self.emit(f"return refuse(field_offsets, r, {len(self.refusals)}, {shown})")
         self.refusals.append(refusal)
+
+    @property
+    def limit(self) -> str:
+        """The variable with the offset up to which bytes can be read."""
+        return self.limits[self.end]
+
+    def announce(self, end: str) -> None:
+        """Let an announced end count from here on; there may be fewer bytes."""
+        limit = self.new("m")
+        self.emit(f"{limit} = min({end}, {self.limit})")
+        self.limits[end], self.end = limit, end
+
+    def refuse_beyond(
+        self, end: str, start: str, path: str, refusal: tuple[object, ...], offset: str, *values: str
+    ) -> None:
+        """Emit the check that a part is there: a refusal if it goes on behind what encloses it, or is cut."""
+        if self.limit == self.end:
+            if refusal:
+                self.refuse_if(f"{end} > {self.end}", refusal, offset, *values)
+            return
+        self.emit(f"if {end} > {self.limit}:")
+        self.depth += 1
+        if refusal:
+            self.refuse_if(f"{end} > {self.end}", refusal, offset, *values)
+        self.refuse(("cut short", path), "e0 - p0", f"{end} - ({start})", f"e0 - ({start})")
+        self.depth -= 1
 
     def full(self, name: str) -> str:
         """Return the path of a part of the structure that is being read."""
@@ -207,9 +234,10 @@ class Source:
             return
         if self.here.base != self.sure.base or self.here.plus > self.sure.plus:
             fields = tuple((self.full(part.name), _size(part)) for _, part, _ in self.run)
-            left = f"{self.end} - ({self.run[0][2]})"
+            ends = dict.fromkeys((self.end, self.limit))
+            left = [f"{end} - ({self.run[0][2]})" for end in ends]
             form = "too short" if self.regions else "cut off"
-            self.refuse_if(f"{self.here} > {self.end}", (form, fields), f"{self.end} - p0", left)
+            self.refuse_if(f"{self.here} > {self.limit}", (form, fields), f"{self.limit} - p0", *left)
         for var, part, place in self.run:
             if not isinstance(part, (UInt, Flags)):
                 continue
@@ -229,17 +257,14 @@ class Source:
         if part.size_of == "packet":
             owner = next(s for s in self.scopes if isinstance(s.header, Packet))
             self.emit(f"{end} = {owner.start} + {raw}")
-            self.emit(f"if {end} > {self.end}:")
-            self.emit("    return UNSURE")
         else:
             path, place = self.places[raw]
             least, left = least_size(scope.header), f"{self.end} - ({owner.start})"
             self.refuse_if(f"{raw} < {least}", ("too small", path), _distance(place), raw)
-            self.sure = owner.start.advanced(least)
             self.emit(f"{end} = {owner.start} + {raw}")
             self.refuse_if(f"{end} > {self.end}", ("beyond", path), _distance(place), raw, left)
         self.regions.append((end, owner, self.end, raw))
-        self.end = end
+        self.announce(end)
 
     def close(self) -> None:
         if self.regions:
@@ -281,28 +306,29 @@ class Source:
 
     def bytes(self, part: Raw | Text) -> None:
         start = self.here
+        path = self.full(part.name)
         if part.length is REST:
             self.here = Position(self.end)
+            self.refuse_beyond(self.end, str(start), path, (), "")
         elif part.length is TO_NULL:
             null = self.new("p")
-            self.emit(f"{null} = find_null(memory, {start}, {self.end})")
-            self.refuse_if(f"{null} < 0", ("no null", self.full(part.name)), f"{self.end} - p0")
+            self.emit(f"{null} = find_null(memory, {start}, {self.limit})")
+            self.refuse_if(f"{null} < 0", ("no null", path), f"{self.limit} - p0")
             self.here = Position(null, 2)
         else:
             assert isinstance(part.length, Ref)
             length = self.length(part.length)
             if isinstance(part, Text) and part.otherwise:
                 lengths, length = f"{length}, {self.length(part.otherwise)}", self.new("n")
-                self.emit(f"{length} = chosen_length(memory, {start}, {lengths}, {self.end})")
+                self.emit(f"{length} = chosen_length(memory, {start}, {lengths}, {self.limit})")
             self.move(f"{start} + {length}")
             value, blamed, offset = self.blamed(part.length.path)
-            refusal = "too long", blamed, self.full(part.name), part.length.times
+            refusal = "too long", blamed, path, part.length.times
             left = f"{self.end} - ({start})"
-            self.refuse_if(f"{self.here} > {self.end}", refusal, offset, value, length, left)
+            self.refuse_beyond(str(self.here), str(start), path, refusal, offset, value, length, left)
         if isinstance(part, Text) and part.strict:
             not_null = f"not ends_on_null(memory, {start}, {self.here})"
             self.refuse_if(not_null, ("not terminated", blamed), offset, f"{self.here} - ({start})")
-        path = self.full(part.name)
         if path in self.fields:
             self.field_slots[path] = (self.slot(start.base), start.plus, self.slot(self.here.base), 0)
 
@@ -314,10 +340,13 @@ class Source:
             return
         if start.base == here.base:
             count = -(here.plus - start.plus) % to
-            if count:
-                self.move(f"min({here.advanced(count)}, {self.end})")
-            return
-        self.move(f"min({here} + ({start} - ({here})) % {to}, {self.end})")
+            if not count:
+                return
+            padded = str(here.advanced(count))
+        else:
+            padded = f"{here} + ({start} - ({here})) % {to}"
+        self.move(f"min({padded}, {self.end})")
+        self.refuse_beyond(str(self.here), str(here), self.full(part.name), (), "")
 
     def find_marker(self, part: Align, padded: str) -> None:
         """Emit the search for a field by its value: behind padding, or at once."""
@@ -325,11 +354,11 @@ class Source:
         path, value = self.full(parts[parts.index(part) + 1].name), int.from_bytes(part.marker, "little")
         assert len(part.marker) == 2, "not implemented"
         self.emit(f"{stop} = {padded}")
-        self.emit(f"if {stop} + 2 > {self.end} or u16(memory, {stop}) != {value:#x}:")
+        self.emit(f"if {stop} + 2 > {self.limit} or u16(memory, {stop}) != {value:#x}:")
         self.depth += 1
-        self.emit(f"if {here} + 2 > {self.end} or u16(memory, {here}) != {value:#x}:")
+        self.emit(f"if {here} + 2 > {self.limit} or u16(memory, {here}) != {value:#x}:")
         self.depth += 1
-        self.refuse_if(f"{stop} + 2 > {self.end}", ("nothing left", path), f"{self.end} - p0")
+        self.refuse_if(f"{stop} + 2 > {self.limit}", ("nothing left", path), f"{self.limit} - p0")
         self.refuse(("none of", path, (value,)), f"{stop} - p0", f"u16(memory, {stop})")
         self.depth -= 1
         self.emit(f"{stop} = {here}")
@@ -338,7 +367,9 @@ class Source:
 
     def fill(self, part: Fill) -> None:
         end, _, self.end, _ = self.regions.pop()
+        here = self.here
         self.move(f"min({end} + ({self.scopes[-1].start} - {end}) % {part.to}, {self.end})")
+        self.refuse_beyond(str(self.here), str(here), self.full(part.name), (), "")
 
     def repeat(self, part: Repeat) -> None:
         count, path, offset = self.blamed(part.count)
@@ -364,8 +395,9 @@ class Source:
         self.emit(f"{end} = {self.here} + {length}")
         value, blamed, offset = self.blamed(within.path)
         refusal = "too long", blamed, self.full(name), within.times
-        self.refuse_if(f"{end} > {outer}", refusal, offset, value, length, f"{outer} - ({self.here})")
-        self.end = end
+        left = f"{outer} - ({self.here})"
+        self.refuse_beyond(end, str(self.here), self.full(name), refusal, offset, value, length, left)
+        self.end = self.limits[end] = end
         self.regions.append((end, None, outer, ""))
         self.structure(header, name)
         self.regions.pop()

@@ -143,7 +143,9 @@ class LiveCapture(RawIOBase):
         if not status or (self.is_stopped and not complaints):
             return None
         why = complaints[0] if complaints else f"{self.tool} ended with status {status}"
-        return CaptureFailed(f"{self.name}: {why.removeprefix(f'{self.tool}: ')}")
+        for told in (self.tool, self.name):
+            why = why.removeprefix(f"{told}: ")
+        return CaptureFailed(f"{self.name}: {why}")
 
     def dropped(self) -> int | None:
         """Return how many frames were lost before the tool got them; None if it does not tell.

@@ -57,7 +57,8 @@ def main() -> NoReturn:
         sys.exit(1)
     except OSError as exc:
         _close_output()
-        say(exc.strerror or str(exc))
+        why = exc.strerror or str(exc)
+        say(why if exc.filename is None else f"{exc.filename}: {why}")
         sys.exit(EX_IOERR)
     except Exception as exc:
         traceback.print_exc()

@@ -251,8 +251,9 @@ def command(
                     dissection, conditions, item_filters, sink,
                     columns=names, body_limit=body_limit, workers=workers or 1,
                 )  # fmt: skip
-                print(f"{rows} rows", file=sys.stderr)
                 shown = f"{rows} rows"
+                if not live.has_summary:
+                    print(shown, file=sys.stderr)
             status = live.end(dissection, sys.stderr, shown) or report(dissection, sys.stderr)
     except InvalidValue as exc:
         say(exc)

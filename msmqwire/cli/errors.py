@@ -39,6 +39,7 @@ from msmqwire.errors import (
     StoreMissing,
     StoreRefused,
     Unreachable,
+    UnsupportedStore,
 )
 from msmqwire.netware.constants import CompletionCode
 
@@ -68,7 +69,7 @@ def status_of(exc: MsmqError) -> int:
     if isinstance(exc, NcpRefused):
         missing = exc.code in _NCP_MISSING and not isinstance(exc, NcpLoginRefused)
         return EX_NOINPUT if missing else EX_UNAVAILABLE
-    return EX_USAGE if isinstance(exc, InvalidName) else EX_DATAERR
+    return EX_USAGE if isinstance(exc, InvalidName | UnsupportedStore) else EX_DATAERR
 
 
 def run_reporting_errors(run: Callable[[], Any]) -> None:

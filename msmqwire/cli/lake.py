@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from msmqwire.capture.paths import capture_files
+from msmqwire.capture.paths import capture_files, local_path
+from msmqwire.capture.stores import is_url
 from msmqwire.cli import filters
 from msmqwire.cli.capture_input import (
     Cert,
@@ -112,11 +114,21 @@ def command(
     results: list[LakeCommit] = []
     try:
         run_reporting_errors(lambda: results.append(run()))
-    except FileNotFoundError as exc:
+    except OSError as exc:
+        if _is_of_lake(exc.filename, out):
+            raise
         raise no_input(exc) from None
     except ValueError as exc:
         raise typer.BadParameter(str(exc)) from None
     raise typer.Exit(_report(results[0], as_json=as_json))
+
+
+def _is_of_lake(file: str | None, out: str) -> bool:
+    """Whether an error is about the lake, and not about what is read."""
+    if file is None or is_url(file):
+        return file is None
+    path, lake = os.path.realpath(file), os.path.realpath(local_path(out))
+    return os.path.commonpath([path, lake]) in (path, lake)
 
 
 def _report(commit: LakeCommit, *, as_json: bool) -> int:

@@ -44,6 +44,11 @@ class LiveInput:
         self.sources, self._stream = sources, stream
         self.is_live = stream is not None
 
+    @property
+    def has_summary(self) -> bool:
+        """Whether `end` prints one: of an interface, and of what was stopped."""
+        return self._stream is not None and (isinstance(self._stream, LiveCapture) or self._stream.is_stopped)
+
     def end(self, dissection: Dissection, err: TextIO, shown: str) -> int:
         """Report how a live source ended; return the exit status that this alone makes.
 
@@ -55,13 +60,11 @@ class LiveInput:
             shown: what was shown, for the summary.
         """
         stream = self._stream
-        if stream is None:
+        if stream is None or not self.has_summary:
             return 0
         failure, dropped = None, None
         if isinstance(stream, LiveCapture):
             failure, dropped = stream.failure(), stream.dropped()
-        elif not stream.is_stopped:
-            return 0
         lost = "" if dropped is None else f", {dropped} dropped"
         print(f"{stream.name}: {dissection.records} frames{lost}; {shown}", file=err)
         if stream.is_stopped:
@@ -82,9 +85,12 @@ def live_input(
     A second signal ends the tool by force, a third one the command.
 
     Raises:
-        typer.BadParameter: captures and an interface, or neither; a filter without an interface.
+        typer.BadParameter: captures and an interface, or neither; an interface without a name; a filter
+            without an interface.
         NoInput: the interface can't be opened; standard input is closed.
     """
+    if interface == "":
+        raise typer.BadParameter("no name", param_hint="--interface")
     if interface is not None and paths:
         raise typer.BadParameter("captures or an interface, not both", param_hint="--interface")
     if interface is None and not paths:

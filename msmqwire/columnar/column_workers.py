@@ -1,8 +1,8 @@
 """Columns made by several threads from the rows of one scan.
 
-The scan of a capture depends on what came before, and takes about a tenth of the time; the columns of a batch
-depend only on its rows. So one thread scans, and others make the columns, each of one batch at a time. They
-run side by side since compiled code holds no lock of the interpreter.
+The scan of a capture depends on what came before, and takes less than half of the time; the columns of a
+batch depend only on its rows. So one thread scans, and others make the columns, each of one batch at a time.
+They run side by side since compiled code holds no lock of the interpreter.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msmqwire.columnar.arrow.batch import BATCH_BYTES_MAX, BatchMaker, Extra
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import R_LENGTH
 
-BLOCKS_OF_WORKER: Final = 16
+BLOCKS_OF_WORKER: Final = 4
 """Blocks that wait or are worked on, for each worker: about as many as `_BYTES_OF_BATCH` come in."""
 _BYTES_OF_BATCH: Final = BATCH_BYTES_MAX // 2
 """Bytes of packets after which another worker gets the next ones: so few blocks wait that they are still in
@@ -48,7 +48,7 @@ _Blocks = SimpleQueue[_Block | None]
 class ColumnWorkers:
     """Makes record batches as `BatchMaker` does, in several threads; they come in the order of the rows.
 
-    Memory is bounded by the blocks and batches in the making: for each worker 16 blocks, a batch that is
+    Memory is bounded by the blocks and batches in the making: for each worker 4 blocks, a batch that is
     finished and one that is not.
 
     Args:

@@ -119,6 +119,7 @@ class ResumableDecoder(Decoder):
 
     def _restore(self, saved: dict[str, Any]) -> None:
         self._connections, self._state = saved["connections"], saved["state"]
+        self._connections.listen()
         self._interfaces, self._frames_before = saved["interfaces"], saved["frames_before"]
         state, form = self._state, saved["form"]
         state[entry.POS] = state[entry.END] = state[entry.ROWS] = 0

@@ -23,7 +23,7 @@ from msmqwire.dissection.failed_checks import FailedChecks
 from msmqwire.dissection.finder_state import FAILED_MAX, FinderState, SkipReason, Why
 from msmqwire.dissection.frame_ranges import SegmentRange, completed, take_frames
 from msmqwire.errors import MalformedPacket
-from msmqwire.framing import begins_packet, find_header, may_hide_packet
+from msmqwire.framing import begins_packet, find_header, find_whole_packet, may_hide_packet
 from msmqwire.headers.base import (
     BASE_HEADER_SIZE,
     PACKET_SIZE_OFFSET,
@@ -388,17 +388,17 @@ class PacketFinder:
     def _search(self, start: int, *, final: bool) -> tuple[int, bool]:
         """Return the offset of the next packet, or that before which none begins, and which of the two."""
         buffer = self._buffer
-        at = find_header(buffer, max(start, self._searched_to - self._start))
+        find = find_whole_packet if final else find_header
+        at = find(buffer, max(start, self._searched_to - self._start))
         while at >= 0:
             end = at + packet_length(buffer, at) if len(buffer) - at >= PREFIX_SIZE else len(buffer) + 1
             if end > len(buffer):
-                if not final:
-                    self._searched_to = self._start + at
-                    return at, False
-            elif self._certain(at, end):
+                self._searched_to = self._start + at
+                return at, False
+            if self._certain(at, end):
                 self._searched_to = self._start + at
                 return at, True
-            at = find_header(buffer, at + 1)
+            at = find(buffer, at + 1)
         if final:
             self._searched_to = self._start + len(buffer)
             at = self._cut_segment(start)

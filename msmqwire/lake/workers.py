@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import wait
+from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
 from typing import Final
 
 from msmqwire.columnar.exact_parts import ExactPart
@@ -55,11 +58,15 @@ def _pool_round(
     """Yield what a pool writes, and remove it from `waiting`; what a killed process had is left there."""
     # Spawned, not forked: threads of Arrow do not survive a fork.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(workers, len(waiting)), mp_context=context, initializer=_end_with_parent)
+    stop_reader, stop = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(
+        min(workers, len(waiting)), mp_context=context, initializer=_end_with_parent, initargs=(stop_reader,)
+    )
     try:
         futures: dict[Future[PartFiles], int] = {}
         try:
-            futures = {pool.submit(write, part): number for number, part in waiting.items()}
+            with _interrupts_later():
+                futures = {pool.submit(write, part): number for number, part in waiting.items()}
         except BrokenProcessPool:
             return
         for future in as_completed(futures):
@@ -69,19 +76,37 @@ def _pool_round(
                 continue
             del waiting[futures[future]]
             yield futures[future], result
+    except BaseException:
+        stop.close()  # what the processes are at is for nothing
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
+        stop.close()
+        stop_reader.close()
 
 
-def _end_with_parent() -> None:
-    """End this process when its parent ends, even if that is killed."""
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Have Ctrl-C wait, and not reach processes that are started meanwhile: their parent ends them."""
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with_parent(stop: Connection) -> None:
+    """End this process when its parent ends, even if that is killed, or closes the other end of a pipe."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
     sentinel = parent.sentinel
 
     def watch() -> None:
-        wait([sentinel])
+        wait([sentinel, stop])
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -22,6 +22,7 @@ from msmqwire.columnar import COLUMNS, arrow_schema, record_batches
 from msmqwire.columnar.bridge import row_buffer
 from msmqwire.columnar.exact_parts import ExactPart, exact_parts, plan_exact_parts
 from msmqwire.columnar.part_reader import PartReader
+from msmqwire.columnar.resumable_decoder import ResumableDecoder
 from msmqwire.dissection import Dissection, dissect
 from msmqwire.errors import CaptureError
 from tests.property import test_columnar, test_spark_reassembly
@@ -231,10 +232,26 @@ def test_parts_with_states_beyond_the_limit_are_joined(monkeypatch: pytest.Monke
 def test_a_large_state_is_followed_by_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("msmqwire.columnar.resumable_decoder.STATE_MIN", 1000)
     monkeypatch.setattr("msmqwire.columnar.resumable_decoder.STATE_SHARE", 2)
-    parts = assert_same([c.pcap_bytes(busy_capture(0.1))], 64, 1)
-    assert len(parts) > 2
+    save, states = ResumableDecoder._save, list[int]()
+
+    def counted(self: ResumableDecoder) -> bytes:
+        state = save(self)
+        states.append(len(state))
+        return state
+
+    monkeypatch.setattr(ResumableDecoder, "_save", counted)
+    talk = c.TcpConversation((c.CLIENT, 50_000), (c.SERVER, 1801), mss=600).handshake()
+    for number in range(300):
+        body = random.Random(number).randbytes(900 if number else 60_000)
+        talk.send(h.user_message(properties=h.properties_header(label=f"{number}", body=body)))
+    parts = assert_same([c.pcap_bytes(talk.frames)], 64, 1)
+    assert len(parts) > 10
     for part, following in pairwise(parts):
-        assert 2 * len(following.state) <= sum(window.end - window.start for window in part.windows)
+        size = sum(window.end - window.start for window in part.windows)
+        assert 2 * len(following.state) <= size
+    last = [sum(window.end - window.start for window in part.windows) for part in parts[-6:]]
+    assert max(last) < 3 * max(states[-6:]) < max(states)  # though there was a large one
+    assert len(states) < 3 * len(parts)  # none is made at each record while it is too large
 
 
 def test_a_state_is_small_and_has_no_bytes_that_are_done() -> None:

@@ -83,6 +83,18 @@ def test_gaps_and_segments_out_of_order(name: str) -> None:
         assert_same([c.pcap_bytes(later)], ARENA=500, ROWS=2)
 
 
+def test_connections_come_back_to_the_scan_when_memory_has_been_freed() -> None:
+    talks = [c.TcpConversation(mss=60_000, client=("10.0.0.1", 2000 + n)).handshake() for n in range(20)]
+    for round_ in range(40):
+        for talk in talks:
+            talk.send((h.base_header(4 << 20) if round_ % 20 == 0 else b"").ljust(60_000, b"z"))
+    runs = [talk.frames for talk in talks]
+    frames = [frame for step in zip(*runs, strict=True) for frame in step]
+    decoder, table = columnar([c.pcap_bytes(frames)])
+    assert "too much is held" in "".join(filter(None, table["error"].to_pylist()))
+    assert decoder.handed < len(frames) / 10
+
+
 pieces = st.one_of(
     st.sampled_from([GOOD, ACK, MALFORMED, GOOD, ACK, *EXTENDED]),
     st.sampled_from(list(CHANGED.values())),

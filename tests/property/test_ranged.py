@@ -114,10 +114,33 @@ def test_requests_under_way_are_bounded_and_overlap() -> None:
 def test_a_step_back_over_the_end_of_a_block_fetches_nothing_again() -> None:
     server = Server(bytes(range(250)) * 4)
     with server.file() as file:
-        for at in range(0, 1000, 45):  # reads of 50 bytes, each from 5 before the end of the last
+        for at in range(0, 960, 10):  # so that some reads begin shortly before the end of each block
             file.seek(at)
             assert file.read(50) == server.data[at : at + 50]
     assert sum(end - start for start, end in server.ranges) == 1000
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_blocks_are_requested_long_before_they_are_needed() -> None:
+    server = Server(bytes(5000))
+    with server.file() as file:
+        for at in range(200, 4000, 50):
+            file.read(at - file.tell())
+            deadline = time.monotonic() + 60
+            while max(end for _, end in server.ranges) < at + (ranged.AHEAD - 1) * 100:
+                assert time.monotonic() < deadline, (at, server.ranges)
+                time.sleep(0.001)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_file_that_was_read_to_its_end_keeps_nothing() -> None:
+    server = Server(bytes(1000))
+    with server.file() as file:
+        file.read(1000)
+        requests = len(server.ranges)
+        file.seek(995)
+        file.read(5)
+        assert server.ranges[requests:] == [(995, 1000)]
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -14,7 +14,7 @@ from fuzz.whole_packets import packet_bytes
 from msmqwire.columnar.arrow.refusals import IN_WORDS, refusals_in_words
 from msmqwire.columnar.compiled.generated import SLOTS
 from msmqwire.columnar.compiled.packet import BAD, KINDS, SKIPPED_FOR
-from msmqwire.columnar.compiled.refusal import NUMBER, UNSURE
+from msmqwire.columnar.compiled.refusal import NUMBER
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import R_EXTRA, R_KIND, REFUSAL_IN_OFFSETS, ROW
 from msmqwire.columnar.compiled.whole_packets import PING, SESSION, identify
@@ -44,31 +44,28 @@ def told(packet: bytes, protocol: Protocol = "session") -> tuple[str, str, int |
         return exc.why, exc.path, exc.offset
 
 
-def assert_judged_alike(packets: Iterable[bytes], protocol: Protocol = "session") -> tuple[set[int], int]:
-    """Return the numbers of the refusals, and how many packets only the generic reader could judge."""
+def assert_judged_alike(packets: Iterable[bytes], protocol: Protocol = "session") -> set[int]:
+    """Return the numbers of the refusals."""
     packets = list(packets)
     block = judged(packets, protocol)
     words = refusals_in_words(block.field_offsets[block.rows[:, R_KIND] == BAD])
-    numbers, unsure = set(), 0
+    numbers = set()
     for packet, row, offsets in zip(packets, block.rows, block.field_offsets, strict=True):
         expected: Any = told(packet, protocol)
-        if row[R_KIND] == UNSURE:
-            unsure += 1
-        elif row[R_KIND] == BAD:
+        if row[R_KIND] == BAD:
             assert row[R_EXTRA] == REFUSAL_IN_OFFSETS
             assert words.pop(0) == expected, packet.hex()
             numbers.add(int(offsets[NUMBER]))
         else:
             assert KINDS[row[R_KIND]] == expected, packet.hex()
-    return numbers, unsure
+    return numbers
 
 
 def test_every_refusal_is_reached_and_says_what_the_generic_reader_says() -> None:
-    sound, unsure = assert_judged_alike(malformed.with_sound_frames())
-    assert not unsure
-    any_frame, _ = assert_judged_alike(malformed.with_any_frame())
+    sound = assert_judged_alike(malformed.with_sound_frames())
+    any_frame = assert_judged_alike(malformed.with_any_frame())
     pings = [h.ping()[:size] for size in range(24)] + [h.ping(signature=0), h.ping() + b"x"]
-    of_pings, _ = assert_judged_alike(pings, "ping")
+    of_pings = assert_judged_alike(pings, "ping")
     assert sound | any_frame | of_pings == set(range(SKIPPED_FOR))
     assert set(IN_WORDS) == {*range(SKIPPED_FOR), *(SKIPPED_FOR + why for why in Why)}
 
@@ -81,7 +78,15 @@ def test_damaged_packets_are_refused_for_the_same_reason(packet: bytes, data: st
         changed[at] = data.draw(st.one_of(st.sampled_from([0, 1, 0x10, 0xFF]), st.integers(0, 255)))
     if data.draw(st.booleans()) and len(changed) > 12:
         changed[8:12] = len(changed).to_bytes(4, "little")
-    assert_judged_alike([bytes(changed)])
+    cuts = data.draw(st.lists(st.integers(0, min(len(packet), 600)), max_size=5))
+    assert_judged_alike([bytes(changed), *(bytes(changed[:cut]) for cut in cuts)])
+
+
+@given(packet=packet_bytes(), claimed=st.integers(0, 700))
+def test_packets_that_are_cut_short_are_refused_for_the_same_reason(packet: bytes, claimed: int) -> None:
+    size = int.from_bytes(packet[8:12], "little") + claimed
+    packet = packet[:8] + size.to_bytes(4, "little") + packet[12:]
+    assert_judged_alike(packet[:cut] for cut in {*range(min(len(packet), 700)), len(packet) - claimed})
 
 
 @given(packet=packet_bytes("ping"), rest=st.binary(max_size=3))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
 import shutil
+from typing import Any
 
 import pytest
 
@@ -15,3 +18,10 @@ def installed(name: str) -> str:
         pytest.skip(f"{name} is not installed", allow_module_level=True)
     assert path is not None, f"{name} is not installed"
     return path
+
+
+def library(name: str) -> Any:
+    """Return a library of the extra ``dev``; without it the test that asks is skipped, except in CI."""
+    if importlib.util.find_spec(name) is None and os.environ.get("CI") != "true":
+        pytest.skip(f"{name} is not installed")
+    return importlib.import_module(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from tests.support import handmade as h
 
@@ -51,6 +52,25 @@ WELL_FORMED = [
 ]
 """Packets that together have every part."""
 
+_LISTS: Final = (0x0064, 0x00C8, 0x012C)
+_NAMES: Final = [h.mqf_public(bytes(16)), h.mqf_private(h.SERVER, 7), h.mqf_list(bytes(16))]
+PADDED: Final = [
+    h.user_message(
+        security=h.security_header(
+            flags=0x81, security_id=bytes(13), signature=b"s", provider=h.provider_info(1, "pr")
+        )
+    ),
+    h.user_message(srmp=h.srmp_envelope_header(), compound=h.compound_message_header(b"POST 1")),
+    *(
+        h.user_message(
+            multi_queue=b"".join(h.mqf_address_header(number, names, rounded=False) for number in _LISTS)
+            + h.mqf_signature_header(b"s")
+        )
+        for names in ([h.mqf_direct("q")], *([name, h.mqf_direct("TCP:"), name] for name in _NAMES))
+    ),
+]
+"""Packets with padding wherever there can be some."""
+
 
 def resized(packet: bytes, size: int) -> bytes:
     """A packet that ends, as its PacketSize says, after so many bytes."""
@@ -98,7 +118,7 @@ def with_sound_frames() -> Iterator[bytes]:
 
 def with_any_frame() -> Iterator[bytes]:
     """Bytes that are to be one packet and are of another size, or have no BaseHeader."""
-    for packet in (h.session_ack(), h.user_message(), h.user_message(session=h.session_header())):
+    for packet in [*WELL_FORMED, *PADDED, h.user_message(session=h.session_header())]:
         for size in range(len(packet)):
             yield packet[:size]
         yield packet + b"\0"

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import msmqwire
 from msmqwire.cli import app
+from msmqwire.errors import UnsupportedStore
 from msmqwire.lake import folder
 from tests.support.lakes import expected_rows, named_rows, traffic, write_capture
 
@@ -75,6 +76,7 @@ def test_a_capture_that_is_cut_off(captures, tmp_path):
         (["--from", "yesterday"], 2),
         (["--workers", "0"], 2),
         (["--key", "none.pem"], 66),
+        (["--key", "/usr"], 66),
     ],
 )
 def test_wrong_usage(captures, tmp_path, options, status):
@@ -95,8 +97,25 @@ def test_refusals(captures, tmp_path):
     assert run(captures, "--out", out)[0] == 65
     occupied = tmp_path / "file"
     occupied.write_text("")
-    program = [sys.executable, "-m", "msmqwire", "lake", captures, "--out", occupied]
-    assert subprocess.run(program, capture_output=True, timeout=120, check=False).returncode == 74
+    for path in (occupied, occupied / "lake"):
+        program = [sys.executable, "-m", "msmqwire", "lake", captures, "--out", path]
+        ran = subprocess.run(program, capture_output=True, timeout=120, check=False, text=True)
+        assert ran.returncode == 74
+        assert json.loads(ran.stderr)["error"].startswith(f"{path}")
+        assert "Not a directory" in ran.stderr
+
+
+def test_a_lake_is_in_a_local_folder(captures, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, _, errors = run(captures, "--out", "s3://bucket/lake")
+    assert status == 2
+    assert json.loads(errors)["error"].startswith("s3://bucket/lake: a lake is in a local folder")
+    with pytest.raises(UnsupportedStore, match="local folder"):
+        msmqwire.read_lake("s3://bucket/lake")
+    assert [path.name for path in tmp_path.iterdir()] == ["captures"]
+    out = tmp_path / "a lake"
+    assert run(captures, "--out", out.as_uri())[0] == 0
+    assert msmqwire.read_lake(out.as_uri()).count_rows() == msmqwire.read_lake(out).count_rows() == 10
 
 
 def test_exact_splits(captures, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.framing import Framer
+from msmqwire.framing import Framer, find_header, find_whole_packet
 from msmqwire.packets import packet_length
 from tests.support import handmade as h
 
@@ -154,3 +154,25 @@ def test_the_stream_ends_inside_a_header():
         framer.close()
     assert (raised.value.path, raised.value.offset) == ("BaseHeader", 1)
     assert raised.value.why == "the stream ends after 1 of 16 bytes"
+
+
+claims = st.one_of(
+    st.sampled_from([0, 15, 16, 60, 255, 256, 300, 0xFFFF, 0x1_0000, 0x1_0040, MAX, MAX + 1, 0x0100_0010]),
+    st.integers(0, 700),
+)
+
+
+@given(
+    claimed=st.lists(st.tuples(claims, st.booleans(), st.integers(0, 40)), max_size=12),
+    behind=st.sampled_from([0, 3, 16, 300, 0x1_0000, 0x1_0050]),
+    start=st.integers(0, 60),
+)
+def test_a_whole_packet_is_the_first_header_whose_packet_ends_in_the_bytes(
+    claimed: list[tuple[int, bool, int]], behind: int, start: int
+) -> None:
+    headers = [h.base_header(size, flags=0x10 * session) + b"\x10LIOR"[:n] for size, session, n in claimed]
+    data = b"".join(headers) + bytes(behind)
+    at = find_header(data, start)
+    while at >= 0 and (len(data) - at < 12 or at + packet_length(data, at) > len(data)):
+        at = find_header(data, at + 1)
+    assert find_whole_packet(data, start) == at

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -176,3 +178,45 @@ def test_workers_that_are_killed(growth, tmp_path, how):
     else:
         assert LakeError.__name__ in ran.stderr
         assert named_rows(growth.lake) == listed_rows(growth.lake) == growth.old
+
+
+BUSY = """
+import os, sys, time
+import msmqwire
+from msmqwire.lake.part_writer import PartWriter
+
+def write(self, part):
+    open(f"{sys.argv[2]}-{os.getpid()}", "w").close()
+    time.sleep(600)
+
+PartWriter.write = write
+
+if __name__ == "__main__":
+    try:
+        msmqwire.write_lake(sys.argv[3:], sys.argv[1], split_size=4000, workers=2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+
+def test_an_interrupt_ends_busy_workers_at_once(growth, tmp_path):
+    """Ctrl-C on a terminal reaches all processes; nobody complains, and the lake is as it was."""
+    program = tmp_path / "program.py"
+    program.write_text(BUSY)
+    command = [sys.executable, program, growth.lake, tmp_path / "busy", *growth.captures]
+    with subprocess.Popen(
+        [*map(str, command)], stderr=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            deadline = time.monotonic() + 300
+            while len(list(tmp_path.glob("busy-*"))) < 2:
+                assert time.monotonic() < deadline
+                assert process.poll() is None
+                time.sleep(0.05)
+            os.killpg(process.pid, signal.SIGINT)
+            _, errors = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert (process.returncode, errors) == (130, b"")
+    assert named_rows(growth.lake) == listed_rows(growth.lake) == growth.old

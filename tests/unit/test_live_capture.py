@@ -113,6 +113,27 @@ def test_a_frame_that_is_cut_where_it_was_stopped_is_no_damage(tmp_path: Path) -
     assert (status, len(err)) == (0, 2)
 
 
+def test_rows_for_a_file_are_counted_once(tmp_path: Path) -> None:
+    environment, out = play(tmp_path, WAITS.format(size="")), tmp_path / "rows.arrow"
+    rows = len(list(msmqwire.dissect(SESSION)))
+    every = (
+        "--endpoint",
+        "10.0.0.1",
+    )  # no condition of the compiled decoder, which might have to be compiled
+    with running("--interface", "eth7", "--arrow", str(out), *every, env=environment) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"eth7: capturing, by dumpcap\n"
+        deadline = time.monotonic() + SECONDS
+        while not out.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        status, _, err = ended(process)
+    assert (status, len(err)) == (0, 1)
+    assert err[0].endswith(f"3 dropped; {rows} rows")
+    with running("--arrow", str(out), *every, "-", stdin=SESSION.open("rb")) as process:
+        assert ended(process) == (0, [], [f"{rows} rows"])
+
+
 def test_a_tool_that_fails_later_is_an_error_after_the_rows(tmp_path: Path) -> None:
     script = 'out(data); say("dumpcap: The network adapter is gone."); say("more"); sys.exit(2)'
     with running("--json", "--interface", "eth7", env=play(tmp_path, script)) as process:
@@ -134,12 +155,13 @@ def test_a_tool_that_fails_later_is_an_error_after_the_rows(tmp_path: Path) -> N
             'say("tcpdump: x: You don\'t have permission"); sys.exit(1)',
             "x: You don't have permission",
         ),
+        ("tcpdump", 'say("tcpdump: eth7: No such device exists"); sys.exit(1)', "No such device exists"),
         ("tcpdump", "sys.exit(3)", "tcpdump ended with status 3"),
         ("dumpcap", "pass", "dumpcap captured nothing"),
         ("dumpcap", 'out(b""); os.write(2, b"x" * 100_000); sys.exit(1)', "x" * 1000),
         ("other", "pass", "neither dumpcap nor tcpdump is installed"),
     ],
-    ids=["no interface", "no permission", "status", "nothing", "long", "no tool"],
+    ids=["no interface", "no permission", "name", "status", "nothing", "long", "no tool"],
 )
 def test_what_a_tool_says_is_passed_on_in_one_line(
     tmp_path: Path, tool: str, script: str, error: str, monkeypatch: pytest.MonkeyPatch
@@ -161,6 +183,7 @@ def test_the_arguments_of_tools() -> None:
     "arguments, about",
     [
         ((), "--interface"),
+        (("--interface", ""), "no name"),
         (("--interface", "lo", str(SESSION)), "not both"),
         (("--capture-filter", "tcp", str(SESSION)), "--capture-filter"),
     ],

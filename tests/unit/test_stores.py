@@ -174,6 +174,20 @@ def test_failures_that_stay_are_an_error_after_some_attempts(
     assert len(gets) == 2 * 3  # the AWS SDK tries each of ours three times
 
 
+def test_an_answer_that_is_too_short_is_asked_for_again(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = SESSION.read_bytes()
+    memory.pipe_file("/short.pcap", data)
+    cat_file, short = type(memory).cat_file, [9, 0]
+    monkeypatch.setattr(
+        type(memory),
+        "cat_file",
+        lambda self, *args, **more: cat_file(self, *args, **more)[: short.pop() if short else None],
+    )
+    with open_file("memory://short.pcap") as file:
+        assert file.read() == data
+    assert short == []
+
+
 def test_waits_between_attempts_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_errors, "FIRST_WAIT", 1.0)
     waits, calls = list[float](), []
@@ -256,7 +270,7 @@ def test_patterns_mean_in_stores_what_they_mean_in_folders(
             found = capture_files([f"{root}/{pattern}"], options)
         except FileNotFoundError:
             return ["missing"]
-        return sorted(os.fspath(path).rpartition(f"{root.rpartition('/')[2]}/")[2] for path in found)
+        return [os.fspath(path).rpartition(f"{root.rpartition('/')[2]}/")[2] for path in found]
 
     expected = names(str(tmp_path))
     assert names("s3://tree/t", s3.options) == expected
@@ -346,6 +360,13 @@ def test_stores_of_other_schemes_are_understood() -> None:
             stores.open_store("hdfs://127.0.0.1:1/a")
 
 
+def test_a_fork_has_connections_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = stores.open_store("memory://a")
+    assert stores.open_store("memory://a") is store
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    assert stores.open_store("memory://a") is not store
+
+
 def test_storage_options_of_the_command_line() -> None:
     texts = ["key=123", "anon=false", 'client={"a": 1}', "endpoint=http://h:1/?a=b", "empty="]
     assert stores.parse_options(texts) == {
@@ -363,6 +384,7 @@ def test_results_are_written_to_urls(s3: S3Server, memory: Any, tmp_path: Path) 
     table = pq.read_table("caps/out/table/packets.parquet", filesystem=s3.filesystem())
     assert table.to_pylist() == msmqwire.read_capture(url, storage_options=s3.options).to_pylist()
     assert cli("dissect", SESSION, "--arrow", "memory://made/new/rows.arrow").exit_code == 0
+    assert cli("dissect", SESSION, "--arrow", f"local://{tmp_path}/made/new/rows.arrow").exit_code == 0
     with pa.ipc.open_file(memory.open("/made/new/rows.arrow")) as reader:
         assert reader.read_all() == msmqwire.read_capture(SESSION)
     error = refused("dissect", SESSION, "--arrow", "s3://nowhere/rows.arrow", *s3.option_arguments)

@@ -37,11 +37,9 @@ from msmqwire.columnar.compiled.state import (
     R_STREAM,
     R_TIME,
     REFUSAL_IN_OFFSETS,
-    REFUSAL_UNKNOWN,
 )
 from msmqwire.columnar.filters import Filter
 from msmqwire.constants import class_name
-from msmqwire.dissection.finder import parse_error
 from msmqwire.dissection.item import Packet
 from msmqwire.dissection.message_security import (
     NOTHING_GIVEN,
@@ -254,9 +252,6 @@ class BatchMaker:
             refused = np.flatnonzero(rows[:, R_EXTRA] == REFUSAL_IN_OFFSETS)
             words = refusals_in_words(block.field_offsets[refused])
             errors.update(zip((to + refused).tolist(), words, strict=True))
-            for i in np.flatnonzero(rows[:, R_EXTRA] == REFUSAL_UNKNOWN).tolist():
-                error = parse_error(_bytes_of(block, i))
-                errors[to + i] = error.why, error.path, error.offset
         for i in np.flatnonzero(rows[:, R_EXTRA] >= 0).tolist() if extras else ():
             extra = extras[rows[i, R_EXTRA]]
             if extra.message is None:

@@ -65,6 +65,20 @@ def _of_fields(fields: tuple[tuple[str, int], ...], why: Callable[[int, int], st
     return words
 
 
+def _in_region(fields: tuple[tuple[str, int], ...]) -> InWords:
+    """Blame the first field that does not fit into what encloses it, or into the bytes that there are."""
+
+    def words(left: int, there: int, _third: int) -> Words:
+        for path, size in fields:
+            if size > there:
+                why = reasons.too_short(size, left) if size > left else reasons.cut_off(size, there)
+                return Words(why, path)
+            left, there = left - size, there - size
+        raise AssertionError("all fields are there")
+
+    return words
+
+
 def _whole(size: int, product: int) -> int:
     """Return a size of which the low 32 bits are given, if it is this product; else it has no more bits."""
     return product if product & 0xFFFF_FFFF == size else size
@@ -74,9 +88,11 @@ def _in_words(form: str, *rest: Any) -> InWords:
     """Return what puts a refusal of the generated functions into words."""
     match form, *rest:
         case "too short", fields:
-            return _of_fields(fields, reasons.too_short)
+            return _in_region(fields)
         case "cut off", fields:
             return _of_fields(fields, reasons.cut_off)
+        case "cut short", path:
+            return _at(path, lambda size, left, _: reasons.cut_off(size, left))
         case "too long", path, part, times:
             return _at(
                 path,

@@ -131,8 +131,12 @@ class ConnectionTable:
         self._stays: dict[Direction, int] = {}  # for how many segments directions stay with the tracker
         self._followed: set[int] = set()  # connections of which the scan may have a direction
         self._state[OUT_OF_ORDER_COST_TOTAL], self._state[DEADLINE] = 0, _NEVER
-        tracker.reassembler.on_forget = self._forget
+        self.listen()
         self.import_clock()
+
+    def listen(self) -> None:
+        """Be told of the connections that the tracker forgets, in place of any other table."""
+        self._tracker.reassembler.on_forget = self._forget
 
     # -- a segment for the tracker ----------------------------------------------------------------
 
@@ -156,7 +160,8 @@ class ConnectionTable:
         buffered = self._state[OUT_OF_ORDER_COST_TOTAL] + reassembler.buffered
         if self._must_evict(datagram):
             yield from self._evict(datagram.time_ns)
-        if tracker.held + size > HELD_MAX or reassembler.affects_other_connections(datagram):
+        frees_memory = tracker.held + size > HELD_MAX
+        if frees_memory or reassembler.affects_other_connections(datagram):
             self.release_all()
         elif buffered + size > BUFFERED_TOTAL_MAX or datagram.time_ns >= self._state[DEADLINE]:
             self.release_gaps()
@@ -178,6 +183,8 @@ class ConnectionTable:
                     continue
                 self._release(side)
             yield from tracker.event(event)
+        if frees_memory and tracker.held <= HELD_MAX // 2 + size:
+            self._stays.clear()  # it has been freed: what is moved back is little beside what was read
         if direction is not None:
             self._acquire_both(direction)
         self.import_clock()

@@ -27,7 +27,7 @@ from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 from msmqwire.srmp.message import SrmpMessage
 
-CHUNK: Final = 1 << 20
+CHUNK: Final = 4 << 20
 """Bytes of the input in memory."""
 ARENA: Final = 8 << 20
 """Bytes of memory for packets that came in several segments, or from the generic reader."""

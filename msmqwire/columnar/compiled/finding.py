@@ -58,10 +58,8 @@ from msmqwire.columnar.compiled.state import (
     NEED,
     PENDING_BYTES,
     PENDING_SEGMENTS,
-    R_EXTRA,
     R_FRAME,
     R_TIME,
-    REFUSAL_UNKNOWN,
     ROWS,
     SPARE_SEGMENTS,
 )
@@ -130,7 +128,7 @@ def _search(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: int, r:
 
 
 @jit
-def _emit(arrays: ScanArrays, flow: Any, start: int, size: int, kind: int, is_cut: bool) -> int:
+def _emit(arrays: ScanArrays, flow: Any, start: int, size: int, kind: int) -> int:
     """Write the row of a packet, whose fields or refusal are there; return CONTINUE or a stop code."""
     stop_code = show_run(arrays, flow)
     if stop_code >= 0:
@@ -140,8 +138,6 @@ def _emit(arrays: ScanArrays, flow: Any, start: int, size: int, kind: int, is_cu
     if frame <= state[FRAMES_BEFORE]:  # a row of the file before
         return GENERIC_RECORD
     write_row(rows, r, state, arrays.header, flow[STREAM], kind, start, size)
-    if is_cut:
-        rows[r, R_EXTRA] = REFUSAL_UNKNOWN
     rows[r, R_FRAME], rows[r, R_TIME] = frame - state[FRAMES_BEFORE], time_ns
     state[ROWS] += 1
     flow[IS_CHECKED] = 0
@@ -175,7 +171,7 @@ def _scan_packet(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: in
         refuse_base(memory, start, start + BASE_HEADER_SIZE, field_offsets, r)
         flow[LOSS] = _IMPOSSIBLE_SIZE
         end = start + BASE_HEADER_SIZE
-        return end, _emit(arrays, flow, start, BASE_HEADER_SIZE, BAD, False), 0
+        return end, _emit(arrays, flow, start, BASE_HEADER_SIZE, BAD), 0
     end = start + length
     if end > stop:
         return start, CONTINUE, end
@@ -185,7 +181,7 @@ def _scan_packet(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: in
         return start, CONTINUE, 0
     kind = session_packet(memory, start, end, field_offsets, r)
     if not is_doubtful(memory, start, kind, field_offsets, r):
-        return end, _emit(arrays, flow, start, length, kind, False), 0
+        return end, _emit(arrays, flow, start, length, kind), 0
     if kind == BAD and not flow[IS_CHECKED] and not add_failed(flow, start + shift, length):
         return start, GENERIC_RECORD, 0
     flow[IS_CHECKED] = 1
@@ -201,9 +197,9 @@ def _scan_packet(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: in
         if at < end:
             if kind != BAD and not add_failed(flow, start + shift, length):
                 return start, GENERIC_RECORD, 0
-            is_cut = session_packet(memory, start, at, field_offsets, r) != BAD
-            return at, _emit(arrays, flow, start, at - start, BAD, is_cut), 0
-    return end, _emit(arrays, flow, start, length, kind, False), 0
+            kind = session_packet(memory, start, at, field_offsets, r)
+            return at, _emit(arrays, flow, start, at - start, kind), 0
+    return end, _emit(arrays, flow, start, length, kind), 0
 
 
 @jit

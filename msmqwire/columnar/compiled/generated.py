@@ -2,8 +2,8 @@
 
 Each function checks the bytes from ``p0`` to ``e0``, and writes to row ``r`` of ``field_offsets``, relative
 to ``p0``, where the parts of variable position begin and end; -1 for missing ones. It returns the end of the
-packet; REFUSED, with the refusal in place of the offsets; or UNSURE if there are fewer bytes than PacketSize
-says. The caller has checked the BaseHeader of packets that have one: it is there, and PacketSize is possible.
+packet, or REFUSED, with the refusal in place of the offsets. There may be fewer bytes than PacketSize says.
+The caller has checked the BaseHeader of packets that have one: it is there, and PacketSize is possible.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msmqwire.columnar.compiled.jit import chosen_length, ends_on_null, find_null, jit, u8, u16, u32
-from msmqwire.columnar.compiled.refusal import UNSURE, refuse
+from msmqwire.columnar.compiled.refusal import refuse
 
 SLOTS: Final = 20
 """The number of slots of a packet, at most."""
@@ -133,7 +133,9 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
     ("too short", (("UserHeader.DestinationQueue.PublicQueueIdentifier", 16),)),
     ("too short", (("UserHeader.DestinationQueue.Count", 2),)),
     ("too long", "UserHeader.DestinationQueue.Count", "UserHeader.DestinationQueue.DirectFormatName", 1),
+    ("cut short", "UserHeader.DestinationQueue.DirectFormatName"),
     ("not terminated", "UserHeader.DestinationQueue.Count"),
+    ("cut short", "UserHeader.DestinationQueue.Padding"),
     ("without layout", "UserHeader.Flags.DQ"),
     ("too short", (("UserHeader.AdminQueue.PrivateQueueIdentifier", 4),)),
     ("too short", (("UserHeader.AdminQueue.PublicQueueIdentifier", 16),)),
@@ -146,7 +148,9 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
     ),
     ("too short", (("UserHeader.AdminQueue.Count", 2),)),
     ("too long", "UserHeader.AdminQueue.Count", "UserHeader.AdminQueue.DirectFormatName", 1),
+    ("cut short", "UserHeader.AdminQueue.DirectFormatName"),
     ("not terminated", "UserHeader.AdminQueue.Count"),
+    ("cut short", "UserHeader.AdminQueue.Padding"),
     ("without layout", "UserHeader.Flags.AQ"),
     ("too short", (("UserHeader.ResponseQueue.PrivateQueueIdentifier", 4),)),
     ("too short", (("UserHeader.ResponseQueue.PublicQueueIdentifier", 16),)),
@@ -159,7 +163,9 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
     ),
     ("too short", (("UserHeader.ResponseQueue.Count", 2),)),
     ("too long", "UserHeader.ResponseQueue.Count", "UserHeader.ResponseQueue.DirectFormatName", 1),
+    ("cut short", "UserHeader.ResponseQueue.DirectFormatName"),
     ("not terminated", "UserHeader.ResponseQueue.Count"),
+    ("cut short", "UserHeader.ResponseQueue.Padding"),
     ("too short", (("UserHeader.ConnectorType", 16),)),
     ("too short", (("TransactionHeader.Flags", 4),)),
     (
@@ -183,11 +189,21 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
         ),
     ),
     ("too long", "SecurityHeader.SenderIdSize", "SecurityHeader.SecurityData.SecurityID", 1),
+    ("cut short", "SecurityHeader.SecurityData.SecurityID"),
+    ("cut short", "SecurityHeader.SecurityData.SecurityIDPadding"),
     ("too long", "SecurityHeader.EncryptionKeySize", "SecurityHeader.SecurityData.EncryptionKey", 1),
+    ("cut short", "SecurityHeader.SecurityData.EncryptionKey"),
+    ("cut short", "SecurityHeader.SecurityData.EncryptionKeyPadding"),
     ("too long", "SecurityHeader.SignatureSize", "SecurityHeader.SecurityData.Signature", 1),
+    ("cut short", "SecurityHeader.SecurityData.Signature"),
+    ("cut short", "SecurityHeader.SecurityData.SignaturePadding"),
     ("too long", "SecurityHeader.SenderCertSize", "SecurityHeader.SecurityData.SenderCert", 1),
+    ("cut short", "SecurityHeader.SecurityData.SenderCert"),
+    ("cut short", "SecurityHeader.SecurityData.SenderCertPadding"),
     ("too long", "SecurityHeader.ProviderInfoSize", "SecurityHeader.SecurityData.ProviderInfo", 1),
+    ("cut short", "SecurityHeader.SecurityData.ProviderInfo"),
     ("too short", (("SecurityHeader.SecurityData.ProviderInfo.ProviderType", 4),)),
+    ("cut short", "SecurityHeader.SecurityData.ProviderInfoPadding"),
     ("too short", (("MessagePropertiesHeader.Flags", 1), ("MessagePropertiesHeader.LabelLength", 1))),
     ("not between", "MessagePropertiesHeader.LabelLength", 0, 250),
     (
@@ -206,9 +222,14 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
         ),
     ),
     ("too long", "MessagePropertiesHeader.LabelLength", "MessagePropertiesHeader.Label", 2),
+    ("cut short", "MessagePropertiesHeader.Label"),
     ("too long", "MessagePropertiesHeader.ExtensionSize", "MessagePropertiesHeader.ExtensionData", 1),
+    ("cut short", "MessagePropertiesHeader.ExtensionData"),
     ("too long", "MessagePropertiesHeader.MessageSize", "MessagePropertiesHeader.MessageBody", 1),
+    ("cut short", "MessagePropertiesHeader.MessageBody"),
     ("too long", "MessagePropertiesHeader.AllocationBodySize", "MessagePropertiesHeader.MessageBodySlack", 1),
+    ("cut short", "MessagePropertiesHeader.MessageBodySlack"),
+    ("cut short", "MessagePropertiesHeader.Padding"),
     ("too short", (("DebugHeader.Flags", 2), ("DebugHeader.Reserved", 2))),
     ("too short", (("DebugHeader.QueueIdentifier", 16),)),
     (
@@ -220,6 +241,8 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
         ),
     ),
     ("too long", "SRMPEnvelopeHeader.DataLength", "SRMPEnvelopeHeader.Data", 2),
+    ("cut short", "SRMPEnvelopeHeader.Data"),
+    ("cut short", "SRMPEnvelopeHeader.Padding"),
     (
         "too short",
         (
@@ -231,11 +254,14 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
         ),
     ),
     ("too long", "CompoundMessageHeader.HTTPBodySize", "CompoundMessageHeader.Data", 1),
+    ("cut short", "CompoundMessageHeader.Data"),
+    ("cut short", "CompoundMessageHeader.Padding"),
     (
         "too short",
         (("SoapHeader.HeaderSectionID", 2), ("SoapHeader.Reserved", 2), ("SoapHeader.HeaderDataLength", 4)),
     ),
     ("too long", "SoapHeader.HeaderDataLength", "SoapHeader.Header", 2),
+    ("cut short", "SoapHeader.Header"),
     ("nothing left", "SoapHeader.BodySectionID"),
     ("none of", "SoapHeader.BodySectionID", (900,)),
     (
@@ -243,17 +269,29 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
         (("SoapHeader.BodySectionID", 2), ("SoapHeader.Reserved1", 2), ("SoapHeader.BodyDataLength", 4)),
     ),
     ("too long", "SoapHeader.BodyDataLength", "SoapHeader.Body", 2),
+    ("cut short", "SoapHeader.Body"),
+    ("cut short", "SoapHeader.Padding"),
     ("too short", (("MultiQueueFormatHeader.Destination.HeaderSize", 4),)),
     ("too small", "MultiQueueFormatHeader.Destination.HeaderSize"),
     ("beyond", "MultiQueueFormatHeader.Destination.HeaderSize"),
+    ("too short", (("MultiQueueFormatHeader.Destination.HeaderID", 2),)),
     ("none of", "MultiQueueFormatHeader.Destination.HeaderID", (100,)),
+    (
+        "too short",
+        (
+            ("MultiQueueFormatHeader.Destination.Reserved", 2),
+            ("MultiQueueFormatHeader.Destination.ElementCount", 4),
+        ),
+    ),
     ("too many", "MultiQueueFormatHeader.Destination.ElementCount", 16384),
     ("too few", "MultiQueueFormatHeader.Destination.ElementCount"),
     ("too short", (("MultiQueueFormatHeader.Destination.FormatNameList[#].FormatType", 2),)),
+    ("cut short", "MultiQueueFormatHeader.Destination.FormatNameList[#].FormatName.Padding"),
     (
         "too short",
         (("MultiQueueFormatHeader.Destination.FormatNameList[#].FormatName.PublicQueueIdentifier", 16),),
     ),
+    ("cut short", "MultiQueueFormatHeader.Destination.FormatNameList[#].FormatName.Padding"),
     (
         "too short",
         (
@@ -262,22 +300,34 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
         ),
     ),
     ("no null", "MultiQueueFormatHeader.Destination.FormatNameList[#].FormatName.DirectFormatName"),
+    ("cut short", "MultiQueueFormatHeader.Destination.FormatNameList[#].FormatName.Padding"),
     (
         "too short",
         (("MultiQueueFormatHeader.Destination.FormatNameList[#].FormatName.DistributionListIdentifier", 16),),
     ),
     ("without layout", "MultiQueueFormatHeader.Destination.FormatNameList[#].FormatType"),
+    ("cut short", "MultiQueueFormatHeader.Destination.Padding"),
     ("too short", (("MultiQueueFormatHeader.Administration.HeaderSize", 4),)),
     ("too small", "MultiQueueFormatHeader.Administration.HeaderSize"),
     ("beyond", "MultiQueueFormatHeader.Administration.HeaderSize"),
+    ("too short", (("MultiQueueFormatHeader.Administration.HeaderID", 2),)),
     ("none of", "MultiQueueFormatHeader.Administration.HeaderID", (200,)),
+    (
+        "too short",
+        (
+            ("MultiQueueFormatHeader.Administration.Reserved", 2),
+            ("MultiQueueFormatHeader.Administration.ElementCount", 4),
+        ),
+    ),
     ("too many", "MultiQueueFormatHeader.Administration.ElementCount", 16384),
     ("too few", "MultiQueueFormatHeader.Administration.ElementCount"),
     ("too short", (("MultiQueueFormatHeader.Administration.FormatNameList[#].FormatType", 2),)),
+    ("cut short", "MultiQueueFormatHeader.Administration.FormatNameList[#].FormatName.Padding"),
     (
         "too short",
         (("MultiQueueFormatHeader.Administration.FormatNameList[#].FormatName.PublicQueueIdentifier", 16),),
     ),
+    ("cut short", "MultiQueueFormatHeader.Administration.FormatNameList[#].FormatName.Padding"),
     (
         "too short",
         (
@@ -286,6 +336,7 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
         ),
     ),
     ("no null", "MultiQueueFormatHeader.Administration.FormatNameList[#].FormatName.DirectFormatName"),
+    ("cut short", "MultiQueueFormatHeader.Administration.FormatNameList[#].FormatName.Padding"),
     (
         "too short",
         (
@@ -296,17 +347,28 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
         ),
     ),
     ("without layout", "MultiQueueFormatHeader.Administration.FormatNameList[#].FormatType"),
+    ("cut short", "MultiQueueFormatHeader.Administration.Padding"),
     ("too short", (("MultiQueueFormatHeader.Response.HeaderSize", 4),)),
     ("too small", "MultiQueueFormatHeader.Response.HeaderSize"),
     ("beyond", "MultiQueueFormatHeader.Response.HeaderSize"),
+    ("too short", (("MultiQueueFormatHeader.Response.HeaderID", 2),)),
     ("none of", "MultiQueueFormatHeader.Response.HeaderID", (300,)),
+    (
+        "too short",
+        (
+            ("MultiQueueFormatHeader.Response.Reserved", 2),
+            ("MultiQueueFormatHeader.Response.ElementCount", 4),
+        ),
+    ),
     ("too many", "MultiQueueFormatHeader.Response.ElementCount", 16384),
     ("too few", "MultiQueueFormatHeader.Response.ElementCount"),
     ("too short", (("MultiQueueFormatHeader.Response.FormatNameList[#].FormatType", 2),)),
+    ("cut short", "MultiQueueFormatHeader.Response.FormatNameList[#].FormatName.Padding"),
     (
         "too short",
         (("MultiQueueFormatHeader.Response.FormatNameList[#].FormatName.PublicQueueIdentifier", 16),),
     ),
+    ("cut short", "MultiQueueFormatHeader.Response.FormatNameList[#].FormatName.Padding"),
     (
         "too short",
         (
@@ -315,11 +377,13 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
         ),
     ),
     ("no null", "MultiQueueFormatHeader.Response.FormatNameList[#].FormatName.DirectFormatName"),
+    ("cut short", "MultiQueueFormatHeader.Response.FormatNameList[#].FormatName.Padding"),
     (
         "too short",
         (("MultiQueueFormatHeader.Response.FormatNameList[#].FormatName.DistributionListIdentifier", 16),),
     ),
     ("without layout", "MultiQueueFormatHeader.Response.FormatNameList[#].FormatType"),
+    ("cut short", "MultiQueueFormatHeader.Response.Padding"),
     ("too short", (("MultiQueueFormatHeader.Signature.ID", 2),)),
     ("none of", "MultiQueueFormatHeader.Signature.ID", (350,)),
     (
@@ -327,6 +391,9 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
         (("MultiQueueFormatHeader.Signature.Reserved", 2), ("MultiQueueFormatHeader.Signature.Size", 4)),
     ),
     ("too long", "MultiQueueFormatHeader.Signature.Size", "MultiQueueFormatHeader.Signature.Signature", 1),
+    ("cut short", "MultiQueueFormatHeader.Signature.Signature"),
+    ("cut short", "MultiQueueFormatHeader.Signature.Padding"),
+    ("cut short", "TrailingData"),
     (
         "cut off",
         (
@@ -410,412 +477,512 @@ def user_message(memory: Any, p0: int, e0: int, field_offsets: Any, r: int) -> i
     v3 = u16(memory, p0 + 2)
     v5 = u32(memory, p0 + 8)
     e6 = p0 + v5
-    if e6 > e0:
-        return UNSURE
-    if p0 + 64 > e6:
-        return refuse(field_offsets, r, 0, e6 - p0, e6 - (p0 + 16), 0, 0)
-    v11 = u32(memory, p0 + 60)
-    q12 = p0 + 64
-    if (v11 >> 10 & 0x7) == 0:
+    m7 = min(e6, e0)
+    if p0 + 64 > m7:
+        return refuse(field_offsets, r, 0, m7 - p0, e6 - (p0 + 16), m7 - (p0 + 16), 0)
+    v12 = u32(memory, p0 + 60)
+    q13 = p0 + 64
+    if (v12 >> 10 & 0x7) == 0:
         pass
-    elif (v11 >> 10 & 0x7) == 3:
-        if p0 + 68 > e6:
-            return refuse(field_offsets, r, 1, e6 - p0, e6 - (p0 + 64), 0, 0)
-        q12 = p0 + 68
-    elif (v11 >> 10 & 0x7) == 5:
-        if p0 + 80 > e6:
-            return refuse(field_offsets, r, 2, e6 - p0, e6 - (p0 + 64), 0, 0)
-        q12 = p0 + 80
-    elif (v11 >> 10 & 0x7) == 7:
-        if p0 + 66 > e6:
-            return refuse(field_offsets, r, 3, e6 - p0, e6 - (p0 + 64), 0, 0)
-        v14 = u16(memory, p0 + 64)
-        p15 = p0 + 66 + v14
-        if p15 > e6:
-            return refuse(field_offsets, r, 4, 64, v14, v14, e6 - (p0 + 66))
-        if not ends_on_null(memory, p0 + 66, p15):
-            return refuse(field_offsets, r, 5, 64, p15 - (p0 + 66), 0, 0)
-        p16 = min(p15 + (p0 + 16 - (p15)) % 4, e6)
-        q12 = p16
+    elif (v12 >> 10 & 0x7) == 3:
+        if p0 + 68 > m7:
+            return refuse(field_offsets, r, 1, m7 - p0, e6 - (p0 + 64), m7 - (p0 + 64), 0)
+        q13 = p0 + 68
+    elif (v12 >> 10 & 0x7) == 5:
+        if p0 + 80 > m7:
+            return refuse(field_offsets, r, 2, m7 - p0, e6 - (p0 + 64), m7 - (p0 + 64), 0)
+        q13 = p0 + 80
+    elif (v12 >> 10 & 0x7) == 7:
+        if p0 + 66 > m7:
+            return refuse(field_offsets, r, 3, m7 - p0, e6 - (p0 + 64), m7 - (p0 + 64), 0)
+        v15 = u16(memory, p0 + 64)
+        p16 = p0 + 66 + v15
+        if p16 > m7:
+            if p16 > e6:
+                return refuse(field_offsets, r, 4, 64, v15, v15, e6 - (p0 + 66))
+            return refuse(field_offsets, r, 5, e0 - p0, p16 - (p0 + 66), e0 - (p0 + 66), 0)
+        if not ends_on_null(memory, p0 + 66, p16):
+            return refuse(field_offsets, r, 6, 64, p16 - (p0 + 66), 0, 0)
+        p17 = min(p16 + (p0 + 16 - (p16)) % 4, e6)
+        if p17 > m7:
+            return refuse(field_offsets, r, 7, e0 - p0, p17 - (p16), e0 - (p16), 0)
+        q13 = p17
     else:
-        return refuse(field_offsets, r, 6, 60, (v11 >> 10 & 0x7), 0, 0)
-    field_offsets[r, 1] = q12 - p0
-    q17 = q12
-    if (v11 >> 13 & 0x7) == 0:
+        return refuse(field_offsets, r, 8, 60, (v12 >> 10 & 0x7), 0, 0)
+    field_offsets[r, 1] = q13 - p0
+    q18 = q13
+    if (v12 >> 13 & 0x7) == 0:
         pass
-    elif (v11 >> 13 & 0x7) == 2 or (v11 >> 13 & 0x7) == 3:
-        if q12 + 4 > e6:
-            return refuse(field_offsets, r, 7, e6 - p0, e6 - (q12), 0, 0)
-        q17 = q12 + 4
-    elif (v11 >> 13 & 0x7) == 5:
-        if q12 + 16 > e6:
-            return refuse(field_offsets, r, 8, e6 - p0, e6 - (q12), 0, 0)
-        q17 = q12 + 16
-    elif (v11 >> 13 & 0x7) == 6:
-        if q12 + 20 > e6:
-            return refuse(field_offsets, r, 9, e6 - p0, e6 - (q12), 0, 0)
-        q17 = q12 + 20
-    elif (v11 >> 13 & 0x7) == 7:
-        if q12 + 2 > e6:
-            return refuse(field_offsets, r, 10, e6 - p0, e6 - (q12), 0, 0)
-        v20 = u16(memory, q12)
-        p21 = q12 + 2 + v20
-        if p21 > e6:
-            return refuse(field_offsets, r, 11, q12 - p0, v20, v20, e6 - (q12 + 2))
-        if not ends_on_null(memory, q12 + 2, p21):
-            return refuse(field_offsets, r, 12, q12 - p0, p21 - (q12 + 2), 0, 0)
-        p22 = min(p21 + (p0 + 16 - (p21)) % 4, e6)
-        q17 = p22
+    elif (v12 >> 13 & 0x7) == 2 or (v12 >> 13 & 0x7) == 3:
+        if q13 + 4 > m7:
+            return refuse(field_offsets, r, 9, m7 - p0, e6 - (q13), m7 - (q13), 0)
+        q18 = q13 + 4
+    elif (v12 >> 13 & 0x7) == 5:
+        if q13 + 16 > m7:
+            return refuse(field_offsets, r, 10, m7 - p0, e6 - (q13), m7 - (q13), 0)
+        q18 = q13 + 16
+    elif (v12 >> 13 & 0x7) == 6:
+        if q13 + 20 > m7:
+            return refuse(field_offsets, r, 11, m7 - p0, e6 - (q13), m7 - (q13), 0)
+        q18 = q13 + 20
+    elif (v12 >> 13 & 0x7) == 7:
+        if q13 + 2 > m7:
+            return refuse(field_offsets, r, 12, m7 - p0, e6 - (q13), m7 - (q13), 0)
+        v21 = u16(memory, q13)
+        p22 = q13 + 2 + v21
+        if p22 > m7:
+            if p22 > e6:
+                return refuse(field_offsets, r, 13, q13 - p0, v21, v21, e6 - (q13 + 2))
+            return refuse(field_offsets, r, 14, e0 - p0, p22 - (q13 + 2), e0 - (q13 + 2), 0)
+        if not ends_on_null(memory, q13 + 2, p22):
+            return refuse(field_offsets, r, 15, q13 - p0, p22 - (q13 + 2), 0, 0)
+        p23 = min(p22 + (p0 + 16 - (p22)) % 4, e6)
+        if p23 > m7:
+            return refuse(field_offsets, r, 16, e0 - p0, p23 - (p22), e0 - (p22), 0)
+        q18 = p23
     else:
-        return refuse(field_offsets, r, 13, 60, (v11 >> 13 & 0x7), 0, 0)
-    field_offsets[r, 2] = q17 - p0
-    q23 = q17
-    if (v11 >> 16 & 0x7) == 0 or (v11 >> 16 & 0x7) == 1:
+        return refuse(field_offsets, r, 17, 60, (v12 >> 13 & 0x7), 0, 0)
+    field_offsets[r, 2] = q18 - p0
+    q24 = q18
+    if (v12 >> 16 & 0x7) == 0 or (v12 >> 16 & 0x7) == 1:
         pass
-    elif (v11 >> 16 & 0x7) == 2 or (v11 >> 16 & 0x7) == 3 or (v11 >> 16 & 0x7) == 4:
-        if q17 + 4 > e6:
-            return refuse(field_offsets, r, 14, e6 - p0, e6 - (q17), 0, 0)
-        q23 = q17 + 4
-    elif (v11 >> 16 & 0x7) == 5:
-        if q17 + 16 > e6:
-            return refuse(field_offsets, r, 15, e6 - p0, e6 - (q17), 0, 0)
-        q23 = q17 + 16
-    elif (v11 >> 16 & 0x7) == 6:
-        if q17 + 20 > e6:
-            return refuse(field_offsets, r, 16, e6 - p0, e6 - (q17), 0, 0)
-        q23 = q17 + 20
-    elif (v11 >> 16 & 0x7) == 7:
-        if q17 + 2 > e6:
-            return refuse(field_offsets, r, 17, e6 - p0, e6 - (q17), 0, 0)
-        v26 = u16(memory, q17)
-        p27 = q17 + 2 + v26
-        if p27 > e6:
-            return refuse(field_offsets, r, 18, q17 - p0, v26, v26, e6 - (q17 + 2))
-        if not ends_on_null(memory, q17 + 2, p27):
-            return refuse(field_offsets, r, 19, q17 - p0, p27 - (q17 + 2), 0, 0)
-        p28 = min(p27 + (p0 + 16 - (p27)) % 4, e6)
-        q23 = p28
-    q29 = q23
-    if (v11 >> 22 & 0x1) != 0:
-        p30 = q23
-        field_offsets[r, 3] = p30 - p0
-        if p30 + 16 > e6:
-            return refuse(field_offsets, r, 20, e6 - p0, e6 - (p30), 0, 0)
-        q29 = p30 + 16
-    q31 = q29
-    if (v11 >> 20 & 0x1) != 0:
-        p32 = q29
-        field_offsets[r, 4] = p32 - p0
-        if p32 + 4 > e6:
-            return refuse(field_offsets, r, 21, e6 - p0, e6 - (p32), 0, 0)
-        v33 = u32(memory, p32)
-        if p32 + 12 > e6:
-            return refuse(field_offsets, r, 22, e6 - p0, e6 - (p32 + 4), 0, 0)
-        if p32 + 20 > e6:
-            return refuse(field_offsets, r, 23, e6 - p0, e6 - (p32 + 12), 0, 0)
-        q38 = p32 + 20
-        if (v33 >> 0 & 0x1) != 0:
-            p39 = p32 + 20
-            if p39 + 16 > e6:
-                return refuse(field_offsets, r, 24, e6 - p0, e6 - (p39), 0, 0)
-            q38 = p39 + 16
-        q31 = q38
-    q40 = q31
-    if (v11 >> 19 & 0x1) != 0:
-        p41 = q31
-        field_offsets[r, 5] = p41 - p0
-        if p41 + 16 > e6:
-            return refuse(field_offsets, r, 25, e6 - p0, e6 - (p41), 0, 0)
-        v43 = u16(memory, p41 + 2)
-        v44 = u16(memory, p41 + 4)
-        v45 = u16(memory, p41 + 6)
-        v46 = u32(memory, p41 + 8)
-        v47 = u32(memory, p41 + 12)
-        p48 = p41 + 16 + v43
-        if p48 > e6:
-            return refuse(field_offsets, r, 26, p41 + 2 - p0, v43, v43, e6 - (p41 + 16))
-        field_offsets[r, 6] = p48 - p0
-        p49 = min(p48 + (p41 + 16 - (p48)) % 4, e6)
-        p50 = p49 + v44
-        if p50 > e6:
-            return refuse(field_offsets, r, 27, p41 + 4 - p0, v44, v44, e6 - (p49))
-        p51 = min(p50 + (p41 + 16 - (p50)) % 4, e6)
-        p52 = p51 + v45
-        if p52 > e6:
-            return refuse(field_offsets, r, 28, p41 + 6 - p0, v45, v45, e6 - (p51))
-        p53 = min(p52 + (p41 + 16 - (p52)) % 4, e6)
-        p54 = p53 + v46
-        if p54 > e6:
-            return refuse(field_offsets, r, 29, p41 + 8 - p0, v46, v46, e6 - (p53))
-        field_offsets[r, 7] = p53 - p0
-        field_offsets[r, 8] = p54 - p0
-        p55 = min(p54 + (p41 + 16 - (p54)) % 4, e6)
-        q56 = p55
-        if v47 != 0:
-            p57 = p55
-            e58 = p57 + v47
-            if e58 > e6:
-                return refuse(field_offsets, r, 30, p41 + 12 - p0, v47, v47, e6 - (p57))
-            if p57 + 4 > e58:
-                return refuse(field_offsets, r, 31, e58 - p0, e58 - (p57), 0, 0)
-            field_offsets[r, 9] = p57 - p0
-            field_offsets[r, 10] = e58 - p0
-            q56 = e58
-        p60 = min(q56 + (p41 + 16 - (q56)) % 4, e6)
-        q40 = p60
-    field_offsets[r, 11] = q40 - p0
-    if q40 + 2 > e6:
-        return refuse(field_offsets, r, 32, e6 - p0, e6 - (q40), 0, 0)
-    v62 = u8(memory, q40 + 1)
-    if not 0 <= v62 < 251:
-        return refuse(field_offsets, r, 33, q40 + 1 - p0, v62, 0, 0)
-    if q40 + 56 > e6:
-        return refuse(field_offsets, r, 34, e6 - p0, e6 - (q40 + 2), 0, 0)
-    v66 = u32(memory, q40 + 32)
-    v67 = u32(memory, q40 + 36)
-    v71 = u32(memory, q40 + 52)
-    p72 = q40 + 56 + v62 * 2
-    if p72 > e6:
-        return refuse(field_offsets, r, 35, q40 + 1 - p0, v62, v62 * 2, e6 - (q40 + 56))
-    field_offsets[r, 12] = p72 - p0
-    p73 = p72 + v71
-    if p73 > e6:
-        return refuse(field_offsets, r, 36, q40 + 52 - p0, v71, v71, e6 - (p72))
-    field_offsets[r, 13] = p73 - p0
-    p74 = p73 + v66
-    if p74 > e6:
-        return refuse(field_offsets, r, 37, q40 + 32 - p0, v66, v66, e6 - (p73))
-    field_offsets[r, 14] = p74 - p0
-    p75 = p74 + max(0, v67 - v66)
-    if p75 > e6:
-        return refuse(field_offsets, r, 38, q40 + 36 - p0, v67, max(0, v67 - v66), e6 - (p74))
-    p76 = min(p75 + (q40 - (p75)) % 4, e6)
-    q77 = p76
+    elif (v12 >> 16 & 0x7) == 2 or (v12 >> 16 & 0x7) == 3 or (v12 >> 16 & 0x7) == 4:
+        if q18 + 4 > m7:
+            return refuse(field_offsets, r, 18, m7 - p0, e6 - (q18), m7 - (q18), 0)
+        q24 = q18 + 4
+    elif (v12 >> 16 & 0x7) == 5:
+        if q18 + 16 > m7:
+            return refuse(field_offsets, r, 19, m7 - p0, e6 - (q18), m7 - (q18), 0)
+        q24 = q18 + 16
+    elif (v12 >> 16 & 0x7) == 6:
+        if q18 + 20 > m7:
+            return refuse(field_offsets, r, 20, m7 - p0, e6 - (q18), m7 - (q18), 0)
+        q24 = q18 + 20
+    elif (v12 >> 16 & 0x7) == 7:
+        if q18 + 2 > m7:
+            return refuse(field_offsets, r, 21, m7 - p0, e6 - (q18), m7 - (q18), 0)
+        v27 = u16(memory, q18)
+        p28 = q18 + 2 + v27
+        if p28 > m7:
+            if p28 > e6:
+                return refuse(field_offsets, r, 22, q18 - p0, v27, v27, e6 - (q18 + 2))
+            return refuse(field_offsets, r, 23, e0 - p0, p28 - (q18 + 2), e0 - (q18 + 2), 0)
+        if not ends_on_null(memory, q18 + 2, p28):
+            return refuse(field_offsets, r, 24, q18 - p0, p28 - (q18 + 2), 0, 0)
+        p29 = min(p28 + (p0 + 16 - (p28)) % 4, e6)
+        if p29 > m7:
+            return refuse(field_offsets, r, 25, e0 - p0, p29 - (p28), e0 - (p28), 0)
+        q24 = p29
+    q30 = q24
+    if (v12 >> 22 & 0x1) != 0:
+        p31 = q24
+        field_offsets[r, 3] = p31 - p0
+        if p31 + 16 > m7:
+            return refuse(field_offsets, r, 26, m7 - p0, e6 - (p31), m7 - (p31), 0)
+        q30 = p31 + 16
+    q32 = q30
+    if (v12 >> 20 & 0x1) != 0:
+        p33 = q30
+        field_offsets[r, 4] = p33 - p0
+        if p33 + 4 > m7:
+            return refuse(field_offsets, r, 27, m7 - p0, e6 - (p33), m7 - (p33), 0)
+        v34 = u32(memory, p33)
+        if p33 + 12 > m7:
+            return refuse(field_offsets, r, 28, m7 - p0, e6 - (p33 + 4), m7 - (p33 + 4), 0)
+        if p33 + 20 > m7:
+            return refuse(field_offsets, r, 29, m7 - p0, e6 - (p33 + 12), m7 - (p33 + 12), 0)
+        q39 = p33 + 20
+        if (v34 >> 0 & 0x1) != 0:
+            p40 = p33 + 20
+            if p40 + 16 > m7:
+                return refuse(field_offsets, r, 30, m7 - p0, e6 - (p40), m7 - (p40), 0)
+            q39 = p40 + 16
+        q32 = q39
+    q41 = q32
+    if (v12 >> 19 & 0x1) != 0:
+        p42 = q32
+        field_offsets[r, 5] = p42 - p0
+        if p42 + 16 > m7:
+            return refuse(field_offsets, r, 31, m7 - p0, e6 - (p42), m7 - (p42), 0)
+        v44 = u16(memory, p42 + 2)
+        v45 = u16(memory, p42 + 4)
+        v46 = u16(memory, p42 + 6)
+        v47 = u32(memory, p42 + 8)
+        v48 = u32(memory, p42 + 12)
+        p49 = p42 + 16 + v44
+        if p49 > m7:
+            if p49 > e6:
+                return refuse(field_offsets, r, 32, p42 + 2 - p0, v44, v44, e6 - (p42 + 16))
+            return refuse(field_offsets, r, 33, e0 - p0, p49 - (p42 + 16), e0 - (p42 + 16), 0)
+        field_offsets[r, 6] = p49 - p0
+        p50 = min(p49 + (p42 + 16 - (p49)) % 4, e6)
+        if p50 > m7:
+            return refuse(field_offsets, r, 34, e0 - p0, p50 - (p49), e0 - (p49), 0)
+        p51 = p50 + v45
+        if p51 > m7:
+            if p51 > e6:
+                return refuse(field_offsets, r, 35, p42 + 4 - p0, v45, v45, e6 - (p50))
+            return refuse(field_offsets, r, 36, e0 - p0, p51 - (p50), e0 - (p50), 0)
+        p52 = min(p51 + (p42 + 16 - (p51)) % 4, e6)
+        if p52 > m7:
+            return refuse(field_offsets, r, 37, e0 - p0, p52 - (p51), e0 - (p51), 0)
+        p53 = p52 + v46
+        if p53 > m7:
+            if p53 > e6:
+                return refuse(field_offsets, r, 38, p42 + 6 - p0, v46, v46, e6 - (p52))
+            return refuse(field_offsets, r, 39, e0 - p0, p53 - (p52), e0 - (p52), 0)
+        p54 = min(p53 + (p42 + 16 - (p53)) % 4, e6)
+        if p54 > m7:
+            return refuse(field_offsets, r, 40, e0 - p0, p54 - (p53), e0 - (p53), 0)
+        p55 = p54 + v47
+        if p55 > m7:
+            if p55 > e6:
+                return refuse(field_offsets, r, 41, p42 + 8 - p0, v47, v47, e6 - (p54))
+            return refuse(field_offsets, r, 42, e0 - p0, p55 - (p54), e0 - (p54), 0)
+        field_offsets[r, 7] = p54 - p0
+        field_offsets[r, 8] = p55 - p0
+        p56 = min(p55 + (p42 + 16 - (p55)) % 4, e6)
+        if p56 > m7:
+            return refuse(field_offsets, r, 43, e0 - p0, p56 - (p55), e0 - (p55), 0)
+        q57 = p56
+        if v48 != 0:
+            p58 = p56
+            e59 = p58 + v48
+            if e59 > m7:
+                if e59 > e6:
+                    return refuse(field_offsets, r, 44, p42 + 12 - p0, v48, v48, e6 - (p58))
+                return refuse(field_offsets, r, 45, e0 - p0, e59 - (p58), e0 - (p58), 0)
+            if p58 + 4 > e59:
+                return refuse(field_offsets, r, 46, e59 - p0, e59 - (p58), 0, 0)
+            field_offsets[r, 9] = p58 - p0
+            field_offsets[r, 10] = e59 - p0
+            q57 = e59
+        p61 = min(q57 + (p42 + 16 - (q57)) % 4, e6)
+        if p61 > m7:
+            return refuse(field_offsets, r, 47, e0 - p0, p61 - (q57), e0 - (q57), 0)
+        q41 = p61
+    field_offsets[r, 11] = q41 - p0
+    if q41 + 2 > m7:
+        return refuse(field_offsets, r, 48, m7 - p0, e6 - (q41), m7 - (q41), 0)
+    v63 = u8(memory, q41 + 1)
+    if not 0 <= v63 < 251:
+        return refuse(field_offsets, r, 49, q41 + 1 - p0, v63, 0, 0)
+    if q41 + 56 > m7:
+        return refuse(field_offsets, r, 50, m7 - p0, e6 - (q41 + 2), m7 - (q41 + 2), 0)
+    v67 = u32(memory, q41 + 32)
+    v68 = u32(memory, q41 + 36)
+    v72 = u32(memory, q41 + 52)
+    p73 = q41 + 56 + v63 * 2
+    if p73 > m7:
+        if p73 > e6:
+            return refuse(field_offsets, r, 51, q41 + 1 - p0, v63, v63 * 2, e6 - (q41 + 56))
+        return refuse(field_offsets, r, 52, e0 - p0, p73 - (q41 + 56), e0 - (q41 + 56), 0)
+    field_offsets[r, 12] = p73 - p0
+    p74 = p73 + v72
+    if p74 > m7:
+        if p74 > e6:
+            return refuse(field_offsets, r, 53, q41 + 52 - p0, v72, v72, e6 - (p73))
+        return refuse(field_offsets, r, 54, e0 - p0, p74 - (p73), e0 - (p73), 0)
+    field_offsets[r, 13] = p74 - p0
+    p75 = p74 + v67
+    if p75 > m7:
+        if p75 > e6:
+            return refuse(field_offsets, r, 55, q41 + 32 - p0, v67, v67, e6 - (p74))
+        return refuse(field_offsets, r, 56, e0 - p0, p75 - (p74), e0 - (p74), 0)
+    field_offsets[r, 14] = p75 - p0
+    p76 = p75 + max(0, v68 - v67)
+    if p76 > m7:
+        if p76 > e6:
+            return refuse(field_offsets, r, 57, q41 + 36 - p0, v68, max(0, v68 - v67), e6 - (p75))
+        return refuse(field_offsets, r, 58, e0 - p0, p76 - (p75), e0 - (p75), 0)
+    p77 = min(p76 + (q41 - (p76)) % 4, e6)
+    if p77 > m7:
+        return refuse(field_offsets, r, 59, e0 - p0, p77 - (p76), e0 - (p76), 0)
+    q78 = p77
     if (v3 >> 5 & 0x1) != 0:
-        p78 = p76
-        if p78 + 4 > e6:
-            return refuse(field_offsets, r, 39, e6 - p0, e6 - (p78), 0, 0)
-        v79 = u16(memory, p78)
-        q81 = p78 + 4
-        if (v79 >> 0 & 0x3) == 1:
-            p82 = p78 + 4
-            if p82 + 16 > e6:
-                return refuse(field_offsets, r, 40, e6 - p0, e6 - (p82), 0, 0)
-            q81 = p82 + 16
-        q77 = q81
-    q83 = q77
-    if (v11 >> 25 & 0x1) != 0:
-        p84 = q77
-        if p84 + 8 > e6:
-            return refuse(field_offsets, r, 41, e6 - p0, e6 - (p84), 0, 0)
-        v87 = u32(memory, p84 + 4)
-        n88 = chosen_length(memory, p84 + 8, v87 * 2, v87, e6)
-        p89 = p84 + 8 + n88
-        if p89 > e6:
-            return refuse(field_offsets, r, 42, p84 + 4 - p0, v87, n88, e6 - (p84 + 8))
-        p90 = min(p89 + (p84 - (p89)) % 4, e6)
-        q83 = p90
-    q91 = q83
-    if (v11 >> 25 & 0x1) != 0:
-        p92 = q83
-        if p92 + 16 > e6:
-            return refuse(field_offsets, r, 43, e6 - p0, e6 - (p92), 0, 0)
-        v95 = u32(memory, p92 + 4)
-        p98 = p92 + 16 + v95
-        if p98 > e6:
-            return refuse(field_offsets, r, 44, p92 + 4 - p0, v95, v95, e6 - (p92 + 16))
-        p99 = min(p98 + (p92 - (p98)) % 4, e6)
-        q91 = p99
-    q100 = q91
-    if (v11 >> 28 & 0x1) != 0:
-        p101 = q91
-        if p101 + 8 > e6:
-            return refuse(field_offsets, r, 45, e6 - p0, e6 - (p101), 0, 0)
-        v104 = u32(memory, p101 + 4)
-        p105 = p101 + 8 + v104 * 2
-        if p105 > e6:
-            return refuse(field_offsets, r, 46, p101 + 4 - p0, v104, v104 * 2, e6 - (p101 + 8))
-        p106 = p105 + (p101 - (p105)) % 4
-        if p106 + 2 > e6 or u16(memory, p106) != 0x384:
-            if p105 + 2 > e6 or u16(memory, p105) != 0x384:
-                if p106 + 2 > e6:
-                    return refuse(field_offsets, r, 47, e6 - p0, 0, 0, 0)
-                return refuse(field_offsets, r, 48, p106 - p0, u16(memory, p106), 0, 0)
-            p106 = p105
-        if p106 + 8 > e6:
-            return refuse(field_offsets, r, 49, e6 - p0, e6 - (p106), 0, 0)
-        v109 = u32(memory, p106 + 4)
-        p110 = p106 + 8 + v109 * 2
-        if p110 > e6:
-            return refuse(field_offsets, r, 50, p106 + 4 - p0, v109, v109 * 2, e6 - (p106 + 8))
-        p111 = min(p110 + (p101 - (p110)) % 4, e6)
-        q100 = p111
-    q112 = q100
-    if (v11 >> 23 & 0x1) != 0:
-        p113 = q100
-        if p113 + 4 > e6:
-            return refuse(field_offsets, r, 51, e6 - p0, e6 - (p113), 0, 0)
-        v114 = u32(memory, p113)
-        if v114 < 12:
-            return refuse(field_offsets, r, 52, p113 - p0, v114, 0, 0)
-        e115 = p113 + v114
-        if e115 > e6:
-            return refuse(field_offsets, r, 53, p113 - p0, v114, e6 - (p113), 0)
-        v116 = u16(memory, p113 + 4)
-        if v116 != 0x64:
-            return refuse(field_offsets, r, 54, p113 + 4 - p0, v116, 0, 0)
-        v118 = u32(memory, p113 + 8)
-        if v118 > 16384:
-            return refuse(field_offsets, r, 55, p113 + 8 - p0, v118, 0, 0)
-        if v118 * 4 > e115 - (p113 + 12):
-            return refuse(field_offsets, r, 56, p113 + 8 - p0, v118, v118 * 4, e115 - (p113 + 12))
-        p119 = p113 + 12
-        for i120 in range(v118):
-            if p119 + 2 > e115:
-                return refuse(field_offsets, r, 57, e115 - p0, e115 - (p119), 0, i120)
-            v121 = u16(memory, p119)
-            q122 = p119 + 2
-            if v121 == 1:
-                p123 = min(p119 + 2 + (p113 - (p119 + 2)) % 4, e115)
-                if p123 + 16 > e115:
-                    return refuse(field_offsets, r, 58, e115 - p0, e115 - (p123), 0, i120)
-                q122 = p123 + 16
-            elif v121 == 2:
-                p124 = min(p119 + 2 + (p113 - (p119 + 2)) % 4, e115)
-                if p124 + 20 > e115:
-                    return refuse(field_offsets, r, 59, e115 - p0, e115 - (p124), 0, i120)
-                q122 = p124 + 20
-            elif v121 == 3:
-                p126 = find_null(memory, p119 + 2, e115)
-                if p126 < 0:
-                    return refuse(field_offsets, r, 60, e115 - p0, 0, 0, i120)
-                q122 = p126 + 2
-            elif v121 == 6:
-                p127 = min(p119 + 2 + (p113 - (p119 + 2)) % 4, e115)
-                if p127 + 16 > e115:
-                    return refuse(field_offsets, r, 61, e115 - p0, e115 - (p127), 0, i120)
-                q122 = p127 + 16
+        p79 = p77
+        if p79 + 4 > m7:
+            return refuse(field_offsets, r, 60, m7 - p0, e6 - (p79), m7 - (p79), 0)
+        v80 = u16(memory, p79)
+        q82 = p79 + 4
+        if (v80 >> 0 & 0x3) == 1:
+            p83 = p79 + 4
+            if p83 + 16 > m7:
+                return refuse(field_offsets, r, 61, m7 - p0, e6 - (p83), m7 - (p83), 0)
+            q82 = p83 + 16
+        q78 = q82
+    q84 = q78
+    if (v12 >> 25 & 0x1) != 0:
+        p85 = q78
+        if p85 + 8 > m7:
+            return refuse(field_offsets, r, 62, m7 - p0, e6 - (p85), m7 - (p85), 0)
+        v88 = u32(memory, p85 + 4)
+        n89 = chosen_length(memory, p85 + 8, v88 * 2, v88, m7)
+        p90 = p85 + 8 + n89
+        if p90 > m7:
+            if p90 > e6:
+                return refuse(field_offsets, r, 63, p85 + 4 - p0, v88, n89, e6 - (p85 + 8))
+            return refuse(field_offsets, r, 64, e0 - p0, p90 - (p85 + 8), e0 - (p85 + 8), 0)
+        p91 = min(p90 + (p85 - (p90)) % 4, e6)
+        if p91 > m7:
+            return refuse(field_offsets, r, 65, e0 - p0, p91 - (p90), e0 - (p90), 0)
+        q84 = p91
+    q92 = q84
+    if (v12 >> 25 & 0x1) != 0:
+        p93 = q84
+        if p93 + 16 > m7:
+            return refuse(field_offsets, r, 66, m7 - p0, e6 - (p93), m7 - (p93), 0)
+        v96 = u32(memory, p93 + 4)
+        p99 = p93 + 16 + v96
+        if p99 > m7:
+            if p99 > e6:
+                return refuse(field_offsets, r, 67, p93 + 4 - p0, v96, v96, e6 - (p93 + 16))
+            return refuse(field_offsets, r, 68, e0 - p0, p99 - (p93 + 16), e0 - (p93 + 16), 0)
+        p100 = min(p99 + (p93 - (p99)) % 4, e6)
+        if p100 > m7:
+            return refuse(field_offsets, r, 69, e0 - p0, p100 - (p99), e0 - (p99), 0)
+        q92 = p100
+    q101 = q92
+    if (v12 >> 28 & 0x1) != 0:
+        p102 = q92
+        if p102 + 8 > m7:
+            return refuse(field_offsets, r, 70, m7 - p0, e6 - (p102), m7 - (p102), 0)
+        v105 = u32(memory, p102 + 4)
+        p106 = p102 + 8 + v105 * 2
+        if p106 > m7:
+            if p106 > e6:
+                return refuse(field_offsets, r, 71, p102 + 4 - p0, v105, v105 * 2, e6 - (p102 + 8))
+            return refuse(field_offsets, r, 72, e0 - p0, p106 - (p102 + 8), e0 - (p102 + 8), 0)
+        p107 = p106 + (p102 - (p106)) % 4
+        if p107 + 2 > m7 or u16(memory, p107) != 0x384:
+            if p106 + 2 > m7 or u16(memory, p106) != 0x384:
+                if p107 + 2 > m7:
+                    return refuse(field_offsets, r, 73, m7 - p0, 0, 0, 0)
+                return refuse(field_offsets, r, 74, p107 - p0, u16(memory, p107), 0, 0)
+            p107 = p106
+        if p107 + 8 > m7:
+            return refuse(field_offsets, r, 75, m7 - p0, e6 - (p107), m7 - (p107), 0)
+        v110 = u32(memory, p107 + 4)
+        p111 = p107 + 8 + v110 * 2
+        if p111 > m7:
+            if p111 > e6:
+                return refuse(field_offsets, r, 76, p107 + 4 - p0, v110, v110 * 2, e6 - (p107 + 8))
+            return refuse(field_offsets, r, 77, e0 - p0, p111 - (p107 + 8), e0 - (p107 + 8), 0)
+        p112 = min(p111 + (p102 - (p111)) % 4, e6)
+        if p112 > m7:
+            return refuse(field_offsets, r, 78, e0 - p0, p112 - (p111), e0 - (p111), 0)
+        q101 = p112
+    q113 = q101
+    if (v12 >> 23 & 0x1) != 0:
+        p114 = q101
+        if p114 + 4 > m7:
+            return refuse(field_offsets, r, 79, m7 - p0, e6 - (p114), m7 - (p114), 0)
+        v115 = u32(memory, p114)
+        if v115 < 12:
+            return refuse(field_offsets, r, 80, p114 - p0, v115, 0, 0)
+        e116 = p114 + v115
+        if e116 > e6:
+            return refuse(field_offsets, r, 81, p114 - p0, v115, e6 - (p114), 0)
+        m117 = min(e116, m7)
+        if p114 + 6 > m117:
+            return refuse(field_offsets, r, 82, m117 - p0, e116 - (p114 + 4), m117 - (p114 + 4), 0)
+        v118 = u16(memory, p114 + 4)
+        if v118 != 0x64:
+            return refuse(field_offsets, r, 83, p114 + 4 - p0, v118, 0, 0)
+        if p114 + 12 > m117:
+            return refuse(field_offsets, r, 84, m117 - p0, e116 - (p114 + 6), m117 - (p114 + 6), 0)
+        v120 = u32(memory, p114 + 8)
+        if v120 > 16384:
+            return refuse(field_offsets, r, 85, p114 + 8 - p0, v120, 0, 0)
+        if v120 * 4 > e116 - (p114 + 12):
+            return refuse(field_offsets, r, 86, p114 + 8 - p0, v120, v120 * 4, e116 - (p114 + 12))
+        p121 = p114 + 12
+        for i122 in range(v120):
+            if p121 + 2 > m117:
+                return refuse(field_offsets, r, 87, m117 - p0, e116 - (p121), m117 - (p121), i122)
+            v123 = u16(memory, p121)
+            q124 = p121 + 2
+            if v123 == 1:
+                p125 = min(p121 + 2 + (p114 - (p121 + 2)) % 4, e116)
+                if p125 > m117:
+                    return refuse(field_offsets, r, 88, e0 - p0, p125 - (p121 + 2), e0 - (p121 + 2), i122)
+                if p125 + 16 > m117:
+                    return refuse(field_offsets, r, 89, m117 - p0, e116 - (p125), m117 - (p125), i122)
+                q124 = p125 + 16
+            elif v123 == 2:
+                p126 = min(p121 + 2 + (p114 - (p121 + 2)) % 4, e116)
+                if p126 > m117:
+                    return refuse(field_offsets, r, 90, e0 - p0, p126 - (p121 + 2), e0 - (p121 + 2), i122)
+                if p126 + 20 > m117:
+                    return refuse(field_offsets, r, 91, m117 - p0, e116 - (p126), m117 - (p126), i122)
+                q124 = p126 + 20
+            elif v123 == 3:
+                p128 = find_null(memory, p121 + 2, m117)
+                if p128 < 0:
+                    return refuse(field_offsets, r, 92, m117 - p0, 0, 0, i122)
+                q124 = p128 + 2
+            elif v123 == 6:
+                p129 = min(p121 + 2 + (p114 - (p121 + 2)) % 4, e116)
+                if p129 > m117:
+                    return refuse(field_offsets, r, 93, e0 - p0, p129 - (p121 + 2), e0 - (p121 + 2), i122)
+                if p129 + 16 > m117:
+                    return refuse(field_offsets, r, 94, m117 - p0, e116 - (p129), m117 - (p129), i122)
+                q124 = p129 + 16
             else:
-                return refuse(field_offsets, r, 62, p119 - p0, v121, 0, i120)
-            p119 = q122
-        p128 = min(e115 + (p113 - e115) % 4, e6)
-        if p128 + 4 > e6:
-            return refuse(field_offsets, r, 63, e6 - p0, e6 - (p128), 0, 0)
-        v129 = u32(memory, p128)
-        if v129 < 12:
-            return refuse(field_offsets, r, 64, p128 - p0, v129, 0, 0)
-        e130 = p128 + v129
-        if e130 > e6:
-            return refuse(field_offsets, r, 65, p128 - p0, v129, e6 - (p128), 0)
-        v131 = u16(memory, p128 + 4)
-        if v131 != 0xC8:
-            return refuse(field_offsets, r, 66, p128 + 4 - p0, v131, 0, 0)
-        v133 = u32(memory, p128 + 8)
-        if v133 > 16384:
-            return refuse(field_offsets, r, 67, p128 + 8 - p0, v133, 0, 0)
-        if v133 * 4 > e130 - (p128 + 12):
-            return refuse(field_offsets, r, 68, p128 + 8 - p0, v133, v133 * 4, e130 - (p128 + 12))
-        p134 = p128 + 12
-        for i135 in range(v133):
-            if p134 + 2 > e130:
-                return refuse(field_offsets, r, 69, e130 - p0, e130 - (p134), 0, i135)
-            v136 = u16(memory, p134)
-            q137 = p134 + 2
-            if v136 == 1:
-                p138 = min(p134 + 2 + (p128 - (p134 + 2)) % 4, e130)
-                if p138 + 16 > e130:
-                    return refuse(field_offsets, r, 70, e130 - p0, e130 - (p138), 0, i135)
-                q137 = p138 + 16
-            elif v136 == 2:
-                p139 = min(p134 + 2 + (p128 - (p134 + 2)) % 4, e130)
-                if p139 + 20 > e130:
-                    return refuse(field_offsets, r, 71, e130 - p0, e130 - (p139), 0, i135)
-                q137 = p139 + 20
-            elif v136 == 3:
-                p141 = find_null(memory, p134 + 2, e130)
-                if p141 < 0:
-                    return refuse(field_offsets, r, 72, e130 - p0, 0, 0, i135)
-                q137 = p141 + 2
-            elif v136 == 6:
-                p142 = min(p134 + 2 + (p128 - (p134 + 2)) % 4, e130)
-                if p142 + 16 > e130:
-                    return refuse(field_offsets, r, 73, e130 - p0, e130 - (p142), 0, i135)
-                q137 = p142 + 16
+                return refuse(field_offsets, r, 95, p121 - p0, v123, 0, i122)
+            p121 = q124
+        p130 = min(e116 + (p114 - e116) % 4, e6)
+        if p130 > m7:
+            return refuse(field_offsets, r, 96, e0 - p0, p130 - (p121), e0 - (p121), 0)
+        if p130 + 4 > m7:
+            return refuse(field_offsets, r, 97, m7 - p0, e6 - (p130), m7 - (p130), 0)
+        v131 = u32(memory, p130)
+        if v131 < 12:
+            return refuse(field_offsets, r, 98, p130 - p0, v131, 0, 0)
+        e132 = p130 + v131
+        if e132 > e6:
+            return refuse(field_offsets, r, 99, p130 - p0, v131, e6 - (p130), 0)
+        m133 = min(e132, m7)
+        if p130 + 6 > m133:
+            return refuse(field_offsets, r, 100, m133 - p0, e132 - (p130 + 4), m133 - (p130 + 4), 0)
+        v134 = u16(memory, p130 + 4)
+        if v134 != 0xC8:
+            return refuse(field_offsets, r, 101, p130 + 4 - p0, v134, 0, 0)
+        if p130 + 12 > m133:
+            return refuse(field_offsets, r, 102, m133 - p0, e132 - (p130 + 6), m133 - (p130 + 6), 0)
+        v136 = u32(memory, p130 + 8)
+        if v136 > 16384:
+            return refuse(field_offsets, r, 103, p130 + 8 - p0, v136, 0, 0)
+        if v136 * 4 > e132 - (p130 + 12):
+            return refuse(field_offsets, r, 104, p130 + 8 - p0, v136, v136 * 4, e132 - (p130 + 12))
+        p137 = p130 + 12
+        for i138 in range(v136):
+            if p137 + 2 > m133:
+                return refuse(field_offsets, r, 105, m133 - p0, e132 - (p137), m133 - (p137), i138)
+            v139 = u16(memory, p137)
+            q140 = p137 + 2
+            if v139 == 1:
+                p141 = min(p137 + 2 + (p130 - (p137 + 2)) % 4, e132)
+                if p141 > m133:
+                    return refuse(field_offsets, r, 106, e0 - p0, p141 - (p137 + 2), e0 - (p137 + 2), i138)
+                if p141 + 16 > m133:
+                    return refuse(field_offsets, r, 107, m133 - p0, e132 - (p141), m133 - (p141), i138)
+                q140 = p141 + 16
+            elif v139 == 2:
+                p142 = min(p137 + 2 + (p130 - (p137 + 2)) % 4, e132)
+                if p142 > m133:
+                    return refuse(field_offsets, r, 108, e0 - p0, p142 - (p137 + 2), e0 - (p137 + 2), i138)
+                if p142 + 20 > m133:
+                    return refuse(field_offsets, r, 109, m133 - p0, e132 - (p142), m133 - (p142), i138)
+                q140 = p142 + 20
+            elif v139 == 3:
+                p144 = find_null(memory, p137 + 2, m133)
+                if p144 < 0:
+                    return refuse(field_offsets, r, 110, m133 - p0, 0, 0, i138)
+                q140 = p144 + 2
+            elif v139 == 6:
+                p145 = min(p137 + 2 + (p130 - (p137 + 2)) % 4, e132)
+                if p145 > m133:
+                    return refuse(field_offsets, r, 111, e0 - p0, p145 - (p137 + 2), e0 - (p137 + 2), i138)
+                if p145 + 16 > m133:
+                    return refuse(field_offsets, r, 112, m133 - p0, e132 - (p145), m133 - (p145), i138)
+                q140 = p145 + 16
             else:
-                return refuse(field_offsets, r, 74, p134 - p0, v136, 0, i135)
-            p134 = q137
-        p143 = min(e130 + (p128 - e130) % 4, e6)
-        if p143 + 4 > e6:
-            return refuse(field_offsets, r, 75, e6 - p0, e6 - (p143), 0, 0)
-        v144 = u32(memory, p143)
-        if v144 < 12:
-            return refuse(field_offsets, r, 76, p143 - p0, v144, 0, 0)
-        e145 = p143 + v144
-        if e145 > e6:
-            return refuse(field_offsets, r, 77, p143 - p0, v144, e6 - (p143), 0)
-        v146 = u16(memory, p143 + 4)
-        if v146 != 0x12C:
-            return refuse(field_offsets, r, 78, p143 + 4 - p0, v146, 0, 0)
-        v148 = u32(memory, p143 + 8)
-        if v148 > 16384:
-            return refuse(field_offsets, r, 79, p143 + 8 - p0, v148, 0, 0)
-        if v148 * 4 > e145 - (p143 + 12):
-            return refuse(field_offsets, r, 80, p143 + 8 - p0, v148, v148 * 4, e145 - (p143 + 12))
-        p149 = p143 + 12
-        for i150 in range(v148):
-            if p149 + 2 > e145:
-                return refuse(field_offsets, r, 81, e145 - p0, e145 - (p149), 0, i150)
-            v151 = u16(memory, p149)
-            q152 = p149 + 2
-            if v151 == 1:
-                p153 = min(p149 + 2 + (p143 - (p149 + 2)) % 4, e145)
-                if p153 + 16 > e145:
-                    return refuse(field_offsets, r, 82, e145 - p0, e145 - (p153), 0, i150)
-                q152 = p153 + 16
-            elif v151 == 2:
-                p154 = min(p149 + 2 + (p143 - (p149 + 2)) % 4, e145)
-                if p154 + 20 > e145:
-                    return refuse(field_offsets, r, 83, e145 - p0, e145 - (p154), 0, i150)
-                q152 = p154 + 20
-            elif v151 == 3:
-                p156 = find_null(memory, p149 + 2, e145)
-                if p156 < 0:
-                    return refuse(field_offsets, r, 84, e145 - p0, 0, 0, i150)
-                q152 = p156 + 2
-            elif v151 == 6:
-                p157 = min(p149 + 2 + (p143 - (p149 + 2)) % 4, e145)
-                if p157 + 16 > e145:
-                    return refuse(field_offsets, r, 85, e145 - p0, e145 - (p157), 0, i150)
-                q152 = p157 + 16
+                return refuse(field_offsets, r, 113, p137 - p0, v139, 0, i138)
+            p137 = q140
+        p146 = min(e132 + (p130 - e132) % 4, e6)
+        if p146 > m7:
+            return refuse(field_offsets, r, 114, e0 - p0, p146 - (p137), e0 - (p137), 0)
+        if p146 + 4 > m7:
+            return refuse(field_offsets, r, 115, m7 - p0, e6 - (p146), m7 - (p146), 0)
+        v147 = u32(memory, p146)
+        if v147 < 12:
+            return refuse(field_offsets, r, 116, p146 - p0, v147, 0, 0)
+        e148 = p146 + v147
+        if e148 > e6:
+            return refuse(field_offsets, r, 117, p146 - p0, v147, e6 - (p146), 0)
+        m149 = min(e148, m7)
+        if p146 + 6 > m149:
+            return refuse(field_offsets, r, 118, m149 - p0, e148 - (p146 + 4), m149 - (p146 + 4), 0)
+        v150 = u16(memory, p146 + 4)
+        if v150 != 0x12C:
+            return refuse(field_offsets, r, 119, p146 + 4 - p0, v150, 0, 0)
+        if p146 + 12 > m149:
+            return refuse(field_offsets, r, 120, m149 - p0, e148 - (p146 + 6), m149 - (p146 + 6), 0)
+        v152 = u32(memory, p146 + 8)
+        if v152 > 16384:
+            return refuse(field_offsets, r, 121, p146 + 8 - p0, v152, 0, 0)
+        if v152 * 4 > e148 - (p146 + 12):
+            return refuse(field_offsets, r, 122, p146 + 8 - p0, v152, v152 * 4, e148 - (p146 + 12))
+        p153 = p146 + 12
+        for i154 in range(v152):
+            if p153 + 2 > m149:
+                return refuse(field_offsets, r, 123, m149 - p0, e148 - (p153), m149 - (p153), i154)
+            v155 = u16(memory, p153)
+            q156 = p153 + 2
+            if v155 == 1:
+                p157 = min(p153 + 2 + (p146 - (p153 + 2)) % 4, e148)
+                if p157 > m149:
+                    return refuse(field_offsets, r, 124, e0 - p0, p157 - (p153 + 2), e0 - (p153 + 2), i154)
+                if p157 + 16 > m149:
+                    return refuse(field_offsets, r, 125, m149 - p0, e148 - (p157), m149 - (p157), i154)
+                q156 = p157 + 16
+            elif v155 == 2:
+                p158 = min(p153 + 2 + (p146 - (p153 + 2)) % 4, e148)
+                if p158 > m149:
+                    return refuse(field_offsets, r, 126, e0 - p0, p158 - (p153 + 2), e0 - (p153 + 2), i154)
+                if p158 + 20 > m149:
+                    return refuse(field_offsets, r, 127, m149 - p0, e148 - (p158), m149 - (p158), i154)
+                q156 = p158 + 20
+            elif v155 == 3:
+                p160 = find_null(memory, p153 + 2, m149)
+                if p160 < 0:
+                    return refuse(field_offsets, r, 128, m149 - p0, 0, 0, i154)
+                q156 = p160 + 2
+            elif v155 == 6:
+                p161 = min(p153 + 2 + (p146 - (p153 + 2)) % 4, e148)
+                if p161 > m149:
+                    return refuse(field_offsets, r, 129, e0 - p0, p161 - (p153 + 2), e0 - (p153 + 2), i154)
+                if p161 + 16 > m149:
+                    return refuse(field_offsets, r, 130, m149 - p0, e148 - (p161), m149 - (p161), i154)
+                q156 = p161 + 16
             else:
-                return refuse(field_offsets, r, 86, p149 - p0, v151, 0, i150)
-            p149 = q152
-        p158 = min(e145 + (p143 - e145) % 4, e6)
-        if p158 + 2 > e6:
-            return refuse(field_offsets, r, 87, e6 - p0, e6 - (p158), 0, 0)
-        v159 = u16(memory, p158)
-        if v159 != 0x15E:
-            return refuse(field_offsets, r, 88, p158 - p0, v159, 0, 0)
-        if p158 + 8 > e6:
-            return refuse(field_offsets, r, 89, e6 - p0, e6 - (p158 + 2), 0, 0)
-        v161 = u32(memory, p158 + 4)
-        p162 = p158 + 8 + v161
-        if p162 > e6:
-            return refuse(field_offsets, r, 90, p158 + 4 - p0, v161, v161, e6 - (p158 + 8))
-        field_offsets[r, 15] = p158 - p0
-        field_offsets[r, 16] = p162 - p0
-        p163 = min(p162 + (p158 - (p162)) % 4, e6)
-        q112 = p163
-    field_offsets[r, 17] = q112 - p0
+                return refuse(field_offsets, r, 131, p153 - p0, v155, 0, i154)
+            p153 = q156
+        p162 = min(e148 + (p146 - e148) % 4, e6)
+        if p162 > m7:
+            return refuse(field_offsets, r, 132, e0 - p0, p162 - (p153), e0 - (p153), 0)
+        if p162 + 2 > m7:
+            return refuse(field_offsets, r, 133, m7 - p0, e6 - (p162), m7 - (p162), 0)
+        v163 = u16(memory, p162)
+        if v163 != 0x15E:
+            return refuse(field_offsets, r, 134, p162 - p0, v163, 0, 0)
+        if p162 + 8 > m7:
+            return refuse(field_offsets, r, 135, m7 - p0, e6 - (p162 + 2), m7 - (p162 + 2), 0)
+        v165 = u32(memory, p162 + 4)
+        p166 = p162 + 8 + v165
+        if p166 > m7:
+            if p166 > e6:
+                return refuse(field_offsets, r, 136, p162 + 4 - p0, v165, v165, e6 - (p162 + 8))
+            return refuse(field_offsets, r, 137, e0 - p0, p166 - (p162 + 8), e0 - (p162 + 8), 0)
+        field_offsets[r, 15] = p162 - p0
+        field_offsets[r, 16] = p166 - p0
+        p167 = min(p166 + (p162 - (p166)) % 4, e6)
+        if p167 > m7:
+            return refuse(field_offsets, r, 138, e0 - p0, p167 - (p166), e0 - (p166), 0)
+        q113 = p167
+    if e6 > m7:
+        return refuse(field_offsets, r, 139, e0 - p0, e6 - (q113), e0 - (q113), 0)
+    field_offsets[r, 17] = q113 - p0
     field_offsets[r, 18] = e6 - p0
-    q164 = e6
+    q168 = e6
     if (v3 >> 4 & 0x1) != 0:
-        p165 = e6
-        field_offsets[r, 19] = p165 - p0
-        if p165 + 16 > e0:
-            return refuse(field_offsets, r, 91, e0 - p0, e0 - (p165), 0, 0)
-        q164 = p165 + 16
-    return q164
+        p169 = e6
+        field_offsets[r, 19] = p169 - p0
+        if p169 + 16 > e0:
+            return refuse(field_offsets, r, 140, e0 - p0, e0 - (p169), 0, 0)
+        q168 = p169 + 16
+    return q168
 
 
 @jit
@@ -824,14 +991,13 @@ def session_ack(memory: Any, p0: int, e0: int, field_offsets: Any, r: int) -> in
     field_offsets[r, 0] = 0
     v5 = u32(memory, p0 + 8)
     e6 = p0 + v5
-    if e6 > e0:
-        return UNSURE
-    if p0 + 20 > e6:
-        return refuse(field_offsets, r, 92, e6 - p0, e6 - (p0 + 16), 0, 0)
-    if p0 + 36 > e6:
-        return refuse(field_offsets, r, 93, e6 - p0, e6 - (p0 + 20), 0, 0)
+    m7 = min(e6, e0)
+    if p0 + 20 > m7:
+        return refuse(field_offsets, r, 141, m7 - p0, e6 - (p0 + 16), m7 - (p0 + 16), 0)
+    if p0 + 36 > m7:
+        return refuse(field_offsets, r, 142, m7 - p0, e6 - (p0 + 20), m7 - (p0 + 20), 0)
     if p0 + 36 != e6:
-        return refuse(field_offsets, r, 94, 8, v5, p0 + 36 - p0, 0)
+        return refuse(field_offsets, r, 143, 8, v5, p0 + 36 - p0, 0)
     return p0 + 36
 
 
@@ -841,14 +1007,13 @@ def establish_connection(memory: Any, p0: int, e0: int, field_offsets: Any, r: i
     field_offsets[r, 0] = 0
     v5 = u32(memory, p0 + 8)
     e6 = p0 + v5
-    if e6 > e0:
-        return UNSURE
-    if p0 + 20 > e6:
-        return refuse(field_offsets, r, 95, e6 - p0, e6 - (p0 + 16), 0, 0)
-    if p0 + 572 > e6:
-        return refuse(field_offsets, r, 96, e6 - p0, e6 - (p0 + 20), 0, 0)
+    m7 = min(e6, e0)
+    if p0 + 20 > m7:
+        return refuse(field_offsets, r, 144, m7 - p0, e6 - (p0 + 16), m7 - (p0 + 16), 0)
+    if p0 + 572 > m7:
+        return refuse(field_offsets, r, 145, m7 - p0, e6 - (p0 + 20), m7 - (p0 + 20), 0)
     if p0 + 572 != e6:
-        return refuse(field_offsets, r, 97, 8, v5, p0 + 572 - p0, 0)
+        return refuse(field_offsets, r, 146, 8, v5, p0 + 572 - p0, 0)
     return p0 + 572
 
 
@@ -858,14 +1023,13 @@ def connection_parameters(memory: Any, p0: int, e0: int, field_offsets: Any, r: 
     field_offsets[r, 0] = 0
     v5 = u32(memory, p0 + 8)
     e6 = p0 + v5
-    if e6 > e0:
-        return UNSURE
-    if p0 + 20 > e6:
-        return refuse(field_offsets, r, 98, e6 - p0, e6 - (p0 + 16), 0, 0)
-    if p0 + 32 > e6:
-        return refuse(field_offsets, r, 99, e6 - p0, e6 - (p0 + 20), 0, 0)
+    m7 = min(e6, e0)
+    if p0 + 20 > m7:
+        return refuse(field_offsets, r, 147, m7 - p0, e6 - (p0 + 16), m7 - (p0 + 16), 0)
+    if p0 + 32 > m7:
+        return refuse(field_offsets, r, 148, m7 - p0, e6 - (p0 + 20), m7 - (p0 + 20), 0)
     if p0 + 32 != e6:
-        return refuse(field_offsets, r, 100, 8, v5, p0 + 32 - p0, 0)
+        return refuse(field_offsets, r, 149, 8, v5, p0 + 32 - p0, 0)
     return p0 + 32
 
 
@@ -874,10 +1038,10 @@ def ping(memory: Any, p0: int, e0: int, field_offsets: Any, r: int) -> int:
     """Ping: [MS-MQQB] 2.2.7."""
     field_offsets[r, 0] = 0
     if p0 + 4 > e0:
-        return refuse(field_offsets, r, 101, e0 - p0, e0 - (p0), 0, 0)
+        return refuse(field_offsets, r, 150, e0 - p0, e0 - (p0), 0, 0)
     v2 = u16(memory, p0 + 2)
     if v2 != 0x5548:
-        return refuse(field_offsets, r, 102, 2, v2, 0, 0)
+        return refuse(field_offsets, r, 151, 2, v2, 0, 0)
     if p0 + 24 > e0:
-        return refuse(field_offsets, r, 103, e0 - p0, e0 - (p0 + 4), 0, 0)
+        return refuse(field_offsets, r, 152, e0 - p0, e0 - (p0 + 4), 0, 0)
     return p0 + 24

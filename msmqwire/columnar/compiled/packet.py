@@ -16,7 +16,7 @@ from msmqwire.columnar.compiled.generated import (
     user_message,
 )
 from msmqwire.columnar.compiled.jit import inlined, is_text, jit, u8, u16, u32
-from msmqwire.columnar.compiled.refusal import REFUSED, UNSURE, refuse
+from msmqwire.columnar.compiled.refusal import REFUSED, refuse
 from msmqwire.headers import BASE_HEADER, EXTENSION_HEADER, INTERNAL_HEADER, USER_HEADER
 from msmqwire.headers.acknowledgements import (
     ACK_BODY_SIZE,
@@ -208,8 +208,8 @@ def find_header(memory: Any, start: int, stop: int) -> int:
 def session_packet(memory: Any, start: int, stop: int, field_offsets: Any, r: int) -> int:
     """Return the kind of the packet in these bytes and write its field offsets.
 
-    It is BAD, with a refusal in place of the offsets, for malformed ones; UNSURE if there are fewer bytes
-    than PacketSize says. The caller has checked the BaseHeader; see `msmqwire.columnar.compiled.generated`.
+    It is BAD, with a refusal in place of the offsets, for malformed ones, and if there are fewer bytes than
+    PacketSize says. The caller has checked the BaseHeader; see `msmqwire.columnar.compiled.generated`.
     """
     flags = u16(memory, start + _FLAGS_AT)
     if not flags & _INTERNAL:
@@ -230,8 +230,6 @@ def session_packet(memory: Any, start: int, stop: int, field_offsets: Any, r: in
             kind, end = BAD, refuse(field_offsets, r, NO_SESSION_HEADER, _FLAGS_AT, 0, 0, 0)
         else:
             kind, end = BAD, refuse(field_offsets, r, NOT_INTERNAL, _KIND_AT, number, 0, 0)
-    if end == UNSURE:
-        return UNSURE
     if end >= 0 and end != stop and kind != BAD:
         end = refuse(field_offsets, r, OTHER_SIZE, _SIZE_AT, end - start, stop - start, 0)
     return BAD if end == REFUSED else kind

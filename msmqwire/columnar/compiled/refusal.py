@@ -9,8 +9,7 @@ from msmqwire.columnar.compiled.jit import jit
 REFUSED: Final = -1
 """Returned in place of the end of a packet: it is malformed."""
 UNSURE: Final = -2
-"""Returned in place of the end of a packet, or of its kind: there are fewer bytes than its size says, so that
-only the generic reader can judge it."""
+"""In place of the kind of a packet: only the generic reader can judge it."""
 
 NUMBER, OFFSET, FIRST, SECOND, THIRD = range(5)
 REFUSAL: Final = 5

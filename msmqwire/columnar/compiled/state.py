@@ -52,8 +52,6 @@ NO_EXTRA: Final = -1
 REFUSAL_IN_OFFSETS: Final = -2
 """R_EXTRA of a malformed packet, or of skipped bytes, with a refusal in place of the field offsets: see
 `compiled.refusal`."""
-REFUSAL_UNKNOWN: Final = -3
-"""R_EXTRA of a malformed packet of which only the generic reader can say what is wrong."""
 
 I_LINK, I_LIMIT, I_MULTIPLIER, I_DIVISOR, I_OFFSET = range(5)
 I_FIELDS: Final = 5
