@@ -1,6 +1,6 @@
 """Captures divided into parts of which each begins with the state that the one before it ends with.
 
-One reader goes over the capture first, which takes about a fifth of the time of decoding it, and keeps its
+One reader goes over the capture first, which takes about half of the time of decoding it, and keeps its
 state at the start of each part. So parts have exactly the rows of one reader of the whole capture, with the
 numbers of frames and streams, whatever is in it. `msmqwire.columnar.parts` needs no such reader; there a part
 knows of the connections at its start what an overlap shows.

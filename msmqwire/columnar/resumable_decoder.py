@@ -27,6 +27,9 @@ _COMPRESSION: Final = 1
 STATE_MIN: Final = 1 << 20
 STATE_SHARE: Final = 16
 """A state above so many bytes is followed by at least so many times as many of files."""
+DUMPED_MIN: Final = 4 << 20
+"""A state that has more bytes before it is compressed is followed by about as many of files, so that saving
+takes no more than a share of the time."""
 
 
 class Checkpoint(NamedTuple):
@@ -56,6 +59,7 @@ class ResumableDecoder(Decoder):
         super().__init__(dissection, maker)
         self._state[entry.BY_OFFSET] = by_offset
         self._form: pcap.Layout | pcapng.Blocks | None = None  # of the file that is being read
+        self._dumped = 0  # bytes of the last state that was saved, before they were compressed
 
     @classmethod
     def resume(cls, state: bytes, maker: BatchMaker) -> ResumableDecoder:
@@ -115,7 +119,9 @@ class ResumableDecoder(Decoder):
             "form": form if blocks is None else blocks,
             "frames_before": self._frames_before,
         }
-        return zlib.compress(state_pickle.dumps(saved), _COMPRESSION)
+        dumped = state_pickle.dumps(saved)
+        self._dumped = len(dumped)
+        return zlib.compress(dumped, _COMPRESSION)
 
     def _restore(self, saved: dict[str, Any]) -> None:
         self._connections, self._state = saved["connections"], saved["state"]
@@ -197,10 +203,10 @@ class Surveyor(ResumableDecoder):
     def _take(self, file: int, offset: int) -> None:
         state = self._save()
         if len(state) > max(STATE_MIN, self._since // STATE_SHARE):
-            self._due = STATE_SHARE * len(state)
+            self._due = max(STATE_SHARE * len(state), self._dumped - DUMPED_MIN)
             return
         self._taken.append(Checkpoint(file, offset, state))
-        self._since, self._due = 0, self._step
+        self._since, self._due = 0, max(self._step, self._dumped - DUMPED_MIN)
 
     def _take_all(self) -> list[Checkpoint]:
         taken, self._taken = self._taken, []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,13 +22,14 @@ from msmqwire.columnar.parts import Part
 from msmqwire.durable import sync_directory
 from msmqwire.errors import CaptureError
 from msmqwire.lake.manifest import Damage, LakeFile
+from msmqwire.lake.mixed_rows import MixedRows, Taken
 from msmqwire.lake.partitions import DAY_NS, PARTITIONS_MAX, By, Partition, folder_of
 from msmqwire.lake.sorted_files import PartitionWriter, StagedFile
 
 TIME: Final = pa.timestamp("us", "UTC")
 """Of the column ``time``: nanoseconds are in ``time_ns``, for Spark reads no other times than these."""
 PENDING_BYTES_MAX: Final = 256 << 20
-"""Bytes of rows that wait for others of their partitions."""
+"""Bytes of rows that wait to be written into the files of their partitions."""
 
 
 def lake_schema(columns: Sequence[str], by: By | None = None) -> pa.Schema:
@@ -112,14 +113,15 @@ class _PartitionFiles:
         self._numbers: dict[Partition, int] = {}
         self._partitions: list[PartitionWriter] = []
         self._files: list[StagedFile] = []
+        self._mixed = MixedRows()
 
-    def _open(self, partition: Partition) -> StagedFile:
-        """Begin a file of a partition."""
+    def _open(self, partition: Partition, nulls: Collection[str]) -> StagedFile:
+        """Begin a file of a partition; some columns have no values in it."""
         number = len(self._files)
         keys = partition.keys(self._writer.by)
         path = f"{folder_of(keys)}/part-{self._token}-{number}.parquet"
         staged = Path(self._writer.lake, self._staged(number))
-        self._files.append(StagedFile(staged, LakeFile(path, 0, 0, keys, None, None), self._schema))
+        self._files.append(StagedFile(staged, LakeFile(path, 0, 0, keys, None, None), self._schema, nulls))
         return self._files[-1]
 
     def _staged(self, number: int) -> str:
@@ -133,9 +135,7 @@ class _PartitionFiles:
         if np.all(numbers == numbers[0]):
             self._partitions[numbers[0]].add(rows, times)
         else:
-            order = np.argsort(numbers, kind="stable")
-            for chosen in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
-                self._partitions[numbers[chosen[0]]].add(rows.take(pa.array(chosen)), times[chosen])
+            self._write_mixed(self._mixed.add(rows, times, numbers))
         if sum(writer.pending_bytes for writer in self._partitions) > PENDING_BYTES_MAX:
             for writer in self._partitions:
                 writer.flush()
@@ -166,10 +166,17 @@ class _PartitionFiles:
             self._partitions.append(PartitionWriter(partial(self._open, partition)))
         return self._numbers[partition]
 
+    def _write_mixed(self, taken: Iterable[Taken], *, is_end: bool = False) -> None:
+        for number, rows, times in taken:
+            self._partitions[number].add(rows, times)
+            # They may be a small part of what is kept in memory for them.
+            self._partitions[number].flush_in_order(is_end=is_end)
+
     def finish(self) -> tuple[tuple[LakeFile, ...], tuple[str, ...]]:
         """Write what is left; return the files, on disk now, and their staged paths."""
+        self._write_mixed(self._mixed.take(), is_end=True)
         for writer in self._partitions:
-            writer.flush()
+            writer.flush(is_end=True)
         for file in self._files:
             file.close()
         sync_directory(Path(self._writer.lake, self._writer.run))

@@ -7,7 +7,7 @@ go sorted into a file of their own.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -30,33 +30,41 @@ STRETCHES_MAX: Final = 64
 class StagedFile:
     """A Parquet file that is being written.
 
+    Args:
+        path: of the file.
+        entry: what the manifest says of it as long as it is empty.
+        schema: of its rows.
+        nulls: columns without values. They are not compressed, which takes longer than the rest of a small
+            file.
+
     Attributes:
         path: of the file.
         entry: what the manifest will say of it.
     """
 
-    def __init__(self, path: Path, entry: LakeFile, schema: pa.Schema) -> None:
+    def __init__(self, path: Path, entry: LakeFile, schema: pa.Schema, nulls: Collection[str] = ()) -> None:
         self.path, self.entry = path, entry
         sorting = [("time", "ascending")] if "time" in schema.names else None
         self._writer = parquet.ParquetWriter(
             str(path),
             schema,
             filesystem=fs.LocalFileSystem(),
-            compression="zstd",
+            compression={name: "none" if name in nulls else "zstd" for name in schema.names},
             use_dictionary=[name for name in schema.names if name != "time_ns"],
             column_encoding={"time_ns": "DELTA_BINARY_PACKED"} if "time_ns" in schema.names else None,
             sorting_columns=sorting and parquet.SortingColumn.from_ordering(schema, sorting),
         )
 
     def write(self, rows: pa.Table, first_ns: int, last_ns: int) -> None:
-        """Write rows as one row group.
+        """Write rows as row groups.
 
         Args:
             rows: the rows, sorted.
             first_ns: the earliest of their times but `NO_TIME`.
             last_ns: the latest.
         """
-        self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
+        groups = max(-(-rows.num_rows // ROW_GROUP_ROWS), round(rows.nbytes / ROW_GROUP_BYTES), 1)
+        self._writer.write_table(rows, row_group_size=max(-(-rows.num_rows // groups), 1))
         entry = replace(self.entry, rows=self.entry.rows + rows.num_rows)
         if last_ns != NO_TIME:
             first_ns = first_ns if entry.first_ns is None else min(entry.first_ns, first_ns)
@@ -86,13 +94,13 @@ class PartitionWriter:
     """Writes the rows of a partition: into one file those that come in order, late ones into others.
 
     Args:
-        open_file: begins a file of the partition.
+        open_file: begins a file of the partition, with the columns that will have no values in it.
 
     Attributes:
         pending_bytes: of the rows that wait in memory.
     """
 
-    def __init__(self, open_file: Callable[[], StagedFile]) -> None:
+    def __init__(self, open_file: Callable[[Collection[str]], StagedFile]) -> None:
         self._open_file = open_file
         self._file: StagedFile | None = None
         self._last_ns: int | None = None
@@ -129,23 +137,36 @@ class PartitionWriter:
             self._last_ns = int(times[-1])
             self._in_order.add(rows, times)
 
-    def flush(self) -> None:
-        """Write the rows that wait."""
+    def flush_in_order(self, *, is_end: bool = False) -> None:
+        """Write the rows that wait, but for late ones.
+
+        Args:
+            is_end: no more will come.
+        """
         if self._in_order.times:
-            self._write_in_order()
+            self._write_in_order(is_end=is_end)
+
+    def flush(self, *, is_end: bool = False) -> None:
+        """Write the rows that wait; see `flush_in_order`."""
+        self.flush_in_order(is_end=is_end)
         if self._late.times:
             self._write_late()
 
-    def _write_in_order(self) -> None:
-        if self._file is None:
-            self._file = self._open_file()
+    def _write_in_order(self, *, is_end: bool = False) -> None:
         table, times = self._in_order.take()
+        if self._file is None:
+            self._file = self._open_file(_without_values(table) if is_end else ())
         self._file.write(table, *_bounds(times))
 
     def _write_late(self) -> None:
         table, times = self._late.take()
         order = np.argsort(times, kind="stable")
-        self._open_file().write(table.take(pa.array(order)), *_bounds(times[order]))
+        self._open_file(_without_values(table)).write(table.take(pa.array(order)), *_bounds(times[order]))
+
+
+def _without_values(table: pa.Table) -> set[str]:
+    """The columns that are null in all rows."""
+    return {name for name in table.schema.names if table.column(name).null_count == table.num_rows}
 
 
 def _stretches(times: Any) -> Iterator[tuple[int, int, bool]]:

@@ -61,7 +61,8 @@ def spark_schema(schema: pa.Schema) -> Any:
     fields = []
     for field in schema:
         comment = (field.metadata or {}).get(b"comment", b"").decode()
-        fields.append(spark.StructField(field.name, spark_type(field.type), True, {"comment": comment}))
+        metadata = {"comment": comment} if comment else {}
+        fields.append(spark.StructField(field.name, spark_type(field.type), True, metadata))
     return spark.StructType(fields)
 
 

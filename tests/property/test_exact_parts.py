@@ -254,6 +254,13 @@ def test_a_large_state_is_followed_by_many_bytes(monkeypatch: pytest.MonkeyPatch
     assert len(states) < 3 * len(parts)  # none is made at each record while it is too large
 
 
+def test_a_state_that_is_large_before_it_is_compressed_is_followed_by_as_many_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("msmqwire.columnar.resumable_decoder.DUMPED_MIN", 0)
+    assert len(assert_same([c.pcap_bytes(busy_capture(0.1))], 64, 1)) == 2  # states have more than the file
+
+
 def test_a_state_is_small_and_has_no_bytes_that_are_done() -> None:
     frames = busy_capture(0.0)
     parts = assert_same([c.pcap_bytes(frames)], 64, 1)

@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.dataset as ds
 import pytest
 
 import msmqwire
 import spark_udfs
-from msmqwire.lake import manifest
+from msmqwire.errors import LakeError, LakeMismatch, LakeMissing, UnsupportedStore
+from msmqwire.lake import manifest, reading
+from msmqwire.lake.part_writer import PartWriter
+from spark_udfs import lakes
+from tests.spark_pipeline.conftest import settings
 from tests.support import captures as c
 from tests.support.lakes import (
     DAY_NS,
     all_files,
     expected_rows,
+    grown,
     listed_rows,
     named_rows,
     rows_of,
     traffic,
     write_capture,
 )
+from tests.support.paths import ROOT
 
 SPLIT = 4000
-QUEUES = [r"OS:a\b", "TCP:1.2.3.4\\q;?*=%~", "TCP:1.2.3.4\\\u0416", "TCP:2024-01-01"]
+QUEUE = "DIRECT=TCP:2024-01-01"
+QUEUES = [r"OS:a\b", "TCP:1.2.3.4\\q;?*=%~", "TCP:1.2.3.4\\\u0416", QUEUE.removeprefix("DIRECT=")]
 
 
 def spark_rows(spark: Any, lake: Path) -> Counter[str]:
@@ -73,3 +89,190 @@ def test_the_lake_of_write_lake(
     parts = manifest.load(lake).parts
     attempts = {Path(file.path).name.rpartition("-")[0] for part in parts for file in part.files}
     assert len(attempts) == len(parts) >= 3
+
+
+def test_a_second_run_reads_what_is_new(spark: Any, tmp_path: Path) -> None:
+    """A run by Spark goes on with a lake of `write_lake`, and the other way."""
+    growth = grown(tmp_path, SPLIT)
+    shutil.copytree(growth.lake, tmp_path / "other")
+    done = spark_udfs.lake(spark, growth.captures, growth.lake, split_size=SPLIT)
+    assert done == msmqwire.write_lake(growth.captures, tmp_path / "other", split_size=SPLIT)
+    assert (done.captures_read, done.captures_unchanged) == (3, 0)  # the second one was the last
+    growth.check_complete(growth.lake)
+    assert spark_rows(spark, growth.lake) == growth.new
+    for again in (
+        spark_udfs.lake(spark, growth.captures, growth.lake, split_size=SPLIT),
+        msmqwire.write_lake(growth.captures, growth.lake, split_size=SPLIT),
+    ):
+        assert (again.number, again.captures_read, again.rows) == (done.number, 0, 0)
+    growth.check_complete(growth.lake)
+
+
+def test_spark_reads_batches_of_the_files_and_row_groups_that_it_needs(
+    spark: Any, captures: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = tmp_path / "a [lake] {of} 100%41*?"
+    msmqwire.write_lake(captures, lake, by="destination")
+    queue = "DIRECT=TCP:1.2.3.4\\\u0416"
+    table = spark_udfs.read_lake(spark, lake)
+    names = ["time_ns", "label", "queue", "destination"]
+    expected = msmqwire.read_lake(lake).to_table(names, filter=ds.field("queue") == queue).to_pylist()
+    found = table.where(table.queue == queue).select(*names)
+    assert sorted(map(tuple, found.collect())) == sorted(tuple(row.values()) for row in expected)
+    assert len(expected) == 6
+    chosen = table.where(f"date = '2023-11-14' and queue = '{QUEUE}' and size > 5 and time > '2020-01-01'")
+    chosen = chosen.select("time", "label")
+    capsys.readouterr()
+    chosen.explain("formatted")
+    plan = capsys.readouterr().out
+    assert "Batched: true" in plan
+    partition, pushed = (
+        re.findall(rf"{name}: \[(.*)\]", plan)[0] for name in ("PartitionFilters", "PushedFilters")
+    )
+    assert "2023-11-14" in partition
+    assert QUEUE in partition
+    assert "GreaterThan(size,5)" in pushed
+    assert "GreaterThan(time," in pushed
+    count = chosen.count()
+    keys = {"date": "2023-11-14", "queue": QUEUE}
+    needed = [file for file in manifest.load(lake).files if file.keys == keys]
+    assert count == sum(file.rows for file in needed) > 0
+    for file in manifest.load(lake).files:
+        if file not in needed:
+            (lake / file.path).write_bytes(b"not opened")
+    assert chosen.count() == count
+
+
+def test_a_lake_without_rows(spark: Any, captures: list[Path], tmp_path: Path) -> None:
+    nothing = write_capture(tmp_path / "nothing.pcap", [])
+    assert spark_udfs.lake(spark, nothing, tmp_path / "lake", by="kind").rows == 0
+    msmqwire.write_lake(captures, tmp_path / "other", by="kind")
+    table = spark_udfs.read_lake(spark, tmp_path / "lake")
+    assert table.collect() == []
+    assert table.schema == spark_udfs.read_lake(spark, tmp_path / "other").schema
+    assert table.columns[-2:] == ["date", "kind"]
+
+
+def test_refusals(spark: Any, captures: list[Path], tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    with pytest.raises(LakeMissing, match="no lake"):
+        spark_udfs.read_lake(spark, tmp_path)
+    for read_or_write in (
+        lambda: spark_udfs.read_lake(spark, "s3://bucket/lake"),
+        lambda: spark_udfs.lake(spark, captures, "s3://bucket/lake"),
+        lambda: msmqwire.write_lake(captures, "s3://bucket/lake"),
+    ):
+        with pytest.raises(UnsupportedStore, match="local folder, or in one that is mounted"):
+            read_or_write()
+    with pytest.raises(FileNotFoundError):
+        spark_udfs.lake(spark, tmp_path / "none.pcap", lake)
+    msmqwire.write_lake(captures[0], lake, columns=["time", "kind"])
+    with pytest.raises(LakeMismatch, match="begun with columns"):
+        spark_udfs.lake(spark, captures, lake)
+    with pytest.raises(LakeMismatch, match="is no lake"):
+        spark_udfs.lake(spark, captures, captures[0].parent)
+
+
+def test_executors_with_another_folder(
+    spark: Any, captures: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task fails where the folder of the run is not there; the driver refuses files that are not whole."""
+    lake, elsewhere = tmp_path / "lake", str(tmp_path / "elsewhere")
+    msmqwire.write_lake(captures[0], lake)
+    before, files, write = named_rows(lake), all_files(lake), lakes._write
+
+    def written_elsewhere(writer: PartWriter, numbered: Any) -> Any:
+        return write(replace(writer, lake=elsewhere), numbered)
+
+    def cut_short(writer: PartWriter, numbered: Any) -> Any:
+        number, written = write(writer, numbered)
+        os.truncate(Path(writer.lake, written.staged[0]), 9)
+        return number, written
+
+    monkeypatch.setattr(lakes, "_write", written_elsewhere)
+    with pytest.raises(Exception, match="the driver has begun a run in this folder, which is not here"):
+        spark_udfs.lake(spark, captures, lake)
+    monkeypatch.setattr(lakes, "_write", cut_short)
+    with pytest.raises(LakeError, match="is not here, or not whole"):
+        spark_udfs.lake(spark, captures, lake)
+    assert named_rows(lake) == listed_rows(lake) == before
+    assert all_files(lake) == files
+
+
+PROGRAM = """
+import json, os, signal, sys, threading, time
+from pathlib import Path
+
+import spark_udfs
+from msmqwire.lake.folder import LakeFolder
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from spark_udfs import lakes
+
+config, when, marks, lake, *captures = sys.argv[1:]
+write = lakes._write
+
+def wait_for(mark):
+    deadline = time.monotonic() + 100
+    while not Path(marks, mark).exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+def faulty(writer, numbered):
+    number, attempt = numbered[0], TaskContext.get().attemptNumber()
+    written = write(writer, numbered)
+    Path(marks, f"{number}-{attempt}").touch()
+    if when == "while tasks run":
+        wait_for("never")
+    elif (number, attempt) == (0, 0):
+        raise OSError(28, "No space left on device")
+    elif (number, attempt) == (1, 0):
+        wait_for("1-1")
+    return written
+
+def killed(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+lakes._write = faulty
+if when == "before the moves":
+    LakeFolder._move = killed
+else:
+    threading.Thread(target=lambda: (wait_for("0-0"), killed()), daemon=True).start()
+spark = SparkSession.builder.config(map=json.loads(config)).getOrCreate()
+spark_udfs.lake(spark, captures, lake, split_size=4000)
+"""
+
+
+@pytest.mark.parametrize("when", ["while tasks run", "before the moves"])
+def test_a_driver_that_is_killed(
+    spark: Any, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Before the commit, or after it. Then a task has failed too, and two attempts at another have ended."""
+    monkeypatch.setattr(reading, "WAIT_S", 0)
+    growth, marks = grown(tmp_path, SPLIT), tmp_path / "marks"
+    marks.mkdir()
+    config = settings(cluster) | {
+        "spark.task.maxFailures": "4",
+        "spark.speculation": "true",
+        "spark.speculation.interval": "100ms",
+        "spark.speculation.minTaskRuntime": "100ms",
+        "spark.speculation.multiplier": "1.1",
+        "spark.speculation.quantile": "0.1",
+    }
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(config), when, marks, growth.lake, *growth.captures],
+        capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
+    )  # fmt: skip
+    assert ran.returncode == -signal.SIGKILL, ran.stderr
+    growth.check_readers(growth.lake)
+    if when == "before the moves":
+        assert {"0-0", "0-1", "1-0", "1-1"} <= {path.name for path in marks.iterdir()}
+        pending = manifest.load(growth.lake).pending
+        assert pending is not None
+        assert len(list((growth.lake / pending.run).iterdir())) >= len(pending.moves) + 2
+        assert spark_rows(spark, growth.lake) == named_rows(growth.lake) == growth.new
+    else:
+        assert spark_rows(spark, growth.lake) == named_rows(growth.lake) == growth.old
+    spark_udfs.lake(spark, growth.captures, growth.lake, split_size=SPLIT)
+    growth.check_complete(growth.lake)
+    assert spark_rows(spark, growth.lake) == growth.new

@@ -132,9 +132,9 @@ def test_a_query_on_the_cluster(spark: Any, tmp_path: Path) -> None:
         stream = spark.readStream.format("msmq").option("splitSize", "8k").load(str(source))
         query = (
             stream.writeStream.format("parquet")
-            .option("checkpointLocation", (tmp_path / "checkpoint").as_uri())
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
             .trigger(availableNow=True)
-            .start(sink.as_uri())
+            .start(str(sink))
         )
         assert query.awaitTermination(SECONDS)
 
@@ -143,7 +143,6 @@ def test_a_query_on_the_cluster(spark: Any, tmp_path: Path) -> None:
     run()
     rows = spark.read.parquet(str(sink)).select(*NAMES).collect()
     assert sorted((tuple(row) for row in rows), key=repr) == expected([source / "1.pcapng"])
-    assert len(list((tmp_path / "checkpoint" / "commits").glob("[0-9]*"))) == 2
 
 
 DRIVER = """

@@ -1,0 +1,173 @@
+"""Lakes beside the decoder, and beside the decoder with pyarrow's Parquet writer.
+
+    python benchmarks/lake.py [GIGABYTES] [--no-spark] [--runs N] [--sizes GB,GB]
+
+Reads a generated capture (`benchmarks/captures.py`; 0.75 GB by default), all columns with their bodies, in
+turn, several times over: the decoder alone; the decoder and a `ParquetWriter` with zstd in one process;
+`write_lake` in one process, by date alone, by kind and by destination; `spark_udfs.lake` on local[1]. Prints
+for each the CPU seconds of its cheapest run, here and in the JVM and the Python processes of Spark, and its
+rate relative to the decoder with the writer. With ``--sizes`` also lakes of captures of so many GB, and how
+far their seconds for a GB are apart. Linux only: CPU times of other processes are read from /proc.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.captures import write
+from benchmarks.processes import cpu_seconds
+
+FRAME_BYTES: Final = 776
+"""Bytes of a frame of the generated captures, about."""
+BATCH_ROWS: Final = 65_536
+RATE_AIM: Final = 0.8
+FLAT_AIM: Final = 0.1
+BASE: Final = "decoder and writer"
+
+Reader = Callable[[str, Path], int]
+"""Reads a capture, may write below a folder, and returns the rows."""
+
+
+class Run(NamedTuple):
+    """What a reader took for a capture.
+
+    Attributes:
+        cpu: CPU seconds of all processes.
+        here: those of this process.
+        elapsed: seconds.
+        rows: that were read.
+    """
+
+    cpu: float
+    here: float
+    elapsed: float
+    rows: int
+
+
+def decoder(path: str, _: Path) -> int:
+    import msmqwire
+
+    return sum(batch.num_rows for batch in msmqwire.read_capture(path, batch_rows=BATCH_ROWS))
+
+
+def decoder_and_writer(path: str, folder: Path) -> int:
+    from pyarrow import parquet
+
+    import msmqwire
+
+    batches, rows = msmqwire.read_capture(path, batch_rows=BATCH_ROWS), 0
+    with parquet.ParquetWriter(folder / "rows.parquet", batches.schema, compression="zstd") as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return rows
+
+
+def lake(path: str, folder: Path, *, by: Any = None) -> int:
+    import msmqwire
+
+    return msmqwire.write_lake(path, folder / "lake", by=by).rows
+
+
+def spark_lake(spark: Any, path: str, folder: Path) -> int:
+    import spark_udfs
+
+    return spark_udfs.lake(spark, path, folder / "lake").rows
+
+
+def session() -> Any:
+    """Start Spark on one core."""
+    import spark_udfs
+
+    spark = spark_udfs.session("local[1]", config={"spark.ui.enabled": "false"})
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def measured(reader: Reader, path: Path, folder: Path) -> Run:
+    """Read a capture once."""
+    out = folder / "out"
+    out.mkdir()
+    started, here, others = time.perf_counter(), time.process_time(), sum(cpu_seconds().values())
+    try:
+        rows = reader(str(path), out)
+        here = time.process_time() - here
+        cpu = here + sum(cpu_seconds().values()) - others
+        return Run(cpu, here, time.perf_counter() - started, rows)
+    finally:
+        shutil.rmtree(out)
+
+
+def compare(readers: dict[str, Reader], path: Path, folder: Path, runs: int) -> None:
+    """Measure the readers in turn; print a line for each."""
+    cheapest: dict[str, Run] = {}
+    for number in range(runs + 1):
+        for name, reader in readers.items():
+            run = measured(reader, path, folder)
+            if number:  # the first one compiles
+                cheapest[name] = min(run, cheapest.get(name, run))
+    print(f"{'':<24} {'CPU s':>7} {'here':>7} {'elapsed':>8} {'rate, of the writer':>20}")
+    for name, run in cheapest.items():
+        ratio = cheapest[BASE].cpu / run.cpu
+        verdict = f" {'reached' if ratio >= RATE_AIM else 'missed'}" if "lake" in name else ""
+        print(f"{name:<24} {run.cpu:>7.2f} {run.here:>7.2f} {run.elapsed:>8.2f} {ratio:>20.2f}{verdict}")
+    if len({run.rows for run in cheapest.values()}) > 1:
+        print(f"rows differ: { ({name: run.rows for name, run in cheapest.items()}) }")
+
+
+def compare_sizes(readers: dict[str, Reader], sizes: Sequence[float], folder: Path) -> None:
+    """Measure readers over captures of so many GB; print their CPU seconds for a GB."""
+    seconds: dict[str, list[float]] = {name: [] for name in readers}
+    for size in sizes:
+        path = folder / "sized.pcap"
+        gigabytes = write(path, round(size * 1e9 / FRAME_BYTES)).bytes / 1e9
+        for name, reader in readers.items():
+            run = measured(reader, path, folder)
+            seconds[name].append(run.cpu / gigabytes)
+            print(f"{name:<24} {gigabytes:>5.2f} GB {run.cpu / gigabytes:>7.2f} CPU s per GB", flush=True)
+        path.unlink()
+    for name, per_gigabyte in seconds.items():
+        apart = max(per_gigabyte) / min(per_gigabyte) - 1
+        print(f"{name:<24} apart by {apart:.0%} {'reached' if apart <= FLAT_AIM else 'missed'}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Lakes beside the decoder and pyarrow's Parquet writer.")
+    parser.add_argument("gigabytes", type=float, nargs="?", default=0.75)
+    parser.add_argument("--no-spark", action="store_true", help="leave out Spark")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each, besides a first one")
+    parser.add_argument("--sizes", default="", help="GB of more captures, separated by commas")
+    arguments = parser.parse_args()
+    lakes: dict[str, Reader] = {
+        "lake": lake,
+        "lake by kind": partial(lake, by="kind"),
+        "lake by destination": partial(lake, by="destination"),
+    }
+    spark = None if arguments.no_spark else session()
+    if spark is not None:
+        lakes["lake by Spark, local[1]"] = partial(spark_lake, spark)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path = folder / "mixed.pcap"
+        made = write(path, round(arguments.gigabytes * 1e9 / FRAME_BYTES))
+        print(f"{made.bytes / 1e9:.2f} GB, {made.frames:,} frames; the cheapest of {arguments.runs} runs")
+        compare({"decoder": decoder, BASE: decoder_and_writer, **lakes}, path, folder, arguments.runs)
+        if arguments.sizes:
+            compare_sizes(lakes, [float(size) for size in arguments.sizes.split(",")], folder)
+    print(f"aims: {RATE_AIM:.0%} of the rate of the decoder with the writer; flat within {FLAT_AIM:.0%}")
+    if spark is not None:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()
