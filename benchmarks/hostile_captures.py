@@ -40,10 +40,12 @@ from benchmarks.hostile_floods import (
     lone_fragments,
     midstream_flows,
     port_scan,
+    post_flows,
     repeated,
     reset_flows,
     short_flows,
     syn_flood,
+    syns_again,
     whole_flows,
 )
 from benchmarks.hostile_packets import (
@@ -360,6 +362,8 @@ def _flood_cases() -> dict[str, Case]:
         ("reset-flows", "floods", "flows of a packet that end with a reset", reset_flows),
         ("cut-flows", "floods", "flows that end inside a packet", cut_flows),
         ("bare-ACKs", "floods", "flows of which a single ACK is seen", bare_acks),
+        ("SYNs-again", "floods", "SYNs on the same ports again and again", syns_again),
+        ("POST-flows", "floods", "flows with the head of an HTTP request", post_flows),
         ("far-segments", "disorder", "segments further away than any window", far_segments),
         ("holes-among-headers", "holes", "holes among headers of every size", holes_among_headers),
         ("held", "limits", "flows with the beginning of a packet",

@@ -17,6 +17,7 @@ from benchmarks.captures import ACK, FIN, MSMQ, MSS, PSH, SYN, Direction
 from benchmarks.hostile_packets import message
 
 RST: Final = 0x04
+_HTTP: Final = 80
 HEADER: Final = struct.pack("<BBHIII", 0x10, 0, 3, 0x524F494C, 0x0040_0000, 0xFFFF_FFFF)
 """A BaseHeader that claims 4 MiB."""
 
@@ -163,6 +164,24 @@ def bare_acks() -> Runs:
     for number in range(1 << 30):
         there, _ = _endpoints(number, MSMQ)
         yield [there.frame(ACK, 1001, 2001)]
+
+
+def syns_again(*, ports: int = 64) -> Runs:
+    """Yield SYNs on the same ports again and again, each of another connection."""
+    links = [_endpoints(number, MSMQ)[0] for number in range(ports)]
+    for number in range(1 << 30):
+        yield [links[number % ports].frame(SYN, 1000 + 100_000 * number & 0xFFFF_FFFF, 0)]
+
+
+def post_flows() -> Runs:
+    """Yield connections each with the head of an HTTP request whose body is not there."""
+    request = b"POST /msmq/private$/orders HTTP/1.1\r\nHost: server\r\nContent-Length: 1000\r\n\r\n"
+    for number in range(1 << 30):
+        there, back = _endpoints(number, _HTTP)
+        yield [
+            there.frame(SYN, 1000, 0), back.frame(SYN | ACK, 2000, 1001),
+            there.frame(ACK | PSH, 1001, 2001, request),
+        ]  # fmt: skip
 
 
 def far_segments() -> Runs:

@@ -109,7 +109,7 @@ def test_who_does_not_read_is_not_listened_to(server: InThread) -> None:
 
 
 def test_who_never_reads_is_given_up_and_what_it_has_received_goes_back(
-    server: InThread, monkeypatch: pytest.MonkeyPatch
+    server: InThread, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(control, "_UNREAD_S", 0.2)
     with attach(server.data) as local:
@@ -117,7 +117,8 @@ def test_who_never_reads_is_given_up_and_what_it_has_received_goes_back(
             put(local, ORDERS, message(bytes([number]) * 200_000))
     with Lines(server.data) as lines:
         lines.write(*({"id": n, "op": "receive", "queue": ORDERS, "count": 5} for n in range(6)))
-        until(lambda: server.do(lambda _: clients(server)) == 0, "the client is given up")
+        until(lambda: "does not read its answers" in caplog.text, "the client is given up")
+        until(lambda: server.do(lambda _: clients(server)) == 0, "its connection is ended")
         assert server.do(lambda _: unread(server)) == 0
     assert [body[0] for body in peeked(server.data, ORDERS)] == list(range(30))
 
