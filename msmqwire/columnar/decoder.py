@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from msmqwire.capture import Datagram, Record
+from msmqwire.capture.record import ReportDamage
 from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.bridge.connection_table import TIME_MAX
 from msmqwire.columnar.bridge.flow_keys import key_of
@@ -33,7 +34,7 @@ class Decoder(RowBuffer, FileScanner):
     def __init__(self, dissection: Dissection, maker: BatchMaker) -> None:
         super().__init__(maker, dissection.tracker)
         self._dissection = dissection
-        self._record_size_max, self._on_damage = dissection.record_size_max, self._pass_over
+        self._record_size_max = dissection.record_size_max
         maker.files = dissection.files
         self._interfaces = no_interfaces()
         self._frames_before = 0  # of the file
@@ -117,6 +118,10 @@ class Decoder(RowBuffer, FileScanner):
                 if stop_code != GENERIC_RECORD:
                     yield from self._make_room(StopCode(stop_code))
         return stop_code == CONTINUE
+
+    @property
+    def _on_damage(self) -> ReportDamage:
+        return self._pass_over  # kept, it would be a cycle, in which the memory of the columns stays too
 
     def _pass_over(self, error: CaptureError) -> None:
         """Count a record that is too large to be read: the frames behind it have later numbers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import uuid
 import warnings
@@ -305,3 +306,14 @@ def test_a_gap_that_is_open_when_the_next_file_begins(tmp_path: Path) -> None:
     assert [(row["file"], row["frame"], row["stream"]) for row in table] == [
         (item.file, item.frames[-1], item.stream) for item in items
     ]
+
+
+@pytest.mark.parametrize("name", ["session.pcap", "hostile.pcapng"])
+def test_the_memory_of_columns_is_free_after_the_last_batch(name: str) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        assert msmqwire.read_capture(EXAMPLES / name).num_rows
+        assert not any(isinstance(thing, batch.BatchMaker) for thing in gc.get_objects())
+    finally:
+        gc.enable()

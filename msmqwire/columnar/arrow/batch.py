@@ -298,11 +298,16 @@ class BatchMaker:
         without = np.flatnonzero(signed & (sizes == 0))
         self._statuses[to + without] = _STATUSES.index(status_without_key(b""))
         chosen = signed & (sizes > 0)
-        for i in np.flatnonzero(chosen).tolist():
-            certificate = bytes(block.memory[starts[i] : starts[i] + sizes[i]])
-            if key_of(certificate) is None:
-                self._statuses[to + i] = _STATUSES.index(status_without_key(certificate))
-                chosen[i] = False
+        rows, memory = np.flatnonzero(chosen), memoryview(block.memory)
+        codes: dict[bytes, int | None] = {}  # of the certificates, None with a key
+        for i, start, size in zip(rows.tolist(), starts[rows].tolist(), sizes[rows].tolist(), strict=True):
+            certificate = bytes(memory[start : start + size])
+            if certificate not in codes:
+                has_key = key_of(certificate) is not None
+                codes[certificate] = None if has_key else _STATUSES.index(status_without_key(certificate))
+            code = codes[certificate]
+            if code is not None:
+                self._statuses[to + i], chosen[i] = code, False
         return chosen
 
     def _texts(self, name: str) -> Sequence[str]:

@@ -32,10 +32,14 @@ class FileScanner(ABC):
 
     memory: Any
     _record_size_max: int = RECORD_SIZE_MAX
-    _on_damage: ReportDamage | None = None
     _state: Any
     _chunk: int
     _interfaces: Any
+
+    @property
+    def _on_damage(self) -> ReportDamage | None:
+        """What is called for a record that is passed over; None if reading ends there."""
+        return None
 
     @abstractmethod
     def _begin_file(self, file: str) -> None:
