@@ -11,8 +11,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST := $(BIN)/python -m pytest
-# Tests wait a good deal for processes and timers: two workers more than there are cores.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 2)')
+# Tests wait a good deal for processes and timers: three workers more than there are cores.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 3)')
 ROWS ?= 300
 SEED ?= 10
 TIME ?= 600

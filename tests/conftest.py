@@ -17,7 +17,7 @@ pytest_plugins = ["tests.support.requirements_plugin"]
 
 settings.register_profile(
     "ci",
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     derandomize=True,
     print_blob=True,
