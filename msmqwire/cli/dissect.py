@@ -167,6 +167,15 @@ def command(
             help="Only packets with findings: any, MUST, SHOULD, ATTACK, an id or its beginning.",
         ),
     ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where",
+            metavar="EXPRESSION",
+            help="Only packets of which an expression over the columns is true: kind == 'UserMessage' and "
+            "label like 'order%' and body_size > 1000.",
+        ),
+    ] = None,
     no_lint: Annotated[bool, typer.Option("--no-lint", help="Do not judge the packets: faster.")] = False,
     parquet: Annotated[
         str | None, typer.Option("--parquet", help="Write columns to packets.parquet in this folder or URL.")
@@ -220,6 +229,7 @@ def command(
         item_filters.append(filters.by_queue(queue))
     if findings:
         item_filters.append(filters.by_findings(findings))
+    expression = None if where is None else filters.expression_of(where)
     out = sys.stdout  # a progress bar puts something else there
     try:
         storage_options = storage_options_of(storage_option)
@@ -243,13 +253,15 @@ def command(
         ):
             if sink is None:
                 printer = Printer(out, as_json=as_json, dump=dump, flushes=live.is_live)
+                if expression is not None:
+                    item_filters.append(filters.by_expression(expression))
                 print_items(dissection, [filters.meets(conditions), *item_filters], printer)
                 shown = f"{printer.printed} packets, {printer.with_findings} with findings"
             else:
                 names = columns.split(",") if columns is not None else None
                 rows = tables.write(
                     dissection, conditions, item_filters, sink,
-                    columns=names, body_limit=body_limit, workers=workers or 1,
+                    expression=expression, columns=names, body_limit=body_limit, workers=workers or 1,
                 )  # fmt: skip
                 shown = f"{rows} rows"
                 if not live.has_summary:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from msmqwire.capture.store_errors import store_errors, translated
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url, open_store
-from msmqwire.cli.filters import Condition, Filter, meets
+from msmqwire.cli.filters import Condition, Filter, by_expression, meets
 from msmqwire.dissection import Dissection
+
+if TYPE_CHECKING:
+    from msmqwire.columnar import filters as columnar_filters
+    from msmqwire.columnar.expression import Expression
 
 
 def write(
@@ -19,11 +23,12 @@ def write(
     item_filters: list[Filter],
     sink: Callable[[Any], Any],
     *,
+    expression: Expression | None = None,
     columns: Collection[str] | None,
     body_limit: int | None,
     workers: int = 1,
 ) -> int:
-    """Write the rows that meet all conditions and pass all filters; return how many.
+    """Write the rows that meet all conditions, of which the expression is true; return how many.
 
     Filters need items, so with any filter packets are decoded one by one. `sink` takes the Arrow schema and
     returns a context manager of a function that writes a batch.
@@ -36,11 +41,16 @@ def write(
     chosen = chosen_columns(columns)
     if item_filters:
         tests = [meets(conditions), *item_filters]
+        if expression is not None:
+            tests.append(by_expression(expression))
         items = (item for item in dissection if all(test(item) for test in tests))
         row_batches = batches(items, chosen, batch_rows=BATCH_ROWS, body_limit=body_limit)
     else:
+        demanded: list[columnar_filters.Condition] = [*conditions]
+        if expression is not None:
+            demanded.append(expression)
         row_batches = record_batches(
-            dissection, columns=columns, where=conditions, body_limit=body_limit, workers=workers
+            dissection, columns=columns, where=demanded, body_limit=body_limit, workers=workers
         )
     rows = 0
     with sink(arrow_schema(chosen)) as write_batch:
