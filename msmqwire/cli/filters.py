@@ -63,6 +63,12 @@ def meets(conditions: list[Condition]) -> Filter:
     return test
 
 
+def nearest_kind(name: str) -> str:
+    """Return a question that names the kind most like a wrong name; nothing if none is."""
+    near = get_close_matches(name.lower(), KINDS, n=1)
+    return f"; did you mean {KINDS[near[0]]}?" if near else ""
+
+
 def expression_of(text: str) -> Expression:
     """Parse an expression over columns. Raises typer.BadParameter, which shows the place."""
     from msmqwire.columnar.expression import Compared, OneOf
@@ -77,9 +83,7 @@ def expression_of(text: str) -> Expression:
         if isinstance(node, Compared | OneOf) and node.column.name == "kind":
             names = node.operands if isinstance(node, OneOf) else (node.operand,)
             if unknown := [name for name in names if KINDS.get(name.lower()) != name]:
-                near = get_close_matches(unknown[0].lower(), KINDS, n=1)
-                hint = f"; did you mean {KINDS[near[0]]}?" if near else ""
-                raise typer.BadParameter(f"no packet is named {unknown[0]!r}{hint}")
+                raise typer.BadParameter(f"no packet is named {unknown[0]!r}{nearest_kind(unknown[0])}")
     return expression
 
 
