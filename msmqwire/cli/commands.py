@@ -16,6 +16,7 @@ _PLACES: Final = {
     "build": ("build", "command"),
     "dissect": ("dissect", "command"),
     "lint": ("lint", "command"),
+    "pcap": ("pcap", "command"),
     "lake": ("lake", "command"),
     "serve": ("serve", "command"),
     "send": ("send", "command"),
