@@ -33,7 +33,7 @@ from msmqwire.cli.filter_options import (
     Where,
     wanted,
 )
-from msmqwire.cli.live import CaptureFilter, Interface, live_input
+from msmqwire.cli.live import CaptureFilter, Follow, Interface, live_input
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.cli.show import STYLES, hexdump, raw_dump, summary
 from msmqwire.dissection import Dissection, Item
@@ -180,6 +180,7 @@ def command(
     ] = None,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
     storage_option: StorageOption = None,
+    follow: Follow = False,
     interface: Interface = None,
     capture_filter: CaptureFilter = None,
     key: Key = None,
@@ -190,7 +191,8 @@ def command(
 
     NetWare's queue services, NCP over TCP and UDP, too: requests and their replies.
 
-    With --interface packets are shown as they are captured, until Ctrl-C or SIGTERM.
+    With --interface packets are shown as they are captured, with --follow as a capture grows, until Ctrl-C
+    or SIGTERM.
 
     Ends with status 65 if a file is cut off or damaged; what precedes the damage is printed.
     """
@@ -211,7 +213,7 @@ def command(
                 else tables.to_parquet(parquet or "", storage_options)
             )
         with (
-            live_input(captures or [], interface, capture_filter) as live,
+            live_input(captures or [], interface, capture_filter, follow=follow) as live,
             opened(
                 live.sources,
                 port or [],

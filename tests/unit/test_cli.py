@@ -332,9 +332,11 @@ def test_findings_are_left_out_when_not_wanted():
 def filtered(*conditions: filters.Filter) -> list[tuple[str, int]]:
     out, err = io.StringIO(), io.StringIO()
     printer = dissect.Printer(out, as_json=True)
-    assert (
-        dissect.run(dissected(HOSTILE), lambda item: all(test(item) for test in conditions), printer, err) == 0
-    )
+
+    def is_wanted(item: msmqwire.Item) -> bool:
+        return all(condition(item) for condition in conditions)
+
+    assert dissect.run(dissected(HOSTILE), is_wanted, printer, err) == 0
     rows = [json.loads(line) for line in out.getvalue().splitlines()]
     return [(row["packet"], row["stream"]) for row in rows]
 
