@@ -34,6 +34,7 @@ from msmqwire.cli.filter_options import (
     wanted,
 )
 from msmqwire.cli.live import CaptureFilter, Follow, Interface, live_input
+from msmqwire.cli.output import Output, binary, output
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.cli.show import STYLES, hexdump, raw_dump, summary
 from msmqwire.dissection import Dissection, Item
@@ -178,6 +179,7 @@ def command(
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Threads that make columns. Default: 1.")
     ] = None,
+    out: Output = None,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
     storage_option: StorageOption = None,
     follow: Follow = False,
@@ -202,10 +204,11 @@ def command(
     if not to_columns and any(given is not None for given in (columns, body_limit, workers)):
         raise typer.BadParameter("--columns, --body-limit and --workers go with --parquet, --arrow or --csv")
     packets = wanted(start, end, host, kind, label, queue, findings, where)
-    out = sys.stdout  # a progress bar puts something else there
+    if out is not None and (parquet is not None or arrow is not None):
+        raise typer.BadParameter("--parquet and --arrow say where to", param_hint="--output")
     try:
         storage_options = storage_options_of(storage_option)
-        sink = tables.to_csv(sys.stdout.buffer) if as_csv else None
+        sink = None
         if parquet is not None or arrow is not None:
             sink = (
                 tables.to_arrow(arrow, storage_options)
@@ -213,18 +216,22 @@ def command(
                 else tables.to_parquet(parquet or "", storage_options)
             )
         with (
+            output(out, captures or [], storage_options) as file,
             live_input(captures or [], interface, capture_filter, follow=follow) as live,
             opened(
                 live.sources,
                 port or [],
-                lint=not no_lint and (sink is None or packets.needs_lint),
+                lint=not no_lint and (not to_columns or packets.needs_lint),
                 record_size_max=record_size_max,
                 storage_options=storage_options,
                 security=MessageSecurity(key, cert, reading),
+                shows_packets=not to_columns and file.isatty(),
             ) as dissection,
         ):
+            if as_csv:
+                sink = tables.to_csv(binary(file))
             if sink is None:
-                printer = Printer(out, as_json=as_json, dump=dump, flushes=live.is_live)
+                printer = Printer(file, as_json=as_json, dump=dump, flushes=live.is_live)
                 print_items(dissection, packets.test(), printer)
                 shown = f"{printer.printed} packets, {printer.with_findings} with findings"
             else:

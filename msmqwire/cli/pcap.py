@@ -14,7 +14,7 @@ import typer
 
 from msmqwire.capture import Record, open_records
 from msmqwire.capture.record import RECORD_SIZE_MAX
-from msmqwire.capture.stores import StorageOptions, is_url
+from msmqwire.capture.stores import StorageOptions
 from msmqwire.capture.writing import PcapngWriter, PcapWriter
 from msmqwire.cli.capture_input import (
     Cert,
@@ -41,6 +41,7 @@ from msmqwire.cli.filter_options import (
     Where,
     wanted,
 )
+from msmqwire.cli.output import refuse_to_overwrite
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.dissection import Dissection
 from msmqwire.dissection.excerpt import Found, FrameSet, TooManyConnections, find, frames_of_connections
@@ -89,8 +90,6 @@ def command(
     packets = wanted(start, end, host, kind, label, queue, findings, where)
     if out == "-" and sys.stdout.isatty():
         raise typer.BadParameter("a capture is not written to a terminal", param_hint="--output")
-    if is_url(out):
-        raise typer.BadParameter("a local file, or - for standard output", param_hint="--output")
     try:
         storage_options = storage_options_of(storage_option)
         with ExitStack() as stack:
@@ -100,7 +99,8 @@ def command(
                 MessageSecurity(key, cert, reading),
                 {"ports": port or [], "record_size_max": record_size_max, "storage_options": storage_options},
             )
-            _refuse_to_overwrite(out, dissection.sources)
+            if out != "-":
+                refuse_to_overwrite(out, captures, storage_options)
             if connections:
                 frames_of_connections(_records(dissection, storage_options), found)
             _write(out, _records(dissection, storage_options), found.frames)
@@ -135,14 +135,6 @@ def _kept_input() -> Iterator[str]:
         with open(path, "wb") as file:
             shutil.copyfileobj(standard_input(), file)
         yield path
-
-
-def _refuse_to_overwrite(out: str, sources: list[Any]) -> None:
-    """Raise typer.BadParameter if the output is one of the captures, which would be lost."""
-    if out != "-" and any(
-        os.path.exists(out) and os.path.exists(s) and os.path.samefile(out, s) for s in sources
-    ):
-        raise typer.BadParameter(f"{out} is one of the captures", param_hint="--output")
 
 
 def _records(dissection: Dissection, storage_options: StorageOptions) -> Iterator[Record]:

@@ -9,6 +9,7 @@ import os
 import pty
 import random
 import select
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import msmqwire
-from msmqwire.cli import build, dissect, filters, lint, parse
+from msmqwire.cli import build, capture_input, dissect, filters, lint, parse, progress
 from msmqwire.cli.common import from_hex, safe
 from msmqwire.dissection import dissect as dissected
 from tests.support import captures as c
@@ -614,19 +615,49 @@ def test_a_peer_can_not_reach_a_terminal(tmp_path):
             assert bad not in shown
 
 
-def test_progress_only_on_a_terminal(tmp_path):
-    path = tmp_path / "large"
-    noise = c.ethernet(c.udp_packet(bytes(1400), src_port=9, dst_port=9))
-    path.write_bytes(c.pcap_bytes([noise] * 4000 + [c.ethernet(c.udp_packet(h.ping()))]))
-    status, shown, piped = on_a_terminal("dissect", "--json", path, streams="e")
-    assert status == 0
-    assert "\x1b" in shown
-    assert "MB" in shown
-    assert json.loads(piped)["packet"] == "Ping"
-    done = process("dissect", "--json", path)
-    assert (done.stderr, done.stdout) == (b"", piped)
-    status, shown, _ = on_a_terminal("dissect", "--json", path)
-    assert json.loads(shown)["packet"] == "Ping"
+def test_no_progress_for_what_takes_no_time():
+    status, shown, piped = on_a_terminal("dissect", "--json", SESSION, streams="e")
+    assert (status, shown) == (0, "")
+    assert len(piped.splitlines()) == 8
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("patience_s", [0.0, 1e9])
+def test_progress_is_shown_on_a_terminal_once_it_takes_long(monkeypatch, patience_s):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "PATIENCE_S", patience_s)
+    monkeypatch.setenv("TERM", "xterm")
+    with capture_input.opened([SESSION], []) as dissection:
+        kinds = [item.kind for item in dissection]
+    assert len(kinds) == 8
+    size = SESSION.stat().st_size
+    assert (f"{size / 1000:.1f}" in terminal.getvalue()) == (patience_s == 0)
+    terminal.truncate(0)
+    with capture_input.opened([SESSION], [], shows_packets=True) as dissection:
+        assert [item.kind for item in dissection] == kinds
+    assert terminal.getvalue() == ""
+
+
+def test_output_to_a_file(tmp_path):
+    out = tmp_path / "out"
+    for options in (["--json"], ["--csv"], ["--hexdump"]):
+        done = command("dissect", *options, "-o", out, SESSION)
+        assert (done.returncode, done.stdout) == (0, b"")
+        assert out.read_bytes() == command("dissect", *options, SESSION).stdout != b""
+    shutil.copy(SESSION, out)
+    done = command("dissect", "-o", out, tmp_path)
+    assert done.returncode == 2
+    assert b"is one of the captures" in done.stderr
+    assert out.read_bytes() == SESSION.read_bytes()
+    assert complaint(command("dissect", "-o", tmp_path / "no/where", SESSION), 74)["error"].startswith(
+        str(tmp_path)
+    )
+    assert command("dissect", "-o", out, "--arrow", out, SESSION).returncode == 2
 
 
 def test_one_packet_on_a_terminal_is_indented(tmp_path):
