@@ -17,6 +17,7 @@ _PLACES: Final = {
     "dissect": ("dissect", "command"),
     "lint": ("lint", "command"),
     "pcap": ("pcap", "command"),
+    "ping": ("ping", "command"),
     "lake": ("lake", "command"),
     "serve": ("serve", "command"),
     "send": ("send", "command"),
