@@ -16,7 +16,6 @@ from msmqwire.cli.common import EX_IOERR, EX_SOFTWARE, say
 
 app = typer.Typer(
     cls=LazyGroup,
-    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

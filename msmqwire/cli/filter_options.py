@@ -24,7 +24,11 @@ Endpoint = Annotated[
 ]
 Kind = Annotated[
     list[str] | None,
-    typer.Option("--kind", help="Only packets of this name, like UserMessage or SrmpMessage."),
+    typer.Option(
+        "--kind",
+        help="Only packets of this name, like UserMessage or SrmpMessage.",
+        autocompletion=lambda: list(filters.KINDS.values()),
+    ),
 ]
 Label = Annotated[str | None, typer.Option("--label", help="Only messages with such a label (* and ?).")]
 Queue = Annotated[str | None, typer.Option("--queue", help="Only messages to such a queue.")]
