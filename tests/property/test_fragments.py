@@ -136,8 +136,8 @@ def pieces(packet: bytes, cuts: list[tuple[int, int]], ident: int) -> list[bytes
     """Fragments of an IP packet, given by start and end of their part of the payload."""
     six = packet[0] >> 4 == 6
     payload, result = packet[40:] if six else packet[20:], []
-    for start, end in cuts:
-        start, end = 8 * min(start, len(payload) // 8), min(8 * end, len(payload))
+    for first, last in cuts:
+        start, end = 8 * min(first, len(payload) // 8), min(8 * last, len(payload))
         part, more = payload[start : max(start, end)], end < len(payload)
         if six:
             head = packet[:4] + struct.pack("!HB", 8 + len(part), 44) + packet[7:40]
@@ -158,13 +158,11 @@ def segments(draw: st.DrawFn) -> list[bytes]:
     talk.handshake()
     for _ in range(draw(st.integers(1, 4))):
         talk.send(draw(st.sampled_from([ACK, MESSAGE, MESSAGE + ACK, MESSAGE[:50]])))
-    found = [frame.data[14:] for frame in talk.frames]
-    pad = 40 if six else 20
-    sizes = [
-        int.from_bytes(packet[4:6], "big") + 40 if six else int.from_bytes(packet[2:4], "big")
-        for packet in found
-    ]
-    found = [packet[: max(size, pad)] for packet, size in zip(found, sizes, strict=True)]
+    found = []
+    for frame in talk.frames:  # without the padding of Ethernet
+        packet = frame.data[14:]
+        size = int.from_bytes(packet[4:6], "big") + 40 if six else int.from_bytes(packet[2:4], "big")
+        found.append(packet[:size])
     others = [c.udp_packet(PING, src_port=3527), c.ip(bytes(40), client, server, protocol=1)]
     others.append(c.ip(bytes(60), client, server, protocol=51))
     for packet in draw(st.lists(st.sampled_from(others), max_size=3)):

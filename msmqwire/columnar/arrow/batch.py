@@ -16,10 +16,10 @@ from msmqwire.columnar.arrow.buffers import BufferPool, bitmap, shared_texts, sp
 from msmqwire.columnar.arrow.fixed_width import FixedWidthColumns
 from msmqwire.columnar.arrow.refusals import refusals_in_words
 from msmqwire.columnar.arrow.rows import value_of_packet
+from msmqwire.columnar.arrow.signatures import STATUSES, has_signature_of_lists, judged
 from msmqwire.columnar.arrow.variable_width import VariableWidthColumns
 from msmqwire.columnar.columns import BOOL, BY_NAME, OF_BODY, Column, arrow_schema
 from msmqwire.columnar.compiled import fixed_cells
-from msmqwire.columnar.compiled.generated import FIELD_SLOTS
 from msmqwire.columnar.compiled.packet import KINDS, PING_KIND
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import (
@@ -45,8 +45,6 @@ from msmqwire.dissection.message_security import (
     NOTHING_GIVEN,
     Examiner,
     SignatureStatus,
-    key_of,
-    status_without_key,
 )
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.packets import Protocol, parse
@@ -96,10 +94,6 @@ _ERRORS: Final = ("error", "error_path", "error_offset")
 _TRANSPORTS: Final = ("tcp", "udp", "pgm")
 _SIGNED, _ENCRYPTED = BY_NAME["signed"], BY_NAME["encrypted"]
 _OF_USER_HEADER: Final = BY_NAME["recoverable"]
-_STATUSES: Final = ("", SignatureStatus.NONE, SignatureStatus.UNKNOWN_SENDER, SignatureStatus.UNSUPPORTED)
-"""Texts by their codes; the first one stands for null."""
-_CERTIFICATE: Final = FIELD_SLOTS["UserMessage"]["SecurityHeader.SecurityData.SenderCert"]
-_SIGNATURE_OF_LISTS: Final = FIELD_SLOTS["UserMessage"]["MultiQueueFormatHeader.Signature.Signature"]
 
 
 class Addresses:
@@ -184,7 +178,7 @@ class BatchMaker:
             if forms[column.name] == "examined" or (column.name in OF_BODY and examiner.has_keys)
         ]
         self._verifies = any(column.name == "signature_status" for column in self._examined)
-        self._statuses = np.empty(batch_rows if self._verifies else 0, np.int32)  # codes of _STATUSES
+        self._statuses = np.empty(batch_rows if self._verifies else 0, np.int32)  # codes of STATUSES
         if self._examined:
             fixed += [column for column in (_SIGNED, _ENCRYPTED, _OF_USER_HEADER) if column not in fixed]
         self._fixed_width = FixedWidthColumns(fixed, batch_rows)
@@ -214,7 +208,7 @@ class BatchMaker:
         int64s, int32s = self._memory
         self._int64s = int64s.array((len(_INT64S), self._capacity), np.int64)
         self._int32s = int32s.array((len(_INT32S) + len(_CODES), self._capacity), np.int32)
-        self._statuses[:] = _STATUSES.index(SignatureStatus.NONE)
+        self._statuses[:] = STATUSES.index(SignatureStatus.NONE)
         self._fixed_width.begin()
         self._variable_width.begin()
 
@@ -285,30 +279,15 @@ class BatchMaker:
         if self._examiner.has_keys:
             chosen = self._fixed_width.flags(_ENCRYPTED, to, stop)[0] & secured
         if self._verifies:
-            signed = signed | (_extents(block, _SIGNATURE_OF_LISTS)[1] > 0)
-            chosen |= self._with_a_key(block, to, signed & secured & ~chosen)
+            signed = signed | has_signature_of_lists(block)
+            codes, forged = judged(
+                block, signed & secured & ~chosen, self._fixed_width.flags(_ENCRYPTED, to, stop)[0],
+                self._examiner,
+            )  # fmt: skip
+            self._statuses[to + np.flatnonzero(forged)] = codes[forged]
+            chosen |= signed & secured & ~forged
         for i in np.flatnonzero(chosen).tolist():
             self._add_cells(to + i, _reparse(block, i), self._examined)
-
-    def _with_a_key(self, block: RowBlock, to: int, signed: Any) -> Any:
-        """Return which of the signed messages have a certificate with a key; write the status of the others,
-        which are most of those in captures.
-        """
-        starts, sizes = _extents(block, _CERTIFICATE)
-        without = np.flatnonzero(signed & (sizes == 0))
-        self._statuses[to + without] = _STATUSES.index(status_without_key(b""))
-        chosen = signed & (sizes > 0)
-        rows, memory = np.flatnonzero(chosen), memoryview(block.memory)
-        codes: dict[bytes, int | None] = {}  # of the certificates, None with a key
-        for i, start, size in zip(rows.tolist(), starts[rows].tolist(), sizes[rows].tolist(), strict=True):
-            certificate = bytes(memory[start : start + size])
-            if certificate not in codes:
-                has_key = key_of(certificate) is not None
-                codes[certificate] = None if has_key else _STATUSES.index(status_without_key(certificate))
-            code = codes[certificate]
-            if code is not None:
-                self._statuses[to + i], chosen[i] = code, False
-        return chosen
 
     def _texts(self, name: str) -> Sequence[str]:
         match name:
@@ -391,7 +370,7 @@ class BatchMaker:
         if column.type == BOOL:
             buffers = [bitmap(valid), pa.py_buffer(bytes(-(-n // 8)))]
             return pa.Array.from_buffers(column.type, n, buffers)
-        return shared_texts(np.where(valid, self._statuses[:n], 0), _STATUSES, valid)
+        return shared_texts(np.where(valid, self._statuses[:n], 0), STATUSES, valid)
 
 
 @lru_cache(maxsize=64)
@@ -425,13 +404,6 @@ def _valid(name: str, values: Any) -> Any:
 def _part(block: RowBlock, selection: Any) -> RowBlock:
     """Return the rows of a block that a slice or a mask selects."""
     return block._replace(rows=block.rows[selection], field_offsets=block.field_offsets[selection])
-
-
-def _extents(block: RowBlock, bounds: Sequence[int]) -> tuple[Any, Any]:
-    """Return where a field of each row begins in the memory, and its size, wherever the packet has it."""
-    slot, distance, end_slot, end_distance = bounds
-    starts, ends = block.field_offsets[:, slot] + distance, block.field_offsets[:, end_slot] + end_distance
-    return block.rows[:, R_START] + starts, ends - starts
 
 
 def _reparse(block: RowBlock, i: int) -> Any:

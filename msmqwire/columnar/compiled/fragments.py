@@ -171,7 +171,7 @@ def add_frame(arrays: FragmentArrays, partial: Any, frame: int) -> None:
 @inlined
 def _mark(units: Any, number: int, arrived: int, captured: int) -> None:
     """Note how many of 8 bytes have arrived and were captured, the first of which may have before."""
-    before = np.int64(units[number])
+    before: Any = np.int64(units[number])
     if before >> 4 != before & 15:
         captured = before >> 4
     units[number] = captured << 4 | arrived
@@ -215,7 +215,7 @@ def _add_bytes(
     offset = start
     while offset < end:
         number = first + offset // UNIT
-        arrived = np.int64(units[number]) & 15
+        arrived: Any = np.int64(units[number]) & 15
         if arrived > offset % UNIT:
             if arrived == UNIT and offset % (UNIT * UNIT) == 0 and u64(units, number) & _ARRIVED == _ALL_HERE:
                 offset += UNIT * UNIT
