@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.columnar.arrow import plans
-from msmqwire.columnar.arrow.buffers import BufferPool, bitmap, shared_texts, sparse
+from msmqwire.columnar.arrow.buffers import BufferPool, bitmap, shared_texts
+from msmqwire.columnar.arrow.errors import ERRORS, ErrorCells
 from msmqwire.columnar.arrow.fixed_width import FixedWidthColumns
-from msmqwire.columnar.arrow.refusals import refusals_in_words
 from msmqwire.columnar.arrow.rows import value_of_packet
 from msmqwire.columnar.arrow.signatures import STATUSES, has_signature_of_lists, judged
 from msmqwire.columnar.arrow.variable_width import VariableWidthColumns
@@ -90,7 +90,6 @@ _CODES: Final = {
     "dst": fixed_cells.DST,
 }
 _SIDES: Final = {"src": R_SRC_HIGH, "dst": R_DST_HIGH}
-_ERRORS: Final = ("error", "error_path", "error_offset")
 _TRANSPORTS: Final = ("tcp", "udp", "pgm")
 _SIGNED, _ENCRYPTED = BY_NAME["signed"], BY_NAME["encrypted"]
 _OF_USER_HEADER: Final = BY_NAME["recoverable"]
@@ -189,12 +188,12 @@ class BatchMaker:
         self._variable_width = VariableWidthColumns(variable, batch_rows, BATCH_BYTES_MAX, body_limit)
         self._forms = forms | {column.name: "variable" for column in variable}
         self._sides = [name for name in _SIDES if name in forms]
-        self._shows_errors = not forms.keys().isdisjoint(_ERRORS)
+        self._shows_errors = not forms.keys().isdisjoint(ERRORS)
         self._memory = BufferPool(), BufferPool()
         self._addresses, self._classes = Addresses(), Classes()
         self.files: list[str] = []
         self._n = 0
-        self._errors: dict[int, tuple[Any, ...]] = {}  # by row, ascending
+        self._errors, self._error_columns = ErrorCells(), dict[str, Any]()
         self._body_limit = body_limit
         self._cells: dict[str, dict[int, Any]] = {}  # by column and row, what the generic reader makes
         self._cell_bytes = 0
@@ -241,18 +240,15 @@ class BatchMaker:
         fixed_cells.write_capture_cells(rows, self._int64s, self._int32s, to)
         for name in self._sides:
             self._addresses.write_codes(name, rows, self._int32s[_CODES[name], to : to + n])
-        errors: dict[int, tuple[Any, ...]] = {}
         if self._shows_errors:
             refused = np.flatnonzero(rows[:, R_EXTRA] == REFUSAL_IN_OFFSETS)
-            words = refusals_in_words(block.field_offsets[refused])
-            errors.update(zip((to + refused).tolist(), words, strict=True))
+            self._errors.add_refusals(to + refused, block.field_offsets[refused])
         for i in np.flatnonzero(rows[:, R_EXTRA] >= 0).tolist() if extras else ():
             extra = extras[rows[i, R_EXTRA]]
             if extra.message is None:
-                errors[to + i] = extra
+                self._errors.add(to + i, extra)
             else:
                 self._add_message(to + i, extra.message)
-        self._errors.update(sorted(errors.items()))
         self._fixed_width.add(block, to)
         self._variable_width.add(block, to, _reparse)
         if self._examined:
@@ -323,11 +319,13 @@ class BatchMaker:
         if not n:
             return
         if self._columns:
+            self._error_columns = self._errors.arrays(n) if self._shows_errors else {}
             arrays = [self._with_cells(self._array(column, n), column) for column in self._columns]
             batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         else:
             batch = pa.RecordBatch.from_struct_array(pa.array([{}] * n, pa.struct([])))
-        self._errors, self._cells, self._cell_bytes = {}, {}, 0
+        self._errors.clear()
+        self._cells, self._cell_bytes = {}, 0
         if self._test.columns:
             batch = self._test.rest(batch).select([column.name for column in self._output])
         if batch.num_rows:
@@ -358,9 +356,8 @@ class BatchMaker:
             return shared_texts(self._classes.codes(classes, valid), self._classes.texts, valid)
         if name in _CODES:
             return shared_texts(self._int32s[_CODES[name], :n], self._texts(name))
-        if name in _ERRORS:
-            index = _ERRORS.index(name)
-            return sparse({row: error[index] for row, error in self._errors.items()}, n, column.type)
+        if name in ERRORS:
+            return self._error_columns[name]
         values = self._int64s[_INT64S[name], :n] if name in _INT64S else self._int32s[_INT32S[name], :n]
         return pa.Array.from_buffers(column.type, n, [bitmap(_valid(name, values)), pa.py_buffer(values)])
 
