@@ -36,26 +36,6 @@ def shared_texts(codes: Any, texts: Sequence[str], valid: Any = None) -> Any:
     return pa.Array.from_buffers(pa.string(), n, buffers)
 
 
-def sparse(cells: dict[int, Any], n: int, kind: Any) -> Any:
-    """Return an array of texts or 64-bit integers that are mostly null, from the others by row, ascending."""
-    present = {row: value for row, value in cells.items() if value is not None}
-    if not present:
-        return pa.nulls(n, kind)
-    rows = np.array(list(present))
-    valid = np.zeros(n, np.bool_)
-    valid[rows] = True
-    values = np.zeros(n, np.int64)
-    if kind != pa.string():
-        values[rows] = list(present.values())
-        return pa.Array.from_buffers(kind, n, [bitmap(valid), pa.py_buffer(values)])
-    encoded = [text.encode() for text in present.values()]
-    values[rows] = [len(text) for text in encoded]
-    offsets = np.zeros(n + 1, np.int32)
-    np.cumsum(values, out=offsets[1:])
-    buffers = [bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
-    return pa.Array.from_buffers(kind, n, buffers)
-
-
 class BufferPool:
     """Arrays for one batch after the other, reused when nothing refers to them any more.
 
