@@ -308,6 +308,24 @@ def test_times_in_any_order_are_sorted_within_bounds(tmp_path, monkeypatch):
         assert found == Counter(msmqwire.read_capture(str(capture)).column("label").to_pylist())
 
 
+def test_columns_of_a_file_are_encoded_as_their_values_need_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(sorted_files, "SMALL_BYTES", 5000)
+    capture = write_capture(tmp_path / "one.pcap", traffic(600, queues=[r"OS:a\b", r"OS:a\c"]))
+    msmqwire.write_lake(capture, tmp_path / "lake", by="destination")
+    largest = max(files_of(tmp_path / "lake"), key=lambda file: file.size)
+    group = pq.ParquetFile(tmp_path / "lake" / largest.path).metadata.row_group(0).to_dict()
+    columns = {column["path_in_schema"]: column for column in group["columns"]}
+    for name, column in columns.items():
+        ascends = name in ("time", "time_ns", "frame", "message_id")
+        assert ("DELTA_BINARY_PACKED" in column["encodings"]) == ascends
+        if ascends:
+            assert not column["has_dictionary_page"]
+    assert columns["label"]["has_dictionary_page"]
+    found = {name: columns[name]["compression"] for name in ("label", "priority", "srmp_action")}
+    # 300 texts; 300 numbers of 32 bits; no value in any row
+    assert found == {"label": "ZSTD", "priority": "UNCOMPRESSED", "srmp_action": "UNCOMPRESSED"}
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
