@@ -5,9 +5,9 @@
 Reads a generated capture (`benchmarks/captures.py`; 0.75 GB by default), all columns with their bodies, in
 turn, several times over: the decoder alone; the decoder and a `ParquetWriter` with zstd in one process; the
 decoder and pyarrow's `write_dataset` by destination; `write_lake` in one process, by date alone, by kind and
-by destination; `spark_udfs.lake` on local[1]. Prints for each the CPU seconds of its cheapest run, here and in
-the JVM and the Python processes of Spark; those of a capture of 1,000 frames, which are fixed, and those for a
-GB beyond; and its rate relative to the decoder with the writer, whole and beyond what is fixed. With
+by destination; `spark_udfs.lake` on local[1]. Prints for each the CPU seconds of its cheapest run, here and
+in the JVM and the Python processes of Spark; those for a capture of 1,000 frames, which are fixed, and those
+for a GB beyond; and its rate relative to the decoder with the writer, whole and without what is fixed. With
 ``--sizes`` also lakes of captures of so many GB, one after the other, and how far their seconds for a GB are
 apart. Linux only: CPU times of other processes are read from /proc.
 """
@@ -37,6 +37,7 @@ FLAT_AIM: Final = 0.1
 BASE: Final = "decoder and writer"
 DATASET: Final = "decoder and write_dataset"
 BY_DESTINATION: Final = "lake by destination"
+SPARK: Final = "lake by Spark, local[1]"
 DISK_FACTOR: Final = 1.5
 """Bytes on disk for a byte of capture: itself and a lake."""
 TINY_FRAMES: Final = 1000
@@ -130,15 +131,23 @@ def session() -> Any:
     return spark
 
 
-def measured(reader: Reader, path: Path, folder: Path) -> Run:
-    """Read a capture once."""
+def measured(reader: Reader, path: Path, folder: Path, *, with_others: bool = False) -> Run:
+    """Read a capture once.
+
+    Args:
+        reader: reads it.
+        path: of the capture.
+        folder: below which the reader may write.
+        with_others: whether the processes that this one has started take part.
+    """
     out = folder / "out"
     out.mkdir()
-    started, here, others = time.perf_counter(), time.process_time(), sum(cpu_seconds().values())
+    others = sum(cpu_seconds().values()) if with_others else 0.0
+    started, here = time.perf_counter(), time.process_time()
     try:
         rows = reader(str(path), out)
         here = time.process_time() - here
-        cpu = here + sum(cpu_seconds().values()) - others
+        cpu = here + (sum(cpu_seconds().values()) if with_others else 0.0) - others
         return Run(cpu, here, time.perf_counter() - started, rows)
     finally:
         shutil.rmtree(out)
@@ -149,15 +158,18 @@ def compare(readers: dict[str, Reader], path: Path, tiny: Path, folder: Path, ru
     cheapest, fixed = dict[str, Run](), dict[str, Run]()
     for number in range(runs + 1):
         for name, reader in readers.items():
+            # A worker process of Spark that had nothing to do for a minute is ended: the first run starts one.
+            first = measured(reader, tiny, folder, with_others=name == SPARK)
+            if not number and name == SPARK:
+                print(f"{name}: the first run, of a tiny capture, takes {first.cpu:.2f} CPU s")
             for found, capture in ((fixed, tiny), (cheapest, path)):
-                run = measured(reader, capture, folder)
+                run = measured(reader, capture, folder, with_others=name == SPARK)
                 if number:  # the first one compiles
                     found[name] = min(run, found.get(name, run))
     gigabytes = (path.stat().st_size - tiny.stat().st_size) / 1e9
     beyond = {name: (run.cpu - fixed[name].cpu) / gigabytes for name, run in cheapest.items()}
-    print(
-        f"{'':<26} {'CPU s':>7} {'here':>7} {'elapsed':>8} {'fixed':>6} {'s a GB':>7} {'rate':>6} {'beyond':>7}"
-    )
+    heads = f"{'CPU s':>7} {'here':>7} {'elapsed':>8} {'fixed':>6} {'s a GB':>7} {'rate':>6} {'beyond':>7}"
+    print(f"{'':<26} {heads}")
     for name, run in cheapest.items():
         ratio, marginal = cheapest[BASE].cpu / run.cpu, beyond[BASE] / beyond[name]
         verdict = f" {'reached' if ratio >= RATE_AIM else 'missed'}" if name.startswith("lake") else ""
@@ -179,8 +191,6 @@ def compare_sizes(readers: dict[str, Reader], sizes: Sequence[float], folder: Pa
     """
     warm_up = folder / "warm.pcap"
     write(warm_up, TINY_FRAMES)
-    for reader in readers.values():
-        measured(reader, warm_up, folder)
     seconds: dict[str, list[float]] = {name: [] for name in readers}
     for size in sizes:
         path = folder / "sized.pcap"
@@ -190,7 +200,8 @@ def compare_sizes(readers: dict[str, Reader], sizes: Sequence[float], folder: Pa
             )
         gigabytes = write(path, round(size * 1e9 / FRAME_BYTES)).bytes / 1e9
         for name, reader in readers.items():
-            run = measured(reader, path, folder)
+            measured(reader, warm_up, folder)  # starts a worker of Spark, if there is none
+            run = measured(reader, path, folder, with_others=name == SPARK)
             seconds[name].append(run.cpu / gigabytes)
             print(f"{name:<24} {gigabytes:>5.2f} GB {run.cpu / gigabytes:>7.2f} CPU s per GB", flush=True)
         path.unlink()
@@ -214,7 +225,7 @@ def main() -> None:
     }
     spark = None if arguments.no_spark else session()
     if spark is not None:
-        lakes["lake by Spark, local[1]"] = partial(spark_lake, spark)
+        lakes[SPARK] = partial(spark_lake, spark)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if not arguments.only_sizes:

@@ -309,7 +309,7 @@ def test_times_in_any_order_are_sorted_within_bounds(tmp_path, monkeypatch):
 
 
 def test_columns_of_a_file_are_encoded_as_their_values_need_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(sorted_files, "SMALL_BYTES", 5000)
+    monkeypatch.setattr(sorted_files, "SMALL_BYTES", 1500)
     capture = write_capture(tmp_path / "one.pcap", traffic(600, queues=[r"OS:a\b", r"OS:a\c"]))
     msmqwire.write_lake(capture, tmp_path / "lake", by="destination")
     largest = max(files_of(tmp_path / "lake"), key=lambda file: file.size)
@@ -321,9 +321,9 @@ def test_columns_of_a_file_are_encoded_as_their_values_need_it(tmp_path, monkeyp
         if ascends:
             assert not column["has_dictionary_page"]
     assert columns["label"]["has_dictionary_page"]
-    found = {name: columns[name]["compression"] for name in ("label", "priority", "srmp_action")}
+    found = {name: columns[name]["compression"] for name in ("label", "priority", "job_number")}
     # 300 texts; 300 numbers of 32 bits; no value in any row
-    assert found == {"label": "ZSTD", "priority": "UNCOMPRESSED", "srmp_action": "UNCOMPRESSED"}
+    assert found == {"label": "ZSTD", "priority": "UNCOMPRESSED", "job_number": "UNCOMPRESSED"}
 
 
 @pytest.mark.parametrize(
