@@ -158,7 +158,7 @@ def compare(readers: dict[str, Reader], path: Path, tiny: Path, folder: Path, ru
     cheapest, fixed = dict[str, Run](), dict[str, Run]()
     for number in range(runs + 1):
         for name, reader in readers.items():
-            # A worker process of Spark that had nothing to do for a minute is ended: the first run starts one.
+            # Spark ends workers that had nothing to do for a minute: the first run starts one.
             first = measured(reader, tiny, folder, with_others=name == SPARK)
             if not number and name == SPARK:
                 print(f"{name}: the first run, of a tiny capture, takes {first.cpu:.2f} CPU s")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import threading
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -18,10 +19,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import msmqwire
+from msmqwire.capture.window import Window
 from msmqwire.columnar.part_reader import PartReader
 from msmqwire.columnar.parts import Part
 from msmqwire.errors import LakeDamaged, LakeInUse, LakeMismatch, LakeMissing
-from msmqwire.lake import LakeCommit, folder, manifest, partitions, sorted_files
+from msmqwire.lake import LakeCommit, captures, folder, manifest, partitions, sorted_files
 from tests.support import captures as c
 from tests.support.lakes import (
     DAY_NS,
@@ -228,6 +230,23 @@ def test_a_lake_that_grew_is_the_same_as_one_made_at_once(tmp_path, seed):
     at_once = tmp_path / "at-once"
     msmqwire.write_lake(paths, at_once, split_size=split_size)
     assert named_rows(lake) == listed_rows(lake) == named_rows(at_once) == expected_rows(paths)
+
+
+def test_captures_in_stores_are_asked_for_together(monkeypatch):
+    """A store answers after some time, so that a thousand captures must not wait for each other."""
+    both = threading.Barrier(2, timeout=20)
+
+    def whole_file(path: str, options: object) -> Window:
+        both.wait()
+        return Window(path, b"", 0, 7, version="1")
+
+    monkeypatch.setattr(captures, "whole_file", whole_file)
+    urls = ["memory://a.pcap", "memory://b.pcap"]
+    found = captures.examine_all(urls, {urls[1]: manifest.CaptureEntry(urls[1], 7, 0, 0, "", "1")})
+    assert [(entry.path, change) for entry, change in found] == [
+        (urls[0], captures.Change.NEW),
+        (urls[1], captures.Change.NONE),
+    ]
 
 
 def test_another_writer_is_refused(tmp_path):
