@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.columnar.arrow import plans
-from msmqwire.columnar.arrow.buffers import BufferPool, bitmap, shared_texts, sparse
+from msmqwire.columnar.arrow.buffers import BufferPool, SharedTexts, bitmap, sparse
 from msmqwire.columnar.arrow.fixed_width import FixedWidthColumns
 from msmqwire.columnar.arrow.refusals import refusals_in_words
 from msmqwire.columnar.arrow.rows import value_of_packet
+from msmqwire.columnar.arrow.signature_codes import NOT_VERIFIED, STATUSES, SignatureCodes
 from msmqwire.columnar.arrow.variable_width import VariableWidthColumns
 from msmqwire.columnar.columns import BOOL, BY_NAME, OF_BODY, Column, arrow_schema
 from msmqwire.columnar.compiled import fixed_cells
-from msmqwire.columnar.compiled.generated import FIELD_SLOTS
 from msmqwire.columnar.compiled.packet import KINDS, PING_KIND
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import (
@@ -45,8 +45,6 @@ from msmqwire.dissection.message_security import (
     NOTHING_GIVEN,
     Examiner,
     SignatureStatus,
-    key_of,
-    status_without_key,
 )
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.packets import Protocol, parse
@@ -96,10 +94,7 @@ _ERRORS: Final = ("error", "error_path", "error_offset")
 _TRANSPORTS: Final = ("tcp", "udp", "pgm")
 _SIGNED, _ENCRYPTED = BY_NAME["signed"], BY_NAME["encrypted"]
 _OF_USER_HEADER: Final = BY_NAME["recoverable"]
-_STATUSES: Final = ("", SignatureStatus.NONE, SignatureStatus.UNKNOWN_SENDER, SignatureStatus.UNSUPPORTED)
-"""Texts by their codes; the first one stands for null."""
-_CERTIFICATE: Final = FIELD_SLOTS["UserMessage"]["SecurityHeader.SecurityData.SenderCert"]
-_SIGNATURE_OF_LISTS: Final = FIELD_SLOTS["UserMessage"]["MultiQueueFormatHeader.Signature.Signature"]
+_SHARED_KINDS, _SHARED_TRANSPORTS, _SHARED_STATUSES = map(SharedTexts, (KINDS, _TRANSPORTS, STATUSES))
 
 
 class Addresses:
@@ -109,6 +104,7 @@ class Addresses:
         self._table = np.full(4 * ADDRESSES_MAX, -1, np.int32)
         self._addresses = np.zeros((ADDRESSES_MAX, 3), np.int64)
         self.texts: list[str] = []
+        self.shared = SharedTexts(self.texts)
 
     @property
     def crowded(self) -> bool:
@@ -136,6 +132,7 @@ class Classes:
     def __init__(self) -> None:
         self._table = np.zeros(1 << 16, np.int32)
         self.texts = [""]
+        self.shared = SharedTexts(self.texts)
 
     def codes(self, classes: Any, valid: Any) -> Any:
         """Return the codes of the classes that are valid."""
@@ -184,7 +181,8 @@ class BatchMaker:
             if forms[column.name] == "examined" or (column.name in OF_BODY and examiner.has_keys)
         ]
         self._verifies = any(column.name == "signature_status" for column in self._examined)
-        self._statuses = np.empty(batch_rows if self._verifies else 0, np.int32)  # codes of _STATUSES
+        self._statuses = np.empty(batch_rows if self._verifies else 0, np.int32)  # codes of STATUSES
+        self._signature_codes = SignatureCodes()
         if self._examined:
             fixed += [column for column in (_SIGNED, _ENCRYPTED, _OF_USER_HEADER) if column not in fixed]
         self._fixed_width = FixedWidthColumns(fixed, batch_rows)
@@ -199,6 +197,7 @@ class BatchMaker:
         self._memory = BufferPool(), BufferPool()
         self._addresses, self._classes = Addresses(), Classes()
         self.files: list[str] = []
+        self._shared_files = SharedTexts(self.files)
         self._n = 0
         self._errors: dict[int, tuple[Any, ...]] = {}  # by row, ascending
         self._body_limit = body_limit
@@ -214,7 +213,7 @@ class BatchMaker:
         int64s, int32s = self._memory
         self._int64s = int64s.array((len(_INT64S), self._capacity), np.int64)
         self._int32s = int32s.array((len(_INT32S) + len(_CODES), self._capacity), np.int32)
-        self._statuses[:] = _STATUSES.index(SignatureStatus.NONE)
+        self._statuses[:] = STATUSES.index(SignatureStatus.NONE)
         self._fixed_width.begin()
         self._variable_width.begin()
 
@@ -285,41 +284,24 @@ class BatchMaker:
         if self._examiner.has_keys:
             chosen = self._fixed_width.flags(_ENCRYPTED, to, stop)[0] & secured
         if self._verifies:
-            signed = signed | (_extents(block, _SIGNATURE_OF_LISTS)[1] > 0)
-            chosen |= self._with_a_key(block, to, signed & secured & ~chosen)
+            codes = self._signature_codes.of(block, signed, secured & ~chosen)
+            self._statuses[to:stop] = np.where(codes >= 0, codes, self._statuses[to:stop])
+            chosen |= codes == NOT_VERIFIED
         for i in np.flatnonzero(chosen).tolist():
             self._add_cells(to + i, _reparse(block, i), self._examined)
 
-    def _with_a_key(self, block: RowBlock, to: int, signed: Any) -> Any:
-        """Return which of the signed messages have a certificate with a key; write the status of the others,
-        which are most of those in captures.
-        """
-        starts, sizes = _extents(block, _CERTIFICATE)
-        without = np.flatnonzero(signed & (sizes == 0))
-        self._statuses[to + without] = _STATUSES.index(status_without_key(b""))
-        chosen = signed & (sizes > 0)
-        rows, memory = np.flatnonzero(chosen), memoryview(block.memory)
-        codes: dict[bytes, int | None] = {}  # of the certificates, None with a key
-        for i, start, size in zip(rows.tolist(), starts[rows].tolist(), sizes[rows].tolist(), strict=True):
-            certificate = bytes(memory[start : start + size])
-            if certificate not in codes:
-                has_key = key_of(certificate) is not None
-                codes[certificate] = None if has_key else _STATUSES.index(status_without_key(certificate))
-            code = codes[certificate]
-            if code is not None:
-                self._statuses[to + i], chosen[i] = code, False
-        return chosen
-
-    def _texts(self, name: str) -> Sequence[str]:
+    def _texts(self, name: str) -> SharedTexts:
         match name:
             case "file":
-                return self.files
+                if self._shared_files.texts is not self.files:
+                    self._shared_files = SharedTexts(self.files)
+                return self._shared_files
             case "kind":
-                return KINDS
+                return _SHARED_KINDS
             case "transport":
-                return _TRANSPORTS
+                return _SHARED_TRANSPORTS
             case _:
-                return self._addresses.texts
+                return self._addresses.shared
 
     def _values(self, name: str, rows: Any) -> tuple[Any, Any]:
         """Return the values of a where-column and their validity; or its texts, and the codes of the rows."""
@@ -376,9 +358,9 @@ class BatchMaker:
             return _nulls(n, column.type)
         if form == "class":
             classes, valid = self._fixed_width.numbers(BY_NAME["message_class"], n)
-            return shared_texts(self._classes.codes(classes, valid), self._classes.texts, valid)
+            return self._classes.shared.array(self._classes.codes(classes, valid), valid)
         if name in _CODES:
-            return shared_texts(self._int32s[_CODES[name], :n], self._texts(name))
+            return self._texts(name).array(self._int32s[_CODES[name], :n])
         if name in _ERRORS:
             index = _ERRORS.index(name)
             return sparse({row: error[index] for row, error in self._errors.items()}, n, column.type)
@@ -391,7 +373,7 @@ class BatchMaker:
         if column.type == BOOL:
             buffers = [bitmap(valid), pa.py_buffer(bytes(-(-n // 8)))]
             return pa.Array.from_buffers(column.type, n, buffers)
-        return shared_texts(np.where(valid, self._statuses[:n], 0), _STATUSES, valid)
+        return _SHARED_STATUSES.array(np.where(valid, self._statuses[:n], 0), valid)
 
 
 @lru_cache(maxsize=64)
@@ -425,13 +407,6 @@ def _valid(name: str, values: Any) -> Any:
 def _part(block: RowBlock, selection: Any) -> RowBlock:
     """Return the rows of a block that a slice or a mask selects."""
     return block._replace(rows=block.rows[selection], field_offsets=block.field_offsets[selection])
-
-
-def _extents(block: RowBlock, bounds: Sequence[int]) -> tuple[Any, Any]:
-    """Return where a field of each row begins in the memory, and its size, wherever the packet has it."""
-    slot, distance, end_slot, end_distance = bounds
-    starts, ends = block.field_offsets[:, slot] + distance, block.field_offsets[:, end_slot] + end_distance
-    return block.rows[:, R_START] + starts, ends - starts
 
 
 def _reparse(block: RowBlock, i: int) -> Any:

@@ -1,0 +1,68 @@
+"""What is known of signatures before they are verified: for most in captures it is all."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from msmqwire.columnar.compiled import certificates
+from msmqwire.columnar.compiled.certificates import JUDGED_MAX, NOT_JUDGED, SIZE_MAX, SLOTS, Judged
+from msmqwire.columnar.compiled.generated import FIELD_SLOTS
+from msmqwire.columnar.compiled.scan_arrays import RowBlock
+from msmqwire.dissection.message_security import SignatureStatus, key_of, status_without_key
+
+STATUSES: Final = ("", SignatureStatus.NONE, SignatureStatus.UNKNOWN_SENDER, SignatureStatus.UNSUPPORTED)
+"""Texts by their codes; the first one stands for null."""
+NOT_VERIFIED: Final = -1
+"""The code of a signature whose certificate has a key."""
+_BOUNDS: Final = np.array(
+    [
+        FIELD_SLOTS["UserMessage"]["SecurityHeader.SecurityData.SenderCert"],
+        FIELD_SLOTS["UserMessage"]["MultiQueueFormatHeader.Signature.Signature"],
+    ],
+    np.int64,
+)
+
+
+class SignatureCodes:
+    """Codes of signatures by their certificates, each of which is judged once if there are not too many."""
+
+    def __init__(self) -> None:
+        self._judged = Judged(
+            np.full(SLOTS, -1, np.int64), np.zeros(JUDGED_MAX, np.int64), np.zeros(JUDGED_MAX, np.int64),
+            np.empty(JUDGED_MAX * SIZE_MAX, np.uint8),
+        )  # fmt: skip
+        self._count = 0
+
+    def of(self, block: RowBlock, signed: Any, secured: Any) -> Any:
+        """Return the code of each row: one of `STATUSES`, `NOT_VERIFIED`, or less if it is not signed.
+
+        Args:
+            block: the rows.
+            signed: which have a signature of their own.
+            secured: which rows are wanted, all of messages with a SecurityHeader.
+        """
+        n = len(block.rows)
+        codes, extents = np.empty(n, np.int32), np.empty((n, 2), np.int64)
+        certificates.codes_of(block, signed, secured, _BOUNDS, self._judged, codes, extents)
+        memory = memoryview(block.memory)
+        for row in np.flatnonzero(codes == NOT_JUDGED).tolist():
+            start, size = extents[row].tolist()
+            codes[row] = code = _code(bytes(memory[start : start + size]))
+            if size <= SIZE_MAX:
+                self._remember(block.memory, start, size, code)
+        return codes
+
+    def _remember(self, memory: Any, start: int, size: int, code: int) -> None:
+        if self._count == JUDGED_MAX:
+            self._judged.slots[:] = -1
+            self._count = 0
+        certificates.remember(self._judged, self._count, memory, start, size, code)
+        self._count += 1
+
+
+def _code(certificate: bytes) -> int:
+    if certificate and key_of(certificate) is not None:
+        return NOT_VERIFIED
+    return STATUSES.index(status_without_key(certificate))
