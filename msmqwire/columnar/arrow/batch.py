@@ -326,6 +326,8 @@ class BatchMaker:
         if not n:
             return
         if self._columns:
+            self._fixed_width.finish(n)
+            self._variable_width.finish(n)
             arrays = [self._with_cells(self._array(column, n), column) for column in self._columns]
             batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         else:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from msmqwire.columnar.compiled import fixed_cells
+from msmqwire.columnar.compiled import bitmaps, fixed_cells
 from msmqwire.columnar.compiled.fixed_cells import PADDING
 
 _OTHERS: Final = 1
@@ -20,6 +20,28 @@ _OTHERS: Final = 1
 def bitmap(valid: Any) -> Any:
     """Return Arrow's bitmap of an array of booleans; None if all are true."""
     return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+class Bitmaps:
+    """Arrow's bitmaps of rows of booleans.
+
+    Args:
+        values: the booleans, as arrays of them.
+        n: how many of each row.
+    """
+
+    def __init__(self, values: Any, n: int) -> None:
+        self._bits = np.empty((len(values), -(-n // 8)), np.uint8)
+        self._counts, self._n = np.empty(len(values), np.int64), n
+        bitmaps.pack(values.view(np.uint8), n, self._bits, self._counts)
+
+    def values(self, row: int) -> Any:
+        """Return the bitmap of a row."""
+        return pa.py_buffer(self._bits[row])
+
+    def validity(self, row: int) -> Any:
+        """Return the bitmap of a row; None if all are true."""
+        return None if self._counts[row] == self._n else self.values(row)
 
 
 class SharedTexts:

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from msmqwire.columnar.compiled.jit import copy, inlined, jit, u64
+from msmqwire.columnar.compiled.jit import brief, copy, inlined, u64
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import R_START
 
@@ -59,7 +59,7 @@ def _same(memory: Any, start: int, size: int, other: Any, at: int) -> bool:
     return True
 
 
-@jit
+@brief
 def codes_of(
     block: RowBlock, signed: Any, secured: Any, bounds: Any, judged: Judged, codes: Any, extents: Any
 ) -> None:
@@ -98,7 +98,7 @@ def codes_of(
                     codes[i] = judged.codes[number]
 
 
-@jit
+@brief
 def remember(judged: Judged, number: int, memory: Any, start: int, size: int, code: int) -> None:
     """Remember a certificate of at most `SIZE_MAX` bytes under a number, in place of another in its slot."""
     judged.slots[_slot(memory, start, size)] = number

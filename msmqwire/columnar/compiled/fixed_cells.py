@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from msmqwire.columnar.compiled.jit import copy, inlined, jit, u8, u16, u32
+from msmqwire.columnar.compiled.jit import brief, copy, inlined, jit, u8, u16, u32
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import (
     R_FILE,
@@ -77,7 +77,7 @@ class KindScratch(NamedTuple):
     cells: Any
 
 
-@jit
+@brief
 def write_capture_cells(rows: Any, int64s: Any, int32s: Any, to: int) -> None:
     """Write the columns that are not from packets, all but SRC and DST, from cell ``to`` on."""
     for i in range(rows.shape[0]):
@@ -161,7 +161,7 @@ def _read_field(field: Any, starts: Any, cells: Any, count: int, memory: Any, va
 # -- texts that many rows share ---------------------------------------------------------------------
 
 
-@jit
+@brief
 def text_offsets(codes: Any, starts: Any, offsets: Any) -> int:
     """Write the offsets of the texts of some codes when they are concatenated; return their total size."""
     pos = 0
@@ -173,7 +173,7 @@ def text_offsets(codes: Any, starts: Any, offsets: Any) -> int:
     return pos
 
 
-@jit
+@brief
 def write_texts(codes: Any, starts: Any, source: Any, offsets: Any, data: Any) -> None:
     """Concatenate the texts of some codes.
 
@@ -185,7 +185,7 @@ def write_texts(codes: Any, starts: Any, source: Any, offsets: Any, data: Any) -
             copy(source, start + k, PADDING, data, pos + k)
 
 
-@jit
+@brief
 def class_codes(table: Any, classes: Any, valid: Any, codes: Any, i: int) -> int:
     """Write the codes of message classes from row ``i`` on, 0 for null; return the first row without a code.
 
@@ -208,7 +208,7 @@ def _slot(table: Any, high: int, low: int) -> int:
     return np.int64(mixed >> np.uint64(40)) & (table.size - 1)
 
 
-@jit
+@brief
 def address_codes(table: Any, addresses: Any, rows: Any, side: int, codes: Any, i: int) -> int:
     """Write the codes of addresses from row ``i`` on; return the first row whose address has none.
 
@@ -230,7 +230,7 @@ def address_codes(table: Any, addresses: Any, rows: Any, side: int, codes: Any, 
     return i
 
 
-@jit
+@brief
 def add_address(table: Any, addresses: Any, code: int, high: int, low: int, ipv6: int) -> None:
     """Give an address a code."""
     slot = _slot(table, high, low)
