@@ -61,8 +61,8 @@ class SharedTexts:
         np.cumsum([len(text) for text in encoded], out=self._starts[1:])
         self._source = np.frombuffer(bytearray(b"".join(encoded) + bytes(PADDING)), np.uint8)
 
-    def array(self, codes: Any, valid: Any = None) -> Any:
-        """Return an array of texts from their indices; null where they are not ``valid``."""
+    def array(self, codes: Any, validity: Any = None) -> Any:
+        """Return an array of texts from their indices; null where the bitmap says so, if there is one."""
         if len(self._starts) <= len(self.texts):
             self._encode()
         n = len(codes)
@@ -70,7 +70,7 @@ class SharedTexts:
         size = fixed_cells.text_offsets(codes, self._starts, offsets)
         data = np.empty(size + PADDING, np.uint8)
         fixed_cells.write_texts(codes, self._starts, self._source, offsets, data)
-        buffers = [None if valid is None else bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(data[:size])]
+        buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(data[:size])]
         return pa.Array.from_buffers(pa.string(), n, buffers)
 
 

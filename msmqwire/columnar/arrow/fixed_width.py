@@ -36,7 +36,6 @@ class FixedWidthColumns:
             int64s.array((max(1, plan.counts[INT64]), capacity), np.int64),
             valid.array((max(1, plan.valid), capacity), np.bool_),
         )
-        self._cells.valid[:] = False
 
     def add(self, block: RowBlock, to: int) -> None:
         """Write the cells of a block of rows, from row ``to`` of the batch on."""
@@ -55,6 +54,10 @@ class FixedWidthColumns:
             cells = self._cells.int32s if form == INT32 else self._cells.int64s
             data = pa.py_buffer(cells[number, :n])
         return pa.Array.from_buffers(column.type, n, [self._valid.validity(valid), data])
+
+    def validity(self, column: Column) -> Any:
+        """Return the bitmap of the cells of a column that are finished; None if none is null."""
+        return self._valid.validity(self._plan.columns[column.name][2])
 
     def flags(self, column: Column, first: int, stop: int) -> tuple[Any, Any]:
         """Return some values of a column of flags, and which of them count; the others are null."""

@@ -7,15 +7,20 @@ from typing import Any, Final
 import numpy as np
 
 from msmqwire.columnar.compiled import certificates
-from msmqwire.columnar.compiled.certificates import JUDGED_MAX, NOT_JUDGED, SIZE_MAX, SLOTS, Judged
+from msmqwire.columnar.compiled.certificates import (
+    JUDGED_MAX,
+    NOT_JUDGED,
+    NOT_VERIFIED,
+    SIZE_MAX,
+    SLOTS,
+    Judged,
+)
 from msmqwire.columnar.compiled.generated import FIELD_SLOTS
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.dissection.message_security import SignatureStatus, key_of, status_without_key
 
 STATUSES: Final = ("", SignatureStatus.NONE, SignatureStatus.UNKNOWN_SENDER, SignatureStatus.UNSUPPORTED)
 """Texts by their codes; the first one stands for null."""
-NOT_VERIFIED: Final = -1
-"""The code of a signature whose certificate has a key."""
 _BOUNDS: Final = np.array(
     [
         FIELD_SLOTS["UserMessage"]["SecurityHeader.SecurityData.SenderCert"],
@@ -35,24 +40,26 @@ class SignatureCodes:
         )  # fmt: skip
         self._count = 0
 
-    def of(self, block: RowBlock, signed: Any, secured: Any) -> Any:
-        """Return the code of each row: one of `STATUSES`, `NOT_VERIFIED`, or less if it is not signed.
+    def write(self, block: RowBlock, signed: Any, secured: Any, codes: Any) -> list[int]:
+        """Write the codes of signed rows: of `STATUSES`, or `NOT_VERIFIED`. Return the rows with the latter.
 
         Args:
             block: the rows.
             signed: which have a signature of their own.
             secured: which rows are wanted, all of messages with a SecurityHeader.
+            codes: of the rows.
         """
-        n = len(block.rows)
-        codes, extents = np.empty(n, np.int32), np.empty((n, 2), np.int64)
-        certificates.codes_of(block, signed, secured, _BOUNDS, self._judged, codes, extents)
+        extents = np.empty((len(block.rows), 2), np.int64)
+        if not certificates.codes_of(block, signed, secured, _BOUNDS, self._judged, codes, extents):
+            return []
         memory = memoryview(block.memory)
         for row in np.flatnonzero(codes == NOT_JUDGED).tolist():
             start, size = extents[row].tolist()
             codes[row] = code = _code(bytes(memory[start : start + size]))
             if size <= SIZE_MAX:
                 self._remember(block.memory, start, size, code)
-        return codes
+        rows: list[int] = np.flatnonzero(codes == NOT_VERIFIED).tolist()
+        return rows
 
     def _remember(self, memory: Any, start: int, size: int, code: int) -> None:
         if self._count == JUDGED_MAX:

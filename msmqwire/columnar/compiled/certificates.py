@@ -10,13 +10,15 @@ from msmqwire.columnar.compiled.jit import brief, copy, inlined, u64
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import R_START
 
-SLOTS: Final = 1 << 13
-"""Entries of the table of judged certificates, a power of two."""
+SLOT_BITS: Final = 13
+SLOTS: Final = 1 << SLOT_BITS
+"""Entries of the table of judged certificates."""
 JUDGED_MAX: Final = 512
 """Judged certificates that are remembered."""
 SIZE_MAX: Final = 2048
 """Bytes of a certificate that is remembered, at most."""
-NOT_SIGNED: Final = -3
+NOT_VERIFIED: Final = -1
+"""The code of a signature whose certificate has a key."""
 NOT_JUDGED: Final = -2
 _WORD: Final = 8
 
@@ -42,7 +44,7 @@ def _slot(memory: Any, start: int, size: int) -> Any:
     mixed = np.uint64(size)
     if size >= _WORD:
         mixed ^= u64(memory, start + size - _WORD)
-    return np.int64(mixed * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(40)) & np.int64(SLOTS - 1)
+    return np.int64(mixed * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(64 - SLOT_BITS))
 
 
 @inlined
@@ -62,23 +64,26 @@ def _same(memory: Any, start: int, size: int, other: Any, at: int) -> bool:
 @brief
 def codes_of(
     block: RowBlock, signed: Any, secured: Any, bounds: Any, judged: Judged, codes: Any, extents: Any
-) -> None:
-    """Write what is known of the certificate of each row, and where it is in the memory.
+) -> int:
+    """Write what is known of the certificate of each signed row, and where it is in the memory.
 
     A certificate is compared with one other, whatever is in it: that which has its slot.
 
     Args:
         block: the rows.
         signed: which have a signature of their own.
-        secured: which rows are wanted, all of messages with a SecurityHeader; the others are `NOT_SIGNED`.
+        secured: which rows are wanted, all of messages with a SecurityHeader.
         bounds: where the certificate stands, and the signature over several names: slot and distance of the
             start and of the end of each.
         judged: the certificates that are known.
-        codes: gets the codes.
-        extents: gets start and size, unless the row is `NOT_SIGNED`.
+        codes: gets the codes of the rows that are wanted and signed.
+        extents: gets start and size of their certificates.
+
+    Returns:
+        How many codes are `NOT_JUDGED` or `NOT_VERIFIED`.
     """
+    others = 0
     for i in range(block.rows.shape[0]):
-        codes[i] = NOT_SIGNED
         if not secured[i]:
             continue
         offsets = block.field_offsets[i]
@@ -96,6 +101,15 @@ def codes_of(
             if number >= 0 and judged.sizes[number] == size:
                 if _same(block.memory, start, size, judged.bytes, number * SIZE_MAX):
                     codes[i] = judged.codes[number]
+        others += codes[i] < 0
+    return others
+
+
+@brief
+def codes_if(codes: Any, valid: Any, chosen: Any) -> None:
+    """Write codes where they are valid, and 0 for the others."""
+    for i in range(chosen.size):
+        chosen[i] = codes[i] if valid[i] else 0
 
 
 @brief
