@@ -44,7 +44,7 @@ class Decoder(RowBuffer, FileScanner):
         self._interfaces = no_interfaces()
         self._frames_before = 0  # of the file
 
-    def batches(self) -> Iterator[Any]:
+    def batches(self) -> Generator[Any, None, None]:
         """Yield the record batches of all rows."""
         dissection = self._dissection
         for number, source in enumerate(dissection.sources):

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.columnar import Condition, arrow_schema
-from msmqwire.columnar.arrow.batch import NO_TIME
 from msmqwire.columnar.columns import BY_NAME
+from msmqwire.columnar.compiled.fixed_cells import NO_TIME
 from msmqwire.columnar.exact_parts import ExactPart
 from msmqwire.columnar.part_reader import PartReader
 from msmqwire.columnar.parts import Part
