@@ -45,7 +45,7 @@ class Api:
     def routes(self) -> list[web.RouteDef]:
         """Return the endpoints."""
         reads: dict[str, Handler] = {
-            "session": self._session,
+            "login": self._login,
             "status": self._status,
             "queues": self._queues,
             "queue": self._queue,
@@ -96,8 +96,9 @@ class Api:
         response.del_cookie(self._guard.cookie, path="/", httponly=True, samesite="Strict")
         return response
 
-    async def _session(self, request: web.Request) -> web.Response:
-        return web.json_response(self._about(request[SESSION]))
+    async def _login(self, request: web.Request) -> web.Response:
+        """Tell a page what it may do, or nothing before a login: that is no error."""
+        return web.json_response(self._about(request[SESSION]) if SESSION in request else {})
 
     def _about(self, session: BrowserSession) -> dict[str, Any]:
         manager = self._driver.core.queue_manager

@@ -23,6 +23,7 @@ OPEN: Final = frozenset({"/api/login"})
 SESSION: Final = web.RequestKey("session", BrowserSession)
 """The login of a request."""
 HEADERS: Final = {
+    "Server": "msmqwire",
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

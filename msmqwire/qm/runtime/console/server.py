@@ -47,7 +47,7 @@ class Console:
     def __init__(self, driver: EngineDriver, options: ConsoleOptions, folder: Path) -> None:
         self._options, self._limits = options, options.limits
         self.port = 0
-        self.token_file = folder / TOKEN_FILE
+        self.token_file = folder.resolve() / TOKEN_FILE
         self._token = secrets.token_urlsafe(TOKEN_BYTES)
         cookie = f"msmqwire-{driver.core.queue_manager.identifier.hex[:12]}"
         self._guard = Guard(Logins(self._token, options.limits), cookie, options.names, write=options.write)
