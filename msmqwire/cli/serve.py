@@ -202,7 +202,7 @@ def command(
         str | None,
         typer.Option(
             metavar="ADDR:PORT",
-            help=f"Where browsers find the console; port {CONSOLE_PORT} of the loopback unless others are given.",
+            help=f"Where browsers find the console; port {CONSOLE_PORT} unless another is given.",
         ),
     ] = None,
     console_write: Annotated[

@@ -36,7 +36,7 @@ def activity(driver: EngineDriver, request: Mapping[str, Any]) -> dict[str, Any]
 
 
 def counters(driver: EngineDriver) -> dict[str, int]:
-    """Return counts that only grow: messages ``put`` into queues and ``taken`` out of them, commits, traffic."""
+    """Return what only grows: messages ``put`` into queues and ``taken`` out of them, commits, bytes."""
     put, taken = _moved(driver.core)
     figures = {"put": put, "taken": taken, "commits": driver.commits}
     if driver.traffic is not None:

@@ -23,8 +23,8 @@ _UINT32_MAX: Final = 0xFFFFFFFF
 def group_of(queue: Queue) -> str | None:
     """Return the group that a queue is shown in; None for one that is not shown.
 
-    ``application`` has private and public queues, ``journals`` those of queues, ``system`` the journal and the
-    dead-letter queues of the computer.
+    ``application`` has private and public queues, ``journals`` those of queues, ``system`` the journal and
+    the dead-letter queues of the computer.
     """
     if queue.queue_type is QueueType.SYSTEM and queue.owner_queue is not None:
         return JOURNALS
@@ -49,8 +49,8 @@ def page(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
     """Return some of the queues.
 
     A request may have ``group`` (all groups if it has none), ``find`` (a part of the name or label, in any
-    case), ``sort`` and ``descending``, ``offset`` and ``count``. The answer has ``total``, the number of queues
-    that were found, and ``groups``: the queues, messages and bytes of each group, whatever is looked for.
+    case), ``sort`` and ``descending``, ``offset`` and ``count``. The answer has ``total``, the number of
+    queues that were found, and ``groups``: queues, messages and bytes of each group, whatever is looked for.
 
     Raises InvalidValue.
     """
@@ -97,7 +97,7 @@ def _matches(queue: Queue, find: str) -> bool:
 def summary(queue: Queue) -> dict[str, Any]:
     """Return what a list shows of a queue.
 
-    ``put`` and ``taken`` count the messages that were put into it and those that have left it, since the start.
+    ``put`` and ``taken`` count the messages that were put into it and that have left it, since the start.
     """
     figures = {
         "queue": short_name(queue),

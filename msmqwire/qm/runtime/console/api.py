@@ -37,7 +37,10 @@ _WRITES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 
 
 class Api:
-    """The endpoints below ``/api``. All but ``login`` need a login, those that change something ``--console-write``."""
+    """The endpoints below ``/api``.
+
+    All but ``login`` need a login, and those that change something ``--console-write``.
+    """
 
     def __init__(self, driver: EngineDriver, guard: Guard, samples: Samples, records: RecentRecords) -> None:
         self._driver, self._guard, self._samples, self._records = driver, guard, samples, records
@@ -155,7 +158,7 @@ class Api:
         queue = self._existing(request)
         found = await self._run("peek", queue=queue, count=count + 1, after=after, body_max=0)
         messages = [_with_text_identifier(message) for message in found["messages"]]
-        # Fewer than asked for may be there, as their bodies are large: whether others follow is not known then.
+        # Fewer may be returned than asked for, as bodies are large: others can follow all the same.
         known = self._driver.read(queues.find, self._driver.core, request.query)
         more = len(messages) > count or (
             bool(messages) and int(messages[-1]["lookup_identifier"]) < known.positions.tail.lookup_identifier
@@ -182,7 +185,10 @@ class Api:
         return message
 
     def _existing(self, request: web.Request) -> str:
-        """Return the queue that a request names. Raises QueueError: opening a missing subqueue would make it."""
+        """Return the queue that a request names.
+
+        Raises QueueError for one that is not there: opening a missing subqueue would make it.
+        """
         self._driver.read(queues.find, self._driver.core, request.query)
         return request.query["queue"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from typing import Final
 
 from aiohttp import web
@@ -31,7 +32,9 @@ class Events:
         session.streams += 1
         try:
             response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
+            response.force_close()
             await response.prepare(request)
+            self._limit_buffer(request)
             while not self._samples.closed and self._guard.logins.is_valid(session):
                 if not await self._send(request, response):
                     break
@@ -39,6 +42,12 @@ class Events:
             return response
         finally:
             session.streams -= 1
+
+    def _limit_buffer(self, request: web.Request) -> None:
+        """Let the system keep no more for a slow reader than is kept here."""
+        found = None if request.transport is None else request.transport.get_extra_info("socket")
+        if found is not None:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._limits.unread_bytes)
 
     async def _send(self, request: web.Request, response: web.StreamResponse) -> bool:
         """Send the latest sample; return False, and end the connection, if nobody reads."""

@@ -18,23 +18,24 @@ _CHARACTER_MAX: Final = 4
 def with_preview(message: dict[str, Any]) -> dict[str, Any]:
     """Return a message with ``preview`` instead of its body, which has `TEXT_BYTES` at most.
 
-    ``preview`` has ``kind`` and ``text`` (null for none), as `decode_body` finds them, ``note`` (why this is less
-    than the whole, or null), and ``hex``: the first `HEX_BYTES` bytes.
+    ``preview`` has ``kind`` and ``text`` (null for none), as `decode_body` finds them, ``note`` (why this is
+    less than the whole, or null), and ``hex``: the first `HEX_BYTES` bytes.
     """
     body, size = b64decode(message["body"]), message["body_size"]
     decoded = decode_body(body, message["body_type"])
     note = decoded.note
     if len(body) < size:
-        decoded = _cut(decoded, message["body_type"])
+        decoded = _without_cut_character(decoded, message["body_type"])
         note = f"the first {len(body):,} of {size:,} bytes"
     preview = {"kind": decoded.kind, "text": decoded.text, "note": note, "hex": body[:HEX_BYTES].hex()}
     shown = {key: value for key, value in message.items() if key != "body"}
     return {**shown, "body_type_name": variant_name(message["body_type"]), "preview": preview}
 
 
-def _cut(decoded: Body, body_type: int) -> Body:
+def _without_cut_character(decoded: Body, body_type: int) -> Body:
     """Return the beginning of a body as text, if it is text but for a character that is cut."""
-    for missing in range(1, _CHARACTER_MAX):
-        if decoded.text is None:
-            decoded = decode_body(decoded.raw[:-missing], body_type)
+    for _ in range(_CHARACTER_MAX - 1):
+        if decoded.text is not None:
+            break
+        decoded = decode_body(decoded.raw[:-1], body_type)
     return decoded

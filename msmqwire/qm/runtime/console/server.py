@@ -9,7 +9,7 @@ from contextlib import suppress
 from importlib.resources import files
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 
