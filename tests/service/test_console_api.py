@@ -236,9 +236,8 @@ def test_a_message_that_somebody_receives_can_t_be_looked_at(console: WithConsol
         local.call("receive", queue=ORDERS)
         answer = console.browser.get("message", queue=ORDERS, lookup_identifier=identifier)
         assert answer.status == 404
-    until(
-        lambda: console.browser.get("message", queue=ORDERS, lookup_identifier=identifier).status == 200, "it"
-    )
+    asked = {"queue": ORDERS, "lookup_identifier": identifier}
+    until(lambda: console.browser.get("message", **asked).status == 200, "the message that was returned")
 
 
 @pytest.mark.parametrize("identifier", ["", "x", "-1", "1.5", "9" * 21, str(1 << 64)])
@@ -260,11 +259,8 @@ def test_deleting_one_message_tells_its_sender(console: WithConsole) -> None:
     admin = rf"DIRECT=OS:alpha\{ORDERS}"
     with attach(console.data) as local:
         local.call("create", queue=r"private$\work")
-        put(
-            local,
-            r"private$\work",
-            *recoverable(b"1", b"2", b"3", acknowledge="full_receive", admin_queue=admin),
-        )
+        asking = {"acknowledge": "full_receive", "admin_queue": admin}
+        put(local, r"private$\work", *recoverable(b"1", b"2", b"3", **asking))
     second = identifiers(console.browser, r"private$\work")[1]
     answer = console.browser.post("delete", queue=r"private$\work", lookup_identifier=second)
     assert answer.told == {"queue": r"private$\work", "purged": 1}
@@ -489,11 +485,8 @@ def test_samples_grow_and_are_streamed(console: WithConsole) -> None:
         received += stream.recv(65536)
     stream.close()
     assert b"Content-Type: text/event-stream" in received
-    events = [
-        json.loads(line[6:])
-        for line in received.split(b"\n")
-        if line.startswith(b"data: ") and line.endswith(b"}")
-    ]
+    lines = [line for line in received.split(b"\n") if line.startswith(b"data: ") and line.endswith(b"}")]
+    events = [json.loads(line.removeprefix(b"data: ")) for line in lines]
     assert [event["time"] for event in events] == sorted({event["time"] for event in events})
     assert (events[-1]["messages"], events[-1]["put"]) == (3, 3)
     columns = console.browser.told("samples")
@@ -505,7 +498,8 @@ def test_samples_grow_and_are_streamed(console: WithConsole) -> None:
 
 def test_the_log_by_level_and_what_the_console_has_changed(console: WithConsole) -> None:
     logger = logging.getLogger("msmqwire.qm")
-    before, logger.level = logger.level, logging.DEBUG
+    before = logger.level
+    logger.setLevel(logging.DEBUG)
     try:
         console.browser.post("purge", queue=ORDERS)
         console.browser.post("purge", queue=r"private$\none")

@@ -51,5 +51,5 @@ export const page = {
 
 function details(line) {
   const rest = Object.entries(line).filter(([name]) => !OWN.has(name));
-  return rest.length ? el("dl", { class: "inline" }, rest.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, String(value))))) : null;
+  return rest.length ? el("dl", { class: "inline" }, rest.map(([name, value]) => el("div", {}, el("dt", {}, `${name}:`), " ", el("dd", {}, String(value))))) : null;
 }

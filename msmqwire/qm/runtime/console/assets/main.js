@@ -17,7 +17,7 @@ const main = document.getElementById("main");
 let shown = null;
 let stream = null;
 let refreshing = false;
-let first = true;
+let first = true; // the browser has placed the focus itself
 
 /** Show the page that the address names; its parameters follow a question mark. */
 async function show() {
@@ -124,7 +124,9 @@ function askForToken() {
   async function submit(event) {
     event.preventDefault();
     try {
-      enter(await post("login", { token: field.value }));
+      const session = await post("login", { token: field.value });
+      first = false; // what had the focus is gone
+      enter(session);
       announce("Logged in");
     } catch (refused) {
       error.textContent = refused.message;
