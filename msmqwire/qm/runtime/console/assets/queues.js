@@ -60,8 +60,8 @@ const onTheWay = [
 const ofTheSystem = [name, messages, arriving, leaving, size];
 
 /** One list: find, sort, page by page. */
-function list(content, { group, caption, columns, nothing, parameters, signal }) {
-  const query = { sort: "queue", descending: false, offset: 0, find: parameters?.get("find") || "" };
+function list(content, { group, heading, caption, columns, nothing, signal, sort = "queue" }) {
+  const query = { sort, descending: sort !== "queue", offset: 0, find: "" };
   const rates = new Rates();
   const refresh = () => document.dispatchEvent(new Event("refresh"));
   const sorted = {
@@ -77,7 +77,7 @@ function list(content, { group, caption, columns, nothing, parameters, signal })
   const shown = table(caption, columns, sorted);
   let timer = 0;
   const find = el("input", {
-    type: "search", value: query.find, "aria-label": `Find in ${caption.toLowerCase()}`, placeholder: "Find a name or label",
+    type: "search", "aria-label": `Find in ${caption.toLowerCase()}`, placeholder: "Find a name or label",
     autocomplete: "off", spellcheck: "false", maxlength: 256,
     oninput() {
       clearTimeout(timer);
@@ -87,7 +87,7 @@ function list(content, { group, caption, columns, nothing, parameters, signal })
   const range = el("span", { class: "range" });
   const previous = el("button", { type: "button", onclick: () => { query.offset = Math.max(0, query.offset - SIZE); refresh(); } }, "Previous");
   const next = el("button", { type: "button", onclick: () => { query.offset += SIZE; refresh(); } }, "Next");
-  content.append(el("section", {}, el("div", { class: "bar" }, find, el("div", { class: "pager" }, range, previous, next)), shown.element));
+  content.append(el("section", {}, heading && el("h2", {}, heading), el("div", { class: "bar" }, find, el("div", { class: "pager" }, range, previous, next)), shown.element));
   return async () => {
     const told = await get("queues", { ...query, group, count: SIZE }, signal);
     if (!told.queues.length && query.offset > 0) {
@@ -108,7 +108,7 @@ function list(content, { group, caption, columns, nothing, parameters, signal })
 export const application = {
   title: () => "Queues",
   mount: (content, parameters, signal) => list(content, {
-    group: "application", caption: "Private and public queues", columns: ofApplications, parameters, signal,
+    group: "application", caption: "Private and public queues", columns: ofApplications, signal,
     nothing: "There are no queues yet: msmqwire queue create makes one.",
   }),
 };
@@ -116,7 +116,7 @@ export const application = {
 export const outgoing = {
   title: () => "Outgoing queues",
   mount: (content, parameters, signal) => list(content, {
-    group: "outgoing", caption: "Queues on the way to other computers", columns: onTheWay, parameters, signal,
+    group: "outgoing", caption: "Queues on the way to other computers", columns: onTheWay, signal,
     nothing: "Nothing is on its way to other computers.",
   }),
 };
@@ -124,8 +124,11 @@ export const outgoing = {
 export const journals = {
   title: () => "Journals and dead letters",
   mount(content, parameters, signal) {
-    const computer = list(content, { group: "system", caption: "Queues of the computer", columns: ofTheSystem, signal, nothing: "None." });
-    const own = list(content, { group: "journals", caption: "Journals of queues", columns: ofTheSystem, signal, nothing: "There are no queues, so no journals." });
+    const computer = list(content, { group: "system", heading: "Of the computer", caption: "Queues of the computer", columns: ofTheSystem, signal, nothing: "None." });
+    const own = list(content, {
+      group: "journals", heading: "Of queues", caption: "Journals of queues", columns: ofTheSystem, signal, sort: "messages",
+      nothing: "There are no queues, so no journals.",
+    });
     return () => Promise.all([computer(), own()]);
   },
 };
