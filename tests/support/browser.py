@@ -1,7 +1,7 @@
 """Pages in Debian's chromium, and what happens in them: requests, messages of the console, dialogs.
 
-Test modules import the fixtures that they use: ``from tests.support.browser import browser, open_page``. A test
-that wants them is skipped without chromium and Playwright, except in CI.
+Test modules import the fixtures that they use: ``from tests.support.browser import browser, open_page``. A
+test that wants them is skipped without chromium and Playwright, except in CI.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Opened:
     dialogs: list[str] = field(default_factory=list)
 
     def expect_quiet(self) -> None:
-        """Fail if the page complained, opened a dialog or asked for anything but itself and parts of itself."""
+        """Fail if the page complained, opened a dialog, or asked for anything but itself."""
         assert self.problems == []
         assert self.dialogs == []
         own = self.requests[0].partition("#")[0]
@@ -61,7 +61,7 @@ class Opened:
         ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # Playwright keeps an event loop running, which other tests could not start
 def browser() -> Iterator[Browser]:
     """A chromium without a window."""
     path = shutil.which("chromium")
@@ -77,7 +77,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(browser: Browser) -> Iterator[Callable[..., Opened]]:
-    """A function that opens an address in a context of its own; further arguments are those of the context."""
+    """A function that opens an address in a new context, with further arguments for it."""
     contexts = []
 
     def opened(address: str, **settings: Any) -> Opened:

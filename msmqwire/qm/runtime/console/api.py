@@ -25,6 +25,7 @@ MESSAGES_MAX: Final = 100
 """Limit of the messages of a page."""
 LOG_MAX: Final = 200
 _DIGITS_MAX: Final = 20
+_LOGGED_MAX: Final = 300
 _LEVELS: Final = ("debug", "info", "warning", "error")
 _WRITES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "purge": ("purge", ("queue",)),
@@ -231,7 +232,7 @@ class Api:
 
 
 def _logged(request: web.Request, told: Mapping[str, Any]) -> dict[str, Any]:
-    return {"peer": request.remote, **told}
+    return {"peer": request.remote, **{name: str(value)[:_LOGGED_MAX] for name, value in told.items()}}
 
 
 def _with_text_identifier(message: Mapping[str, Any]) -> dict[str, Any]:
