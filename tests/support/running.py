@@ -174,7 +174,7 @@ class Process:
     Attributes:
         data: its data folder.
         name, address: of the computer.
-        port, ping_port, http_port, https_port, rpc_port, mapper_port, console_port: where it listens; 0 if off.
+        port, ping_port, http_port, https_port, rpc_port, mapper_port, console_port: of its sockets; 0 if off.
     """
 
     def __init__(
