@@ -9,7 +9,7 @@ from msmqwire.constants import MQ_OK, HResult, MessageClass
 from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreError
 from msmqwire.names import FormatName, parse_format_name
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, Transaction
-from msmqwire.qm.model.enumerations import EnqueueStatus, PositionState, QueueAccessType, QueueType
+from msmqwire.qm.model.enumerations import EnqueueStatus, PositionState, QueueAccessType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.runtime import queue_pages, queues
@@ -315,8 +315,6 @@ class LocalSession:
         entry = {name: value for name, value in message_json(position.message).items() if name in SENDABLE}
         if target is not None:
             entry["delivery"] = TRANSACTIONAL if target.transactional else not_transactional(entry)
-        if source.queue_type is QueueType.SYSTEM:  # its class says why it is there
-            entry["class"] = MessageClass.MQMSG_CLASS_NORMAL
         sent = self._send_messages({"to": str(name), "messages": [entry]})
         self._core.messages.position_deleted(source, position, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
         return sent
