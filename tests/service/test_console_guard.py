@@ -364,7 +364,8 @@ def test_many_connections_of_strangers_do_not_keep_out_who_has_the_token(tmp_pat
         assert own.browser.get("status").status == 200
         told = b""
         while told.count(b"event: sample") < 10:
-            assert (chunk := stream.recv(65536)), "the stream of a login goes on"
+            chunk = stream.recv(65536)
+            assert chunk, "the stream of a login goes on"
             told += chunk
         assert _rest(strangers[0]) == b"", "the oldest has made room"
         for one in (*strangers[1:], stream):
