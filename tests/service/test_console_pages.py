@@ -344,4 +344,4 @@ def test_a_server_that_goes_is_told(tmp_path: Path, open_page: Open) -> None:
         page = logged_in(console, open_page).page
         page.get_by_text("Live", exact=True).wait_for()
     page.get_by_text("Not connected", exact=True).first.wait_for()
-    assert page.get_by_role("status").inner_text() == "Not connected"
+    page.get_by_role("status").filter(has_text="Not connected").wait_for(state="attached")

@@ -80,10 +80,9 @@ class Guard:
             raise web.HTTPMisdirectedRequest(
                 text="the console is not reached by this name: see --console-name"
             )
-        if request.method not in ("GET", "HEAD"):
-            self._check_origin(request)
         if not request.path.startswith(API):
             return self._session_of(request) is not None
+        self._check_origin(request)
         session = self._session_of(request)
         if session is not None:
             request[SESSION] = session
@@ -118,11 +117,16 @@ class Guard:
 
     @staticmethod
     def _check_origin(request: web.Request) -> None:
-        """Refuse what a page of somebody else sends. Raises HTTPForbidden."""
-        origin, host = request.headers.get("Origin", ""), request.headers.get("Host", "")
-        if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin" or origin not in [
-            f"{scheme}://{host}" for scheme in _SCHEMES
-        ]:
+        """Refuse what a page of somebody else sends. Raises HTTPForbidden.
+
+        A page of another port of the same host has the same cookies. But browsers tell where a request is
+        from, and the Origin of those that may change something.
+        """
+        own = [f"{scheme}://{request.headers.get('Host', '')}" for scheme in _SCHEMES]
+        reads = request.method in ("GET", "HEAD")
+        told = request.headers.get("Origin", own[0] if reads else "")
+        of_a_page = request.headers.get("Sec-Fetch-Site", "none" if reads else "same-origin")
+        if told not in own or of_a_page not in (("same-origin", "none") if reads else ("same-origin",)):
             raise web.HTTPForbidden(text="the request is not of a page of this console")
 
     @staticmethod

@@ -37,7 +37,7 @@ class ConsoleLimits:
     connections_per_s: float = 50.0
     stranger_s: float = 10.0
     stranger_bytes: int = 8192
-    request_bytes: int = 16384
+    request_bytes: int = 4096
     requests_per_s: float = 30.0
     streams: int = 6
     sessions: int = 16
