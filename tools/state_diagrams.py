@@ -1,21 +1,12 @@
-"""Writes `docs/qm-states.md`: the state diagrams of the queue manager, from the tables of its engine.
-
-python tools/state_diagrams.py            writes the page
-python tools/state_diagrams.py --check    fails if the page is out of date
-"""
+"""The page of the queue manager's states: diagrams made of the tables of its engine."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from msmqwire.qm.protocols.binary.states import (  # noqa: E402
+from msmqwire.qm.protocols.binary.states import (
     MESSAGES,
     PING,
     SESSION,
@@ -24,11 +15,9 @@ from msmqwire.qm.protocols.binary.states import (  # noqa: E402
     Role,
     SessionState,
 )
-from msmqwire.qm.protocols.srmp.states import MESSAGES as SRMP_MESSAGES  # noqa: E402
-from msmqwire.qm.protocols.srmp.states import MessageState as SrmpState  # noqa: E402
-from tools.generated_pages import write_or_check  # noqa: E402
+from msmqwire.qm.protocols.srmp.states import MESSAGES as SRMP_MESSAGES
+from msmqwire.qm.protocols.srmp.states import MessageState as SrmpState
 
-TARGET: Final = ROOT / "docs" / "qm-states.md"
 Row = tuple[Enum, str, Enum]
 """A state, an event and the next state."""
 
@@ -36,7 +25,7 @@ HEAD: Final = """\
 # States of the queue manager
 
 Made from the tables of `msmqwire/qm/protocols/binary/states.py` and `msmqwire/qm/protocols/srmp/states.py`
-by `python tools/state_diagrams.py`. What a table does not have is not allowed: a packet that comes in another
+when this page is built. What a table does not have is not allowed: a packet that comes in another
 state closes the session, and a receipt or response that comes in another state is ignored.
 """
 
@@ -109,10 +98,3 @@ def page() -> str:
 _SECTIONS: Final = {"Express": 3, "Recoverable": 5, "Transactional": 7}
 _FIGURES: Final = {"Regular or durable": "3.1.1.1.2.1, figure 3", "Stream": "3.1.1.1.2.4, figure 6"}
 
-
-def main(arguments: list[str] | None = None, target: Path = TARGET) -> int:
-    return write_or_check(page, target, "state_diagrams.py", arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
