@@ -1,6 +1,6 @@
 """Pictures of the console of a queue manager with some queues, for the documentation.
 
-    python tools/console_pictures.py FOLDER
+python tools/console_pictures.py FOLDER
 """
 
 from __future__ import annotations
@@ -26,11 +26,6 @@ _LETTERS: Final = {r"private$\orders": 12, r"private$\invoices": 40, r"private$\
 @contextmanager
 def _served(folder: Path) -> Iterator[str]:
     """A queue manager with messages; yields the address of its console."""
-    with msmqwire.attach(folder, create=True) as manager:
-        for name, count in _LETTERS.items():
-            queue = manager.create_queue(name)
-            for number in range(1, count + 1):
-                queue.send(f"{name} {number}", label=f"number {number}", recoverable=True)
     command = [
         sys.executable, "-m", "msmqwire", "serve", "--data", str(folder), "--name", "alpha",
         "--listen", "127.0.0.1:0", "--ping", "off", "--console", "127.0.0.1:0", "--log", "error",
@@ -39,6 +34,11 @@ def _served(folder: Path) -> Iterator[str]:
         try:
             assert server.stdout is not None
             ready = dict(word.split("=", 1) for word in server.stdout.readline().split() if "=" in word)
+            with msmqwire.attach(folder) as manager:
+                for name, count in _LETTERS.items():
+                    queue = manager.create_queue(name)
+                    for number in range(1, count + 1):
+                        queue.send(f"{name} {number}", label=f"number {number}", recoverable=True)
             yield f"http://{ready['console']}"
         finally:
             server.terminate()

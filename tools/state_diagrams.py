@@ -97,4 +97,3 @@ def page() -> str:
 
 _SECTIONS: Final = {"Express": 3, "Recoverable": 5, "Transactional": 7}
 _FIGURES: Final = {"Regular or durable": "3.1.1.1.2.1, figure 3", "Stream": "3.1.1.1.2.4, figure 6"}
-

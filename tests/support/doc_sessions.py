@@ -25,9 +25,7 @@ _BLOCK: Final = re.compile(
     r'^```(?:(?P<console>console)|python title="(?P<name>[\w.]+)")\n(?P<text>.*?)^```$',
     re.DOTALL | re.MULTILINE,
 )
-_COMMAND: Final = re.compile(
-    r"^\$ (?P<command>.*(?:\n> .*)*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE
-)
+_COMMAND: Final = re.compile(r"^\$ (?P<command>.*(?:\n> .*)*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE)
 _MARK: Final = "--- step ended with"
 
 
