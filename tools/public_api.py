@@ -41,6 +41,8 @@ MODULES: Final = (
 )
 """Modules whose names are public."""
 
+_DEFAULT_MAX: Final = 40
+
 
 def names(module: ModuleType) -> list[str]:
     """Return the public names of a module: those of ``__all__``, else what is defined in it."""
@@ -98,15 +100,20 @@ def _signature(value: Any) -> str:
         signature = inspect.signature(value)
     except ValueError:
         return "(...)"
-    shown = [
-        parameter.replace(annotation=_Words(_annotation(parameter.annotation)))
-        if parameter.annotation is not parameter.empty
-        else parameter
-        for parameter in signature.parameters.values()
-    ]
+    shown = [_shown(parameter) for parameter in signature.parameters.values()]
     returned = signature.return_annotation
     arrow = "" if returned is signature.empty else f" -> {_annotation(returned)}"
     return f"{inspect.Signature(shown)}{arrow}"
+
+
+def _shown(parameter: inspect.Parameter) -> inspect.Parameter:
+    """A parameter whose default is `...` unless it is short and the same in every process."""
+    if parameter.annotation is not parameter.empty:
+        parameter = parameter.replace(annotation=_Words(_annotation(parameter.annotation)))
+    default = repr(parameter.default)
+    if parameter.default is parameter.empty or (len(default) <= _DEFAULT_MAX and "<" not in default):
+        return parameter
+    return parameter.replace(default=_Words("..."))
 
 
 class _Words(str):

@@ -36,6 +36,14 @@ def test_a_change_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert target.read_text().count("\ndef parse(") == page().count("\ndef parse(") + 1
 
 
+def test_defaults_that_differ_from_process_to_process() -> None:
+    def example(number: int = 7, what: object = object(), long: str = "x" * 50) -> None: ...
+
+    assert list(entry("example", example)) == [
+        "def example(number: int = 7, what: object = ..., long: str = ...) -> None"
+    ]
+
+
 def test_members_with_their_signatures() -> None:
     class Example:
         number: int
