@@ -21,9 +21,9 @@ What `--help` prints. `msmqwire --install-completion` adds completion to the cur
 
 def commands() -> Iterator[tuple[str, str]]:
     """Yield each command with its help, groups before their commands."""
-    with patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"}):
+    with patch.dict(os.environ, {"COLUMNS": "84", "NO_COLOR": "1"}):
         root = typer.main.get_command(app)
-        yield from _below(root, typer.Context(root, info_name="msmqwire", terminal_width=100))
+        yield from _below(root, typer.Context(root, info_name="msmqwire", terminal_width=84))
 
 
 def _below(command: Any, context: typer.Context) -> Iterator[tuple[str, str]]:
@@ -33,7 +33,7 @@ def _below(command: Any, context: typer.Context) -> Iterator[tuple[str, str]]:
             below = command.get_command(context, name)
             if below is not None and not below.hidden:
                 yield from _below(
-                    below, typer.Context(below, info_name=name, parent=context, terminal_width=100)
+                    below, typer.Context(below, info_name=name, parent=context, terminal_width=84)
                 )
 
 

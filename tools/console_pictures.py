@@ -20,6 +20,7 @@ import msmqwire  # noqa: E402
 from tools.browser import has_browser, open_page  # noqa: E402
 
 _PATIENCE_S: Final = 30
+_QUEUES: Final = {"x": 0, "y": 0, "width": 1280, "height": 460}
 _LETTERS: Final = {r"private$\orders": 12, r"private$\invoices": 40, r"private$\returns": 3}
 
 
@@ -36,7 +37,7 @@ def _served(folder: Path) -> Iterator[str]:
             ready = dict(word.split("=", 1) for word in server.stdout.readline().split() if "=" in word)
             with msmqwire.attach(folder) as manager:
                 for name, count in _LETTERS.items():
-                    queue = manager.create_queue(name)
+                    queue = manager.create_queue(name, label=name.rpartition("\\")[2].capitalize())
                     for number in range(1, count + 1):
                         queue.send(f"{name} {number}", label=f"number {number}", recoverable=True)
             yield f"http://{ready['console']}"
@@ -59,7 +60,7 @@ def pictures() -> dict[str, bytes]:
         page.keyboard.press("Enter")
         page.locator('nav a[href="#/queues"]').click()
         page.get_by_role("link", name=r"private$\returns").wait_for()
-        made = {"queues.png": page.screenshot()}
+        made = {"queues.png": page.screenshot(clip=_QUEUES)}
         page.get_by_role("link", name=r"private$\orders").click()
         page.get_by_role("link", name="number 1", exact=True).wait_for()
         made["queue.png"] = page.screenshot()

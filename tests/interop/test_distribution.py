@@ -139,10 +139,7 @@ def test_commands_without_extras(installed: Path, tmp_path: Path) -> None:
     assert run(program, "lint", capture, folder=tmp_path).count("MUST") > 0
     run(program, "report", capture, "-o", "report.html", folder=tmp_path)
     assert "</html>" in (tmp_path / "report.html").read_text(encoding="utf-8")
-    run(program, "dissect", capture, "--parquet", "columns", folder=tmp_path)
-    assert (tmp_path / "columns" / "packets.parquet").exists()
-    run(program, "lake", capture, "--out", "lake", folder=tmp_path)
-    assert msmqwire.read_lake(tmp_path / "lake").count_rows() == 8
+    assert "msmq" in run(program, "export", "wireshark", folder=tmp_path)
 
 
 def test_queues_without_extras(installed: Path, tmp_path: Path) -> None:
