@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +26,7 @@ def on_files(files: Files, /, *, config: MkDocsConfig) -> Files:
     """Add what is made of the code: pages of formats, states and commands; a report; pictures."""
     report = report_pictures.example_report()
     made: dict[str, str | bytes] = {
-        "qm-states.md": state_diagrams.page(),
+        "qm-states.md": _states(),
         "reference/commands.md": command_docs.page(),
         f"report/{report_pictures.EXAMPLE}": report,
         **{f"wire/{name}": content for name, content in schema_docs.pages().items()},
@@ -38,6 +39,14 @@ def on_files(files: Files, /, *, config: MkDocsConfig) -> Files:
     for file in sorted(generated, key=file_sort_key):
         files.append(file)
     return files
+
+
+def _states() -> str:
+    page = state_diagrams.page()
+    if shutil.which("dot") is not None:
+        return state_diagrams.drawn(page)
+    print("No Graphviz: the diagrams of states are left as text.", file=sys.stderr)
+    return page
 
 
 def on_page_markdown(markdown: str, /, *, page: Page, files: Files, **_: Any) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final
@@ -31,18 +33,38 @@ state closes the session, and a receipt or response that comes in another state 
 
 
 def diagram(rows: Iterable[Row], first: Enum, last: Iterable[Enum]) -> str:
-    """Return a state diagram for mermaid. Events with the same transition share an arrow."""
+    """Return a state diagram for Graphviz. Events with the same transition share an arrow."""
     arrows: dict[tuple[Enum, Enum], list[str]] = {}
     for state, event, following in rows:
         arrows.setdefault((state, following), []).append(event)
-    lines = ["```mermaid", "stateDiagram-v2"]
+    lines = [
+        "```dot",
+        "digraph {",
+        '    bgcolor=transparent node [shape=box style=rounded fontname="sans-serif" fontsize=11]',
+        '    edge [fontname="sans-serif" fontsize=10] start [shape=point width=0.15]',
+    ]
     states = dict.fromkeys(state for pair in arrows for state in pair)
-    lines += [f'    state "{state.value}" as {state.name}' for state in states]
-    lines.append(f"    [*] --> {first.name}")
+    ends = set(last)
+    lines += [
+        f'    {state.name} [label="{state.value}"{" peripheries=2" if state in ends else ""}]'
+        for state in states
+    ]
+    lines.append(f"    start -> {first.name}")
     for (state, following), events in arrows.items():
-        lines.append(f"    {state.name} --> {following.name}: {'<br>'.join(events)}")
-    lines += [f"    {state.name} --> [*]" for state in last]
-    return "\n".join([*lines, "```", ""])
+        lines.append(f'    {state.name} -> {following.name} [label="{_BREAK.join(events)}"]')
+    return "\n".join([*lines, "}", "```", ""])
+
+
+def drawn(page: str) -> str:
+    """Replace the descriptions of diagrams in a page by pictures that Graphviz draws of them."""
+    return re.sub(r"^```dot\n(.*?)^```$", lambda block: _svg(block[1]), page, flags=re.DOTALL | re.MULTILINE)
+
+
+def _svg(description: str) -> str:
+    drawn = subprocess.run(["dot", "-Tsvg"], input=description, capture_output=True, text=True, check=True)
+    svg = drawn.stdout[drawn.stdout.index("<svg") :].replace('"black"', '"currentColor"')
+    svg = re.sub(r"<!--.*?-->|<title>.*?</title>", "", svg, flags=re.DOTALL)
+    return f'<div class="state-diagram">\n{" ".join(svg.split())}\n</div>'
 
 
 def table(rows: Iterable[Row]) -> str:
@@ -95,5 +117,6 @@ def page() -> str:
     return "\n".join(parts)
 
 
+_BREAK: Final = "\\n"
 _SECTIONS: Final = {"Express": 3, "Recoverable": 5, "Transactional": 7}
 _FIGURES: Final = {"Regular or durable": "3.1.1.1.2.1, figure 3", "Stream": "3.1.1.1.2.4, figure 6"}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from msmqwire.qm.protocols.binary.states import MESSAGES, PING, SESSION, Role, SessionState
 from msmqwire.qm.protocols.srmp.states import MESSAGES as SRMP_MESSAGES
-from tools.state_diagrams import page
+from tests.support.installed import installed
+from tools.state_diagrams import drawn, page
 
 
 def test_every_transition_is_in_a_table_and_in_a_diagram() -> None:
@@ -20,11 +23,11 @@ def test_every_transition_is_in_a_table_and_in_a_diagram() -> None:
             continue
         part = text.partition(f"## Session, {role.value}\n")[2].partition("\n## ")[0]
         assert f"| {state.value} | {event.value} | {following.value} |" in part
-        assert f"    {state.name} --> {following.name}: " in part
+        assert f"    {state.name} -> {following.name} [" in part
     for transitions in (*MESSAGES.values(), *SRMP_MESSAGES.values()):
         for (message_state, message_event), following_state in transitions.items():
             assert f"| {message_state.value} | {message_event.value} | {following_state.value} |" in text
-            assert f"    {message_state.name} --> {following_state.name}: " in text
+            assert f"    {message_state.name} -> {following_state.name} [" in text
     for (ping_state, ping_event), result in PING.items():
         assert f"| {ping_state.value} | {ping_event} | {result.value} |" in text
 
@@ -40,3 +43,11 @@ def test_no_other_transition_is_on_the_page() -> None:
     heads = [row for row in rows if row == "| state | event | next state |"]
     assert len(heads) == 7
     assert set(rows) - set(heads) <= allowed
+
+
+def test_diagrams_are_drawn() -> None:
+    installed("dot")
+    text = drawn(page())
+    assert text.count("<svg") == page().count("```dot") == 7
+    assert "```" not in text
+    assert "WAITING_ECR_MSG" in re.findall(r"<text[^>]*>([^<]*)</text>", text)
