@@ -145,7 +145,9 @@ class Decoder(RowBuffer, FileScanner):
         counters = self._dissection.tracker.reassembler.counters
         counters.repeated_bytes += int(self._state[entry.REPEATED_BYTES])
         counters.conflicting_bytes += int(self._state[entry.CONFLICTING_BYTES])
+        counters.lost_bytes += int(self._state[entry.LOST_BYTES])
         self._state[entry.REPEATED_BYTES] = self._state[entry.CONFLICTING_BYTES] = 0
+        self._state[entry.LOST_BYTES] = 0
 
     def _file_of(self, item: Item) -> int:
         return self._dissection.files.index(item.file)

@@ -30,6 +30,7 @@ from msmqwire.columnar.compiled.flow_table import (
     IGNORED,
     IGNORED_FRAME,
     IGNORED_NS,
+    IS_BEGUN,
     ISN,
     KEY_FIELDS,
     LAST_NS,
@@ -376,7 +377,7 @@ class ConnectionTable:
             self._is_msmq(flow), int(flow[NEXT_SEQ]), None if acked < 0 else acked, int(flow[LAST_NS]),
             int(flow[FRAME]),
         )  # fmt: skip
-        snapshot.taken = int(flow[DELIVERED])
+        snapshot.taken, snapshot.has_begun = int(flow[DELIVERED]), bool(flow[IS_BEGUN])
         snapshot.ignored = int(flow[IGNORED]), int(flow[IGNORED_FRAME]), int(flow[IGNORED_NS])
         snapshot.finder = release_finder(flow, self.pending)
         for position, size, frame, time_ns, data in self.pending.read(

@@ -39,8 +39,8 @@ peer has been seen; it has ended with a FIN or a reset, and all of it has been d
     OUT_OF_ORDER_FIRST, OUT_OF_ORDER_LAST, OUT_OF_ORDER_COST, OUT_OF_ORDER_FRAME, GAP_NS, GAP_DUE_NS, ISN,
     DOUBTFUL_SIZE, PACKET_LEAD, IN_DOUBT, LOSS, REMAINING, IS_CHECKED, SEARCHED_TO, SCANNED_BYTES, RUN_BYTES,
     RUN_REASON, RUN_FRAMES, RUN_FRAME, RUN_NS, RUN_LATEST, RUN_KEPT, RUN_FIRST, RUN_SEGMENTS, WAS_RESET,
-    FAILED,
-) = range(44)  # fmt: skip
+    IS_BEGUN, FAILED,
+) = range(45)  # fmt: skip
 FLOW_FIELDS: Final = FAILED + FAILED_MAX
 """The state of a flow, by index; see `handover.DirectionSnapshot`.
 
@@ -54,7 +54,8 @@ follows it, else 0.
 
 OUT_OF_ORDER segments are buffered beyond a gap: their cost in memory, the frame that brought the first, since
 when nothing was delivered, and when the gap may be skipped. ISN is the initial sequence number of a flow
-whose SYN was seen, else -1. WAS_RESET says that a reset has ended it.
+whose SYN was seen, else -1. WAS_RESET says that a reset has ended it. IS_BEGUN says
+that a hole has been taken, so that its packets have begun even if nothing was delivered.
 
 IN_DOUBT says that there is more to know of a flow, for `finding`. LOSS is why it is out of sync with its
 packets, 0 if it is in sync; REMAINING bytes of an incomplete packet are still to be skipped; IS_CHECKED says
