@@ -53,7 +53,7 @@ class Decoder(RowBuffer, FileScanner):
                 yield from self._read_file(stream)
             self._update_counters()
         if dissection.flushes:
-            yield from self._add_items(self._connections.flush())
+            yield from self._add_items(self._connections.flush(self))
         else:
             yield from self._add_items(self._connections.pause(dissection.successor_ns))
         yield from self._flush()

@@ -22,7 +22,8 @@ from msmqwire.columnar.compiled.network import (
     SRC_HIGH,
     SRC_LOW,
 )
-from msmqwire.columnar.compiled.state import FIRST_GAP
+from msmqwire.columnar.compiled.scan_arrays import FlowArrays
+from msmqwire.columnar.compiled.state import FIRST_GAP, LAST_GAP
 from msmqwire.dissection.finder_state import FAILED_MAX
 
 TRACKED: Final = 0
@@ -158,12 +159,54 @@ def rebuild(table: Any, keys: Any, numbers: Any, seed: int) -> None:
         insert(table, keys, numbers[i], seed)
 
 
-@inlined
-def list_gap(state: Any, next_gap: Any, number: int) -> None:
-    """List a flow that has a gap, unless it is listed."""
-    if next_gap[number] == NOT_LISTED:
-        next_gap[number] = state[FIRST_GAP]
+@jit
+def unlist_gap(state: Any, flow_arrays: FlowArrays, number: int) -> None:
+    """Remove a flow from the list of those that have a gap."""
+    next_gap, previous_gap = flow_arrays.next_gap, flow_arrays.previous_gap
+    before, after = previous_gap[number], next_gap[number]
+    if before < 0:
+        state[FIRST_GAP] = after
+    else:
+        next_gap[before] = after
+    if after < 0:
+        state[LAST_GAP] = before
+    else:
+        previous_gap[after] = before
+    next_gap[number] = NOT_LISTED
+
+
+@jit
+def list_gap(state: Any, flow_arrays: FlowArrays, number: int) -> None:
+    """List a flow that has a gap, in the order of the frames since which they wait."""
+    flows, next_gap, previous_gap = flow_arrays.flows, flow_arrays.next_gap, flow_arrays.previous_gap
+    if next_gap[number] != NOT_LISTED:
+        unlist_gap(state, flow_arrays, number)
+    before, after = state[LAST_GAP], -1
+    while before >= 0:
+        if flows[before, OUT_OF_ORDER] == 0:
+            unlist_gap(state, flow_arrays, before)
+        elif flows[before, OUT_OF_ORDER_FRAME] <= flows[number, OUT_OF_ORDER_FRAME]:
+            break
+        else:
+            after = before
+        before = state[LAST_GAP] if after < 0 else previous_gap[after]
+    next_gap[number], previous_gap[number] = after, before
+    if before < 0:
         state[FIRST_GAP] = number
+    else:
+        next_gap[before] = number
+    if after < 0:
+        state[LAST_GAP] = number
+    else:
+        previous_gap[after] = number
+
+
+@jit
+def oldest_gap(state: Any, flow_arrays: FlowArrays) -> int:
+    """Return the flow that has waited longest for a gap to be filled; -1 if none waits."""
+    while state[FIRST_GAP] >= 0 and flow_arrays.flows[state[FIRST_GAP], OUT_OF_ORDER] == 0:
+        unlist_gap(state, flow_arrays, state[FIRST_GAP])
+    return state[FIRST_GAP]
 
 
 @jit

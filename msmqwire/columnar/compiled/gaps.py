@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.capture.tcp import ACKED_BYTES, ACKED_NS, ACKED_SEGMENTS, GAP_NS_MAX
+from msmqwire.capture.tcp import ACKED_BYTES, ACKED_NS, ACKED_SEGMENTS, BUFFERED_TOTAL_MAX, GAP_NS_MAX
 from msmqwire.columnar.compiled.breaks import take_hole
 from msmqwire.columnar.compiled.delivery import is_ncp_port
 from msmqwire.columnar.compiled.flow_table import (
@@ -23,6 +23,7 @@ from msmqwire.columnar.compiled.flow_table import (
     SEG_NS,
     SEG_POSITION,
     SEG_SIZE,
+    oldest_gap,
 )
 from msmqwire.columnar.compiled.jit import jit
 from msmqwire.columnar.compiled.network import PORTS
@@ -35,14 +36,17 @@ from msmqwire.columnar.compiled.state import (
     FRAMES_BEFORE,
     LOST_BYTES,
     NEED,
+    OUT_OF_ORDER_COST_TOTAL,
     PENDING_BYTES,
     PENDING_SEGMENTS,
     RECORD_NS,
     SPARE_TO_DELIVER,
+    TRACKER_BUFFERED,
 )
 from msmqwire.columnar.compiled.stop_codes import CONTINUE, GENERIC_RECORD, PENDING_FULL
 
 _ACKNOWLEDGED: Final = GAP_REASONS.index("acknowledged")
+_LIMIT: Final = GAP_REASONS.index("limit")
 _TIMEOUT: Final = GAP_REASONS.index("timeout")
 
 
@@ -127,9 +131,43 @@ def settle_gaps(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, now: i
         if stop_code < 0:
             of_side = number ^ side
             stop_code = _settle(arrays, flows[of_side], keys[of_side], now, frame, state[RECORD_NS])
+    while stop_code < 0 and is_over_limit(state):
+        if state[TRACKER_BUFFERED]:
+            stop_code = GENERIC_RECORD
+        else:
+            stop_code = skip_oldest_gap(arrays, flow_arrays, now, frame, state[RECORD_NS])
     for i in range(KEY_FIELDS):
         header[i] = keys[number, i]
     return stop_code
+
+
+@jit
+def is_over_limit(state: Any) -> bool:
+    """Whether too much is buffered beyond gaps."""
+    return state[TRACKER_BUFFERED] + state[OUT_OF_ORDER_COST_TOTAL] > BUFFERED_TOTAL_MAX
+
+
+@jit
+def skip_oldest_gap(arrays: ScanArrays, flow_arrays: FlowArrays, now: int, frame: int, time_ns: int) -> int:
+    """Give up the gap of the flow that has waited longest, and those that are due behind it.
+
+    ``frame`` lets it be given up, at this time. Returns CONTINUE or a stop code.
+    """
+    oldest = oldest_gap(arrays.state, flow_arrays)
+    flow, key = flow_arrays.flows[oldest], flow_arrays.keys[oldest]
+    stop_code = skip_gap(arrays, flow, key, _LIMIT, frame, time_ns)
+    return stop_code if stop_code >= 0 else _settle(arrays, flow, key, now, frame, time_ns)
+
+
+@jit
+def any_gap_due(arrays: ScanArrays, flow_arrays: FlowArrays, now: int) -> bool:
+    """Whether any flow gives up a gap at this time."""
+    number, flows = oldest_gap(arrays.state, flow_arrays), flow_arrays.flows
+    while number >= 0:
+        if flows[number, OUT_OF_ORDER] and _due(arrays, flows[number]) <= now:
+            return True
+        number = flow_arrays.next_gap[number]
+    return False
 
 
 @jit

@@ -8,7 +8,6 @@ from msmqwire.capture.direction import FAR
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.capture.tcp import (
     ACKED_NS,
-    BUFFERED_TOTAL_MAX,
     CLOCK_BACK_NS,
     SWEEP_NS,
 )
@@ -53,7 +52,6 @@ from msmqwire.columnar.compiled.state import (
     SPARE_SEGMENTS,
     SPARE_TO_DELIVER,
     SWEEP_AT,
-    TRACKER_BUFFERED,
 )
 from msmqwire.columnar.compiled.stop_codes import ARENA_FULL, CONTINUE, GENERIC_RECORD, PENDING_FULL
 
@@ -166,8 +164,6 @@ def buffer_segment(arrays: ScanArrays, flow: Any, start: int, size: int, positio
         pieces, added, conflicts = count_pieces(arrays, flow, start, position, position + size)
     cost = added + pieces * SEGMENT_COST
     if pieces:
-        if state[TRACKER_BUFFERED] + state[OUT_OF_ORDER_COST_TOTAL] + cost > BUFFERED_TOTAL_MAX:
-            return GENERIC_RECORD
         if (
             state[PENDING_BYTES] + size > pending_bytes.size
             or state[PENDING_SEGMENTS] + SPARE_SEGMENTS > pending_segments.shape[0]

@@ -22,6 +22,7 @@ from msmqwire.columnar.compiled.flow_table import (
     MSMQ,
     NEXT_SEQ,
     OUT_OF_ORDER,
+    OUT_OF_ORDER_FRAME,
     PACKET_BYTES,
     STREAM,
     TRACKED,
@@ -226,12 +227,12 @@ def take_beside_gaps(arrays: ScanArrays, flow_arrays: FlowArrays, number: int) -
         stop_code = take_out_of_order(arrays, flow, offset, now)
         if stop_code >= 0:
             return stop_code
-        if flow[OUT_OF_ORDER]:
-            list_gap(state, flow_arrays.next_gap, number)
         peer[ACKED] = header[ACK]
         if time_ns:
             flow[LAST_NS] = time_ns
         flow[FRAME] = state[FRAMES_BEFORE] + state[FRAME_NO] + 1
+        if flow[OUT_OF_ORDER] and flow[OUT_OF_ORDER_FRAME] == flow[FRAME]:
+            list_gap(state, flow_arrays, number)
         state[IS_TAKEN] = 1
     stop_code = settle_gaps(arrays, flow_arrays, number, state[NOW])
     if stop_code < 0:
