@@ -68,6 +68,7 @@ from msmqwire.columnar.compiled.state import (
     HELD,
     IDLE_AT,
     LAST_GAP,
+    NEVER,
     NEW_CONNECTIONS,
     NOW,
     OUT_OF_ORDER_COST_TOTAL,
@@ -94,7 +95,6 @@ _MOVED_PER_SEGMENT: Final = 8192
 """Bytes of an incomplete packet that are moved to the tracker for each segment that it then takes."""
 TIME_MAX: Final = 1 << 62
 """Nanoseconds since 1970 beyond any true time, in the year 2116: the scan does not take such a segment."""
-_NEVER: Final = (1 << 63) - 1
 
 
 class ConnectionTable(BulkSteps):
@@ -126,7 +126,7 @@ class ConnectionTable(BulkSteps):
         self._beyond_time = False  # a time has exceeded TIME_MAX: the tracker has all connections
         self._stays: dict[Direction, int] = {}  # for how many segments directions stay with the tracker
         self._followed: set[int] = set()  # connections of which the scan may have a direction
-        self._state[OUT_OF_ORDER_COST_TOTAL], self._state[DEADLINE] = 0, _NEVER
+        self._state[OUT_OF_ORDER_COST_TOTAL], self._state[DEADLINE] = 0, NEVER
         self.listen()
         self.import_clock()
 
@@ -309,7 +309,7 @@ class ConnectionTable(BulkSteps):
                 self._register(number & -2)
             self._release(self._flows.directions[number])
             self._release(self._flows.directions[number ^ 1])
-        self._state[DEADLINE] = _NEVER
+        self._state[DEADLINE] = NEVER
         self.import_clock()
 
     def _take_gaps(self) -> list[int]:
@@ -338,9 +338,7 @@ class ConnectionTable(BulkSteps):
         """Update the clock and the counters of the scan from the tracker."""
         state, reassembler = self._state, self._tracker.reassembler
         state[HELD] = self._tracker.held
-        state[NOW], state[SWEEP_AT], state[IDLE_AT] = (
-            max(-_NEVER, min(t, _NEVER)) for t in reassembler.clock
-        )
+        state[NOW], state[SWEEP_AT], state[IDLE_AT] = (max(-NEVER, min(t, NEVER)) for t in reassembler.clock)
         state[STREAMS] = reassembler.streams
         state[CONNECTIONS] = reassembler.connections + len(self._flows.unregistered)
         state[CONNECTIONS_LIMIT] = reassembler.max_connections

@@ -26,16 +26,18 @@ from msmqwire.columnar.compiled.flow_table import (
     oldest_gap,
 )
 from msmqwire.columnar.compiled.jit import jit
-from msmqwire.columnar.compiled.network import PORTS
+from msmqwire.columnar.compiled.network import DST_HIGH, DST_LOW, IS_IPV6, PORTS, SRC_HIGH, SRC_LOW
 from msmqwire.columnar.compiled.out_of_order import deliver_buffered, set_gap_deadline
 from msmqwire.columnar.compiled.packet import GAP_REASONS
 from msmqwire.columnar.compiled.rollback import go_back, remember
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.columnar.compiled.state import (
+    DEADLINE,
     FRAME_NO,
     FRAMES_BEFORE,
     LOST_BYTES,
     NEED,
+    NEVER,
     OUT_OF_ORDER_COST_TOTAL,
     PENDING_BYTES,
     PENDING_SEGMENTS,
@@ -198,4 +200,31 @@ def expire_gaps(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, now: i
         stop_code = _settle(arrays, flow, keys[chosen], due, flow[FRAME], flow[LAST_NS])
     for i in range(KEY_FIELDS):
         header[i] = keys[number, i]
+    return stop_code
+
+
+@jit
+def expire_all_gaps(arrays: ScanArrays, flow_arrays: FlowArrays, now: int) -> int:
+    """Give up all gaps that are due, and set DEADLINE for the others: `Reassembler._expire_all_gaps`.
+
+    Returns CONTINUE or a stop code, after which the rest can be done later.
+    """
+    state, header, flows = arrays.state, arrays.header, flow_arrays.flows
+    src_high, src_low, dst_high = header[SRC_HIGH], header[SRC_LOW], header[DST_HIGH]
+    dst_low, ports, is_ipv6 = header[DST_LOW], header[PORTS], header[IS_IPV6]
+    number, deadline, stop_code = oldest_gap(state, flow_arrays), NEVER, CONTINUE
+    while number >= 0 and stop_code < 0:
+        due = NEVER
+        for side in range(2):
+            if flows[number ^ side, OUT_OF_ORDER]:
+                due = min(due, _due(arrays, flows[number ^ side]))
+        if flows[number, OUT_OF_ORDER] and due <= now:
+            stop_code = expire_gaps(arrays, flow_arrays, number, now)
+        if flows[number, OUT_OF_ORDER]:
+            deadline = min(deadline, _due(arrays, flows[number]))
+        number = flow_arrays.next_gap[number]
+    if stop_code < 0:
+        state[DEADLINE] = deadline
+    header[SRC_HIGH], header[SRC_LOW], header[DST_HIGH] = src_high, src_low, dst_high
+    header[DST_LOW], header[PORTS], header[IS_IPV6] = dst_low, ports, is_ipv6
     return stop_code

@@ -33,7 +33,7 @@ from msmqwire.columnar.compiled.flow_table import (
     insert,
     list_gap,
 )
-from msmqwire.columnar.compiled.gaps import expire_gaps, settle_gaps
+from msmqwire.columnar.compiled.gaps import expire_all_gaps, expire_gaps, settle_gaps
 from msmqwire.columnar.compiled.jit import inlined, jit
 from msmqwire.columnar.compiled.network import (
     ACK,
@@ -249,8 +249,12 @@ def take_segment(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Any) ->
     state, header = arrays.state, arrays.header
     time_ns = state[RECORD_NS]
     sweeps = time_ns >= state[SWEEP_AT]
-    if sweeps and (state[WAITING] or time_ns >= state[IDLE_AT] or time_ns >= state[DEADLINE]):
+    if sweeps and (state[WAITING] or time_ns >= state[IDLE_AT]):
         return GENERIC_RECORD
+    if sweeps and time_ns >= state[DEADLINE]:
+        stop_code = expire_all_gaps(arrays, flow_arrays, time_ns)
+        if stop_code >= 0:
+            return stop_code
     number = find(flow_arrays.table, flow_arrays.keys, header, state[HASH_SEED])
     if number < 0:
         return begin_connection(state, flow_arrays, header, tcp_ports)

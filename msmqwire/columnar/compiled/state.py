@@ -40,6 +40,9 @@ LOST_BYTES are the sizes of all gaps that were given up. IS_TAKEN says that the 
 buffered or delivered, and only the gaps are left that it lets give up.
 """
 
+NEVER: Final = (1 << 63) - 1
+"""In place of a time: it does not come."""
+
 SPARE_SEGMENTS: Final = ACKED_SEGMENTS + 3
 """Entries of `pending_segments` that are always free: those that a single segment may need."""
 SPARE_TO_DELIVER: Final = 3 * SPARE_SEGMENTS
