@@ -33,6 +33,8 @@ from msmqwire.columnar.compiled.rollback import go_back, remember
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.columnar.compiled.state import (
     DEADLINE,
+    EVENT_FRAME,
+    EVENT_NS,
     FRAME_NO,
     FRAMES_BEFORE,
     LOST_BYTES,
@@ -77,6 +79,7 @@ def skip_gap(arrays: ScanArrays, flow: Any, key: Any, reason: int, frame: int, t
     for i in range(KEY_FIELDS):
         header[i] = key[i]
     remember(arrays.rollback[0], flow, state)
+    event_frame, event_ns = state[EVENT_FRAME], state[EVENT_NS]
     lost = pending_segments[flow[OUT_OF_ORDER_FIRST], SEG_POSITION] - flow[NEXT_SEQ]
     stop_code = CONTINUE
     if flow[MODE] == MSMQ:
@@ -93,6 +96,7 @@ def skip_gap(arrays: ScanArrays, flow: Any, key: Any, reason: int, frame: int, t
         stop_code = deliver_buffered(arrays, flow)
     if stop_code >= 0:
         go_back(arrays.rollback[0], flow, state)
+    state[EVENT_FRAME], state[EVENT_NS] = event_frame, event_ns
     return stop_code
 
 
