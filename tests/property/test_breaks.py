@@ -28,7 +28,7 @@ PACKETS = [
     b"z" * 50,
 ]
 FIRST = 2
-"""Frames of the first connection that the generic reader takes: a SYN, which sets the clock, and its answer."""
+"""Frames of the first connection for the generic reader: a SYN, which sets the clock, and its answer."""
 TINY = {"CHUNK": 400, "ARENA": 64, "ROWS": 1}
 
 
