@@ -56,6 +56,7 @@ class Decoder(RowBuffer, FileScanner):
             yield from self._add_items(self._connections.flush(self))
         else:
             yield from self._add_items(self._connections.pause(dissection.successor_ns))
+        self._update_counters()
         yield from self._flush()
         yield from self._finish_columns()
 
