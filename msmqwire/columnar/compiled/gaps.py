@@ -218,11 +218,14 @@ def expire_all_gaps(arrays: ScanArrays, flow_arrays: FlowArrays, now: int) -> in
     dst_low, ports, is_ipv6 = header[DST_LOW], header[PORTS], header[IS_IPV6]
     number, deadline, stop_code = oldest_gap(state, flow_arrays), NEVER, CONTINUE
     while number >= 0 and stop_code < 0:
-        due = NEVER
+        due, sides = NEVER, 0
         for side in range(2):
             if flows[number ^ side, OUT_OF_ORDER]:
                 due = min(due, _due(arrays, flows[number ^ side]))
-        if flows[number, OUT_OF_ORDER] and due <= now:
+                sides += _due(arrays, flows[number ^ side]) <= now
+        if sides == 2:
+            stop_code = GENERIC_RECORD  # where both are due at once, the order is that of its heap
+        elif flows[number, OUT_OF_ORDER] and due <= now:
             stop_code = expire_gaps(arrays, flow_arrays, number, now)
         if flows[number, OUT_OF_ORDER]:
             deadline = min(deadline, _due(arrays, flows[number]))
