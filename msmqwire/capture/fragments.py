@@ -6,7 +6,7 @@ Where fragments overlap, the byte that arrived first wins.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from msmqwire.capture.segment_buffer import Segment, SegmentBuffer
 
@@ -35,6 +35,20 @@ class ReassembledDatagram(NamedTuple):
     payload: bytes
     size: int
     frames: tuple[int, ...]
+
+
+FragmentKey = tuple[bytes, bytes, int, int] | tuple[bytes, bytes, bytes]
+"""What the fragments of a datagram have in common: source, destination and, of IPv4, the protocol and the
+identification; of IPv6 the identification."""
+
+
+class FragmentStore(Protocol):
+    """The incomplete datagrams of a capture."""
+
+    def add(
+        self, key: FragmentKey, fragment: Segment, *, more: bool, next_header: int
+    ) -> ReassembledDatagram | None:
+        """Add a fragment at its offset in the datagram; return the datagram if it is complete."""
 
 
 class _PartialDatagram:

@@ -13,7 +13,7 @@ from struct import Struct
 from typing import Final, Literal, NamedTuple
 
 from msmqwire.capture import links
-from msmqwire.capture.fragments import Fragments
+from msmqwire.capture.fragments import Fragments, FragmentStore, ReassembledDatagram
 from msmqwire.capture.record import Record
 from msmqwire.capture.segment_buffer import Segment
 
@@ -83,11 +83,12 @@ class IpDecoder:
             ``bad-udp``, ``bad-pgm`` (inconsistent headers), ``other-protocol``, ``bad-fragment``,
             ``fragment-timeout`` and ``fragment-limit`` (fragments of a datagram that was never completed).
             Fragments of a datagram that is still incomplete are not counted.
+        fragments: the incomplete datagrams.
     """
 
     def __init__(self) -> None:
         self.ignored: Counter[str] = Counter()
-        self._fragments = Fragments(self.ignored)
+        self.fragments: FragmentStore = Fragments(self.ignored)
         self._texts: dict[bytes, str] = {}
 
     def feed(self, record: Record) -> Iterator[Datagram]:
@@ -118,7 +119,24 @@ class IpDecoder:
             result = self._ipv4(record, ip_start)
         else:
             result = self._ipv6(record, ip_start)
-        if isinstance(result, str):  # the reason to ignore the record
+        return self._counted(result)
+
+    def finish(self, record: Record, reassembled: ReassembledDatagram) -> Datagram | None:
+        """Return the datagram that a record completes, whose fragments another has put together.
+
+        Only options may be between the IP header and what is IPv4's payload, and nothing before the fragment
+        header of IPv6.
+        """
+        ip_start = links.ip_offset(record.linktype, record.data)
+        if record.data[ip_start] >> 4 == 4:
+            *_, src, dst = _IPV4(record.data, ip_start)
+            return self._counted(self._of_ipv4(record, src, dst, reassembled))
+        *_, src, dst = _IPV6(record.data, ip_start)
+        return self._counted(self._of_ipv6(record, src, dst, reassembled, 1))
+
+    def _counted(self, result: Datagram | str | None) -> Datagram | None:
+        """Return a datagram, or count the reason to ignore its record."""
+        if isinstance(result, str):
             self.ignored[result] += 1
             return None
         return result
@@ -147,7 +165,7 @@ class IpDecoder:
         if fragment_field & 0x3FFF:
             offset = (fragment_field & 0x1FFF) * 8
             fragment = Segment(offset, offset + size, payload, record.time_ns, record.number)
-            reassembled = self._fragments.add(
+            reassembled = self.fragments.add(
                 (src, dst, protocol, ident),
                 fragment,
                 more=bool(fragment_field & 0x2000),
@@ -155,7 +173,14 @@ class IpDecoder:
             )
             if reassembled is None:
                 return None
-            _, payload, size, frames = reassembled
+            return self._of_ipv4(record, src, dst, reassembled)
+        return self._of_ipv4(record, src, dst, ReassembledDatagram(protocol, payload, size, frames))
+
+    def _of_ipv4(
+        self, record: Record, src: bytes, dst: bytes, reassembled: ReassembledDatagram
+    ) -> Datagram | str:
+        """Return the datagram in the payload of a whole IPv4 packet."""
+        protocol, payload, size, frames = reassembled
         if protocol == _AH:
             if len(payload) < 12:
                 return "cut" if size >= 12 else "bad-ip"
@@ -173,10 +198,19 @@ class IpDecoder:
         start = ip_start + 40
         # 0 means a jumbogram, or segmentation offload.
         end = start + total if total else max(record.length, len(data))
-        payload, size = data[start:end], end - start
-        frames: tuple[int, ...] = (record.number,)
-        offset, fragmented = 0, False
-        for _ in range(EXTENSIONS_MAX):
+        whole = ReassembledDatagram(header, data[start:end], end - start, (record.number,))
+        return self._of_ipv6(record, src, dst, whole, 0)
+
+    def _of_ipv6(
+        self, record: Record, src: bytes, dst: bytes, reassembled: ReassembledDatagram, passed: int
+    ) -> Datagram | str | None:
+        """Return the datagram in the payload of an IPv6 packet, behind so many extension headers.
+
+        If there are any, the last one was that of a fragment, and the payload is that of the whole packet.
+        """
+        header, payload, size, frames = reassembled
+        offset = 0
+        for number in range(passed, EXTENSIONS_MAX):
             if header not in _OPTIONS and header not in (_AH, _FRAGMENT):
                 return self._transport(record, header, src, dst, payload[offset:], size - offset, frames)
             if offset + 8 > len(payload):
@@ -186,17 +220,14 @@ class IpDecoder:
                 ident = payload[offset + 4 : offset + 8]
                 offset += 8
                 if word & 0xFFF9:  # otherwise an atomic fragment, a complete datagram, RFC 6946
-                    if fragmented:
+                    if passed:
                         return "bad-ip"
                     start, end = word & 0xFFF8, (word & 0xFFF8) + size - offset
                     fragment = Segment(start, end, payload[offset:], record.time_ns, record.number)
-                    reassembled = self._fragments.add(
+                    joined = self.fragments.add(
                         (src, dst, ident), fragment, more=bool(word & 1), next_header=next_header
                     )
-                    if reassembled is None:
-                        return None
-                    next_header, payload, size, frames = reassembled
-                    offset, fragmented = 0, True
+                    return joined and self._of_ipv6(record, src, dst, joined, number + 1)
             elif header == _AH:
                 offset += (payload[offset + 1] + 2) * 4
             else:

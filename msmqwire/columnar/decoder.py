@@ -12,6 +12,7 @@ from msmqwire.capture.record import ReportDamage
 from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.bridge.connection_table import TIME_MAX
 from msmqwire.columnar.bridge.flow_keys import key_of
+from msmqwire.columnar.bridge.fragment_table import FragmentTable
 from msmqwire.columnar.bridge.frames import FileScanner, no_interfaces
 from msmqwire.columnar.bridge.row_buffer import RowBuffer
 from msmqwire.columnar.compiled import state as entry
@@ -35,11 +36,15 @@ class Decoder(RowBuffer, FileScanner):
         super().__init__(maker, dissection.tracker)
         self._dissection = dissection
         self._record_size_max = dissection.record_size_max
+        fragments = dissection.decoder.fragments
+        if not isinstance(fragments, FragmentTable):
+            fragments = FragmentTable(dissection.decoder.ignored)
+        self._fragments = dissection.decoder.fragments = fragments
         maker.files = dissection.files
         self._interfaces = no_interfaces()
         self._frames_before = 0  # of the file
 
-    def batches(self) -> Iterator[Any]:
+    def batches(self) -> Generator[Any, None, None]:
         """Yield the record batches of all rows."""
         dissection = self._dissection
         for number, source in enumerate(dissection.sources):
@@ -76,8 +81,9 @@ class Decoder(RowBuffer, FileScanner):
         connections = self._connections
         connections.reserve(0)
         stop_code = scan(
-            self.scan_arrays(), connections.flow_arrays, self._interfaces, self._tcp_ports, self._udp_ports
-        )
+            self.scan_arrays(), connections.flow_arrays, self._fragments.arrays, self._interfaces,
+            self._tcp_ports, self._udp_ports,
+        )  # fmt: skip
         self._dissection.records = self._frames_before + int(self._state[entry.FRAME_NO])
         return StopCode(stop_code)
 
@@ -86,13 +92,14 @@ class Decoder(RowBuffer, FileScanner):
         self._dissection.records = self._frames_before + record.number
         if self._frames_before:
             record = record._replace(number=self._frames_before + record.number)
-        datagram = self._dissection.decoder.decode(record)
+        decoder, joined = self._dissection.decoder, self._fragments.take_joined()
+        datagram = decoder.decode(record) if joined is None else decoder.finish(record, joined)
         if datagram is None or (self._state[entry.IS_UNDECIDED] and (yield from self._take_whole(datagram))):
             return
         yield from self._add_items(self._connections.feed(datagram, self))
 
     def _take_whole(self, datagram: Datagram) -> Generator[Any, None, bool]:
-        """Let the scan take a segment whose frames it could not read, as those with fragments.
+        """Let the scan take a segment whose frames it could not read, as those with options of IPv6.
 
         Returns False if the segment is for the generic reader.
         """
@@ -138,6 +145,7 @@ class Decoder(RowBuffer, FileScanner):
 
     def _update_counters(self) -> None:
         """Update the counters of the dissection."""
+        self._fragments.update_counters()
         ignored = self._dissection.decoder.ignored
         for index, reason in ((entry.NOT_IP_COUNT, "not-ip"), (entry.OTHER_COUNT, "other-protocol")):
             if self._state[index]:

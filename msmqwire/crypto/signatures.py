@@ -71,7 +71,11 @@ def recovered_from_signature(
 
     That takes no look at the fields, which may be long and their hash slow: `version_of` does.
     """
-    signature, _ = _signature_of(packet)
+    return recovered_from(_signature_of(packet)[0], public_key, readings)
+
+
+def recovered_from(signature: bytes, public_key: RSAPublicKey, readings: Readings = DEFAULT) -> bytes | None:
+    """Return what the owner of a key has signed; None if there is no signature, or it is not his."""
     if not signature:
         return None
     try:

@@ -193,6 +193,25 @@ class Examiner:
         known = certificate in self._certificates
         return SignatureStatus.VALID if known else SignatureStatus.UNKNOWN_SENDER
 
+    def status_if_forged(
+        self, key: RSAPublicKey, signature: bytes, algorithm: int, *, encrypted: bool
+    ) -> SignatureStatus | None:
+        """Return the status of a signature that is not by the owner of the key; None if it may be.
+
+        Args:
+            key: the key of the certificate that comes with it.
+            signature: the bytes of the signature.
+            algorithm: the HashAlgorithm of the message.
+            encrypted: whether the body is encrypted, and not for one of the keys given.
+        """
+        from msmqwire.crypto.signatures import recovered_from
+
+        if recovered_from(signature, key, self._readings) is not None:
+            return None
+        return (
+            SignatureStatus.INVALID if _is_hash(algorithm) and not encrypted else SignatureStatus.UNSUPPORTED
+        )
+
     # -- bodies -------------------------------------------------------------------------------------
 
     def _body_in_clear(self, packet: Record) -> bytes | None:
@@ -258,6 +277,18 @@ def key_of(certificate: bytes) -> RSAPublicKey | None:
         return SenderCertificate.read(certificate).key
     except InvalidValue:
         return None
+
+
+@lru_cache(maxsize=64)
+def _is_hash(algorithm: int) -> bool:
+    """Whether there is such a HashAlgorithm."""
+    from msmqwire.crypto.hashes import digest
+
+    try:
+        digest(algorithm, b"")
+    except LocatedError:
+        return False
+    return True
 
 
 NOTHING_GIVEN: Final = Examiner()

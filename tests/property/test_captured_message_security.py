@@ -17,7 +17,7 @@ from msmqwire.columnar.bridge import row_buffer
 from msmqwire.dissection.message_security import Examiner, SignatureStatus
 from msmqwire.schema.layout import layout
 from spark_udfs.reassembly.packets import packet_batches
-from tests.support.message_keys import elliptic_certificate
+from tests.support.message_keys import elliptic_certificate, with_signature
 from tests.support.protected_captures import ALICE, QM_KEY, capture_of, packets, secured
 
 SEGMENT = {
@@ -33,6 +33,13 @@ MESSAGES = [
         for label in ("signed by alice", "MSMQ 3.0 for two queues", "signed, AES-128")
         for certificate in (b"", elliptic_certificate())
     ),
+    *(
+        secured(packets()[label], Signature=b"\1" * size)
+        for label in ("signed by alice", "signed, AES-128")
+        for size in (1, 3, 130, 256)
+    ),
+    with_signature(packets()["MSMQ 3.0 for two queues"], b"\1" * 7, 0x8004, multiple=True),
+    with_signature(packets()["signed by alice"], b"\1" * 255, 0x8005),
 ]
 WHOLE = [packet.to_bytes() for packet in MESSAGES]
 PLACES = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 from hypothesis import example, given
 
 from fuzz.whole_packets import packet_bytes
-from msmqwire.columnar.arrow.refusals import IN_WORDS, refusals_in_words
-from msmqwire.columnar.compiled.generated import SLOTS
+from msmqwire.columnar.arrow.errors import ErrorCells
+from msmqwire.columnar.arrow.refusals import IN_WORDS, TIMES
+from msmqwire.columnar.compiled.generated import REFUSALS, SLOTS
 from msmqwire.columnar.compiled.packet import BAD, KINDS, SKIPPED_FOR
 from msmqwire.columnar.compiled.refusal import NUMBER
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
@@ -36,6 +38,16 @@ def judged(packets: list[bytes], protocol: Protocol = "session") -> RowBlock:
     return block
 
 
+def in_words(refusals: Any) -> list[tuple[str, str | None, int | None]]:
+    """Reason, path and offset of refusals."""
+    cells = ErrorCells()
+    cells.add_refusals(np.arange(len(refusals)), refusals)
+    columns = cells.arrays(len(refusals))
+    for column in columns.values():
+        column.validate(full=True)
+    return list(zip(*(column.to_pylist() for column in columns.values()), strict=True))
+
+
 def told(packet: bytes, protocol: Protocol = "session") -> tuple[str, str, int | None] | str:
     """What the generic reader says: the kind of a packet, or why it is malformed."""
     try:
@@ -48,7 +60,8 @@ def assert_judged_alike(packets: Iterable[bytes], protocol: Protocol = "session"
     """Return the numbers of the refusals."""
     packets = list(packets)
     block = judged(packets, protocol)
-    words = refusals_in_words(block.field_offsets[block.rows[:, R_KIND] == BAD])
+    refused = np.flatnonzero(block.rows[:, R_KIND] == BAD)
+    words = in_words(block.field_offsets[refused])
     numbers = set()
     for packet, row, offsets in zip(packets, block.rows, block.field_offsets, strict=True):
         expected: Any = told(packet, protocol)
@@ -87,6 +100,47 @@ def test_packets_that_are_cut_short_are_refused_for_the_same_reason(packet: byte
     size = int.from_bytes(packet[8:12], "little") + claimed
     packet = packet[:8] + size.to_bytes(4, "little") + packet[12:]
     assert_judged_alike(packet[:cut] for cut in {*range(min(len(packet), 700)), len(packet) - claimed})
+
+
+values = st.one_of(st.integers(0, 300), st.integers(0, 0xFFFF_FFFF), st.sampled_from([1 << 31, 0xFFFF_FFFF]))
+
+
+@given(st.lists(st.tuples(st.sampled_from(sorted(IN_WORDS)), st.integers(0, 700), values, values, values)))
+def test_templates_say_what_each_refusal_says_of_any_values(refusals: list[tuple[int, ...]]) -> None:
+    expected, rows = list[Any](), list[tuple[int, ...]]()
+    for number, offset, first, second, third in refusals:
+        try:
+            why, path = IN_WORDS[number](first, second, third)
+        except (AssertionError, KeyError, struct.error):
+            continue  # such values can't be
+        if TIMES[number] and (first * int(TIMES[number]) - second) & 0xFFFF_FFFF == 0:
+            continue  # see below
+        rows.append((number, offset, first, second, third))
+        expected.append((why, path, None if path is None else offset))
+    array = np.zeros((len(rows), SLOTS), np.int32)
+    array[:, :5] = np.array(rows, np.int64).reshape(-1, 5).astype(np.uint32).view(np.int32)
+    assert in_words(array) == expected
+
+
+@given(values)
+def test_a_size_of_more_than_32_bits_is_shown_whole(count: int) -> None:
+    number = int(np.argmax(TIMES == 2))
+    row = np.zeros((1, SLOTS), np.int32)
+    row[0, :5] = np.array([number, 9, count, count * 2 & 0xFFFF_FFFF, 7], np.uint32).view(np.int32)
+    ((why, path, offset),) = in_words(row)
+    _, field, part, _ = REFUSALS[number]
+    assert (why, path, offset) == (f"{count}: {part} would take {count * 2} bytes and 7 are left", field, 9)
+
+
+def test_texts_of_the_generic_reader_are_shown_as_they_are() -> None:
+    cells = ErrorCells()
+    cells.add(1, ("\0000\0 ä \0001#010x\0", "path", 7))
+    cells.add(2, (None, None, None))
+    cells.add(3, ("why", None, 5))
+    columns = cells.arrays(5)
+    assert columns["error"].to_pylist() == [None, "\0000\0 ä \0001#010x\0", None, "why", None]
+    assert columns["error_path"].to_pylist() == [None, "path", None, None, None]
+    assert columns["error_offset"].to_pylist() == [None, 7, None, 5, None]
 
 
 @given(packet=packet_bytes("ping"), rest=st.binary(max_size=3))

@@ -208,6 +208,16 @@ def test_the_generic_reader_is_not_asked_about_signatures_without_a_key(
     assert table["decrypted"].to_pylist() == [False] * 3
 
 
+@pytest.mark.parametrize("size", [1, 127, 128, 256])
+def test_the_generic_reader_is_not_asked_about_signatures_by_another_key(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Examiner, "_examine", None)
+    message = secured(packets()["signed by alice"], Signature=bytes([1]) * size).to_bytes()
+    table = msmqwire.read_capture(capture_of(message), columns=NAMES, **given())
+    assert table["signature_status"].to_pylist() == ["invalid"]
+
+
 def test_what_is_kept_is_bounded() -> None:
     packet, examiner = packets()["AES-256"], Examiner.from_files(QM_KEY)
     key = packet.SecurityHeader.SecurityData.EncryptionKey

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from msmqwire.columnar.compiled import packet
 from msmqwire.columnar.compiled.generated import REFUSALS
-from msmqwire.columnar.compiled.refusal import FIRST, NUMBER, OFFSET, THIRD
 from msmqwire.dissection.finder_state import SkipReason, Why
 from msmqwire.headers import BASE_HEADER, FINAL_ACK_BODY
 from msmqwire.headers.base import PACKET_SIZE_MAX, PACKET_SIZE_MIN, SIGNATURE, VERSION
@@ -31,21 +31,6 @@ class Words(NamedTuple):
 
 InWords = Callable[[int, int, int], Words]
 """Puts the values of a refusal into words."""
-
-
-def refusals_in_words(refusals: Any) -> list[tuple[str, str | None, int | None]]:
-    """Return reason, path and offset of refusals, a row each; see `compiled.refusal`.
-
-    There is neither path nor offset where bytes are skipped.
-    """
-    offsets = refusals[:, OFFSET].tolist()
-    values = refusals[:, FIRST : THIRD + 1].astype(np.uint32).tolist()
-    numbers = refusals[:, NUMBER].tolist()
-    words = [IN_WORDS[number](*shown) for number, shown in zip(numbers, values, strict=True)]
-    return [
-        (why, path, None if path is None else offset)
-        for (why, path), offset in zip(words, offsets, strict=True)
-    ]
 
 
 def _at(path: str, why: Callable[[int, int, int], str]) -> InWords:
@@ -79,11 +64,6 @@ def _in_region(fields: tuple[tuple[str, int], ...]) -> InWords:
     return words
 
 
-def _whole(size: int, product: int) -> int:
-    """Return a size of which the low 32 bits are given, if it is this product; else it has no more bits."""
-    return product if product & 0xFFFF_FFFF == size else size
-
-
 def _in_words(form: str, *rest: Any) -> InWords:
     """Return what puts a refusal of the generated functions into words."""
     match form, *rest:
@@ -93,11 +73,8 @@ def _in_words(form: str, *rest: Any) -> InWords:
             return _of_fields(fields, reasons.cut_off)
         case "cut short", path:
             return _at(path, lambda size, left, _: reasons.cut_off(size, left))
-        case "too long", path, part, times:
-            return _at(
-                path,
-                lambda value, size, left: reasons.too_long(value, part, _whole(size, value * times), left),
-            )
+        case "too long", path, part, _:
+            return _at(path, lambda value, size, left: reasons.too_long(value, part, size, left))
         case "not between", path, low, high:
             return _at(path, lambda value, _, __: reasons.not_between(value, low, high))
         case "none of", path, values:
@@ -173,3 +150,23 @@ IN_WORDS: Final[dict[int, InWords]] = {
     **{packet.NOT_CAPTURED + at: _not_captured(reason) for at, reason in enumerate(packet.GAP_REASONS)},
 }
 """By number, what puts a refusal into words."""
+CHOOSING: Final = frozenset(
+    [number for number, (form, *_) in enumerate(REFUSALS) if form in ("too short", "cut off")]
+    + [packet.CUT_BASE, *(packet.SKIPPED_FOR + why for why in (Why.OTHER_VERSION, Why.OTHER_SIGNATURE))]
+)
+"""Numbers of which more than the places of values in the text depends on these."""
+LEFT_MAX: Final = {number: 0xFFFF if number in range(len(REFUSALS)) else 0xFFFF_FFFF for number in CHOOSING}
+"""For each of these a limit beyond which the text does not depend on the first two values: more bytes than
+all fields together have."""
+TIMES: Final = np.zeros(max(IN_WORDS) + 1, np.int64)
+"""For each number the factor by which the first value may give the second one, of which a refusal has the low
+32 bits; 0 for none."""
+for _number, (_form, *_rest) in enumerate(REFUSALS):
+    if _form == "too long":
+        TIMES[_number] = _rest[-1]
+
+
+@lru_cache(maxsize=1 << 12)
+def words_of(number: int, first: int, second: int, third: int) -> Words:
+    """Return the words of a refusal with these values."""
+    return IN_WORDS[number](first, second, third)

@@ -7,11 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from msmqwire.columnar.arrow.batch import NO_TIME, BatchMaker, Extra
+from msmqwire.columnar.arrow.batch import BatchMaker, Extra
 from msmqwire.columnar.arrow.rows import INT64_MAX
 from msmqwire.columnar.bridge.connection_table import ConnectionTable
 from msmqwire.columnar.bridge.flow_keys import key_of
 from msmqwire.columnar.compiled import state as entry
+from msmqwire.columnar.compiled.fixed_cells import NO_TIME
 from msmqwire.columnar.compiled.flow_table import FLOW_FIELDS
 from msmqwire.columnar.compiled.generated import SLOTS, ping
 from msmqwire.columnar.compiled.network import HEADER_FIELDS

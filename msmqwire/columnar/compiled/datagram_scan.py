@@ -7,7 +7,18 @@ from typing import Any, Final, NamedTuple
 from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.compiled.flow_table import KEY_FIELDS, find, insert
 from msmqwire.columnar.compiled.jit import copy, inlined, jit
-from msmqwire.columnar.compiled.network import ACK, FLAGS, SEQ, START, STOP, TCP, UDP, UNDECIDED, parse_frame
+from msmqwire.columnar.compiled.network import (
+    ACK,
+    FLAGS,
+    FRAGMENT,
+    SEQ,
+    START,
+    STOP,
+    TCP,
+    UDP,
+    UNDECIDED,
+    parse_frame,
+)
 from msmqwire.columnar.compiled.records import next_record
 from msmqwire.columnar.compiled.stop_codes import (
     ARENA_FULL,
@@ -122,5 +133,5 @@ def scan_datagrams(
             state[entry.ROWS] += 1
         state[entry.POS] = following
         state[entry.FRAME_NO] += 1
-        if protocol == UNDECIDED:
+        if protocol == UNDECIDED or protocol == FRAGMENT:
             return GENERIC_RECORD

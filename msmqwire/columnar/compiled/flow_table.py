@@ -78,7 +78,8 @@ flow, for a part how many bytes of its segment are before it."""
 KEY_FIELDS: Final = 6
 """The first fields of a header, which identify a flow."""
 
-_EMPTY, _REMOVED = -1, -2
+EMPTY, _REMOVED = -1, -2
+"""Entries of a hash table without a flow."""
 NOT_LISTED: Final = -2
 """In `FlowArrays.next_gap`: the flow is not in the list."""
 
@@ -106,7 +107,7 @@ def find(table: Any, keys: Any, header: Any, seed: int) -> int:
     """Return the number of the flow with the key of a header; -1 if there is none."""
     mask = table.size - 1
     slot = _slot(header, mask, seed)
-    while table[slot] != _EMPTY:
+    while table[slot] != EMPTY:
         number = table[slot]
         if number >= 0:
             same = True
@@ -135,7 +136,7 @@ def remove(table: Any, keys: Any, number: int, seed: int) -> None:
     """Remove the number of a flow."""
     mask = table.size - 1
     slot = _slot(keys[number], mask, seed)
-    while table[slot] != _EMPTY:
+    while table[slot] != EMPTY:
         if table[slot] == number:
             table[slot] = _REMOVED
             return
@@ -154,7 +155,7 @@ def remove_connections(table: Any, keys: Any, flows: Any, numbers: Any, seed: in
 @jit
 def rebuild(table: Any, keys: Any, numbers: Any, seed: int) -> None:
     """Rebuild the table from the numbers in use."""
-    table[:] = _EMPTY
+    table[:] = EMPTY
     for i in range(numbers.size):
         insert(table, keys, numbers[i], seed)
 

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msmqwire.columnar.compiled.fragments import FragmentArrays
 from msmqwire.columnar.compiled.generated import FIELD_SLOTS, ping
 from msmqwire.columnar.compiled.jit import LINE, jit, prefetch, u16
+from msmqwire.columnar.compiled.joining import join, settle
 from msmqwire.columnar.compiled.network import (
+    FRAGMENT,
+    INCOMPLETE,
+    NO_ROOM,
     NOT_IP,
     OTHER,
     PORTS,
@@ -27,6 +32,7 @@ from msmqwire.columnar.compiled.row_writing import write_row
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.columnar.compiled.segments import take_segment
 from msmqwire.columnar.compiled.state import (
+    ARENA,
     BY_OFFSET,
     EVENT_FRAME,
     EVENT_NS,
@@ -45,6 +51,7 @@ from msmqwire.columnar.compiled.state import (
     ROWS,
 )
 from msmqwire.columnar.compiled.stop_codes import (
+    ARENA_FULL,
     CONTINUE,
     GENERIC_BLOCK,
     GENERIC_RECORD,
@@ -81,12 +88,20 @@ def take_ping(arrays: ScanArrays, udp_ports: Any) -> int:
 
 
 @jit
-def scan(arrays: ScanArrays, flow_arrays: FlowArrays, interfaces: Any, tcp_ports: Any, udp_ports: Any) -> int:
+def scan(
+    arrays: ScanArrays,
+    flow_arrays: FlowArrays,
+    fragments: FragmentArrays,
+    interfaces: Any,
+    tcp_ports: Any,
+    udp_ports: Any,
+) -> int:
     """Scan record by record; return the stop code.
 
     Args:
         arrays: the input, from POS to END, and the rows.
         flow_arrays: the flows.
+        fragments: the datagrams of which fragments are missing.
         interfaces: see `msmqwire.columnar.compiled.state`.
         tcp_ports: for each port whether its TCP connections are MSMQ.
         udp_ports: for each port what its UDP datagrams are, PINGS or OTHER_DATAGRAMS; 0 if that is unknown.
@@ -106,6 +121,9 @@ def scan(arrays: ScanArrays, flow_arrays: FlowArrays, interfaces: Any, tcp_ports
             memory, start, start + state[RECORD_SIZE], state[RECORD_LENGTH], state[RECORD_LINK], header
         )
         state[IS_UNDECIDED] = protocol == UNDECIDED
+        is_fragment, arena, rows = protocol == FRAGMENT, state[ARENA], state[ROWS]
+        if is_fragment:
+            protocol = join(arrays, fragments)
         if protocol == TCP:
             stop_code = take_segment(arrays, flow_arrays, tcp_ports)
         elif protocol == UDP:
@@ -116,8 +134,14 @@ def scan(arrays: ScanArrays, flow_arrays: FlowArrays, interfaces: Any, tcp_ports
         elif protocol == OTHER:
             state[OTHER_COUNT] += 1
             stop_code = CONTINUE
+        elif protocol == INCOMPLETE:
+            stop_code = CONTINUE
+        elif protocol == NO_ROOM:
+            stop_code = ARENA_FULL
         else:
             stop_code = GENERIC_RECORD
+        if is_fragment:
+            settle(arrays, fragments, arena, rows, stop_code)
         if stop_code >= 0 and stop_code != GENERIC_RECORD:
             return stop_code
         state[POS] = following
