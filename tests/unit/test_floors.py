@@ -30,7 +30,7 @@ FLOORS = (
         "srmp",
     },
     {"capture", "columnar", "dissection", "layers", "lint", "wireshark"},
-    {"lake", "qm", "qms"},
+    {"fate", "lake", "qm", "qms"},
     {"cli", "fuzz", "spark_udfs"},
 )
 FLOOR = {part: number for number, parts in enumerate(FLOORS) for part in parts}
