@@ -116,13 +116,14 @@ class Connection:
         if row.kind == "OrderAck":
             yield from _order_ack(row, where)
         elif row.kind == "FinalAck":
-            yield from _final_ack(row, where)
+            yield from _final_ack(row, where, key)
         elif row.message_class in ACKNOWLEDGING:
             about = correlated(row.correlation_id)
             if about is not None:
                 yield Observation(
                     about, where, What.ACKNOWLEDGEMENT, message_class=row.message_class,
                     sender_qm=row.source_qm,
+                    acknowledged_by=key,
                 )  # fmt: skip
 
     # -- SRMP -----------------------------------------------------------------------------------------
@@ -244,13 +245,14 @@ def _order_ack(row: Row, where: Where) -> Iterator[AboutNumber]:
     yield AboutNumber(group, body.TxSequenceNumber, owner, where, What.ORDER_ACK, row.source_qm or "")
 
 
-def _final_ack(row: Row, where: Where) -> Iterator[Observation]:
+def _final_ack(row: Row, where: Where, key: str) -> Iterator[Observation]:
     if row.body is None or len(row.body) < ACK_BODY_SIZE:
         return
     body = FINAL_ACK_BODY.parse(row.body[:ACK_BODY_SIZE])
     yield Observation(
         identity(str(body.SourceGUID), body.MessageID), where, What.FINAL_ACK,
         message_class=row.message_class, sender_qm=row.source_qm or "",
+        acknowledged_by=key,
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ ADDRESSES_MAX: Final = 32
 """Addresses of a message's way that are remembered, on each side."""
 
 _POSITIVE_ARRIVAL, _POSITIVE_RECEIVE, _NEGATIVE_ANY = 1, 2, 4 | 8  # MessagePropertiesHeader.Flags
+_BAD_REQUEST: Final = "HTTP status 400"  # it is not sent again: SRMP-3.1.7.2.5-05
 _TCP: Final = "direct=tcp:"
 _DEAD_LETTER: Final = (";deadletter", ";deadxact")
 _JOURNAL: Final = ";journal"
@@ -133,9 +134,12 @@ def judge(
     events: list[FateEvent] = []
     state, reason, decisive = State.UNKNOWN if message is None else State.SENT, "", None
     latencies: dict[str, int] = {}
-    read_from = ""
+    read_from, believed = "", set[str]()
     for observation in observations:
-        doubt = "" if message is None else _doubt(observation, source_qm, message, way)
+        by = observation.acknowledged_by
+        doubt = "" if message is None or by in believed else _doubt(observation, source_qm, message, way)
+        if by and not doubt:
+            believed.add(by)  # it is the same when others pass it on
         events.append(_event(observation, doubt))
         if observation.what in (What.HANDED_OUT, What.PEEKED):
             read_from = observation.detail
@@ -149,10 +153,12 @@ def judge(
             latencies.setdefault(reached.value, time_ns - sent_ns)
         if _RANK[reached] > _RANK[state]:
             state, decisive = reached, events[-1]
-        if reached in NEGATIVE and events[-1].message_class and not reason:
-            reason = events[-1].message_class
+        if reached in NEGATIVE and not reason:
+            reason = events[-1].message_class or events[-1].detail * (reached is State.REFUSED)
     if state not in NEGATIVE:
         reason = ""
+    if state is State.REFUSED:  # an acknowledgement of order covers refused messages too
+        latencies.pop(State.DELIVERED, None)
     known = Known(message, state, decisive, tuple(events), _last_sending(observations))
     explanation, stuck = explain(known)
     return Judgement(sent_ns, tuple(events), state, reason, explanation, stuck, latencies)
@@ -188,6 +194,8 @@ def _reached(observation: Observation, read_from: str) -> State | None:
     what = observation.what
     if what in _STATES:
         return _STATES[what]
+    if what is What.NOT_ACCEPTED:
+        return State.REFUSED if observation.detail == _BAD_REQUEST else None
     if what in _BY_MESSAGE:
         number = observation.message_class or 0
         return _STATE_OF_CLASS.get(number, State.REFUSED if is_negative(number) else None)

@@ -106,7 +106,8 @@ class MessageFate:
         retransmissions: how often it was sent again by who had sent it before.
         hops: how often it was passed on.
         state: the last thing that is known of it.
-        reason: the class that says why it has ended so, without ``MQMSG_CLASS_``; empty if nothing does.
+        reason: the class that says why it has ended so, without ``MQMSG_CLASS_``, or ``HTTP status 400``;
+            empty if nothing does.
         explanation: state and reason in words, and what it waits for.
         stuck: whether something that should have come did not: its next acknowledgement.
         latencies: nanoseconds from `sent_ns` to the first event that shows a state, by the state's text.

@@ -67,6 +67,8 @@ class Observation(NamedTuple):
         sender_qm: the GUID of the queue manager that sent the packet, or made the acknowledgement; empty if
             unknown.
         receiver_qm: the GUID of the queue manager at the other end of the session; empty if unknown.
+        acknowledged_by: the identity of the message that acknowledges it; empty for anything else. On its
+            way through several queue managers it is seen several times.
         is_certain: of what is unacknowledged: whether an acknowledgement can't have been missed.
         detail: the rest, in words.
         message: of a message that was sent.
@@ -78,6 +80,7 @@ class Observation(NamedTuple):
     message_class: int | None = None
     sender_qm: str = ""
     receiver_qm: str = ""
+    acknowledged_by: str = ""
     is_certain: bool = True
     detail: str = ""
     message: Attributes | None = None

@@ -148,12 +148,11 @@ def _unreceived(side: Side, other: Side | None) -> str:
         return "the capture does not have the whole connection, so an acknowledgement may have been missed"
     count, acknowledged = side.all.count or 0, side.all.acknowledged
     if acknowledged is None:
-        return f"no SessionAck came, though {count} were sent"
+        return f"no SessionAck came on this connection, on which {count} messages were sent"
     window = None if other is None else other.window
     closed = window is not None and (count - acknowledged) % COUNTS >= max(1, window)
-    return f"the receiver's SessionAck stopped at {acknowledged} while {count} were sent" + (
-        f"; its window of {window} is closed" if closed else ""
-    )
+    words = f"the receiver's SessionAck stopped at {acknowledged} while {count} were sent"
+    return words + (f", its window of {window} is closed" if closed else "")
 
 
 def _unsaved(side: Side) -> str:
@@ -162,5 +161,5 @@ def _unsaved(side: Side) -> str:
         return "the capture does not have the whole connection, so its storing may have been missed"
     count, acknowledged = side.recoverable.count or 0, side.recoverable.acknowledged
     if acknowledged is None:
-        return f"the receiver has stored none of {count} recoverable messages"
-    return f"the receiver has told of storing recoverable messages up to {acknowledged} of {count}"
+        return f"it has told of storing none of {count} recoverable messages"
+    return f"it has told of storing recoverable messages up to {acknowledged} of {count}"

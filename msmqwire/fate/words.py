@@ -83,6 +83,8 @@ def _ended(known: Known, message: Attributes) -> str:
         return f"{event.dst} has received it by remote read" + (f" from {queue}" if queue else "")
     if known.state is State.READ:
         return f"an application has read it: {event.src} answered MQMSG_CLASS_{event.message_class}"
+    if event.what is What.NOT_ACCEPTED:
+        return f"the server at {event.src} has refused it: {event.detail}"
     words = _CLASS_WORDS.get(event.message_class, "it is refused")
     sentence = f"the queue manager at {event.src} answered MQMSG_CLASS_{event.message_class}: {words}"
     if message.journal_negative:
@@ -105,7 +107,7 @@ def _open(known: Known, message: Attributes) -> tuple[str, bool]:
     if missing is not None and missing.what is What.UNACKNOWLEDGED:
         if not missing.is_certain:
             return f"sent to {to}; {missing.detail}", False
-        return f"no acknowledgement came in the capture: sent to {to}, and {missing.detail}", True
+        return f"sent to {to}, and no acknowledgement came in the capture: {missing.detail}", True
     if missing is not None:
         return f"{to} has received it, and not stored it: {missing.detail}", missing.is_certain
     if known.state is State.SENT:
