@@ -16,6 +16,7 @@ _PLACES: Final = {
     "build": ("build", "command"),
     "dissect": ("dissect", "command"),
     "lint": ("lint", "command"),
+    "fate": ("fate", "command"),
     "lake": ("lake", "command"),
     "serve": ("serve", "command"),
     "send": ("send", "command"),

@@ -31,6 +31,7 @@ from msmqwire.fate.rows import BODY_LIMIT, COLUMNS, KINDS, rows
 from msmqwire.fate.summaries import summary
 
 __all__ = [
+    "BATCH_ROWS",
     "BODY_LIMIT",
     "COLUMNS",
     "EVENTS_MAX",
@@ -50,6 +51,7 @@ __all__ = [
 ]
 
 BATCH_ROWS = 16_384
+"""Rows of captures that are taken at a time."""
 
 
 def fates(

@@ -50,6 +50,16 @@ ACKNOWLEDGING: Final = frozenset(MessageClass) - {
 """The classes of messages that acknowledge others."""
 
 
+def is_start(row: Row) -> bool:
+    """Whether nothing of a connection is missing before this packet, the first one that is captured."""
+    return row.kind in _STARTS
+
+
+def where_of(row: Row, position: int) -> Where:
+    """Return where a packet was seen."""
+    return Where(position, row.time, row.stream, row.file, row.frame, row.src, row.dst)
+
+
 class Connection:
     """One connection, of whatever protocol.
 
@@ -151,7 +161,7 @@ class Connection:
         if row.receipt in _RECEIPTS and row.receipt_id is not None:
             yield Observation(
                 identity_of_srmp(row.receipt_id), where, _RECEIPTS[row.receipt],
-                message_class=row.message_class, sender_qm=row.source_qm or "",
+                message_class=row.message_class, sender_qm=row.source_qm or "", acknowledged_by=key,
             )  # fmt: skip
         elif row.receipt_stream is not None and row.receipt_ordinal is not None:
             owner, _, number = row.receipt_stream.removeprefix("uid:").rpartition("\\")
@@ -172,10 +182,10 @@ class Connections:
         """Take the next packet of the capture; yield what it says of messages."""
         if row.stream is None:
             return
-        where = Where(position, row.time, row.stream, row.file, row.frame, row.src, row.dst)
+        where = where_of(row, position)
         connection = self._connections.get(row.stream)
         if connection is None:
-            connection = self._connections[row.stream] = Connection(from_start=row.kind in _STARTS)
+            connection = self._connections[row.stream] = Connection(from_start=is_start(row))
         else:
             self._connections.move_to_end(row.stream)
         before = connection.size
@@ -207,9 +217,7 @@ def _attributes(row: Row, transport: str) -> Attributes:
         body_size=row.body_size,
         recoverable=bool(row.recoverable),
         transactional=row.tx_number is not None,
-        from_connector=row.connector_type is not None,
         ack_flags=row.ack_flags or 0,
-        final_ack_wanted=bool(row.final_ack_wanted),
         journal_negative=bool(row.journal_negative),
         sent_time=row.sent_time,
         time_to_reach_queue=_limit(row.time_to_reach_queue),

@@ -120,7 +120,11 @@ class Judgement(NamedTuple):
 
 
 def judge(
-    source_qm: str, message: Attributes | None, way: Way, observations: Sequence[Observation]
+    source_qm: str,
+    message: Attributes | None,
+    way: Way,
+    observations: Sequence[Observation],
+    retransmissions: int = 0,
 ) -> Judgement:
     """Return what observations of a message, in their order, come to.
 
@@ -129,16 +133,17 @@ def judge(
         message: what it says of itself; None if it was not seen.
         way: where it went.
         observations: what was seen of it.
+        retransmissions: how often it was sent again.
     """
     sent_ns = next((o.where.time_ns for o in observations if o.what in SENDINGS), None)
     events: list[FateEvent] = []
     state, reason, decisive = State.UNKNOWN if message is None else State.SENT, "", None
     latencies: dict[str, int] = {}
-    read_from, believed = "", set[str]()
+    read_from, believed = "", set[tuple[str, int | None]]()
     for observation in observations:
-        by = observation.acknowledged_by
+        by = observation.acknowledged_by, observation.message_class
         doubt = "" if message is None or by in believed else _doubt(observation, source_qm, message, way)
-        if by and not doubt:
+        if observation.acknowledged_by and not doubt:
             believed.add(by)  # it is the same when others pass it on
         events.append(_event(observation, doubt))
         if observation.what in (What.HANDED_OUT, What.PEEKED):
@@ -159,7 +164,7 @@ def judge(
         reason = ""
     if state is State.REFUSED:  # an acknowledgement of order covers refused messages too
         latencies.pop(State.DELIVERED, None)
-    known = Known(message, state, decisive, tuple(events), _last_sending(observations))
+    known = Known(message, state, decisive, tuple(events), _last_sending(observations), retransmissions)
     explanation, stuck = explain(known)
     return Judgement(sent_ns, tuple(events), state, reason, explanation, stuck, latencies)
 

@@ -84,7 +84,7 @@ class Message:
         """Return what became of it."""
         source_qm, message_id = split_identity(key)
         observations = sorted(self.observations, key=lambda observation: observation.where.position)
-        judgement = judge(source_qm, self.attributes, self.way, observations)
+        judgement = judge(source_qm, self.attributes, self.way, observations, self.retransmissions)
         attributes = self.attributes
         return MessageFate(
             identity=key,

@@ -46,9 +46,7 @@ class Attributes(NamedTuple):
     body_size: int | None
     recoverable: bool
     transactional: bool
-    from_connector: bool
     ack_flags: int
-    final_ack_wanted: bool
     journal_negative: bool
     sent_time: int | None
     time_to_reach_queue: int | None

@@ -37,11 +37,9 @@ class Row(NamedTuple):
     journal_negative: bool | None
     destination: str | None
     admin_queue: str | None
-    connector_type: str | None
     tx_sequence_ordinal: int | None
     tx_sequence_timestamp: int | None
     tx_number: int | None
-    final_ack_wanted: bool | None
     ack_flags: int | None
     label: str | None
     message_class: int | None

@@ -4,14 +4,34 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 from msmqwire.fate.model import STUCK_MAX, Latency, MessageFate, QueueSummary
 
 QUEUES_MAX: Final = 1 << 14
 """Queues that are told apart; the messages to more of them are summed up as `OTHER_QUEUES`."""
 OTHER_QUEUES: Final = "(other queues)"
+
+
+class Summed(NamedTuple):
+    """What is summed up of a message; `MessageFate` has the meanings."""
+
+    identity: str
+    body_size: int | None
+    retransmissions: int
+    state: str
+    reason: str
+    stuck: bool
+    latencies: Mapping[str, int]
+
+    @classmethod
+    def of(cls, fate: MessageFate) -> Summed:
+        """Return what is summed up of a fate."""
+        return cls(
+            fate.identity, fate.body_size, fate.retransmissions, fate.state.value, fate.reason, fate.stuck,
+            fate.latencies,
+        )  # fmt: skip
 
 
 class QueueSums:
@@ -24,19 +44,19 @@ class QueueSums:
         self.stuck_messages: list[str] = []
         self._latencies: dict[str, array[int]] = {}
 
-    def add(self, fate: MessageFate) -> None:
+    def add(self, message: Summed) -> None:
         """Add a message."""
         self.messages += 1
-        self.bytes += fate.body_size or 0
-        self.retransmissions += fate.retransmissions
-        self.states[fate.state.value] += 1
-        if fate.reason:
-            self.reasons[fate.reason] += 1
-        if fate.stuck:
+        self.bytes += message.body_size or 0
+        self.retransmissions += message.retransmissions
+        self.states[message.state] += 1
+        if message.reason:
+            self.reasons[message.reason] += 1
+        if message.stuck:
             self.stuck += 1
             if len(self.stuck_messages) < STUCK_MAX:
-                self.stuck_messages.append(fate.identity)
-        for state, latency in fate.latencies.items():
+                self.stuck_messages.append(message.identity)
+        for state, latency in message.latencies.items():
             self._latencies.setdefault(state, array("q")).append(latency)
 
     def summary(self, queue: str | None) -> QueueSummary:
@@ -73,6 +93,6 @@ def summary(fates: Iterable[MessageFate]) -> list[QueueSummary]:
         queue = fate.destination
         if queue not in queues and len(queues) >= QUEUES_MAX:
             queue = OTHER_QUEUES
-        queues.setdefault(queue, QueueSums()).add(fate)
+        queues.setdefault(queue, QueueSums()).add(Summed.of(fate))
     ordered = sorted(queues.items(), key=lambda item: (-item[1].messages, item[0] is None, item[0] or ""))
     return [sums.summary(queue) for queue, sums in ordered]

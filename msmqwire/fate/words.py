@@ -39,6 +39,7 @@ class Known(NamedTuple):
         decisive: the event that shows the state; None for one that was only sent.
         events: all events.
         last_sending: the last sending, and what is known of it on the same connection.
+        retransmissions: how often it was sent again.
     """
 
     message: Attributes | None
@@ -46,6 +47,7 @@ class Known(NamedTuple):
     decisive: FateEvent | None
     events: tuple[FateEvent, ...]
     last_sending: tuple[Observation, ...]
+    retransmissions: int
 
 
 def explain(known: Known) -> tuple[str, bool]:
@@ -58,9 +60,9 @@ def explain(known: Known) -> tuple[str, bool]:
         sentence, stuck = _open(known, known.message)
         sentences = [sentence]
         sentences += _deadline(known, known.message)
-    times = sum(event.what in (What.SENT, What.SENT_AGAIN) and not event.detail for event in known.events)
-    if times > 1:
-        sentences.append(f"it was sent {times} times")
+    if known.retransmissions:
+        again = "once" if known.retransmissions == 1 else f"{known.retransmissions} times"
+        sentences.append(f"it was sent again {again}")
     sentences += _not_believed(known.events)
     return "; ".join(sentences), stuck
 

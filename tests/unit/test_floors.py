@@ -84,7 +84,7 @@ QM_FOR_QMS = {
 # serve every room. The package itself gathers the rooms above; the jobs start from it.
 SPARK_FLOORS = (
     {"java", "source"},
-    {"frames", "functions", "lakes", "reassembly", "spark_session"},
+    {"fates", "frames", "functions", "lakes", "reassembly", "spark_session"},
     {"spark_udfs"},
     {"jobs"},
 )
