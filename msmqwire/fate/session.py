@@ -148,7 +148,8 @@ def _unreceived(side: Side, other: Side | None) -> str:
         return "the capture does not have the whole connection, so an acknowledgement may have been missed"
     count, acknowledged = side.all.count or 0, side.all.acknowledged
     if acknowledged is None:
-        return f"no SessionAck came on this connection, on which {count} messages were sent"
+        sent = "1 message was" if count == 1 else f"{count} messages were"
+        return f"no SessionAck came on this connection, on which {sent} sent"
     window = None if other is None else other.window
     closed = window is not None and (count - acknowledged) % COUNTS >= max(1, window)
     words = f"the receiver's SessionAck stopped at {acknowledged} while {count} were sent"
