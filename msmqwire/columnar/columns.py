@@ -223,10 +223,10 @@ COLUMNS: Final[tuple[Column, ...]] = (
     *_of_generic_reader(
         "receipt",
         ("srmp_id", TEXT, "Identifier of a message of SRMP: uuid:number@GUID."),
+        ("srmp_stream", TEXT, "Stream that it is part of, or acknowledges: uid:GUID\\number."),
         ("receipt", TEXT, "delivery, stream, final stream or commitment receipt."),
         ("receipt_id", TEXT, "Identifier of the message that a receipt is about."),
-        ("receipt_stream", TEXT, "Stream that a receipt is about: uid:GUID\\number."),
-        ("receipt_ordinal", INT64, "Number of the last message of the stream that it covers."),
+        ("receipt_ordinal", INT64, "Number of the last message of the stream that a receipt covers."),
         ("http_status", INT32, "Status of a response of HTTP."),
     ),
     *_of_generic_reader(

@@ -148,27 +148,24 @@ class Connection:
             return
         if row.srmp_id is None:
             return
-        key = (
-            identity_of_srmp(row.srmp_id)
-            if row.source_qm is None or row.message_id is None
-            else identity(row.source_qm, row.message_id)
-        )
+        # Receipts name it so, whatever SourceQmGuid is: SRMP-2.2.5.4-04, example 4.4
+        key = identity_of_srmp(row.srmp_id)
         self._requests.append(key)
         yield Observation(
             key, where, What.SENT, sender_qm=row.source_qm or "", message=_attributes(row, "http")
         )
-        yield from _number(row, where, key)
+        stream = _stream(row.srmp_stream)
+        if stream is not None and row.tx_number is not None:
+            yield Numbered(stream[0], row.tx_number, stream[1], where, key)
         if row.receipt in _RECEIPTS and row.receipt_id is not None:
             yield Observation(
                 identity_of_srmp(row.receipt_id), where, _RECEIPTS[row.receipt],
                 message_class=row.message_class, sender_qm=row.source_qm or "", acknowledged_by=key,
             )  # fmt: skip
-        elif row.receipt_stream is not None and row.receipt_ordinal is not None:
-            owner, _, number = row.receipt_stream.removeprefix("uid:").rpartition("\\")
-            group = sequence_group(int(number) >> 32, int(number) & 0xFFFFFFFF)
-            yield AboutNumber(
-                group, row.receipt_ordinal, owner, where, What.STREAM_RECEIPT, row.source_qm or ""
-            )
+        elif row.receipt is not None and stream is not None and row.receipt_ordinal is not None:
+            group, owner = stream
+            sender = row.source_qm or ""
+            yield AboutNumber(group, row.receipt_ordinal, owner, where, What.STREAM_RECEIPT, sender)
 
 
 class Connections:
@@ -242,6 +239,14 @@ def _number(row: Row, where: Where, key: str, receiver_qm: str = "") -> Iterator
         yield Numbered(
             group, row.tx_number, owner, where, key, False, receiver_qm, _known(row.destination_qm)
         )
+
+
+def _stream(text: str | None) -> tuple[str, str] | None:
+    """Return the group and the owner of a stream of SRMP."""
+    if text is None:
+        return None
+    owner, _, number = text.removeprefix("uid:").rpartition("\\")
+    return sequence_group(int(number) >> 32, int(number) & 0xFFFFFFFF), owner
 
 
 def _order_ack(row: Row, where: Where) -> Iterator[AboutNumber]:

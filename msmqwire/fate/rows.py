@@ -56,9 +56,9 @@ class Row(NamedTuple):
     client_guid: str | None
     server_guid: str | None
     srmp_id: str | None
+    srmp_stream: str | None
     receipt: str | None
     receipt_id: str | None
-    receipt_stream: str | None
     receipt_ordinal: int | None
     http_status: int | None
     queue_handle: str | None

@@ -121,6 +121,11 @@ def _of_stream(value: Callable[[Content], Any]) -> Callable[[Envelope], Any]:
     return lambda envelope: None if envelope.stream is None else value(envelope.stream)
 
 
+def _stream(envelope: Envelope) -> str | None:
+    stream = envelope.stream or envelope.streamReceipt
+    return None if stream is None else str(stream.streamId)
+
+
 def _receipt(envelope: Envelope) -> str | None:
     kind = kind_of(envelope)
     return None if kind is None or kind is EnvelopeKind.USER_MESSAGE else kind.value
@@ -170,9 +175,7 @@ _OF_ENVELOPE: Final[dict[str, Callable[[Envelope], Any]]] = {
     "srmp_id": lambda envelope: str(envelope.path.id),
     "receipt": _receipt,
     "receipt_id": _receipt_id,
-    "receipt_stream": lambda envelope: (
-        None if envelope.streamReceipt is None else str(envelope.streamReceipt.streamId)
-    ),
+    "srmp_stream": _stream,
     "receipt_ordinal": lambda envelope: (
         None if envelope.streamReceipt is None else envelope.streamReceipt.lastOrdinal
     ),
