@@ -143,8 +143,8 @@ def _show(fates: Iterable[MessageFate], out: TextIO, *, as_json: bool, events: b
         print(safe("  ".join(heading)), file=out)
         facts = [fate.state.value + (" (stuck)" if fate.stuck else ""), fate.reason]
         facts += [f"{name} after {duration(ns)}" for name, ns in fate.latencies.items()]
-        facts += [f"{fate.retransmissions} retransmissions"] * bool(fate.retransmissions)
-        facts += [f"{fate.hops} hops"] * bool(fate.hops)
+        facts += [count_of(fate.retransmissions, "retransmission")] * bool(fate.retransmissions)
+        facts += [count_of(fate.hops, "hop")] * bool(fate.hops)
         print(f"  {safe(', '.join(fact for fact in facts if fact))}", file=out)
         print(f"  {safe(fate.explanation)}", file=out)
         if events:
@@ -179,17 +179,22 @@ def _show_summary(fates: Iterable[MessageFate], out: TextIO, *, as_json: bool) -
 def _summary_lines(one: QueueSummary) -> Iterator[str]:
     yield f"{one.queue or '(unknown queue)'}"
     states = ", ".join(f"{count} {state}" for state, count in one.states.items())
-    yield f"  {one.messages} messages, {one.bytes} bytes: {states}"
+    yield f"  {count_of(one.messages, 'message')}, {one.bytes} bytes: {states}"
     for state, latency in one.latencies.items():
         times = f"half within {duration(latency.p50)}, 95 % within {duration(latency.p95)}"
         yield f"  {state}: {latency.count}, {times}, at the latest after {duration(latency.max)}"
     for reason, count in one.reasons.items():
         yield f"  {reason}: {count}"
     if one.retransmissions:
-        yield f"  {one.retransmissions} retransmissions"
+        yield f"  {count_of(one.retransmissions, 'retransmission')}"
     if one.stuck:
         more = ", ..." if one.stuck > len(one.stuck_messages) else ""
         yield f"  {one.stuck} stuck: {', '.join(one.stuck_messages)}{more}"
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return a number of things: ``1 hop``, ``2 hops``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def duration(ns: int) -> str:

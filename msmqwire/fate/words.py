@@ -59,7 +59,7 @@ def explain(known: Known) -> tuple[str, bool]:
     else:
         sentence, stuck = _open(known, known.message)
         sentences = [sentence]
-        sentences += _deadline(known, known.message)
+        sentences += _deadline(known, known.message, stuck=stuck)
     if known.retransmissions:
         again = "once" if known.retransmissions == 1 else f"{known.retransmissions} times"
         sentences.append(f"it was sent again {again}")
@@ -142,11 +142,14 @@ def _read_from(events: tuple[FateEvent, ...]) -> str:
     return next((e.detail for e in reversed(events) if e.what in (What.HANDED_OUT, What.PEEKED)), "")
 
 
-def _deadline(known: Known, message: Attributes) -> Iterator[str]:
-    """Say whether the time of a message was over before the capture has last to do with it."""
+def _deadline(known: Known, message: Attributes, *, stuck: bool) -> Iterator[str]:
+    """Say whether the time of a message was over before the capture has last to do with it.
+
+    One that nothing is missing of may have reached its queue in time.
+    """
     times = [event.time_ns for event in known.events if event.time_ns is not None]
     limits = [(message.time_to_be_received, "to be received")]
-    if known.state is not State.DELIVERED:
+    if stuck or known.state is State.SENT:
         limits.insert(0, (message.time_to_reach_queue, "to reach its queue"))
     for limit, name in limits:
         if limit is None or message.sent_time is None or not times:

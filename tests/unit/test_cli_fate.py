@@ -64,7 +64,7 @@ def test_for_people(path):
         f"  the queue manager at {RECEIVER} answered MQMSG_CLASS_NACK_Q_EXCEED_QUOTA: the queue is full"
         in output
     )
-    assert ", 1 retransmissions" in blocks[2]
+    assert ", 1 retransmission\n" in blocks[2]
     assert "  sent (stuck)\n" in blocks[3]
     assert "\x1b" not in output
     assert "or\\x1b[31mder" in output
