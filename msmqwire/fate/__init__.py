@@ -66,9 +66,9 @@ def fates(
     Args:
         captures: as for `msmqwire.read_capture`: one capture, in this order.
         acknowledgements: whether messages that acknowledge others have fates of their own.
-        held_max: events of messages that are held in memory, some 500 bytes each. If there are more, the
-            message that was silent longest gets its fate early: it is not `complete`, and what comes of it
-            later is told as of another message.
+        held_max: messages and events of them that are held in memory, about a kilobyte each. If there are
+            more, the message that was silent longest gets its fate early: it is not `complete`, and what
+            comes of it later is told as of another message.
         arguments: ``ports``, ``storage_options``, ``record_size_max``, ``flush``, ``warm_up`` and others of
             `msmqwire.read_capture`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from msmqwire.constants import MessageClass, class_name
 from msmqwire.constants.message_class import is_negative
@@ -12,7 +12,7 @@ from msmqwire.fate.observations import Attributes, Observation
 from msmqwire.fate.words import Known, explain
 
 ADDRESSES_MAX: Final = 32
-"""Addresses of a message's way that are remembered, on each side."""
+"""Addresses of a message's way that are remembered, on each side, and of queue managers."""
 
 _POSITIVE_ARRIVAL, _POSITIVE_RECEIVE, _NEGATIVE_ANY = 1, 2, 4 | 8  # MessagePropertiesHeader.Flags
 _BAD_REQUEST: Final = "HTTP status 400"  # it is not sent again: SRMP-3.1.7.2.5-05
@@ -74,15 +74,17 @@ class Way:
 
     Attributes:
         senders, receivers: the addresses that it was seen to be sent from and to.
-        queue_managers: the addresses of queue managers on its way, by GUID.
+        queue_managers: GUID and address of queue managers on its way.
         destination: the queue of the first sending.
         hop_count: the highest that was seen.
     """
 
+    __slots__ = ("destination", "hop_count", "queue_managers", "receivers", "senders")
+
     def __init__(self) -> None:
-        self.senders: set[str] = set()
-        self.receivers: set[str] = set()
-        self.queue_managers: dict[str, set[str]] = {}
+        self.senders: tuple[str, ...] = ()  # there are few, of many messages
+        self.receivers: tuple[str, ...] = ()
+        self.queue_managers: tuple[tuple[str, str], ...] = ()
         self.destination: str | None = None
         self.hop_count = 0
 
@@ -95,16 +97,22 @@ class Way:
         """Add a sending."""
         self.hop_count = max(self.hop_count, attributes.hop_count)
         where = sent.where
-        for addresses, address, guid in (
-            (self.senders, where.src, sent.sender_qm),
-            (self.receivers, where.dst, sent.receiver_qm),
-        ):
-            if len(addresses) < ADDRESSES_MAX:
-                addresses.add(address)
-            if guid and (guid in self.queue_managers or len(self.queue_managers) < ADDRESSES_MAX):
-                known = self.queue_managers.setdefault(guid, set())
-                if len(known) < ADDRESSES_MAX:
-                    known.add(address)
+        self.senders = _with(self.senders, where.src)
+        self.receivers = _with(self.receivers, where.dst)
+        for guid, address in ((sent.sender_qm, where.src), (sent.receiver_qm, where.dst)):
+            if guid:
+                self.queue_managers = _with(self.queue_managers, (guid, address))
+
+    def addresses(self, guid: str) -> list[str]:
+        """Return where a queue manager was seen."""
+        return sorted(address for known, address in self.queue_managers if known == guid)
+
+
+_Item = TypeVar("_Item")
+
+
+def _with(items: tuple[_Item, ...], item: _Item) -> tuple[_Item, ...]:
+    return items if item in items or len(items) >= ADDRESSES_MAX else (*items, item)
 
 
 class Judgement(NamedTuple):
@@ -256,9 +264,9 @@ def _doubt_of_sender(observation: Observation, source_qm: str, message: Attribut
         if is_negative(observation.message_class or 0) and guid in (source_qm, ""):
             return ""
         return f"it comes from {src}, which has sent the message"
-    addresses = way.queue_managers.get(guid)
+    addresses = way.addresses(guid) if guid else []
     if addresses:
-        return f"it comes from {src}, and its queue manager is at {', '.join(sorted(addresses)[:3])}"
+        return f"it comes from {src}, and its queue manager is at {', '.join(addresses[:3])}"
     if guid and guid == message.destination_qm:
         return ""
     return f"it comes from {src}, which the message was not sent to"

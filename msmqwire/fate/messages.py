@@ -11,8 +11,8 @@ from msmqwire.fate.judging import Way, judge
 from msmqwire.fate.model import EVENTS_MAX, MessageFate, What
 from msmqwire.fate.observations import Attributes, Observation, split_identity
 
-HELD_MAX: Final = 1 << 21
-"""Events of all messages that are held; of more, the message that was silent longest gets its fate now."""
+HELD_MAX: Final = 1 << 20
+"""Messages and events that are held; of more, the message that was silent longest gets its fate now."""
 _REPEATED_MAX: Final = EVENTS_MAX // 2
 """Events of a message after which only those of a new kind are kept."""
 _ONCE: Final = frozenset({What.ORDER_ACK, What.STREAM_RECEIPT})
@@ -30,6 +30,8 @@ class Message:
         way: where it went.
     """
 
+    __slots__ = ("attributes", "hops", "observations", "omitted", "retransmissions", "way")
+
     def __init__(self) -> None:
         self.attributes: Attributes | None = None
         self.observations: list[Observation] = []
@@ -37,7 +39,6 @@ class Message:
         self.retransmissions = 0
         self.hops = 0
         self.way = Way()
-        self._kinds: set[tuple[What, int | None, str]] = set()
 
     def add(self, observation: Observation) -> bool:
         """Take the next observation; return whether it is kept."""
@@ -47,18 +48,19 @@ class Message:
                 observation = self._sent(observation, attributes)
             if self.attributes is None:
                 self.attributes = attributes
-            observation = observation._replace(message=None)
-        kind = observation.what, observation.message_class, observation.where.src
-        is_new = kind not in self._kinds
-        if not is_new and observation.what in _ONCE:
-            return False
         count = len(self.observations)
-        if count >= EVENTS_MAX or (count >= _REPEATED_MAX and not is_new):
+        if observation.what in _ONCE and not self._is_new(observation):
+            return False
+        if count >= EVENTS_MAX or (count >= _REPEATED_MAX and not self._is_new(observation)):
             self.omitted += 1
             return False
-        self._kinds.add(kind)
-        self.observations.append(observation)
+        self.observations.append(observation._replace(key="", message=None))
         return True
+
+    def _is_new(self, observation: Observation) -> bool:
+        """Whether nothing of this kind was seen."""
+        kind = _kind(observation)
+        return all(_kind(seen) != kind for seen in self.observations)
 
     def _sent(self, observation: Observation, attributes: Attributes) -> Observation:
         """Tell what a sending is: the first one, one more, or by who has got it before."""
@@ -118,12 +120,16 @@ class Message:
         return self.attributes is not None and self.attributes.message_class in ACKNOWLEDGING
 
 
+def _kind(observation: Observation) -> tuple[What, int | None, str]:
+    return observation.what, observation.message_class, observation.where.src
+
+
 class Messages:
     """All messages of a capture.
 
     Args:
         acknowledgements: whether messages that acknowledge others have fates of their own.
-        held_max: events that are held at a time.
+        held_max: messages and events that are held at a time.
     """
 
     def __init__(self, *, acknowledgements: bool = False, held_max: int = HELD_MAX) -> None:
@@ -136,20 +142,28 @@ class Messages:
         message = self._messages.get(observation.key)
         if message is None:
             message = self._messages[observation.key] = Message()
+            self._held += 1
         else:
             self._messages.move_to_end(observation.key)
         self._held += message.add(observation)
+        if message.is_acknowledgement and not self._acknowledgements:  # nobody asks for more
+            self._held -= len(message.observations)
+            message.observations.clear()
         while self._held > self._held_max:
             yield from self._end(next(iter(self._messages)), complete=False)
 
     def _end(self, key: str, *, complete: bool) -> Iterator[MessageFate]:
         message = self._messages.pop(key)
-        self._held -= len(message.observations)
+        self._held -= 1 + len(message.observations)
         if self._acknowledgements or not message.is_acknowledgement:
             yield message.fate(key, complete=complete)
 
     def end(self) -> Iterator[MessageFate]:
         """Yield the fates of all messages, in the order in which they were seen first."""
-        first = {key: message.observations[0].where.position for key, message in self._messages.items()}
+        first = {
+            key: message.observations[0].where.position
+            for key, message in self._messages.items()
+            if message.observations
+        }
         for key in sorted(first, key=lambda key: first[key]):
             yield from self._end(key, complete=True)

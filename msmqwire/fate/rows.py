@@ -113,6 +113,12 @@ KINDS: Final = (
 """The kinds of packets that are needed."""
 
 
+_SHARED: Final = frozenset(
+    {"file", "src", "dst", "kind", "source_qm", "destination_qm", "destination", "admin_queue", "class_name"}
+)
+"""Texts of which many rows have the same: they are in memory once for each batch."""
+
+
 def rows(batch: Any) -> Iterator[Row]:
     """Yield the rows of a record batch that has these columns."""
     cells = []
@@ -120,5 +126,10 @@ def rows(batch: Any) -> Iterator[Row]:
         column = batch.column(name)
         if pa.types.is_timestamp(column.type):
             column = column.cast(pa.int64())
-        cells.append(column.to_pylist())
+        if name in _SHARED:
+            encoded = column.dictionary_encode()
+            texts = [*encoded.dictionary.to_pylist(), None]
+            cells.append([texts[-1 if i is None else i] for i in encoded.indices.to_pylist()])
+        else:
+            cells.append(column.to_pylist())
     yield from map(Row._make, zip(*cells, strict=True))
