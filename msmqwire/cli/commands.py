@@ -18,6 +18,7 @@ _PLACES: Final = {
     "lint": ("lint", "command"),
     "pcap": ("pcap", "command"),
     "ping": ("ping", "command"),
+    "fate": ("fate", "command"),
     "lake": ("lake", "command"),
     "serve": ("serve", "command"),
     "send": ("send", "command"),

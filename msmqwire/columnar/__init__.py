@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
-from msmqwire.columnar.columns import BY_NAME, COLUMNS, NCP_GROUPS, Column, arrow_schema
+from msmqwire.columnar.columns import BY_NAME, COLUMNS, GENERIC_GROUPS, Column, arrow_schema
 from msmqwire.columnar.expression import Expression
 from msmqwire.columnar.expression_parser import InvalidExpression, parse_expression
 from msmqwire.columnar.filters import Condition, Filter, Where
@@ -40,7 +40,7 @@ __all__ = [
 BATCH_ROWS = 65_536
 PACKET_COLUMNS: Final[tuple[Column, ...]] = (
     *(BY_NAME[name] for name in ("kind", "size", "error", "error_path", "error_offset")),
-    *(column for column in COLUMNS if column.group not in ("where", *NCP_GROUPS)),
+    *(column for column in COLUMNS if column.group not in ("where", *GENERIC_GROUPS)),
 )
 """The columns that depend only on the bytes of a packet, not on a capture or a request before it."""
 

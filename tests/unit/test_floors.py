@@ -30,7 +30,7 @@ FLOORS = (
         "srmp",
     },
     {"capture", "columnar", "dissection", "layers", "lint", "wireshark"},
-    {"lake", "qm", "qms"},
+    {"fate", "lake", "qm", "qms"},
     {"cli", "fuzz", "spark_udfs"},
 )
 FLOOR = {part: number for number, parts in enumerate(FLOORS) for part in parts}
@@ -84,7 +84,7 @@ QM_FOR_QMS = {
 # serve every room. The package itself gathers the rooms above; the jobs start from it.
 SPARK_FLOORS = (
     {"java", "source"},
-    {"frames", "functions", "lakes", "reassembly", "spark_session"},
+    {"fates", "frames", "functions", "lakes", "reassembly", "spark_session"},
     {"spark_udfs"},
     {"jobs"},
 )
