@@ -31,6 +31,7 @@ _PLACES: Final = {
     "cert": ("cert", "app"),
     "fuzz": ("fuzz", "command"),
     "export": ("export", "app"),
+    "top": ("top", "command"),
     "netware": ("netware", "app"),
 }
 """The module of each command, and what it is there: a function, or a group."""

@@ -61,7 +61,7 @@ class Opened:
         ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # Playwright keeps an event loop running, which other tests could not start
 def browser() -> Iterator[Browser]:
     """A chromium without a window."""
     path = shutil.which("chromium")

@@ -15,7 +15,7 @@ from tests.support.paths import ROOT
 PACKAGES = ("msmqwire", "spark_udfs", "fuzz")
 
 FLOORS = (
-    {"constants", "durable", "errors", "names", "schema"},
+    {"constants", "durable", "errors", "names", "schema", "web_assets"},
     {
         "bodies",
         "crypto",
