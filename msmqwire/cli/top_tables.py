@@ -8,7 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from msmqwire.cli.common import safe
+from msmqwire.names.printable import safe
 
 if TYPE_CHECKING:
     from msmqwire.cli.top import Figures
