@@ -1,4 +1,4 @@
-"""Shared by the commands: exit statuses, error output, input, text that is safe to print."""
+"""Shared by the commands: exit statuses, error output, input."""
 
 from __future__ import annotations
 
@@ -85,8 +85,3 @@ def from_hex(text: bytes) -> bytes:
 def format_endpoint(address: str, port: int) -> str:
     """Format an address and a port: ``10.0.0.1:1801`` or ``[fe80::1]:1801``."""
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-
-
-def safe(text: str) -> str:
-    """Escape everything that a terminal would act on: text from a peer may be hostile."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -17,8 +17,9 @@ import pytest
 
 import msmqwire
 from msmqwire.cli import build, dissect, filters, lint, parse
-from msmqwire.cli.common import from_hex, safe
+from msmqwire.cli.common import from_hex
 from msmqwire.dissection import dissect as dissected
+from msmqwire.names.printable import safe
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.paths import ROOT
