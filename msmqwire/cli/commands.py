@@ -17,6 +17,7 @@ _PLACES: Final = {
     "dissect": ("dissect", "command"),
     "lint": ("lint", "command"),
     "fate": ("fate", "command"),
+    "report": ("report", "command"),
     "lake": ("lake", "command"),
     "serve": ("serve", "command"),
     "send": ("send", "command"),

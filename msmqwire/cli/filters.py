@@ -9,10 +9,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from msmqwire.cli.common import format_endpoint
 from msmqwire.dissection import Item
 from msmqwire.dissection.item import PGM_KIND, SRMP_KIND
 from msmqwire.dissection.summaries import queue_text
+from msmqwire.names.printable import format_endpoint
 from msmqwire.netware.ncp_packet import KINDS as NCP_KINDS
 from msmqwire.remote_read.rpc_packet import KINDS as RPC_KINDS
 from msmqwire.remote_read.rpc_packet import RpcPacket
