@@ -5,6 +5,8 @@ from __future__ import annotations
 
 def safe(text: str) -> str:
     """Escape everything that a terminal would act on, or that hides what is there: text may be hostile."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 

@@ -12,12 +12,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from msmqwire.columnar.arrow.rows import batches
+from msmqwire.columnar.columns import BY_NAME
 from msmqwire.dissection import Dissection
+from msmqwire.fate import BODY_LIMIT, COLUMNS, KINDS, fates_of, summary
 from msmqwire.report.collecting import Collector
 from msmqwire.report.limits import Limits
+from msmqwire.report.lives import Lives
 from msmqwire.report.page import page
 
 __all__ = ["Limits", "Written", "write_report"]
+
+
+BATCH_ROWS = 4_096
 
 
 class Written(NamedTuple):
@@ -56,20 +63,25 @@ def write_report(
     Raises:
         OSError: a capture can't be read, or the file can't be written.
     """
-    collector = Collector(limits or Limits())
-    for item in dissection:
-        collector.add(item)
+    collector, lives = Collector(limits or Limits()), Lives(limits or Limits())
+    columns = [BY_NAME[name] for name in COLUMNS]
+    items = (item for item in collector.observed(dissection) if item.kind in KINDS)
+    rows = batches(items, columns, batch_rows=BATCH_ROWS, body_limit=BODY_LIMIT)
+    queues = summary(lives.observed(fates_of(rows)))
     data = collector.to_json(dissection)
+    data["lives"] = lives.summary_json(queues)
+    data["left_out"] += lives.left_out()
     if not title:
         names = [Path(name).name for name in data["captures"]]
         more = data["totals"]["captures"] - 1
         title = f"{names[0] if names else 'No capture'}{f' and {more:,} more' if more > 0 else ''}"
+    tables = {"packet-table": collector.table.to_json(), "life-table": lives.to_json()}
     target = Path(path)
     size = 0
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as file:
-            for text in page(title, version, data, collector.table.to_json(), collector.details.pieces):
+            for text in page(title, version, data, tables, collector.details.pieces):
                 size += len(text.encode("utf-8", "replace"))
                 file.write(text)
         _give_usual_rights(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, Final
 
 from msmqwire.dissection import Dissection, Item
@@ -49,6 +49,12 @@ class Collector:
         self._end_ns = 0
         self._sent: set[int] = set()
         self._pending: dict[Hashable, tuple[int, str]] = {}
+
+    def observed(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield items as they are, and take them in on the way."""
+        for item in items:
+            self.add(item)
+            yield item
 
     def add(self, item: Item) -> None:
         """Take in one item."""

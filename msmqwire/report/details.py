@@ -15,6 +15,7 @@ from msmqwire.report.facts import body_of
 from msmqwire.report.fields import placed_fields
 from msmqwire.report.limits import Limits
 from msmqwire.report.texts import cut
+from msmqwire.schema import Record
 
 PIECE: Final = 64
 """Packets in one piece."""
@@ -86,11 +87,18 @@ def detail_of(item: Item, limits: Limits) -> dict[str, Any]:
         result["body"] = _body(body, limits)
     if (status := item.signature_status) is not None:
         result["signature"] = str(status)
-    if item.decrypted is not None:
+    if is_encrypted(item):
+        result["encrypted"] = True
         result["decrypted"] = item.decrypted
     if item.body is not None:
         result["decrypted_bytes"] = base64.b64encode(item.body[: limits.bytes]).decode("ascii")
     return result
+
+
+def is_encrypted(item: Item) -> bool:
+    """Return whether an item is a message whose body was sent encrypted."""
+    security = item.packet.get("SecurityHeader") if isinstance(item.packet, Record) else None
+    return security is not None and bool(security.Flags.EB)
 
 
 def _body(body: Body, limits: Limits) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-DETAILS_DEFAULT: Final = 10_000
+DETAILS_DEFAULT: Final = 5_000
 PACKETS_DEFAULT: Final = 250_000
 
 
@@ -33,6 +33,7 @@ class Limits:
         identities: messages remembered, to tell which were sent again.
         pending: requests remembered that have no answer yet.
         lives: messages whose life is told.
+        events: events of the life of one message.
         timeline: intervals of the charts over time.
     """
 
@@ -52,7 +53,8 @@ class Limits:
     fields: int = 400
     body_text: int = 4_000
     detail_bytes: int = 48_000_000
-    identities: int = 1_000_000
+    identities: int = 500_000
     pending: int = 100_000
     lives: int = 50_000
+    events: int = 20
     timeline: int = 480

@@ -26,6 +26,7 @@ SCRIPTS: Final = (
     "overview.js",
     "ladder.js",
     "sessions.js",
+    "lives.js",
     "messages.js",
     "findings.js",
     "packets.js",
@@ -41,7 +42,7 @@ def asset(name: str) -> str:
 
 
 def page(
-    title: str, version: str, data: dict[str, Any], table: dict[str, Any], pieces: Iterable[str]
+    title: str, version: str, data: dict[str, Any], tables: dict[str, Any], pieces: Iterable[str]
 ) -> Iterator[str]:
     """Yield the text of the page.
 
@@ -49,7 +50,7 @@ def page(
         title: of the page.
         version: of msmqwire.
         data: what the parts of the page show.
-        table: the table of packets.
+        tables: tables by name, which the page unpacks.
         pieces: fields and bytes of packets, compressed.
     """
     styles, scripts = [asset(name) for name in STYLES], [asset(name) for name in SCRIPTS]
@@ -63,7 +64,8 @@ def page(
     between, _, after = rest.partition("{scripts}")
     yield _filled(before, values)
     yield _data("report", "application/json", _json(data))
-    yield _data("packet-table", "text/plain", compressed(table))
+    for name, table in tables.items():
+        yield _data(name, "text/plain", compressed(table))
     for number, piece in enumerate(pieces):
         yield _data(f"details-{number}", "text/plain", piece)
     yield _filled(between, values)

@@ -49,6 +49,62 @@ function isNotable(row) {
   return packets.severity[row] > 0 || packets.again[row] > 0 || ["malformed", "gap"].includes(rowGroup(row));
 }
 
+const lives = { count: 0, texts: [] };
+
+/** Unpack the lives of messages; `lives.first` has the place of the first event of each. */
+async function unpackLives() {
+  const data = await unpacked("life-table");
+  Object.assign(lives, data.columns, { texts: data.texts, latencies: data.latencies, events: data.events, count: data.columns.state.length });
+  lives.first = [];
+  let first = 0;
+  for (const count of lives.event_count) {
+    lives.first.push(first);
+    first += count;
+  }
+  byId("life-table").remove();
+}
+
+function lifeText(column, life) {
+  return lives.texts[lives[column][life]];
+}
+
+let rowsOfFrames = null;
+
+/** Return the row of the packet that an event is about: the one of its sender that its frame completed; -1 for none. */
+function rowOfEvent(event) {
+  if (rowsOfFrames === null) {
+    rowsOfFrames = new Map();
+    for (let row = packets.count - 1; row >= 0; row -= 1) {
+      rowsOfFrames.set(`${rowName("file", row)}\n${packets.last_frame[row]}`, row);
+    }
+  }
+  const { file, frame, src } = lives.events;
+  const first = rowsOfFrames.get(`${lives.texts[file[event]]}\n${frame[event]}`);
+  if (first === undefined) return -1;
+  return rowName("src", first).startsWith(lives.texts[src[event]]) || rowName("src", first).startsWith(`[${lives.texts[src[event]]}`) ? first : -1;
+}
+
+function eventsOf(life) {
+  return Array.from({ length: lives.event_count[life] }, (_, place) => lives.first[life] + place);
+}
+
+let livesOfRows = null;
+
+/** Return the life that a packet belongs to; -1 for none. A packet may belong to many: the first one counts. */
+function lifeOf(row) {
+  if (livesOfRows === null) {
+    livesOfRows = new Map();
+    for (let life = 0; life < lives.count; life += 1) {
+      for (const event of eventsOf(life)) {
+        const of = rowOfEvent(event);
+        if (of >= 0 && packets.body_size[of] >= 0 && !livesOfRows.has(of)) livesOfRows.set(of, life);
+      }
+    }
+  }
+  const life = livesOfRows.get(row);
+  return life === undefined ? -1 : life;
+}
+
 let rowsOfSessions = null;
 
 /** Return the rows of a session, in their order. */

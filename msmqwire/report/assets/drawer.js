@@ -1,23 +1,28 @@
 "use strict";
-// The packet beside whatever was clicked: a panel at the right, closed by Escape.
+// What was chosen, beside what it was chosen from: a panel at the right, closed by Escape.
 
 let drawerRow = -1;
 let beforeDrawer = null;
 
-async function openDrawer(row) {
+/** Open the drawer with some content; `row` is the packet that it is about, -1 for none. */
+function showDrawer(row, tools, ...content) {
   const drawer = byId("drawer");
   if (drawer.hidden) beforeDrawer = document.activeElement;
   drawerRow = row;
   drawer.hidden = false;
-  document.body.classList.add("with-drawer");
-  const place = element("div", {}, element("p", { class: "muted" }, "Unpacking …"));
-  fill(drawer, element("div", { class: "drawer-tools" },
-    button("← Previous", () => openDrawer(Math.max(0, row - 1)), { disabled: row === 0 }),
-    button("Next →", () => openDrawer(row + 1), { disabled: row + 1 >= packets.count }),
-    packets.session[row] >= 0 ? button("In its session", () => showInSession(row)) : null,
-    button("Close", closeDrawer, { class: "close" })), packetHead(row, "h2"), place);
+  fill(drawer, element("div", { class: "drawer-tools" }, tools, button("Close", closeDrawer, { class: "close" })), content);
   drawer.scrollTop = 0;
   drawer.focus({ preventScroll: true });
+}
+
+async function openDrawer(row) {
+  const place = element("div", {}, element("p", { class: "muted" }, "Unpacking …"));
+  const life = lifeOf(row);
+  showDrawer(row, [
+    button("← Previous", () => openDrawer(row - 1), { disabled: row === 0 }),
+    button("Next →", () => openDrawer(row + 1), { disabled: row + 1 >= packets.count }),
+    packets.session[row] >= 0 ? button("In its session", () => showInSession(row)) : null,
+  ], packetHead(row, "h2"), place, life >= 0 ? lifeSection(life, row) : null);
   const detail = await detailOf(row);
   if (drawerRow !== row) return;
   if (detail === null) {
@@ -31,7 +36,6 @@ async function openDrawer(row) {
 
 function closeDrawer() {
   byId("drawer").hidden = true;
-  document.body.classList.remove("with-drawer");
   drawerRow = -1;
   if (beforeDrawer && beforeDrawer.isConnected) beforeDrawer.focus({ preventScroll: true });
 }

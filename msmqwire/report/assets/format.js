@@ -72,6 +72,11 @@ function threeDigits(value) {
   return value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0);
 }
 
+/** Return a width that is round: "20 ms", "1 min". */
+function formatWidth(seconds) {
+  return formatSpan(seconds).replace(/\.0+(?= )/, "").replace(/ 0 (s|min|h)$/, "");
+}
+
 /** Return seconds and nanoseconds of what a person typed: ISO 8601 (UTC by default) or seconds; null for neither. */
 function parseTime(text) {
   const typed = text.trim();

@@ -13,6 +13,7 @@ class Ladder {
     this.rows = [];
     this.zoom = 2;
     this.current = -1;
+    this.related = new Set();
     this.isPrinting = false;
     this.head = element("div", { class: "ladder-head", "aria-hidden": "true" });
     this.svg = drawn("svg", { class: "ladder-svg", "aria-hidden": "true" });
@@ -62,6 +63,7 @@ class Ladder {
     this.session = report.sessions[session];
     this.rows = rowsOf(session);
     this.current = -1;
+    this.related = new Set();
     this.status.textContent = "";
     this.scroller.setAttribute("aria-label", `Ladder of ${counted(this.rows.length, "packet")} between ${this.session.left} and ${this.session.right}; `
       + "arrow keys go from packet to packet, Enter opens one");
@@ -104,9 +106,12 @@ class Ladder {
   choose(place, opens) {
     this.current = place;
     const row = this.rows[place];
+    const life = lifeOf(row);
+    this.related = new Set(life < 0 ? [] : eventsOf(life).map(rowOfEvent));
     this.draw();
     const way = goesRight(row) ? `to ${this.session.right}` : `to ${this.session.left}`;
-    this.status.textContent = `Packet ${formatCount(row + 1)}: ${rowName("kind", row)} ${way}. ${rowText("about", row)}`;
+    this.status.textContent = `Packet ${formatCount(row + 1)}: ${rowName("kind", row)} ${way}. ${rowText("about", row)}`
+      + (life >= 0 ? ` Life of the message: ${lifeText("explanation", life)}. Thick arrows belong to it.` : "");
     if (opens) openDrawer(row);
   }
 
@@ -167,7 +172,7 @@ class Ladder {
     const group = rowGroup(row);
     const isBelow = this.height >= ZOOMS[2];
     const middle = LADDER_MARGIN + number * this.height + this.height * (isBelow ? 0.72 : 0.5);
-    const classes = ["arrow", group, place === this.current ? "current" : "", packets.again[row] ? "again" : ""].filter(Boolean).join(" ");
+    const classes = ["arrow", group, place === this.current ? "current" : "", this.related.has(row) ? "related" : "", packets.again[row] ? "again" : ""].filter(Boolean).join(" ");
     const since = formatSpan(between(begin, rowTime(row)));
     const delta = place ? formatSpan(between(rowTime(this.rows[place - 1]), rowTime(row))) : "";
     const parts = [

@@ -2,13 +2,16 @@
 // The first page: what is in the capture.
 
 const COUNTERS = {
-  repeated_bytes: ["bytes were sent again by TCP", formatBytes],
-  conflicting_bytes: ["bytes sent again differ from the first ones", formatBytes],
-  lost_bytes: ["bytes of TCP are missing from the capture", formatBytes],
-  far_segments: ["TCP segments are far from the expected ones, and ignored", formatCount],
-  late_segments: ["TCP segments came after the end of their direction", formatCount],
-  stray_resets: ["TCP resets fit no connection", formatCount],
-  evicted: ["connections were ended to make room for others", formatCount],
+  repeated_bytes: ["Bytes that TCP sent again", formatBytes],
+  conflicting_bytes: ["Bytes sent again that differ from the first ones", formatBytes],
+  lost_bytes: ["Bytes of TCP that are not in the capture", formatBytes],
+  far_segments: ["TCP segments too far from the expected ones", formatCount],
+  late_segments: ["TCP segments after the end of their direction", formatCount],
+  stray_resets: ["TCP resets that no receiver would accept", formatCount],
+  evicted: ["Connections ended to make room for others", formatCount],
+  "unknown-link": ["Frames of an unknown link type", formatCount],
+  "not-ip": ["Frames that are not IP", formatCount],
+  cut: ["Frames cut off before the end of their headers", formatCount],
 };
 
 class Overview {
@@ -69,8 +72,8 @@ class Overview {
     const lines = report.damage.map(([file, offset, why]) => `${file}, byte ${formatCount(offset || 0)}: ${why}`);
     if (report.damages > lines.length) lines.push(`${formatCount(report.damages - lines.length)} more`);
     const counters = Object.entries(report.counters).map(([name, count]) => {
-      const [words, format] = COUNTERS[name] || [`ignored: ${name.replaceAll("_", " ")}`, formatCount];
-      return `${format(count).replace(/ bytes?$/, "")} ${words}`;
+      const [words, format] = COUNTERS[name] || [`Frames ignored: ${name.replaceAll("-", " ")}`, formatCount];
+      return `${words}: ${format(count)}`;
     });
     return [
       lines.length ? element("div", { class: "notice", role: "note" }, element("h3", {}, "Damage of the files"), element("ul", {}, lines.map((line) => element("li", {}, line)))) : null,

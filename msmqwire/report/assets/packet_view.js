@@ -27,7 +27,6 @@ class PacketView {
     this.status = element("p", { class: "muted field-status", role: "status" });
     this.node = element(
       "div", { class: "packet-view" },
-      detail.error ? element("p", { class: "notice" }, detail.error) : null,
       this.findingList(finding),
       this.protection(),
       element("div", { class: "beside" }, this.table, this.hex),
@@ -71,9 +70,8 @@ class PacketView {
 
   protection() {
     const told = [];
-    if (this.detail.signature && this.detail.signature !== "none") told.push(`Signature: ${this.detail.signature}`);
-    if (this.detail.decrypted === true) told.push("The body was decrypted");
-    if (this.detail.decrypted === false && this.detail.body) told.push("The body is not encrypted, or there is no key for it");
+    if (this.detail.signature && this.detail.signature !== "none") told.push(`Signature: ${this.detail.signature.replaceAll("_", " ")}`);
+    if (this.detail.encrypted) told.push(this.detail.decrypted ? "The body was decrypted" : "The body is encrypted, and no key was given for it");
     return told.length ? element("p", { class: "muted" }, `${told.join(". ")}.`) : null;
   }
 
@@ -164,10 +162,10 @@ class PacketView {
         characters.append(two);
         this.cells.push([one, two]);
       }
-      lines.push(element("div", { class: "hex-line" }, element("span", { class: "hex-offset" }, start.toString(16).padStart(6, "0")), hex, characters));
+      lines.push(element("div", { class: "hex-line" }, element("span", { class: "hex-offset" }, String(start).padStart(6, "0")), hex, characters));
     }
     const left = this.detail.size - this.bytes.length;
-    const node = element("div", { class: "hex", tabindex: 0, role: "region", "aria-label": "Bytes of the packet, in hex and as characters" }, lines,
+    const node = element("div", { class: "hex", tabindex: 0, role: "region", "aria-label": "Bytes of the packet, in hex and as characters; offsets are decimal" }, lines,
       left > 0 ? element("p", { class: "muted" }, `${counted(left, "byte")} more are not in the report.`) : null,
       this.bytes.length ? null : element("p", { class: "muted" }, "The bytes are not in the capture."));
     node.addEventListener("pointerover", (event) => {
@@ -268,7 +266,7 @@ function hexText(bytes, most = 512) {
     const line = [...bytes.slice(start, start + BYTES_PER_LINE)];
     const hex = line.map((value) => value.toString(16).padStart(2, "0")).join(" ");
     const characters = line.map((value) => (value >= 0x20 && value < 0x7f ? String.fromCharCode(value) : "·")).join("");
-    lines.push(`${start.toString(16).padStart(6, "0")}  ${hex.padEnd(47)}  ${characters}`);
+    lines.push(`${String(start).padStart(6, "0")}  ${hex.padEnd(47)}  ${characters}`);
   }
   if (bytes.length > most) lines.push("…");
   return lines.join("\n") || "(empty)";

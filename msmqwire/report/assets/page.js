@@ -101,6 +101,7 @@ async function begin() {
     ? `${counted(totals.packets, "packet")} in ${counted(totals.captures, "capture")}, ${formatTime(report.start, 3)} to ${formatTime(report.end, 3)}`
     : `${counted(totals.captures, "capture")} without packets of MSMQ`;
   await unpackPackets();
+  await unpackLives();
   panels.overview = new Overview({ onTime: showTime });
   panels.sessions = new SessionsPanel();
   panels.messages = new MessagesPanel();

@@ -12,19 +12,19 @@ class SessionsPanel {
       empty: "There are no sessions.",
       open: (row) => this.choose(row),
       columns: [
-        { title: "No.", number: true, width: "4.5rem", cell: (row) => formatCount(row + 1), sort: (row) => row },
-        { title: "Protocol", width: "10rem", cell: (row) => of(row).protocol, sort: (row) => of(row).protocol },
-        { title: "First sender", width: "12rem", cell: (row) => of(row).left, sort: (row) => of(row).left },
-        { title: "Other end", width: "12rem", cell: (row) => of(row).right, sort: (row) => of(row).right },
-        { title: "Begins", width: "9.5rem", cell: (row) => formatClock(...of(row).start, 6), sort: (row) => of(row).start[0] + of(row).start[1] / 1e9 },
-        { title: "Lasts", number: true, width: "6.5rem", cell: (row) => formatSpan(between(of(row).start, of(row).end)), sort: (row) => between(of(row).start, of(row).end) },
-        { title: "Packets", number: true, width: "6rem", cell: (row) => formatCount(sum(of(row).packets)), sort: (row) => sum(of(row).packets) },
-        { title: "Messages", number: true, width: "6.5rem", cell: (row) => formatCount(of(row).groups.message || 0), sort: (row) => of(row).groups.message || 0 },
-        { title: "Bytes", number: true, width: "6.5rem", cell: (row) => formatBytes(sum(of(row).bytes)), sort: (row) => sum(of(row).bytes) },
-        { title: "Again", number: true, width: "5rem", cell: (row) => formatCount(of(row).again), sort: (row) => of(row).again },
-        { title: "Gaps", number: true, width: "5rem", cell: (row) => formatCount(of(row).groups.gap || 0), sort: (row) => of(row).groups.gap || 0 },
-        { title: "Findings", number: true, width: "6rem", cell: (row) => formatCount(of(row).findings), sort: (row) => of(row).findings },
-        { title: "Handshake", width: "7rem", cell: (row) => of(row).state || "–", sort: (row) => of(row).state },
+        { title: "No.", number: true, width: "3.6rem", cell: (row) => formatCount(row + 1), sort: (row) => row },
+        { title: "Protocol", width: "9.5rem", cell: (row) => of(row).protocol, sort: (row) => of(row).protocol },
+        { title: "First sender", width: "11rem", cell: (row) => of(row).left, sort: (row) => of(row).left },
+        { title: "Other end", width: "11rem", cell: (row) => of(row).right, sort: (row) => of(row).right },
+        { title: "Begins", width: "8.7rem", cell: (row) => formatClock(...of(row).start, 6), sort: (row) => of(row).start[0] + of(row).start[1] / 1e9 },
+        { title: "Lasts", number: true, width: "6rem", cell: (row) => formatSpan(between(of(row).start, of(row).end)), sort: (row) => between(of(row).start, of(row).end) },
+        { title: "Packets", number: true, width: "5.4rem", cell: (row) => formatCount(sum(of(row).packets)), sort: (row) => sum(of(row).packets) },
+        { title: "Messages", number: true, width: "6.2rem", cell: (row) => formatCount(of(row).groups.message || 0), sort: (row) => of(row).groups.message || 0 },
+        { title: "Bytes", number: true, width: "6.2rem", cell: (row) => formatBytes(sum(of(row).bytes)), sort: (row) => sum(of(row).bytes) },
+        { title: "Again", number: true, width: "4.4rem", cell: (row) => formatCount(of(row).again), sort: (row) => of(row).again },
+        { title: "Gaps", number: true, width: "4rem", cell: (row) => formatCount(of(row).groups.gap || 0), sort: (row) => of(row).groups.gap || 0 },
+        { title: "Findings", number: true, width: "5.6rem", cell: (row) => formatCount(of(row).findings), sort: (row) => of(row).findings },
+        { title: "Handshake", width: "6.4rem", cell: (row) => of(row).state || "–", sort: (row) => of(row).state },
       ],
     });
     this.title = element("h3", { id: "ladder-title" });
@@ -48,7 +48,7 @@ class SessionsPanel {
     const session = report.sessions[number];
     const stream = session.stream === null ? "datagrams" : `TCP connection ${session.stream}`;
     fill(this.title, `Session ${formatCount(number + 1)}: ${session.left} ↔ ${session.right}`);
-    const kinds = Object.entries(session.groups).map(([group, count]) => `${formatCount(count)} ${GROUP_WORDS[group]}`).join(", ");
+    const kinds = Object.entries(session.groups).map(([group, count]) => counted(count, ...GROUP_WORDS[group])).join(", ");
     fill(this.about, `${session.protocol}, ${stream}, ${formatTime(session.start, 6)}, ${formatSpan(between(session.start, session.end))}: ${kinds}. `,
       button("These packets in the table", () => showPackets({ session: number }), { class: "link" }));
     this.ladder.show(number);
@@ -60,7 +60,10 @@ class SessionsPanel {
   }
 }
 
-const GROUP_WORDS = { handshake: "of handshakes", message: "messages", acknowledgement: "acknowledgements", call: "calls", answer: "answers", other: "others", malformed: "malformed", gap: "gaps" };
+const GROUP_WORDS = {
+  handshake: ["handshake packet"], message: ["message"], acknowledgement: ["acknowledgement"], call: ["call"], answer: ["answer"],
+  other: ["other packet"], malformed: ["malformed packet"], gap: ["gap"],
+};
 
 function sum(numbers) {
   return numbers.reduce((total, number) => total + number, 0);

@@ -4,6 +4,7 @@
 const LINES = ["message", "acknowledgement", "answer", "other", "malformed"];
 const TICKS = [1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10,
   15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 31536000, 315360000, 3153600000];
+const BYTE_TICKS = Array.from({ length: 50 }, (_, power) => 2 ** power);
 const CHART_HEIGHT = 190;
 
 function colour(name) {
@@ -36,7 +37,7 @@ class Timeline {
     const times = Array.from({ length: bytes.length + 2 }, (_, place) => first + (place - 1) * step);
     const around = (counts) => [0, ...counts, 0];
     const shown = series.map((counts, place) => [names[place], counts, LINES[place]]).filter(([, counts]) => counts.some(Boolean));
-    const each = `per ${formatSpan(step)}`;
+    const each = `per ${formatWidth(step)}`;
     const end = [start[0], start[1] + bytes.length * width];
     const about = `from ${formatTime(start, 3)} for ${formatSpan(between(start, end))}`;
     this.charts.forEach((chart) => chart.destroy());
@@ -49,14 +50,14 @@ class Timeline {
     this.node.replaceChildren();
     const most = Math.max(...bytes.map((_, place) => series.reduce((sum, counts) => sum + counts[place], 0)));
     this.add(holder(`Packets ${each}`, `Packets over time, ${about}; at most ${formatCount(most)} ${each}.`), times,
-      shown.map(([name, counts, line]) => ({ name, line, counts: around(counts) })), formatCount);
+      shown.map(([name, counts, line]) => ({ name, line, counts: around(counts) })), formatCount, null);
     this.add(holder(`Bytes ${each}`, `Bytes over time, ${about}; at most ${formatBytes(Math.max(...bytes))} ${each}.`), times,
-      [{ name: "Bytes", line: "accent", counts: around(bytes) }], formatBytes);
+      [{ name: "Bytes", line: "accent", counts: around(bytes) }], formatBytes, BYTE_TICKS);
     this.node.append(element("p", { class: "chart-tools" }, this.showButton, this.resetButton,
       element("span", { class: "muted" }, "Drag over a chart to choose a time.")));
   }
 
-  add(place, times, lines, format) {
+  add(place, times, lines, format, ticks) {
     const [day] = this.origin();
     const digits = (step) => Math.max(0, Math.min(9, Math.ceil(-Math.log10(step) - 1e-9)));
     const clock = (value, count) => {
@@ -72,7 +73,7 @@ class Timeline {
       scales: { x: { time: false }, y: { range: (_, __, top) => [0, Math.max(1, top * 1.08)] } },
       axes: [
         { ...axis, incrs: TICKS, space: 110, values: (_, splits, __, ___, step) => splits.map((value) => clock(value, digits(step))) },
-        { ...axis, size: 74, values: (_, splits) => splits.map((value) => (value === Math.floor(value) ? format(value) : "")) },
+        { ...axis, size: 74, ...(ticks ? { incrs: ticks } : {}), values: (_, splits) => splits.map((value) => (value === 0 ? "0" : value === Math.floor(value) ? format(value).replace(".00", "") : "")) },
       ],
       series: [{}, ...lines.map(({ name, line }) => ({
         label: name,
