@@ -17,6 +17,7 @@ from msmqwire.columnar.columns import BY_NAME
 from msmqwire.dissection import Dissection
 from msmqwire.fate import BODY_LIMIT, COLUMNS, KINDS, fates_of, summary
 from msmqwire.report.collecting import Collector
+from msmqwire.report.left_out import left_out
 from msmqwire.report.limits import Limits
 from msmqwire.report.lives import Lives
 from msmqwire.report.page import page
@@ -70,7 +71,7 @@ def write_report(
     queues = summary(lives.observed(fates_of(rows)))
     data = collector.to_json(dissection)
     data["lives"] = lives.summary_json(queues)
-    data["left_out"] += lives.left_out()
+    data["left_out"] = list(left_out(collector, lives))
     if not title:
         names = [Path(name).name for name in data["captures"]]
         more = data["totals"]["captures"] - 1

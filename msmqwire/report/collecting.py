@@ -50,6 +50,11 @@ class Collector:
         self._sent: set[int] = set()
         self._pending: dict[Hashable, tuple[int, str]] = {}
 
+    @property
+    def identities(self) -> int:
+        """How many messages are remembered, to tell which were sent again."""
+        return len(self._sent)
+
     def observed(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield items as they are, and take them in on the way."""
         for item in items:
@@ -167,46 +172,7 @@ class Collector:
             "timeline": self.timeline.to_json(),
             "requirements": self.requirements.to_json(),
             "details": {"rows": self.details.rows, "piece": PIECE},
-            "left_out": self._left_out(),
         }
-
-    def _left_out(self) -> list[str]:
-        """Return what the limits left out, in sentences."""
-        limits, out = self.limits, []
-        left = self.packets - self.table.count
-        if left:
-            out.append(
-                f"{left:,} packets are counted, but not in the table: it has the first {limits.packets:,} and"
-                " examples of findings. --packets raises the limit."
-            )
-        if len(self.details.rows) < self.table.count:
-            out.append(
-                f"Fields and bytes are shown of the first {min(limits.details, len(self.details.rows)):,} packets, and of"
-                f" up to {limits.examples} packets for each requirement. --details raises the limit."
-            )
-        if self.details_left_out:
-            out.append(f"Fields and bytes of {self.details_left_out:,} of these packets took too much room.")
-        if self.sessions.left_out:
-            out.append(
-                f"{self.sessions.left_out:,} packets belong to sessions beyond the first {limits.sessions:,}, which are not told apart."
-            )
-        for name, number in self.tallies.left_out.items():
-            if number:
-                words = {"managers": "queue managers", "endpoints": "computers", "queues": "queues"}[name]
-                out.append(
-                    f"The table of {words} has the first {getattr(limits, name):,}; {number:,} packets are of others."
-                )
-        if self.requirements.left_out:
-            out.append(
-                f"{self.requirements.left_out:,} findings are of requirements beyond the first {limits.requirements:,}."
-            )
-        if self.table.texts.left_out or self.table.names.left_out:
-            out.append("Some labels, names and summaries are left out: there are too many different ones.")
-        if len(self._sent) == limits.identities:
-            out.append(
-                f"Whether a message was sent again is known of the first {limits.identities:,} messages."
-            )
-        return out
 
 
 def _busiest(counts: dict[Any, list[int]]) -> list[tuple[Any, list[int]]]:

@@ -65,8 +65,8 @@ class Details:
 def detail_of(item: Item, limits: Limits) -> dict[str, Any]:
     """Return what is told of one packet when it is looked at.
 
-    ``fields`` are [path, offset, size, text]; ``findings`` [id, severity, path, offset, message]; ``bytes`` and
-    ``decrypted`` are base64, cut at a limit; ``body`` is the message's, for reading.
+    ``fields`` are [path, offset, size, text], ``findings`` [id, severity, path, offset, message]; ``bytes``
+    and ``decrypted_bytes`` are base64, cut at a limit; ``body`` is the message's, for reading.
     """
     fields = list(islice(placed_fields(item), limits.fields + 1))
     result: dict[str, Any] = {

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 from itertools import pairwise
+from operator import attrgetter
+from struct import calcsize
 from typing import Any, Final, NamedTuple
 
 from msmqwire.dissection.field_text import field_text
 from msmqwire.dissection.item import Item
 from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.headers.base import FLAGS_OFFSET, INTERNAL_BIT, SIGNATURE_BYTES, SIGNATURE_END, SIGNATURE_OFFSET
 from msmqwire.lint.srmp_places import Places
 from msmqwire.names.printable import safe
 from msmqwire.netware.ncp_packet import NcpPacket
+from msmqwire.packets import ESTABLISH_CONNECTION, USER_MESSAGE
 from msmqwire.pgm import PgmPacket
 from msmqwire.pgm.layouts import COMMON_HEADER, COMMON_HEADER_SIZE
 from msmqwire.pgm.options import build_options
@@ -25,6 +29,7 @@ from msmqwire.rpc.constants import PduType
 from msmqwire.rpc.ndr import to_json as ndr_to_json
 from msmqwire.schema import Record
 from msmqwire.schema.layout import layout
+from msmqwire.schema.nodes import Maybe, Sub
 from msmqwire.srmp.http_message import HEADER_FIELDS
 from msmqwire.srmp.message import SrmpMessage
 from msmqwire.srmp.multipart import PARTS, Multipart
@@ -54,12 +59,9 @@ def placed_fields(item: Item) -> Iterator[PlacedField]:
         case None:
             if item.error is not None and item.raw:
                 offset = min(item.error.offset or 0, len(item.raw) - 1)
-                yield PlacedField(
-                    item.error.path or "(not read)",
-                    offset,
-                    len(item.raw) - offset,
-                    cut(safe(item.error.why), TEXT_MAX),
-                )
+                yield from _headers_before(item.raw, offset)
+                why = cut(safe(item.error.why), TEXT_MAX)
+                yield PlacedField(item.error.path or "(not read)", offset, len(item.raw) - offset, why)
         case SrmpMessage() as message:
             yield from _srmp(message, item.raw)
         case PgmPacket() as packet:
@@ -79,6 +81,34 @@ def _record(record: Record, start: int = 0, end: int | None = None) -> Iterator[
             return
         if field.size:
             yield PlacedField(field.path, start + field.offset, field.size, cut(field_text(field), TEXT_MAX))
+
+
+def _headers_before(raw: bytes, end: int) -> Iterator[PlacedField]:
+    """Yield the fields of a malformed session packet, up to the header in which reading ended."""
+    if raw[SIGNATURE_OFFSET:SIGNATURE_END] != SIGNATURE_BYTES:
+        return
+    is_internal = raw[FLAGS_OFFSET] & INTERNAL_BIT
+    parts = ESTABLISH_CONNECTION.parts[:2] if is_internal else USER_MESSAGE.parts
+    read: dict[str, Record] = {}
+    at = 0
+    for part in parts:
+        node = part.node if isinstance(part, Maybe) else part
+        if not isinstance(node, Sub):
+            return
+        if isinstance(part, Maybe) and not _is_marked(read, part.when):
+            continue
+        try:
+            record, stop = node.header.read(raw, at)
+        except MalformedPacket:
+            return
+        yield from (field for field in _record(record, at) if field.offset + field.size <= end)
+        read[node.name], at = record, stop
+
+
+def _is_marked(read: dict[str, Record], when: Any) -> bool:
+    """Return whether the flag that says that a part is there is set, in a header that was read."""
+    header, _, path = str(when).partition(".")
+    return header in read and bool(attrgetter(path)(read[header]))
 
 
 def _size(record: Record) -> int:
@@ -142,7 +172,7 @@ def _pgm(packet: PgmPacket) -> Iterator[PlacedField]:
     values = fields_to_json(packet)
     at = 0
     for name, code in COMMON_HEADER.codes.items():
-        size = struct_size(code)
+        size = calcsize(f">{code}")
         text = f"{values[name]} {values['TypeName'] or ''}".rstrip() if name == "Type" else str(values[name])
         yield PlacedField(name, at, size, text)
         at += size
@@ -169,13 +199,6 @@ def _option_text(option: dict[str, Any]) -> str:
     return cut(
         ", ".join(f"{name} {value}" for name, value in option.items() if name not in left_out), TEXT_MAX
     )
-
-
-def struct_size(code: str) -> int:
-    """Return the bytes of a field with this code of Python's `struct`."""
-    from struct import calcsize
-
-    return calcsize(f">{code}")
 
 
 def _srmp(message: SrmpMessage, raw: bytes) -> Iterator[PlacedField]:

@@ -39,6 +39,7 @@ class Lives:
         count: messages.
         states: messages by state, those beyond the limit too.
         stuck: messages that lack an acknowledgement, likewise.
+        texts: names, labels and words, by number.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -46,9 +47,11 @@ class Lives:
         self.stuck = 0
         self.states = dict.fromkeys(STATES, 0)
         self._limits = limits
-        self._texts = Texts(limits.text, limits.texts)
+        self.texts = Texts(limits.text, limits.texts)
         self._columns = {name: array("q") for name in _NUMBERS}
-        self._latencies = {state: array("q") for state in (State.RECEIVED, State.STORED, State.DELIVERED, State.READ)}
+        self._latencies = {
+            state: array("q") for state in (State.RECEIVED, State.STORED, State.DELIVERED, State.READ)
+        }
         self._events = {name: array("q") for name in _OF_EVENT}
 
     def observed(self, fates: Iterable[MessageFate]) -> Iterator[MessageFate]:
@@ -64,7 +67,7 @@ class Lives:
         self.stuck += fate.stuck
         if self.count > self._limits.lives:
             return
-        number = self._texts.number
+        number = self.texts.number
         first = fate.sent_ns if fate.sent_ns is not None else _first_time(fate)
         seconds, nanoseconds = (_UNKNOWN, 0) if first is None else divmod(first, 1_000_000_000)
         events = fate.events[: self._limits.events]
@@ -91,8 +94,10 @@ class Lives:
             self._add_event(event)
 
     def _add_event(self, event: FateEvent) -> None:
-        number = self._texts.number
-        seconds, nanoseconds = (_UNKNOWN, 0) if event.time_ns is None else divmod(event.time_ns, 1_000_000_000)
+        number = self.texts.number
+        seconds, nanoseconds = (
+            (_UNKNOWN, 0) if event.time_ns is None else divmod(event.time_ns, 1_000_000_000)
+        )
         doubt = f"not believed: {event.doubt}" if event.doubt else ""
         about = ", ".join(filter(None, (event.message_class, event.detail, doubt)))
         values = (
@@ -108,20 +113,13 @@ class Lives:
         for name, value in zip(_OF_EVENT, values, strict=True):
             self._events[name].append(value)
 
-    def left_out(self) -> list[str]:
-        """Return what the limits left out, in sentences."""
-        more = self.count - self._limits.lives
-        if more <= 0:
-            return []
-        return [f"The life of {more:,} messages is summed up, but not told; the first {self._limits.lives:,} are."]
-
     def to_json(self) -> dict[str, Any]:
         """Return the columns of messages and of their events."""
         return {
             "columns": {name: column.tolist() for name, column in self._columns.items()},
             "latencies": {state.value: column.tolist() for state, column in self._latencies.items()},
             "events": {name: column.tolist() for name, column in self._events.items()},
-            "texts": self._texts.texts,
+            "texts": self.texts.texts,
         }
 
     def summary_json(self, queues: list[QueueSummary]) -> dict[str, Any]:
@@ -153,5 +151,3 @@ def _queue_json(queue: QueueSummary) -> dict[str, Any]:
 
 def _first_time(fate: MessageFate) -> int | None:
     return next((event.time_ns for event in fate.events if event.time_ns is not None), None)
-
-

@@ -32,8 +32,9 @@ NUMBERS: Final = (
     "again",
     "answers",
 )
-"""The columns, all of integers. -1 stands for none; `again` is 1 for a packet sent again, and `answers` is the row
-of the request."""
+"""The columns, all of integers; -1 stands for none.
+
+`again` is 1 for a packet sent again, `answers` the row of the request."""
 _SECONDS_MAX: Final = 1 << 53
 """What JavaScript counts exactly."""
 _BILLION: Final = 1_000_000_000

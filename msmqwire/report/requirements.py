@@ -11,7 +11,7 @@ from msmqwire.report.limits import Limits
 from msmqwire.report.texts import cut
 
 SEVERITIES: Final = ("SHOULD", "MUST", "ATTACK")
-"""From the least to the worst: the column `severity` has the place of the worst of a packet, from 1; 0 is none."""
+"""From the least to the worst. The column `severity` has the place of the worst of a packet, from 1."""
 
 
 @dataclass(slots=True)

@@ -15,14 +15,14 @@ function showDrawer(row, tools, ...content) {
   drawer.focus({ preventScroll: true });
 }
 
-async function openDrawer(row) {
+async function openDrawer(row, { lifeFirst = false } = {}) {
   const place = element("div", {}, element("p", { class: "muted" }, "Unpacking …"));
   const life = lifeOf(row);
   showDrawer(row, [
     button("← Previous", () => openDrawer(row - 1), { disabled: row === 0 }),
     button("Next →", () => openDrawer(row + 1), { disabled: row + 1 >= packets.count }),
     packets.session[row] >= 0 ? button("In its session", () => showInSession(row)) : null,
-  ], packetHead(row, "h2"), place, life >= 0 ? lifeSection(life, row) : null);
+  ], packetHead(row, "h2"), ...(life < 0 ? [place] : lifeFirst ? [lifeSection(life, row), place] : [place, lifeSection(life, row)]));
   const detail = await detailOf(row);
   if (drawerRow !== row) return;
   if (detail === null) {

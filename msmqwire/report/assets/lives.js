@@ -53,7 +53,7 @@ async function openLife(life) {
   const rows = eventsOf(life).map(rowOfEvent).filter((row) => row >= 0);
   const row = rows.find((one) => packets.body_size[one] >= 0);
   if (row !== undefined) {
-    await openDrawer(row);
+    await openDrawer(row, { lifeFirst: true });
     return;
   }
   showDrawer(-1, [], element("h2", {}, "Message ", element("code", {}, lifeText("identity", life))), lifeSection(life, -1));

@@ -8,23 +8,22 @@ class MessagesPanel {
     this.state = "";
     const latency = (name) => (life) => lives.latencies[name][life];
     const span = (name) => (life) => (latency(name)(life) < 0 ? "" : formatSpan(latency(name)(life) / 1e9));
-    const milestone = (name, title) => ({ title, number: true, width: "6.5rem", cell: span(name), sort: latency(name) });
+    const isReached = (name) => report.lives.queues.some((queue) => queue.latencies[name]);
+    const milestone = (name, title) => ({ title, number: true, width: "5.8rem", cell: span(name), sort: latency(name) });
     this.table = new VirtualTable({
       caption: "Messages: choose one to see its life",
       height: "60vh",
       empty: "There are no such messages.",
       open: openLife,
       columns: [
-        { title: "First seen", width: "9.5rem", cell: (life) => (lives.seconds[life] < 0 ? "" : formatClock(...lifeTime(life), 6)), sort: (life) => lives.seconds[life] + lives.nanoseconds[life] / 1e9 },
+        { title: "First seen", width: "8.7rem", cell: (life) => (lives.seconds[life] < 0 ? "" : formatClock(...lifeTime(life), 6)), sort: (life) => lives.seconds[life] + lives.nanoseconds[life] / 1e9 },
         { title: "State", width: "9rem", cell: (life) => stateBadge(stateName(life), Boolean(lives.stuck[life])), sort: (life) => lives.state[life] },
-        { title: "Label", width: "12rem", cell: (life) => lifeText("label", life), sort: (life) => lifeText("label", life) },
-        { title: "Queue", width: "19rem", cell: (life) => lifeText("queue", life) || "not known", sort: (life) => lifeText("queue", life) },
-        { title: "Body", number: true, width: "6.5rem", cell: (life) => (lives.body_size[life] < 0 ? "" : formatBytes(lives.body_size[life])), sort: (life) => lives.body_size[life] },
-        milestone("received", "Received"),
-        milestone("delivered", "Delivered"),
-        milestone("read", "Read"),
+        { title: "Label", width: "10rem", cell: (life) => lifeText("label", life), sort: (life) => lifeText("label", life) },
+        { title: "Queue", width: "15rem", cell: (life) => lifeText("queue", life) || "not known", sort: (life) => lifeText("queue", life) },
+        { title: "Body", number: true, width: "5.6rem", cell: (life) => (lives.body_size[life] < 0 ? "" : formatBytes(lives.body_size[life])), sort: (life) => lives.body_size[life] },
+        ...MILESTONES.filter(isReached).map((name) => milestone(name, capitalised(name))),
         { title: "Again", number: true, width: "4.5rem", cell: (life) => formatCount(lives.retransmissions[life]), sort: (life) => lives.retransmissions[life] },
-        { title: "In words", width: "36rem", cell: (life) => lifeText("explanation", life) },
+        { title: "In words", width: "20rem", cell: (life) => lifeText("explanation", life) },
       ],
     });
     this.count = element("p", { class: "filter-count", role: "status" });
@@ -42,7 +41,7 @@ class MessagesPanel {
       stuck ? choice("stuck", "Stuck", stuck) : null);
     this.search = element("input", { type: "search", id: "message-search", placeholder: "label, queue or words", autocomplete: "off", on: { input: whenQuiet(() => this.apply()) } });
     fill(panel, element("h2", {}, "Messages"),
-      element("p", { class: "muted" }, "What became of each message, as far as the captures show it. Times are counted from when it was seen first; a message is stuck if an acknowledgement that should have come did not."),
+      element("p", { class: "muted" }, "What became of each message, as far as the captures show it. Times are counted from when it was seen first; half of those to a queue take no longer than the first time in its row. A message is stuck if an acknowledgement that should have come did not."),
       element("div", { class: "table-holder wide" }, this.queueTable(queues)),
       this.chips,
       element("div", { class: "filter search" }, element("label", { for: "message-search" }, "Search"), this.search),
@@ -66,7 +65,8 @@ class MessagesPanel {
       shown.forEach((name, place) => {
         const cell = table.tBodies[0].rows[number].cells[columns.length - shown.length + place];
         const [, most95, longest] = queue.latencies[name] || [];
-        if (longest !== undefined) cell.append(element("span", { class: "muted" }, ` ≤ ${formatSpan(most95 / 1e9)} (95 %), ≤ ${formatSpan(longest / 1e9)}`));
+        if (longest === undefined) return;
+        cell.append(element("span", { class: "muted" }, `95 %: ${formatSpan(most95 / 1e9)}`), element("span", { class: "muted" }, `longest: ${formatSpan(longest / 1e9)}`));
       });
     }
     return [table, queues.length > most ? element("p", { class: "muted" }, `${formatCount(queues.length - most)} queues more.`) : null];

@@ -32,7 +32,7 @@ class Overview {
           [name, formatCount(count), formatBytes(bytes), formatCount(found)])),
         this.table("Kinds of packets", ["Kind", "Packets", "Bytes", "Findings"], report.kinds.map(([name, count, bytes, found]) =>
           [button(name, () => showPackets({ kind: name }), { class: "link" }), formatCount(count), formatBytes(bytes), formatCount(found)])),
-        this.table("Queue managers", ["GUID", "Sent", "Addressed", "Addresses"], report.managers.map(([guid, addresses, more, sent, addressed]) =>
+        this.table("Queue managers", ["GUID", "Messages from it", "To it", "Addresses"], report.managers.map(([guid, addresses, more, sent, addressed]) =>
           [element("code", {}, guid), formatCount(sent), formatCount(addressed), addresses.join(", ") + (more ? ", …" : "") || "not told"]), [1, 2]),
         this.table("Queues", ["Queue", "Messages", "Bodies", "Packets", "Findings"], report.queues.map(([name, messages, bytes, count, found]) =>
           [button(name, () => showPackets({ queue: name }), { class: "link" }), formatCount(messages), formatBytes(bytes), formatCount(count), formatCount(found)])),

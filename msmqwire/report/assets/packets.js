@@ -9,14 +9,14 @@ class PacketsPanel {
       empty: "No packet passes these filters.",
       open: openDrawer,
       columns: [
-        { title: "No.", number: true, width: "5rem", cell: (row) => formatCount(row + 1), sort: (row) => row },
-        { title: "Time (UTC)", width: "10.5rem", cell: (row) => formatClock(...rowTime(row), 6), sort: (row) => packets.seconds[row] + packets.nanoseconds[row] / 1e9 },
-        { title: "From", width: "11.5rem", cell: (row) => rowName("src", row), sort: (row) => rowName("src", row) },
-        { title: "To", width: "11.5rem", cell: (row) => rowName("dst", row), sort: (row) => rowName("dst", row) },
-        { title: "Kind", width: "12.5rem", cell: (row) => element("span", { class: `kind ${rowGroup(row)}`, title: rowName("kind", row) }, rowName("kind", row)), sort: (row) => rowName("kind", row) },
-        { title: "Bytes", number: true, width: "5.5rem", cell: (row) => formatCount(packets.size[row]), sort: (row) => packets.size[row] },
-        { title: "Findings", width: "6.8rem", cell: (row) => packets.severity[row] ? [severityBadge(SEVERITIES[packets.severity[row]]), ` ${packets.findings[row]}`] : "", sort: (row) => packets.severity[row] * 1e6 + packets.findings[row] },
-        { title: "About", width: "34rem", cell: (row) => (packets.again[row] ? `sent again: ${rowText("about", row)}` : rowText("about", row)) },
+        { title: "No.", number: true, width: "4.3rem", cell: (row) => formatCount(row + 1), sort: (row) => row },
+        { title: "Time (UTC)", width: "9.4rem", cell: (row) => formatClock(...rowTime(row), 6), sort: (row) => packets.seconds[row] + packets.nanoseconds[row] / 1e9 },
+        { title: "From", width: "10.6rem", cell: (row) => rowName("src", row), sort: (row) => rowName("src", row) },
+        { title: "To", width: "10.6rem", cell: (row) => rowName("dst", row), sort: (row) => rowName("dst", row) },
+        { title: "Kind", width: "11.6rem", cell: (row) => element("span", { class: `kind ${rowGroup(row)}`, title: rowName("kind", row) }, rowName("kind", row)), sort: (row) => rowName("kind", row) },
+        { title: "Bytes", number: true, width: "5rem", cell: (row) => formatCount(packets.size[row]), sort: (row) => packets.size[row] },
+        { title: "Findings", width: "6.6rem", cell: (row) => packets.severity[row] ? [severityBadge(SEVERITIES[packets.severity[row]]), ` ${packets.findings[row]}`] : "", sort: (row) => packets.severity[row] * 1e6 + packets.findings[row] },
+        { title: "About", width: "27rem", cell: (row) => (packets.again[row] ? `sent again: ${rowText("about", row)}` : rowText("about", row)) },
       ],
     });
     this.count = element("p", { class: "filter-count", role: "status" });

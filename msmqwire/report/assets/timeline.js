@@ -7,8 +7,13 @@ const TICKS = [1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3,
 const BYTE_TICKS = Array.from({ length: 50 }, (_, power) => 2 ** power);
 const CHART_HEIGHT = 190;
 
-function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+/** Return a colour of the style as it is in the theme of now, with an opacity. */
+function colour(name, opacity = 1) {
+  const probe = element("span", { style: { color: `var(--${name})` }, hidden: true });
+  document.body.append(probe);
+  const channels = getComputedStyle(probe).color.match(/[\d.]+/g).slice(0, 3);
+  probe.remove();
+  return `rgba(${channels.join(", ")}, ${opacity})`;
 }
 
 class Timeline {
@@ -78,7 +83,7 @@ class Timeline {
       series: [{}, ...lines.map(({ name, line }) => ({
         label: name,
         stroke: () => colour(line),
-        fill: () => `${colour(line)}2e`,
+        fill: () => colour(line, 0.18),
         width: 1.5,
         paths: uPlot.paths.stepped({ align: 1 }),
         points: { show: false },
