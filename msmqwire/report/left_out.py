@@ -22,8 +22,8 @@ def left_out(collector: Collector, lives: Lives) -> Iterator[str]:
         )
     if len(details.rows) < table.count:
         yield (
-            f"Fields and bytes are shown of the first {min(limits.details, len(details.rows)):,} packets, and of"
-            f" up to {limits.examples} for each requirement. --details takes in more."
+            f"Fields and bytes are shown of the first {min(limits.details, len(details.rows)):,} packets,"
+            f" and of up to {limits.examples} for each requirement. --details takes in more."
         )
     if collector.details_left_out:
         yield f"Fields and bytes of {collector.details_left_out:,} of these packets took too much room."
@@ -35,7 +35,8 @@ def left_out(collector: Collector, lives: Lives) -> Iterator[str]:
     for name, packets in collector.tallies.left_out.items():
         if packets:
             most = getattr(limits, name)
-            yield f"The table of {_TABLES[name]} has the first {most:,}; there are more in {packets:,} packets."
+            table_of = _TABLES[name]
+            yield f"The table of {table_of} has the first {most:,}; there are more in {packets:,} packets."
     if collector.requirements.left_out:
         yield (
             f"{collector.requirements.left_out:,} findings are of requirements beyond the first"

@@ -28,6 +28,8 @@ NAMES: Final = (
 )
 BYTES: Final = len(NAMES)
 FINDINGS: Final = BYTES + 1
+_INTERVALS_OF_FEW: Final = 100
+"""Intervals if there are few packets: a packet in each fourth of them at the most makes no picture."""
 _WIDTH_MIN_NS: Final = 1_000
 _NICE: Final = (1, 2)
 """Each width is a multiple of the one before: counts stay exact."""
@@ -40,6 +42,7 @@ class Timeline:
 
     def __init__(self, limits: Limits) -> None:
         self._max = limits.timeline
+        self._packets = 0
         self._step = 0  # of _width_of
         self._counts: dict[int, list[int]] = {}  # by the number of the interval since 1970
         self._first = self._last = 0
@@ -51,6 +54,7 @@ class Timeline:
 
     def add(self, time_ns: int, group: Group, size: int, findings: int) -> None:
         """Count one packet."""
+        self._packets += 1
         number = time_ns // self._width_of(self._step)
         if not self._counts:
             self._first = self._last = number
@@ -81,6 +85,8 @@ class Timeline:
 
     def to_json(self) -> dict[str, Any]:
         """Return the start of the first interval, the width of all, and the counts of each line."""
+        while self._last - self._first >= _INTERVALS_OF_FEW > self._packets // 4:
+            self._widen()
         width = self._width_of(self._step)
         intervals = range(self._first, self._last + 1) if self._counts else range(0)
         nothing = [0] * (FINDINGS + 1)

@@ -68,20 +68,29 @@ function lifeText(column, life) {
   return lives.texts[lives[column][life]];
 }
 
+const FRAMES_MAX = 2 ** 32;
 let rowsOfFrames = null;
 
-/** Return the row of the packet that an event is about: the one of its sender that its frame completed; -1 for none. */
-function rowOfEvent(event) {
-  if (rowsOfFrames === null) {
-    rowsOfFrames = new Map();
-    for (let row = packets.count - 1; row >= 0; row -= 1) {
-      rowsOfFrames.set(`${rowName("file", row)}\n${packets.last_frame[row]}`, row);
-    }
+/** Find the rows by file and frame; files of events are numbered by other texts than those of packets. */
+function indexFrames() {
+  const files = new Map(packets.names.map((name, number) => [name, number]));
+  rowsOfFrames = { rows: new Map(), files: lives.texts.map((text) => files.get(text)), addresses: packets.names.map(addressOf) };
+  for (let row = packets.count - 1; row >= 0; row -= 1) {
+    rowsOfFrames.rows.set(packets.file[row] * FRAMES_MAX + packets.last_frame[row], row);
   }
+}
+
+/** Return the address of an endpoint, without its port and without brackets. */
+function addressOf(endpoint) {
+  return endpoint.slice(0, Math.max(0, endpoint.lastIndexOf(":"))).replace(/^\[|\]$/g, "");
+}
+
+/** Return the row of the packet that an event is about: one of its sender that its frame completed; -1 for none. */
+function rowOfEvent(event) {
+  if (rowsOfFrames === null) indexFrames();
   const { file, frame, src } = lives.events;
-  const first = rowsOfFrames.get(`${lives.texts[file[event]]}\n${frame[event]}`);
-  if (first === undefined) return -1;
-  return rowName("src", first).startsWith(lives.texts[src[event]]) || rowName("src", first).startsWith(`[${lives.texts[src[event]]}`) ? first : -1;
+  const row = rowsOfFrames.rows.get(rowsOfFrames.files[file[event]] * FRAMES_MAX + frame[event]);
+  return row !== undefined && rowsOfFrames.addresses[packets.src[row]] === lives.texts[src[event]] ? row : -1;
 }
 
 function eventsOf(life) {

@@ -137,7 +137,7 @@ class Ladder {
 
   draw() {
     if (!this.rows.length) return;
-    const width = Math.max(320, this.scroller.clientWidth - 2);
+    const width = this.isPrinting ? PAPER_WIDTH : Math.max(320, this.scroller.clientWidth - 2);
     const isNarrow = width < 720;
     const left = isNarrow ? 92 : TIME_WIDTH;
     const right = width - (isNarrow ? 16 : 40);

@@ -23,7 +23,7 @@ class MessagesPanel {
         { title: "Body", number: true, width: "5.6rem", cell: (life) => (lives.body_size[life] < 0 ? "" : formatBytes(lives.body_size[life])), sort: (life) => lives.body_size[life] },
         ...MILESTONES.filter(isReached).map((name) => milestone(name, capitalised(name))),
         { title: "Again", number: true, width: "4.5rem", cell: (life) => formatCount(lives.retransmissions[life]), sort: (life) => lives.retransmissions[life] },
-        { title: "In words", width: "20rem", cell: (life) => lifeText("explanation", life) },
+        { title: "In words", width: "19rem", cell: (life) => lifeText("explanation", life) },
       ],
     });
     this.count = element("p", { class: "filter-count", role: "status" });
@@ -42,7 +42,7 @@ class MessagesPanel {
     this.search = element("input", { type: "search", id: "message-search", placeholder: "label, queue or words", autocomplete: "off", on: { input: whenQuiet(() => this.apply()) } });
     fill(panel, element("h2", {}, "Messages"),
       element("p", { class: "muted" }, "What became of each message, as far as the captures show it. Times are counted from when it was seen first; half of those to a queue take no longer than the first time in its row. A message is stuck if an acknowledgement that should have come did not."),
-      element("div", { class: "table-holder wide" }, this.queueTable(queues)),
+      element("div", { class: "table-holder wide", tabindex: 0, role: "group", "aria-label": "Queues" }, this.queueTable(queues)),
       this.chips,
       element("div", { class: "filter search" }, element("label", { for: "message-search" }, "Search"), this.search),
       this.count, this.table.node);

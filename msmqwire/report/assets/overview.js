@@ -28,15 +28,15 @@ class Overview {
       this.damage(),
       totals.packets ? [element("h3", {}, "Over time"), this.timeline.node] : element("p", { class: "notice" }, "There are no packets of MSMQ or NetWare's queues in these captures."),
       element("div", { class: "tables" },
-        this.table("Protocols", ["Protocol", "Packets", "Bytes", "Findings"], report.protocols.map(([name, count, bytes, found]) =>
+        this.summaryTable("Protocols", ["Protocol", "Packets", "Bytes", "Findings"], report.protocols.map(([name, count, bytes, found]) =>
           [name, formatCount(count), formatBytes(bytes), formatCount(found)])),
-        this.table("Kinds of packets", ["Kind", "Packets", "Bytes", "Findings"], report.kinds.map(([name, count, bytes, found]) =>
+        this.summaryTable("Kinds of packets", ["Kind", "Packets", "Bytes", "Findings"], report.kinds.map(([name, count, bytes, found]) =>
           [button(name, () => showPackets({ kind: name }), { class: "link" }), formatCount(count), formatBytes(bytes), formatCount(found)])),
-        this.table("Queue managers", ["GUID", "Messages from it", "To it", "Addresses"], report.managers.map(([guid, addresses, more, sent, addressed]) =>
+        this.summaryTable("Queue managers", ["GUID", "Messages from it", "To it", "Addresses"], report.managers.map(([guid, addresses, more, sent, addressed]) =>
           [element("code", {}, guid), formatCount(sent), formatCount(addressed), addresses.join(", ") + (more ? ", …" : "") || "not told"]), [1, 2]),
-        this.table("Queues", ["Queue", "Messages", "Bodies", "Packets", "Findings"], report.queues.map(([name, messages, bytes, count, found]) =>
+        this.summaryTable("Queues", ["Queue", "Messages", "Bodies", "Packets", "Findings"], report.queues.map(([name, messages, bytes, count, found]) =>
           [button(name, () => showPackets({ queue: name }), { class: "link" }), formatCount(messages), formatBytes(bytes), formatCount(count), formatCount(found)])),
-        this.table("Computers", ["Address", "Sent", "Received", "Bytes sent", "Bytes received", "Findings"], report.endpoints.map(([address, sent, received, bytesSent, bytesReceived, found]) =>
+        this.summaryTable("Computers", ["Address", "Sent", "Received", "Bytes sent", "Bytes received", "Findings"], report.endpoints.map(([address, sent, received, bytesSent, bytesReceived, found]) =>
           [button(address, () => showPackets({ endpoint: address }), { class: "link" }), formatCount(sent), formatCount(received), formatBytes(bytesSent), formatBytes(bytesReceived), formatCount(found)]))),
       this.captures());
   }
@@ -56,11 +56,11 @@ class Overview {
   }
 
   /** A table of which the first rows are shown until one asks for all. */
-  table(caption, titles, rows, numbers = null) {
+  summaryTable(caption, titles, rows, numbers = null) {
     if (!rows.length) return null;
     const most = 12;
     const columns = titles.map((title, place) => [title, numbers ? numbers.includes(place) : place > 0]);
-    const holder = element("div", { class: "table-holder" }, plainTable(caption, columns, rows.slice(0, most)));
+    const holder = element("div", { class: "table-holder", tabindex: 0, role: "group", "aria-label": caption }, plainTable(caption, columns, rows.slice(0, most)));
     if (rows.length > most) {
       const all = button(`Show all ${formatCount(rows.length)}`, () => fill(holder, plainTable(caption, columns, rows)));
       holder.append(all);

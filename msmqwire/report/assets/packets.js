@@ -144,7 +144,5 @@ class PacketsPanel {
 /** Whether an endpoint has this address, this :port, or both. */
 function isEndpoint(endpoint, wanted) {
   const place = endpoint.lastIndexOf(":");
-  if (place < 0) return false;
-  const address = endpoint.slice(0, place).replace(/^\[|\]$/g, "").toLowerCase();
-  return wanted === endpoint.toLowerCase() || wanted === address || wanted === endpoint.slice(place);
+  return place >= 0 && [endpoint.toLowerCase(), addressOf(endpoint).toLowerCase(), endpoint.slice(place)].includes(wanted);
 }

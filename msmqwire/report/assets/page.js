@@ -82,6 +82,7 @@ function setUpPrinting() {
       if (panel.table) panel.table.print(true);
     }
     panels.sessions.ladder.print(true);
+    panels.overview.timeline.resize(true);
     showTheme();
   });
   addEventListener("afterprint", () => {

@@ -6,6 +6,7 @@ const TICKS = [1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3,
   15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 31536000, 315360000, 3153600000];
 const BYTE_TICKS = Array.from({ length: 50 }, (_, power) => 2 ** power);
 const CHART_HEIGHT = 190;
+const PAPER_WIDTH = 640;
 
 /** Return a colour of the style as it is in the theme of now, with an opacity. */
 function colour(name, opacity = 1) {
@@ -111,9 +112,10 @@ class Timeline {
     this.showButton.hidden = this.resetButton.hidden = true;
   }
 
-  resize() {
+  /** Fit the charts into the width that there is, on paper into that of a page. */
+  resize(isPrinting = false) {
     for (const chart of this.charts) {
-      const width = Math.max(280, chart.root.parentElement.clientWidth);
+      const width = isPrinting ? PAPER_WIDTH : Math.max(280, chart.root.parentElement.clientWidth);
       if (chart.width !== width) chart.setSize({ width, height: CHART_HEIGHT });
     }
   }
