@@ -1,4 +1,4 @@
-"""The report's data: that it counts what `dissect` finds, within its limits, and that nothing becomes markup."""
+"""The data of a report: counts as `dissect` has them, limits, and text that never becomes markup."""
 
 from __future__ import annotations
 
@@ -224,7 +224,9 @@ def test_answers_name_their_requests(tmp_path: Path) -> None:
     page = written(tmp_path, EXAMPLES / "remote_read.pcap")
     names = page.packets["names"]
     kinds = [names[number] for number in page.column("kind")]
-    pairs = [(kinds[request], kinds[row]) for row, request in enumerate(page.column("answers")) if request >= 0]
+    pairs = [
+        (kinds[request], kinds[row]) for row, request in enumerate(page.column("answers")) if request >= 0
+    ]
     assert ("R_OpenQueue request", "R_OpenQueue response") in pairs
     assert len(pairs) == sum(kind.endswith(" response") or kind == "fault" for kind in kinds)
     for request, response in pairs:
@@ -259,7 +261,9 @@ def test_a_text_that_is_cut_says_so() -> None:
     assert texts.texts[1] == "abc…"
 
 
-@pytest.mark.parametrize("times", [[0], [0, 10**18], [5, 3, 10**19, 7], [10**9 + n * 7_919 for n in range(500)]])
+@pytest.mark.parametrize(
+    "times", [[0], [0, 10**18], [5, 3, 10**19, 7], [10**9 + n * 7_919 for n in range(500)]]
+)
 def test_intervals_are_bounded_and_count_everything(times: list[int]) -> None:
     timeline = Timeline(Limits(timeline=50))
     for time in times:
