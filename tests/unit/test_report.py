@@ -26,7 +26,9 @@ from msmqwire.report.page import SCRIPTS, STYLES, asset
 from msmqwire.report.texts import LEFT_OUT, Texts
 from msmqwire.report.timeline import Timeline
 from msmqwire.schema import Record
+from tests.support.captures import pcap_bytes
 from tests.support.paths import EXAMPLES, ROOT
+from tests.support.srmp_captures import samples
 
 CAPTURES = sorted(EXAMPLES.glob("*.pcap*"))
 VENDOR = ROOT / "msmqwire" / "report" / "assets" / "vendor"
@@ -190,7 +192,8 @@ def test_limits_bound_every_table_and_the_page_says_so(tmp_path: Path) -> None:
         assert len(detail["fields"]) <= 4
     said = " ".join(report["left_out"])
     for words in (
-        "packets are counted, but not in the table", "sessions beyond the first 2", "queue managers has the first 1",
+        "packets are counted, but not in the table", "sessions beyond the first 2",
+        "queue managers has the first 1",
         "computers has the first 1", "queues has the first 1", "requirements beyond the first 2",
         "labels, names and summaries are left out", "first 1 messages", "The life of 5 messages",
     ):  # fmt: skip
@@ -354,3 +357,28 @@ def test_no_item_of_any_kind_is_too_odd(tmp_path: Path) -> None:
     table = collector.table.to_json()
     assert table["columns"]["first_frame"] == [0]
     assert table["columns"]["seconds"] == [1 << 53]
+
+
+@pytest.mark.parametrize("name", sorted(samples()))
+def test_fields_of_srmp_and_pgm_follow_each_other_up_to_the_end(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "capture.pcap"
+    path.write_bytes(pcap_bytes(samples()[name]))
+    items = [item for item in dissect(path) if item.packet is not None]
+    assert items
+    for item in items:
+        fields = list(placed_fields(item))
+        ends = [0, *(field.offset + field.size for field in fields)]
+        assert [field.offset for field in fields] == ends[:-1]
+        assert ends[-1] == len(item.raw)
+    page = written(tmp_path, path)
+    assert page.report["totals"]["packets"] == sum(1 for _ in dissect(path))
+
+
+def test_an_element_of_an_envelope_is_where_it_begins(tmp_path: Path) -> None:
+    path = tmp_path / "capture.pcap"
+    path.write_bytes(pcap_bytes(samples()["pipelined"]))
+    message = next(item for item in dissect(path) if b"POST" in item.raw)
+    fields = {field.path: field for field in placed_fields(message)}
+    assert fields["StartLine"].text.startswith("POST ")
+    element = fields["Envelope.path.to"]
+    assert message.raw[element.offset :].startswith(b"<to>")
