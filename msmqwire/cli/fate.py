@@ -18,8 +18,9 @@ from msmqwire.cli.capture_input import (
     report,
     storage_options_of,
 )
-from msmqwire.cli.common import NoInput, dumps, safe, standard_input
+from msmqwire.cli.common import NoInput, dumps, standard_input
 from msmqwire.errors import UnsupportedStore
+from msmqwire.names.printable import safe
 
 if TYPE_CHECKING:
     from msmqwire.fate import MessageFate, QueueSummary
