@@ -380,5 +380,5 @@ def test_an_element_of_an_envelope_is_where_it_begins(tmp_path: Path) -> None:
     message = next(item for item in dissect(path) if b"POST" in item.raw)
     fields = {field.path: field for field in placed_fields(message)}
     assert fields["StartLine"].text.startswith("POST ")
-    element = fields["Envelope.path.to"]
+    element = fields["Envelope.Header.path.to"]
     assert message.raw[element.offset :].startswith(b"<to>")
