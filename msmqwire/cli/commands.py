@@ -19,6 +19,7 @@ _PLACES: Final = {
     "pcap": ("pcap", "command"),
     "ping": ("ping", "command"),
     "fate": ("fate", "command"),
+    "report": ("report", "command"),
     "lake": ("lake", "command"),
     "serve": ("serve", "command"),
     "send": ("send", "command"),

@@ -80,8 +80,3 @@ def from_hex(text: bytes) -> bytes:
     if len(digits) % 2:
         raise LocatedError("an odd number of hex digits", offset=len(text))
     return bytes.fromhex("".join(digits))
-
-
-def format_endpoint(address: str, port: int) -> str:
-    """Format an address and a port: ``10.0.0.1:1801`` or ``[fe80::1]:1801``."""
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -20,7 +20,7 @@ from msmqwire.cli.capture_input import (
     report,
     storage_options_of,
 )
-from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, format_endpoint, say
+from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, say
 from msmqwire.cli.filter_options import (
     Endpoint,
     Findings,
@@ -40,7 +40,7 @@ from msmqwire.cli.show import STYLES, hexdump, raw_dump
 from msmqwire.dissection import Dissection, Item
 from msmqwire.dissection.summaries import summary
 from msmqwire.errors import InvalidValue, UnsupportedStore
-from msmqwire.names.printable import safe
+from msmqwire.names.printable import format_endpoint, safe
 from msmqwire.schema import Record
 
 _KIND_WIDTH = len("R_StartReceive response")

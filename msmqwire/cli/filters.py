@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from msmqwire.cli.common import format_endpoint
 from msmqwire.dissection import Item
 from msmqwire.dissection.item import PGM_KIND, SRMP_KIND
 from msmqwire.dissection.summaries import queue_text
 from msmqwire.dissection.times import parse_time
+from msmqwire.names.printable import format_endpoint
 from msmqwire.netware.ncp_packet import KINDS as NCP_KINDS
 from msmqwire.remote_read.rpc_packet import KINDS as RPC_KINDS
 from msmqwire.remote_read.rpc_packet import RpcPacket

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
-from msmqwire.cli.common import EX_USAGE, format_endpoint, say
+from msmqwire.cli.common import EX_USAGE, say
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.readings import Reading, readings_of
 from msmqwire.cli.rpc_options import LEVELS, Auth, Mapper, Pending, Rpc, RpcAuth, Users, check_rpc, with_users
@@ -18,6 +18,7 @@ from msmqwire.cli.serving import LogLevel, check_level, is_served, parse_endpoin
 from msmqwire.cli.srmp_files import SrmpFiles, readable, srmp_configuration
 from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.names.addresses import HTTP_PORTS
+from msmqwire.names.printable import format_endpoint
 from msmqwire.pgm.constants import TXW_MAX_RTE
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.enumerations import Relay

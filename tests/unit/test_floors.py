@@ -30,7 +30,7 @@ FLOORS = (
         "srmp",
     },
     {"capture", "columnar", "dissection", "layers", "lint", "wireshark"},
-    {"fate", "lake", "qm", "qms"},
+    {"fate", "lake", "qm", "qms", "report"},
     {"cli", "fuzz", "spark_udfs"},
 )
 FLOOR = {part: number for number, parts in enumerate(FLOORS) for part in parts}
@@ -57,6 +57,7 @@ SIDEWAYS = {
     ("remote_read", "rpc"),
     ("srmp", "crypto"),
     ("cli", "fuzz"),
+    ("report", "fate"),
     ("qms", "qm"),  # only what is in QM_FOR_QMS
 }
 # What any service needs that stores rows, has a control channel and takes TCP connections; for clients, a
