@@ -1,0 +1,1 @@
+Ladder = ladder = None
