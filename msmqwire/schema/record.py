@@ -93,8 +93,23 @@ class Record:
         return dict(self) == dict(other)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={_short(self[name])}" for name in self)
-        return f"{self.schema.name}({shown})"
+        from msmqwire.schema.showing import one_line
+
+        return one_line(self)
+
+    def _repr_html_(self) -> str:
+        """Return HTML for a notebook: each field beside its bytes."""
+        from msmqwire.display import to_html
+        from msmqwire.schema.showing import record_view
+
+        return to_html(record_view(self))
+
+    def __rich__(self) -> Any:
+        """Return a table for rich: each field beside its bytes."""
+        from msmqwire.display import to_rich
+        from msmqwire.schema.showing import record_view
+
+        return to_rich(record_view(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore_record, (self.schema.key, dict(self))
@@ -161,13 +176,6 @@ def _bit_value(value: int, part: Bits) -> int | bool:
 
 def _doc(header: Header) -> str:
     return f"{header.meaning or header.name}\n\n{header.section}"
-
-
-def _short(value: Any) -> str:
-    shown = repr(value)
-    if isinstance(value, Record) or len(shown) <= 120:
-        return shown
-    return f"{shown[:100]}...<{len(value)}>"
 
 
 def _restore_record(name: str, fields: dict[str, Any]) -> Record:

@@ -16,12 +16,12 @@ import pytest
 
 from msmqwire.dissection import dissect
 from msmqwire.dissection.item import Item
+from msmqwire.dissection.placed_fields import placed_fields
 from msmqwire.fate import fates, summary
 from msmqwire.names.printable import safe
 from msmqwire.report import Limits, write_report
 from msmqwire.report.collecting import Collector
 from msmqwire.report.facts import Group
-from msmqwire.report.fields import placed_fields
 from msmqwire.report.page import SCRIPTS, asset
 from msmqwire.report.texts import LEFT_OUT, Texts
 from msmqwire.report.timeline import Timeline
