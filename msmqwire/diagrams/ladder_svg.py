@@ -17,7 +17,7 @@ WIDTH: Final = 1000
 LEFT, RIGHT = 140, 860
 TOP: Final = 56
 ROW: Final = 32
-LABEL_MAX: Final = 100
+LABEL_MAX: Final = 94
 """Characters that fit between the lanes."""
 COLOURS: Final = {
     Group.HANDSHAKE: "#9c5fc4",

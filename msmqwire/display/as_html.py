@@ -38,9 +38,8 @@ def _parts(view: View) -> Iterator[str]:
         yield "</tbody></table>"
     if view.fields:
         yield _head("byte", "bytes", "field", "value")
-        paths = {path for _, _, path, _, _ in view.findings}
         for field, rows in zip(view.fields, view.rows, strict=True):
-            mark = ' class="found"' if field.path in paths else ""
+            mark = ' class="found"' if view.is_found(field) else ""
             shown = "\n".join(row.hex(" ") for row in rows)
             yield (
                 f'<tr{mark}><td>{field.offset}</td><td class="bytes">{shown}</td>'

@@ -32,9 +32,8 @@ def to_rich(view: View) -> Any:
             found.add_row(*(Text(str(cell), "red") for cell in finding))
     if view.fields:
         fields = table("byte", "bytes", "field", "value")
-        paths = {path for _, _, path, _, _ in view.findings}
         for field, rows in zip(view.fields, view.rows, strict=True):
-            style = "red" if field.path in paths else ""
+            style = "red" if view.is_found(field) else ""
             shown = "\n".join(row.hex(" ") for row in rows)
             cells = (Text(str(field.offset), "dim"), Text(shown, "cyan"), Text(field.path, style))
             fields.add_row(*cells, Text(field.text, style))

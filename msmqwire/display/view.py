@@ -80,6 +80,10 @@ class View:
     findings: tuple[tuple[str, str, str, int, str], ...]
     left_out: tuple[str, ...]
 
+    def is_found(self, field: PlacedField) -> bool:
+        """Return whether a finding is about bytes of a field."""
+        return any(field.offset <= offset < field.offset + field.size for *_, offset, _ in self.findings)
+
 
 def view_of(
     title: str,

@@ -27,7 +27,7 @@ PGM_KIND: Final = "PgmPacket"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Item:
-    """One packet or range of a capture: contract section 2.
+    """One packet of a capture, a malformed one among them, or a range of bytes that was skipped.
 
     Attributes:
         file: the capture file of the frame that completed it.
@@ -117,7 +117,7 @@ class Item:
         return to_rich(item_view(self))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the item as the JSON object of contract section 2."""
+        """Return the item as the JSON object that ``msmqwire dissect --json`` prints."""
         result: dict[str, Any] = {
             "time": self.time,
             "file": self.file,
