@@ -67,6 +67,8 @@ def from_hex(text: bytes) -> bytes:
 
     Raises LocatedError with the offset in the text.
     """
+    from msmqwire.errors import LocatedError
+
     digits: list[str] = []
     comment = False
     for offset, char in enumerate(text.decode("latin-1")):

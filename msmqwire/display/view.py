@@ -17,6 +17,7 @@ ROW_SIZE: Final = 16
 """Bytes in a row."""
 ROWS_MAX: Final = 4
 """Rows of bytes of one field."""
+_SIZE_MAX: Final = ROWS_MAX * ROW_SIZE
 TEXT_MAX: Final = 240
 """Characters of one value."""
 
@@ -111,10 +112,13 @@ def view_of(
         left_out.append(f"Only the first {FIELDS_MAX} fields are shown, of bytes 0 to {end - 1:,}.")
     rows = []
     for field in shown:
-        first = data[field.offset : field.offset + min(field.size, ROWS_MAX * ROW_SIZE)]
+        first = data[field.offset : field.offset + min(field.size, _SIZE_MAX)]
         rows.append(tuple(first[at : at + ROW_SIZE] for at in range(0, len(first), ROW_SIZE)))
-        if field.size > len(first):
-            left_out.append(f"{field.size - len(first):,} bytes of {_line(field.path)} are not shown.")
+    long = [field for field in shown if field.size > _SIZE_MAX]
+    if len(long) == 1:
+        left_out.append(f"{long[0].size - _SIZE_MAX:,} bytes of {_line(long[0].path)} are not shown.")
+    elif long:
+        left_out.append(f"Of {len(long)} fields only the first {_SIZE_MAX} bytes are shown.")
     if len(findings) > FOUND_MAX:
         left_out.append(f"{len(findings) - FOUND_MAX:,} more findings are not shown.")
     return View(

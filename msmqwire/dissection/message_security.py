@@ -102,9 +102,8 @@ class Examiner:
         self._last: tuple[Record | None, Examined] = None, _UNPROTECTED
 
     def __repr__(self) -> str:
-        return (
-            f"<Examiner {counted(len(self._keys), 'key')}, {counted(len(self._certificates), 'certificate')}>"
-        )
+        keys, certificates = counted(len(self._keys), "key"), counted(len(self._certificates), "certificate")
+        return f"<Examiner {keys}, {certificates}>"
 
     @classmethod
     def from_files(

@@ -184,9 +184,11 @@ def _field_doc(part: Part) -> str:
     meaning: str = getattr(part, "meaning", "") or getattr(inner, "meaning", "")
     if not meaning and structure is not None:
         meaning = structure.meaning
+    if not meaning and isinstance(inner, Flags):
+        meaning = f"Bits: {', '.join(bits.name for bits in inner.parts)}."
     unit = getattr(inner, "unit", "")
     absent = "None if it is absent." if isinstance(part, Maybe) else ""
-    return " ".join(filter(None, [meaning, f"In {unit}." if unit else "", absent]))
+    return " ".join(filter(None, [meaning, f"Unit: {unit}." if unit else "", absent]))
 
 
 def _restore_record(name: str, fields: dict[str, Any]) -> Record:
