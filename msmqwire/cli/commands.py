@@ -65,6 +65,7 @@ _SUMMARIES: Final = {
     "cert": "Certificates of users.",
     "fuzz": "Test a peer by property, and keep what shows each failure: a capture, a seed to replay, a test.",
     "export": "Write what makes other tools understand the protocols.",
+    "top": "Show queues, sessions and counters of a queue manager; q ends it.",
     "netware": "NetWare's queue services: a server, its bindery and queues, and a client.",
 }
 """The first sentence of the help of each command: a list of commands imports none of them."""
