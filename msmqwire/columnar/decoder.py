@@ -58,9 +58,10 @@ class Decoder(RowBuffer, FileScanner):
                 yield from self._read_file(stream)
             self._update_counters()
         if dissection.flushes:
-            yield from self._add_items(self._connections.flush())
+            yield from self._add_items(self._connections.flush(self))
         else:
             yield from self._add_items(self._connections.pause(dissection.successor_ns))
+        self._update_counters()
         yield from self._flush()
         yield from self._finish_columns()
 
@@ -153,7 +154,9 @@ class Decoder(RowBuffer, FileScanner):
         counters = self._dissection.tracker.reassembler.counters
         counters.repeated_bytes += int(self._state[entry.REPEATED_BYTES])
         counters.conflicting_bytes += int(self._state[entry.CONFLICTING_BYTES])
+        counters.lost_bytes += int(self._state[entry.LOST_BYTES])
         self._state[entry.REPEATED_BYTES] = self._state[entry.CONFLICTING_BYTES] = 0
+        self._state[entry.LOST_BYTES] = 0
 
     def _file_of(self, item: Item) -> int:
         return self._dissection.files.index(item.file)

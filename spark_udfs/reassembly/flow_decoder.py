@@ -170,7 +170,7 @@ class FlowDecoder(RowBuffer):
     def _finish_chunk(self, flow: int, number: int) -> Iterator[Any]:
         """Yield the rows at the end of a run, unless the flow continues in another chunk."""
         if number == len(self._boundaries.get(flow, ())):
-            yield from self._add_items(self._connections.flush(self._end_ns))
+            yield from self._add_items(self._connections.flush(self, self._end_ns))
 
     # -- rows ---------------------------------------------------------------------------------------
 

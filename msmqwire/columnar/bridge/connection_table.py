@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from msmqwire.capture.direction import Direction
 from msmqwire.capture.eviction import evicted_at_once
 from msmqwire.capture.segment_buffer import SEGMENT_COST, Segment
 from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX
+from msmqwire.columnar.bridge.bulk_steps import BulkSteps, Items, RowSink
 from msmqwire.columnar.bridge.eviction import first_to_evict, rank
 from msmqwire.columnar.bridge.finder_states import acquire_finder, release_finder
 from msmqwire.columnar.bridge.flow_keys import address_of
@@ -30,6 +30,7 @@ from msmqwire.columnar.compiled.flow_table import (
     IGNORED,
     IGNORED_FRAME,
     IGNORED_NS,
+    IS_BEGUN,
     ISN,
     KEY_FIELDS,
     LAST_NS,
@@ -50,8 +51,8 @@ from msmqwire.columnar.compiled.flow_table import (
     UNSEEN,
     WAS_RESET,
 )
-from msmqwire.columnar.compiled.grouped_scan import ends_silently
-from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
+from msmqwire.columnar.compiled.gaps import any_gap_due
+from msmqwire.columnar.compiled.scan_arrays import FlowArrays
 from msmqwire.columnar.compiled.segments import SEGMENT_MAX
 from msmqwire.columnar.compiled.state import (
     ARENA,
@@ -66,6 +67,8 @@ from msmqwire.columnar.compiled.state import (
     FREE_NUMBERS,
     HELD,
     IDLE_AT,
+    LAST_GAP,
+    NEVER,
     NEW_CONNECTIONS,
     NOW,
     OUT_OF_ORDER_COST_TOTAL,
@@ -92,17 +95,9 @@ _MOVED_PER_SEGMENT: Final = 8192
 """Bytes of an incomplete packet that are moved to the tracker for each segment that it then takes."""
 TIME_MAX: Final = 1 << 62
 """Nanoseconds since 1970 beyond any true time, in the year 2116: the scan does not take such a segment."""
-_NEVER: Final = (1 << 63) - 1
 
 
-class RowSink(Protocol):
-    """Destination of rows."""
-
-    def scan_arrays(self) -> ScanArrays:
-        """Return the arrays of the scan."""
-
-
-class ConnectionTable:
+class ConnectionTable(BulkSteps):
     """The flows that the scan follows, in arrays, and the tracker that has the others.
 
     The scan *acquires* a direction from the tracker while it is simple, and *releases* it when anything else
@@ -131,7 +126,7 @@ class ConnectionTable:
         self._beyond_time = False  # a time has exceeded TIME_MAX: the tracker has all connections
         self._stays: dict[Direction, int] = {}  # for how many segments directions stay with the tracker
         self._followed: set[int] = set()  # connections of which the scan may have a direction
-        self._state[OUT_OF_ORDER_COST_TOTAL], self._state[DEADLINE] = 0, _NEVER
+        self._state[OUT_OF_ORDER_COST_TOTAL], self._state[DEADLINE] = 0, NEVER
         self.listen()
         self.import_clock()
 
@@ -141,7 +136,7 @@ class ConnectionTable:
 
     # -- a segment for the tracker ----------------------------------------------------------------
 
-    def feed(self, datagram: Datagram, sink: RowSink) -> Iterator[Item]:
+    def feed(self, datagram: Datagram, sink: RowSink) -> Items:
         """Pass a datagram to the tracker; yield its items. The directions it concerns are released first.
 
         Bytes that turn out to be in order are delivered to the sink instead, which has their rows when the
@@ -160,9 +155,9 @@ class ConnectionTable:
         size = len(datagram.payload) + _BUFFERED_MARGIN
         buffered = self._state[OUT_OF_ORDER_COST_TOTAL] + reassembler.buffered
         if self._must_evict(datagram):
-            yield from self._evict(datagram.time_ns)
+            yield from self._evict(datagram.time_ns, sink)
         frees_memory = tracker.held + size > HELD_MAX
-        if frees_memory or reassembler.affects_other_connections(datagram):
+        if reassembler.affects_other_connections(datagram):
             self.release_all()
         elif buffered + size > BUFFERED_TOTAL_MAX or datagram.time_ns >= self._state[DEADLINE]:
             self.release_gaps()
@@ -183,7 +178,7 @@ class ConnectionTable:
                 if isinstance(event, Data) and self._deliver(side, event, sink):
                     continue
                 self._release(side)
-            yield from tracker.event(event)
+            yield from self._items_of([event], sink)
         if frees_memory and tracker.held <= HELD_MAX // 2 + size:
             self._stays.clear()  # it has been freed: what is moved back is little beside what was read
         if direction is not None:
@@ -196,39 +191,26 @@ class ConnectionTable:
         is_full = self._tracker.reassembler.connections + count >= self._tracker.reassembler.max_connections
         return is_full and count > 0 and self._tracker.reassembler.direction(datagram[1:5]) is None
 
-    def _evict(self, time_ns: int) -> Iterator[Item]:
+    def _evict(self, time_ns: int, sink: RowSink) -> Items:
         """Evict connections before a segment of this time; yield the items."""
-        tracker, flows = self._tracker, self._flows
-        reassembler = tracker.reassembler
+        flows, reassembler = self._flows, self._tracker.reassembler
         if time_ns >= reassembler.clock[2]:
             self._register_all()  # idle ones are forgotten first, so that perhaps none has to be evicted
             return
         if time_ns >= self._state[DEADLINE]:
             self.release_gaps()
-        for event in reassembler.sweep_if_due(time_ns):
-            yield from tracker.event(event)
+        yield from self._items_of(reassembler.sweep_if_due(time_ns), sink)
         registered = reassembler.first_directions()
         numbers = np.array(sorted(flows.unregistered), np.int64)
         chosen = first_to_evict(
             self.flow_arrays.flows, numbers, [rank(direction, self._row) for direction in registered],
             evicted_at_once(reassembler.max_connections),
         )  # fmt: skip
-        silent, others = [], []
-        for index in chosen.tolist():
-            if index >= numbers.size:
-                others.append(registered[index - numbers.size])
-            elif ends_silently(self.flow_arrays.flows, numbers[index]):
-                silent.append(index)
-            else:
-                self._register(int(numbers[index]))
-                others.append(flows.directions[int(numbers[index])])
-        flows.drop(numbers[silent])
-        reassembler.counters.evicted += len(silent)
-        for direction in others:
-            self._release(direction)
-            self._release(direction.peer)
-        for event in reassembler.evict(others):
-            yield from tracker.event(event)
+        before = reassembler.counters.evicted
+        yield from self._end(
+            chosen, numbers, registered, lambda direction: reassembler.evict([direction]), sink
+        )
+        reassembler.counters.evicted = before + chosen.size
 
     def _row(self, direction: Direction) -> Any | None:
         """Return the flow of a direction that the scan has; None for another."""
@@ -266,12 +248,22 @@ class ConnectionTable:
     def _is_acquired(self, direction: Direction) -> bool:
         return self._row(direction) is not None
 
-    def flush(self, time_ns: int = 0) -> list[Item]:
-        """Return the items at the end of the capture, at this time or at that of the last segment."""
+    def flush(self, sink: RowSink, time_ns: int = 0) -> Items:
+        """Yield the items at the end of the capture, at this time or at that of the last segment."""
         self._export_clock()
-        last_ns = max(time_ns, self._drop_silent())
-        self.release_all()
-        return list(self._tracker.flush(last_ns))
+        self._release_registered()
+        reassembler, flows = self._tracker.reassembler, self.flow_arrays.flows
+        numbers = np.array(sorted(self._flows.unregistered), np.int64)
+        last_ns = max(time_ns, int(flows[[numbers, numbers + 1], LAST_NS].max(initial=0)))
+        if any_gap_due(sink.scan_arrays(), self.flow_arrays, max(last_ns, int(self._state[NOW]))):
+            self.release_gaps()
+            numbers = np.array(sorted(self._flows.unregistered), np.int64)
+        yield from self._items_of(reassembler.expire_at_end(last_ns), sink)
+        registered = reassembler.first_directions()
+        streams = np.array([direction.stream for direction in registered], np.int64)
+        order = np.argsort(np.concatenate([flows[numbers, STREAM], streams]))
+        yield from self._end(order, numbers, registered, reassembler.end_with_capture, sink)
+        yield from self._tracker.flush(last_ns)
 
     def save(self) -> ConnectionCheckpoint | None:
         """Return the state of the only connection, or None: `Tracker.save`."""
@@ -286,14 +278,6 @@ class ConnectionTable:
             self._acquire_both(direction)
         self.import_clock()
 
-    def _drop_silent(self) -> int:
-        """Forget the unregistered connections that end silently; return the time of their last segment."""
-        flows = self.flow_arrays.flows
-        silent = [number for number in self._flows.unregistered if ends_silently(flows, number)]
-        self._flows.unregistered.difference_update(silent)
-        numbers = np.array(silent, np.int64)
-        return int(flows[[numbers, numbers + 1], LAST_NS].max(initial=0))
-
     def pause(self, joined_ns: int = 0) -> list[Item]:
         """Return the items before another reader continues: `Tracker.pause`."""
         self._export_clock()
@@ -305,6 +289,9 @@ class ConnectionTable:
     def release_all(self) -> None:
         """Release every direction."""
         self._register_all()
+        self._release_registered()
+
+    def _release_registered(self) -> None:
         followed, self._followed = self._followed, set()
         for number in sorted(followed):
             self._release(self._flows.directions[number])
@@ -322,7 +309,7 @@ class ConnectionTable:
                 self._register(number & -2)
             self._release(self._flows.directions[number])
             self._release(self._flows.directions[number ^ 1])
-        self._state[DEADLINE] = _NEVER
+        self._state[DEADLINE] = NEVER
         self.import_clock()
 
     def _take_gaps(self) -> list[int]:
@@ -333,7 +320,7 @@ class ConnectionTable:
             if flows[number, OUT_OF_ORDER]:
                 numbers.append(number)
             next_gap[number], number = flow_table.NOT_LISTED, int(next_gap[number])
-        self._state[FIRST_GAP] = -1
+        self._state[FIRST_GAP] = self._state[LAST_GAP] = -1
         return sorted(numbers)
 
     def _export_clock(self) -> None:
@@ -351,9 +338,7 @@ class ConnectionTable:
         """Update the clock and the counters of the scan from the tracker."""
         state, reassembler = self._state, self._tracker.reassembler
         state[HELD] = self._tracker.held
-        state[NOW], state[SWEEP_AT], state[IDLE_AT] = (
-            max(-_NEVER, min(t, _NEVER)) for t in reassembler.clock
-        )
+        state[NOW], state[SWEEP_AT], state[IDLE_AT] = (max(-NEVER, min(t, NEVER)) for t in reassembler.clock)
         state[STREAMS] = reassembler.streams
         state[CONNECTIONS] = reassembler.connections + len(self._flows.unregistered)
         state[CONNECTIONS_LIMIT] = reassembler.max_connections
@@ -376,7 +361,7 @@ class ConnectionTable:
             self._is_msmq(flow), int(flow[NEXT_SEQ]), None if acked < 0 else acked, int(flow[LAST_NS]),
             int(flow[FRAME]),
         )  # fmt: skip
-        snapshot.taken = int(flow[DELIVERED])
+        snapshot.taken, snapshot.has_begun = int(flow[DELIVERED]), bool(flow[IS_BEGUN])
         snapshot.ignored = int(flow[IGNORED]), int(flow[IGNORED_FRAME]), int(flow[IGNORED_NS])
         snapshot.finder = release_finder(flow, self.pending)
         for position, size, frame, time_ns, data in self.pending.read(
@@ -446,7 +431,7 @@ class ConnectionTable:
             flow[GAP_DUE_NS] = max(snapshot.out_of_order[0].time_ns, snapshot.since_ns) + ACKED_NS
             self._state[DEADLINE] = min(self._state[DEADLINE], flow[GAP_DUE_NS])
             self._state[OUT_OF_ORDER_COST_TOTAL] += flow[OUT_OF_ORDER_COST]
-            flow_table.list_gap(self._state, self.flow_arrays.next_gap, number)
+            flow_table.list_gap(self._state, self.flow_arrays, number)
 
     # -- numbers ------------------------------------------------------------------------------------
 

@@ -78,8 +78,12 @@ class RowBuffer:
         """Return the number of the file of an item."""
         return 0
 
-    def _add_items(self, items: Iterable[Item]) -> Iterator[Any]:
+    def _add_items(self, items: Iterable[Item | StopCode]) -> Iterator[Any]:
+        """Add the rows of items, and make room where a stop code among them asks for it."""
         for item in items:
+            if isinstance(item, StopCode):
+                yield from self._make_room(item)
+                continue
             if self.drops_rows:
                 continue
             if self._state[entry.ROWS] == len(self.rows):

@@ -22,7 +22,8 @@ from msmqwire.columnar.compiled.network import (
     SRC_HIGH,
     SRC_LOW,
 )
-from msmqwire.columnar.compiled.state import FIRST_GAP
+from msmqwire.columnar.compiled.scan_arrays import FlowArrays
+from msmqwire.columnar.compiled.state import FIRST_GAP, LAST_GAP
 from msmqwire.dissection.finder_state import FAILED_MAX
 
 TRACKED: Final = 0
@@ -39,8 +40,8 @@ peer has been seen; it has ended with a FIN or a reset, and all of it has been d
     OUT_OF_ORDER_FIRST, OUT_OF_ORDER_LAST, OUT_OF_ORDER_COST, OUT_OF_ORDER_FRAME, GAP_NS, GAP_DUE_NS, ISN,
     DOUBTFUL_SIZE, PACKET_LEAD, IN_DOUBT, LOSS, REMAINING, IS_CHECKED, SEARCHED_TO, SCANNED_BYTES, RUN_BYTES,
     RUN_REASON, RUN_FRAMES, RUN_FRAME, RUN_NS, RUN_LATEST, RUN_KEPT, RUN_FIRST, RUN_SEGMENTS, WAS_RESET,
-    FAILED,
-) = range(44)  # fmt: skip
+    IS_BEGUN, FAILED,
+) = range(45)  # fmt: skip
 FLOW_FIELDS: Final = FAILED + FAILED_MAX
 """The state of a flow, by index; see `handover.DirectionSnapshot`.
 
@@ -54,7 +55,8 @@ follows it, else 0.
 
 OUT_OF_ORDER segments are buffered beyond a gap: their cost in memory, the frame that brought the first, since
 when nothing was delivered, and when the gap may be skipped. ISN is the initial sequence number of a flow
-whose SYN was seen, else -1. WAS_RESET says that a reset has ended it.
+whose SYN was seen, else -1. WAS_RESET says that a reset has ended it. IS_BEGUN says
+that a hole has been taken, so that its packets have begun even if nothing was delivered.
 
 IN_DOUBT says that there is more to know of a flow, for `finding`. LOSS is why it is out of sync with its
 packets, 0 if it is in sync; REMAINING bytes of an incomplete packet are still to be skipped; IS_CHECKED says
@@ -158,12 +160,54 @@ def rebuild(table: Any, keys: Any, numbers: Any, seed: int) -> None:
         insert(table, keys, numbers[i], seed)
 
 
-@inlined
-def list_gap(state: Any, next_gap: Any, number: int) -> None:
-    """List a flow that has a gap, unless it is listed."""
-    if next_gap[number] == NOT_LISTED:
-        next_gap[number] = state[FIRST_GAP]
+@jit
+def unlist_gap(state: Any, flow_arrays: FlowArrays, number: int) -> None:
+    """Remove a flow from the list of those that have a gap."""
+    next_gap, previous_gap = flow_arrays.next_gap, flow_arrays.previous_gap
+    before, after = previous_gap[number], next_gap[number]
+    if before < 0:
+        state[FIRST_GAP] = after
+    else:
+        next_gap[before] = after
+    if after < 0:
+        state[LAST_GAP] = before
+    else:
+        previous_gap[after] = before
+    next_gap[number] = NOT_LISTED
+
+
+@jit
+def list_gap(state: Any, flow_arrays: FlowArrays, number: int) -> None:
+    """List a flow that has a gap, in the order of the frames since which they wait."""
+    flows, next_gap, previous_gap = flow_arrays.flows, flow_arrays.next_gap, flow_arrays.previous_gap
+    if next_gap[number] != NOT_LISTED:
+        unlist_gap(state, flow_arrays, number)
+    before, after = state[LAST_GAP], -1
+    while before >= 0:
+        if flows[before, OUT_OF_ORDER] == 0:
+            unlist_gap(state, flow_arrays, before)
+        elif flows[before, OUT_OF_ORDER_FRAME] <= flows[number, OUT_OF_ORDER_FRAME]:
+            break
+        else:
+            after = before
+        before = state[LAST_GAP] if after < 0 else previous_gap[after]
+    next_gap[number], previous_gap[number] = after, before
+    if before < 0:
         state[FIRST_GAP] = number
+    else:
+        next_gap[before] = number
+    if after < 0:
+        state[LAST_GAP] = number
+    else:
+        previous_gap[after] = number
+
+
+@jit
+def oldest_gap(state: Any, flow_arrays: FlowArrays) -> int:
+    """Return the flow that has waited longest for a gap to be filled; -1 if none waits."""
+    while state[FIRST_GAP] >= 0 and flow_arrays.flows[state[FIRST_GAP], OUT_OF_ORDER] == 0:
+        unlist_gap(state, flow_arrays, state[FIRST_GAP])
+    return state[FIRST_GAP]
 
 
 @jit
