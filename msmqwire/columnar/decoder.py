@@ -153,7 +153,9 @@ class Decoder(RowBuffer, FileScanner):
         counters = self._dissection.tracker.reassembler.counters
         counters.repeated_bytes += int(self._state[entry.REPEATED_BYTES])
         counters.conflicting_bytes += int(self._state[entry.CONFLICTING_BYTES])
+        counters.far_segments += int(self._state[entry.FAR_SEGMENTS])
         self._state[entry.REPEATED_BYTES] = self._state[entry.CONFLICTING_BYTES] = 0
+        self._state[entry.FAR_SEGMENTS] = 0
 
     def _file_of(self, item: Item) -> int:
         return self._dissection.files.index(item.file)

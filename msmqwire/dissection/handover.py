@@ -37,6 +37,12 @@ class DirectionSnapshot:
         since_ns: the capture time at which a segment of the direction was last in order.
         ended: whether it ended after all its bytes were delivered, with a FIN or a reset.
         was_reset: whether it was a reset.
+        state: whether it is open, opening, or nothing of its data is known: see `Direction`.
+        isn: its initial sequence number, or None.
+        first_seq: the sequence number before any of its data, or None.
+        opening_segments: how many segments it has received while opening.
+        far: the sequence number that continues the current run of far segments, ``next`` when that began, and
+            its length.
     """
 
     known: bool
@@ -52,6 +58,11 @@ class DirectionSnapshot:
     since_ns: int = 0
     ended: bool = False
     was_reset: bool = False
+    state: int = OPEN
+    isn: int | None = None
+    first_seq: int | None = None
+    opening_segments: int = 0
+    far: tuple[int, int, int] = (0, 0, 0)
 
 
 def take_over(tracker: Tracker, direction: Direction) -> DirectionSnapshot | None:
@@ -84,6 +95,8 @@ def take_over(tracker: Tracker, direction: Direction) -> DirectionSnapshot | Non
         is_msmq, direction.next, direction.acked, direction.last_ns, direction.frames[-1]
     )
     snapshot.finder, snapshot.ignored = state, ignored
+    snapshot.isn, snapshot.first_seq = direction.isn, direction.first_seq
+    snapshot.far = direction.far_next, direction.far_from, direction.far_run
     if direction.buffer:
         snapshot.out_of_order_frame, snapshot.since_ns = direction.waiting_frame, direction.since_ns
         snapshot.out_of_order = tracker.reassembler.release_segments(direction)
@@ -132,20 +145,21 @@ def add_connection(
     Args:
         stream: the number of the connection.
         key: source and destination of the direction first seen.
-        starts: how the two directions started; None for one that has not.
+        starts: how the two directions were seen; None for one that was not.
     """
     direction = tracker.reassembler.add_connection(stream, key)
     for side, start in zip((direction, direction.peer), starts, strict=True):
         if start is not None:
             side.seen, side.last_ns, side.frames = True, start.last_ns, (start.frame,)
-            side.set_isn(start.isn)
+            if start.isn is not None:
+                side.set_isn(start.isn)
     return direction
 
 
 class DirectionStart(NamedTuple):
-    """A direction whose SYN was seen: its initial sequence number, its last segment's time and frame."""
+    """A direction that was seen: its initial sequence number, if it is known; its last segment's time and frame."""
 
-    isn: int
+    isn: int | None
     last_ns: int
     frame: int
 
@@ -153,6 +167,9 @@ class DirectionStart(NamedTuple):
 def _restore(tracker: Tracker, direction: Direction, snapshot: DirectionSnapshot) -> None:
     direction.next, direction.acked = snapshot.next, snapshot.acked
     direction.last_ns, direction.frames = snapshot.last_ns, (snapshot.frame,)
+    direction.state, direction.fast_path = snapshot.state, snapshot.state == OPEN
+    direction.first_seq, direction.opening_segments = snapshot.first_seq, snapshot.opening_segments
+    direction.far_next, direction.far_from, direction.far_run = snapshot.far
     if snapshot.out_of_order:
         tracker.reassembler.buffer_segments(
             direction, snapshot.out_of_order, snapshot.out_of_order_frame, snapshot.since_ns

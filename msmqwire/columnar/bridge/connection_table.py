@@ -8,11 +8,12 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from msmqwire.capture import Data, Datagram
+from msmqwire.capture import direction as capture_direction
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
 from msmqwire.capture.direction import Direction
 from msmqwire.capture.eviction import evicted_at_once
 from msmqwire.capture.segment_buffer import SEGMENT_COST, Segment
-from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX
+from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX, CLOCK_BACK_NS
 from msmqwire.columnar.bridge.eviction import first_to_evict, rank
 from msmqwire.columnar.bridge.finder_states import acquire_finder, release_finder
 from msmqwire.columnar.bridge.flow_keys import address_of
@@ -24,18 +25,27 @@ from msmqwire.columnar.compiled.flow_table import (
     ACKED,
     DELIVERED,
     ENDED,
+    FAR_FROM,
+    FAR_NEXT,
+    FAR_RUN,
+    FIRST_SEQ,
     FRAME,
     GAP_DUE_NS,
     GAP_NS,
     IGNORED,
     IGNORED_FRAME,
     IGNORED_NS,
+    IS_REGISTERED,
     ISN,
+    JOINED,
     KEY_FIELDS,
     LAST_NS,
     MODE,
     MSMQ,
     NEXT_SEQ,
+    NO_SEQ,
+    OPENING,
+    OPENING_SEGMENTS,
     OUT_OF_ORDER,
     OUT_OF_ORDER_COST,
     OUT_OF_ORDER_FIRST,
@@ -51,6 +61,7 @@ from msmqwire.columnar.compiled.flow_table import (
     WAS_RESET,
 )
 from msmqwire.columnar.compiled.grouped_scan import ends_silently
+from msmqwire.columnar.compiled.midstream import unlist_opening
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.columnar.compiled.segments import SEGMENT_MAX
 from msmqwire.columnar.compiled.state import (
@@ -62,6 +73,7 @@ from msmqwire.columnar.compiled.state import (
     EVENT_FRAME,
     EVENT_NS,
     FIRST_GAP,
+    FIRST_OPENING,
     FRAMES_BEFORE,
     FREE_NUMBERS,
     HELD,
@@ -70,6 +82,7 @@ from msmqwire.columnar.compiled.state import (
     NOW,
     OUT_OF_ORDER_COST_TOTAL,
     ROWS,
+    START_SEGMENTS,
     STREAMS,
     SWEEP_AT,
     TRACKER_BUFFERED,
@@ -164,8 +177,10 @@ class ConnectionTable:
         frees_memory = tracker.held + size > HELD_MAX
         if frees_memory or reassembler.affects_other_connections(datagram):
             self.release_all()
-        elif buffered + size > BUFFERED_TOTAL_MAX or datagram.time_ns >= self._state[DEADLINE]:
+        elif buffered + size > BUFFERED_TOTAL_MAX:
             self.release_gaps()
+        else:
+            self._release_due(datagram.time_ns)
         direction = reassembler.direction(key)
         if direction is not None:
             for released in (direction, direction.peer):
@@ -203,8 +218,7 @@ class ConnectionTable:
         if time_ns >= reassembler.clock[2]:
             self._register_all()  # idle ones are forgotten first, so that perhaps none has to be evicted
             return
-        if time_ns >= self._state[DEADLINE]:
-            self.release_gaps()
+        self._release_due(time_ns)
         for event in reassembler.sweep_if_due(time_ns):
             yield from tracker.event(event)
         registered = reassembler.first_directions()
@@ -310,20 +324,38 @@ class ConnectionTable:
             self._release(self._flows.directions[number])
             self._release(self._flows.directions[number + 1])
 
+    def _release_due(self, time_ns: int) -> None:
+        """Release what may be due before a segment of this time: gaps, and directions that are opening."""
+        flows = self.flow_arrays.flows
+        goes_back = 0 < time_ns <= self._state[NOW] - CLOCK_BACK_NS
+        number = int(self._state[FIRST_OPENING])
+        if time_ns >= self._state[DEADLINE] or (goes_back and number >= 0):
+            self.release_gaps()
+            return
+        while number >= 0 and flows[number, GAP_DUE_NS] <= time_ns:
+            self._release_both(number)
+            number = int(self._state[FIRST_OPENING])
+
     def release_gaps(self) -> None:
-        """Release every direction with segments beyond a gap, and its peer.
+        """Release every direction with segments beyond a gap or that is opening, and its peer.
 
         So the scan does not follow the peer of any direction that waits in the tracker, which has to know
         what that acknowledges.
         """
         self._export_clock()
         for number in self._take_gaps():
-            if number & -2 in self._flows.unregistered:
-                self._register(number & -2)
-            self._release(self._flows.directions[number])
-            self._release(self._flows.directions[number ^ 1])
+            self._release_both(number)
+        while self._state[FIRST_OPENING] >= 0:
+            self._release_both(int(self._state[FIRST_OPENING]))
         self._state[DEADLINE] = _NEVER
         self.import_clock()
+
+    def _release_both(self, number: int) -> None:
+        """Release both directions of the connection of a flow, and register it if the scan has seen it begin."""
+        if number & -2 in self._flows.unregistered:
+            self._register(number & -2)
+        self._release(self._flows.directions[number])
+        self._release(self._flows.directions[number ^ 1])
 
     def _take_gaps(self) -> list[int]:
         """Empty the list of flows that may have a gap; return the numbers of those that have."""
@@ -357,6 +389,7 @@ class ConnectionTable:
         state[STREAMS] = reassembler.streams
         state[CONNECTIONS] = reassembler.connections + len(self._flows.unregistered)
         state[CONNECTIONS_LIMIT] = reassembler.max_connections
+        state[START_SEGMENTS] = reassembler.start_segments
         state[WAITING], state[TRACKER_BUFFERED] = reassembler.waiting, reassembler.buffered
 
     # -- directions from and to the tracker ---------------------------------------------------------
@@ -384,6 +417,14 @@ class ConnectionTable:
         ):
             snapshot.out_of_order.append(Segment(position, position + size, data, time_ns, frame))
         snapshot.out_of_order_frame, snapshot.since_ns = int(flow[OUT_OF_ORDER_FRAME]), int(flow[GAP_NS])
+        if flow[MODE] == OPENING:
+            snapshot.state = capture_direction.OPENING
+            unlist_opening(self._state, self.flow_arrays.flows, self._flows.by_direction[direction])
+        elif flow[MODE] == JOINED:
+            snapshot.state = capture_direction.UNKNOWN
+        snapshot.first_seq = None if flow[FIRST_SEQ] == NO_SEQ else int(flow[FIRST_SEQ])
+        snapshot.opening_segments = int(flow[OPENING_SEGMENTS])
+        snapshot.far = int(flow[FAR_NEXT]), int(flow[FAR_FROM]), int(flow[FAR_RUN])
         snapshot.ended, snapshot.was_reset = bool(flow[MODE] == ENDED), bool(flow[WAS_RESET])
         moved = int(flow[PACKET_BYTES] + SEGMENT_COST * (flow[PACKET_SEGMENTS] + flow[RUN_SEGMENTS]))
         if moved >= _MOVED_PER_SEGMENT:
@@ -433,6 +474,9 @@ class ConnectionTable:
         flow[NEXT_SEQ], flow[STREAM] = snapshot.next, direction.stream
         flow[ACKED] = -1 if snapshot.acked is None else snapshot.acked
         flow[LAST_NS], flow[FRAME] = snapshot.last_ns, snapshot.frame
+        flow[IS_REGISTERED], flow[ISN] = 1, -1 if snapshot.isn is None else snapshot.isn
+        flow[FIRST_SEQ] = NO_SEQ if snapshot.first_seq is None else snapshot.first_seq
+        flow[FAR_NEXT], flow[FAR_FROM], flow[FAR_RUN] = snapshot.far
         flow[IGNORED], flow[IGNORED_FRAME], flow[IGNORED_NS] = snapshot.ignored
         acquire_finder(self.flow_arrays.flows, number, self.pending, snapshot.finder)
         for start, _, data, time_ns, frame in snapshot.out_of_order:
@@ -469,7 +513,11 @@ class ConnectionTable:
         src_high, src_low, dst_high, dst_low, ports, ipv6 = map(int, self.flow_arrays.keys[number])
         source, target = address_of(src_high, src_low, ipv6), address_of(dst_high, dst_low, ipv6)
         client, server = (
-            None if flow[ISN] < 0 else DirectionStart(int(flow[ISN]), int(flow[LAST_NS]), int(flow[FRAME]))
+            None
+            if flow[MODE] == UNSEEN
+            else DirectionStart(
+                None if flow[ISN] < 0 else int(flow[ISN]), int(flow[LAST_NS]), int(flow[FRAME])
+            )
             for flow in flows[number : number + 2]
         )
         key = source, ports >> 16, target, ports & 0xFFFF

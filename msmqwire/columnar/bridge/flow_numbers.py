@@ -11,7 +11,14 @@ from msmqwire.columnar.bridge.flow_keys import key_of
 from msmqwire.columnar.compiled import flow_table
 from msmqwire.columnar.compiled.flow_table import ACKED, MODE, TRACKED
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays
-from msmqwire.columnar.compiled.state import FIRST_GAP, FREE_NUMBERS, HASH_SEED, NEW_CONNECTIONS
+from msmqwire.columnar.compiled.state import (
+    FIRST_GAP,
+    FIRST_OPENING,
+    FREE_NUMBERS,
+    HASH_SEED,
+    LAST_OPENING,
+    NEW_CONNECTIONS,
+)
 from msmqwire.dissection.tracker import CONNECTIONS_MAX
 
 _INITIAL_FLOWS: Final = 1 << 10
@@ -49,6 +56,7 @@ class FlowNumbers:
         flows[:], flows[:, ACKED] = 0, -1
         free_numbers[:] = np.arange(_INITIAL_FLOWS - 2, -1, -2)
         state[NEW_CONNECTIONS], state[FREE_NUMBERS] = 0, len(free_numbers)
+        state[FIRST_OPENING] = state[LAST_OPENING] = -1
         state[FIRST_GAP], state[HASH_SEED] = -1, flow_table.new_seed()
 
     def add(self, direction: Direction) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from msmqwire.capture.direction import FAR
+from msmqwire.capture.direction import FAR_RUN as FAR_RUN_MIN
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.capture.tcp import (
     ACKED_BYTES,
@@ -16,6 +17,9 @@ from msmqwire.capture.tcp import (
 )
 from msmqwire.columnar.compiled.delivery import deliver
 from msmqwire.columnar.compiled.flow_table import (
+    FAR_FROM,
+    FAR_NEXT,
+    FAR_RUN,
     GAP_DUE_NS,
     GAP_NS,
     NEXT_SEQ,
@@ -32,8 +36,8 @@ from msmqwire.columnar.compiled.flow_table import (
     SEG_START,
 )
 from msmqwire.columnar.compiled.jit import copy, jit
-from msmqwire.columnar.compiled.network import START, STOP
-from msmqwire.columnar.compiled.pending import store_segment
+from msmqwire.columnar.compiled.network import SEQ, START, STOP
+from msmqwire.columnar.compiled.pending import follows_buffered, store_segment
 from msmqwire.columnar.compiled.rollback import go_back, remember
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
 from msmqwire.columnar.compiled.state import (
@@ -43,6 +47,7 @@ from msmqwire.columnar.compiled.state import (
     DEADLINE,
     EVENT_FRAME,
     EVENT_NS,
+    FAR_SEGMENTS,
     FRAMES_BEFORE,
     NEED,
     NOW,
@@ -160,8 +165,8 @@ def insert_pieces(arrays: ScanArrays, flow: Any, start: int, position: int, end:
 def buffer_segment(arrays: ScanArrays, flow: Any, start: int, size: int, position: int, now: int) -> int:
     """Buffer bytes beyond a gap: `Direction.receive`; return CONTINUE or a stop code."""
     state, pending_segments, pending_bytes = arrays.state, arrays.pending_segments, arrays.pending_bytes
-    count, first, last = flow[OUT_OF_ORDER], flow[OUT_OF_ORDER_FIRST], flow[OUT_OF_ORDER_LAST]
-    append = count == 0 or position >= pending_segments[last, SEG_POSITION] + pending_segments[last, SEG_SIZE]
+    count, first = flow[OUT_OF_ORDER], flow[OUT_OF_ORDER_FIRST]
+    append = follows_buffered(flow, pending_segments, position)
     pieces, added, conflicts = 1, size, 0
     if not append:
         pieces, added, conflicts = count_pieces(arrays, flow, start, position, position + size)
@@ -187,7 +192,6 @@ def buffer_segment(arrays: ScanArrays, flow: Any, start: int, size: int, positio
         flow[OUT_OF_ORDER] += pieces
         flow[OUT_OF_ORDER_COST] += cost
         state[OUT_OF_ORDER_COST_TOTAL] += cost
-        set_gap_deadline(state, flow, pending_segments)
     state[REPEATED_BYTES] += size - added
     state[CONFLICTING_BYTES] += conflicts
     return CONTINUE
@@ -259,6 +263,23 @@ def deliver_in_order(arrays: ScanArrays, flow: Any, skipped: int, now: int) -> i
 
 
 @jit
+def note_far_segment(state: Any, flow: Any, header: Any, size: int) -> int:
+    """Ignore a segment further away than any window: `Direction._jumps`.
+
+    Returns CONTINUE, or GENERIC_RECORD if it proves that the stream jumped.
+    """
+    if not size:
+        return CONTINUE
+    consecutive = header[SEQ] == flow[FAR_NEXT] and flow[NEXT_SEQ] == flow[FAR_FROM]
+    run = flow[FAR_RUN] + 1 if consecutive else 1
+    if run >= FAR_RUN_MIN:
+        return GENERIC_RECORD
+    flow[FAR_RUN], flow[FAR_NEXT], flow[FAR_FROM] = run, (header[SEQ] + size) & 0xFFFFFFFF, flow[NEXT_SEQ]
+    state[FAR_SEGMENTS] += 1
+    return CONTINUE
+
+
+@jit
 def take_out_of_order(arrays: ScanArrays, flow: Any, peer: Any, offset: int) -> int:
     """Take a segment that is out of order, or of a connection with a gap; return CONTINUE or a stop code.
 
@@ -269,11 +290,13 @@ def take_out_of_order(arrays: ScanArrays, flow: Any, peer: Any, offset: int) -> 
     now = clock_after(state, time_ns)
     if (flow[OUT_OF_ORDER] and now >= flow[GAP_DUE_NS]) or (peer[OUT_OF_ORDER] and now >= peer[GAP_DUE_NS]):
         return GENERIC_RECORD
-    if offset >= FAR or offset <= -FAR:
-        return GENERIC_RECORD
     stop_code = CONTINUE
-    if size and offset > 0:
+    if offset >= FAR or offset <= -FAR:
+        stop_code = note_far_segment(state, flow, header, size)
+    elif size and offset > 0:
         stop_code = buffer_segment(arrays, flow, header[START], size, flow[NEXT_SEQ] + offset, now)
+        if stop_code < 0:
+            set_gap_deadline(state, flow, arrays.pending_segments)
     elif size and offset + size > 0:
         stop_code = deliver_in_order(arrays, flow, -offset, now)
     else:
