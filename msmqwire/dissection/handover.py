@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from msmqwire.capture.direction import OPEN, Direction
-from msmqwire.capture.events import Event, Moment
+from msmqwire.capture.direction import ENDED, OPEN, OPENING, UNKNOWN, Direction
+from msmqwire.capture.events import MASK, Event, Moment
 from msmqwire.capture.segment_buffer import Segment
 from msmqwire.capture.tcp import ACKED_BYTES, ACKED_SEGMENTS
 from msmqwire.dissection.finder_state import FinderState
@@ -156,8 +156,36 @@ def add_connection(
     return direction
 
 
+def take_connection(tracker: Tracker, direction: Direction) -> DirectionSnapshot | None:
+    """Take a connection of which only the first segment was seen, of this direction; the tracker forgets it.
+
+    Returns None if more is known of it: the tracker keeps it.
+    """
+    peer, buffer = direction.peer, direction.buffer
+    is_simple = direction.fin_seq is None and direction.flow is None and not direction.far_run
+    if not is_simple or peer.seen or peer.isn is not None or direction.stream in tracker.connections:
+        return None
+    if direction.state == OPEN:
+        if direction.isn is None or buffer or direction.next != (direction.isn + 1) & MASK:
+            return None
+    elif direction.isn is not None or direction.state not in (UNKNOWN, OPENING):
+        return None
+    if buffer.cost > ACKED_BYTES or any(s.end - s.start != len(s.data) for s in buffer):
+        return None
+    snapshot = DirectionSnapshot(
+        False, direction.next, direction.acked, direction.last_ns, direction.frames[-1],
+        state=direction.state, isn=direction.isn, first_seq=direction.first_seq,
+        opening_segments=direction.opening_segments, since_ns=direction.since_ns,
+        out_of_order_frame=direction.waiting_frame,
+    )  # fmt: skip
+    direction.state = ENDED
+    snapshot.out_of_order = tracker.reassembler.release_segments(direction)
+    tracker.reassembler.hand_off(direction)
+    return snapshot
+
+
 class DirectionStart(NamedTuple):
-    """A direction that was seen: its initial sequence number, if it is known; its last segment's time and frame."""
+    """A direction that was seen: its initial sequence number or None, its last segment's time and frame."""
 
     isn: int | None
     last_ns: int

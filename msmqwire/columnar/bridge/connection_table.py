@@ -8,44 +8,31 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from msmqwire.capture import Data, Datagram
-from msmqwire.capture import direction as capture_direction
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
 from msmqwire.capture.direction import Direction
 from msmqwire.capture.eviction import evicted_at_once
-from msmqwire.capture.segment_buffer import SEGMENT_COST, Segment
+from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX, CLOCK_BACK_NS
 from msmqwire.columnar.bridge.eviction import first_to_evict, rank
-from msmqwire.columnar.bridge.finder_states import acquire_finder, release_finder
+from msmqwire.columnar.bridge.finder_states import acquire_finder
 from msmqwire.columnar.bridge.flow_keys import address_of
 from msmqwire.columnar.bridge.flow_numbers import FlowNumbers
+from msmqwire.columnar.bridge.flow_rows import describe_flow, describe_new, snapshot_of
 from msmqwire.columnar.bridge.pending_segments import PendingSegments
 from msmqwire.columnar.compiled import flow_table
 from msmqwire.columnar.compiled.delivery import deliver
 from msmqwire.columnar.compiled.flow_table import (
     ACKED,
-    DELIVERED,
-    ENDED,
-    FAR_FROM,
-    FAR_NEXT,
-    FAR_RUN,
-    FIRST_SEQ,
     FRAME,
     GAP_DUE_NS,
     GAP_NS,
-    IGNORED,
-    IGNORED_FRAME,
-    IGNORED_NS,
     IS_REGISTERED,
     ISN,
-    JOINED,
     KEY_FIELDS,
     LAST_NS,
     MODE,
     MSMQ,
-    NEXT_SEQ,
-    NO_SEQ,
     OPENING,
-    OPENING_SEGMENTS,
     OUT_OF_ORDER,
     OUT_OF_ORDER_COST,
     OUT_OF_ORDER_FIRST,
@@ -58,7 +45,6 @@ from msmqwire.columnar.compiled.flow_table import (
     TRACKED,
     UNRECOGNISED,
     UNSEEN,
-    WAS_RESET,
 )
 from msmqwire.columnar.compiled.grouped_scan import ends_silently
 from msmqwire.columnar.compiled.midstream import unlist_opening
@@ -95,6 +81,7 @@ from msmqwire.dissection.handover import (
     DirectionStart,
     add_connection,
     give_back,
+    take_connection,
     take_over,
 )
 from msmqwire.dissection.tracker import HELD_MAX
@@ -190,7 +177,8 @@ class ConnectionTable:
         events = reassembler.feed(datagram)
         direction = reassembler.direction(key)
         sides = {} if direction is None else {side.key: side for side in (direction, direction.peer)}
-        if direction is not None and direction not in self._flows.by_direction and not self._beyond_time:
+        is_new = direction is not None and direction not in self._flows.by_direction
+        if direction is not None and is_new and not self._beyond_time:
             self._flows.add(direction)  # so that the scan does not take it for a new one
         for event in events:
             side = sides.get(event.flow[1:5])
@@ -201,7 +189,7 @@ class ConnectionTable:
             yield from tracker.event(event)
         if frees_memory and tracker.held <= HELD_MAX // 2 + size:
             self._stays.clear()  # it has been freed: what is moved back is little beside what was read
-        if direction is not None:
+        if direction is not None and not (is_new and self._unregister(direction)):
             self._acquire_both(direction)
         self.import_clock()
 
@@ -351,7 +339,7 @@ class ConnectionTable:
         self.import_clock()
 
     def _release_both(self, number: int) -> None:
-        """Release both directions of the connection of a flow, and register it if the scan has seen it begin."""
+        """Release both directions of the connection of a flow, which is registered before if need be."""
         if number & -2 in self._flows.unregistered:
             self._register(number & -2)
         self._release(self._flows.directions[number])
@@ -403,29 +391,10 @@ class ConnectionTable:
             flow[MODE] = TRACKED
             self._export_acked(direction)
             return
-        acked = int(flow[ACKED])
-        flow[ACKED] = -1
-        snapshot = DirectionSnapshot(
-            self._is_msmq(flow), int(flow[NEXT_SEQ]), None if acked < 0 else acked, int(flow[LAST_NS]),
-            int(flow[FRAME]),
-        )  # fmt: skip
-        snapshot.taken = int(flow[DELIVERED])
-        snapshot.ignored = int(flow[IGNORED]), int(flow[IGNORED_FRAME]), int(flow[IGNORED_NS])
-        snapshot.finder = release_finder(flow, self.pending)
-        for position, size, frame, time_ns, data in self.pending.read(
-            flow[OUT_OF_ORDER_FIRST], flow[OUT_OF_ORDER]
-        ):
-            snapshot.out_of_order.append(Segment(position, position + size, data, time_ns, frame))
-        snapshot.out_of_order_frame, snapshot.since_ns = int(flow[OUT_OF_ORDER_FRAME]), int(flow[GAP_NS])
         if flow[MODE] == OPENING:
-            snapshot.state = capture_direction.OPENING
             unlist_opening(self._state, self.flow_arrays.flows, self._flows.by_direction[direction])
-        elif flow[MODE] == JOINED:
-            snapshot.state = capture_direction.UNKNOWN
-        snapshot.first_seq = None if flow[FIRST_SEQ] == NO_SEQ else int(flow[FIRST_SEQ])
-        snapshot.opening_segments = int(flow[OPENING_SEGMENTS])
-        snapshot.far = int(flow[FAR_NEXT]), int(flow[FAR_FROM]), int(flow[FAR_RUN])
-        snapshot.ended, snapshot.was_reset = bool(flow[MODE] == ENDED), bool(flow[WAS_RESET])
+        snapshot = snapshot_of(flow, self.pending)
+        flow[ACKED] = -1
         moved = int(flow[PACKET_BYTES] + SEGMENT_COST * (flow[PACKET_SEGMENTS] + flow[RUN_SEGMENTS]))
         if moved >= _MOVED_PER_SEGMENT:
             self._stays[direction] = 1 + moved // _MOVED_PER_SEGMENT
@@ -445,12 +414,6 @@ class ConnectionTable:
             direction.acked = int(flow[ACKED])
             flow[ACKED] = -1
 
-    def _is_msmq(self, flow: Any) -> bool:
-        """Whether a flow is MSMQ, even if it has ended."""
-        if flow[MODE] != ENDED:
-            return bool(flow[MODE] == MSMQ)
-        return not flow[IGNORED]
-
     def _acquire_both(self, direction: Direction) -> None:
         """Acquire a direction and its peer, neither if one has to wait in the tracker."""
         sides = direction, direction.peer
@@ -469,28 +432,26 @@ class ConnectionTable:
         number = self._flows.by_direction[direction]
         self._followed.add(number & -2)
         flow = self.flow_arrays.flows[number]
-        flow[:] = 0
-        flow[MODE] = MSMQ if snapshot.known else UNRECOGNISED
-        flow[NEXT_SEQ], flow[STREAM] = snapshot.next, direction.stream
-        flow[ACKED] = -1 if snapshot.acked is None else snapshot.acked
-        flow[LAST_NS], flow[FRAME] = snapshot.last_ns, snapshot.frame
-        flow[IS_REGISTERED], flow[ISN] = 1, -1 if snapshot.isn is None else snapshot.isn
-        flow[FIRST_SEQ] = NO_SEQ if snapshot.first_seq is None else snapshot.first_seq
-        flow[FAR_NEXT], flow[FAR_FROM], flow[FAR_RUN] = snapshot.far
-        flow[IGNORED], flow[IGNORED_FRAME], flow[IGNORED_NS] = snapshot.ignored
+        describe_flow(flow, direction.stream, snapshot)
+        flow[MODE], flow[IS_REGISTERED] = MSMQ if snapshot.known else UNRECOGNISED, 1
         acquire_finder(self.flow_arrays.flows, number, self.pending, snapshot.finder)
+        self._acquire_segments(number, snapshot)
+        if snapshot.out_of_order:
+            flow[GAP_DUE_NS] = max(snapshot.out_of_order[0].time_ns, snapshot.since_ns) + ACKED_NS
+            self._state[DEADLINE] = min(self._state[DEADLINE], flow[GAP_DUE_NS])
+            flow_table.list_gap(self._state, self.flow_arrays.next_gap, number)
+
+    def _acquire_segments(self, number: int, snapshot: DirectionSnapshot) -> None:
+        """Buffer the segments that a direction has out of order."""
+        flow = self.flow_arrays.flows[number]
         for start, _, data, time_ns, frame in snapshot.out_of_order:
             self.reserve(len(data))
             self.pending.append(
                 flow, (OUT_OF_ORDER_FIRST, OUT_OF_ORDER_LAST, OUT_OF_ORDER), data, frame, time_ns, start
             )
             flow[OUT_OF_ORDER_COST] += len(data) + SEGMENT_COST
-        if snapshot.out_of_order:
-            flow[OUT_OF_ORDER_FRAME], flow[GAP_NS] = snapshot.out_of_order_frame, snapshot.since_ns
-            flow[GAP_DUE_NS] = max(snapshot.out_of_order[0].time_ns, snapshot.since_ns) + ACKED_NS
-            self._state[DEADLINE] = min(self._state[DEADLINE], flow[GAP_DUE_NS])
-            self._state[OUT_OF_ORDER_COST_TOTAL] += flow[OUT_OF_ORDER_COST]
-            flow_table.list_gap(self._state, self.flow_arrays.next_gap, number)
+        flow[OUT_OF_ORDER_FRAME], flow[GAP_NS] = snapshot.out_of_order_frame, snapshot.since_ns
+        self._state[OUT_OF_ORDER_COST_TOTAL] += flow[OUT_OF_ORDER_COST]
 
     # -- numbers ------------------------------------------------------------------------------------
 
@@ -523,6 +484,22 @@ class ConnectionTable:
         key = source, ports >> 16, target, ports & 0xFFFF
         direction = add_connection(self._tracker, int(flows[number, STREAM]), key, (client, server))
         self._flows.register(direction, number)
+
+    def _unregister(self, direction: Direction) -> bool:
+        """Leave a connection to the scan alone if only the first segment was seen of it, of this direction."""
+        number = self._flows.by_direction.get(direction)
+        if self._beyond_time or number is None:
+            return False
+        snapshot = take_connection(self._tracker, direction)
+        if snapshot is None:
+            return False
+        self._flows.unregister(direction)
+        is_msmq = not self._tracker.tcp_ports.isdisjoint((direction.key[1], direction.key[3]))
+        describe_new(self._state, self.flow_arrays.flows, number, direction.stream, snapshot, is_msmq)
+        peer_acked = direction.peer.acked
+        self.flow_arrays.flows[number + 1, ACKED] = -1 if peer_acked is None else peer_acked
+        self._acquire_segments(number, snapshot)
+        return True
 
     def _forget(self, direction: Direction) -> None:
         """Free the numbers of a direction that the tracker forgets, and of its peer."""

@@ -78,6 +78,13 @@ class FlowNumbers:
             self.by_direction[side] = number
             self.directions[number] = side
 
+    def unregister(self, direction: Direction) -> None:
+        """Note that the tracker has forgotten a connection, of which the scan has the numbers still."""
+        first = self.by_direction[direction]
+        for side in (direction, direction.peer):
+            del self.directions[self.by_direction.pop(side)]
+        self.unregistered.add(first)
+
     def find(self, key: tuple[str, int, str, int]) -> int:
         """Return the number of a flow by its addresses and ports; below 0 if there is none."""
         table, keys = self.arrays[:2]

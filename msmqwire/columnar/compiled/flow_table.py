@@ -33,8 +33,8 @@ ENDED: Final = 4
 JOINED: Final = 5
 OPENING: Final = 6
 """Modes of a flow: the tracker has it; it is MSMQ; nothing in it has been recognised as MSMQ so far; only its
-peer has been seen; it has ended with a FIN or a reset, and all of it has been delivered; without a SYN, it has
-been seen, but none of its data; its first data is buffered until it is certain where it starts."""
+peer has been seen; it has ended with a FIN or a reset, and all of it has been delivered; without a SYN, it
+has been seen, but none of its data; its first data is buffered until it is certain where it starts."""
 
 (
     MODE, NEXT_SEQ, ACKED, LAST_NS, FRAME, STREAM, PACKET_BYTES, PACKET_SEGMENTS, PACKET_FIRST, PACKET_LAST,
@@ -62,10 +62,10 @@ whose SYN was seen, else -1. WAS_RESET says that a reset has ended it. FAR_RUN s
 away than any window; FAR_NEXT continues them, and FAR_FROM was NEXT_SEQ when they began. IS_REGISTERED says
 that the tracker knows the connection.
 
-FIRST_SEQ is the sequence number before any data of a flow without a SYN, NO_SEQ if that is unknown. While it is
-opening it has received OPENING_SEGMENTS, buffered like those beyond a gap, GAP_NS is when the first came,
-GAP_DUE_NS when it starts, and it is in the list of all that are opening, oldest first: FIRST_OPENING and
-LAST_OPENING of the state, NEXT_OPENING and PREVIOUS_OPENING, -1 at the ends.
+FIRST_SEQ is the sequence number before any data of a flow without a SYN, NO_SEQ if that is unknown. While it
+is opening it has received OPENING_SEGMENTS, buffered like those beyond a gap; GAP_NS is when the first came,
+and GAP_DUE_NS when it starts. It is then in the list of all that are opening, the oldest first: FIRST_OPENING
+and LAST_OPENING of the state, NEXT_OPENING and PREVIOUS_OPENING, -1 at the ends.
 
 IN_DOUBT says that there is more to know of a flow, for `finding`. LOSS is why it is out of sync with its
 packets, 0 if it is in sync; REMAINING bytes of an incomplete packet are still to be skipped; IS_CHECKED says

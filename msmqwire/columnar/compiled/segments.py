@@ -104,20 +104,24 @@ def begin_connection(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Any
     """Take the first segment of an unknown connection; return CONTINUE or a stop code."""
     state, header, flows = arrays.state, arrays.header, flow_arrays.flows
     control = header[FLAGS] & _CONTROL
+    is_reset = control & ~ACK_FLAG == RST
     bare_syn = control == SYN and header[STOP] == header[START]
-    if not bare_syn and control != ACK_FLAG:
+    if not bare_syn and not is_reset and control != ACK_FLAG:
         return GENERIC_RECORD
     if state[FREE_NUMBERS] == 0 or state[CONNECTIONS] >= state[CONNECTIONS_LIMIT]:
         return GENERIC_RECORD
     number = flow_arrays.free_numbers[state[FREE_NUMBERS] - 1]
     describe_connection(state, flow_arrays, number, header)
+    stop_code = CONTINUE
     if bare_syn:
         open_flow(state, flows[number], header, mode_of(header, tcp_ports))
+    elif is_reset:
+        stop_code = reset_connection(state, flows[number], flows[number + 1], header)
     else:
         stop_code = take_midstream(arrays, flow_arrays, number, tcp_ports)
-        if stop_code >= 0:
-            flows[number, MODE] = flows[number + 1, MODE] = TRACKED
-            return stop_code
+    if stop_code >= 0:
+        flows[number, MODE] = flows[number + 1, MODE] = TRACKED
+        return stop_code
     state[FREE_NUMBERS] -= 1
     for side in range(2):
         insert(flow_arrays.table, flow_arrays.keys, number + side, state[HASH_SEED])
@@ -179,9 +183,9 @@ def take_syn(state: Any, flow_arrays: FlowArrays, number: int, header: Any, tcp_
 
 @jit
 def renew_connection(state: Any, flow_arrays: FlowArrays, number: int, header: Any, tcp_ports: Any) -> int:
-    """Begin another connection on the ports of one whose end yields nothing; return CONTINUE or GENERIC_RECORD.
+    """Begin another connection on the ports of one that only the scan knows and whose end yields nothing.
 
-    The tracker forgets by itself what it knows.
+    Returns CONTINUE or GENERIC_RECORD.
     """
     flow, peer = flow_arrays.flows[number], flow_arrays.flows[number ^ 1]
     if flow[IS_REGISTERED] or not (_leaves_nothing(flow, flow[ACKED]) and _leaves_nothing(peer, peer[ACKED])):

@@ -33,9 +33,9 @@ undecided start. NOW, SWEEP_AT and IDLE_AT are the clock of `Reassembler`; DEADL
 be skipped. FREE_NUMBERS are left for connections that begin, CONNECTIONS are open, of
 CONNECTIONS_LIMIT that may be, STREAMS have been seen,
 the tracker has not been informed of NEW_CONNECTIONS, and PAIRS of endpoints have a number. FIRST_GAP is the
-first of the flows listed in `FlowArrays.next_gap`, FIRST_OPENING and LAST_OPENING of those that are opening, -1
-for none; after START_SEGMENTS with data these start. HASH_SEED is mixed into the hashes of flows.
-REPEATED_BYTES were delivered or buffered before; CONFLICTING_BYTES of them differ from the buffered ones.
+first of the flows listed in `FlowArrays.next_gap`, FIRST_OPENING and LAST_OPENING of those that are opening,
+-1 for none; after START_SEGMENTS with data these start. HASH_SEED is mixed into the hashes of flows.
+REPEATED_BYTES were delivered or buffered before; CONFLICTING_BYTES of them differ from the buffered ones;
 FAR_SEGMENTS were further away than any window.
 """
 
