@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msmqwire.capture.direction import ENDED, OPEN, OPENING, UNKNOWN, Direction
 from msmqwire.capture.events import MASK, Event, Moment
-from msmqwire.capture.segment_buffer import Segment
+from msmqwire.capture.segment_buffer import Segment, SegmentBuffer
 from msmqwire.capture.tcp import ACKED_BYTES, ACKED_SEGMENTS
 from msmqwire.dissection.finder_state import FinderState
 from msmqwire.dissection.tracker import Tracker
@@ -112,8 +112,13 @@ def _is_movable(direction: Direction) -> bool:
         return False
     if len(buffer) > ACKED_SEGMENTS or buffer.cost > ACKED_BYTES:
         return False
-    complete = (buffer[i].end - buffer[i].start == len(buffer[i].data) for i in range(len(buffer)))
-    return all(complete)
+    return _is_complete(buffer)
+
+
+def _is_complete(buffer: SegmentBuffer) -> bool:
+    """Whether all bytes of the buffered segments were captured."""
+    segments = (buffer[i] for i in range(len(buffer)))
+    return all(segment.end - segment.start == len(segment.data) for segment in segments)
 
 
 def give_back(tracker: Tracker, direction: Direction, snapshot: DirectionSnapshot) -> None:
@@ -170,7 +175,7 @@ def take_connection(tracker: Tracker, direction: Direction) -> DirectionSnapshot
             return None
     elif direction.isn is not None or direction.state not in (UNKNOWN, OPENING):
         return None
-    if buffer.cost > ACKED_BYTES or any(s.end - s.start != len(s.data) for s in buffer):
+    if buffer.cost > ACKED_BYTES or not _is_complete(buffer):
         return None
     snapshot = DirectionSnapshot(
         False, direction.next, direction.acked, direction.last_ns, direction.frames[-1],

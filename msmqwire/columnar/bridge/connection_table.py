@@ -17,17 +17,15 @@ from msmqwire.columnar.bridge.eviction import first_to_evict, rank
 from msmqwire.columnar.bridge.finder_states import acquire_finder
 from msmqwire.columnar.bridge.flow_keys import address_of
 from msmqwire.columnar.bridge.flow_numbers import FlowNumbers
-from msmqwire.columnar.bridge.flow_rows import describe_flow, describe_new, snapshot_of
+from msmqwire.columnar.bridge.flow_rows import describe_flow, describe_new, snapshot_of, start_of
 from msmqwire.columnar.bridge.pending_segments import PendingSegments
 from msmqwire.columnar.compiled import flow_table
 from msmqwire.columnar.compiled.delivery import deliver
 from msmqwire.columnar.compiled.flow_table import (
     ACKED,
-    FRAME,
     GAP_DUE_NS,
     GAP_NS,
     IS_REGISTERED,
-    ISN,
     KEY_FIELDS,
     LAST_NS,
     MODE,
@@ -58,7 +56,6 @@ from msmqwire.columnar.compiled.state import (
     DEADLINE,
     EVENT_FRAME,
     EVENT_NS,
-    FIRST_GAP,
     FIRST_OPENING,
     FRAMES_BEFORE,
     FREE_NUMBERS,
@@ -78,7 +75,6 @@ from msmqwire.columnar.compiled.stop_codes import CONTINUE
 from msmqwire.dissection import Item, Tracker
 from msmqwire.dissection.handover import (
     DirectionSnapshot,
-    DirectionStart,
     add_connection,
     give_back,
     take_connection,
@@ -331,7 +327,7 @@ class ConnectionTable:
         what that acknowledges.
         """
         self._export_clock()
-        for number in self._take_gaps():
+        for number in self._flows.take_gaps():
             self._release_both(number)
         while self._state[FIRST_OPENING] >= 0:
             self._release_both(int(self._state[FIRST_OPENING]))
@@ -344,17 +340,6 @@ class ConnectionTable:
             self._register(number & -2)
         self._release(self._flows.directions[number])
         self._release(self._flows.directions[number ^ 1])
-
-    def _take_gaps(self) -> list[int]:
-        """Empty the list of flows that may have a gap; return the numbers of those that have."""
-        flows, next_gap = self.flow_arrays.flows, self.flow_arrays.next_gap
-        numbers, number = list[int](), int(self._state[FIRST_GAP])
-        while number >= 0:
-            if flows[number, OUT_OF_ORDER]:
-                numbers.append(number)
-            next_gap[number], number = flow_table.NOT_LISTED, int(next_gap[number])
-        self._state[FIRST_GAP] = -1
-        return sorted(numbers)
 
     def _export_clock(self) -> None:
         """Update the clock and the counters of the tracker from the scan."""
@@ -473,20 +458,13 @@ class ConnectionTable:
         flows = self.flow_arrays.flows
         src_high, src_low, dst_high, dst_low, ports, ipv6 = map(int, self.flow_arrays.keys[number])
         source, target = address_of(src_high, src_low, ipv6), address_of(dst_high, dst_low, ipv6)
-        client, server = (
-            None
-            if flow[MODE] == UNSEEN
-            else DirectionStart(
-                None if flow[ISN] < 0 else int(flow[ISN]), int(flow[LAST_NS]), int(flow[FRAME])
-            )
-            for flow in flows[number : number + 2]
-        )
+        client, server = (start_of(flow) for flow in flows[number : number + 2])
         key = source, ports >> 16, target, ports & 0xFFFF
         direction = add_connection(self._tracker, int(flows[number, STREAM]), key, (client, server))
         self._flows.register(direction, number)
 
     def _unregister(self, direction: Direction) -> bool:
-        """Leave a connection to the scan alone if only the first segment was seen of it, of this direction."""
+        """Leave a connection to the scan alone if only its first segment was seen, of this direction."""
         number = self._flows.by_direction.get(direction)
         if self._beyond_time or number is None:
             return False

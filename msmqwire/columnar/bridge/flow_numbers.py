@@ -9,7 +9,7 @@ import numpy as np
 from msmqwire.capture.direction import Direction
 from msmqwire.columnar.bridge.flow_keys import key_of
 from msmqwire.columnar.compiled import flow_table
-from msmqwire.columnar.compiled.flow_table import ACKED, MODE, TRACKED
+from msmqwire.columnar.compiled.flow_table import ACKED, MODE, OUT_OF_ORDER, TRACKED
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays
 from msmqwire.columnar.compiled.state import (
     FIRST_GAP,
@@ -121,6 +121,17 @@ class FlowNumbers:
         self._removed += 2 * numbers.size
         if self._removed > len(table) // 4:
             self._rebuild()
+
+    def take_gaps(self) -> list[int]:
+        """Empty the list of flows that may have a gap; return the numbers of those that have."""
+        flows, next_gap = self.arrays.flows, self.arrays.next_gap
+        numbers, number = list[int](), int(self._state[FIRST_GAP])
+        while number >= 0:
+            if flows[number, OUT_OF_ORDER]:
+                numbers.append(number)
+            next_gap[number], number = flow_table.NOT_LISTED, int(next_gap[number])
+        self._state[FIRST_GAP] = -1
+        return sorted(numbers)
 
     def _grow(self) -> None:
         table, keys, flows, free_numbers, new_connections, next_gap = self.arrays

@@ -41,7 +41,14 @@ from msmqwire.columnar.compiled.flow_table import (
     WAS_RESET,
 )
 from msmqwire.columnar.compiled.midstream import list_opening
-from msmqwire.dissection.handover import DirectionSnapshot
+from msmqwire.dissection.handover import DirectionSnapshot, DirectionStart
+
+
+def start_of(flow: Any) -> DirectionStart | None:
+    """Return how a flow was seen; None if it was not."""
+    if flow[MODE] == UNSEEN:
+        return None
+    return DirectionStart(None if flow[ISN] < 0 else int(flow[ISN]), int(flow[LAST_NS]), int(flow[FRAME]))
 
 
 def snapshot_of(flow: Any, pending: PendingSegments) -> DirectionSnapshot:
