@@ -151,8 +151,8 @@ def test_syns_on_the_same_ports_need_no_generic_reader(side):
     ends, frames = Endpoints(0, 1801), []
     for number in range(200):
         now = c.START_NS + 10_000 * number
-        ends.seq = [5_000 * number, 9_000]
-        side = side if number < 100 else 1 - side  # the peers take turns, too
+        ends.seq = [5_000 * number, 9_000 + 7 * number]
+        turn = side if number < 100 else side ^ number & 1  # first one peer, then both in turn
         syn = ends.frame(now, turn, flags=SYN)
         frames += [syn, syn, ends.frame(now + 1_000, 1 - turn, flags=SYN_ACK)]
         ends.seq[turn] += 1
