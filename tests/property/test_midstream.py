@@ -15,7 +15,7 @@ from msmqwire.capture.tcp import START_SEGMENTS
 from msmqwire.dissection import tracker
 from tests.support import captures as c
 from tests.support import handmade as h
-from tests.support.both_readers import assert_same, columnar, generic
+from tests.support.both_readers import assert_same, columnar
 
 PACKET = h.user_message(properties=h.properties_header(label="label", body=b"body"))
 SYN, SYN_ACK, BOTH = c.SYN, c.SYN | c.ACK, c.RST | c.ACK
@@ -210,7 +210,7 @@ def test_far_segments_count_on_across_the_generic_reader():
             talk.segment(False, flags=c.ACK | c.FIN, seq=77)
     files = [c.pcap_bytes(talk.frames)]
     assert_same(files)
-    assert "jump" in str(generic(files)[1]["error"].to_pylist())
+    assert columnar(files)[0].counters()["far_segments"] == 3  # the fourth is believed
 
 
 def test_backscatter_needs_no_generic_reader():
