@@ -237,11 +237,21 @@ class Reassembler:
         Args:
             time_ns: when the capture ended, if later than the last segment fed.
         """
-        latest = (max(d.last_ns, d.peer.last_ns) for d in self._connections.values())
-        self._now = max(self._now, time_ns, *latest, 0)
-        events = self._expire_all_gaps()
+        events = self.expire_at_end(time_ns)
         for direction in self.first_directions():
             self._forget(direction, "capture", events)
+        return events
+
+    def expire_at_end(self, time_ns: int) -> list[Event]:
+        """Give up the gaps that are due when the capture ends, at this time or that of the last segment."""
+        latest = (max(d.last_ns, d.peer.last_ns) for d in self._connections.values())
+        self._now = max(self._now, time_ns, *latest, 0)
+        return self._expire_all_gaps()
+
+    def end_with_capture(self, direction: Direction) -> list[Event]:
+        """End a connection, given by its direction first seen, with the capture."""
+        events: list[Event] = []
+        self._forget(direction, "capture", events)
         return events
 
     def pause(self, successor_ns: int = 0) -> list[Event]:

@@ -159,8 +159,9 @@ def read_capture(
         flush, warm_up, record_size_max, storage_options: as for `msmqwire.dissect`.
         keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`. ``body`` and ``body_size`` are
             of the body in clear where it could be decrypted.
-        workers: threads that make the columns, besides the one that follows the connections. The rows and
-            their order are the same for any number; with more than one, batches may be smaller.
+        workers: threads that make the columns; they take turns at following the connections. The rows and
+            their order are the same for any number; with more than one, batches may be smaller, and the
+            sources are read ahead in these threads.
 
     A truncated or damaged file is reported by a `CaptureWarning` when its end is reached.
 

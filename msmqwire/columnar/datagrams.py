@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 
 from msmqwire.capture import Datagram, IpDecoder, Record
-from msmqwire.columnar.arrow.batch import NO_TIME
 from msmqwire.columnar.arrow.buffers import BufferPool
 from msmqwire.columnar.arrow.rows import INT64_MAX
 from msmqwire.columnar.bridge.flow_keys import address_of, key_of
@@ -22,6 +21,7 @@ from msmqwire.columnar.compiled.datagram_scan import (
     pair_of,
     scan_datagrams,
 )
+from msmqwire.columnar.compiled.fixed_cells import NO_TIME
 from msmqwire.columnar.compiled.flow_table import KEY_FIELDS, new_seed
 from msmqwire.columnar.compiled.network import HEADER_FIELDS, PGM, TCP, UDP
 from msmqwire.columnar.compiled.stop_codes import StopCode

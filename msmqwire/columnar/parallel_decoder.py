@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from msmqwire.columnar.arrow.batch import BatchMaker
-from msmqwire.columnar.column_workers import ColumnWorkers, Room
+from msmqwire.columnar.column_workers import ColumnWorkers, Room, ScannedBlock
 from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.decoder import Decoder
@@ -18,12 +18,12 @@ from msmqwire.dissection import Dissection
 class ParallelDecoder(Decoder):
     """A decoder whose rows are those of `Decoder`, in their order; the batches may be others.
 
-    One thread, the caller's, follows the connections as a `Decoder` does, so that nothing depends on how many
-    others make the columns.
+    One thread at a time follows the connections as a `Decoder` does, so that nothing depends on how many
+    there are. They read ahead of the caller.
 
     Args:
         dissection: what to decode.
-        makers: a batch maker for each of the other threads.
+        makers: a batch maker for each of the threads.
         batch_rows: rows of a batch.
     """
 
@@ -31,22 +31,19 @@ class ParallelDecoder(Decoder):
         super().__init__(dissection, makers[0])
         for maker in makers:
             maker.files = dissection.files
-        self._workers = ColumnWorkers(makers, batch_rows)
+        self._workers = ColumnWorkers(makers, batch_rows, super().batches())
 
-    def batches(self) -> Iterator[Any]:
+    def batches(self) -> Generator[Any, None, None]:
         """Yield the record batches of all rows."""
-        try:
-            yield from super().batches()
-        finally:
-            self._workers.stop()
+        return self._workers.batches()
 
     def _make_columns(self, block: RowBlock) -> Iterator[Any]:
-        room = Room(self.memory, self.rows, self.field_offsets)
-        yield from self._workers.add(block, self._extras, room)
+        """Yield the block instead of its batches, and continue in other arrays."""
+        yield ScannedBlock(block, self._extras, Room(self.memory, self.rows, self.field_offsets))
         self._take_room()
 
     def _finish_columns(self) -> Iterator[Any]:
-        yield from self._workers.finish()
+        return iter(())
 
     def _take_room(self) -> None:
         """Continue in other arrays, with the rest of the input."""

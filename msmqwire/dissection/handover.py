@@ -30,6 +30,7 @@ class DirectionSnapshot:
         frame: the number of the frame that carried it.
         finder: the state of its finder of packets, with what is buffered.
         taken: how many bytes the faster reader has scanned since it took the direction over.
+        has_begun: whether it has passed over a gap, so that its packets have begun whatever it has scanned.
         ignored: how many bytes were skipped before the connection was recognised, with the last frame of
             them and its time.
         out_of_order: segments buffered beyond a gap.
@@ -52,6 +53,7 @@ class DirectionSnapshot:
     frame: int
     finder: FinderState = field(default_factory=lambda: FinderState([]))
     taken: int = 0
+    has_begun: bool = False
     ignored: tuple[int, int, int] = (0, 0, 0)
     out_of_order: list[Segment] = field(default_factory=list)
     out_of_order_frame: int = 0
@@ -210,7 +212,7 @@ def _restore(tracker: Tracker, direction: Direction, snapshot: DirectionSnapshot
     sender = direction.key[:2]
     connection = tracker.connections.get(direction.stream)
     has_finder = connection is not None and sender in connection.finders
-    if not (snapshot.ignored[0] or snapshot.taken or has_finder):
+    if not (snapshot.ignored[0] or snapshot.taken or snapshot.has_begun or has_finder):
         return  # nothing was delivered
     flow = direction.ensure_flow()
     if connection is None:

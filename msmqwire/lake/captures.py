@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import enum
 import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from typing import Final
 
 from msmqwire.capture.splits import whole_file
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url
+from msmqwire.columnar.parts import PLANNED_AT_ONCE
 from msmqwire.lake.manifest import CaptureEntry
 
 SAMPLES: Final = 64
@@ -22,6 +25,25 @@ class Change(enum.Enum):
     NEW = enum.auto()
     GROWN = enum.auto()
     REPLACED = enum.auto()
+
+
+def examine_all(
+    paths: Sequence[str], known: Mapping[str, CaptureEntry], storage_options: StorageOptions = NO_OPTIONS
+) -> list[tuple[CaptureEntry, Change]]:
+    """Return captures as they are now, and how they have changed: see `examine`.
+
+    Those in stores are asked for several at a time, as that is mostly waiting.
+
+    Args:
+        paths: absolute paths and URLs.
+        known: what the lake has, by path.
+        storage_options: of the stores of URLs.
+
+    Raises:
+        OSError: one can't be read.
+    """
+    with ThreadPoolExecutor(PLANNED_AT_ONCE if any(map(is_url, paths)) else 1) as pool:
+        return list(pool.map(lambda path: examine(path, known.get(path), storage_options), paths))
 
 
 def examine(

@@ -14,7 +14,7 @@ from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url
 from msmqwire.capture.window import Window
 from msmqwire.columnar.exact_parts import plan_exact_parts
 from msmqwire.errors import CaptureError, LakeMismatch
-from msmqwire.lake.captures import Change, examine
+from msmqwire.lake.captures import Change, examine_all
 from msmqwire.lake.manifest import Manifest, PartEntry
 from msmqwire.lake.planning import SPLIT_SIZE, Plan, without
 from msmqwire.netware.readings import PROPOSED
@@ -50,7 +50,7 @@ def plan_exact_run(
             " start another lake",
             file=missing[0],
         )
-    examined = [examine(path, manifest.captures.get(path), storage_options) for path in files]
+    examined = examine_all(files, manifest.captures, storage_options)
     captures = {entry.path: entry for entry, _ in examined}
     windows = [
         Window(

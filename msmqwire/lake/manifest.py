@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -151,15 +151,24 @@ class Manifest:
 
     def dump(self) -> bytes:
         """Return the manifest as JSON."""
+        lists = {"captures": self.captures.values(), "parts": self.parts}
         data = {
             "msmqwire_lake": _FORMAT,
             "commit": self.commit,
             "settings": self.settings,
-            "captures": [asdict(capture) for capture in self.captures.values()],
-            "parts": [asdict(part) for part in self.parts],
-            "pending": self.pending and asdict(self.pending),
+            "pending": self.pending,
         }
-        return json.dumps(data, indent=1).encode()
+        # One object a line. An indented text would take the encoder that is not compiled.
+        members = [f"{json.dumps(name)}: {_json(value)}" for name, value in data.items()]
+        members += [
+            f"{json.dumps(name)}: [\n" + ",\n".join(map(_json, values)) + "\n]"
+            for name, values in lists.items()
+        ]
+        return ("{\n" + ",\n".join(members) + "\n}\n").encode()
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, default=lambda entry: {name: getattr(entry, name) for name in entry.__slots__})
 
 
 def lake_folder(path: str | os.PathLike[str]) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.columnar import Condition, arrow_schema
-from msmqwire.columnar.arrow.batch import NO_TIME
 from msmqwire.columnar.columns import BY_NAME
+from msmqwire.columnar.compiled.fixed_cells import NO_TIME
 from msmqwire.columnar.exact_parts import ExactPart
 from msmqwire.columnar.part_reader import PartReader
 from msmqwire.columnar.parts import Part
@@ -30,6 +31,8 @@ TIME: Final = pa.timestamp("us", "UTC")
 """Of the column ``time``: nanoseconds are in ``time_ns``, for Spark reads no other times than these."""
 PENDING_BYTES_MAX: Final = 256 << 20
 """Bytes of rows that wait to be written into the files of their partitions."""
+CLOSED_AT_ONCE: Final = 16
+"""Files of a part that are synced at the same time."""
 
 
 def lake_schema(columns: Sequence[str], by: By | None = None) -> pa.Schema:
@@ -108,20 +111,24 @@ class _PartitionFiles:
 
     def __init__(self, writer: PartWriter) -> None:
         self._writer = writer
-        self._schema = lake_schema(writer.columns, writer.by)
+        # Meanings of columns are a third of a small file; `read_lake` knows them.
+        self._schema = pa.schema(
+            [field.remove_metadata() for field in lake_schema(writer.columns, writer.by)]
+        )
         self._token = secrets.token_hex(16)
         self._numbers: dict[Partition, int] = {}
         self._partitions: list[PartitionWriter] = []
         self._files: list[StagedFile] = []
         self._mixed = MixedRows()
 
-    def _open(self, partition: Partition, nulls: Collection[str]) -> StagedFile:
+    def _open(self, partition: Partition, uncompressed: Collection[str]) -> StagedFile:
         """Begin a file of a partition; some columns have no values in it."""
         number = len(self._files)
         keys = partition.keys(self._writer.by)
         path = f"{folder_of(keys)}/part-{self._token}-{number}.parquet"
         staged = Path(self._writer.lake, self._staged(number))
-        self._files.append(StagedFile(staged, LakeFile(path, 0, 0, keys, None, None), self._schema, nulls))
+        entry = LakeFile(path, 0, 0, keys, None, None)
+        self._files.append(StagedFile(staged, entry, self._schema, uncompressed))
         return self._files[-1]
 
     def _staged(self, number: int) -> str:
@@ -133,7 +140,7 @@ class _PartitionFiles:
         rows = _as_written(batch, self._schema)
         numbers = self._partitions_of(batch, times)
         if np.all(numbers == numbers[0]):
-            self._partitions[numbers[0]].add(rows, times)
+            self._partitions[numbers[0]].add(pa.Table.from_batches([rows]), rows.nbytes, times)
         else:
             self._write_mixed(self._mixed.add(rows, times, numbers))
         if sum(writer.pending_bytes for writer in self._partitions) > PENDING_BYTES_MAX:
@@ -167,8 +174,8 @@ class _PartitionFiles:
         return self._numbers[partition]
 
     def _write_mixed(self, taken: Iterable[Taken], *, is_end: bool = False) -> None:
-        for number, rows, times in taken:
-            self._partitions[number].add(rows, times)
+        for number, rows, size, times in taken:
+            self._partitions[number].add(rows, size, times)
             # They may be a small part of what is kept in memory for them.
             self._partitions[number].flush_in_order(is_end=is_end)
 
@@ -177,8 +184,9 @@ class _PartitionFiles:
         self._write_mixed(self._mixed.take(), is_end=True)
         for writer in self._partitions:
             writer.flush(is_end=True)
-        for file in self._files:
-            file.close()
+        # Each waits for the disk, which completes several at once.
+        with ThreadPoolExecutor(CLOSED_AT_ONCE) as pool:
+            list(pool.map(StagedFile.close, self._files))
         sync_directory(Path(self._writer.lake, self._writer.run))
         staged = tuple(self._staged(number) for number in range(len(self._files)))
         return tuple(file.entry for file in self._files), staged

@@ -8,7 +8,7 @@ longer is. Captures that are not named stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -19,7 +19,7 @@ from msmqwire.capture.window import Window
 from msmqwire.columnar.exact_parts import ExactPart
 from msmqwire.columnar.parts import WARM_UP_FILES_MAX, Part, plan_parts, plan_windows
 from msmqwire.errors import LakeMismatch
-from msmqwire.lake.captures import Change, examine
+from msmqwire.lake.captures import Change, examine_all
 from msmqwire.lake.manifest import CaptureEntry, Manifest, PartEntry, WindowRange
 
 SPLIT_SIZE: Final = 512 << 20
@@ -63,7 +63,7 @@ def plan_run(
         LakeMismatch: a capture has to be read again together with others, which are not named.
         OSError: a file can't be read.
     """
-    examined = [examine(path, manifest.captures.get(path), storage_options) for path in files]
+    examined = examine_all(files, manifest.captures, storage_options)
     changes = {entry.path: change for entry, change in examined}
     captures = {entry.path: entry for entry, _ in examined}
     run = _Run(files, captures, changes, split_size, overlap, search, storage_options)
@@ -135,19 +135,20 @@ class _Run:
         options = self.storage_options if is_url(path) else NO_OPTIONS
         return Window(path, b"", 0, capture.size, storage_options=options, version=capture.version)
 
-    def planned(self, path: str) -> list[Window]:
-        """The windows in which a capture is to be read; it may have grown since it was examined."""
-        (windows,) = plan_windows(
-            [path],
+    def planned(self, paths: Sequence[str]) -> Iterator[tuple[str, list[Window]]]:
+        """Yield the windows in which captures are to be read; they may have grown meanwhile."""
+        found = plan_windows(
+            paths,
             self.split_size,
             search=self.search,
             overlap=self.overlap,
             fixed=True,
             storage_options=self.storage_options,
         )
-        size = self.captures[path].size
-        windows = windows[:1] + [window for window in windows[1:] if window.start < size]
-        return [*windows[:-1], replace(windows[-1], end=size)]
+        for path, windows in zip(paths, found, strict=True):
+            size = self.captures[path].size
+            within = windows[:1] + [window for window in windows[1:] if window.start < size]
+            yield path, [*within[:-1], replace(within[-1], end=size)]
 
     def makes_stale(self, part: PartEntry, manifest: Manifest) -> bool:
         """Whether a part of the lake has to be read again."""
@@ -216,16 +217,17 @@ def _replaced(run: _Run, manifest: Manifest) -> list[PartEntry]:
 def _windows(run: _Run, kept: dict[str, list[WindowRange]]) -> tuple[list[list[Window]], list[int], set[str]]:
     """The windows of each capture; how many at its start are kept; and where those would be others now."""
     windows, already_read, moved = list[list[Window]](), list[int](), set[str]()
+    whole = {path for path in run.files if path in kept and kept[path][-1].end == run.captures[path].size}
+    planned = dict(run.planned([path for path in run.files if path not in whole]))
     for path in run.files:
         ranges = kept.get(path, [])
-        if ranges and ranges[-1].end == run.captures[path].size:
+        if path in whole:
             windows.append([run.whole(path)])
             already_read.append(1)
             continue
-        planned = run.planned(path)
-        found = [(window.start, window.end) for window in planned[: len(ranges)]]
+        found = [(window.start, window.end) for window in planned[path][: len(ranges)]]
         if found != [(window.start, window.end) for window in ranges]:
             moved.add(path)
-        windows.append(planned)
+        windows.append(planned[path])
         already_read.append(len(ranges))
     return windows, already_read, moved

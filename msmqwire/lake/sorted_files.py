@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs, parquet
 
-from msmqwire.columnar.arrow.batch import NO_TIME
+from msmqwire.columnar.compiled.fixed_cells import NO_TIME
 from msmqwire.lake.manifest import LakeFile
 
 ROW_GROUP_ROWS: Final = 65_536
@@ -25,6 +25,13 @@ ROW_GROUP_BYTES: Final = 32 << 20
 """Bytes in memory after which rows are written, if there are fewer."""
 STRETCHES_MAX: Final = 64
 """Stretches of a batch that are sorted each on its own."""
+SMALL_BYTES: Final = 65_536
+"""Bytes in memory of a column that is not worth compressing: a compressor takes longer to set up."""
+FILE_BUFFER_BYTES: Final = 65_536
+"""Bytes that are written to a file at once; pages of small files have some hundred."""
+ASCENDING: Final = ("time", "time_ns", "frame", "message_id")
+"""Columns whose values mostly differ from each other, and little from the one before: a dictionary would only
+take time, and differences are smaller."""
 
 
 class StagedFile:
@@ -34,36 +41,38 @@ class StagedFile:
         path: of the file.
         entry: what the manifest says of it as long as it is empty.
         schema: of its rows.
-        nulls: columns without values. They are not compressed, which takes longer than the rest of a small
-            file.
+        uncompressed: columns that are not compressed.
 
     Attributes:
         path: of the file.
         entry: what the manifest will say of it.
     """
 
-    def __init__(self, path: Path, entry: LakeFile, schema: pa.Schema, nulls: Collection[str] = ()) -> None:
+    def __init__(
+        self, path: Path, entry: LakeFile, schema: pa.Schema, uncompressed: Collection[str] = ()
+    ) -> None:
         self.path, self.entry = path, entry
         sorting = [("time", "ascending")] if "time" in schema.names else None
+        self._stream = fs.LocalFileSystem().open_output_stream(str(path), buffer_size=FILE_BUFFER_BYTES)
         self._writer = parquet.ParquetWriter(
-            str(path),
+            self._stream,
             schema,
-            filesystem=fs.LocalFileSystem(),
-            compression={name: "none" if name in nulls else "zstd" for name in schema.names},
-            use_dictionary=[name for name in schema.names if name != "time_ns"],
-            column_encoding={"time_ns": "DELTA_BINARY_PACKED"} if "time_ns" in schema.names else None,
+            compression={name: "none" if name in uncompressed else "zstd" for name in schema.names},
+            use_dictionary=[name for name in schema.names if name not in ASCENDING],
+            column_encoding={name: "DELTA_BINARY_PACKED" for name in ASCENDING if name in schema.names},
             sorting_columns=sorting and parquet.SortingColumn.from_ordering(schema, sorting),
         )
 
-    def write(self, rows: pa.Table, first_ns: int, last_ns: int) -> None:
+    def write(self, rows: pa.Table, size: int, first_ns: int, last_ns: int) -> None:
         """Write rows as row groups.
 
         Args:
             rows: the rows, sorted.
+            size: their bytes in memory.
             first_ns: the earliest of their times but `NO_TIME`.
             last_ns: the latest.
         """
-        groups = max(-(-rows.num_rows // ROW_GROUP_ROWS), round(rows.nbytes / ROW_GROUP_BYTES), 1)
+        groups = max(-(-rows.num_rows // ROW_GROUP_ROWS), round(size / ROW_GROUP_BYTES), 1)
         self._writer.write_table(rows, row_group_size=max(-(-rows.num_rows // groups), 1))
         entry = replace(self.entry, rows=self.entry.rows + rows.num_rows)
         if last_ns != NO_TIME:
@@ -75,6 +84,7 @@ class StagedFile:
     def close(self) -> None:
         """Complete the file; it is on disk then. Raises OSError."""
         self._writer.close()
+        self._stream.close()
         descriptor = os.open(self.path, os.O_RDWR)
         try:
             os.fsync(descriptor)
@@ -84,8 +94,9 @@ class StagedFile:
 
     def discard(self) -> None:
         """Close and remove the file, whatever is in it."""
-        with suppress(OSError):
-            self._writer.close()
+        for opened in (self._writer, self._stream):
+            with suppress(OSError):
+                opened.close()
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
 
@@ -94,7 +105,7 @@ class PartitionWriter:
     """Writes the rows of a partition: into one file those that come in order, late ones into others.
 
     Args:
-        open_file: begins a file of the partition, with the columns that will have no values in it.
+        open_file: begins a file of the partition, with the columns that are not to be compressed in it.
 
     Attributes:
         pending_bytes: of the rows that wait in memory.
@@ -110,32 +121,34 @@ class PartitionWriter:
     def pending_bytes(self) -> int:
         return self._in_order.bytes + self._late.bytes
 
-    def add(self, rows: pa.RecordBatch, times: Any) -> None:
+    def add(self, rows: pa.Table, size: int, times: Any) -> None:
         """Add rows, in any order.
 
         Args:
             rows: the rows; they are kept, and must not be a small part of something large.
+            size: their bytes in memory, about; to count those of a table takes long.
             times: their times in nanoseconds, or `NO_TIME`.
         """
+        row_size = size / max(rows.num_rows, 1)
         for start, stop, is_sorted in _stretches(times):
             piece, piece_times = rows.slice(start, stop - start), times[start:stop]
             if not is_sorted:
                 order = np.argsort(piece_times, kind="stable")
                 piece, piece_times = piece.take(pa.array(order)), piece_times[order]
-            self._add_sorted(piece, piece_times)
+            self._add_sorted(piece, row_size, piece_times)
         if self._in_order.is_enough:
             self._write_in_order()
         if self._late.is_enough:
             self._write_late()
 
-    def _add_sorted(self, rows: pa.RecordBatch, times: Any) -> None:
+    def _add_sorted(self, rows: pa.Table, row_size: float, times: Any) -> None:
         late = 0 if self._last_ns is None else int(np.searchsorted(times, self._last_ns))
         if late:
-            self._late.add(rows.take(pa.array(np.arange(late))), times[:late].copy())
+            self._late.add(rows.take(pa.array(np.arange(late))), row_size, times[:late].copy())
             rows, times = rows.slice(late), times[late:]
         if len(times):
             self._last_ns = int(times[-1])
-            self._in_order.add(rows, times)
+            self._in_order.add(rows, row_size, times)
 
     def flush_in_order(self, *, is_end: bool = False) -> None:
         """Write the rows that wait, but for late ones.
@@ -153,20 +166,29 @@ class PartitionWriter:
             self._write_late()
 
     def _write_in_order(self, *, is_end: bool = False) -> None:
-        table, times = self._in_order.take()
+        table, times, size = self._in_order.take()
         if self._file is None:
-            self._file = self._open_file(_without_values(table) if is_end else ())
-        self._file.write(table, *_bounds(times))
+            self._file = self._open_file(_small(table) if is_end else ())
+        self._file.write(table, size, *_bounds(times))
 
     def _write_late(self) -> None:
-        table, times = self._late.take()
+        table, times, size = self._late.take()
         order = np.argsort(times, kind="stable")
-        self._open_file(_without_values(table)).write(table.take(pa.array(order)), *_bounds(times[order]))
+        self._open_file(_small(table)).write(table.take(pa.array(order)), size, *_bounds(times[order]))
 
 
-def _without_values(table: pa.Table) -> set[str]:
-    """The columns that are null in all rows."""
-    return {name for name in table.schema.names if table.column(name).null_count == table.num_rows}
+def _small(table: pa.Table) -> set[str]:
+    """The columns that are not worth compressing in a file that has these rows and no others."""
+    columns = zip(table.schema.names, table.columns, strict=True)
+    return {name for name, column in columns if _is_small(column)}
+
+
+def _is_small(column: pa.ChunkedArray) -> bool:
+    if column.null_count == len(column):
+        return True
+    has_texts = pa.types.is_string(column.type) or pa.types.is_binary(column.type)
+    size: int = column.nbytes if has_texts else len(column) * column.type.bit_width // 8
+    return size < SMALL_BYTES
 
 
 def _stretches(times: Any) -> Iterator[tuple[int, int, bool]]:
@@ -197,7 +219,7 @@ class _Pending:
     """Rows that wait."""
 
     def __init__(self) -> None:
-        self._batches: list[pa.RecordBatch] = []
+        self._tables: list[pa.Table] = []
         self.times: list[Any] = []
         self._rows = self.bytes = 0
 
@@ -206,17 +228,17 @@ class _Pending:
         """Whether they are a row group."""
         return self._rows >= ROW_GROUP_ROWS or self.bytes >= ROW_GROUP_BYTES
 
-    def add(self, rows: pa.RecordBatch, times: Any) -> None:
-        self._batches.append(rows)
+    def add(self, rows: pa.Table, row_size: float, times: Any) -> None:
+        self._tables.append(rows)
         self.times.append(times)
         self._rows += rows.num_rows
-        self.bytes += rows.nbytes
+        self.bytes += round(rows.num_rows * row_size)
 
-    def take(self) -> tuple[pa.Table, Any]:
-        """Remove all; return them with their times."""
-        table, times = pa.Table.from_batches(self._batches), np.concatenate(self.times)
-        self._batches, self.times, self._rows, self.bytes = [], [], 0, 0
-        return table, times
+    def take(self) -> tuple[pa.Table, Any, int]:
+        """Remove all; return them with their times, and their bytes."""
+        table, times, size = pa.concat_tables(self._tables), np.concatenate(self.times), self.bytes
+        self._tables, self.times, self._rows, self.bytes = [], [], 0, 0
+        return table, times, size
 
 
 def _bounds(times: Any) -> tuple[int, int]:

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.columnar import CaptureWarning, Condition
-from msmqwire.columnar.arrow.batch import NO_TIME
 from msmqwire.columnar.compiled.datagram_scan import (
     C_ACK,
     C_FILE,
@@ -30,6 +29,7 @@ from msmqwire.columnar.compiled.datagram_scan import (
     C_TIME,
     C_TRANSPORT,
 )
+from msmqwire.columnar.compiled.fixed_cells import NO_TIME
 from msmqwire.columnar.compiled.network import PGM, TCP, UDP
 from msmqwire.columnar.datagrams import DatagramReader, Datagrams, Pair
 from msmqwire.columnar.filters import meeting

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import random
 import threading
+import time
 import warnings
 from contextlib import ExitStack
 from pathlib import Path
@@ -118,33 +120,53 @@ def test_a_reader_that_is_not_read_to_its_end_ends_its_threads() -> None:
     assert not column_threads()
 
 
-def test_the_scan_waits_for_the_workers() -> None:
-    """A batch that is never full does not take the rows of the whole capture into memory."""
-    may_go_on, waiting, most = threading.Event(), 0, 0
-    write, add = BatchMaker._write, column_workers.ColumnWorkers.add
+def test_the_scan_waits_for_the_caller() -> None:
+    """What is read ahead is a few turns, not the whole capture."""
+    scanned, scan = list[int](), column_workers.ColumnWorkers._scan
 
-    def slow(self: BatchMaker, block: RowBlock, extras: Any) -> None:
-        nonlocal waiting
-        assert may_go_on.wait(60)
-        write(self, block, extras)
-        waiting -= 1
+    def counted(self: column_workers.ColumnWorkers) -> Any:
+        blocks = scan(self)
+        scanned.append(len(blocks))
+        return blocks
 
-    def counted(self: column_workers.ColumnWorkers, *arguments: Any) -> Any:
-        nonlocal waiting, most
-        waiting += 1
-        most = max(most, waiting)
-        if waiting == 2 * column_workers.BLOCKS_OF_WORKER:
-            threading.Timer(0.2, may_go_on.set).start()
-        return add(self, *arguments)
-
+    turns = 2 * column_workers.TURNS_OF_WORKER
     with (
         mock.patch.multiple(row_buffer, CHUNK=4000, ROWS=3),
-        mock.patch.object(BatchMaker, "_write", slow),
-        mock.patch.object(column_workers.ColumnWorkers, "add", counted),
+        mock.patch.object(column_workers.ColumnWorkers, "_scan", counted),
     ):
-        table, _, _ = decoded([capture(300)], 2, batch_rows=1 << 16)
-    assert table.num_rows == 300
-    assert most <= 2 * column_workers.BLOCKS_OF_WORKER + 2
+        dissection = msmqwire.dissect(streams([capture(300)]), lint=False)
+        batches = record_batches(dissection, columns=NAMES, workers=2)
+        first = next(batches)
+        while len(scanned) < turns:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        assert len(scanned) == turns
+        assert max(scanned) <= column_workers.BLOCKS_OF_TURN
+        rows = first.num_rows + sum(batch.num_rows for batch in batches)
+    assert rows == 300
+    assert len(scanned) > 3 * turns
+
+
+def test_an_error_in_the_scan_reaches_the_caller_behind_the_rows_before_it() -> None:
+    class Failing(io.BytesIO):
+        name = "failing"
+
+        def readinto(self, buffer: Any) -> int:
+            if self.tell() > 100_000:
+                raise OSError("the disk is gone")
+            return super().readinto(buffer)
+
+        def read(self, size: int | None = -1) -> bytes:
+            return super().read(min(size or 0, 10_000))
+
+    rows = list[int]()
+    with mock.patch.multiple(row_buffer, CHUNK=4000, ROWS=3):
+        dissection = msmqwire.dissect([Failing(capture(300))], lint=False)
+        batches = record_batches(dissection, columns=NAMES, workers=2)
+        with pytest.raises(OSError, match="the disk is gone"):
+            rows.extend(batch.num_rows for batch in batches)
+    assert 50 < sum(rows) < 150
+    assert not column_threads()
 
 
 @pytest.mark.parametrize("workers", [0, -1])

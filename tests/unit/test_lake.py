@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import threading
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -18,10 +19,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import msmqwire
+from msmqwire.capture.window import Window
 from msmqwire.columnar.part_reader import PartReader
 from msmqwire.columnar.parts import Part
 from msmqwire.errors import LakeDamaged, LakeInUse, LakeMismatch, LakeMissing
-from msmqwire.lake import LakeCommit, folder, manifest, partitions, sorted_files
+from msmqwire.lake import LakeCommit, captures, folder, manifest, partitions, sorted_files
 from tests.support import captures as c
 from tests.support.lakes import (
     DAY_NS,
@@ -230,6 +232,23 @@ def test_a_lake_that_grew_is_the_same_as_one_made_at_once(tmp_path, seed):
     assert named_rows(lake) == listed_rows(lake) == named_rows(at_once) == expected_rows(paths)
 
 
+def test_captures_in_stores_are_asked_for_together(monkeypatch):
+    """A store answers after some time, so that a thousand captures must not wait for each other."""
+    both = threading.Barrier(2, timeout=20)
+
+    def whole_file(path: str, options: object) -> Window:
+        both.wait()
+        return Window(path, b"", 0, 7, version="1")
+
+    monkeypatch.setattr(captures, "whole_file", whole_file)
+    urls = ["memory://a.pcap", "memory://b.pcap"]
+    found = captures.examine_all(urls, {urls[1]: manifest.CaptureEntry(urls[1], 7, 0, 0, "", "1")})
+    assert [(entry.path, change) for entry, change in found] == [
+        (urls[0], captures.Change.NEW),
+        (urls[1], captures.Change.NONE),
+    ]
+
+
 def test_another_writer_is_refused(tmp_path):
     capture, lake = write_capture(tmp_path / "one.pcap", traffic(3)), tmp_path / "lake"
     with folder.opened(lake), pytest.raises(LakeInUse):
@@ -306,6 +325,24 @@ def test_times_in_any_order_are_sorted_within_bounds(tmp_path, monkeypatch):
             assert times == sorted(times)
             found.update(table.column("label").to_pylist())
         assert found == Counter(msmqwire.read_capture(str(capture)).column("label").to_pylist())
+
+
+def test_columns_of_a_file_are_encoded_as_their_values_need_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(sorted_files, "SMALL_BYTES", 1500)
+    capture = write_capture(tmp_path / "one.pcap", traffic(600, queues=[r"OS:a\b", r"OS:a\c"]))
+    msmqwire.write_lake(capture, tmp_path / "lake", by="destination")
+    largest = max(files_of(tmp_path / "lake"), key=lambda file: file.size)
+    group = pq.ParquetFile(tmp_path / "lake" / largest.path).metadata.row_group(0).to_dict()
+    columns = {column["path_in_schema"]: column for column in group["columns"]}
+    for name, column in columns.items():
+        ascends = name in ("time", "time_ns", "frame", "message_id")
+        assert ("DELTA_BINARY_PACKED" in column["encodings"]) == ascends
+        if ascends:
+            assert not column["has_dictionary_page"]
+    assert columns["label"]["has_dictionary_page"]
+    found = {name: columns[name]["compression"] for name in ("label", "priority", "job_number")}
+    # 300 texts; 300 numbers of 32 bits; no value in any row
+    assert found == {"label": "ZSTD", "priority": "UNCOMPRESSED", "job_number": "UNCOMPRESSED"}
 
 
 @pytest.mark.parametrize(

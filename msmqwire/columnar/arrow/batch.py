@@ -12,14 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.columnar.arrow import plans
-from msmqwire.columnar.arrow.buffers import BufferPool, bitmap, shared_texts
+from msmqwire.columnar.arrow.buffers import Bitmaps, BufferPool, SharedTexts
 from msmqwire.columnar.arrow.errors import ERRORS, ErrorCells
 from msmqwire.columnar.arrow.fixed_width import FixedWidthColumns
 from msmqwire.columnar.arrow.rows import value_of_packet
-from msmqwire.columnar.arrow.signatures import STATUSES, has_signature_of_lists, judged
+from msmqwire.columnar.arrow.signature_codes import STATUSES, SignatureCodes
+from msmqwire.columnar.arrow.signatures import forged
 from msmqwire.columnar.arrow.variable_width import VariableWidthColumns
 from msmqwire.columnar.columns import BOOL, BY_NAME, OF_BODY, Column, arrow_schema
-from msmqwire.columnar.compiled import fixed_cells
+from msmqwire.columnar.compiled import certificates, fixed_cells
+from msmqwire.columnar.compiled.fixed_cells import NO_TIME
 from msmqwire.columnar.compiled.packet import KINDS, PING_KIND
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import (
@@ -55,8 +57,6 @@ BATCH_BYTES_MAX: Final = 32 << 20
 """Bytes of texts and bodies in a batch, about: with large bodies a batch has fewer rows than requested."""
 ADDRESSES_MAX: Final = 1 << 16
 """Addresses whose text is cached; a full cache is cleared."""
-NO_TIME: Final = -(1 << 63)
-"""Stands for a time that a column can't represent."""
 
 
 class Extra(NamedTuple):
@@ -92,7 +92,9 @@ _CODES: Final = {
 _SIDES: Final = {"src": R_SRC_HIGH, "dst": R_DST_HIGH}
 _TRANSPORTS: Final = ("tcp", "udp", "pgm")
 _SIGNED, _ENCRYPTED = BY_NAME["signed"], BY_NAME["encrypted"]
+_UNSIGNED: Final = STATUSES.index(SignatureStatus.NONE)
 _OF_USER_HEADER: Final = BY_NAME["recoverable"]
+_SHARED_KINDS, _SHARED_TRANSPORTS, _SHARED_STATUSES = map(SharedTexts, (KINDS, _TRANSPORTS, STATUSES))
 
 
 class Addresses:
@@ -102,6 +104,7 @@ class Addresses:
         self._table = np.full(4 * ADDRESSES_MAX, -1, np.int32)
         self._addresses = np.zeros((ADDRESSES_MAX, 3), np.int64)
         self.texts: list[str] = []
+        self.shared = SharedTexts(self.texts)
 
     @property
     def crowded(self) -> bool:
@@ -129,6 +132,7 @@ class Classes:
     def __init__(self) -> None:
         self._table = np.zeros(1 << 16, np.int32)
         self.texts = [""]
+        self.shared = SharedTexts(self.texts)
 
     def codes(self, classes: Any, valid: Any) -> Any:
         """Return the codes of the classes that are valid."""
@@ -178,6 +182,7 @@ class BatchMaker:
         ]
         self._verifies = any(column.name == "signature_status" for column in self._examined)
         self._statuses = np.empty(batch_rows if self._verifies else 0, np.int32)  # codes of STATUSES
+        self._signature_codes = SignatureCodes()
         if self._examined:
             fixed += [column for column in (_SIGNED, _ENCRYPTED, _OF_USER_HEADER) if column not in fixed]
         self._fixed_width = FixedWidthColumns(fixed, batch_rows)
@@ -190,8 +195,10 @@ class BatchMaker:
         self._sides = [name for name in _SIDES if name in forms]
         self._shows_errors = not forms.keys().isdisjoint(ERRORS)
         self._memory = BufferPool(), BufferPool()
+        self._valid = np.empty((len(_INT64S) + len(_INT32S), batch_rows), np.bool_)
         self._addresses, self._classes = Addresses(), Classes()
         self.files: list[str] = []
+        self._shared_files = SharedTexts(self.files)
         self._n = 0
         self._errors, self._error_columns = ErrorCells(), dict[str, Any]()
         self._body_limit = body_limit
@@ -207,7 +214,6 @@ class BatchMaker:
         int64s, int32s = self._memory
         self._int64s = int64s.array((len(_INT64S), self._capacity), np.int64)
         self._int32s = int32s.array((len(_INT32S) + len(_CODES), self._capacity), np.int32)
-        self._statuses[:] = STATUSES.index(SignatureStatus.NONE)
         self._fixed_width.begin()
         self._variable_width.begin()
 
@@ -237,10 +243,10 @@ class BatchMaker:
 
     def _write(self, block: RowBlock, extras: Sequence[Extra]) -> None:
         rows, to, n = block.rows, self._n, len(block.rows)
-        fixed_cells.write_capture_cells(rows, self._int64s, self._int32s, to)
+        refusals = fixed_cells.write_capture_cells(rows, self._int64s, self._int32s, self._valid, to)
         for name in self._sides:
             self._addresses.write_codes(name, rows, self._int32s[_CODES[name], to : to + n])
-        if self._shows_errors:
+        if self._shows_errors and refusals:
             refused = np.flatnonzero(rows[:, R_EXTRA] == REFUSAL_IN_OFFSETS)
             self._errors.add_refusals(to + refused, block.field_offsets[refused])
         for i in np.flatnonzero(rows[:, R_EXTRA] >= 0).tolist() if extras else ():
@@ -249,6 +255,7 @@ class BatchMaker:
                 self._errors.add(to + i, extra)
             else:
                 self._add_message(to + i, extra.message)
+        self._statuses[to : to + n] = _UNSIGNED
         self._fixed_width.add(block, to)
         self._variable_width.add(block, to, _reparse)
         if self._examined:
@@ -271,30 +278,34 @@ class BatchMaker:
         """Decrypt bodies and verify signatures, where there are any and the columns ask for it."""
         stop = to + len(block.rows)
         signed, secured = self._fixed_width.flags(_SIGNED, to, stop)
-        chosen = np.zeros(len(block.rows), np.bool_)
+        chosen: list[int] = []
         if self._examiner.has_keys:
-            chosen = self._fixed_width.flags(_ENCRYPTED, to, stop)[0] & secured
+            encrypted = self._fixed_width.flags(_ENCRYPTED, to, stop)[0] & secured
+            secured, chosen = secured & ~encrypted, np.flatnonzero(encrypted).tolist()
         if self._verifies:
-            signed = signed | has_signature_of_lists(block)
-            codes, forged = judged(
-                block, signed & secured & ~chosen, self._fixed_width.flags(_ENCRYPTED, to, stop)[0],
-                self._examiner,
-            )  # fmt: skip
-            self._statuses[to + np.flatnonzero(forged)] = codes[forged]
-            chosen |= signed & secured & ~forged
-        for i in np.flatnonzero(chosen).tolist():
+            codes = self._statuses[to:stop]
+            with_a_key = self._signature_codes.write(block, signed, secured, codes)
+            codes[with_a_key] = _UNSIGNED  # until the examiner's cell takes its place
+            if with_a_key:
+                encrypted = self._fixed_width.flags(_ENCRYPTED, to, stop)[0]
+                by_others = forged(block, with_a_key, encrypted, self._examiner)
+                codes[list(by_others)] = list(by_others.values())
+                chosen += [i for i in with_a_key if i not in by_others]
+        for i in sorted(chosen):
             self._add_cells(to + i, _reparse(block, i), self._examined)
 
-    def _texts(self, name: str) -> Sequence[str]:
+    def _texts(self, name: str) -> SharedTexts:
         match name:
             case "file":
-                return self.files
+                if self._shared_files.texts is not self.files:
+                    self._shared_files = SharedTexts(self.files)
+                return self._shared_files
             case "kind":
-                return KINDS
+                return _SHARED_KINDS
             case "transport":
-                return _TRANSPORTS
+                return _SHARED_TRANSPORTS
             case _:
-                return self._addresses.texts
+                return self._addresses.shared
 
     def _values(self, name: str, rows: Any) -> tuple[Any, Any]:
         """Return the values of a where-column and their validity; or its texts, and the codes of the rows."""
@@ -320,6 +331,9 @@ class BatchMaker:
             return
         if self._columns:
             self._error_columns = self._errors.arrays(n) if self._shows_errors else {}
+            self._fixed_width.finish(n)
+            self._validity = Bitmaps(self._valid, n)
+            self._variable_width.finish(n)
             arrays = [self._with_cells(self._array(column, n), column) for column in self._columns]
             batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         else:
@@ -350,29 +364,32 @@ class BatchMaker:
         if form == "examined":
             return self._unprotected(column, n)
         if form == "ncp":  # the generic reader makes all cells
-            return _nulls(n, column.type)
+            return _nulls(self._capacity, column.type).slice(0, n)
         if form == "class":
             classes, valid = self._fixed_width.numbers(BY_NAME["message_class"], n)
-            return shared_texts(self._classes.codes(classes, valid), self._classes.texts, valid)
+            validity = self._fixed_width.validity(BY_NAME["message_class"])
+            return self._classes.shared.array(self._classes.codes(classes, valid), validity)
         if name in _CODES:
-            return shared_texts(self._int32s[_CODES[name], :n], self._texts(name))
+            return self._texts(name).array(self._int32s[_CODES[name], :n])
         if name in ERRORS:
             return self._error_columns[name]
         values = self._int64s[_INT64S[name], :n] if name in _INT64S else self._int32s[_INT32S[name], :n]
-        return pa.Array.from_buffers(column.type, n, [bitmap(_valid(name, values)), pa.py_buffer(values)])
+        number = _INT64S[name] if name in _INT64S else len(_INT64S) + _INT32S[name]
+        return pa.Array.from_buffers(column.type, n, [self._validity.validity(number), pa.py_buffer(values)])
 
     def _unprotected(self, column: Column, n: int) -> Any:
         """Return a column of what examining finds, as it is without the examiner's cells."""
-        _, valid = self._fixed_width.flags(_OF_USER_HEADER, 0, n)
+        validity = self._fixed_width.validity(_OF_USER_HEADER)
         if column.type == BOOL:
-            buffers = [bitmap(valid), pa.py_buffer(bytes(-(-n // 8)))]
-            return pa.Array.from_buffers(column.type, n, buffers)
-        return shared_texts(np.where(valid, self._statuses[:n], 0), STATUSES, valid)
+            return pa.Array.from_buffers(column.type, n, [validity, pa.py_buffer(bytes(-(-n // 8)))])
+        codes, valid = np.empty(n, np.int32), self._fixed_width.flags(_OF_USER_HEADER, 0, n)[1]
+        certificates.codes_if(self._statuses, valid, codes)
+        return _SHARED_STATUSES.array(codes, validity)
 
 
 @lru_cache(maxsize=64)
 def _nulls(n: int, kind: Any) -> Any:
-    """Return an array of nulls; all batches of a size share it."""
+    """Return an array of nulls, which all batches of a capacity share."""
     return pa.nulls(n, kind)
 
 

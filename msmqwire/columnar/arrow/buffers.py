@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from msmqwire.columnar.compiled import fixed_cells
+from msmqwire.columnar.compiled import bitmaps, fixed_cells
 from msmqwire.columnar.compiled.fixed_cells import PADDING
 
 _OTHERS: Final = 1
@@ -22,18 +22,56 @@ def bitmap(valid: Any) -> Any:
     return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
-def shared_texts(codes: Any, texts: Sequence[str], valid: Any = None) -> Any:
-    """Return an array of texts from their indices in ``texts``; null where they are not ``valid``."""
-    n, encoded = len(codes), [text.encode() for text in texts]
-    starts = np.zeros(len(encoded) + 1, np.int64)
-    np.cumsum([len(text) for text in encoded], out=starts[1:])
-    source = np.frombuffer(bytearray(b"".join(encoded) + bytes(PADDING)), np.uint8)
-    offsets = np.empty(n + 1, np.int32)
-    size = fixed_cells.text_offsets(codes, starts, offsets)
-    data = np.empty(size + PADDING, np.uint8)
-    fixed_cells.write_texts(codes, starts, source, offsets, data)
-    buffers = [None if valid is None else bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(data[:size])]
-    return pa.Array.from_buffers(pa.string(), n, buffers)
+class Bitmaps:
+    """Arrow's bitmaps of rows of booleans.
+
+    Args:
+        values: the booleans, as arrays of them.
+        n: how many of each row.
+    """
+
+    def __init__(self, values: Any, n: int) -> None:
+        self._bits = np.empty((len(values), -(-n // 8)), np.uint8)
+        self._counts, self._n = np.empty(len(values), np.int64), n
+        bitmaps.pack(values.view(np.uint8), n, self._bits, self._counts)
+
+    def values(self, row: int) -> Any:
+        """Return the bitmap of a row."""
+        return pa.py_buffer(self._bits[row])
+
+    def validity(self, row: int) -> Any:
+        """Return the bitmap of a row; None if all are true."""
+        return None if self._counts[row] == self._n else self.values(row)
+
+
+class SharedTexts:
+    """Texts that many rows share, each by its index, to Arrow arrays.
+
+    Args:
+        texts: the texts; more may be appended to them later.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+        self._encode()
+
+    def _encode(self) -> None:
+        encoded = [text.encode() for text in self.texts]
+        self._starts = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(text) for text in encoded], out=self._starts[1:])
+        self._source = np.frombuffer(bytearray(b"".join(encoded) + bytes(PADDING)), np.uint8)
+
+    def array(self, codes: Any, validity: Any = None) -> Any:
+        """Return an array of texts from their indices; null where the bitmap says so, if there is one."""
+        if len(self._starts) <= len(self.texts):
+            self._encode()
+        n = len(codes)
+        offsets = np.empty(n + 1, np.int32)
+        size = fixed_cells.text_offsets(codes, self._starts, offsets)
+        data = np.empty(size + PADDING, np.uint8)
+        fixed_cells.write_texts(codes, self._starts, self._source, offsets, data)
+        buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(data[:size])]
+        return pa.Array.from_buffers(pa.string(), n, buffers)
 
 
 class BufferPool:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire.columnar.arrow import plans
-from msmqwire.columnar.arrow.buffers import BufferPool, bitmap
+from msmqwire.columnar.arrow.buffers import Bitmaps, BufferPool
 from msmqwire.columnar.columns import Column
 from msmqwire.columnar.compiled import fixed_cells
 from msmqwire.columnar.compiled.fixed_cells import BOOL, INT32, INT64, FixedWidthCells, KindScratch
@@ -36,26 +36,28 @@ class FixedWidthColumns:
             int64s.array((max(1, plan.counts[INT64]), capacity), np.int64),
             valid.array((max(1, plan.valid), capacity), np.bool_),
         )
-        self._cells.valid[:] = False
-        self._bitmaps: dict[int, Any] = {}
 
     def add(self, block: RowBlock, to: int) -> None:
         """Write the cells of a block of rows, from row ``to`` of the batch on."""
         fixed_cells.write_packet_cells(self._plan.fields, block, self._cells, self._scratch, to)
 
+    def finish(self, n: int) -> None:
+        """Prepare the bitmaps of the first ``n`` cells of all columns, for `array`."""
+        self._bools, self._valid = Bitmaps(self._cells.bools, n), Bitmaps(self._cells.valid, n)
+
     def array(self, column: Column, n: int) -> Any:
-        """Return the first ``n`` cells of a column."""
+        """Return the first ``n`` cells of a column, as many as are finished."""
         form, number, valid = self._plan.columns[column.name]
-        if valid not in self._bitmaps:
-            self._bitmaps[valid] = bitmap(self._cells.valid[valid, :n])
-        data: Any
         if form == BOOL:
-            data = np.packbits(self._cells.bools[number, :n], bitorder="little")
-        elif form == INT32:
-            data = self._cells.int32s[number, :n]
+            data = self._bools.values(number)
         else:
-            data = self._cells.int64s[number, :n]
-        return pa.Array.from_buffers(column.type, n, [self._bitmaps[valid], pa.py_buffer(data)])
+            cells = self._cells.int32s if form == INT32 else self._cells.int64s
+            data = pa.py_buffer(cells[number, :n])
+        return pa.Array.from_buffers(column.type, n, [self._valid.validity(valid), data])
+
+    def validity(self, column: Column) -> Any:
+        """Return the bitmap of the cells of a column that are finished; None if none is null."""
+        return self._valid.validity(self._plan.columns[column.name][2])
 
     def flags(self, column: Column, first: int, stop: int) -> tuple[Any, Any]:
         """Return some values of a column of flags, and which of them count; the others are null."""

@@ -7,63 +7,49 @@ from typing import Any, Final
 
 import numpy as np
 
+from msmqwire.columnar.arrow.signature_codes import STATUSES
 from msmqwire.columnar.compiled.generated import FIELD_SLOTS
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import R_START
-from msmqwire.dissection.message_security import Examiner, SignatureStatus, key_of, status_without_key
+from msmqwire.dissection.message_security import Examiner, key_of
 
-STATUSES: Final = (
-    "", SignatureStatus.NONE, SignatureStatus.UNKNOWN_SENDER, SignatureStatus.UNSUPPORTED,
-    SignatureStatus.INVALID,
-)  # fmt: skip
-"""Texts by their codes; the first one stands for null."""
 _CERTIFICATE: Final = FIELD_SLOTS["UserMessage"]["SecurityHeader.SecurityData.SenderCert"]
 _SIGNATURE_SIZE: Final = FIELD_SLOTS["UserMessage"]["SecurityHeader.SignatureSize"]
 _HASH_ALGORITHM: Final = FIELD_SLOTS["UserMessage"]["MessagePropertiesHeader.HashAlgorithm"]
 _SIGNATURE_OF_LISTS: Final = FIELD_SLOTS["UserMessage"]["MultiQueueFormatHeader.Signature.Signature"]
 
 
-def has_signature_of_lists(block: RowBlock) -> Any:
-    """Return which of the rows, all of them messages, have a signature over several names."""
-    return _extents(block, _SIGNATURE_OF_LISTS)[1] > 0
-
-
-def judged(block: RowBlock, signed: Any, encrypted: Any, examiner: Examiner) -> tuple[Any, Any]:
-    """Judge signatures as far as certificates and their keys tell.
+def forged(block: RowBlock, rows: Sequence[int], encrypted: Any, examiner: Examiner) -> dict[int, int]:
+    """Find signatures by another key than that of their certificate.
 
     Args:
         block: the rows.
-        signed: which of them are messages with a SecurityHeader and a signature, of which no key given
-            decrypts the body.
-        encrypted: which have an encrypted body.
+        rows: those of messages with a SecurityHeader, a signature and a certificate with a key, of which no
+            key given decrypts the body.
+        encrypted: which rows have an encrypted body.
         examiner: has the certificates given.
 
     Returns:
-        Codes of `STATUSES`, and for which rows: those without a certificate, with one without a key, or with
-        a signature by another key. The others may be signed by the owner of their certificate.
+        Codes of `STATUSES` by row. The others may be signed by the owner of their certificate.
     """
+    numbers = np.array(rows, np.int64)
     starts, sizes = _extents(block, _CERTIFICATE)
-    codes = np.full(len(block.rows), STATUSES.index(status_without_key(b"")), np.int32)
-    done = signed & (sizes == 0)
-    rows, memory = np.flatnonzero(signed & (sizes > 0)), memoryview(block.memory)
-    algorithms, signatures = _numbers(block, rows, _HASH_ALGORITHM), _signatures(block, rows, starts)
-    found: dict[bytes, tuple[Any, int]] = {}  # key and status of the certificates
+    algorithms, signatures = _numbers(block, numbers, _HASH_ALGORITHM), _signatures(block, numbers, starts)
+    memory = memoryview(block.memory)
+    keys: dict[bytes, Any] = {}
+    found: dict[int, int] = {}
     for i, start, size, (first, last), algorithm, is_encrypted in zip(
-        rows.tolist(), starts[rows].tolist(), sizes[rows].tolist(), signatures, algorithms.tolist(),
-        encrypted[rows].tolist(), strict=True,
+        rows, starts[numbers].tolist(), sizes[numbers].tolist(), signatures, algorithms.tolist(),
+        encrypted[numbers].tolist(), strict=True,
     ):  # fmt: skip
         certificate = bytes(memory[start : start + size])
-        if certificate not in found:
-            found[certificate] = key_of(certificate), STATUSES.index(status_without_key(certificate))
-        key, code = found[certificate]
-        if key is not None:
-            signature = bytes(memory[first:last])
-            status = examiner.status_if_forged(key, signature, algorithm, encrypted=is_encrypted)
-            if status is None:
-                continue
-            code = STATUSES.index(status)
-        codes[i], done[i] = code, True
-    return codes, done
+        if certificate not in keys:
+            keys[certificate] = key_of(certificate)
+        signature = bytes(memory[first:last])
+        status = examiner.status_if_forged(keys[certificate], signature, algorithm, encrypted=is_encrypted)
+        if status is not None:
+            found[i] = STATUSES.index(status)
+    return found
 
 
 def _extents(block: RowBlock, bounds: Sequence[int]) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire.columnar.arrow import plans
-from msmqwire.columnar.arrow.buffers import BufferPool, bitmap
+from msmqwire.columnar.arrow.buffers import Bitmaps, BufferPool
 from msmqwire.columnar.arrow.rows import value_of_packet
 from msmqwire.columnar.columns import Column
 from msmqwire.columnar.compiled import variable_cells
@@ -129,12 +129,16 @@ class VariableWidthColumns:
             data[new : new + count] = self._cells.data[old : old + count]
         self._cells = self._cells._replace(data=data)
 
+    def finish(self, n: int) -> None:
+        """Prepare the bitmaps of the first ``n`` cells of all columns, for `array`."""
+        self._valid = Bitmaps(self._cells.valid, n)
+
     def array(self, column: Column, n: int) -> Any:
-        """Return the first ``n`` cells of a column."""
+        """Return the first ``n`` cells of a column, as many as are finished."""
         number = self._numbers[column.name]
         start, stop = self._states[number, C_BASE], self._states[number, C_USED]
         buffers = [
-            bitmap(self._cells.valid[number, :n]),
+            self._valid.validity(number),
             pa.py_buffer(self._cells.offsets[number, : n + 1]),
             pa.py_buffer(self._cells.data[start:stop]),
         ]

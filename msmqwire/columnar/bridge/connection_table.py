@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from msmqwire.capture.direction import Direction
 from msmqwire.capture.eviction import evicted_at_once
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX, CLOCK_BACK_NS
+from msmqwire.columnar.bridge.bulk_steps import BulkSteps, Items, RowSink
 from msmqwire.columnar.bridge.eviction import first_to_evict, rank
 from msmqwire.columnar.bridge.finder_states import acquire_finder
 from msmqwire.columnar.bridge.flow_keys import address_of
@@ -44,9 +44,9 @@ from msmqwire.columnar.compiled.flow_table import (
     UNRECOGNISED,
     UNSEEN,
 )
-from msmqwire.columnar.compiled.grouped_scan import ends_silently
-from msmqwire.columnar.compiled.midstream import unlist_opening
-from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
+from msmqwire.columnar.compiled.gaps import any_gap_due
+from msmqwire.columnar.compiled.midstream import any_opening_due, start_all_due, unlist_opening
+from msmqwire.columnar.compiled.scan_arrays import FlowArrays
 from msmqwire.columnar.compiled.segments import SEGMENT_MAX
 from msmqwire.columnar.compiled.state import (
     ARENA,
@@ -61,6 +61,7 @@ from msmqwire.columnar.compiled.state import (
     FREE_NUMBERS,
     HELD,
     IDLE_AT,
+    NEVER,
     NEW_CONNECTIONS,
     NOW,
     OUT_OF_ORDER_COST_TOTAL,
@@ -71,7 +72,7 @@ from msmqwire.columnar.compiled.state import (
     TRACKER_BUFFERED,
     WAITING,
 )
-from msmqwire.columnar.compiled.stop_codes import CONTINUE
+from msmqwire.columnar.compiled.stop_codes import CONTINUE, StopCode
 from msmqwire.dissection import Item, Tracker
 from msmqwire.dissection.handover import (
     DirectionSnapshot,
@@ -88,17 +89,9 @@ _MOVED_PER_SEGMENT: Final = 8192
 """Bytes of an incomplete packet that are moved to the tracker for each segment that it then takes."""
 TIME_MAX: Final = 1 << 62
 """Nanoseconds since 1970 beyond any true time, in the year 2116: the scan does not take such a segment."""
-_NEVER: Final = (1 << 63) - 1
 
 
-class RowSink(Protocol):
-    """Destination of rows."""
-
-    def scan_arrays(self) -> ScanArrays:
-        """Return the arrays of the scan."""
-
-
-class ConnectionTable:
+class ConnectionTable(BulkSteps):
     """The flows that the scan follows, in arrays, and the tracker that has the others.
 
     The scan *acquires* a direction from the tracker while it is simple, and *releases* it when anything else
@@ -127,7 +120,7 @@ class ConnectionTable:
         self._beyond_time = False  # a time has exceeded TIME_MAX: the tracker has all connections
         self._stays: dict[Direction, int] = {}  # for how many segments directions stay with the tracker
         self._followed: set[int] = set()  # connections of which the scan may have a direction
-        self._state[OUT_OF_ORDER_COST_TOTAL], self._state[DEADLINE] = 0, _NEVER
+        self._state[OUT_OF_ORDER_COST_TOTAL], self._state[DEADLINE] = 0, NEVER
         self.listen()
         self.import_clock()
 
@@ -137,7 +130,7 @@ class ConnectionTable:
 
     # -- a segment for the tracker ----------------------------------------------------------------
 
-    def feed(self, datagram: Datagram, sink: RowSink) -> Iterator[Item]:
+    def feed(self, datagram: Datagram, sink: RowSink) -> Items:
         """Pass a datagram to the tracker; yield its items. The directions it concerns are released first.
 
         Bytes that turn out to be in order are delivered to the sink instead, which has their rows when the
@@ -156,14 +149,14 @@ class ConnectionTable:
         size = len(datagram.payload) + _BUFFERED_MARGIN
         buffered = self._state[OUT_OF_ORDER_COST_TOTAL] + reassembler.buffered
         if self._must_evict(datagram):
-            yield from self._evict(datagram.time_ns)
+            yield from self._evict(datagram.time_ns, sink)
         frees_memory = tracker.held + size > HELD_MAX
-        if frees_memory or reassembler.affects_other_connections(datagram):
+        if reassembler.affects_other_connections(datagram):
             self.release_all()
         elif buffered + size > BUFFERED_TOTAL_MAX:
             self.release_gaps()
         else:
-            self._release_due(datagram.time_ns)
+            yield from self._expire_waiting(datagram.time_ns, sink)
         direction = reassembler.direction(key)
         if direction is not None:
             for released in (direction, direction.peer):
@@ -182,7 +175,7 @@ class ConnectionTable:
                 if isinstance(event, Data) and self._deliver(side, event, sink):
                     continue
                 self._release(side)
-            yield from tracker.event(event)
+            yield from self._items_of([event], sink)
         if frees_memory and tracker.held <= HELD_MAX // 2 + size:
             self._stays.clear()  # it has been freed: what is moved back is little beside what was read
         if direction is not None and not (is_new and self._unregister(direction)):
@@ -195,38 +188,25 @@ class ConnectionTable:
         is_full = self._tracker.reassembler.connections + count >= self._tracker.reassembler.max_connections
         return is_full and count > 0 and self._tracker.reassembler.direction(datagram[1:5]) is None
 
-    def _evict(self, time_ns: int) -> Iterator[Item]:
+    def _evict(self, time_ns: int, sink: RowSink) -> Items:
         """Evict connections before a segment of this time; yield the items."""
-        tracker, flows = self._tracker, self._flows
-        reassembler = tracker.reassembler
+        flows, reassembler = self._flows, self._tracker.reassembler
         if time_ns >= reassembler.clock[2]:
             self._register_all()  # idle ones are forgotten first, so that perhaps none has to be evicted
             return
-        self._release_due(time_ns)
-        for event in reassembler.sweep_if_due(time_ns):
-            yield from tracker.event(event)
+        yield from self._expire_waiting(time_ns, sink)
+        yield from self._items_of(reassembler.sweep_if_due(time_ns), sink)
         registered = reassembler.first_directions()
         numbers = np.array(sorted(flows.unregistered), np.int64)
         chosen = first_to_evict(
             self.flow_arrays.flows, numbers, [rank(direction, self._row) for direction in registered],
             evicted_at_once(reassembler.max_connections),
         )  # fmt: skip
-        silent, others = [], []
-        for index in chosen.tolist():
-            if index >= numbers.size:
-                others.append(registered[index - numbers.size])
-            elif ends_silently(self.flow_arrays.flows, numbers[index]):
-                silent.append(index)
-            else:
-                self._register(int(numbers[index]))
-                others.append(flows.directions[int(numbers[index])])
-        flows.drop(numbers[silent])
-        reassembler.counters.evicted += len(silent)
-        for direction in others:
-            self._release(direction)
-            self._release(direction.peer)
-        for event in reassembler.evict(others):
-            yield from tracker.event(event)
+        before = reassembler.counters.evicted
+        yield from self._end(
+            chosen, numbers, registered, lambda direction: reassembler.evict([direction]), sink
+        )
+        reassembler.counters.evicted = before + chosen.size
 
     def _row(self, direction: Direction) -> Any | None:
         """Return the flow of a direction that the scan has; None for another."""
@@ -264,12 +244,25 @@ class ConnectionTable:
     def _is_acquired(self, direction: Direction) -> bool:
         return self._row(direction) is not None
 
-    def flush(self, time_ns: int = 0) -> list[Item]:
-        """Return the items at the end of the capture, at this time or at that of the last segment."""
+    def flush(self, sink: RowSink, time_ns: int = 0) -> Items:
+        """Yield the items at the end of the capture, at this time or at that of the last segment."""
         self._export_clock()
-        last_ns = max(time_ns, self._drop_silent())
-        self.release_all()
-        return list(self._tracker.flush(last_ns))
+        self._release_registered()
+        reassembler, flows = self._tracker.reassembler, self.flow_arrays.flows
+        numbers = np.array(sorted(self._flows.unregistered), np.int64)
+        last_ns = max(time_ns, int(flows[[numbers, numbers + 1], LAST_NS].max(initial=0)))
+        now = max(last_ns, int(self._state[NOW]))
+        if any_gap_due(sink.scan_arrays(), self.flow_arrays, now):
+            self.release_gaps()
+        else:
+            yield from self._start_openings(now, sink)
+        numbers = np.array(sorted(self._flows.unregistered), np.int64)
+        yield from self._items_of(reassembler.expire_at_end(last_ns), sink)
+        registered = reassembler.first_directions()
+        streams = np.array([direction.stream for direction in registered], np.int64)
+        order = np.argsort(np.concatenate([flows[numbers, STREAM], streams]))
+        yield from self._end(order, numbers, registered, reassembler.end_with_capture, sink)
+        yield from self._tracker.flush(last_ns)
 
     def save(self) -> ConnectionCheckpoint | None:
         """Return the state of the only connection, or None: `Tracker.save`."""
@@ -284,14 +277,6 @@ class ConnectionTable:
             self._acquire_both(direction)
         self.import_clock()
 
-    def _drop_silent(self) -> int:
-        """Forget the unregistered connections that end silently; return the time of their last segment."""
-        flows = self.flow_arrays.flows
-        silent = [number for number in self._flows.unregistered if ends_silently(flows, number)]
-        self._flows.unregistered.difference_update(silent)
-        numbers = np.array(silent, np.int64)
-        return int(flows[[numbers, numbers + 1], LAST_NS].max(initial=0))
-
     def pause(self, joined_ns: int = 0) -> list[Item]:
         """Return the items before another reader continues: `Tracker.pause`."""
         self._export_clock()
@@ -303,22 +288,36 @@ class ConnectionTable:
     def release_all(self) -> None:
         """Release every direction."""
         self._register_all()
+        self._release_registered()
+
+    def _release_registered(self) -> None:
         followed, self._followed = self._followed, set()
         for number in sorted(followed):
             self._release(self._flows.directions[number])
             self._release(self._flows.directions[number + 1])
 
-    def _release_due(self, time_ns: int) -> None:
-        """Release what may be due before a segment of this time: gaps, and directions that are opening."""
-        flows = self.flow_arrays.flows
-        goes_back = 0 < time_ns <= self._state[NOW] - CLOCK_BACK_NS
-        number = int(self._state[FIRST_OPENING])
-        if time_ns >= self._state[DEADLINE] or (goes_back and number >= 0):
+    def _expire_waiting(self, time_ns: int, sink: RowSink) -> Items:
+        """Start the flows that are due before a segment of this time, or release all that may be due."""
+        state = self._state
+        if state[FIRST_OPENING] >= 0 and 0 < time_ns <= state[NOW] - CLOCK_BACK_NS:
+            self.release_gaps()  # they are no longer in the order in which they are due
+        elif time_ns >= max(state[DEADLINE], state[SWEEP_AT]):
             self.release_gaps()
-            return
-        while number >= 0 and flows[number, GAP_DUE_NS] <= time_ns:
-            self._release_both(number)
-            number = int(self._state[FIRST_OPENING])
+        elif time_ns >= state[SWEEP_AT]:
+            yield from self._start_openings(time_ns, sink)
+
+    def _start_openings(self, time_ns: int, sink: RowSink) -> Items:
+        """Start the flows that are due at this time, when no gap is; release them if the tracker has any."""
+        stop_code = CONTINUE
+        while any_opening_due(self._state, self.flow_arrays.flows, time_ns):
+            if self._tracker.reassembler.waiting or stop_code == StopCode.GENERIC_RECORD:
+                self.release_gaps()
+                return
+            if stop_code >= 0:
+                yield StopCode(stop_code)
+            self._state[HELD] = self._tracker.held
+            stop_code = start_all_due(sink.scan_arrays(), self.flow_arrays, sink.tcp_ports, time_ns)
+            self._tracker.held = int(self._state[HELD])
 
     def release_gaps(self) -> None:
         """Release every direction with segments beyond a gap or that is opening, and its peer.
@@ -331,7 +330,7 @@ class ConnectionTable:
             self._release_both(number)
         while self._state[FIRST_OPENING] >= 0:
             self._release_both(int(self._state[FIRST_OPENING]))
-        self._state[DEADLINE] = _NEVER
+        self._state[DEADLINE] = NEVER
         self.import_clock()
 
     def _release_both(self, number: int) -> None:
@@ -356,9 +355,7 @@ class ConnectionTable:
         """Update the clock and the counters of the scan from the tracker."""
         state, reassembler = self._state, self._tracker.reassembler
         state[HELD] = self._tracker.held
-        state[NOW], state[SWEEP_AT], state[IDLE_AT] = (
-            max(-_NEVER, min(t, _NEVER)) for t in reassembler.clock
-        )
+        state[NOW], state[SWEEP_AT], state[IDLE_AT] = (max(-NEVER, min(t, NEVER)) for t in reassembler.clock)
         state[STREAMS] = reassembler.streams
         state[CONNECTIONS] = reassembler.connections + len(self._flows.unregistered)
         state[CONNECTIONS_LIMIT] = reassembler.max_connections
@@ -424,7 +421,7 @@ class ConnectionTable:
         if snapshot.out_of_order:
             flow[GAP_DUE_NS] = max(snapshot.out_of_order[0].time_ns, snapshot.since_ns) + ACKED_NS
             self._state[DEADLINE] = min(self._state[DEADLINE], flow[GAP_DUE_NS])
-            flow_table.list_gap(self._state, self.flow_arrays.next_gap, number)
+            flow_table.list_gap(self._state, self.flow_arrays, number)
 
     def _acquire_segments(self, number: int, snapshot: DirectionSnapshot) -> None:
         """Buffer the segments that a direction has out of order."""

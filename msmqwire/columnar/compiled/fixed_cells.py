@@ -6,9 +6,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from msmqwire.columnar.compiled.jit import copy, inlined, jit, u8, u16, u32
+from msmqwire.columnar.compiled.jit import brief, copy, inlined, jit, u8, u16, u32
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import (
+    R_EXTRA,
     R_FILE,
     R_FRAME,
     R_IPV6,
@@ -18,6 +19,7 @@ from msmqwire.columnar.compiled.state import (
     R_START,
     R_STREAM,
     R_TIME,
+    REFUSAL_IN_OFFSETS,
 )
 
 BOOL, INT32, INT64 = range(3)
@@ -33,6 +35,9 @@ so."""
 TIME, FRAME, STREAM, SIZE = range(4)
 SRC_PORT, DST_PORT, FILE, TRANSPORT, KIND, SRC, DST = range(7)
 """The columns that are not from packets, of 64 and of 32 bits."""
+
+NO_TIME: Final = -(1 << 63)
+"""Stands for a time that a column can't represent."""
 
 PADDING: Final = 16
 """Bytes that must follow shared texts, and the space to which they are written."""
@@ -77,9 +82,14 @@ class KindScratch(NamedTuple):
     cells: Any
 
 
-@jit
-def write_capture_cells(rows: Any, int64s: Any, int32s: Any, to: int) -> None:
-    """Write the columns that are not from packets, all but SRC and DST, from cell ``to`` on."""
+@brief
+def write_capture_cells(rows: Any, int64s: Any, int32s: Any, valid: Any, to: int) -> int:
+    """Write the columns that are not from packets, all but SRC and DST, from cell ``to`` on.
+
+    ``valid`` gets which cells of 64 bits are not null, then those of the ports. Returns how many rows have a
+    refusal.
+    """
+    refusals = 0
     for i in range(rows.shape[0]):
         row, cell = rows[i], to + i
         int64s[TIME, cell] = row[R_TIME]
@@ -91,6 +101,14 @@ def write_capture_cells(rows: Any, int64s: Any, int32s: Any, to: int) -> None:
         int32s[FILE, cell] = row[R_FILE]
         int32s[TRANSPORT, cell] = -row[R_STREAM] if row[R_STREAM] < 0 else 0
         int32s[KIND, cell] = row[R_KIND]
+        valid[TIME, cell] = row[R_TIME] != NO_TIME
+        valid[FRAME, cell] = row[R_FRAME] >= 0
+        valid[STREAM, cell] = row[R_STREAM] >= 0
+        valid[SIZE, cell] = row[R_SIZE] >= 0
+        valid[SIZE + 1 + SRC_PORT, cell] = row[R_PORTS] >> 16 >= 0
+        valid[SIZE + 1 + DST_PORT, cell] = True
+        refusals += row[R_EXTRA] == REFUSAL_IN_OFFSETS
+    return refusals
 
 
 @jit
@@ -105,6 +123,9 @@ def write_packet_cells(
     rows, field_offsets, memory = block.rows, block.field_offsets, block.memory
     chosen, starts, cells = scratch.chosen, scratch.starts, scratch.cells
     n = rows.shape[0]
+    for k in range(output.valid.shape[0]):
+        for i in range(to, to + n):
+            output.valid[k, i] = False
     for first in range(0, n, chosen.size):
         stop = min(n, first + chosen.size)
         for kind in range(plan.counts.size):
@@ -161,7 +182,7 @@ def _read_field(field: Any, starts: Any, cells: Any, count: int, memory: Any, va
 # -- texts that many rows share ---------------------------------------------------------------------
 
 
-@jit
+@brief
 def text_offsets(codes: Any, starts: Any, offsets: Any) -> int:
     """Write the offsets of the texts of some codes when they are concatenated; return their total size."""
     pos = 0
@@ -173,7 +194,7 @@ def text_offsets(codes: Any, starts: Any, offsets: Any) -> int:
     return pos
 
 
-@jit
+@brief
 def write_texts(codes: Any, starts: Any, source: Any, offsets: Any, data: Any) -> None:
     """Concatenate the texts of some codes.
 
@@ -185,7 +206,7 @@ def write_texts(codes: Any, starts: Any, source: Any, offsets: Any, data: Any) -
             copy(source, start + k, PADDING, data, pos + k)
 
 
-@jit
+@brief
 def class_codes(table: Any, classes: Any, valid: Any, codes: Any, i: int) -> int:
     """Write the codes of message classes from row ``i`` on, 0 for null; return the first row without a code.
 
@@ -208,7 +229,7 @@ def _slot(table: Any, high: int, low: int) -> int:
     return np.int64(mixed >> np.uint64(40)) & (table.size - 1)
 
 
-@jit
+@brief
 def address_codes(table: Any, addresses: Any, rows: Any, side: int, codes: Any, i: int) -> int:
     """Write the codes of addresses from row ``i`` on; return the first row whose address has none.
 
@@ -230,7 +251,7 @@ def address_codes(table: Any, addresses: Any, rows: Any, side: int, codes: Any, 
     return i
 
 
-@jit
+@brief
 def add_address(table: Any, addresses: Any, code: int, high: int, low: int, ipv6: int) -> None:
     """Give an address a code."""
     slot = _slot(table, high, low)

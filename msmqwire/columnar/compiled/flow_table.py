@@ -22,7 +22,8 @@ from msmqwire.columnar.compiled.network import (
     SRC_HIGH,
     SRC_LOW,
 )
-from msmqwire.columnar.compiled.state import FIRST_GAP
+from msmqwire.columnar.compiled.scan_arrays import FlowArrays
+from msmqwire.columnar.compiled.state import FIRST_GAP, LAST_GAP
 from msmqwire.dissection.finder_state import FAILED_MAX
 
 TRACKED: Final = 0
@@ -43,8 +44,8 @@ has been seen, but none of its data; its first data is buffered until it is cert
     DOUBTFUL_SIZE, PACKET_LEAD, IN_DOUBT, LOSS, REMAINING, IS_CHECKED, SEARCHED_TO, SCANNED_BYTES, RUN_BYTES,
     RUN_REASON, RUN_FRAMES, RUN_FRAME, RUN_NS, RUN_LATEST, RUN_KEPT, RUN_FIRST, RUN_SEGMENTS, WAS_RESET,
     FIRST_SEQ, OPENING_SEGMENTS, NEXT_OPENING, PREVIOUS_OPENING, FAR_NEXT, FAR_FROM, FAR_RUN, IS_REGISTERED,
-    FAILED,
-) = range(52)  # fmt: skip
+    IS_BEGUN, FAILED,
+) = range(53)  # fmt: skip
 FLOW_FIELDS: Final = FAILED + FAILED_MAX
 """The state of a flow, by index; see `handover.DirectionSnapshot`.
 
@@ -60,7 +61,8 @@ OUT_OF_ORDER segments are buffered beyond a gap: their cost in memory, the frame
 when nothing was delivered, and when the gap may be skipped. ISN is the initial sequence number of a flow
 whose SYN was seen, else -1. WAS_RESET says that a reset has ended it. FAR_RUN segments in a row were further
 away than any window; FAR_NEXT continues them, and FAR_FROM was NEXT_SEQ when they began. IS_REGISTERED says
-that the tracker knows the connection.
+that the tracker knows the connection. IS_BEGUN says that a hole has been taken, so that its packets have
+begun even if nothing was delivered.
 
 FIRST_SEQ is the sequence number before any data of a flow without a SYN, NO_SEQ if that is unknown. While it
 is opening it has received OPENING_SEGMENTS, buffered like those beyond a gap; GAP_NS is when the first came,
@@ -187,12 +189,54 @@ def rebuild(table: Any, keys: Any, numbers: Any, seed: int) -> None:
         insert(table, keys, numbers[i], seed)
 
 
-@inlined
-def list_gap(state: Any, next_gap: Any, number: int) -> None:
-    """List a flow that has a gap, unless it is listed."""
-    if next_gap[number] == NOT_LISTED:
-        next_gap[number] = state[FIRST_GAP]
+@jit
+def unlist_gap(state: Any, flow_arrays: FlowArrays, number: int) -> None:
+    """Remove a flow from the list of those that have a gap."""
+    next_gap, previous_gap = flow_arrays.next_gap, flow_arrays.previous_gap
+    before, after = previous_gap[number], next_gap[number]
+    if before < 0:
+        state[FIRST_GAP] = after
+    else:
+        next_gap[before] = after
+    if after < 0:
+        state[LAST_GAP] = before
+    else:
+        previous_gap[after] = before
+    next_gap[number] = NOT_LISTED
+
+
+@jit
+def list_gap(state: Any, flow_arrays: FlowArrays, number: int) -> None:
+    """List a flow that has a gap, in the order of the frames since which they wait."""
+    flows, next_gap, previous_gap = flow_arrays.flows, flow_arrays.next_gap, flow_arrays.previous_gap
+    if next_gap[number] != NOT_LISTED:
+        unlist_gap(state, flow_arrays, number)
+    before, after = state[LAST_GAP], -1
+    while before >= 0:
+        if flows[before, OUT_OF_ORDER] == 0:
+            unlist_gap(state, flow_arrays, before)
+        elif flows[before, OUT_OF_ORDER_FRAME] <= flows[number, OUT_OF_ORDER_FRAME]:
+            break
+        else:
+            after = before
+        before = state[LAST_GAP] if after < 0 else previous_gap[after]
+    next_gap[number], previous_gap[number] = after, before
+    if before < 0:
         state[FIRST_GAP] = number
+    else:
+        next_gap[before] = number
+    if after < 0:
+        state[LAST_GAP] = number
+    else:
+        previous_gap[after] = number
+
+
+@jit
+def oldest_gap(state: Any, flow_arrays: FlowArrays) -> int:
+    """Return the flow that has waited longest for a gap to be filled; -1 if none waits."""
+    while state[FIRST_GAP] >= 0 and flow_arrays.flows[state[FIRST_GAP], OUT_OF_ORDER] == 0:
+        unlist_gap(state, flow_arrays, state[FIRST_GAP])
+    return state[FIRST_GAP]
 
 
 @jit

@@ -21,15 +21,14 @@ from msmqwire.columnar.compiled.compile_cache import StampedCache
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS: Final[dict[str, Any]] = {
-    "nogil": True,
     "error_model": "numpy",  # no exceptions, so calls need no error path
     "_nrt": False,  # no allocation, so arrays need no reference counts
 }
 
 
-def jit(function: F, inline: bool = False) -> F:
+def jit(function: F, inline: bool = False, nogil: bool = True) -> F:
     """Compile a function when it is first called; in each process anew if no cache folder can be written."""
-    compiled = numba.njit(**_OPTIONS, forceinline=inline)(function)
+    compiled = numba.njit(**_OPTIONS, forceinline=inline, nogil=nogil)(function)
     with suppress(RuntimeError):  # no cache folder
         compiled._cache = StampedCache(function)  # type: ignore[no-untyped-call]
     return cast(F, compiled)
@@ -42,6 +41,15 @@ def inlined(function: F) -> F:
     since each array is passed as seven or ten integers on the stack.
     """
     return jit(function, inline=True)
+
+
+def brief(function: F) -> F:
+    """Compile a function that keeps the lock of the interpreter.
+
+    It is for what takes some microseconds: to wait for the lock afterwards, while another thread has it,
+    would take longer.
+    """
+    return jit(function, nogil=False)
 
 
 @intrinsic

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msmqwire.capture.direction import FAR, START_WINDOW
-from msmqwire.capture.tcp import START_NS
+from msmqwire.capture.tcp import ACKED_BYTES, START_NS
 from msmqwire.columnar.compiled.flow_table import (
     ACKED,
     FIRST_SEQ,
@@ -27,13 +27,17 @@ from msmqwire.columnar.compiled.flow_table import (
     NEXT_OPENING,
     NEXT_SEQ,
     NO_SEQ,
+    NOT_LISTED,
     OPENING,
     OPENING_SEGMENTS,
     OUT_OF_ORDER,
+    OUT_OF_ORDER_COST,
     PREVIOUS_OPENING,
     UNRECOGNISED,
     list_gap,
+    unlist_gap,
 )
+from msmqwire.columnar.compiled.gaps import is_over_limit
 from msmqwire.columnar.compiled.jit import inlined, jit
 from msmqwire.columnar.compiled.network import ACK, PORTS, SEQ, START, STOP
 from msmqwire.columnar.compiled.out_of_order import (
@@ -130,7 +134,7 @@ def start_flow(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, tcp_por
         if flow[OUT_OF_ORDER] == buffered:
             flow[GAP_NS] = since
             set_gap_deadline(state, flow, arrays.pending_segments)
-        list_gap(state, flow_arrays.next_gap, number)
+        list_gap(state, flow_arrays, number)
     return CONTINUE
 
 
@@ -159,11 +163,17 @@ def start_due(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, tcp_port
     return CONTINUE
 
 
+@inlined
+def any_opening_due(state: Any, flows: Any, now: int) -> bool:
+    """Whether any flow starts at this time, however few segments it has."""
+    return state[FIRST_OPENING] >= 0 and flows[state[FIRST_OPENING], GAP_DUE_NS] <= now
+
+
 @jit
 def start_all_due(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Any, now: int) -> int:
     """Start the flows of all connections that are due; return CONTINUE or a stop code."""
     state, flows = arrays.state, flow_arrays.flows
-    while state[FIRST_OPENING] >= 0 and flows[state[FIRST_OPENING], GAP_DUE_NS] <= now:
+    while any_opening_due(state, flows, now):
         stop_code = start_due(arrays, flow_arrays, state[FIRST_OPENING], tcp_ports, now)
         if stop_code >= 0:
             return stop_code
@@ -204,6 +214,8 @@ def open_with_data(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, tcp
         stop_code = GENERIC_RECORD  # what is between others could not be taken back
     else:
         stop_code = buffer_segment(arrays, flow, header[START], size, position, now)
+    if stop_code < 0 and (flow[OUT_OF_ORDER_COST] > ACKED_BYTES or is_over_limit(state)):
+        stop_code = GENERIC_RECORD
     if stop_code < 0:
         flow[OPENING_SEGMENTS] += 1
         flow[NEXT_SEQ] = min(flow[NEXT_SEQ], position)
@@ -215,6 +227,8 @@ def open_with_data(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, tcp
     if mode == OPENING and starts:
         unlist_opening(state, flows, number)
     elif mode != OPENING and not starts:
+        if flow_arrays.next_gap[number] != NOT_LISTED:  # of a connection that had the number before
+            unlist_gap(state, flow_arrays, number)
         list_opening(state, flows, number)
     return CONTINUE
 

@@ -8,10 +8,7 @@ from msmqwire.capture.direction import FAR
 from msmqwire.capture.direction import FAR_RUN as FAR_RUN_MIN
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.capture.tcp import (
-    ACKED_BYTES,
     ACKED_NS,
-    ACKED_SEGMENTS,
-    BUFFERED_TOTAL_MAX,
     CLOCK_BACK_NS,
     SWEEP_NS,
 )
@@ -56,10 +53,10 @@ from msmqwire.columnar.compiled.state import (
     PENDING_SEGMENTS,
     RECORD_NS,
     REPEATED_BYTES,
+    ROWS,
     SPARE_SEGMENTS,
     SPARE_TO_DELIVER,
     SWEEP_AT,
-    TRACKER_BUFFERED,
 )
 from msmqwire.columnar.compiled.stop_codes import ARENA_FULL, CONTINUE, GENERIC_RECORD, PENDING_FULL
 
@@ -165,20 +162,12 @@ def insert_pieces(arrays: ScanArrays, flow: Any, start: int, position: int, end:
 def buffer_segment(arrays: ScanArrays, flow: Any, start: int, size: int, position: int, now: int) -> int:
     """Buffer bytes beyond a gap: `Direction.receive`; return CONTINUE or a stop code."""
     state, pending_segments, pending_bytes = arrays.state, arrays.pending_segments, arrays.pending_bytes
-    count, first = flow[OUT_OF_ORDER], flow[OUT_OF_ORDER_FIRST]
-    append = follows_buffered(flow, pending_segments, position)
+    count, append = flow[OUT_OF_ORDER], follows_buffered(flow, pending_segments, position)
     pieces, added, conflicts = 1, size, 0
     if not append:
         pieces, added, conflicts = count_pieces(arrays, flow, start, position, position + size)
     cost = added + pieces * SEGMENT_COST
     if pieces:
-        if count + pieces > ACKED_SEGMENTS or flow[OUT_OF_ORDER_COST] + cost > ACKED_BYTES:
-            return GENERIC_RECORD
-        if state[TRACKER_BUFFERED] + state[OUT_OF_ORDER_COST_TOTAL] + cost > BUFFERED_TOTAL_MAX:
-            return GENERIC_RECORD
-        begins = count and position < pending_segments[first, SEG_POSITION]
-        if begins and max(state[EVENT_NS], flow[GAP_NS]) + ACKED_NS <= now:
-            return GENERIC_RECORD  # an old segment, after which the gap may be skipped at once
         if (
             state[PENDING_BYTES] + size > pending_bytes.size
             or state[PENDING_SEGMENTS] + SPARE_SEGMENTS > pending_segments.shape[0]
@@ -195,6 +184,31 @@ def buffer_segment(arrays: ScanArrays, flow: Any, start: int, size: int, positio
     state[REPEATED_BYTES] += size - added
     state[CONFLICTING_BYTES] += conflicts
     return CONTINUE
+
+
+@jit
+def deliver_buffered(arrays: ScanArrays, flow: Any) -> int:
+    """Deliver the first of the buffered segments; return CONTINUE or a stop code.
+
+    On a stop code the caller goes back. EVENT_NS and EVENT_FRAME are its own afterwards.
+    """
+    state, segment = arrays.state, arrays.pending_segments[flow[OUT_OF_ORDER_FIRST]]
+    size, arena, rows = segment[SEG_SIZE], state[ARENA], state[ROWS]
+    if arena + size > state[ARENA_END]:
+        state[NEED] = size
+        return ARENA_FULL
+    copy(arrays.pending_bytes, segment[SEG_START], size, arrays.memory, arena)
+    state[ARENA] += size
+    state[EVENT_NS] = segment[SEG_NS]
+    state[EVENT_FRAME] = segment[SEG_FRAME] - state[FRAMES_BEFORE]
+    stop_code = deliver(arrays, flow, arena, arena + size)
+    if state[ROWS] == rows:
+        state[ARENA] = arena
+    flow[OUT_OF_ORDER_FIRST] = segment[SEG_NEXT]
+    flow[OUT_OF_ORDER] -= 1
+    flow[OUT_OF_ORDER_COST] -= size + SEGMENT_COST
+    state[OUT_OF_ORDER_COST_TOTAL] -= size + SEGMENT_COST
+    return stop_code
 
 
 @jit
@@ -224,34 +238,22 @@ def deliver_in_order(arrays: ScanArrays, flow: Any, skipped: int, now: int) -> i
         segment = pending_segments[flow[OUT_OF_ORDER_FIRST] if flow[OUT_OF_ORDER] else 0]
         is_buffered = flow[OUT_OF_ORDER] and segment[SEG_POSITION] == position
         if is_buffered:
-            count, start = segment[SEG_SIZE], state[ARENA]
-            if start + count > state[ARENA_END]:
-                state[NEED] = count
-                stop_code = ARENA_FULL
-                break
+            count = segment[SEG_SIZE]
             repeated = min(max(end - position, 0), count)
             state[REPEATED_BYTES] += repeated
             state[CONFLICTING_BYTES] += count_differences(
                 memory, base + position, pending_bytes, segment[SEG_START], repeated
             )
-            copy(pending_bytes, segment[SEG_START], count, memory, start)
-            state[ARENA] += count
-            state[EVENT_NS] = segment[SEG_NS]
-            state[EVENT_FRAME] = segment[SEG_FRAME] - state[FRAMES_BEFORE]
+            stop_code = deliver_buffered(arrays, flow)
         elif position < end:
             count, start = end - position, base + position
             if flow[OUT_OF_ORDER]:
                 count = min(count, segment[SEG_POSITION] - position)
             state[EVENT_NS], state[EVENT_FRAME] = time_ns, frame
+            stop_code = deliver(arrays, flow, start, start + count)
         else:
             break
-        stop_code = deliver(arrays, flow, start, start + count)
         position += count
-        if is_buffered:
-            flow[OUT_OF_ORDER_FIRST] = segment[SEG_NEXT]
-            flow[OUT_OF_ORDER] -= 1
-            flow[OUT_OF_ORDER_COST] -= count + SEGMENT_COST
-            state[OUT_OF_ORDER_COST_TOTAL] -= count + SEGMENT_COST
     if stop_code >= 0:
         go_back(rollback, flow, state)
         return stop_code
@@ -263,45 +265,50 @@ def deliver_in_order(arrays: ScanArrays, flow: Any, skipped: int, now: int) -> i
 
 
 @jit
-def note_far_segment(state: Any, flow: Any, header: Any, size: int) -> int:
-    """Ignore a segment further away than any window: `Direction._jumps`.
-
-    Returns CONTINUE, or GENERIC_RECORD if it proves that the stream jumped.
-    """
-    if not size:
-        return CONTINUE
-    consecutive = header[SEQ] == flow[FAR_NEXT] and flow[NEXT_SEQ] == flow[FAR_FROM]
-    run = flow[FAR_RUN] + 1 if consecutive else 1
-    if run >= FAR_RUN_MIN:
-        return GENERIC_RECORD
-    flow[FAR_RUN], flow[FAR_NEXT], flow[FAR_FROM] = run, (header[SEQ] + size) & 0xFFFFFFFF, flow[NEXT_SEQ]
-    state[FAR_SEGMENTS] += 1
-    return CONTINUE
+def is_far(offset: int) -> bool:
+    """Whether a segment at this distance from the next byte is further away than any window."""
+    return offset >= FAR or offset <= -FAR
 
 
 @jit
-def take_out_of_order(arrays: ScanArrays, flow: Any, peer: Any, offset: int) -> int:
+def completes_far_run(flow: Any, header: Any) -> bool:
+    """Whether a far segment proves that the stream jumped: `Direction._jumps`."""
+    consecutive = header[SEQ] == flow[FAR_NEXT] and flow[NEXT_SEQ] == flow[FAR_FROM]
+    return header[STOP] > header[START] and consecutive and flow[FAR_RUN] + 1 >= FAR_RUN_MIN
+
+
+@jit
+def ignore_far_segment(state: Any, flow: Any, header: Any) -> None:
+    """Ignore a far segment that does not complete a run."""
+    size = header[STOP] - header[START]
+    if size:
+        consecutive = header[SEQ] == flow[FAR_NEXT] and flow[NEXT_SEQ] == flow[FAR_FROM]
+        flow[FAR_RUN] = flow[FAR_RUN] + 1 if consecutive else 1
+        flow[FAR_NEXT], flow[FAR_FROM] = (header[SEQ] + size) & 0xFFFFFFFF, flow[NEXT_SEQ]
+        state[FAR_SEGMENTS] += 1
+
+
+@jit
+def take_out_of_order(arrays: ScanArrays, flow: Any, offset: int, now: int) -> int:
     """Take a segment that is out of order, or of a connection with a gap; return CONTINUE or a stop code.
 
-    ``offset`` is the distance of its first byte from the next one in order.
+    ``offset`` is the distance of its first byte from the next one in order, ``now`` the time of the capture
+    after the segment.
     """
     state, header = arrays.state, arrays.header
-    time_ns, size = state[RECORD_NS], header[STOP] - header[START]
-    now = clock_after(state, time_ns)
-    if (flow[OUT_OF_ORDER] and now >= flow[GAP_DUE_NS]) or (peer[OUT_OF_ORDER] and now >= peer[GAP_DUE_NS]):
+    size = header[STOP] - header[START]
+    if is_far(offset) and completes_far_run(flow, header):
         return GENERIC_RECORD
     stop_code = CONTINUE
-    if offset >= FAR or offset <= -FAR:
-        stop_code = note_far_segment(state, flow, header, size)
+    if is_far(offset):
+        pass  # it is counted when it is certain that the scan takes it
     elif size and offset > 0:
         stop_code = buffer_segment(arrays, flow, header[START], size, flow[NEXT_SEQ] + offset, now)
-        if stop_code < 0:
-            set_gap_deadline(state, flow, arrays.pending_segments)
     elif size and offset + size > 0:
         stop_code = deliver_in_order(arrays, flow, -offset, now)
     else:
         state[REPEATED_BYTES] += size
     if stop_code >= 0:
         return stop_code
-    set_clock(state, time_ns, now)
+    set_clock(state, state[RECORD_NS], now)
     return CONTINUE

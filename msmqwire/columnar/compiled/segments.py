@@ -8,10 +8,10 @@ from msmqwire.capture.direction import FAR, START_WINDOW
 from msmqwire.capture.ip import ACK as ACK_FLAG
 from msmqwire.capture.ip import FIN, RST, SYN
 from msmqwire.capture.tcp import CLOCK_BACK_NS, IDLE_NS_MAX, SWEEP_NS
-from msmqwire.columnar.compiled.delivery import deliver, end_doubtful
+from msmqwire.columnar.compiled.breaks import end_packets
+from msmqwire.columnar.compiled.delivery import deliver
 from msmqwire.columnar.compiled.flow_table import (
     ACKED,
-    DOUBTFUL_SIZE,
     ENDED,
     FIRST_SEQ,
     FLOW_FIELDS,
@@ -27,6 +27,7 @@ from msmqwire.columnar.compiled.flow_table import (
     NO_SEQ,
     OPENING,
     OUT_OF_ORDER,
+    OUT_OF_ORDER_FRAME,
     PACKET_BYTES,
     STREAM,
     TRACKED,
@@ -38,8 +39,16 @@ from msmqwire.columnar.compiled.flow_table import (
     list_gap,
     swap_sides,
 )
+from msmqwire.columnar.compiled.gaps import any_gap_due, expire_all_gaps, expire_gaps, settle_gaps
 from msmqwire.columnar.compiled.jit import inlined, jit
-from msmqwire.columnar.compiled.midstream import distance, mode_of, start_all_due, start_due, take_midstream
+from msmqwire.columnar.compiled.midstream import (
+    any_opening_due,
+    distance,
+    mode_of,
+    start_all_due,
+    start_due,
+    take_midstream,
+)
 from msmqwire.columnar.compiled.network import (
     ACK,
     DST_HIGH,
@@ -53,7 +62,13 @@ from msmqwire.columnar.compiled.network import (
     START,
     STOP,
 )
-from msmqwire.columnar.compiled.out_of_order import clock_after, set_clock, take_out_of_order
+from msmqwire.columnar.compiled.out_of_order import (
+    clock_after,
+    ignore_far_segment,
+    is_far,
+    set_clock,
+    take_out_of_order,
+)
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.columnar.compiled.state import (
     CONNECTIONS,
@@ -65,9 +80,11 @@ from msmqwire.columnar.compiled.state import (
     FREE_NUMBERS,
     HASH_SEED,
     IDLE_AT,
+    IS_TAKEN,
     NEW_CONNECTIONS,
     NOW,
     RECORD_NS,
+    REPEATED_BYTES,
     STREAMS,
     SWEEP_AT,
     WAITING,
@@ -259,12 +276,10 @@ def end_flow(arrays: ScanArrays, flow: Any, peer: Any) -> int:
     if flow[MODE] == ENDED:
         if control != ACK_FLAG:
             return GENERIC_RECORD
-    elif control != FIN | ACK_FLAG or flow[IN_DOUBT] or (header[SEQ] - flow[NEXT_SEQ]) & 0xFFFFFFFF:
+    elif control != FIN | ACK_FLAG or (header[SEQ] - flow[NEXT_SEQ]) & 0xFFFFFFFF:
         return GENERIC_RECORD
-    elif flow[PACKET_BYTES]:
-        if flow[PACKET_BYTES] != flow[DOUBTFUL_SIZE]:
-            return GENERIC_RECORD
-        stop_code = end_doubtful(arrays, flow, 0, 0)
+    elif flow[PACKET_BYTES] or flow[IN_DOUBT]:
+        stop_code = end_packets(arrays, flow)
         if stop_code >= 0:
             return stop_code
     flow[MODE] = ENDED
@@ -273,21 +288,74 @@ def end_flow(arrays: ScanArrays, flow: Any, peer: Any) -> int:
     return CONTINUE
 
 
+@jit
+def take_beside_gaps(arrays: ScanArrays, flow_arrays: FlowArrays, number: int) -> int:
+    """Take a segment that is out of order, or of a connection with a gap; return CONTINUE or a stop code.
+
+    What it lets give up may need more room than there is. Then the segment itself has been taken, and the
+    scan comes back here for the rest of the gaps.
+    """
+    state, header = arrays.state, arrays.header
+    flow, peer = flow_arrays.flows[number], flow_arrays.flows[number ^ 1]
+    if peer[MODE] == TRACKED:
+        return GENERIC_RECORD
+    time_ns = state[RECORD_NS]
+    if not state[IS_TAKEN]:
+        now = clock_after(state, time_ns)
+        stop_code = expire_gaps(arrays, flow_arrays, number, now)
+        if stop_code >= 0:
+            return stop_code
+        offset = distance(header[SEQ], flow[NEXT_SEQ])
+        stop_code = take_out_of_order(arrays, flow, offset, now)
+        if stop_code >= 0:
+            return stop_code
+        peer[ACKED] = header[ACK]
+        if time_ns:
+            flow[LAST_NS] = time_ns
+        flow[FRAME] = state[FRAMES_BEFORE] + state[FRAME_NO] + 1
+        if flow[OUT_OF_ORDER] and flow[OUT_OF_ORDER_FRAME] == flow[FRAME]:
+            list_gap(state, flow_arrays, number)
+        state[IS_TAKEN] = 1
+    stop_code = settle_gaps(arrays, flow_arrays, number, state[NOW])
+    far = is_far(distance(header[SEQ], flow[NEXT_SEQ]))
+    if stop_code < 0:
+        state[IS_TAKEN] = 0
+        if far:
+            ignore_far_segment(state, flow, header)
+    elif stop_code == GENERIC_RECORD:  # the generic reader takes the segment once more
+        state[IS_TAKEN] = 0
+        if not far:
+            state[REPEATED_BYTES] -= header[STOP] - header[START]
+    return stop_code
+
+
+@jit
+def apply_timeouts(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Any, now: int) -> int:
+    """Start the flows and give up the gaps that are due in any connection; return CONTINUE or a stop code."""
+    state = arrays.state
+    if now >= state[DEADLINE]:
+        if any_opening_due(state, flow_arrays.flows, now) and any_gap_due(arrays, flow_arrays, now):
+            return GENERIC_RECORD  # they are due in one order, by age
+        stop_code = expire_all_gaps(arrays, flow_arrays, now)
+        if stop_code >= 0:
+            return stop_code
+    return start_all_due(arrays, flow_arrays, tcp_ports, now)
+
+
 @inlined
 def take_segment(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Any) -> int:
     """Take the TCP segment of the current header; return CONTINUE or a stop code."""
     state, header = arrays.state, arrays.header
     time_ns = state[RECORD_NS]
     sweeps = time_ns >= state[SWEEP_AT]
-    if sweeps and (state[WAITING] or time_ns >= state[IDLE_AT] or time_ns >= state[DEADLINE]):
+    if sweeps and (state[WAITING] or time_ns >= state[IDLE_AT]):
         return GENERIC_RECORD
-    if state[FIRST_OPENING] >= 0:
-        if time_ns and time_ns <= state[NOW] - CLOCK_BACK_NS:
-            return GENERIC_RECORD
-        if sweeps:
-            stop_code = start_all_due(arrays, flow_arrays, tcp_ports, time_ns)
-            if stop_code >= 0:
-                return stop_code
+    if state[FIRST_OPENING] >= 0 and time_ns and time_ns <= state[NOW] - CLOCK_BACK_NS:
+        return GENERIC_RECORD
+    if sweeps:
+        stop_code = apply_timeouts(arrays, flow_arrays, tcp_ports, time_ns)
+        if stop_code >= 0:
+            return stop_code
     number = find(flow_arrays.table, flow_arrays.keys, header, state[HASH_SEED])
     if number < 0:
         return begin_connection(arrays, flow_arrays, tcp_ports)
@@ -311,24 +379,17 @@ def take_segment(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Any) ->
     if header[STOP] - header[START] > SEGMENT_MAX:
         return GENERIC_RECORD
     offset = ((header[SEQ] - flow[NEXT_SEQ] + 0x80000000) & 0xFFFFFFFF) - 0x80000000
-    if offset or flow[OUT_OF_ORDER] or peer[OUT_OF_ORDER]:
-        if peer[MODE] == TRACKED:
-            return GENERIC_RECORD
-        stop_code = take_out_of_order(arrays, flow, peer, offset)
+    if offset or flow[OUT_OF_ORDER] or peer[OUT_OF_ORDER] or state[IS_TAKEN]:
+        return take_beside_gaps(arrays, flow_arrays, number)
+    size = header[STOP] - header[START]
+    if size:
+        stop_code = deliver(arrays, flow, header[START], header[STOP])
         if stop_code >= 0:
             return stop_code
-        if flow[OUT_OF_ORDER]:
-            list_gap(state, flow_arrays.next_gap, number)
-    else:
-        size = header[STOP] - header[START]
-        if size:
-            stop_code = deliver(arrays, flow, header[START], header[STOP])
-            if stop_code >= 0:
-                return stop_code
-        if sweeps:
-            state[NOW] = time_ns
-            state[SWEEP_AT] = time_ns + SWEEP_NS
-        flow[NEXT_SEQ] += size
+    if sweeps:
+        state[NOW] = time_ns
+        state[SWEEP_AT] = time_ns + SWEEP_NS
+    flow[NEXT_SEQ] += size
     peer[ACKED] = header[ACK]
     if time_ns:
         flow[LAST_NS] = time_ns
