@@ -356,9 +356,14 @@ class Reassembler:
         return direction
 
     def _expire_gaps(self, direction: Direction, events: list[Event]) -> None:
-        """Start the directions and give up the gaps of a connection that are due, by due time."""
+        """Start the directions and give up the gaps of a connection that are due.
+
+        They are in the order of due time, then that in which the directions were first seen, so that it
+        makes no difference what reveals that time has passed.
+        """
+        first = self._connections[direction.stream]
         while True:
-            sides = (side for side in (direction, direction.peer) if side.waiting)
+            sides = (side for side in (first, first.peer) if side.waiting)
             due, side = min(((self._due(side), side) for side in sides), key=itemgetter(0), default=(0, None))
             if side is None or due > self._now:
                 return

@@ -132,6 +132,30 @@ def test_gaps_need_no_generic_reader(packet: bytes, waits: str) -> None:
     assert dissection.counters()["lost_bytes"] == 25
 
 
+@pytest.mark.parametrize("revealed_by", ["client", "server", "another"])
+def test_of_gaps_due_at_once_that_of_the_direction_first_seen_is_given_up_first(revealed_by: str) -> None:
+    stream, other = Stream(), Stream(1000)
+    for by_client in (False, True):
+        stream.send(b"z" * 10, by_client=by_client, lost=True)
+        stream.send(SMALL + GOOD[:40], by_client=by_client)
+    stream.send(b"", by_client=False)
+    frames = [(START_NS, frame) for frame in stream.frames]
+    if revealed_by == "another":
+        later = other.frames
+    else:
+        stream.send(SMALL, by_client=revealed_by == "client")
+        later = stream.frames[-1:]
+    data = pcap([*frames, *((START_NS + 5000 * MS, frame) for frame in later)])
+    assert_same([data])
+    assert_same([data], **TINY)
+    dissection, table = columnar([data])
+    assert dissection.handed == FIRST
+    rows = zip(table["error"].to_pylist(), table["dst_port"].to_pylist(), strict=True)
+    given_up = [port for error, port in rows if error == "not in the capture: acknowledged"]
+    assert len(given_up) == 2
+    assert given_up[0] == 1801
+
+
 def test_gaps_of_many_connections_are_given_up_by_age() -> None:
     """Each of a hundred waits; a segment of another connection shows that all of them are due."""
     streams = [Stream(client) for client in range(100)]

@@ -190,18 +190,18 @@ def _due(arrays: ScanArrays, flow: Any) -> int:
 
 @jit
 def expire_gaps(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, now: int) -> int:
-    """Give up the gaps of a connection that were due before its current segment, by due time.
+    """Give up the gaps of a connection that were due before its current segment: `Reassembler._expire_gaps`.
 
     ``number`` is that of the flow of the segment. Returns CONTINUE or a stop code.
     """
     header, flows, keys = arrays.header, flow_arrays.flows, flow_arrays.keys
-    stop_code = CONTINUE
+    first, stop_code = number & -2, CONTINUE  # the first number is that of the flow first seen
     while stop_code < 0:
         due, chosen = now + 1, -1
         for side in range(2):
-            flow = flows[number ^ side]
+            flow = flows[first + side]
             if flow[OUT_OF_ORDER] and now >= flow[GAP_DUE_NS] and _due(arrays, flow) < due:
-                due, chosen = _due(arrays, flow), number ^ side
+                due, chosen = _due(arrays, flow), first + side
         if chosen < 0:
             break
         flow = flows[chosen]
@@ -225,14 +225,11 @@ def expire_all_gaps(arrays: ScanArrays, flow_arrays: FlowArrays, now: int) -> in
     dst_low, ports, is_ipv6 = header[DST_LOW], header[PORTS], header[IS_IPV6]
     number, deadline, stop_code = oldest_gap(state, flow_arrays), NEVER, CONTINUE
     while number >= 0 and stop_code < 0:
-        due, sides = NEVER, 0
+        due = NEVER
         for side in range(2):
             if flows[number ^ side, OUT_OF_ORDER]:
                 due = min(due, _due(arrays, flows[number ^ side]))
-                sides += _due(arrays, flows[number ^ side]) <= now
-        if sides == 2:
-            stop_code = GENERIC_RECORD  # where both are due at once, the order is that of its heap
-        elif flows[number, OUT_OF_ORDER] and due <= now:
+        if flows[number, OUT_OF_ORDER] and due <= now:
             stop_code = expire_gaps(arrays, flow_arrays, number, now)
         if flows[number, OUT_OF_ORDER]:
             deadline = min(deadline, _due(arrays, flows[number]))
