@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from msmqwire.capture.direction import FAR, START_WINDOW
 from msmqwire.capture.tcp import START_NS as OPENING_NS
 from msmqwire.capture.tcp import START_SEGMENTS
+from msmqwire.columnar.bridge.connection_table import ConnectionTable
 from msmqwire.dissection import tracker
 from tests.support import captures as c
 from tests.support import handmade as h
@@ -32,6 +33,7 @@ AHEAD = [0] * 8 + [
     -len(PACKET), len(PACKET), 1, -1, 2 * len(PACKET), START_WINDOW + 5, -START_WINDOW, FAR - 1, FAR,
     FAR + 50, -FAR,
 ]  # fmt: skip
+TINY = {"CHUNK": 300, "ARENA": 64, "ROWS": 1}
 CONTROLS = [SYN, SYN, SYN_ACK, c.RST, BOTH, c.FIN | c.ACK, SYN | c.FIN, 0, c.ACK]
 
 
@@ -84,7 +86,7 @@ def captures(draw: st.DrawFn) -> list[c.Frame]:
 @settings(max_examples=max(150, settings.default.max_examples))
 @given(
     frames=captures(), files=st.integers(1, 2), limit=st.sampled_from([1, 2, 100]),
-    sizes=st.sampled_from([{}, {"CHUNK": 300, "ARENA": 64, "ROWS": 1}]),
+    sizes=st.sampled_from([{}, TINY]),
 )  # fmt: skip
 def test_whatever_comes_first(frames: list[c.Frame], files: int, limit: int, sizes: dict[str, int]) -> None:
     step = -(-len(frames) // files)
@@ -211,6 +213,57 @@ def test_far_segments_count_on_across_the_generic_reader():
     files = [c.pcap_bytes(talk.frames)]
     assert_same(files)
     assert columnar(files)[0].counters()["far_segments"] == 3  # the fourth is believed
+
+
+@pytest.mark.parametrize("limit", [64, 1000])
+@pytest.mark.parametrize("ahead", [0, 50])
+def test_flows_that_are_still_opening_end_without_the_generic_reader(limit: int, ahead: int) -> None:
+    """They are evicted, or end with the capture, with a hole at their start or without one."""
+    frames = []
+    for number in range(300):
+        ends = Endpoints(number, 1801)
+        frames.append(ends.frame(c.START_NS + number, 0))
+        ends.seq[0] += ahead
+        frames += [ends.frame(c.START_NS + number, 0, packet) for packet in (PACKET, PACKET[:40])]
+    files = [c.pcap_bytes(frames)]
+    with mock.patch.object(tracker, "CONNECTIONS_MAX", limit):
+        assert_same(files)
+        with mock.patch.object(ConnectionTable, "_register", side_effect=AssertionError):
+            table = columnar(files)[1]
+    holes = [error for error in table["error"].to_pylist() if error == "not in the capture: end"]
+    assert len(holes) == (300 if ahead else 0)
+    assert table["kind"].to_pylist().count("UserMessage") == 300
+
+
+def test_flows_due_at_the_end_start_without_the_generic_reader() -> None:
+    """The last segment is late enough for all others, but there is no sweep after it."""
+    frames = [Endpoints(number, 1801).frame(c.START_NS + number, 0, PACKET) for number in range(300)]
+    later = Endpoints(1_000, 1801)
+    frames += [later.frame(c.START_NS + OPENING_NS * part // 2, 0, PACKET) for part in (1, 3)]
+    files = [c.pcap_bytes(frames, nanoseconds=True)]
+    assert_same(files)
+    with mock.patch.object(ConnectionTable, "_register", side_effect=AssertionError):
+        assert columnar(files)[1].num_rows == 302
+
+
+def test_a_far_segment_is_counted_once_where_it_lets_a_gap_be_given_up() -> None:
+    """It acknowledges what is behind a gap of its peer, whose rows need more room than there is."""
+    ends, second = Endpoints(0, 1801), 1_100_000_000
+    frames = [ends.frame(c.START_NS, 0, flags=SYN), ends.frame(c.START_NS, 1, flags=SYN_ACK)]
+    ends.seq = [number + 1 for number in ends.seq]
+    frames.append(ends.frame(c.START_NS, 0, PACKET[:40]))
+    frames += [ends.frame(c.START_NS, 1, PACKET[:40]), ends.frame(c.START_NS, 1, PACKET * 3, ahead=50)]
+    frames += [
+        ends.frame(c.START_NS + second + number, 0, PACKET, ahead=FAR + number * len(PACKET), ack=300)
+        for number in range(3)
+    ]
+    files = [c.pcap_bytes(frames)]
+    assert_same(files)
+    assert_same(files, **TINY)
+    dissection, table = columnar(files)
+    assert dissection.counters()["far_segments"] == 3
+    assert table["error"].to_pylist().count("not in the capture: acknowledged") == 1
+    assert dissection.handed <= 1
 
 
 def test_backscatter_needs_no_generic_reader():
