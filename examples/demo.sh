@@ -18,6 +18,10 @@ show dissect examples/session.pcap --hexdump --kind UserMessage
 printf '\nWhat in the session departs from the specifications, by requirement id:\n'
 show lint examples/session.pcap
 
+printf '\nThe same capture as a page for the browser:\n'
+mkdir -p build
+show report examples/session.pcap -o build/session.html
+
 printf '\nShapes of attack in a second, hostile capture:\n'
 show dissect examples/hostile.pcapng --findings ATTACK --table
 

@@ -27,14 +27,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from msmqwire.dissection.message_security import FileContent
+    from spark_udfs.fates import fate, fate_summary
     from spark_udfs.frames import frame
     from spark_udfs.lakes import lake, read_lake
     from spark_udfs.reassembly.packets import packets
     from spark_udfs.spark_session import session
 
-__all__ = ["frame", "lake", "packets", "read_lake", "register", "session"]
+__all__ = ["fate", "fate_summary", "frame", "lake", "packets", "read_lake", "register", "session"]
 
 _MODULES: Final = {
+    "fate": "fates",
+    "fate_summary": "fates",
     "frame": "frames",
     "lake": "lakes",
     "packets": "reassembly.packets",
@@ -48,6 +51,10 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def register(

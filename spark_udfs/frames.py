@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
-from msmqwire.columnar import Condition
-from msmqwire.columnar.filters import Filter, meeting
+from msmqwire.columnar import Condition, Expression, Where
+from msmqwire.columnar.filters import Filter, conditions_of, meeting
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
 from msmqwire.netware.readings import PROPOSED
@@ -33,7 +33,7 @@ def frame(
     paths: Paths,
     *,
     columns: Collection[str] | None = None,
-    where: Sequence[Condition] = (),
+    where: Where = (),
     ports: Collection[int] = (),
     body_limit: int | None = None,
     mode: str = "PERMISSIVE",
@@ -98,7 +98,7 @@ def frame(
         storage_options=storage_options,
     )
     schema = spark_schema(_chosen(columns))
-    _check(where)
+    where = _checked(where)
     reader = PacketReader(options, tuple(schema.names), arrow_fields(schema), tuple(where))
     return frame_of_parts(spark, options.parts(), reader.read, schema)
 
@@ -112,14 +112,19 @@ def _chosen(columns: Collection[str] | None) -> pa.Schema:
     return selected(packet_schema(raw=True), columns)
 
 
-def _check(where: Sequence[Condition]) -> None:
-    """Refuse conditions that could fail a task. Raises BadOption."""
+def _checked(where: Where) -> Sequence[Condition]:
+    """Return conditions, none of which could fail a task. Raises BadOption."""
+    try:
+        conditions = conditions_of(where)
+    except ValueError as exc:
+        raise BadOption(f"where: {exc}") from exc
     nothing = pa.RecordBatch.from_pylist([], packet_schema(raw=True))
-    for condition in where:
+    for condition in conditions:
         try:
             Filter([condition])
             meeting(nothing, [condition])
-            if condition[2] is None:
+            if not isinstance(condition, Expression) and condition[2] is None:
                 raise ValueError("nothing can be compared with null")
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as exc:
             raise BadOption(f"where: {condition}: {exc}") from exc
+    return conditions

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
-from msmqwire.columnar import Condition
+from msmqwire.columnar import Where
 from msmqwire.columnar.exact_parts import ExactPart
 from msmqwire.columnar.parts import Part, Splits
 from msmqwire.crypto.readings import DEFAULT, Readings
@@ -44,7 +44,7 @@ def lake(
     *,
     by: By | None = None,
     columns: Collection[str] | None = None,
-    where: Sequence[Condition] = (),
+    where: Where = (),
     ports: Collection[int] = (),
     body_limit: int | None = None,
     keys: FileContent | Iterable[FileContent] = (),

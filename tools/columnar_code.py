@@ -136,6 +136,8 @@ def generated() -> str:
 
 _ELSEWHERE: Final = {
     "where": "the capture",
+    "receipt": "[SRMP](#srmp-pgm-and-remote-read)",
+    "call": "[remote read](#srmp-pgm-and-remote-read)",
     **dict.fromkeys(NCP_GROUPS, "[NCP](netware-captures.md#columns)"),
 }
 

@@ -16,7 +16,6 @@ from msmqwire.cli.common import EX_IOERR, EX_SOFTWARE, say
 
 app = typer.Typer(
     cls=LazyGroup,
-    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -41,7 +40,7 @@ def _root(
 
 
 def main() -> NoReturn:
-    """Run the command line; exit with the status of contract section 1."""
+    """Run the command line; exit with its status."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a label may be in any script

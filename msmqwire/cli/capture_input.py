@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Annotated, Any, NamedTuple, TextIO
 
 import typer
@@ -13,12 +13,10 @@ from msmqwire.capture.paths import expand, file_size
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, parse_options
 from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, EX_USAGE, NoInput, say
+from msmqwire.cli.progress import byte_progress
 from msmqwire.cli.readings import capture_readings_of
 from msmqwire.dissection import Dissection, dissect
 from msmqwire.errors import UnsupportedStore
-
-PROGRESS_SIZE_MIN = 1 << 22
-"""Bytes of captures above which progress is shown."""
 
 RecordSizeMax = Annotated[
     int,
@@ -111,10 +109,11 @@ def opened(
     record_size_max: int = RECORD_SIZE_MAX,
     storage_options: StorageOptions = NO_OPTIONS,
     security: MessageSecurity = MessageSecurity(),
+    shows_packets: bool = False,
 ) -> Iterator[Dissection]:
     """Dissect files and streams.
 
-    There is a progress bar if output is redirected but standard error is a terminal.
+    There is a progress bar, unless packets are shown on the terminal meanwhile.
     """
     files: list[Any] = []
     for source in sources:
@@ -122,24 +121,18 @@ def opened(
         if not found:
             raise NoInput(f"{source}: a folder without files")
         files += found
-    arguments = {"storage_options": storage_options, **security.arguments()}
-    sizes = 0
-    if sys.stderr.isatty() and not sys.stdout.isatty():
-        sizes = sum(file_size(path, storage_options) for path in files if not hasattr(path, "read"))
-    if sizes <= PROGRESS_SIZE_MIN:
-        yield dissect(files, ports=ports, lint=lint, record_size_max=record_size_max, **arguments)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
-
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=sizes)
+    with ExitStack() as stack:
+        progress = None
+        if not shows_packets and sys.stderr.isatty():
+            known = not any(hasattr(file, "read") for file in files)
+            size = sum(file_size(path, storage_options) for path in files) if known else None
+            progress = stack.enter_context(byte_progress(size))
         yield dissect(
             files,
             ports=ports,
             lint=lint,
-            progress=lambda count: progress.advance(task, count),
+            progress=progress,
             record_size_max=record_size_max,
-            **arguments,
+            storage_options=storage_options,
+            **security.arguments(),
         )

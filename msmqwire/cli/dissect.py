@@ -20,29 +20,56 @@ from msmqwire.cli.capture_input import (
     report,
     storage_options_of,
 )
-from msmqwire.cli.common import EX_DATAERR, EX_USAGE, NoInput, dumps, format_endpoint, safe, say
-from msmqwire.cli.live import CaptureFilter, Interface, live_input
+from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, say
+from msmqwire.cli.filter_options import (
+    Endpoint,
+    Findings,
+    From,
+    Kind,
+    Label,
+    Port,
+    Queue,
+    To,
+    Where,
+    wanted,
+)
+from msmqwire.cli.live import CaptureFilter, Follow, Interface, live_input
+from msmqwire.cli.output import Output, binary, output
 from msmqwire.cli.readings import CaptureReading
-from msmqwire.cli.show import STYLES, hexdump, raw_dump, summary
+from msmqwire.cli.show import STYLES, hexdump, raw_dump
 from msmqwire.dissection import Dissection, Item
+from msmqwire.dissection.summaries import summary
 from msmqwire.errors import InvalidValue, UnsupportedStore
+from msmqwire.names.printable import format_endpoint, safe
 from msmqwire.schema import Record
 
 _KIND_WIDTH = len("R_StartReceive response")
 
 
-def run(dissection: Dissection, item_filters: list[filters.Filter], printer: Printer, err: TextIO) -> int:
-    """Print the items that pass all filters; return the exit status."""
-    print_items(dissection, item_filters, printer)
+def run(dissection: Dissection, is_wanted: filters.Filter, printer: Printer, err: TextIO) -> int:
+    """Print the wanted items; return the exit status."""
+    print_items(dissection, is_wanted, printer)
     return report(dissection, err)
 
 
-def print_items(dissection: Dissection, item_filters: list[filters.Filter], printer: Printer) -> None:
-    """Print the items that pass all filters."""
+def print_items(dissection: Dissection, is_wanted: filters.Filter, printer: Printer) -> None:
+    """Print the wanted items."""
     printer.begin()
     for item in dissection:
-        if all(test(item) for test in item_filters):
+        if is_wanted(item):
             printer.item(item)
+
+
+def print_counts(dissection: Dissection, is_wanted: filters.Filter, out: TextIO, *, as_json: bool) -> int:
+    """Print what is counted of the wanted items, and return how many there are."""
+    from msmqwire.cli.stats import Statistics, print_stats
+
+    counts = Statistics()
+    for item in dissection:
+        if is_wanted(item):
+            counts.add(item)
+    print_stats(counts.to_json(dissection), out, as_json=as_json)
+    return counts.packets
 
 
 class Printer:
@@ -142,31 +169,21 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     table: Annotated[bool, typer.Option("--table", help="A table (the default).")] = False,
     dump: Annotated[bool, typer.Option("--hexdump", help="Every field beside its bytes.")] = False,
-    port: Annotated[
-        list[int] | None, typer.Option("--port", min=1, max=65535, help="One more port of MSMQ, or of NCP.")
-    ] = None,
-    start: Annotated[
-        str | None, typer.Option("--from", help="Not before this time (ISO 8601 or seconds).")
-    ] = None,
-    end: Annotated[str | None, typer.Option("--to", help="Before this time.")] = None,
-    host: Annotated[
-        list[str] | None, typer.Option("--endpoint", help="To or from ADDRESS, ADDRESS:PORT or :PORT.")
-    ] = None,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option("--kind", help="Only packets of this name, like UserMessage or SrmpMessage."),
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option("--label", help="Only messages with such a label (* and ?).")
-    ] = None,
-    queue: Annotated[str | None, typer.Option("--queue", help="Only messages to such a queue.")] = None,
-    findings: Annotated[
-        list[str] | None,
+    stats: Annotated[
+        bool,
         typer.Option(
-            "--findings",
-            help="Only packets with findings: any, MUST, SHOULD, ATTACK, an id or its beginning.",
+            "--stats", help="Only counts: kinds, queues, sessions, findings; with --json an object."
         ),
-    ] = None,
+    ] = False,
+    port: Port = None,
+    start: From = None,
+    end: To = None,
+    host: Endpoint = None,
+    kind: Kind = None,
+    label: Label = None,
+    queue: Queue = None,
+    findings: Findings = None,
+    where: Where = None,
     no_lint: Annotated[bool, typer.Option("--no-lint", help="Do not judge the packets: faster.")] = False,
     parquet: Annotated[
         str | None, typer.Option("--parquet", help="Write columns to packets.parquet in this folder or URL.")
@@ -182,8 +199,10 @@ def command(
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Threads that make columns. Default: 1.")
     ] = None,
+    out: Output = None,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
     storage_option: StorageOption = None,
+    follow: Follow = False,
     interface: Interface = None,
     capture_filter: CaptureFilter = None,
     key: Key = None,
@@ -194,36 +213,24 @@ def command(
 
     NetWare's queue services, NCP over TCP and UDP, too: requests and their replies.
 
-    With --interface packets are shown as they are captured, until Ctrl-C or SIGTERM.
+    With --interface packets are shown as they are captured, with --follow as a capture grows, until Ctrl-C
+    or SIGTERM.
 
     Ends with status 65 if a file is cut off or damaged; what precedes the damage is printed.
     """
     if sum((as_json, table, dump, as_csv, parquet is not None, arrow is not None)) > 1:
         raise typer.BadParameter("only one of --json, --table, --hexdump, --parquet, --arrow and --csv")
+    if stats and (table or dump or as_csv or parquet is not None or arrow is not None):
+        raise typer.BadParameter("--stats goes with --json only", param_hint="--stats")
     to_columns = as_csv or parquet is not None or arrow is not None
     if not to_columns and any(given is not None for given in (columns, body_limit, workers)):
         raise typer.BadParameter("--columns, --body-limit and --workers go with --parquet, --arrow or --csv")
-    try:
-        conditions = filters.by_time(start, end)
-    except ValueError as exc:
-        say(f"not a time: {exc}")
-        raise typer.Exit(EX_USAGE) from None
-    item_filters = [filters.by_endpoint(text) for text in host or ()]
-    for name in kind or ():
-        if name.lower() not in filters.KINDS:
-            raise typer.BadParameter(f"{name} is none of {', '.join(filters.KINDS.values())}")
-    if kind:
-        conditions.append(filters.by_kind(kind))
-    if label is not None:
-        item_filters.append(filters.by_label(label))
-    if queue is not None:
-        item_filters.append(filters.by_queue(queue))
-    if findings:
-        item_filters.append(filters.by_findings(findings))
-    out = sys.stdout  # a progress bar puts something else there
+    packets = wanted(start, end, host, kind, label, queue, findings, where)
+    if out is not None and (parquet is not None or arrow is not None):
+        raise typer.BadParameter("--parquet and --arrow say where to", param_hint="--output")
     try:
         storage_options = storage_options_of(storage_option)
-        sink = tables.to_csv(sys.stdout.buffer) if as_csv else None
+        sink = None
         if parquet is not None or arrow is not None:
             sink = (
                 tables.to_arrow(arrow, storage_options)
@@ -231,26 +238,31 @@ def command(
                 else tables.to_parquet(parquet or "", storage_options)
             )
         with (
-            live_input(captures or [], interface, capture_filter) as live,
+            output(out, captures or [], storage_options) as file,
+            live_input(captures or [], interface, capture_filter, follow=follow) as live,
             opened(
                 live.sources,
                 port or [],
-                lint=not no_lint and (sink is None or bool(findings)),
+                lint=not no_lint and (not to_columns or packets.needs_lint),
                 record_size_max=record_size_max,
                 storage_options=storage_options,
                 security=MessageSecurity(key, cert, reading),
+                shows_packets=not (to_columns or stats) and file.isatty(),
             ) as dissection,
         ):
-            if sink is None:
-                printer = Printer(out, as_json=as_json, dump=dump, flushes=live.is_live)
-                print_items(dissection, [filters.meets(conditions), *item_filters], printer)
+            if as_csv:
+                sink = tables.to_csv(binary(file))
+            if stats:
+                shown = f"{print_counts(dissection, packets.test(), file, as_json=as_json)} packets"
+            elif sink is None:
+                printer = Printer(file, as_json=as_json, dump=dump, flushes=live.is_live)
+                print_items(dissection, packets.test(), printer)
                 shown = f"{printer.printed} packets, {printer.with_findings} with findings"
             else:
                 names = columns.split(",") if columns is not None else None
                 rows = tables.write(
-                    dissection, conditions, item_filters, sink,
-                    columns=names, body_limit=body_limit, workers=workers or 1,
-                )  # fmt: skip
+                    dissection, packets, sink, columns=names, body_limit=body_limit, workers=workers or 1
+                )
                 shown = f"{rows} rows"
                 if not live.has_summary:
                     print(shown, file=sys.stderr)

@@ -26,3 +26,17 @@ def wireshark() -> None:
     from msmqwire.wireshark import dissector
 
     print(dissector(), end="")
+
+
+@app.command("man")
+def man() -> None:
+    """Write the manual page of all commands to standard output, for man(1).
+
+    To install it: msmqwire export man > ~/.local/share/man/man1/msmqwire.1
+    """
+    import typer.main
+
+    from msmqwire.cli import app as whole
+    from msmqwire.cli.man_page import man_page
+
+    print(man_page(typer.main.get_command(whole)), end="")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import fnmatch
 import operator
-import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final
 
-from msmqwire.cli.common import format_endpoint
-from msmqwire.cli.show import queue_text
+import typer
+
 from msmqwire.dissection import Item
 from msmqwire.dissection.item import PGM_KIND, SRMP_KIND
+from msmqwire.dissection.summaries import queue_text
+from msmqwire.dissection.times import parse_time
+from msmqwire.names.printable import format_endpoint
 from msmqwire.netware.ncp_packet import KINDS as NCP_KINDS
 from msmqwire.remote_read.rpc_packet import KINDS as RPC_KINDS
 from msmqwire.remote_read.rpc_packet import RpcPacket
@@ -20,9 +22,12 @@ from msmqwire.schema import Record
 from msmqwire.srmp.attributes import attribute
 from msmqwire.srmp.message import SrmpMessage
 
+if TYPE_CHECKING:
+    from msmqwire.columnar.expression import Expression
+
 Filter = Callable[[Item], bool]
 Condition = tuple[str, str, Any]
-"""A condition on a column, as `msmqwire.read_capture` takes it."""
+"""A condition on time or kind, as `msmqwire.read_capture` takes it."""
 
 KINDS: Final = {
     name.lower(): name
@@ -35,25 +40,6 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "<": operator.lt,
     "in": lambda value, values: value in values,
 }
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_SECONDS: Final = re.compile(r"[0-9]{1,15}(\.[0-9]+)?")
-_FRACTION: Final = re.compile(r"(?<=:\d\d)[.,](\d{1,9})\d*")
-
-
-def parse_time(text: str) -> int:
-    """Parse ISO 8601 text (UTC by default) or seconds since 1970; return nanoseconds since 1970.
-
-    Raises ValueError.
-    """
-    if _SECONDS.fullmatch(text):
-        whole, _, part = text.partition(".")
-        return int(whole) * 1_000_000_000 + int(part[:9].ljust(9, "0"))
-    fraction = _FRACTION.search(text)  # parsed apart, as datetime supports fewer digits
-    moment = datetime.fromisoformat(_FRACTION.sub("", text))
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    seconds = (moment - _EPOCH) // timedelta(seconds=1)
-    return seconds * 1_000_000_000 + (int(fraction[1].ljust(9, "0")) if fraction else 0)
 
 
 def by_time(start: str | None, end: str | None) -> list[Condition]:
@@ -75,6 +61,37 @@ def meets(conditions: list[Condition]) -> Filter:
         return all(_OPERATORS[op](values[name], value) for name, op, value in conditions)
 
     return test
+
+
+def nearest_kind(name: str) -> str:
+    """Return a question that names the kind most like a wrong name; nothing if none is."""
+    near = get_close_matches(name.lower(), KINDS, n=1)
+    return f"; did you mean {KINDS[near[0]]}?" if near else ""
+
+
+def expression_of(text: str) -> Expression:
+    """Parse an expression over columns. Raises typer.BadParameter, which shows the place."""
+    from msmqwire.columnar.expression import Compared, OneOf
+    from msmqwire.columnar.expression_parser import InvalidExpression, parse_expression
+
+    try:
+        expression = parse_expression(text)
+    except InvalidExpression as exc:
+        shown = "".join(char if char.isprintable() else "?" for char in text)
+        raise typer.BadParameter(f"{exc.why}\n  {shown}\n  {' ' * exc.position}^") from None
+    for node in expression.nodes():
+        if isinstance(node, Compared | OneOf) and node.column.name == "kind":
+            names = node.operands if isinstance(node, OneOf) else (node.operand,)
+            if unknown := [name for name in names if KINDS.get(name.lower()) != name]:
+                raise typer.BadParameter(f"no packet is named {unknown[0]!r}{nearest_kind(unknown[0])}")
+    return expression
+
+
+def by_expression(expression: Expression) -> Filter:
+    """Return a filter for items that an expression over columns accepts."""
+    from msmqwire.columnar.arrow.rows import value_of
+
+    return lambda item: expression.accepts(lambda column: value_of(column, item))
 
 
 def by_endpoint(text: str) -> Filter:

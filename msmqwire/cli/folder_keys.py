@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from msmqwire.cli.common import dumps, safe
+from msmqwire.cli.common import dumps
 from msmqwire.errors import StoreMissing
+from msmqwire.names.printable import safe
 from msmqwire.qm.runtime.folder import DataFolder
 from msmqwire.qm.runtime.key_ring import KeyFile
 from msmqwire.qm.runtime.local import server_of

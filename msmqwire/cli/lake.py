@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +22,7 @@ from msmqwire.cli.capture_input import (
 )
 from msmqwire.cli.common import EX_DATAERR, dumps, say
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.progress import byte_progress
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.errors import UnsupportedStore
 
@@ -95,7 +94,7 @@ def command(
     def run() -> LakeCommit:
         from msmqwire.lake import write_lake
 
-        with _progress(files) as progress:
+        with byte_progress(None) as progress:
             return write_lake(
                 files,
                 out,
@@ -147,18 +146,3 @@ def _report(commit: LakeCommit, *, as_json: bool) -> int:
             file=sys.stderr,
         )
     return EX_DATAERR if commit.damages else 0
-
-
-@contextmanager
-def _progress(files: list[str]) -> Iterator[Callable[[int], Any] | None]:
-    """Show a progress bar on a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
-
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=None)
-        yield lambda count: progress.advance(task, count)

@@ -25,13 +25,14 @@ from msmqwire.cli.capture_input import (
     report,
     storage_options_of,
 )
-from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, from_hex, read_input, safe, say, standard_input
+from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, from_hex, read_input, say, standard_input
 from msmqwire.cli.dissect import finding_text
 from msmqwire.cli.parse import AnyKind, Kind, is_srmp, protocol_of
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.dissection import Item
 from msmqwire.errors import LocatedError, MalformedPacket, UnsupportedStore
 from msmqwire.lint import Finding, lint_malformed, lint_malformed_srmp, lint_packet, lint_srmp
+from msmqwire.names.printable import safe
 from msmqwire.packets import parse
 from msmqwire.srmp.message import parse_message
 

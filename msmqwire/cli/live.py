@@ -1,4 +1,4 @@
-"""Input that has no end of its own, a network interface or a pipe: rows while they come, until a signal."""
+"""Input that has no end of its own, a network interface, a pipe, a growing file: rows while they come."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from typing import Annotated, Any, Final, TextIO
 
 import typer
 
+from msmqwire.capture.followed import FollowedFile
 from msmqwire.capture.live import CaptureFailed, LiveCapture, StoppableInput
+from msmqwire.capture.stores import is_url
 from msmqwire.cli.common import EX_NOINPUT, NoInput, say, standard_input
 from msmqwire.dissection import Dissection
 
@@ -27,9 +29,16 @@ CaptureFilter = Annotated[
     str | None,
     typer.Option("--capture-filter", metavar="TEXT", help="Which frames of the interface, as tcp port 1801."),
 ]
+Follow = Annotated[
+    bool,
+    typer.Option("--follow", help="Wait for more at the end of the last capture, until Ctrl-C or SIGTERM."),
+]
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _ENDED_BY_FORCE: Final = 2
 """Signals after which nothing more is waited for."""
+
+
+EndlessStream = LiveCapture | StoppableInput | FollowedFile
 
 
 class LiveInput:
@@ -40,7 +49,7 @@ class LiveInput:
         is_live: whether one of them goes on, so that rows are to be shown as they come.
     """
 
-    def __init__(self, sources: list[Any], stream: LiveCapture | StoppableInput | None) -> None:
+    def __init__(self, sources: list[Any], stream: EndlessStream | None) -> None:
         self.sources, self._stream = sources, stream
         self.is_live = stream is not None
 
@@ -60,6 +69,8 @@ class LiveInput:
             shown: what was shown, for the summary.
         """
         stream = self._stream
+        if isinstance(stream, FollowedFile) and stream.lost:
+            print(f"{stream.name} {stream.lost}", file=err)
         if stream is None or not self.has_summary:
             return 0
         failure, dropped = None, None
@@ -78,16 +89,22 @@ class LiveInput:
 
 @contextmanager
 def live_input(
-    paths: list[str], interface: str | None = None, capture_filter: str | None = None
+    paths: list[str],
+    interface: str | None = None,
+    capture_filter: str | None = None,
+    *,
+    follow: bool = False,
 ) -> Iterator[LiveInput]:
-    """Open an interface, or standard input that is a pipe; Ctrl-C and SIGTERM end it as its end would.
+    """Open what has no end of its own; Ctrl-C and SIGTERM end it as its end would.
+
+    That is an interface, standard input that is a pipe, or the last capture if it is to be followed.
 
     A second signal ends the tool by force, a third one the command.
 
     Raises:
         typer.BadParameter: captures and an interface, or neither; an interface without a name; a filter
             without an interface.
-        NoInput: the interface can't be opened; standard input is closed.
+        NoInput: the interface or the file can't be opened; standard input is closed.
     """
     if interface == "":
         raise typer.BadParameter("no name", param_hint="--interface")
@@ -97,8 +114,15 @@ def live_input(
         raise typer.BadParameter("captures, or an --interface", param_hint="CAPTURES")
     if capture_filter is not None and interface is None:
         raise typer.BadParameter("goes with --interface", param_hint="--capture-filter")
-    stream: LiveCapture | StoppableInput | None = None
-    if interface is not None:
+    if follow and interface is not None:
+        raise typer.BadParameter("a capture, not an interface", param_hint="--follow")
+    if follow and "-" in paths[:-1]:
+        raise typer.BadParameter("not with standard input before the last capture", param_hint="--follow")
+    stream: EndlessStream | None = None
+    if follow and paths[-1] != "-":
+        stream = _followed(paths[-1])
+        paths = [*paths[:-1], "-"]
+    elif interface is not None:
         try:
             stream = LiveCapture(interface, capture_filter or "")
         except CaptureFailed as exc:
@@ -112,6 +136,16 @@ def live_input(
     sources = [stream if path == "-" else path for path in paths] or [stream]
     with stream, _ended_by_signals(stream.stop):
         yield LiveInput(sources, stream)
+
+
+def _followed(path: str) -> FollowedFile:
+    """Open a capture that grows. Raises typer.BadParameter and NoInput."""
+    if is_url(path) or os.path.isdir(path):
+        raise typer.BadParameter(f"{path}: only a local file can be followed", param_hint="--follow")
+    try:
+        return FollowedFile(path)
+    except OSError as exc:
+        raise NoInput(f"{path}: {exc.strerror}") from None
 
 
 def _standard_pipe() -> StoppableInput | None:

@@ -7,7 +7,8 @@ from base64 import b64decode
 from typing import Any, Final
 
 from msmqwire.bodies import decode_body
-from msmqwire.cli.common import dumps, safe
+from msmqwire.cli.common import dumps
+from msmqwire.names.printable import safe
 
 _TEXT_SHOWN: Final = 200
 

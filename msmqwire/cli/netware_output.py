@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from msmqwire.cli.common import dumps, safe
+from msmqwire.cli.common import dumps
+from msmqwire.names.printable import safe
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 AsTable = Annotated[bool, typer.Option("--table", help="A table for people; the default on a terminal.")]

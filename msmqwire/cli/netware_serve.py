@@ -9,11 +9,11 @@ from typing import Annotated, Final
 
 import typer
 
-from msmqwire.cli.common import format_endpoint
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.readings import named_values
 from msmqwire.cli.serving import LogLevel, check_level, is_served, parse_endpoint, stop_event, when_free
 from msmqwire.errors import InvalidValue, Unreachable
+from msmqwire.names.printable import format_endpoint
 from msmqwire.netware.constants import JOBS_MAX, QUEUE_SERVERS_MAX
 from msmqwire.netware.headers import NCP_PORT
 from msmqwire.netware.readings import Readings

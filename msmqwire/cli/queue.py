@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from msmqwire.cli.common import dumps, safe
+from msmqwire.cli.common import dumps
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.errors import InvalidValue
+from msmqwire.names.printable import safe
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.queue_access import RIGHTS
 

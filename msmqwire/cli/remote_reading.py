@@ -10,12 +10,13 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from msmqwire.cli.common import NoInput, dumps, safe
+from msmqwire.cli.common import NoInput, dumps
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.messages import show
 from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, QueueError, ReadTimeout
 from msmqwire.names import parse_format_name
+from msmqwire.names.printable import safe
 from msmqwire.qm.client.queue import Queue
 from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.remote_options import AUTH_LEVELS, RemoteOptions, credentials_of, readable

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
-from msmqwire.cli.common import EX_USAGE, format_endpoint, say
+from msmqwire.cli.common import EX_USAGE, say
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.readings import Reading, readings_of
 from msmqwire.cli.rpc_options import LEVELS, Auth, Mapper, Pending, Rpc, RpcAuth, Users, check_rpc, with_users
@@ -18,12 +18,15 @@ from msmqwire.cli.serving import LogLevel, check_level, is_served, parse_endpoin
 from msmqwire.cli.srmp_files import SrmpFiles, readable, srmp_configuration
 from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.names.addresses import HTTP_PORTS
+from msmqwire.names.printable import format_endpoint
 from msmqwire.pgm.constants import TXW_MAX_RTE
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.enumerations import Relay
 from msmqwire.qm.model.settings import KeptSettings
 from msmqwire.qm.runtime import descriptors, logs
 from msmqwire.qm.runtime.addresses import LOOPBACK, TCP_PORT, AddressOverrides
+from msmqwire.qm.runtime.console import PORT as CONSOLE_PORT
+from msmqwire.qm.runtime.console import ConsoleOptions
 from msmqwire.qm.runtime.disk import MIN_FREE
 from msmqwire.qm.runtime.faults import LoopFaults
 from msmqwire.qm.runtime.folder import DataFolder
@@ -153,6 +156,7 @@ def _ready(server: Server) -> str:
     places = {"tcp": server.listen, "ping": server.ping, "http": server.http, "https": server.https}
     if (rpc := server.rpc_network) is not None:
         places |= {"rpc": rpc.listen, "endpoint-mapper": rpc.endpoint_mapper}
+    places["console"] = server.console
     texts = {name: format_endpoint(*at) for name, at in places.items() if at is not None}
     texts.setdefault("ping", "off")
     where = " ".join(f"{name}={texts[name]}" for name in places if name in texts)
@@ -194,6 +198,27 @@ def command(
     ] = PING_PORT,
     metrics: Annotated[
         str | None, typer.Option(metavar="ADDR:PORT", help="Where to answer Prometheus.")
+    ] = None,
+    console: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDR:PORT",
+            help=f"Where browsers find the console; port {CONSOLE_PORT} unless another is given.",
+        ),
+    ] = None,
+    console_write: Annotated[
+        bool,
+        typer.Option(
+            "--console-write", help="Let the console purge, move, delete and pause; else it only shows."
+        ),
+    ] = False,
+    console_name: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A host name by which browsers reach it, besides localhost and addresses; more than once "
+            "for several.",
+        ),
     ] = None,
     http: Annotated[
         str | None,
@@ -328,6 +353,8 @@ def command(
         raise typer.BadParameter("--https needs --tls-cert and --tls-key")
     if (tls_cert or tls_key) and not https:
         raise typer.BadParameter("--tls-cert and --tls-key are for --https")
+    if (console_write or console_name) and console is None:
+        raise typer.BadParameter("--console-write and --console-name are for --console")
     check_rpc(rpc, endpoint_mapper, rpc_users, rpc_auth)
     at = parse_endpoint(listen, TCP_PORT)
     settings = with_limits(
@@ -359,6 +386,11 @@ def command(
         ping=None if ping == "off" else parse_endpoint(ping, PING_PORT) if ping else (at[0], PING_PORT),
         queues=tuple(queue or ()),
         metrics=parse_endpoint(metrics, 9101) if metrics else None,
+        console=None
+        if console is None
+        else ConsoleOptions(
+            parse_endpoint(console, CONSOLE_PORT), write=console_write, names=tuple(console_name or ())
+        ),
         http=parse_endpoint(http, HTTP_PORT) if http else None,
         https=parse_endpoint(https, HTTPS_PORT) if https else None,
         tls_cert=tls_cert,
@@ -408,7 +440,10 @@ def _run(options: ServerOptions, files: SrmpFiles, rpc_users: Path | None) -> No
     try:
         asyncio.run(serve(options))
     except ModuleNotFoundError as exc:
-        _fail(f"--http, --https, --metrics and --rpc-users need {exc.name}: install msmqwire[qm]", EX_USAGE)
+        _fail(
+            f"--console, --http, --https, --metrics and --rpc-users need {exc.name}: install msmqwire[qm]",
+            EX_USAGE,
+        )
 
 
 def _fail(message: str, status: int) -> None:

@@ -9,36 +9,37 @@ from typing import Any, BinaryIO
 
 from msmqwire.capture.store_errors import store_errors, translated
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url, open_store
-from msmqwire.cli.filters import Condition, Filter, meets
+from msmqwire.cli.filter_options import Wanted
 from msmqwire.dissection import Dissection
 
 
 def write(
     dissection: Dissection,
-    conditions: list[Condition],
-    item_filters: list[Filter],
+    packets: Wanted,
     sink: Callable[[Any], Any],
     *,
     columns: Collection[str] | None,
     body_limit: int | None,
     workers: int = 1,
 ) -> int:
-    """Write the rows that meet all conditions and pass all filters; return how many.
+    """Write the rows of the wanted packets; return how many.
 
     Filters need items, so with any filter packets are decoded one by one. `sink` takes the Arrow schema and
     returns a context manager of a function that writes a batch.
     Without, `workers` threads make the columns.
     Raises ValueError for an unknown column.
     """
-    from msmqwire.columnar import BATCH_ROWS, arrow_schema, chosen_columns, record_batches
+    from msmqwire.columnar import BATCH_ROWS, Condition, arrow_schema, chosen_columns, record_batches
     from msmqwire.columnar.arrow.rows import batches
 
     chosen = chosen_columns(columns)
-    if item_filters:
-        tests = [meets(conditions), *item_filters]
-        items = (item for item in dissection if all(test(item) for test in tests))
+    if packets.item_filters:
+        items = filter(packets.test(), dissection)
         row_batches = batches(items, chosen, batch_rows=BATCH_ROWS, body_limit=body_limit)
     else:
+        conditions: list[Condition] = [*packets.conditions]
+        if packets.expression is not None:
+            conditions.append(packets.expression)
         row_batches = record_batches(
             dissection, columns=columns, where=conditions, body_limit=body_limit, workers=workers
         )

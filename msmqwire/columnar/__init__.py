@@ -10,8 +10,10 @@ import pyarrow as pa
 
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
-from msmqwire.columnar.columns import BY_NAME, COLUMNS, NCP_GROUPS, Column, arrow_schema
-from msmqwire.columnar.filters import Condition, Filter
+from msmqwire.columnar.columns import BY_NAME, COLUMNS, GENERIC_GROUPS, Column, arrow_schema
+from msmqwire.columnar.expression import Expression
+from msmqwire.columnar.expression_parser import InvalidExpression, parse_expression
+from msmqwire.columnar.filters import Condition, Filter, Where
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection import Dissection, Source, dissect
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent
@@ -25,7 +27,11 @@ __all__ = [
     "CaptureWarning",
     "Column",
     "Condition",
+    "Expression",
+    "InvalidExpression",
+    "Where",
     "arrow_schema",
+    "parse_expression",
     "read_capture",
     "read_packets",
     "record_batches",
@@ -34,7 +40,7 @@ __all__ = [
 BATCH_ROWS = 65_536
 PACKET_COLUMNS: Final[tuple[Column, ...]] = (
     *(BY_NAME[name] for name in ("kind", "size", "error", "error_path", "error_offset")),
-    *(column for column in COLUMNS if column.group not in ("where", *NCP_GROUPS)),
+    *(column for column in COLUMNS if column.group not in ("where", *GENERIC_GROUPS)),
 )
 """The columns that depend only on the bytes of a packet, not on a capture or a request before it."""
 
@@ -65,7 +71,7 @@ def record_batches(
     dissection: Dissection,
     *,
     columns: Collection[str] | None = None,
-    where: Sequence[Condition] = (),
+    where: Where = (),
     batch_rows: int = BATCH_ROWS,
     body_limit: int | None = None,
     workers: int = 1,
@@ -91,7 +97,7 @@ def read_capture(
     sources: Source | Iterable[Source],
     *,
     columns: Collection[str] | None = None,
-    where: Sequence[Condition] = (),
+    where: Where = (),
     batch_rows: None = None,
     ports: Collection[int] = (),
     body_limit: int | None = None,
@@ -112,7 +118,7 @@ def read_capture(
     sources: Source | Iterable[Source],
     *,
     columns: Collection[str] | None = None,
-    where: Sequence[Condition] = (),
+    where: Where = (),
     batch_rows: int,
     ports: Collection[int] = (),
     body_limit: int | None = None,
@@ -132,7 +138,7 @@ def read_capture(
     sources: Source | Iterable[Source],
     *,
     columns: Collection[str] | None = None,
-    where: Sequence[Condition] = (),
+    where: Where = (),
     batch_rows: int | None = None,
     ports: Collection[int] = (),
     body_limit: int | None = None,
@@ -152,7 +158,8 @@ def read_capture(
         sources: as for `msmqwire.dissect`.
         columns: names of `COLUMNS`; by default all but ``raw``.
         where: conditions that all rows meet: ``[("kind", "==", "UserMessage"), ("dst_port", "in", [1801])]``.
-            Those on time, endpoints and kind are applied before a packet's fields are read.
+            Those on time, endpoints and kind are applied before a packet's fields are read. Or an expression:
+            ``"kind == 'UserMessage' and label like 'order%'"``, see `parse_expression`.
         batch_rows: rows of a batch; with it the result is a `pyarrow.RecordBatchReader`.
         ports: as for `msmqwire.dissect`.
         body_limit: bytes of ``body``, at most; ``body_size`` is the full size.
@@ -169,7 +176,7 @@ def read_capture(
         FileNotFoundError: a path or pattern names no file.
         UnsupportedStore: the store of a URL can't be used.
         OSError: a file can't be read.
-        ValueError: no such column or operator, or no worker.
+        ValueError: no such column or operator, an expression that can't be read, or no worker.
         InvalidValue: something is no private key, or no certificate.
     """
     schema = arrow_schema(tuple(chosen_columns(columns)))

@@ -1,8 +1,9 @@
-"""The columns of a decoded capture: contract section 3.
+"""The columns of a decoded capture.
 
 Each column names the field that it shows by its path in a packet, so that its offset, width and mask
 follow from the schema; `msmqwire.srmp.attributes` has the elements of SRMP in their place, and
-`msmqwire.netware.attributes` all that is of NCP. Values that a kind of packet does not have are null.
+`msmqwire.netware.attributes` all that is of NCP, `msmqwire.remote_read.attributes` what calls of remote read
+say besides messages. Values that a kind of packet does not have are null.
 Unsigned integers are in the next larger signed type, because Spark and many databases have no unsigned ones.
 """
 
@@ -33,7 +34,7 @@ class Column:
 
     Attributes:
         name: snake_case.
-        group: the part of a packet to which it belongs, as in contract section 3.
+        group: the part of a packet to which it belongs.
         type: its Arrow type.
         meaning: one line, with the unit if it has one.
         paths: the fields it shows; the first that the packet has is used. Empty for what is not in the
@@ -61,13 +62,15 @@ def _group(group: str, prefix: str, *columns: tuple[Any, ...]) -> tuple[Column, 
     )
 
 
-def _of_ncp(group: str, *columns: tuple[str, Any, str]) -> tuple[Column, ...]:
-    """Return columns that `msmqwire.netware.attributes` fills: name, type, meaning."""
+def _of_generic_reader(group: str, *columns: tuple[str, Any, str]) -> tuple[Column, ...]:
+    """Return columns of packets that the generic reader reads: name, type, meaning."""
     return tuple(Column(name, group, kind, meaning) for name, kind, meaning in columns)
 
 
 NCP_GROUPS: Final = ("ncp", "job")
 """The columns that only packets of NCP have."""
+GENERIC_GROUPS: Final = (*NCP_GROUPS, "receipt", "call")
+"""The columns that only packets of the generic reader have: of NCP, SRMP and remote read."""
 
 WHERE: Final = (
     _where("time", TIME, "When the frame was captured that completed the packet."),
@@ -217,7 +220,25 @@ COLUMNS: Final[tuple[Column, ...]] = (
         ("ping_refused", BOOL, "Flags.RF", "A session would be refused."),
         ("qm_guid", TEXT, "QMGuid", "Queue manager that made the packet.", str),
     ),
-    *_of_ncp(
+    *_of_generic_reader(
+        "receipt",
+        ("srmp_id", TEXT, "Identifier of a message of SRMP: uuid:number@GUID."),
+        ("srmp_stream", TEXT, "Stream that it is part of, or acknowledges: uid:GUID\\number."),
+        ("receipt", TEXT, "delivery, stream, final stream or commitment receipt."),
+        ("receipt_id", TEXT, "Identifier of the message that a receipt is about."),
+        ("receipt_ordinal", INT64, "Number of the last message of the stream that a receipt covers."),
+        ("http_status", INT32, "Status of a response of HTTP."),
+    ),
+    *_of_generic_reader(
+        "call",
+        ("queue_handle", TEXT, "Handle of the queue in a call of remote read, of its answer too; hex."),
+        ("read_queue", TEXT, "Format name of that queue, as it was opened."),
+        ("request_id", INT64, "Number of the receive, by the client."),
+        ("receive_action", INT64, "What a receive asks for; 0x80000000 and others only peek."),
+        ("receive_ack", INT32, "What ends a receive: 2 the message is taken, 1 it is given back."),
+        ("call_status", INT64, "HRESULT of an answer."),
+    ),
+    *_of_generic_reader(
         "ncp",
         ("call", TEXT, "Name of the call, of a reply too."),
         ("completion_code", INT32, "Completion code of a reply; 0 is success."),
@@ -230,7 +251,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         ("property_name", TEXT, "Property of the object."),
         ("member_name", TEXT, "Object in a set, or to be put there."),
     ),
-    *_of_ncp(
+    *_of_generic_reader(
         "job",
         ("queue_id", INT64, "ID of the queue."),
         ("queue_status", INT32, "1 no jobs may be added, 2 no servers attach, 4 no jobs are serviced."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -13,10 +13,15 @@ import pyarrow.compute as pc
 
 from msmqwire.columnar.arrow.rows import value_of
 from msmqwire.columnar.columns import BY_NAME, WHERE, Column
+from msmqwire.columnar.expression import Compared, Expression, OneOf
+from msmqwire.columnar.expression_parser import parse_expression
 from msmqwire.dissection import Item
 
-Condition = tuple[str, str, Any]
+SimpleCondition = tuple[str, str, Any]
 """A column, one of ``== != < <= > >= in``, and a value (a list for ``in``)."""
+Condition = SimpleCondition | Expression
+Where = Sequence[Condition] | str
+"""Conditions all of which are to be met; or an expression as text."""
 
 _OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "==": operator.eq,
@@ -31,25 +36,22 @@ _EARLY: Final = {column.name for column in WHERE} - {"error", "error_path", "err
 
 
 class Filter:
-    """All conditions of a query together. Raises ValueError for an unknown column or operator."""
+    """All conditions of a query together.
 
-    def __init__(self, conditions: Sequence[Condition]) -> None:
-        for name, op, _ in conditions:
-            if name not in BY_NAME:
-                raise ValueError(f"no column {name}")
-            if op not in _OPERATORS:
-                raise ValueError(f"{op} is none of {' '.join(_OPERATORS)}")
+    Raises:
+        ValueError: an unknown column or operator, an expression that can't be read.
+    """
+
+    def __init__(self, where: Where) -> None:
+        simple, self._late = _separated(conditions_of(where))
         self._early = [
-            (BY_NAME[name], _OPERATORS[op], _comparable(name, value))
-            for name, op, value in conditions
-            if name in _EARLY
+            (BY_NAME[name], _OPERATORS[op], _comparable(name, value)) for name, op, value in simple
         ]
-        self._late = [condition for condition in conditions if condition[0] not in _EARLY]
 
     @property
     def columns(self) -> list[Column]:
         """The columns of the conditions on fields, each once."""
-        return [BY_NAME[name] for name in dict.fromkeys(name for name, _, _ in self._late)]
+        return columns_of(self._late)
 
     @property
     def names(self) -> set[str]:
@@ -89,9 +91,60 @@ class Filter:
         return meeting(batch, self._late)
 
 
+def conditions_of(where: Where) -> Sequence[Condition]:
+    """Return conditions, of an expression itself. Raises ValueError if it can't be read."""
+    return [parse_expression(where)] if isinstance(where, str) else where
+
+
+def columns_of(conditions: Iterable[Condition]) -> list[Column]:
+    """Return the columns of conditions, each once."""
+    columns = (
+        condition.columns() if isinstance(condition, Expression) else [BY_NAME[condition[0]]]
+        for condition in conditions
+    )
+    return list(dict.fromkeys(column for found in columns for column in found))
+
+
+def _separated(conditions: Sequence[Condition]) -> tuple[list[SimpleCondition], list[Condition]]:
+    """Return the conditions on where-columns, those in expressions too, and all others."""
+    early: list[SimpleCondition] = []
+    late: list[Condition] = []
+    for condition in conditions:
+        if isinstance(condition, Expression):
+            found, rest = _demands(condition)
+            early += found
+            late += [condition] if rest else []
+            continue
+        name, op, _ = condition
+        if name not in BY_NAME:
+            raise ValueError(f"no column {name}")
+        if op not in _OPERATORS:
+            raise ValueError(f"{op} is none of {' '.join(_OPERATORS)}")
+        (early if name in _EARLY else late).append(condition)
+    return early, late
+
+
+def _demands(expression: Expression) -> tuple[list[SimpleCondition], bool]:
+    """Return conditions on where-columns that an expression demands, and whether it demands more."""
+    found: list[SimpleCondition] = []
+    rest = False
+    for node in expression.demands():
+        if isinstance(node, Compared) and node.column.name in _EARLY:
+            found.append((node.column.name, node.operator, node.operand))
+        elif isinstance(node, OneOf) and node.column.name in _EARLY:
+            found.append((node.column.name, "in", list(node.operands)))
+        else:
+            rest = True
+    return found, rest
+
+
 def meeting(batch: Any, conditions: Sequence[Condition]) -> Any:
     """Return the rows of a batch, which has all columns, that meet conditions; null meets none."""
-    for name, op, operand in conditions:
+    for condition in conditions:
+        if isinstance(condition, Expression):
+            batch = batch.filter(condition.mask(batch))
+            continue
+        name, op, operand = condition
         column, value = batch.column(name), _comparable(name, operand)
         if op == "in":
             mask = pc.is_in(column, value_set=pa.array(list(value), column.type))

@@ -108,6 +108,8 @@ class Dissection(Iterator[Item]):
         successor_ns: the time of the first frame that the reader of the next part has.
         record_size_max: bytes of the largest frame that is read.
         examiner: has the keys and certificates given.
+        numbers_across: whether items have frames that are numbered on from file to file, and as `file` the
+            one that is being read.
     """
 
     def __init__(
@@ -139,6 +141,7 @@ class Dissection(Iterator[Item]):
         self.successor_ns = successor_ns
         self.record_size_max = record_size_max
         self._storage_options = storage_options
+        self.numbers_across = False
         self.decoder = IpDecoder()
         self.examiner = examiner
         self.tracker = Tracker(
@@ -231,8 +234,8 @@ class Dissection(Iterator[Item]):
 
     def _locate(self, frames: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
         """Return the file of the last of some frames, and their numbers in their files."""
-        if len(self.files) == 1:
-            return self.files[0], frames
+        if len(self.files) == 1 or self.numbers_across:
+            return self.files[-1], frames
         indices = [bisect_left(self._before, frame) - 1 for frame in frames]
         numbers = tuple(frame - self._before[i] for frame, i in zip(frames, indices, strict=True))
         return self.files[indices[-1]], numbers

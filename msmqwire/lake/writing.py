@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from msmqwire.capture.paths import capture_files
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
-from msmqwire.columnar import Condition, chosen_columns
+from msmqwire.columnar import Condition, Expression, Where, chosen_columns
 from msmqwire.columnar.exact_parts import ExactPart
-from msmqwire.columnar.filters import Filter
+from msmqwire.columnar.filters import Filter, conditions_of
 from msmqwire.columnar.part_reader import PartReader
 from msmqwire.columnar.parts import SPLITS, Part, Splits
 from msmqwire.crypto.readings import DEFAULT, Readings
@@ -61,7 +61,7 @@ def write_lake(
     *,
     by: By | None = None,
     columns: Collection[str] | None = None,
-    where: Sequence[Condition] = (),
+    where: Where = (),
     ports: Collection[int] = (),
     body_limit: int | None = None,
     keys: FileContent | Iterable[FileContent] = (),
@@ -117,6 +117,7 @@ def write_lake(
     if workers < 1 or split_size < 1 or overlap < 0:
         raise ValueError("at least one worker and one byte for a part are needed, and an overlap of 0")
     names = tuple(column.name for column in chosen_columns(columns))
+    where = conditions_of(where)
     Filter(where)
     key_files, certificate_files = tuple(contents_of(keys)), tuple(contents_of(certificates))
     Examiner.from_files(key_files, certificate_files)
@@ -179,7 +180,7 @@ def _settings(
     """What all runs of a lake have in common, as JSON has it."""
     settings = {
         "columns": list(names),
-        "where": [list(condition) for condition in where],
+        "where": [c.text if isinstance(c, Expression) else list(c) for c in where],
         "ports": sorted(set(ports)),
         "body_limit": body_limit,
         "by": by,

@@ -66,6 +66,10 @@ class Places:
             return self._in_message(inside)
         return self._in_message(0) if path in (PARTS, ENTITY) else 0
 
+    def content_of(self, number: int) -> int:
+        """Return the offset of the content of a part, behind its header fields."""
+        return self._in_message(self._parts[number][1].end)
+
     def _in_envelope(self, path: str) -> int:
         envelope = self._message.envelope
         offsets = {} if envelope is None else envelope.offsets

@@ -1,7 +1,7 @@
 """The attributes that an envelope gives a message, by the names of columns: [MC-MQSRM] 3.1.5.1.1.
 
-A response, which carries no message, has none of them. Attributes that only Msmq can set have their defaults
-without it, if every message has them. Names of queues are not checked.
+A response, which carries no message, has its status alone. Attributes that only Msmq can set have their
+defaults without it, if every message has them. Names of queues are not checked.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any, Final
 from msmqwire.constants import class_name
 from msmqwire.srmp.content import Content
 from msmqwire.srmp.envelope import Envelope
+from msmqwire.srmp.http_message import StatusLine
+from msmqwire.srmp.kinds import EnvelopeKind, kind_of
 from msmqwire.srmp.message import SrmpMessage
 from msmqwire.srmp.times import NO_LIMIT, span_of, time_of
 
@@ -27,6 +29,8 @@ def attribute(name: str, message: SrmpMessage) -> Any:
 
     Raises MalformedPacket for a message that was made with an envelope that can't be parsed.
     """
+    if name == "http_status":
+        return message.start.status if isinstance(message.start, StatusLine) else None
     envelope = message.envelope
     if envelope is None:
         return None
@@ -117,6 +121,21 @@ def _of_stream(value: Callable[[Content], Any]) -> Callable[[Envelope], Any]:
     return lambda envelope: None if envelope.stream is None else value(envelope.stream)
 
 
+def _stream(envelope: Envelope) -> str | None:
+    stream = envelope.stream or envelope.streamReceipt
+    return None if stream is None else str(stream.streamId)
+
+
+def _receipt(envelope: Envelope) -> str | None:
+    kind = kind_of(envelope)
+    return None if kind is None or kind is EnvelopeKind.USER_MESSAGE else kind.value
+
+
+def _receipt_id(envelope: Envelope) -> str | None:
+    receipt = envelope.deliveryReceipt or envelope.commitmentReceipt
+    return None if receipt is None else str(receipt.id)
+
+
 _OF_MESSAGE: Final[dict[str, Callable[[SrmpMessage], Any]]] = {
     "body": lambda message: message.body or b"",
     "body_size": lambda message: len(message.body or b""),
@@ -153,6 +172,13 @@ _OF_ENVELOPE: Final[dict[str, Callable[[Envelope], Any]]] = {
     "ack_flags": _ack_flags,
     "label": _label,
     "class_name": lambda envelope: class_name(0 if envelope.Msmq is None else envelope.Msmq.Class),
+    "srmp_id": lambda envelope: str(envelope.path.id),
+    "receipt": _receipt,
+    "receipt_id": _receipt_id,
+    "srmp_stream": _stream,
+    "receipt_ordinal": lambda envelope: (
+        None if envelope.streamReceipt is None else envelope.streamReceipt.lastOrdinal
+    ),
 }
 _OF_MSMQ: Final[dict[str, tuple[str, Any]]] = {
     "priority": ("Priority", _PRIORITY),

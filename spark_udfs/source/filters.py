@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from msmqwire.columnar import Condition
+from msmqwire.columnar.filters import SimpleCondition
 
 _OPERATORS: Final = {
     "EqualTo": "==",
@@ -19,14 +19,14 @@ _OPERATORS: Final = {
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def pushed(filters: Iterable[Any], columns: Collection[str]) -> tuple[list[Condition], list[Any]]:
+def pushed(filters: Iterable[Any], columns: Collection[str]) -> tuple[list[SimpleCondition], list[Any]]:
     """Return the equivalent conditions, and the filters that Spark still has to apply.
 
     Args:
         filters: of `pyspark.sql.datasource`.
         columns: the columns that support conditions.
     """
-    conditions: list[Condition] = []
+    conditions: list[SimpleCondition] = []
     remaining = []
     for pushed_filter in filters:
         column = ".".join(getattr(pushed_filter, "attribute", ()))
@@ -44,7 +44,7 @@ def pushed(filters: Iterable[Any], columns: Collection[str]) -> tuple[list[Condi
     return conditions, remaining
 
 
-def _time_conditions(operator: str, value: Any) -> list[Condition]:
+def _time_conditions(operator: str, value: Any) -> list[SimpleCondition]:
     """Conditions in nanoseconds that at least the matching times meet."""
     if not isinstance(value, datetime):
         return []

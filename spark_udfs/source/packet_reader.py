@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from msmqwire.columnar import CaptureWarning, Condition, arrow_schema
 from msmqwire.columnar.columns import BY_NAME
 from msmqwire.columnar.exact_parts import ExactPart
-from msmqwire.columnar.filters import meeting
+from msmqwire.columnar.filters import columns_of, meeting
 from msmqwire.columnar.parts import Part
 from msmqwire.errors import CaptureError, MsmqError
 from spark_udfs.source.options import Options
@@ -65,7 +65,7 @@ class PacketReader:
         if self.options.corrupt_column in self.columns:
             names += ["kind", "raw"]
         if self.options.mode == "FAILFAST":
-            names += ["kind", "error", "file", "src", *(name for name, _, _ in self.where)]
+            names += ["kind", "error", "file", "src", *(column.name for column in columns_of(self.where))]
         return list(dict.fromkeys(names))
 
     def _column(self, name: str, batch: pa.RecordBatch) -> pa.Array:
@@ -85,7 +85,9 @@ class PacketReader:
             raise MalformedCapture(str(error))
         warnings.warn(CaptureWarning(error), stacklevel=2)
         row = {"file": error.file, "kind": "Skipped", "error": f"byte {error.offset}: {error.why}"}
-        names = list(dict.fromkeys(["file", "kind", "error", *(name for name, _, _ in self.where)]))
+        names = list(
+            dict.fromkeys(["file", "kind", "error", *(column.name for column in columns_of(self.where))])
+        )
         columns = [BY_NAME[name] for name in names]
         batch = pa.RecordBatch.from_pylist([row], arrow_schema(columns))
         if self.options.mode == "PERMISSIVE" and meeting(batch, self.where).num_rows:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.columnar import CaptureWarning, Condition
+from msmqwire.columnar import CaptureWarning
 from msmqwire.columnar.compiled.datagram_scan import (
     C_ACK,
     C_FILE,
@@ -32,7 +32,7 @@ from msmqwire.columnar.compiled.datagram_scan import (
 from msmqwire.columnar.compiled.fixed_cells import NO_TIME
 from msmqwire.columnar.compiled.network import PGM, TCP, UDP
 from msmqwire.columnar.datagrams import DatagramReader, Datagrams, Pair
-from msmqwire.columnar.filters import meeting
+from msmqwire.columnar.filters import SimpleCondition, meeting
 from msmqwire.columnar.flow_number import flow_number
 from msmqwire.columnar.parts import Part
 from msmqwire.errors import CaptureError
@@ -103,7 +103,7 @@ class SegmentReader:
     options: Options
     columns: tuple[str, ...]
     schema: pa.Schema
-    where: tuple[Condition, ...] = ()
+    where: tuple[SimpleCondition, ...] = ()
 
     def read(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part.
@@ -112,7 +112,7 @@ class SegmentReader:
             MalformedCapture: in mode FAILFAST, for a damaged file.
             OSError: a file can't be read.
         """
-        names = [*self.columns, *(name for name, _, _ in self.where)]
+        names = [*self.columns, *(condition[0] for condition in self.where)]
         if self.options.mode == "DROPMALFORMED":
             names.append("transport")
         for batch in segment_batches(part, columns=names, strict=self.options.mode == "FAILFAST"):

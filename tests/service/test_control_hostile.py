@@ -37,6 +37,8 @@ OPERATIONS = [
     "set",
     "purge",
     "list",
+    "queues",
+    "activity",
     "show",
     "peek",
     "receive",
@@ -50,6 +52,7 @@ OPERATIONS = [
     "abort",
     "move",
     "send",
+    "resend",
     "refresh_keys",
     "keep_peer_keys",
 ]
@@ -154,7 +157,8 @@ def test_an_unknown_operation_is_named(lines: Lines, op: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "op", ["create", "delete", "set", "purge", "show", "peek", "receive", "read", "open_cursor", "move"]
+    "op",
+    ["create", "delete", "set", "purge", "show", "peek", "receive", "read", "open_cursor", "move", "resend"],
 )
 @pytest.mark.parametrize("queue", [None, "", 7, [], {}, True])
 def test_a_queue_that_is_not_named_is_missed(lines: Lines, op: str, queue: object) -> None:

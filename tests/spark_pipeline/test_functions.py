@@ -7,6 +7,7 @@ import pytest
 
 import msmqwire
 from msmqwire.columnar import COLUMNS
+from msmqwire.columnar.columns import GENERIC_GROUPS
 from msmqwire.lint import lint
 from spark_udfs import functions as f
 from tests.support import handmade as h
@@ -42,7 +43,7 @@ def test_parse_gives_the_columns_of_a_capture():
 def test_the_struct_has_all_columns_but_those_of_a_capture():
     names = [field.name for field in f.FUNCTIONS["msmq_parse"][1]]
     assert names[:5] == ["kind", "size", "error", "error_path", "error_offset"]
-    assert names[5:] == [column.name for column in COLUMNS if column.group not in ("where", "ncp", "job")]
+    assert names[5:] == [column.name for column in COLUMNS if column.group not in ("where", *GENERIC_GROUPS)]
 
 
 def test_parse_of_another_protocol():

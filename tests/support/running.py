@@ -41,7 +41,8 @@ LEDGER = r"private$\ledger"
 READY = re.compile(
     r"ready (?P<name>\S+) tcp=(?P<address>\S+):(?P<port>\d+) ping=(?:off|\S+:(?P<ping>\d+))"
     r"(?: http=\S+:(?P<http>\d+))?(?: https=\S+:(?P<https>\d+))?"
-    r"(?: rpc=\S+:(?P<rpc>\d+))?(?: endpoint-mapper=\S+:(?P<mapper>\d+))? data=(?P<data>.*)\n"
+    r"(?: rpc=\S+:(?P<rpc>\d+))?(?: endpoint-mapper=\S+:(?P<mapper>\d+))?"
+    r"(?: console=\S+:(?P<console>\d+))? data=(?P<data>.*)\n"
 )
 
 
@@ -173,7 +174,7 @@ class Process:
     Attributes:
         data: its data folder.
         name, address: of the computer.
-        port, ping_port, http_port, https_port, rpc_port, mapper_port: on which it listens; 0 for what is off.
+        port, ping_port, http_port, https_port, rpc_port, mapper_port, console_port: of its sockets; 0 if off.
     """
 
     def __init__(
@@ -202,6 +203,7 @@ class Process:
         self.port, self.ping_port = int(ready["port"]), int(ready["ping"] or 0)
         self.http_port, self.https_port = int(ready["http"] or 0), int(ready["https"] or 0)
         self.rpc_port, self.mapper_port = int(ready["rpc"] or 0), int(ready["mapper"] or 0)
+        self.console_port = int(ready["console"] or 0)
 
     def log_text(self) -> str:
         """Its standard error so far."""

@@ -9,6 +9,7 @@ import os
 import pty
 import random
 import select
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,9 +17,10 @@ from pathlib import Path
 import pytest
 
 import msmqwire
-from msmqwire.cli import build, dissect, filters, lint, parse
-from msmqwire.cli.common import from_hex, safe
+from msmqwire.cli import build, capture_input, dissect, filters, lint, parse, progress
+from msmqwire.cli.common import from_hex
 from msmqwire.dissection import dissect as dissected
+from msmqwire.names.printable import safe
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.paths import ROOT
@@ -332,7 +334,11 @@ def test_findings_are_left_out_when_not_wanted():
 def filtered(*conditions: filters.Filter) -> list[tuple[str, int]]:
     out, err = io.StringIO(), io.StringIO()
     printer = dissect.Printer(out, as_json=True)
-    assert dissect.run(dissected(HOSTILE), list(conditions), printer, err) == 0
+
+    def is_wanted(item: msmqwire.Item) -> bool:
+        return all(condition(item) for condition in conditions)
+
+    assert dissect.run(dissected(HOSTILE), is_wanted, printer, err) == 0
     rows = [json.loads(line) for line in out.getvalue().splitlines()]
     return [(row["packet"], row["stream"]) for row in rows]
 
@@ -610,19 +616,49 @@ def test_a_peer_can_not_reach_a_terminal(tmp_path):
             assert bad not in shown
 
 
-def test_progress_only_on_a_terminal(tmp_path):
-    path = tmp_path / "large"
-    noise = c.ethernet(c.udp_packet(bytes(1400), src_port=9, dst_port=9))
-    path.write_bytes(c.pcap_bytes([noise] * 4000 + [c.ethernet(c.udp_packet(h.ping()))]))
-    status, shown, piped = on_a_terminal("dissect", "--json", path, streams="e")
-    assert status == 0
-    assert "\x1b" in shown
-    assert "MB" in shown
-    assert json.loads(piped)["packet"] == "Ping"
-    done = process("dissect", "--json", path)
-    assert (done.stderr, done.stdout) == (b"", piped)
-    status, shown, _ = on_a_terminal("dissect", "--json", path)
-    assert json.loads(shown)["packet"] == "Ping"
+def test_no_progress_for_what_takes_no_time():
+    status, shown, piped = on_a_terminal("dissect", "--json", SESSION, streams="e")
+    assert (status, shown) == (0, "")
+    assert len(piped.splitlines()) == 8
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("patience_s", [0.0, 1e9])
+def test_progress_is_shown_on_a_terminal_once_it_takes_long(monkeypatch, patience_s):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "PATIENCE_S", patience_s)
+    monkeypatch.setenv("TERM", "xterm")
+    with capture_input.opened([SESSION], []) as dissection:
+        kinds = [item.kind for item in dissection]
+    assert len(kinds) == 8
+    size = SESSION.stat().st_size
+    assert (f"{size / 1000:.1f}" in terminal.getvalue()) == (patience_s == 0)
+    terminal.truncate(0)
+    with capture_input.opened([SESSION], [], shows_packets=True) as dissection:
+        assert [item.kind for item in dissection] == kinds
+    assert terminal.getvalue() == ""
+
+
+def test_output_to_a_file(tmp_path):
+    out = tmp_path / "out"
+    for options in (["--json"], ["--csv"], ["--hexdump"]):
+        done = command("dissect", *options, "-o", out, SESSION)
+        assert (done.returncode, done.stdout) == (0, b"")
+        assert out.read_bytes() == command("dissect", *options, SESSION).stdout != b""
+    shutil.copy(SESSION, out)
+    done = command("dissect", "-o", out, tmp_path)
+    assert done.returncode == 2
+    assert b"is one of the captures" in done.stderr
+    assert out.read_bytes() == SESSION.read_bytes()
+    assert complaint(command("dissect", "-o", tmp_path / "no/where", SESSION), 74)["error"].startswith(
+        str(tmp_path)
+    )
+    assert command("dissect", "-o", out, "--arrow", out, SESSION).returncode == 2
 
 
 def test_one_packet_on_a_terminal_is_indented(tmp_path):

@@ -11,8 +11,8 @@ import typer
 
 from msmqwire.cli import lint
 from msmqwire.cli.dissect import Printer, run
-from msmqwire.cli.show import summary
 from msmqwire.dissection import Item, dissect
+from msmqwire.dissection.summaries import summary
 from msmqwire.remote_read.constants import Opnum
 from tests.support import captures
 from tests.support.paths import ROOT

@@ -15,7 +15,7 @@ from tests.support.paths import ROOT
 PACKAGES = ("msmqwire", "spark_udfs", "fuzz")
 
 FLOORS = (
-    {"constants", "durable", "errors", "names", "schema"},
+    {"constants", "display", "durable", "errors", "names", "schema", "web_assets"},
     {
         "bodies",
         "crypto",
@@ -30,7 +30,7 @@ FLOORS = (
         "srmp",
     },
     {"capture", "columnar", "dissection", "layers", "lint", "wireshark"},
-    {"lake", "qm", "qms"},
+    {"diagrams", "fate", "lake", "qm", "qms", "report"},
     {"cli", "fuzz", "spark_udfs"},
 )
 FLOOR = {part: number for number, parts in enumerate(FLOORS) for part in parts}
@@ -39,9 +39,12 @@ TOP = len(FLOORS) - 1
 # (importer, imported) on the same floor. Keep it free of circles.
 SIDEWAYS = {
     ("errors", "constants"),
+    ("display", "names"),
     ("names", "constants"),
     ("names", "errors"),
+    ("schema", "display"),
     ("schema", "errors"),
+    ("schema", "names"),
     ("packets", "headers"),
     ("packets", "ping"),
     ("crypto", "headers"),
@@ -57,6 +60,8 @@ SIDEWAYS = {
     ("remote_read", "rpc"),
     ("srmp", "crypto"),
     ("cli", "fuzz"),
+    ("diagrams", "report"),
+    ("report", "fate"),
     ("qms", "qm"),  # only what is in QM_FOR_QMS
 }
 # What any service needs that stores rows, has a control channel and takes TCP connections; for clients, a
@@ -84,7 +89,7 @@ QM_FOR_QMS = {
 # serve every room. The package itself gathers the rooms above; the jobs start from it.
 SPARK_FLOORS = (
     {"java", "source"},
-    {"frames", "functions", "lakes", "reassembly", "spark_session"},
+    {"fates", "frames", "functions", "lakes", "reassembly", "spark_session"},
     {"spark_udfs"},
     {"jobs"},
 )

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import msmqwire
-from tests.support.paths import ROOT
+from tests.support.paths import EXAMPLES, ROOT
 
 SESSION = ROOT / "examples/session.pcap"
 SECONDS = 60
@@ -113,6 +113,38 @@ def test_a_frame_that_is_cut_where_it_was_stopped_is_no_damage(tmp_path: Path) -
     assert (status, len(err)) == (0, 2)
 
 
+def test_rows_come_while_a_capture_grows(tmp_path: Path) -> None:
+    expected = [item.to_json() for item in msmqwire.dissect(SESSION)]
+    capture, data = tmp_path / "growing.pcap", SESSION.read_bytes()
+    capture.write_bytes(b"")
+    with running("--json", "--follow", str(capture)) as process, capture.open("ab", buffering=0) as file:
+        file.write(data[:600])
+        rows = lines(process, 2)
+        file.write(data[600:-7])
+        rows += lines(process, len(expected) - 2)
+        process.send_signal(signal.SIGINT)
+        status, rest, err = ended(process)
+    assert [json.loads(row) | {"file": str(SESSION)} for row in rows] == expected
+    assert (status, rest) == (0, [])
+    assert err[0].startswith(f"{capture}: 20 frames; {len(expected)} packets, ")
+
+
+@pytest.mark.parametrize("fate", ["became shorter", "is gone", "was replaced by another file"])
+def test_a_followed_capture_that_is_lost_ends(tmp_path: Path, fate: str) -> None:
+    capture = tmp_path / "growing.pcap"
+    capture.write_bytes(SESSION.read_bytes())
+    with running("--json", "--follow", str(capture)) as process:
+        lines(process, 8)
+        if fate == "became shorter":
+            os.truncate(capture, 24)
+        else:
+            capture.unlink()
+            if fate != "is gone":
+                capture.write_bytes(b"")
+        status, rest, err = ended(process)
+    assert (status, rest, err) == (0, [], [f"{capture} {fate}"])
+
+
 def test_rows_for_a_file_are_counted_once(tmp_path: Path) -> None:
     environment, out = play(tmp_path, WAITS.format(size="")), tmp_path / "rows.arrow"
     rows = len(list(msmqwire.dissect(SESSION)))
@@ -186,6 +218,9 @@ def test_the_arguments_of_tools() -> None:
         (("--interface", ""), "no name"),
         (("--interface", "lo", str(SESSION)), "not both"),
         (("--capture-filter", "tcp", str(SESSION)), "--capture-filter"),
+        (("--follow", "--interface", "lo"), "--follow"),
+        (("--follow", "-", str(SESSION)), "--follow"),
+        (("--follow", str(EXAMPLES)), "--follow"),
     ],
 )
 def test_wrong_usage(arguments: tuple[str, ...], about: str) -> None:

@@ -186,9 +186,8 @@ class BatchMaker:
         if self._examined:
             fixed += [column for column in (_SIGNED, _ENCRYPTED, _OF_USER_HEADER) if column not in fixed]
         self._fixed_width = FixedWidthColumns(fixed, batch_rows)
-        variable = [
-            c for c in self._columns if forms[c.name] not in ("integer", "class", "where", "examined", "ncp")
-        ]
+        elsewhere = ("integer", "class", "where", "examined", "generic")
+        variable = [c for c in self._columns if forms[c.name] not in elsewhere]
         variable += [c for c in self._columns if c.name == "raw"]
         self._variable_width = VariableWidthColumns(variable, batch_rows, BATCH_BYTES_MAX, body_limit)
         self._forms = forms | {column.name: "variable" for column in variable}
@@ -363,7 +362,7 @@ class BatchMaker:
             return self._fixed_width.array(column, n)
         if form == "examined":
             return self._unprotected(column, n)
-        if form == "ncp":  # the generic reader makes all cells
+        if form == "generic":  # the generic reader makes all cells
             return _nulls(self._capacity, column.type).slice(0, n)
         if form == "class":
             classes, valid = self._fixed_width.numbers(BY_NAME["message_class"], n)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire.columnar.arrow import values
-from msmqwire.columnar.columns import EXAMINED, NCP_GROUPS, Column
+from msmqwire.columnar.columns import EXAMINED, GENERIC_GROUPS, Column
 from msmqwire.columnar.compiled import fixed_cells
 from msmqwire.columnar.compiled import variable_cells as vc
 from msmqwire.columnar.compiled.fixed_cells import BOOL, INT32, INT64, FieldPlan
@@ -30,7 +30,7 @@ from msmqwire.packets import (
 from msmqwire.ping import PING
 from msmqwire.schema.nodes import Flags, Guid, Header, Maybe, Packet, Part, Text, inner_headers
 
-Form = Literal["integer", "guid", "text", "bytes", "queue", "sender", "class", "where", "examined", "ncp"]
+Form = Literal["integer", "guid", "text", "bytes", "queue", "sender", "class", "where", "examined", "generic"]
 
 _SCHEMAS: Final[dict[str, Packet]] = {
     packet.name: packet
@@ -78,8 +78,8 @@ def form_of(column: Column) -> Form:
         return "where"
     if column.name in EXAMINED:
         return "examined"
-    if column.group in NCP_GROUPS:
-        return "ncp"
+    if column.group in GENERIC_GROUPS:
+        return "generic"
     if column.convert in _FORMS:
         return _FORMS[column.convert]
     node = _node(*_first(column))[0]

@@ -13,6 +13,7 @@ from msmqwire.dissection.item import Packet
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner
 from msmqwire.netware.attributes import attribute as ncp_attribute
 from msmqwire.netware.ncp_packet import NcpPacket
+from msmqwire.remote_read.attributes import attribute as call_attribute
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.srmp.attributes import attribute
 from msmqwire.srmp.message import SrmpMessage
@@ -79,6 +80,8 @@ def value_of_packet(
 
 def _value_of_call(column: Column, packet: RpcPacket, body_limit: int | None) -> Any:
     """Return what an answer of remote read has of the message in it, or the queue that a call opens."""
+    if column.group == "call":
+        return call_attribute(column.name, packet)
     message = packet.message
     if message is None:
         return (packet.opened_queue or None) if column.name == "destination" else None

@@ -145,9 +145,10 @@ class MessagePositionList:
     Attributes:
         start: the reserved entry before the first position, where a new cursor begins.
         end: the reserved entry after the last position.
+        inserted: how many positions have been inserted so far; those that are not there were removed.
     """
 
-    __slots__ = ("_by_identifier", "_last_by_priority", "_search_start", "end", "start")
+    __slots__ = ("_by_identifier", "_last_by_priority", "_search_start", "end", "inserted", "start")
 
     def __init__(self, queue: Queue) -> None:
         self.start = MessagePosition(queue, 0, -1, 0)
@@ -157,6 +158,7 @@ class MessagePositionList:
         self._by_identifier: dict[int, MessagePosition] = {}
         self._last_by_priority: dict[int, MessagePosition] = {}  # by the high byte of LookupIdentifier
         self._search_start = self.start  # no position before it is available
+        self.inserted = 0
 
     def __len__(self) -> int:
         return len(self._by_identifier)
@@ -207,6 +209,7 @@ class MessagePositionList:
         position.previous, position.next = before, following
         following.previous = before.next = position
         position.listed = True
+        self.inserted += 1
         self._by_identifier[identifier] = position
         if self._search_start.lookup_identifier > identifier:
             self._search_start = position

@@ -42,6 +42,7 @@ from msmqwire.qm.model.effects import (
 from msmqwire.qm.runtime.clock import WallClock
 from msmqwire.qm.runtime.disk import POLL_S, DiskRoom
 from msmqwire.qm.runtime.folder_security import FolderSecurity
+from msmqwire.qm.runtime.limits import Traffic
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.restoring import restoring
 from msmqwire.qm.store import Store
@@ -132,7 +133,7 @@ class EngineDriver:
         multicast: carries out the effects on multicast groups; None if there is no multicast.
         security: the keys and users of the folder; None if there is no folder.
         refused: whether the disk refuses commits; nothing new is accepted meanwhile.
-        room: the room on the disk; None if it is not watched.
+        room, traffic: the room on the disk, and what `network` counts; None if nobody looks.
         unsaved: the refusal of the disk that the driver has ended with; None if all changes are durable.
         commits: number of commits so far.
         broken: done when the driver has ended by itself, with the reason: StoreError if the store has become
@@ -148,6 +149,7 @@ class EngineDriver:
         self.security: FolderSecurity | None = None
         self.refused = False
         self.room: DiskRoom | None = None
+        self.traffic: Traffic | None = None
         self.unsaved: StoreRefused | None = None
         self.commits = 0
         self._loop = asyncio.get_running_loop()

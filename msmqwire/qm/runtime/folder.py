@@ -19,6 +19,7 @@ from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfigurat
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.rules import recovery
 from msmqwire.qm.rules.routing import Routes
+from msmqwire.qm.runtime.console import TOKEN_FILE
 from msmqwire.qm.runtime.key_ring import KEYS
 from msmqwire.qm.runtime.restoring import restoring
 from msmqwire.qm.runtime.served_folder import ServedFolder
@@ -39,7 +40,7 @@ class DataFolder(ServedFolder):
 
     store_name = STORE
     control_name = CONTROL
-    more_names = (KEYS, KEYS + ".new", DIRECTORY)
+    more_names = (KEYS, KEYS + ".new", DIRECTORY, TOKEN_FILE, TOKEN_FILE + ".new")
 
     def open_store(self, *, create: bool) -> SqliteStore:
         """Open the store exclusively. Raises the subclasses of StoreError."""

@@ -40,10 +40,11 @@ class Listeners:
 
     Args:
         factory: returns the protocol of a new connection.
+        rate: connections accepted in a second, on the average; the others wait. None for any number.
     """
 
-    def __init__(self, factory: Callable[[], asyncio.BaseProtocol]) -> None:
-        self._factory = factory
+    def __init__(self, factory: Callable[[], asyncio.BaseProtocol], rate: float | None = None) -> None:
+        self._factory, self._rate = factory, rate
         self._bound: list[socket.socket] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._opening: set[asyncio.Task[None]] = set()
@@ -96,6 +97,7 @@ class Listeners:
 
     async def _accept(self, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()
+        due = 0.0
         with sock:  # closed only once the loop has stopped to watch it
             while True:
                 try:
@@ -110,6 +112,9 @@ class Listeners:
                 opening.add_done_callback(self._opening.discard)
                 if len(self._opening) >= _OPENING_MAX:
                     await asyncio.wait(self._opening, return_when=asyncio.FIRST_COMPLETED)
+                if self._rate is not None:
+                    due = max(due, loop.time() - 1) + 1 / self._rate  # those of a second may come together
+                    await asyncio.sleep(max(0.0, due - loop.time()))
 
     async def _open(self, accepted: socket.socket) -> None:
         try:

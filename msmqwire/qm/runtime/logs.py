@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, TextIO
@@ -17,13 +18,20 @@ _RECORD_ATTRIBUTES: Final = frozenset(vars(logging.makeLogRecord({}))) | {"messa
 ASYNCIO: Final = "asyncio"
 KINDS_MAX: Final = 256
 """Kinds of events that are counted."""
+RECENT_MAX: Final = 1000
+"""Lines of the log that `RecentRecords` keeps."""
 _INTERVAL_S: Final = 1.0
+_TEXT_MAX: Final = 4000
 
 
 class JsonLines(logging.Formatter):
     """Formats a record as a line of JSON: time, level, event and the items of `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(self.entry(record), default=str)
+
+    def entry(self, record: logging.LogRecord) -> dict[str, object]:
+        """Return what the line of a record has."""
         time = datetime.fromtimestamp(record.created, UTC)
         entry: dict[str, object] = {
             "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -33,7 +41,7 @@ class JsonLines(logging.Formatter):
         entry.update((key, value) for key, value in vars(record).items() if key not in _RECORD_ATTRIBUTES)
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(entry, default=str)
+        return entry
 
 
 @dataclass(slots=True)
@@ -69,6 +77,44 @@ class OncePerSecond(logging.Filter):
         if len(self._kinds) > KINDS_MAX:
             del self._kinds[next(iter(self._kinds))]
         return True
+
+
+class RecentRecords(logging.Handler):
+    """Keeps the latest lines of the log, for who looks at it through the server.
+
+    Attributes:
+        last: the number of the latest line; the first one has 1.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines = JsonLines()
+        self._kept: deque[tuple[int, int, dict[str, object]]] = deque(maxlen=RECENT_MAX)
+        self.last = 0
+        self.addFilter(OncePerSecond())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a record; its texts are cut where they are long."""
+        entry = {key: _short(value) for key, value in self._lines.entry(record).items()}
+        self.last += 1
+        self._kept.append((self.last, record.levelno, entry))
+
+    def after(self, number: int, level: int, count: int) -> list[dict[str, object]]:
+        """Return the latest lines of a level or above that follow a number, in order, so many at most."""
+        found: list[dict[str, object]] = []
+        for at, levelno, entry in reversed(self._kept):
+            if at <= number or len(found) >= count:
+                break
+            if levelno >= level:
+                found.append({"number": at, **entry})
+        return found[::-1]
+
+
+def _short(value: object) -> object:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…"
 
 
 def begin(level: str = "info", stream: TextIO | None = None) -> None:

@@ -50,18 +50,20 @@ def identifier_text(identifier: ObjectId) -> str:
     return f"{identifier.lineage}\\{identifier.uniquifier}"
 
 
-def message_json(message: Message) -> dict[str, Any]:
+def message_json(message: Message, body_max: int | None = None) -> dict[str, Any]:
     """Return a message as one JSON object.
 
     Bytes are base64, times ISO 8601 in UTC, durations seconds, names of queues format names; missing values
-    are null, as is the source of an SRMP message that does not name it.
+    are null, as is the source of an SRMP message that does not name it. With `body_max`, ``body`` has that
+    many bytes at most, and ``body_size`` counts all of them.
     """
     correlation = message.correlation_identifier
     return {
         "identifier": identifier_text(message.identifier),
         "lookup_identifier": message.lookup_identifier,
         "label": message.label,
-        "body": b64encode(message.body).decode(),
+        "body": b64encode(message.body if body_max is None else message.body[:body_max]).decode(),
+        **({} if body_max is None else {"body_size": len(message.body)}),
         "body_type": message.body_type,
         "class": message.message_class,
         "class_name": class_name(message.message_class),
@@ -92,6 +94,11 @@ def delivery(message: Message) -> str:
     if message.transactional or message.transaction_identifier is not None:
         return TRANSACTIONAL
     return RECOVERABLE if message.recoverable else EXPRESS
+
+
+def not_transactional(properties: Mapping[str, Any]) -> str:
+    """Return the delivery of a message in a queue that takes no transactional ones."""
+    return EXPRESS if properties["delivery"] == EXPRESS else RECOVERABLE
 
 
 def sender_text(message: Message) -> str | None:
@@ -269,3 +276,5 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[object, str], object]]]] = {
     "time_to_reach_queue": ("time_to_reach_queue", number),
 }
 """By property: the attribute of a message and the function that reads the value."""
+SENDABLE: Final = tuple(_READERS)
+"""The properties that `message_from` takes."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
+from msmqwire.qm.runtime.limited_connection import LimitedConnection
 from msmqwire.qm.runtime.logs import log
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class PageServer:
         self._path, self._type, self._page = path, content_type, page
         self._server: asyncio.Server | None = None
         self._runner: web.AppRunner | None = None
-        self._connections: set[_Connection] = set()
+        self._connections: set[LimitedConnection] = set()
 
     async def start(self, address: str, port: int) -> int:
         """Listen; return the port. Raises OSError."""
@@ -57,7 +58,18 @@ class PageServer:
 
     def _connection(self) -> asyncio.BaseProtocol:
         handler = self._runner.server() if self._runner is not None and self._runner.server else None
-        return _Connection(self._connections, handler)
+        return LimitedConnection(self, handler, REQUEST_S)
+
+    def admit(self, connection: LimitedConnection) -> bool:
+        """See `msmqwire.qm.runtime.limited_connection.Owner`."""
+        if len(self._connections) >= CONNECTIONS_MAX:
+            return False
+        self._connections.add(connection)
+        return True
+
+    def forget(self, connection: LimitedConnection) -> None:
+        """See `msmqwire.qm.runtime.limited_connection.Owner`."""
+        self._connections.discard(connection)
 
     async def _answer(self, request: web.Request) -> web.Response:
         from aiohttp import web
@@ -65,50 +77,3 @@ class PageServer:
         answer = web.Response(body=self._page(), headers={"Content-Type": self._type})
         answer.force_close()
         return answer
-
-
-class _Connection(asyncio.Protocol):
-    """Passes a connection on to aiohttp, for a limited time, unless there are too many."""
-
-    def __init__(self, connections: set[_Connection], handler: web.RequestHandler | None) -> None:
-        self._connections, self._handler = connections, handler
-        self._transport: asyncio.Transport | None = None
-        self._deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
-        if self._handler is None or len(self._connections) >= CONNECTIONS_MAX:
-            self._handler = None
-            self._transport.abort()
-            return
-        self._connections.add(self)
-        self._deadline = asyncio.get_running_loop().call_later(REQUEST_S, self.abort)
-        self._handler.connection_made(transport)
-
-    def abort(self) -> None:
-        """End the connection at once."""
-        if self._transport is not None:
-            self._transport.abort()
-
-    def data_received(self, data: bytes) -> None:
-        if self._handler is not None:
-            self._handler.data_received(data)
-
-    def eof_received(self) -> None:
-        if self._handler is not None:
-            self._handler.eof_received()
-
-    def pause_writing(self) -> None:
-        if self._handler is not None:
-            self._handler.pause_writing()
-
-    def resume_writing(self) -> None:
-        if self._handler is not None:
-            self._handler.resume_writing()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._connections.discard(self)
-        if self._deadline is not None:
-            self._deadline.cancel()
-        if self._handler is not None:
-            self._handler.connection_lost(exc)

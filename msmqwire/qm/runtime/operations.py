@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Final
 
-from msmqwire.constants import MQ_OK, HResult
+from msmqwire.constants import MQ_OK, HResult, MessageClass
 from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreError
 from msmqwire.names import FormatName, parse_format_name
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, Transaction
 from msmqwire.qm.model.enumerations import EnqueueStatus, PositionState, QueueAccessType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.runtime import queues
+from msmqwire.qm.runtime import queue_pages, queues
+from msmqwire.qm.runtime.activity import activity
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.held_messages import HELD_MAX, HeldMessages
 from msmqwire.qm.runtime.local_names import queue_name
 from msmqwire.qm.runtime.message_json import (
+    SENDABLE,
     TRANSACTIONAL,
     identifier_from,
     identifier_text,
     message_from,
     message_json,
+    not_transactional,
     number,
 )
 from msmqwire.qm.runtime.message_protection import protect
@@ -66,6 +69,8 @@ class LocalSession:
             "set": self._durably(queues.change),
             "purge": self._durably(queues.purge),
             "list": self._list,
+            "queues": self._queues,
+            "activity": self._activity,
             "show": self._show,
             "peek": self._peek,
             "receive": self._receive,
@@ -79,6 +84,7 @@ class LocalSession:
             "abort": self._transactions.abort,
             "move": self._move,
             "send": self._send,
+            "resend": self._resend,
             "refresh_keys": self._refresh_keys,
             "keep_peer_keys": self._keep_peer_keys,
         }
@@ -134,6 +140,14 @@ class LocalSession:
     async def _list(self, request: Request) -> Answer:
         return {"queues": self._driver.read(queues.listed, self._core)}
 
+    async def _queues(self, request: Request) -> Answer:
+        """Return some of the queues, with figures that change."""
+        return self._driver.read(queue_pages.page, self._core, request)
+
+    async def _activity(self, request: Request) -> Answer:
+        """Return sessions, transactions and counters."""
+        return self._driver.read(activity, self._driver, request)
+
     async def _show(self, request: Request) -> Answer:
         return self._driver.read(lambda: queues.queue_json(self._core, queues.find(self._core, request)))
 
@@ -155,16 +169,20 @@ class LocalSession:
     # -- reading ------------------------------------------------------------------------------------------
 
     async def _peek(self, request: Request) -> Answer:
-        """Return available messages, from the first one on or behind a lookup identifier."""
-        count, wait = _count(request), _wait_ms(request)
+        """Return available messages: from the first one on, behind a lookup identifier, or the one with it.
+
+        With ``body_max`` only so many bytes of each body are returned.
+        """
+        count, wait, body_max = _count(request), _wait_ms(request), _body_max(request)
         descriptor = self._driver.call(self._descriptor, request, QueueAccessType.PEEK_ACCESS)
         after = request.get("after")
-        messages = self._driver.read(_available_messages, descriptor, count, after)
-        if not messages and wait and after is None and self._reads.may_wait:
+        wanted = request.get("lookup_identifier")
+        messages = self._driver.read(_available_messages, descriptor, count, after, wanted)
+        if not messages and wait and after is None and wanted is None and self._reads.may_wait:
             peek = self._core.messages.peek
             read = await self._reads.wait(lambda: peek(descriptor, timeout=wait), descriptor)
             messages = [read.message] if read.message is not None else []
-        return {"messages": [message_json(message) for message in messages]}
+        return {"messages": [message_json(message, body_max) for message in messages]}
 
     async def _receive(self, request: Request) -> Answer:
         """Receive messages: they are deleted when they are ended, and return to the queue otherwise."""
@@ -270,12 +288,8 @@ class LocalSession:
         Raises QueueError if none has the lookup identifier, or another reader has that message.
         """
         if request.get("lookup_identifier") is not None:
-            wanted = number(request["lookup_identifier"], "lookup_identifier", _UINT64_MAX)
-            position = None if descriptor.queue is None else descriptor.queue.positions.find(wanted)
-            if position is None or position.state is not PositionState.AVAILABLE:
-                code = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
-                raise QueueError(queues.reason(code, queues.text(request, "queue")), code)
-            yield position
+            assert descriptor.queue is not None, "it has just been opened"
+            yield queues.available_position(descriptor.queue, request)
             return
         identifier = None
         if request.get("identifier") is not None:
@@ -283,6 +297,27 @@ class LocalSession:
         for position in _available(descriptor.queue, None):
             if identifier is None or position.message.identifier == identifier:
                 yield position
+
+    async def _resend(self, request: Request) -> Answer:
+        """Send a message of a queue again, to another queue, and delete it: both or neither are durable."""
+        answer = self._driver.call(self._resend_message, request)
+        await self._driver.durable()
+        return answer
+
+    def _resend_message(self, request: Request) -> Answer:
+        descriptor = self._descriptor(request, QueueAccessType.RECEIVE_ACCESS)
+        source = descriptor.queue
+        assert source is not None, "it has just been opened"
+        position = queues.available_position(source, request)
+        name = queue_name(queues.text(request, "to"), self._core.queue_manager.computer_name)
+        target = self._core.queues.lookup.find(name)
+        queues.check_resend(source, target, position.message, request)
+        entry = {name: value for name, value in message_json(position.message).items() if name in SENDABLE}
+        if target is not None:
+            entry["delivery"] = TRANSACTIONAL if target.transactional else not_transactional(entry)
+        sent = self._send_messages({"to": str(name), "messages": [entry]})
+        self._core.messages.position_deleted(source, position, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
+        return sent
 
     async def _send(self, request: Request) -> Answer:
         """Send messages; transactional ones of one request belong to one transaction.
@@ -380,8 +415,12 @@ def _available(queue: Queue | None, after: int | None) -> Iterator[MessagePositi
         position = following
 
 
-def _available_messages(descriptor: OpenQueueDescriptor, count: int, after: object) -> list[Message]:
+def _available_messages(
+    descriptor: OpenQueueDescriptor, count: int, after: object, wanted: object
+) -> list[Message]:
     behind = None if after is None else number(after, "after", _UINT64_MAX)
+    if wanted is not None:
+        return _message_with(descriptor.queue, number(wanted, "lookup_identifier", _UINT64_MAX))
     messages: list[Message] = []
     size = 0
     for position in _available(descriptor.queue, behind):
@@ -391,6 +430,20 @@ def _available_messages(descriptor: OpenQueueDescriptor, count: int, after: obje
         size += len(message.body)
         messages.append(message)
     return messages
+
+
+def _message_with(queue: Queue | None, lookup_identifier: int) -> list[Message]:
+    """Return the message with a lookup identifier, if it can be read or is in an outgoing queue."""
+    position = None if queue is None else queue.positions.find(lookup_identifier)
+    if position is None or not (
+        isinstance(queue, OutgoingQueue) or position.state is PositionState.AVAILABLE
+    ):
+        return []
+    return [position.message]
+
+
+def _body_max(request: Request) -> int | None:
+    return None if request.get("body_max") is None else number(request["body_max"], "body_max")
 
 
 def _count(request: Request) -> int:

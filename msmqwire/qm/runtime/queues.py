@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 from uuid import UUID
 
-from msmqwire.constants import HResult, hresult_name
+from msmqwire.constants import HResult, MessageClass, hresult_name
 from msmqwire.errors import InvalidValue, QueueError
 from msmqwire.names import DirectName, parse_path_name
 from msmqwire.qm.core import Core
@@ -16,15 +16,18 @@ from msmqwire.qm.model.enumerations import (
     INFINITE,
     DirectoryOperationResult,
     OutgoingQueueState,
+    PositionState,
     QueuePrivacy,
     QueueType,
 )
-from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.model.message import NULL_GUID, Message
+from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.lookup import group_of
 from msmqwire.qm.runtime.local_names import path_of, queue_name
 from msmqwire.qm.runtime.message_json import flag, number
 from msmqwire.qm.runtime.queue_access import RightsOn, access_changes, access_json, changed_access
 
+_UINT64_MAX: Final = (1 << 64) - 1
 LABEL_MAX: Final = 124
 """Limit of the label of a queue in characters."""
 _REASONS: Final[Mapping[int, str]] = {
@@ -92,7 +95,7 @@ def manager_json(core: Core) -> dict[str, Any]:
         "used": manager.total_bytes,
         "insecure_nacks": settings.send_insecure_nacks,
         "resend_times": list(settings.resend_timer_table),
-        "queues": sum(1 for queue in manager.queues.values() if _is_shown(queue)),
+        "queues": sum(1 for queue in manager.queues.values() if is_shown(queue)),
         "messages": sum(len(queue.positions) for queue in manager.queues.values()),
         "memory": memory_json(core),
         "troubles": dict(core.context.troubles),
@@ -116,11 +119,12 @@ def memory_json(core: Core) -> dict[str, int]:
 
 def listed(core: Core) -> list[dict[str, Any]]:
     """Return the queues that applications see, sorted by name."""
-    shown = [queue for queue in core.queue_manager.queues.values() if _is_shown(queue)]
+    shown = [queue for queue in core.queue_manager.queues.values() if is_shown(queue)]
     return sorted((queue_json(core, queue) for queue in shown), key=lambda queue: queue["queue"].lower())
 
 
-def _is_shown(queue: Queue) -> bool:
+def is_shown(queue: Queue) -> bool:
+    """Whether applications see a queue; they see the journals of queues with them."""
     if isinstance(queue, OutgoingQueue):
         return queue.acknowledged_peer is None
     of_the_computer = queue.owner_queue is None and not queue.private_queue_number
@@ -363,11 +367,28 @@ def _set_machine_rights(core: Core, queue: Queue, on: RightsOn, request: Mapping
     core.changed()
 
 
+def available_position(queue: Queue, request: Mapping[str, Any]) -> MessagePosition:
+    """Return the position that ``lookup_identifier`` in a request names.
+
+    Raises InvalidValue, and QueueError if there is none or another reader has that message.
+    """
+    wanted = number(request.get("lookup_identifier"), "lookup_identifier", _UINT64_MAX)
+    position = queue.positions.find(wanted)
+    if position is None or position.state is not PositionState.AVAILABLE:
+        code = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
+        raise QueueError(reason(code, text(request, "queue")), code)
+    return position
+
+
 def purge(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Delete all messages that can be read."""
+    """Delete all messages that can be read, or only the one with a lookup identifier."""
     queue = find(core, request)
     before = len(queue.positions)
-    core.messages.purge(queue)
+    if request.get("lookup_identifier") is None:
+        core.messages.purge(queue)
+    else:
+        position = available_position(queue, request)
+        core.messages.position_deleted(queue, position, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
     return {"queue": short_name(queue), "purged": before - len(queue.positions)}
 
 
@@ -402,6 +423,18 @@ def move_target(core: Core, descriptor: OpenQueueDescriptor, name: str) -> Queue
     if target is source:
         raise QueueError(f"{name}: that is where they are", HResult.MQ_ERROR_INVALID_PARAMETER)
     return target
+
+
+def check_resend(source: Queue, target: Queue | None, message: Message, request: Mapping[str, Any]) -> None:
+    """Raise QueueError for a message that can't be sent again, to `target` or, if that is None, elsewhere."""
+    name = text(request, "queue")
+    if isinstance(source, OutgoingQueue):
+        raise QueueError(f"{name}: it is on its way already", HResult.MQ_ERROR_ACCESS_DENIED)
+    if target is source:
+        raise QueueError(f"{request['to']}: that is where it is", HResult.MQ_ERROR_INVALID_PARAMETER)
+    if message.encrypted:
+        why = f"{name}: the body is encrypted for another computer, and can't be read here"
+        raise QueueError(why, HResult.MQ_ERROR_INVALID_PARAMETER)
 
 
 def _main_queue(queue: Queue) -> Queue:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msmqwire.constants import HResult
 from msmqwire.crypto.readings import DEFAULT, Readings
@@ -20,6 +20,7 @@ from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfigurat
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.runtime import queues, tls
 from msmqwire.qm.runtime.addresses import LOOPBACK, TCP_PORT, AddressOverrides, Endpoint
+from msmqwire.qm.runtime.console import ConsoleOptions
 from msmqwire.qm.runtime.control import ControlServer
 from msmqwire.qm.runtime.disk import MIN_FREE, DiskRoom
 from msmqwire.qm.runtime.engine_driver import EngineDriver
@@ -35,6 +36,9 @@ from msmqwire.qm.runtime.rpc_network import RpcNetwork, RpcOptions
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store.sqlite import SqliteStore
 from msmqwire.rpc.constants import AuthLevel
+
+if TYPE_CHECKING:
+    from msmqwire.qm.runtime.console.server import Console
 
 STOP_S: Final = 10.0
 """Seconds that a start or a stop waits for a disk that refuses commits."""
@@ -61,6 +65,7 @@ class ServerOptions:
         ping: address and UDP port for ping requests; None to answer none.
         queues: names of queues to create if they are missing; ``;transactional`` makes one transactional.
         metrics: address and TCP port for Prometheus; None for none.
+        console: where a browser finds the console, and what it may do there; None for none.
         http, https: address and TCP port for messages by HTTP, by HTTPS; None for none.
         tls_cert, tls_key: files with the certificate of HTTPS and its key.
         tls_ca: file with the authorities of other computers' certificates; None for those of the system.
@@ -85,6 +90,7 @@ class ServerOptions:
     ping: Endpoint | None = (LOOPBACK, PING_PORT)
     queues: tuple[str, ...] = ()
     metrics: Endpoint | None = None
+    console: ConsoleOptions | None = None
     http: Endpoint | None = None
     https: Endpoint | None = None
     tls_cert: Path | None = None
@@ -109,7 +115,7 @@ class Server:
 
     Attributes:
         name: computer name.
-        listen, ping, http, https: its addresses, with the ports that the system has chosen.
+        listen, ping, http, https, console: its addresses, with the ports that the system has chosen.
         driver: runs the core; None before the start.
         network: its sockets; None before the start.
         http_network: those of HTTP; None before the start.
@@ -122,6 +128,7 @@ class Server:
         self.name = ""
         self.listen, self.ping = options.listen, options.ping
         self.http, self.https = options.http, options.https
+        self.console = None if options.console is None else options.console.endpoint
         self._folder = DataFolder(options.data)
         self._store: SqliteStore | None = None
         self.driver: EngineDriver | None = None
@@ -131,6 +138,7 @@ class Server:
         self.multicast: MulticastOnDemand | None = None
         self._control: ControlServer | None = None
         self._metrics: Metrics | None = None
+        self._console: Console | None = None
         self._security: FolderSecurity | None = None
         self._stopped = False
 
@@ -179,6 +187,7 @@ class Server:
         self.driver = driver = EngineDriver(core, store)
         driver.security = security
         self.network = driver.network = TcpNetwork(driver, limits=options.limits, overrides=options.overrides)
+        driver.traffic = self.network.traffic
         self.http_network = driver.http = HttpNetwork(
             driver, core.srmp, self.network, overrides=options.overrides, context=client_context
         )
@@ -207,6 +216,8 @@ class Server:
         if options.metrics is not None:
             self._metrics = Metrics(driver, self.network, self.http_network, self.rpc_network, self._control)
             await self._metrics.start(*options.metrics)
+        if options.console is not None:
+            await self._start_console(driver, options.console)
         await self._control.start(tcp=options.control_tcp)
         security.read_again()  # a command may have changed keys that found no server to tell
         driver.call(security.use, core)
@@ -214,6 +225,13 @@ class Server:
             "ready",
             extra={"computer": self.name, "listen": self.listen, "ping": self.ping},
         )
+
+    async def _start_console(self, driver: EngineDriver, options: ConsoleOptions) -> None:
+        """Let browsers look at the queue manager. Raises OSError."""
+        from msmqwire.qm.runtime.console.server import Console
+
+        self._console = Console(driver, options, self.options.data)
+        self.console = options.endpoint[0], await self._console.start()
 
     def _tls_context(self) -> ssl.SSLContext | None:
         """Return the context of HTTPS, or None without it. Raises InvalidValue."""
@@ -249,6 +267,8 @@ class Server:
             self.http_network.stop_listening()
         if self.rpc_network is not None:
             self.rpc_network.stop_listening()
+        if self._console is not None:
+            await self._console.stop()
         if self._control is not None:
             await self._control.stop()
         if self.multicast is not None:
@@ -277,6 +297,8 @@ class Server:
     async def _end(self) -> None:
         if self._metrics is not None:
             await self._metrics.stop()
+        if self._console is not None:
+            await self._console.stop()
         if self._control is not None:
             await self._control.stop()
         if self.http_network is not None:

@@ -1,0 +1,95 @@
+"""Writing of capture files: pcapng, or pcap in nanoseconds where one link type is enough."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import BinaryIO, Final
+
+from msmqwire.capture.pcapng import ENHANCED_PACKET, INTERFACE_DESCRIPTION, SECTION_HEADER
+from msmqwire.capture.record import RECORD_SIZE_USUAL, Record
+from msmqwire.errors import InvalidValue
+
+_PCAP_NANOSECONDS: Final = 0xA1B23C4D
+_PCAP_HEADER: Final = Struct("<IHHiIII")
+_PCAP_RECORD: Final = Struct("<IIII")
+_SECTION: Final = Struct("<IIIHHqI")
+_INTERFACE: Final = Struct("<IIHHIHHB3xII")
+_ENHANCED: Final = Struct("<IIIIIII")
+_UINT32: Final = Struct("<I")
+_BYTE_ORDER_MAGIC: Final = 0x1A2B3C4D
+_IF_TSRESOL: Final = 9
+_NANOSECONDS: Final = 9
+"""The value of if_tsresol for units of 10^-9 seconds."""
+
+
+class PcapngWriter:
+    """Writes frames to a pcapng file, with an interface for each link type that comes.
+
+    Args:
+        file: where the blocks are written; it is not closed.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._interfaces: dict[int, int] = {}
+        size = _SECTION.size
+        file.write(_SECTION.pack(SECTION_HEADER, size, _BYTE_ORDER_MAGIC, 1, 0, -1, size))
+
+    def write(self, record: Record) -> None:
+        """Write a frame. Raises InvalidValue for a time that the format can't represent."""
+        if not 0 <= record.time_ns < 1 << 64:
+            raise InvalidValue(f"frame {record.number} has a time that pcapng can't represent")
+        interface = self._interfaces.get(record.linktype)
+        if interface is None:
+            interface = self._interfaces[record.linktype] = len(self._interfaces)
+            self._describe(record.linktype)
+        padding = -len(record.data) % 4
+        size = _ENHANCED.size + len(record.data) + padding + 4
+        high, low = divmod(record.time_ns, 1 << 32)
+        head = _ENHANCED.pack(ENHANCED_PACKET, size, interface, high, low, len(record.data), record.length)
+        self._file.write(b"".join((head, record.data, bytes(padding), _UINT32.pack(size))))
+
+    def _describe(self, linktype: int) -> None:
+        size, no_limit, end_of_options = _INTERFACE.size, 0, 0
+        self._file.write(
+            _INTERFACE.pack(
+                INTERFACE_DESCRIPTION, size, linktype, 0, no_limit,
+                _IF_TSRESOL, 1, _NANOSECONDS, end_of_options, size,
+            )
+        )  # fmt: skip
+
+
+class PcapWriter:
+    """Writes frames of one link type to a pcap file, with times in nanoseconds.
+
+    Args:
+        file: where the records are written; it is not closed.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._linktype: int | None = None
+
+    def write(self, record: Record) -> None:
+        """Write a frame. Raises InvalidValue for another link type than the first, or an unfit time."""
+        if self._linktype is None:
+            self._begin(record.linktype)
+        if record.linktype != self._linktype:
+            raise InvalidValue(
+                f"frame {record.number} has link type {record.linktype}, the ones before {self._linktype}: "
+                "a pcap file has one, a pcapng file many"
+            )
+        seconds, nanoseconds = divmod(record.time_ns, 1_000_000_000)
+        if not 0 <= seconds < 1 << 32:
+            raise InvalidValue(f"frame {record.number} has a time that pcap can't represent; pcapng may")
+        self._file.write(_PCAP_RECORD.pack(seconds, nanoseconds, len(record.data), record.length))
+        self._file.write(record.data)
+
+    def close(self) -> None:
+        """Write the header of a file without frames, as of Ethernet."""
+        if self._linktype is None:
+            self._begin(1)
+
+    def _begin(self, linktype: int) -> None:
+        self._linktype = linktype
+        self._file.write(_PCAP_HEADER.pack(_PCAP_NANOSECONDS, 2, 4, 0, 0, RECORD_SIZE_USUAL, linktype))

@@ -1,0 +1,206 @@
+"""``msmqwire fate``: what became of the messages in captures."""
+
+from __future__ import annotations
+
+import fnmatch
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Final, TextIO
+
+import typer
+
+from msmqwire.capture.record import RECORD_SIZE_MAX
+from msmqwire.cli.capture_input import (
+    RecordSizeMax,
+    StorageOption,
+    no_input,
+    opened,
+    report,
+    storage_options_of,
+)
+from msmqwire.cli.common import NoInput, dumps, standard_input
+from msmqwire.errors import UnsupportedStore
+from msmqwire.names.printable import safe
+
+if TYPE_CHECKING:
+    from msmqwire.fate import MessageFate, QueueSummary
+
+    Test = Callable[[MessageFate], bool]
+
+_SECOND, _MILLISECOND, _MICROSECOND = 1_000_000_000, 1_000_000, 1_000
+_STATES: Final = (
+    "sent", "received", "stored", "delivered", "read", "expired", "refused", "deleted", "rejected",
+    "dead-lettered", "unknown",
+)  # fmt: skip
+
+
+def command(
+    captures: Annotated[
+        list[str], typer.Argument(help="pcap or pcapng files, also gzip or zstd; patterns; folders; URLs.")
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    as_table: Annotated[bool, typer.Option("--table", help="A table (the default).")] = False,
+    summed: Annotated[bool, typer.Option("--summary", help="A line for each queue, not message.")] = False,
+    events: Annotated[
+        bool, typer.Option("--events", help="Below each message what the capture shows of it.")
+    ] = False,
+    state: Annotated[
+        list[str] | None, typer.Option("--state", help=f"Only messages in a state: {', '.join(_STATES)}.")
+    ] = None,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option("--queue", help="Only messages to a queue: its format name, with * and ?."),
+    ] = None,
+    label: Annotated[
+        list[str] | None, typer.Option("--label", help="Only messages with a label, with * and ?.")
+    ] = None,
+    stuck: Annotated[
+        bool, typer.Option("--stuck", help="Only messages for which something did not come that should.")
+    ] = False,
+    acknowledgements: Annotated[
+        bool, typer.Option("--acknowledgements", help="Messages that acknowledge others, too.")
+    ] = False,
+    port: Annotated[
+        list[int] | None, typer.Option("--port", min=1, max=65535, help="One more port of MSMQ.")
+    ] = None,
+    record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
+    storage_option: StorageOption = None,
+) -> None:
+    """Say of each message in captures what became of it, and why it is stuck.
+
+    Where it went, which acknowledgements came and after what time, whether it was sent again, and how far it
+    came: its state, the reason if it was refused, and what it waits for. What a capture can't show, as it
+    begins late or ends early, is said to be unknown.
+
+    Acknowledgements from where the message was not sent to are told, and change nothing. Ends with status 65
+    if a file is cut off or damaged; messages up to there are told.
+    """
+    if as_json and as_table:
+        raise typer.BadParameter("only one of --json and --table")
+    if events and (summed or as_json):
+        raise typer.BadParameter("--events is for a table of messages; with --json they are there")
+    for name in state or ():
+        if name.lower() not in _STATES:
+            raise typer.BadParameter(f"{name} is none of {', '.join(_STATES)}")
+    tests = list(_tests(state, queue, label, stuck=stuck))
+    try:
+        storage_options = storage_options_of(storage_option)
+        sources = [standard_input() if name == "-" else name for name in captures]
+        with opened(
+            sources, port or [], lint=False, record_size_max=record_size_max, storage_options=storage_options
+        ) as dissection:
+            from msmqwire.columnar import record_batches
+            from msmqwire.fate import BATCH_ROWS, BODY_LIMIT, COLUMNS, KINDS, fates_of
+
+            batches = record_batches(
+                dissection, columns=COLUMNS, where=[("kind", "in", KINDS)],
+                batch_rows=BATCH_ROWS, body_limit=BODY_LIMIT,
+            )  # fmt: skip
+            fates = fates_of(batches, acknowledgements=acknowledgements)
+            chosen = (fate for fate in fates if all(test(fate) for test in tests))
+            if summed:
+                _show_summary(chosen, sys.stdout, as_json=as_json)
+            else:
+                _show(chosen, sys.stdout, as_json=as_json, events=events)
+            status = report(dissection, sys.stderr)
+    except (NoInput, OSError, UnsupportedStore) as exc:
+        raise no_input(exc) from None
+    raise typer.Exit(status)
+
+
+def _tests(
+    state: list[str] | None, queue: list[str] | None, label: list[str] | None, *, stuck: bool
+) -> Iterator[Test]:
+    """Yield what messages must meet."""
+    if state:
+        states = {name.lower() for name in state}
+        yield lambda fate: fate.state.value in states
+    if queue:
+        yield lambda fate: _matches(fate.destination, queue)
+    if label:
+        yield lambda fate: _matches(fate.label, label)
+    if stuck:
+        yield lambda fate: fate.stuck
+
+
+def _matches(text: str | None, patterns: list[str]) -> bool:
+    lower = (text or "").lower()
+    return any(fnmatch.fnmatchcase(lower, pattern.lower()) for pattern in patterns)
+
+
+def _show(fates: Iterable[MessageFate], out: TextIO, *, as_json: bool, events: bool) -> None:
+    """Print messages, each as it is known."""
+    from msmqwire.fate.tables import fate_json, time_text
+
+    count = 0
+    for fate in fates:
+        count += 1
+        if as_json:
+            print(dumps(fate_json(fate)), file=out)
+            continue
+        if count > 1:
+            print(file=out)
+        heading = [time_text(fate.sent_ns) or "-", fate.identity, fate.label or "-", fate.destination or "-"]
+        print(safe("  ".join(heading)), file=out)
+        facts = [fate.state.value + (" (stuck)" if fate.stuck else ""), fate.reason]
+        facts += [f"{name} after {duration(ns)}" for name, ns in fate.latencies.items()]
+        facts += [count_of(fate.retransmissions, "retransmission")] * bool(fate.retransmissions)
+        facts += [count_of(fate.hops, "hop")] * bool(fate.hops)
+        print(f"  {safe(', '.join(fact for fact in facts if fact))}", file=out)
+        print(f"  {safe(fate.explanation)}", file=out)
+        if events:
+            _show_events(fate, out)
+
+
+def _show_events(fate: MessageFate, out: TextIO) -> None:
+    from msmqwire.fate.tables import time_text
+
+    for event in fate.events:
+        place = f"frame {'-' if event.frame is None else event.frame}"
+        words = [time_text(event.time_ns) or "-", place, f"{event.src} > {event.dst}", event.what.value]
+        words += [event.message_class, event.detail, f"not believed: {event.doubt}" if event.doubt else ""]
+        print(f"    {safe('  '.join(word for word in words if word))}", file=out)
+    if fate.events_omitted:
+        print(f"    and {fate.events_omitted} more", file=out)
+
+
+def _show_summary(fates: Iterable[MessageFate], out: TextIO, *, as_json: bool) -> None:
+    """Print the sums of each queue."""
+    from msmqwire.fate import summary
+    from msmqwire.fate.tables import summary_json
+
+    for one in summary(fates):
+        if as_json:
+            print(dumps(summary_json(one)), file=out)
+        else:
+            for line in _summary_lines(one):
+                print(safe(line), file=out)
+
+
+def _summary_lines(one: QueueSummary) -> Iterator[str]:
+    yield f"{one.queue or '(unknown queue)'}"
+    states = ", ".join(f"{count} {state}" for state, count in one.states.items())
+    yield f"  {count_of(one.messages, 'message')}, {one.bytes} bytes: {states}"
+    for state, latency in one.latencies.items():
+        times = f"half within {duration(latency.p50)}, 95 % within {duration(latency.p95)}"
+        yield f"  {state}: {latency.count}, {times}, at the latest after {duration(latency.max)}"
+    for reason, count in one.reasons.items():
+        yield f"  {reason}: {count}"
+    if one.retransmissions:
+        yield f"  {count_of(one.retransmissions, 'retransmission')}"
+    if one.stuck:
+        more = ", ..." if one.stuck > len(one.stuck_messages) else ""
+        yield f"  {one.stuck} stuck: {', '.join(one.stuck_messages)}{more}"
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return a number of things: ``1 hop``, ``2 hops``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def duration(ns: int) -> str:
+    """Return a time in the unit that suits it: ``1.204 s``, ``35 ms``."""
+    for unit, name in ((_SECOND, "s"), (_MILLISECOND, "ms"), (_MICROSECOND, "µs")):
+        if ns >= unit:
+            return f"{ns / unit:.4g} {name}" if ns < 1000 * unit else f"{ns // unit} {name}"
+    return f"{ns} ns"

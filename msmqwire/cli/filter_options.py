@@ -1,0 +1,104 @@
+"""The options by which commands choose packets of captures, and what they amount to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from msmqwire.cli import filters
+from msmqwire.cli.common import EX_USAGE, say
+from msmqwire.dissection import Item
+
+if TYPE_CHECKING:
+    from msmqwire.columnar.expression import Expression
+
+Port = Annotated[
+    list[int] | None, typer.Option("--port", min=1, max=65535, help="One more port of MSMQ, or of NCP.")
+]
+From = Annotated[str | None, typer.Option("--from", help="Not before this time (ISO 8601 or seconds).")]
+To = Annotated[str | None, typer.Option("--to", help="Before this time.")]
+Endpoint = Annotated[
+    list[str] | None, typer.Option("--endpoint", help="To or from ADDRESS, ADDRESS:PORT or :PORT.")
+]
+Kind = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        help="Only packets of this name, like UserMessage or SrmpMessage.",
+        autocompletion=lambda: list(filters.KINDS.values()),
+    ),
+]
+Label = Annotated[str | None, typer.Option("--label", help="Only messages with such a label (* and ?).")]
+Queue = Annotated[str | None, typer.Option("--queue", help="Only messages to such a queue.")]
+Findings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--findings", help="Only packets with findings: any, MUST, SHOULD, ATTACK, an id or its beginning."
+    ),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--where",
+        metavar="EXPRESSION",
+        help="Only packets of which an expression over the columns is true: kind == 'UserMessage' and "
+        "label like 'order%' and body_size > 1000.",
+    ),
+]
+
+
+class Wanted(NamedTuple):
+    """Which packets are wanted: those that meet all of this.
+
+    Attributes:
+        conditions: on time and kind.
+        item_filters: those that need the packet.
+        expression: over columns.
+        needs_lint: whether a filter asks for findings.
+    """
+
+    conditions: list[filters.Condition]
+    item_filters: list[filters.Filter]
+    expression: Expression | None
+    needs_lint: bool
+
+    def test(self) -> Callable[[Item], bool]:
+        """Return whether an item is wanted, as a function."""
+        tests = [filters.meets(self.conditions), *self.item_filters]
+        if self.expression is not None:
+            tests.append(filters.by_expression(self.expression))
+        return lambda item: all(test(item) for test in tests)
+
+
+def wanted(
+    start: str | None,
+    end: str | None,
+    host: list[str] | None,
+    kind: list[str] | None,
+    label: str | None,
+    queue: str | None,
+    findings: list[str] | None,
+    where: str | None,
+) -> Wanted:
+    """Return what the options ask for. Raises typer.BadParameter, and typer.Exit for a wrong time."""
+    try:
+        conditions = filters.by_time(start, end)
+    except ValueError as exc:
+        say(f"not a time: {exc}")
+        raise typer.Exit(EX_USAGE) from None
+    item_filters = [filters.by_endpoint(text) for text in host or ()]
+    for name in kind or ():
+        if name.lower() not in filters.KINDS:
+            raise typer.BadParameter(f"no packet is named {name!r}{filters.nearest_kind(name)}")
+    if kind:
+        conditions.append(filters.by_kind(kind))
+    if label is not None:
+        item_filters.append(filters.by_label(label))
+    if queue is not None:
+        item_filters.append(filters.by_queue(queue))
+    if findings:
+        item_filters.append(filters.by_findings(findings))
+    expression = None if where is None else filters.expression_of(where)
+    return Wanted(conditions, item_filters, expression, bool(findings))

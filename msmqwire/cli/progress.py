@@ -1,0 +1,69 @@
+"""A progress bar for work on captures that takes a while."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
+
+PATIENCE_S: Final = 2.0
+"""Seconds after which a bar is shown: what takes less needs none."""
+
+Advance = Callable[[int], None]
+"""Is told of bytes that were read."""
+
+
+@contextmanager
+def byte_progress(total: int | None, what: str = "") -> Iterator[Advance | None]:
+    """Show how far reading is, at which rate, and how long it will take, if standard error is a terminal.
+
+    Args:
+        total: all bytes; None if nobody knows.
+        what: words before the bar.
+
+    Yields:
+        What is to be called with the number of bytes read since the last call; None without a terminal.
+    """
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    with ExitStack() as stack:
+        yield _Bar(stack, total, what).advance
+
+
+class _Bar:
+    """A bar of rich that appears once its time has come."""
+
+    def __init__(self, stack: ExitStack, total: int | None, what: str) -> None:
+        self._stack, self._total, self._what = stack, total, what
+        self._since = time.monotonic()
+        self._count = 0
+        self._progress: Any = None
+        self._task: Any = None
+
+    def advance(self, count: int) -> None:
+        self._count += count
+        if self._progress is not None:
+            self._progress.update(self._task, completed=self._count)
+        elif time.monotonic() - self._since >= PATIENCE_S:
+            self._show()
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
+        columns = [BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()]
+        if self._what:
+            columns.insert(0, TextColumn(self._what))
+        bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._progress = self._stack.enter_context(bar)
+        self._task = bar.add_task(self._what, total=self._total, completed=self._count)

@@ -1,0 +1,96 @@
+"""``msmqwire report``: captures as a page for the browser."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from msmqwire import __version__
+from msmqwire.capture.record import RECORD_SIZE_MAX
+from msmqwire.cli.capture_input import (
+    Cert,
+    Key,
+    MessageSecurity,
+    RecordSizeMax,
+    StorageOption,
+    no_input,
+    opened,
+    report,
+    storage_options_of,
+)
+from msmqwire.cli.common import EX_DATAERR, NoInput, say, standard_input
+from msmqwire.cli.readings import CaptureReading
+from msmqwire.errors import InvalidValue, UnsupportedStore
+from msmqwire.report import Limits, write_report
+from msmqwire.report.limits import DETAILS_DEFAULT, PACKETS_DEFAULT
+
+
+def command(
+    captures: Annotated[
+        list[str],
+        typer.Argument(
+            help="pcap or pcapng files, also gzip or zstd; folders; patterns; URLs of stores; - ."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")] = Path(
+        "report.html"
+    ),
+    title: Annotated[
+        str, typer.Option("--title", help="Title of the page. Default: the name of the capture.")
+    ] = "",
+    packets: Annotated[
+        int, typer.Option("--packets", min=0, help="Rows of the table of packets, at the most.")
+    ] = PACKETS_DEFAULT,
+    details: Annotated[
+        int,
+        typer.Option("--details", min=0, help="How many packets are shown with their fields and bytes."),
+    ] = DETAILS_DEFAULT,
+    port: Annotated[
+        list[int] | None, typer.Option("--port", min=1, max=65535, help="One more port of MSMQ, or of NCP.")
+    ] = None,
+    no_lint: Annotated[bool, typer.Option("--no-lint", help="Do not judge the packets: faster.")] = False,
+    record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
+    storage_option: StorageOption = None,
+    key: Key = None,
+    cert: Cert = None,
+    reading: CaptureReading = None,
+) -> None:
+    """Write a report of captures: one page for the browser that works without a network.
+
+    It has what is in the captures, messages and bytes over time, a ladder diagram for each session, findings
+    with the bytes that they are about, and all packets with filters.
+
+    Ends with status 65 if a file is cut off or damaged; the report has what precedes the damage.
+    """
+    sources = [standard_input() if name == "-" else name for name in captures]
+    try:
+        storage_options = storage_options_of(storage_option)
+        with opened(
+            sources,
+            port or [],
+            lint=not no_lint,
+            record_size_max=record_size_max,
+            storage_options=storage_options,
+            security=MessageSecurity(key, cert, reading),
+        ) as dissection:
+            written = write_report(
+                dissection,
+                output,
+                title=title,
+                version=__version__,
+                limits=Limits(packets=packets, details=details),
+            )
+        print(
+            f"{output}: {written.packets:,} packets, {written.findings:,} findings, {written.size:,} bytes",
+            file=sys.stderr,
+        )
+        status = report(dissection, sys.stderr)
+    except InvalidValue as exc:
+        say(exc)
+        raise typer.Exit(EX_DATAERR) from None
+    except (NoInput, OSError, UnsupportedStore) as exc:
+        raise no_input(exc) from None
+    raise typer.Exit(status)

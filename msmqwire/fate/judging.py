@@ -1,0 +1,279 @@
+"""What a message's observations come to: its state, and whether acknowledgements are to be believed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from msmqwire.constants import MessageClass, class_name
+from msmqwire.constants.message_class import is_negative
+from msmqwire.fate.model import NEGATIVE, FateEvent, State, What
+from msmqwire.fate.observations import Attributes, Observation
+from msmqwire.fate.words import Known, explain
+
+ADDRESSES_MAX: Final = 32
+"""Addresses of a message's way that are remembered, on each side, and of queue managers."""
+
+_POSITIVE_ARRIVAL, _POSITIVE_RECEIVE, _NEGATIVE_ANY = 1, 2, 4 | 8  # MessagePropertiesHeader.Flags
+_BAD_REQUEST: Final = "HTTP status 400"  # it is not sent again: SRMP-3.1.7.2.5-05
+_TCP: Final = "direct=tcp:"
+_DEAD_LETTER: Final = (";deadletter", ";deadxact")
+_JOURNAL: Final = ";journal"
+
+SENDINGS: Final = frozenset({What.SENT, What.SENT_AGAIN, What.FORWARDED})
+_BY_MESSAGE: Final = frozenset(
+    {
+        What.ACKNOWLEDGEMENT,
+        What.FINAL_ACK,
+        What.DELIVERY_RECEIPT,
+        What.COMMITMENT_RECEIPT,
+        What.FINAL_STREAM_RECEIPT,
+    }
+)
+"""What has a class."""
+_FROM_RECEIVER: Final = _BY_MESSAGE | {What.ORDER_ACK, What.STREAM_RECEIPT}
+"""What may come by a connection of its own, from anywhere."""
+_READS: Final = frozenset(
+    {What.PEEKED, What.HANDED_OUT, What.GIVEN_BACK, What.TAKEN, What.TAKEN_IN_TRANSACTION}
+)
+_STATES: Final = {
+    What.RECEIVED: State.RECEIVED,
+    What.ACCEPTED: State.RECEIVED,
+    What.STORED: State.STORED,
+    What.ORDER_ACK: State.DELIVERED,
+    What.STREAM_RECEIPT: State.DELIVERED,
+}
+_STATE_OF_CLASS: Final[dict[int, State]] = {
+    MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE: State.DELIVERED,
+    MessageClass.MQMSG_CLASS_ACK_RECEIVE: State.READ,
+    MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT: State.EXPIRED,
+    MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT: State.EXPIRED,
+    MessageClass.MQMSG_CLASS_NACK_DELETED: State.DELETED,
+    MessageClass.MQMSG_CLASS_NACK_Q_DELETED: State.DELETED,
+    MessageClass.MQMSG_CLASS_NACK_Q_PURGED: State.DELETED,
+    MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED: State.REJECTED,
+}
+_RANK: Final = {
+    State.UNKNOWN: 0,
+    State.SENT: 1,
+    State.RECEIVED: 2,
+    State.STORED: 3,
+    State.DELIVERED: 4,
+    State.EXPIRED: 5,
+    State.REFUSED: 5,
+    State.DELETED: 5,
+    State.REJECTED: 5,
+    State.DEAD_LETTERED: 6,
+    State.READ: 7,
+}
+"""How much a state tells: a message may get from one to any that tells more."""
+
+
+class Way:
+    """Where a message went.
+
+    Attributes:
+        senders, receivers: the addresses that it was seen to be sent from and to.
+        queue_managers: GUID and address of queue managers on its way.
+        destination: the queue of the first sending.
+        hop_count: the highest that was seen.
+    """
+
+    __slots__ = ("destination", "hop_count", "queue_managers", "receivers", "senders")
+
+    def __init__(self) -> None:
+        self.senders: tuple[str, ...] = ()  # there are few, of many messages
+        self.receivers: tuple[str, ...] = ()
+        self.queue_managers: tuple[tuple[str, str], ...] = ()
+        self.destination: str | None = None
+        self.hop_count = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it was not seen to be sent."""
+        return not self.senders
+
+    def add(self, sent: Observation, attributes: Attributes) -> None:
+        """Add a sending."""
+        self.hop_count = max(self.hop_count, attributes.hop_count)
+        where = sent.where
+        self.senders = _with(self.senders, where.src)
+        self.receivers = _with(self.receivers, where.dst)
+        for guid, address in ((sent.sender_qm, where.src), (sent.receiver_qm, where.dst)):
+            if guid:
+                self.queue_managers = _with(self.queue_managers, (guid, address))
+
+    def addresses(self, guid: str) -> list[str]:
+        """Return where a queue manager was seen."""
+        return sorted(address for known, address in self.queue_managers if known == guid)
+
+
+_Item = TypeVar("_Item")
+
+
+def _with(items: tuple[_Item, ...], item: _Item) -> tuple[_Item, ...]:
+    return items if item in items or len(items) >= ADDRESSES_MAX else (*items, item)
+
+
+class Judgement(NamedTuple):
+    """What observations come to; the attributes are those of `MessageFate`."""
+
+    sent_ns: int | None
+    events: tuple[FateEvent, ...]
+    state: State
+    reason: str
+    explanation: str
+    stuck: bool
+    latencies: Mapping[str, int]
+
+
+def judge(
+    source_qm: str,
+    message: Attributes | None,
+    way: Way,
+    observations: Sequence[Observation],
+    retransmissions: int = 0,
+) -> Judgement:
+    """Return what observations of a message, in their order, come to.
+
+    Args:
+        source_qm: GUID of the queue manager that sent it first.
+        message: what it says of itself; None if it was not seen.
+        way: where it went.
+        observations: what was seen of it.
+        retransmissions: how often it was sent again.
+    """
+    sent_ns = next((o.where.time_ns for o in observations if o.what in SENDINGS), None)
+    events: list[FateEvent] = []
+    state, reason, decisive = State.UNKNOWN if message is None else State.SENT, "", None
+    latencies: dict[str, int] = {}
+    read_from, believed = "", set[tuple[str, int | None]]()
+    for observation in observations:
+        by = observation.acknowledged_by, observation.message_class
+        doubt = "" if message is None or by in believed else _doubt(observation, source_qm, message, way)
+        if observation.acknowledged_by and not doubt:
+            believed.add(by)  # it is the same when others pass it on
+        events.append(_event(observation, doubt))
+        if observation.what in (What.HANDED_OUT, What.PEEKED):
+            read_from = observation.detail
+        if doubt or message is None:
+            continue
+        reached = _reached(observation, read_from)
+        if reached is None:
+            continue
+        time_ns = observation.where.time_ns
+        if sent_ns is not None and time_ns is not None and time_ns >= sent_ns:
+            latencies.setdefault(reached.value, time_ns - sent_ns)
+        if _RANK[reached] > _RANK[state]:
+            state, decisive = reached, events[-1]
+        if reached in NEGATIVE and not reason:
+            reason = events[-1].message_class or events[-1].detail * (reached is State.REFUSED)
+    if state not in NEGATIVE:
+        reason = ""
+    if state is State.REFUSED:  # an acknowledgement of order covers refused messages too
+        latencies.pop(State.DELIVERED, None)
+    known = Known(message, state, decisive, tuple(events), _last_sending(observations), retransmissions)
+    explanation, stuck = explain(known)
+    return Judgement(sent_ns, tuple(events), state, reason, explanation, stuck, latencies)
+
+
+def _event(observation: Observation, doubt: str) -> FateEvent:
+    where, number = observation.where, observation.message_class
+    return FateEvent(
+        time_ns=where.time_ns,
+        what=observation.what,
+        stream=where.stream,
+        file=where.file,
+        frame=where.frame,
+        src=where.src,
+        dst=where.dst,
+        message_class="" if number is None else class_name(number),
+        detail=observation.detail,
+        doubt=doubt,
+    )
+
+
+def _last_sending(observations: Sequence[Observation]) -> tuple[Observation, ...]:
+    """Return the last sending of a message and what is known of it on the same connection from there on."""
+    sent = [number for number, o in enumerate(observations) if o.what in SENDINGS]
+    if not sent:
+        return ()
+    stream = observations[sent[-1]].where.stream
+    return tuple(o for o in observations[sent[-1] :] if o.where.stream == stream)
+
+
+def _reached(observation: Observation, read_from: str) -> State | None:
+    """Return the state that an observation shows; None if it shows none."""
+    what = observation.what
+    if what in _STATES:
+        return _STATES[what]
+    if what is What.NOT_ACCEPTED:
+        return State.REFUSED if observation.detail == _BAD_REQUEST else None
+    if what in _BY_MESSAGE:
+        number = observation.message_class or 0
+        return _STATE_OF_CLASS.get(number, State.REFUSED if is_negative(number) else None)
+    if what not in _READS or read_from.lower().endswith(_JOURNAL):
+        return None
+    if read_from.lower().endswith(_DEAD_LETTER):
+        return State.DEAD_LETTERED
+    return State.READ if what is What.TAKEN else State.DELIVERED
+
+
+def _doubt(observation: Observation, source_qm: str, message: Attributes, way: Way) -> str:
+    """Return why an acknowledgement or a read is not believed; nothing if it is."""
+    what = observation.what
+    if way.is_empty:
+        return ""
+    if what in _READS:
+        return _doubt_of_server(observation.where.src, message, way)
+    if what not in _FROM_RECEIVER:
+        return ""
+    return _doubt_of_class(observation, message) or _doubt_of_sender(observation, source_qm, message, way)
+
+
+def _doubt_of_server(server: str, message: Attributes, way: Way) -> str:
+    address = _direct_address(message.destination)
+    if address is None or server == address or server in way.receivers:
+        return ""
+    return f"{server} is not where the message was sent to"
+
+
+def _doubt_of_class(observation: Observation, message: Attributes) -> str:
+    """Return why there should be no such acknowledgement of a message."""
+    number, flags = observation.message_class or 0, message.ack_flags
+    what = observation.what
+    if what in (What.FINAL_ACK, What.ORDER_ACK, What.STREAM_RECEIPT, What.FINAL_STREAM_RECEIPT):
+        return "" if message.transactional else "the message is not transactional"
+    if message.admin_queue is None:
+        return "the message has no administration queue"
+    wanted = _NEGATIVE_ANY
+    if number == MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE:
+        wanted = _POSITIVE_ARRIVAL
+    elif number == MessageClass.MQMSG_CLASS_ACK_RECEIVE:
+        wanted = _POSITIVE_RECEIVE
+    return "" if flags & wanted else "the message did not ask for it"
+
+
+def _doubt_of_sender(observation: Observation, source_qm: str, message: Attributes, way: Way) -> str:
+    """Return why an acknowledgement should not come from there."""
+    src, guid = observation.where.src, observation.sender_qm
+    if src in way.receivers or src == _direct_address(message.destination):
+        return ""
+    if src in way.senders:
+        # Who gives up a message tells its administration queue so.
+        if is_negative(observation.message_class or 0) and guid in (source_qm, ""):
+            return ""
+        return f"it comes from {src}, which has sent the message"
+    addresses = way.addresses(guid) if guid else []
+    if addresses:
+        return f"it comes from {src}, and its queue manager is at {', '.join(addresses[:3])}"
+    if guid and guid == message.destination_qm:
+        return ""
+    return f"it comes from {src}, which the message was not sent to"
+
+
+def _direct_address(destination: str | None) -> str | None:
+    """Return the address in a direct format name for TCP."""
+    if destination is None or not destination.lower().startswith(_TCP):
+        return None
+    return destination[len(_TCP) :].partition("\\")[0]

@@ -1,0 +1,118 @@
+"""The numbers of the messages that one side of a session sends, which both sides count: [MS-MQQB] 3.1.1.6.
+
+No message carries its number. It follows from the number of those before it, if the session was captured
+from its beginning, or from the counts in the next SessionHeader of the same side.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, NamedTuple
+
+COUNTS: Final = 1 << 16
+_HALF: Final = COUNTS // 2
+_ACK_FLAGS: Final = 32
+_LOW_BITS: Final = {(1 << bits) - 1: bits for bits in range(1, _ACK_FLAGS + 1)}
+OUTSTANDING_MAX: Final = _HALF
+"""Messages of one side without an acknowledgement that are followed. Of more, numbers would be ambiguous."""
+
+
+class Outstanding(NamedTuple):
+    """A message that waits for an acknowledgement.
+
+    Attributes:
+        key: its identity.
+        number: its number in the session; None until it is known.
+    """
+
+    key: str
+    number: int | None
+
+
+class Counter:
+    """Messages of one kind, all of them or the recoverable ones, and those of them that wait.
+
+    Attributes:
+        outstanding: the messages not acknowledged so far, in the order in which they were sent.
+        lost: whether messages may be missing in the capture, before the first one or since.
+        acknowledged: the last number that was acknowledged; None if none was.
+    """
+
+    def __init__(self, *, from_start: bool) -> None:
+        self.outstanding: deque[Outstanding] = deque()
+        self.lost = not from_start
+        self.acknowledged: int | None = None
+        self._count: int | None = 0 if from_start else None
+        self._unnumbered = 0  # at the end of `outstanding`
+
+    @property
+    def count(self) -> int | None:
+        """The number of the last message that was sent; None if it is unknown."""
+        return self._count
+
+    @property
+    def waits_for_numbers(self) -> bool:
+        """Whether the first message that waits has no number so far."""
+        return bool(self.outstanding) and self.outstanding[0].number is None
+
+    def sent(self, key: str) -> None:
+        """Count a message."""
+        if self._count is None:
+            self._unnumbered += 1
+        else:
+            self._count = (self._count + 1) % COUNTS
+        self.outstanding.append(Outstanding(key, self._count))
+        if len(self.outstanding) > OUTSTANDING_MAX:
+            self.outstanding.popleft()
+            self._unnumbered = min(self._unnumbered, len(self.outstanding))
+
+    def gap(self) -> None:
+        """Messages may be missing here: numbers are unknown until the next count."""
+        self._count, self.lost = None, True
+
+    def synchronise(self, count: int) -> None:
+        """Take the sender's own count of what it has sent, if nothing else tells.
+
+        Windows is known to send wrong ones: MQMQ-2.2.20.4-12.
+        """
+        if not self.lost:
+            return
+        self._count = count
+        for back in range(self._unnumbered):
+            message = self.outstanding[-1 - back]
+            self.outstanding[-1 - back] = message._replace(number=(count - back) % COUNTS)
+        self._unnumbered = 0
+
+    def acknowledge(self, number: int) -> list[Outstanding]:
+        """Return those that an acknowledgement of all up to a number covers for the first time.
+
+        Numbers wrap: one less than half the range ahead is new, any other is old.
+        """
+        self.acknowledged = number
+        covered = []
+        while self.outstanding:
+            first = self.outstanding[0].number
+            if first is None or (number - first) % COUNTS >= _HALF:
+                break
+            covered.append(self.outstanding.popleft())
+        return covered
+
+    def acknowledge_some(self, base: int, flags: int) -> list[Outstanding]:
+        """Return those that were stored, by RecoverableMsgAckSeqNumber and -Flags: [MS-MQQB] 3.1.5.5.3."""
+        if not base and not flags:
+            return []
+        flags = flags & 0xFFFFFFFF | 1  # the base itself is stored
+        if flags in _LOW_BITS:
+            return self.acknowledge((base + _LOW_BITS[flags] - 1) % COUNTS)
+        self.acknowledged = (base + flags.bit_length() - 1) % COUNTS
+        covered: list[Outstanding] = []
+        left: list[Outstanding] = []
+        while self.outstanding and self.outstanding[0].number is not None:
+            distance = (self.outstanding[0].number - base) % COUNTS
+            if _ACK_FLAGS <= distance < _HALF:
+                break
+            message = self.outstanding.popleft()
+            stored = distance >= _HALF or flags >> distance & 1
+            (covered if stored else left).append(message)
+        self.outstanding.extendleft(reversed(left))
+        return covered

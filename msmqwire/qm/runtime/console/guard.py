@@ -1,0 +1,161 @@
+"""What every request passes first: its Host, its Origin, its login and its limits; and headers of answers."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from msmqwire.constants import HResult
+from msmqwire.errors import EngineFailed, InvalidName, LocatedError, QueueError, StoreError, Unreachable
+from msmqwire.qm.runtime.console.logins import BrowserSession, Logins
+from msmqwire.qm.runtime.logs import log
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+CSRF_HEADER: Final = "X-CSRF-Token"
+API: Final = "/api/"
+OPEN: Final = frozenset({"/api/login"})
+"""What of the API needs no login."""
+SESSION: Final = web.RequestKey("session", BrowserSession)
+"""The login of a request."""
+HEADERS: Final = {
+    "Server": "msmqwire",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_LOCALHOST: Final = "localhost"
+_SCHEMES: Final = ("http", "https")
+
+
+class Guard:
+    """Lets requests pass that come from a page of the console, and answers others at once."""
+
+    def __init__(self, logins: Logins, cookie: str, names: tuple[str, ...], *, write: bool) -> None:
+        """Guard a console.
+
+        Args:
+            logins: who is logged in.
+            cookie: the name of the cookie of a session.
+            names: host names, besides ``localhost`` and addresses, by which browsers may reach it.
+            write: whether anything may be changed.
+        """
+        self.logins, self.cookie, self.write = logins, cookie, write
+        self._names = {_LOCALHOST, *(name.lower().rstrip(".") for name in names)}
+
+    @web.middleware
+    async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Check a request, and turn errors into answers."""
+        try:
+            known = self._check(request)
+            response = await handler(request)
+        except web.HTTPException as exc:
+            known, response = SESSION in request, refusal(exc.status, exc.text or exc.reason)
+            response.headers.update((key, value) for key, value in exc.headers.items() if key == "Allow")
+        except (LocatedError, QueueError, StoreError, EngineFailed, Unreachable) as exc:
+            known, response = True, _answer_to(exc)
+        except Exception:
+            log.exception("a request of the console failed")
+            known, response = True, refusal(500, "a fault of msmqwire itself: the log has more")
+        if not response.prepared:
+            response.headers.update(HEADERS)
+            if not known:
+                response.force_close()
+        return response
+
+    def _check(self, request: web.Request) -> bool:
+        """Return whether a request is of a login. Raises HTTPException for one that may not pass."""
+        if not self._is_own_name(request.headers.get("Host", "")):
+            # A name of somebody else may lead here, so that his pages would have our origin.
+            raise web.HTTPMisdirectedRequest(
+                text="the console is not reached by this name: see --console-name"
+            )
+        if not request.path.startswith(API):
+            return self._session_of(request) is not None
+        self._check_origin(request)
+        session = self._session_of(request)
+        if session is not None:
+            request[SESSION] = session
+            if not self.logins.allows_request(session):
+                raise web.HTTPTooManyRequests(text="too many requests: wait a moment")
+        if request.path in OPEN:
+            return session is not None
+        if session is None:
+            raise web.HTTPUnauthorized(text="log in first")
+        if request.method == "POST":
+            self._check_csrf(request, session)
+        return True
+
+    def _session_of(self, request: web.Request) -> BrowserSession | None:
+        identifier = request.cookies.get(self.cookie)
+        return None if identifier is None else self.logins.find(identifier)
+
+    def _is_own_name(self, host: str) -> bool:
+        try:
+            name = urlsplit(f"//{host}").hostname
+        except ValueError:
+            return False
+        if name is None or "@" in host:
+            return False
+        if name.rstrip(".") in self._names:
+            return True
+        try:
+            ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+    @staticmethod
+    def _check_origin(request: web.Request) -> None:
+        """Refuse what a page of somebody else sends. Raises HTTPForbidden.
+
+        A page of another port of the same host has the same cookies. But browsers tell where a request is
+        from, and the Origin of those that may change something.
+        """
+        own = [f"{scheme}://{request.headers.get('Host', '')}" for scheme in _SCHEMES]
+        reads = request.method in ("GET", "HEAD")
+        told = request.headers.get("Origin", own[0] if reads else "")
+        of_a_page = request.headers.get("Sec-Fetch-Site", "none" if reads else "same-origin")
+        if told not in own or of_a_page not in (("same-origin", "none") if reads else ("same-origin",)):
+            raise web.HTTPForbidden(text="the request is not of a page of this console")
+
+    @staticmethod
+    def _check_csrf(request: web.Request, session: BrowserSession) -> None:
+        given = request.headers.get(CSRF_HEADER, "").encode("utf-8", "surrogateescape")
+        if not hmac.compare_digest(given, session.csrf.encode()):
+            raise web.HTTPForbidden(text=f"the header {CSRF_HEADER} is wrong: reload the page")
+
+    def check_write(self) -> None:
+        """Raise HTTPForbidden in a console that changes nothing."""
+        if not self.write:
+            raise web.HTTPForbidden(text="the console is read-only: --console-write lets it change queues")
+
+
+def refusal(status: int, reason: str, **more: Any) -> web.Response:
+    """Return an answer with an error."""
+    return web.json_response({"error": reason, **more}, status=status)
+
+
+def _answer_to(exc: Exception) -> web.Response:
+    match exc:
+        case QueueError():
+            missing = exc.hresult in (
+                HResult.MQ_ERROR_QUEUE_NOT_FOUND,
+                HResult.MQ_ERROR_MESSAGE_NOT_FOUND,
+                HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED,
+            )
+            return refusal(404 if missing else 409, exc.why, hresult=f"0x{exc.hresult & 0xFFFFFFFF:08X}")
+        case InvalidName() | LocatedError():
+            return refusal(400, exc.why, path=exc.path)
+        case _:
+            return refusal(503, str(exc))

@@ -1,0 +1,121 @@
+"""Who is logged in: the token, sessions of browsers, and the limits on both."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from msmqwire.qm.runtime.console.options import ConsoleLimits
+from msmqwire.qm.runtime.rpc_logins import LoginAttempts
+
+TOKEN_BYTES: Final = 32
+TOKEN_MAX: Final = 256
+"""Characters of a token that is looked at."""
+_USER: Final = "console"
+_BURST: Final = 3.0
+
+
+class TooManyAttempts(Exception):
+    """Too many tokens were wrong: another one is not looked at."""
+
+
+@dataclass(slots=True, eq=False)
+class BrowserSession:
+    """A login of a browser.
+
+    Attributes:
+        csrf: what each request that changes something has to tell.
+        begun, used: seconds of the clock.
+        streams: streams of events that it has open.
+        allowance, counted: requests that it may make at once, and when that was so.
+    """
+
+    csrf: str
+    begun: float
+    used: float
+    allowance: float
+    counted: float
+    streams: int = 0
+
+
+class Logins:
+    """The sessions of browsers that have shown the token.
+
+    Attributes:
+        limits: limits on them.
+    """
+
+    def __init__(
+        self, token: str, limits: ConsoleLimits, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._token, self.limits, self._clock = token.encode(), limits, clock
+        self._attempts = LoginAttempts(clock=clock)
+        self._sessions: OrderedDict[bytes, BrowserSession] = OrderedDict()  # by the digest of the identifier
+
+    def log_in(self, address: str, token: object) -> tuple[str, BrowserSession] | None:
+        """Return the identifier of a new session and the session; None for a wrong token.
+
+        Raises TooManyAttempts.
+        """
+        if not self._attempts.allows(address, _USER):
+            raise TooManyAttempts
+        text = token if isinstance(token, str) and len(token) <= TOKEN_MAX else ""
+        if not hmac.compare_digest(text.strip().encode("utf-8", "surrogatepass"), self._token):
+            self._attempts.failed(address, _USER, _USER)
+            return None
+        self._attempts.succeeded(address, _USER)
+        identifier, now = secrets.token_urlsafe(TOKEN_BYTES), self._clock()
+        session = BrowserSession(
+            secrets.token_urlsafe(TOKEN_BYTES), now, now, self.limits.requests_per_s * _BURST, now
+        )
+        self._sessions[_digest(identifier)] = session
+        while len(self._sessions) > self.limits.sessions:
+            self._sessions.popitem(last=False)
+        return identifier, session
+
+    def find(self, identifier: str) -> BrowserSession | None:
+        """Return the session with an identifier, which counts as used; None if there is none any more."""
+        key = _digest(identifier)
+        session = self._sessions.get(key)
+        if session is None:
+            return None
+        if not self.is_valid(session):
+            del self._sessions[key]
+            return None
+        session.used = self._clock()
+        self._sessions.move_to_end(key)
+        return session
+
+    def is_valid(self, session: BrowserSession) -> bool:
+        """Whether a session has not ended."""
+        now, limits = self._clock(), self.limits
+        if now - session.begun > limits.session_s or now - session.used > limits.idle_s:
+            return False
+        return any(one is session for one in self._sessions.values())
+
+    def end(self, session: BrowserSession) -> None:
+        """End a session."""
+        for key, one in list(self._sessions.items()):
+            if one is session:
+                del self._sessions[key]
+
+    def allows_request(self, session: BrowserSession) -> bool:
+        """Count a request of a session; return False if it makes too many."""
+        rate, now = self.limits.requests_per_s, self._clock()
+        session.allowance = min(rate * _BURST, session.allowance + (now - session.counted) * rate)
+        session.counted = now
+        if session.allowance < 1:
+            return False
+        session.allowance -= 1
+        return True
+
+
+def _digest(identifier: str) -> bytes:
+    """Return what a session is found by, so that the time of looking tells nothing about identifiers."""
+    return sha256(identifier.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,65 @@
+"""Options and limits of the console."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from msmqwire.qm.runtime.addresses import Endpoint
+
+PORT: Final = 8180
+"""The default port."""
+TOKEN_FILE: Final = "console-token"
+"""Name of the file of the folder with the token."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleLimits:
+    """Limits of the console.
+
+    Attributes:
+        connections: open at once; beyond it the oldest one without a login is closed.
+        connections_per_s: accepted in a second; the others wait.
+        stranger_s: seconds that a connection without a login lasts.
+        stranger_bytes: bytes that it may send.
+        request_bytes: bytes of the body of a request.
+        requests_per_s: requests of one login in a second, on the average; three times as many at once.
+        streams: streams of events of one login.
+        sessions: logins at once; beyond it the least recently used one ends.
+        session_s: seconds that a login lasts at most.
+        idle_s: seconds after which a login that is not used ends.
+        unread_bytes: bytes of a stream that may wait for a reader before the stream is closed.
+        sample_s: seconds from one sample of the counters to the next.
+        samples: how many samples are kept.
+    """
+
+    connections: int = 64
+    connections_per_s: float = 50.0
+    stranger_s: float = 10.0
+    stranger_bytes: int = 8192
+    request_bytes: int = 4096
+    requests_per_s: float = 30.0
+    streams: int = 6
+    sessions: int = 16
+    session_s: float = 12 * 3600.0
+    idle_s: float = 3600.0
+    unread_bytes: int = 64 << 10
+    sample_s: float = 2.0
+    samples: int = 900
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleOptions:
+    """Options of the console.
+
+    Attributes:
+        endpoint: address and TCP port; the system chooses a free port for 0.
+        write: whether it may change anything.
+        names: host names, besides ``localhost`` and addresses, by which browsers may reach it.
+        limits: limits on who uses it.
+    """
+
+    endpoint: Endpoint
+    write: bool = False
+    names: tuple[str, ...] = ()
+    limits: ConsoleLimits = field(default_factory=ConsoleLimits)

@@ -1,0 +1,102 @@
+"""Connections that are passed on to aiohttp, which would let them last for ever, and send without end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Protocol, cast
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+
+class Owner(Protocol):
+    """Who has the connections."""
+
+    def admit(self, connection: LimitedConnection) -> bool:
+        """Note a new connection; return False if there are too many: it is closed then."""
+
+    def forget(self, connection: LimitedConnection) -> None:
+        """Note that a connection has ended, or was not admitted."""
+
+
+class LimitedConnection(asyncio.Protocol):
+    """Passes a connection on to a handler of aiohttp, for a limited time and number of bytes.
+
+    Attributes:
+        address: of the other side.
+    """
+
+    def __init__(
+        self,
+        owner: Owner,
+        handler: web.RequestHandler | None,
+        seconds: float,
+        bytes_max: int | None = None,
+    ) -> None:
+        """Limit a connection.
+
+        Args:
+            owner: counts it.
+            handler: of aiohttp; None to close the connection at once.
+            seconds: how long it may last.
+            bytes_max: how many bytes it may send; None for any number.
+        """
+        self._owner, self._handler = owner, handler
+        self._seconds, self._bytes_left = seconds, bytes_max
+        self._transport: asyncio.Transport | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self.address = ""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
+        peer = transport.get_extra_info("peername")
+        self.address = str(peer[0]) if peer else ""
+        if self._handler is None or not self._owner.admit(self):
+            self._handler = None
+            self._transport.abort()
+            return
+        self.last(self._seconds)
+        self._handler.connection_made(transport)
+
+    def last(self, seconds: float) -> None:
+        """End the connection after so many seconds from now on."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = asyncio.get_running_loop().call_later(seconds, self.abort)
+
+    def send_any_number(self) -> None:
+        """Let it send any number of bytes."""
+        self._bytes_left = None
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        if self._bytes_left is not None:
+            self._bytes_left -= len(data)
+            if self._bytes_left < 0:
+                self.abort()
+                return
+        if self._handler is not None:
+            self._handler.data_received(data)
+
+    def eof_received(self) -> None:
+        if self._handler is not None:
+            self._handler.eof_received()
+
+    def pause_writing(self) -> None:
+        if self._handler is not None:
+            self._handler.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._handler is not None:
+            self._handler.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._owner.forget(self)
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self._handler is not None:
+            self._handler.connection_lost(exc)

@@ -1,0 +1,101 @@
+"""Captures as a report: one file of HTML that anybody can open, without a network.
+
+`write_report` reads captures once and writes the page. Whatever is in the captures, memory and the page are
+bounded by `Limits`; what they leave out is counted, and the page says so.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from msmqwire.columnar.arrow.rows import batches
+from msmqwire.columnar.columns import BY_NAME
+from msmqwire.dissection import Dissection
+from msmqwire.fate import BODY_LIMIT, COLUMNS, KINDS, fates_of, summary
+from msmqwire.report.collecting import Collector
+from msmqwire.report.left_out import left_out
+from msmqwire.report.limits import Limits
+from msmqwire.report.lives import Lives
+from msmqwire.report.page import page
+
+__all__ = ["Limits", "Written", "write_report"]
+
+
+BATCH_ROWS = 4_096
+
+
+class Written(NamedTuple):
+    """What a report has.
+
+    Attributes:
+        packets: in the captures.
+        findings: in them.
+        size: bytes of the page.
+    """
+
+    packets: int
+    findings: int
+    size: int
+
+
+def write_report(
+    dissection: Dissection,
+    path: str | os.PathLike[str],
+    *,
+    title: str = "",
+    version: str = "",
+    limits: Limits | None = None,
+) -> Written:
+    """Read captures to their end, and write the report of them to a file.
+
+    The file is replaced when the report is complete, so that nobody sees half of one.
+
+    Args:
+        dissection: the captures, not read yet.
+        path: of the file.
+        title: of the page; by default the name of the first capture.
+        version: of msmqwire, which the page names.
+        limits: how much goes into the page.
+
+    Raises:
+        OSError: a capture can't be read, or the file can't be written.
+    """
+    collector, lives = Collector(limits or Limits()), Lives(limits or Limits())
+    columns = [BY_NAME[name] for name in COLUMNS]
+    items = (item for item in collector.observed(dissection) if item.kind in KINDS)
+    rows = batches(items, columns, batch_rows=BATCH_ROWS, body_limit=BODY_LIMIT)
+    queues = summary(lives.observed(fates_of(rows)))
+    data = collector.to_json(dissection)
+    data["lives"] = lives.summary_json(queues)
+    data["left_out"] = list(left_out(collector, lives))
+    if not title:
+        names = [Path(name).name for name in data["captures"]]
+        more = data["totals"]["captures"] - 1
+        title = f"{names[0] if names else 'No capture'}{f' and {more:,} more' if more > 0 else ''}"
+    tables = {"packet-table": collector.table.to_json(), "life-table": lives.to_json()}
+    target = Path(path)
+    size = 0
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as file:
+            for text in page(title, version, data, tables, collector.details.pieces):
+                size += len(text.encode("utf-8", "replace"))
+                file.write(text)
+        _give_usual_rights(name)
+        Path(name).replace(target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            Path(name).unlink()
+        raise
+    return Written(collector.packets, collector.findings, size)
+
+
+def _give_usual_rights(name: str) -> None:
+    """Give a file the rights that a new file has: one made by `tempfile` is for its owner alone."""
+    mask = os.umask(0)
+    os.umask(mask)
+    Path(name).chmod(0o666 & ~mask)

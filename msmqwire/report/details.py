@@ -1,0 +1,117 @@
+"""Fields and bytes of single packets, in compressed pieces that the page unpacks one by one."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from itertools import islice
+from typing import Any, Final
+
+from msmqwire.bodies import Body
+from msmqwire.dissection.item import Item
+from msmqwire.dissection.placed_fields import placed_fields
+from msmqwire.names.printable import cut, safe
+from msmqwire.report.facts import body_of
+from msmqwire.report.limits import Limits
+from msmqwire.schema import Record
+
+PIECE: Final = 64
+"""Packets in one piece."""
+
+
+def compressed(data: Any) -> str:
+    """Return JSON-ready data as text: gzip, in base64."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), 6, mtime=0)).decode("ascii")
+
+
+class Details:
+    """The fields and bytes of packets, in the order in which the packets came.
+
+    Attributes:
+        rows: the rows of these packets in the table of packets.
+        pieces: of `PIECE` packets each, compressed.
+        is_full: whether no more fit.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.rows: list[int] = []
+        self.pieces: list[str] = []
+        self.is_full = False
+        self._limits, self._room = limits, limits.detail_bytes
+        self._piece: list[dict[str, Any]] = []
+
+    def add(self, row: int, item: Item) -> bool:
+        """Add the packet of a row; return whether it did fit."""
+        if self.is_full:
+            return False
+        self.rows.append(row)
+        self._piece.append(detail_of(item, self._limits))
+        if len(self._piece) == PIECE:
+            self.end_piece()
+        return True
+
+    def end_piece(self) -> None:
+        """Compress the packets since the last piece."""
+        if self._piece:
+            self.pieces.append(compressed(self._piece))
+            self._room -= len(self.pieces[-1])
+            self.is_full = self._room <= 0
+            self._piece = []
+
+
+def detail_of(item: Item, limits: Limits) -> dict[str, Any]:
+    """Return what is told of one packet when it is looked at.
+
+    ``fields`` are [path, offset, size, text], ``findings`` [id, severity, path, offset, message]; ``bytes``
+    and ``decrypted_bytes`` are base64, cut at a limit; ``body`` is the message's, for reading.
+    """
+    fields = list(islice(placed_fields(item), limits.fields + 1))
+    result: dict[str, Any] = {
+        "fields": fields[: limits.fields],
+        "bytes": base64.b64encode(item.raw[: limits.bytes]).decode("ascii"),
+        "size": len(item.raw),
+    }
+    if len(fields) > limits.fields:
+        result["fields_left_out"] = True
+    if item.findings:
+        result["findings"] = [
+            [finding.id, finding.severity, finding.path, finding.offset, safe(finding.message)]
+            for finding in item.findings[: limits.fields]
+        ]
+    if item.error is not None:
+        result["error"] = safe(str(item.error))
+    if (body := body_of(item)) is not None:
+        result["body"] = _body(body, limits)
+    if (status := item.signature_status) is not None:
+        result["signature"] = str(status)
+    if is_encrypted(item):
+        result["encrypted"] = True
+        result["decrypted"] = item.decrypted
+    if item.body is not None:
+        result["decrypted_bytes"] = base64.b64encode(item.body[: limits.bytes]).decode("ascii")
+    return result
+
+
+def is_encrypted(item: Item) -> bool:
+    """Return whether an item is a message whose body was sent encrypted."""
+    security = item.packet.get("SecurityHeader") if isinstance(item.packet, Record) else None
+    return security is not None and bool(security.Flags.EB)
+
+
+def _body(body: Body, limits: Limits) -> dict[str, Any]:
+    result: dict[str, Any] = {"kind": body.kind, "size": len(body.raw)}
+    if body.text is not None:
+        result["text"] = cut(printable_lines(body.text[: 2 * limits.body_text]), limits.body_text)
+        result["cut"] = len(body.text) > limits.body_text
+    else:
+        result["bytes"] = base64.b64encode(body.raw[: limits.bytes]).decode("ascii")
+    if body.note is not None:
+        result["note"] = safe(body.note)
+    return result
+
+
+def printable_lines(text: str) -> str:
+    """Return text whose characters can all be seen, line ends and tabs as they are."""
+    return "".join(one if one in "\n\t" else safe(one) for one in text.replace("\r\n", "\n"))

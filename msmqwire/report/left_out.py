@@ -1,0 +1,53 @@
+"""What the limits left out of a report, in sentences for its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from msmqwire.report.collecting import Collector
+from msmqwire.report.lives import Lives
+
+_TABLES: Final = {"managers": "queue managers", "endpoints": "computers", "queues": "queues"}
+
+
+def left_out(collector: Collector, lives: Lives) -> Iterator[str]:
+    """Yield a sentence for each limit that was reached."""
+    limits, table, details = collector.limits, collector.table, collector.details
+    beyond = collector.packets - table.count
+    if beyond:
+        yield (
+            f"{beyond:,} packets are counted, but not in the table of packets: it has the first"
+            f" {limits.packets:,}, and examples of findings. --packets takes in more."
+        )
+    if len(details.rows) < table.count:
+        yield (
+            f"Fields and bytes are shown of the first {min(limits.details, len(details.rows)):,} packets,"
+            f" and of up to {limits.examples} for each requirement. --details takes in more."
+        )
+    if collector.details_left_out:
+        yield f"Fields and bytes of {collector.details_left_out:,} of these packets took too much room."
+    if collector.sessions.left_out:
+        yield (
+            f"{collector.sessions.left_out:,} packets are of sessions beyond the first {limits.sessions:,},"
+            " which are not told apart."
+        )
+    for name, packets in collector.tallies.left_out.items():
+        if packets:
+            most = getattr(limits, name)
+            table_of = _TABLES[name]
+            yield f"The table of {table_of} has the first {most:,}; there are more in {packets:,} packets."
+    if collector.requirements.left_out:
+        yield (
+            f"{collector.requirements.left_out:,} findings are of requirements beyond the first"
+            f" {limits.requirements:,}."
+        )
+    if table.texts.left_out or table.names.left_out or lives.texts.left_out:
+        yield "Some labels, names and summaries are left out: there are too many different ones."
+    if collector.identities == limits.identities:
+        yield f"Whether a message was sent again is known of the first {limits.identities:,} messages."
+    if lives.count > limits.lives:
+        yield (
+            f"The life of {lives.count - limits.lives:,} messages is summed up, but not told; that of the"
+            f" first {limits.lives:,} is."
+        )

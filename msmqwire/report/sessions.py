@@ -1,0 +1,131 @@
+"""Who talked with whom: TCP connections, and for datagrams pairs of computers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from msmqwire.dissection.item import Item
+from msmqwire.report.facts import Facts, Group, Protocol
+from msmqwire.report.limits import Limits
+
+Key = tuple[object, ...]
+
+
+@dataclass(slots=True)
+class Session:
+    """One session.
+
+    Attributes:
+        stream: the number of the TCP connection; None without TCP.
+        left, right: address and port of both ends, that of the first sender first.
+        start_ns, end_ns: times of the first and the last packet.
+        protocols: how many packets there are of each.
+        groups: how many packets there are of each.
+        packets, bytes: to the right, and to the left.
+        findings: departures from the specifications.
+        again: packets that were sent again.
+        state: how its handshake ended.
+        managers: the queue managers at both ends, as far as they told.
+    """
+
+    stream: int | None
+    left: str
+    right: str
+    start_ns: int
+    end_ns: int
+    protocols: Counter[Protocol] = field(default_factory=Counter)
+    groups: Counter[Group] = field(default_factory=Counter)
+    packets: list[int] = field(default_factory=lambda: [0, 0])
+    bytes: list[int] = field(default_factory=lambda: [0, 0])
+    findings: int = 0
+    again: int = 0
+    state: str = ""
+    managers: list[str] = field(default_factory=lambda: ["", ""])
+
+    def add(self, item: Item, facts: Facts, sender: str, *, is_again: bool) -> None:
+        """Count an item."""
+        to_left = sender != self.left
+        self.start_ns, self.end_ns = min(self.start_ns, item.time_ns), max(self.end_ns, item.time_ns)
+        self.protocols[facts.protocol] += 1
+        self.groups[facts.group] += 1
+        self.packets[to_left] += 1
+        self.bytes[to_left] += item.size
+        self.findings += len(item.findings)
+        self.again += is_again
+
+    def note_handshake(self, item: Item, *, by_initiator: bool) -> None:
+        """Note what an EstablishConnection tells."""
+        packet: Any = item.packet
+        header = packet.EstablishConnectionHeader
+        if by_initiator:
+            self.managers[0] = str(header.ClientGuid)
+            self.state = self.state or "asked for"
+        else:
+            self.managers[1] = str(header.ServerGuid)
+            self.state = "refused" if packet.InternalHeader.Flags.CS else "accepted"
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol of most packets that were read."""
+        read = [
+            (count, protocol) for protocol, count in self.protocols.items() if protocol != Protocol.UNREAD
+        ]
+        return max(read)[1] if read else Protocol.UNREAD
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row of the session."""
+        return {
+            "stream": self.stream,
+            "left": self.left,
+            "right": self.right,
+            "start": split_time(self.start_ns),
+            "end": split_time(self.end_ns),
+            "protocol": self.protocol,
+            "groups": dict(self.groups),
+            "packets": self.packets,
+            "bytes": self.bytes,
+            "findings": self.findings,
+            "again": self.again,
+            "state": self.state,
+            "managers": self.managers,
+        }
+
+
+def split_time(time_ns: int) -> list[int]:
+    """Return a time as seconds and nanoseconds, which JavaScript has no integers large enough for."""
+    return list(divmod(time_ns, 1_000_000_000))
+
+
+def session_key(item: Item, ends: tuple[str, str]) -> Key:
+    """Return what the items of one session have in common."""
+    return ("tcp", item.stream) if item.stream is not None else (item.transport, *sorted(ends))
+
+
+class Sessions:
+    """The sessions of captures.
+
+    Attributes:
+        sessions: by number.
+        left_out: packets of sessions beyond the limit.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.sessions: list[Session] = []
+        self.left_out = 0
+        self._numbers: dict[Key, int] = {}
+        self._max = limits.sessions
+
+    def of(self, item: Item, ends: tuple[str, str]) -> int:
+        """Return the number of the session of an item between two ends; -1 beyond the limit."""
+        key = session_key(item, ends)
+        number = self._numbers.get(key)
+        if number is not None:
+            return number
+        if len(self.sessions) == self._max:
+            self.left_out += 1
+            return -1
+        number = self._numbers[key] = len(self.sessions)
+        self.sessions.append(Session(item.stream, *ends, item.time_ns, item.time_ns))
+        return number

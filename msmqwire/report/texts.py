@@ -1,0 +1,41 @@
+"""Texts of a capture, each kept once, in bounded memory."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msmqwire.names.printable import cut
+
+LEFT_OUT: Final = "(left out: too many different texts)"
+
+
+class Texts:
+    """Texts by number, in the order in which they came. Number 0 is the empty text.
+
+    Attributes:
+        texts: by number.
+        left_out: how often a text was not kept.
+    """
+
+    def __init__(self, length: int, characters: int) -> None:
+        """Keep texts of at most `length` characters each, and of so many `characters` together."""
+        self.texts: list[str] = [""]
+        self.left_out = 0
+        self._numbers: dict[str, int] = {"": 0}
+        self._length, self._room = length, characters
+
+    def number(self, text: str) -> int:
+        """Return the number of a text; that of `LEFT_OUT` when there is no room for it."""
+        text = cut(text, self._length)
+        number = self._numbers.get(text)
+        if number is not None:
+            return number
+        if len(text) > self._room:
+            self.left_out += 1
+            text = LEFT_OUT
+            if text in self._numbers:
+                return self._numbers[text]
+        self._room -= len(text)
+        number = self._numbers[text] = len(self.texts)
+        self.texts.append(text)
+        return number

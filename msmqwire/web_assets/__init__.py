@@ -1,0 +1,14 @@
+"""Files of others that pages need: uPlot 1.6.32, for charts, under the MIT licence in ``uPlot.LICENSE``."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Final
+
+CHART_SCRIPT: Final = "uPlot.iife.min.js"
+CHART_STYLE: Final = "uPlot.min.css"
+
+
+def web_asset(name: str) -> bytes:
+    """Return the content of one of the files."""
+    return files(__name__).joinpath(name).read_bytes()

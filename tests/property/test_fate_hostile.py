@@ -1,0 +1,148 @@
+"""Fates of hostile captures: never an error, and never more in memory than the limits say."""
+
+from __future__ import annotations
+
+import itertools
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msmqwire.fate import EVENTS_MAX, State, connections, fates, numbers
+from msmqwire.fate.connections import Connections
+from msmqwire.fate.model import What
+from msmqwire.fate.numbers import Numbers
+from msmqwire.fate.observations import AboutNumber, Numbered, Where
+from msmqwire.fate.rows import COLUMNS, Row
+from tests.support import captures as c
+from tests.support import handmade as h
+from tests.support.fate_captures import (
+    RECEIVER,
+    SENDER,
+    THIRD,
+    Link,
+    acknowledgement,
+    capture,
+    fates_in,
+    final_ack,
+    message,
+    order_ack,
+    session_ack,
+)
+
+NUMBERS = st.integers(1, 4)
+CLASSES = st.sampled_from([0, 1, 2, 0xFF, 0x4000, 0x8000, 0x8003, 0xC001, 0xE1FF, 0xFFFF])
+COUNT = st.sampled_from([0, 1, 2, 3, 0x7FFF, 0x8000, 0xFFFF])
+HEADERS = st.builds(
+    h.session_header, ack=COUNT, recoverable_ack=COUNT, recoverable_flags=st.integers(0, 0xFFFFFFFF),
+    sent=COUNT, recoverable_sent=COUNT, window=COUNT,
+)  # fmt: skip
+GUIDS = st.sampled_from([h.CLIENT, h.SERVER, h.NULL_GUID])
+PACKETS = st.one_of(
+    st.builds(
+        message, NUMBERS, acks=st.integers(0, 15), recoverable=st.booleans(), source=GUIDS,
+        transaction=st.none() | st.integers(0, 3), session=st.just(b"") | HEADERS,
+        message_class=CLASSES, correlation_id=st.binary(min_size=20, max_size=20),
+    ),
+    st.builds(acknowledgement, NUMBERS, CLASSES, source=GUIDS),
+    st.builds(order_ack, st.integers(0, 5), source=GUIDS),
+    st.builds(final_ack, NUMBERS, NUMBERS, st.sampled_from([0x4000, 0x8003, 0xC001]), source=GUIDS),
+    st.builds(h.session_ack, HEADERS),
+    st.just(h.establish_connection()),
+    st.just(h.connection_parameters()),
+    st.just(h.base_header(0x400001) + b"junk"),
+    st.binary(max_size=40),
+)  # fmt: skip
+EVENTS = st.lists(st.tuples(st.sampled_from([0, 1, 2]), st.booleans(), PACKETS), max_size=30)
+
+
+@given(EVENTS, st.booleans())
+def test_whatever_packets_say(events, established):
+    pairs = [(SENDER, RECEIVER), (RECEIVER, SENDER), (THIRD, SENDER)]
+    links = [Link(*pair, port=50_000 + n, established=established) for n, pair in enumerate(pairs)]
+    for n, by_client, packet in events:
+        links[n].time_ns = max(link.time_ns for link in links)
+        links[n].send(packet, by_client=by_client)
+    found = list(fates([capture(*links)], acknowledgements=True))
+    assert len({fate.identity for fate in found}) == len(found)
+    for fate in found:
+        assert fate.explanation
+        assert all(latency >= 0 for latency in fate.latencies.values())
+        assert (fate.state is State.UNKNOWN) is (fate.label is None and not fate.transport)
+        if fate.state in (State.READ, State.DELIVERED):
+            assert any(not event.doubt for event in fate.events if event.what is not What.SENT)
+
+
+@given(st.binary(max_size=2000))
+def test_any_bytes(data):
+    talk = c.TcpConversation().handshake().send(data)
+    list(fates([capture(talk)]))
+
+
+def test_events_of_a_message_are_limited_and_its_end_is_kept() -> None:
+    link = Link()
+    for _ in range(3 * EVENTS_MAX):
+        link.send(message(1, acks=2), acknowledged=False)
+    link.answer(acknowledgement(1, 0x4000))
+    (fate,) = fates_in(link)
+    assert (fate.state, fate.retransmissions) == (State.READ, 3 * EVENTS_MAX - 1)
+    assert len(fate.events) <= EVENTS_MAX
+    assert fate.events_omitted > EVENTS_MAX
+
+
+def test_too_many_messages_get_their_fates_early() -> None:
+    link = Link()
+    for number in range(1, 9):
+        link.send(message(number))
+    link.answer(session_ack(ack=8))
+    early = list(fates([capture(link)], held_max=8))
+    assert [fate.message_id for fate in early][:4] == [1, 2, 3, 4]
+    assert [fate.complete for fate in early][:4] == [False] * 4
+    assert early[0].state is State.SENT
+    # What comes later is told as of another message.
+    again = [fate for fate in early if fate.message_id == 1][1]
+    assert (again.state, again.label) == (State.UNKNOWN, None)
+
+
+@pytest.mark.parametrize(("name", "limit"), [("CONNECTIONS_MAX", 2), ("OUTSTANDING_MAX", 3)])
+def test_connections_that_are_too_many_are_taken_as_ended(name: str, limit: int) -> None:
+    with mock.patch.object(connections, name, limit):
+        table = Connections()
+        seen = []
+        for stream, position in zip(
+            itertools.chain.from_iterable([[n] * 2 for n in range(5)]), range(10), strict=True
+        ):
+            row = Row(*[None] * len(COLUMNS))._replace(
+                stream=stream, kind="UserMessage", src="a", src_port=1, dst="b", dst_port=2,
+                source_qm="0" * 8, message_id=position,
+            )  # fmt: skip
+            seen += list(table.feed(row, position))
+            assert len(table._connections) <= 3
+            assert table._size <= 4
+    assert any(sighting.what is What.UNACKNOWLEDGED for sighting in seen)
+
+
+def test_numbers_that_are_too_many_are_forgotten() -> None:
+    where = Where(0, 0, 0, None, None, SENDER, RECEIVER)
+    with mock.patch.object(numbers, "NUMBERED_MAX", 10):
+        table = Numbers()
+        for n in range(100):
+            assert not list(table.feed(Numbered(f"sequence {n}", 1, "", where, f"k{n}")))
+            assert table._size <= 10
+        back = where._replace(src=RECEIVER, dst=SENDER)
+        kept = [
+            n
+            for n in range(100)
+            if list(table.feed(AboutNumber(f"sequence {n}", 1, "", back, What.ORDER_ACK)))
+        ]
+        assert kept == list(range(90, 100))
+        assert (table._size, len(table._groups)) == (0, 0)
+
+
+def test_owners_of_a_sequence_are_limited() -> None:
+    where = Where(0, 0, 0, None, None, SENDER, RECEIVER)
+    table = Numbers()
+    for n in range(100):
+        list(table.feed(Numbered("sequence", 1, f"{n}", where, f"k{n}")))
+    assert table._size == numbers.OWNERS_MAX

@@ -1,0 +1,78 @@
+"""`spark_udfs.fate` and `fate_summary` on a cluster: the rows of one process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+import spark_udfs
+from msmqwire.columnar.bridge import row_buffer
+from msmqwire.fate import fates, summary
+from msmqwire.fate.tables import FATE_SCHEMA, SUMMARY_SCHEMA, fate_row, summary_row
+from msmqwire.qm.sim.plan import make_plan
+from msmqwire.qm.sim.world import World
+from tests.support.fate_captures import Link, capture, message, session_ack
+
+SEEDS = (30, 46)
+"""Runs with remote read, messages passed on, connections that break."""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Captures of simulated runs."""
+    folder = tmp_path_factory.mktemp("runs")
+    for seed in SEEDS:
+        with (folder / f"{seed}.pcap").open("wb") as file:
+            assert World(make_plan(seed), capture=file).run().violation is None
+    return folder
+
+
+def collected(table: Any, *order: str) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in table.orderBy(*order).collect()]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_fates_of_one_process(spark: Any, runs: Path, seed: int) -> None:
+    path = runs / f"{seed}.pcap"
+    expected = [fate_row(fate) for fate in fates([path])]
+    with mock.patch.object(row_buffer, "CHUNK", 700):  # the driver's: a place for a part after each chunk
+        table = spark_udfs.fate(spark, path, split_size=8000).cache()
+    rows = collected(table, "position")
+    assert [row.pop("position") for row in rows] == sorted(row["position"] for row in table.collect())
+    assert table.columns == [*FATE_SCHEMA.names, "position"]
+    assert rows == expected
+    assert len({row["state"] for row in rows}) > 2
+    sums = spark_udfs.fate_summary(table)
+    assert sums.columns == SUMMARY_SCHEMA.names
+    expected_sums = sorted(map(summary_row, summary(fates([path]))), key=lambda row: str(row["queue"]))
+    assert sorted(collected(sums, "queue"), key=lambda row: str(row["queue"])) == expected_sums
+    table.unpersist()
+
+
+def test_acknowledgements_on_request(spark: Any, runs: Path) -> None:
+    path = runs / "46.pcap"
+    expected = [fate_row(fate) for fate in fates([path], acknowledgements=True)]
+    rows = collected(spark_udfs.fate(spark, path, acknowledgements=True, partitions=2), "position")
+    for row in rows:
+        del row["position"]
+    assert rows == expected
+    assert {row["message_class"] for row in rows} > {"NORMAL", "ORDER_ACK"}
+
+
+def test_a_capture_that_is_cut_off(spark: Any, tmp_path: Path) -> None:
+    link = Link().send(message(1)).send(message(2))
+    link.answer(session_ack(ack=2))
+    path = tmp_path / "cut.pcap"
+    path.write_bytes(capture(link).read()[:-100])
+    rows = collected(spark_udfs.fate(spark, path), "position")
+    assert [row["message_id"] for row in rows] == [1, 2]
+
+
+def test_what_is_refused(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        spark_udfs.fate(spark, tmp_path / "none.pcap")
+    with pytest.raises(ValueError, match="splitSize"):
+        spark_udfs.fate(spark, tmp_path, split_size="much")

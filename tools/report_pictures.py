@@ -1,0 +1,82 @@
+"""Pictures of a report, for the documentation, in the chromium of the system.
+
+    python tools/report_pictures.py FOLDER
+
+Writes an example report and pictures of it into the folder, as the documentation has them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from msmqwire import __version__  # noqa: E402
+from msmqwire.dissection import dissect  # noqa: E402
+from msmqwire.report import write_report  # noqa: E402
+
+EXAMPLE: Final = "example.html"
+_SIZE: Final = {"width": 1280, "height": 860}
+
+
+def example_report() -> bytes:
+    """Return the report of an example."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / EXAMPLE
+        capture = ROOT / "examples" / "hostile.pcapng"
+        write_report(dissect(capture), path, title=capture.name, version=__version__)
+        return path.read_bytes()
+
+
+def pictures(report: bytes) -> dict[str, bytes]:
+    """Return pictures of a report by name; none without chromium and Playwright."""
+    chromium = shutil.which("chromium")
+    if chromium is None or importlib.util.find_spec("playwright") is None:
+        return {}
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        path = Path(folder) / EXAMPLE
+        path.write_bytes(report)
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport=_SIZE)
+        page.goto(path.as_uri())
+        page.wait_for_selector("html[data-ready]")
+        made = {"overview.png": page.screenshot()}
+        made["ladder.png"] = _ladder(page)
+        made["finding.png"] = _finding(page)
+        browser.close()
+        return made
+
+
+def _ladder(page: Any) -> bytes:
+    page.click("#tab-sessions")
+    page.click("#sessions tr[data-place='6']")
+    picture: bytes = page.locator(".ladder-holder").screenshot()
+    return picture
+
+
+def _finding(page: Any) -> bytes:
+    page.click("#tab-findings")
+    page.click(".requirement:has-text('MQMQ-2.2.19.3-12')")
+    page.wait_for_selector("#findings .hex .marked")
+    picture: bytes = page.screenshot()
+    return picture
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    report = example_report()
+    for name, content in {EXAMPLE: report, **pictures(report)}.items():
+        (folder / name).write_bytes(content)
+
+
+if __name__ == "__main__":
+    main()
