@@ -169,6 +169,12 @@ class Reassembler:
         self._idle_checks.add(stream, self._connections, len(self._connections))
         return direction
 
+    def hand_off(self, direction: Direction) -> None:
+        """Forget a connection that another reader continues, given by its direction first seen."""
+        del self._connections[direction.stream]
+        for side in (direction, direction.peer):
+            self._directions.pop(side.key, None)
+
     def first_directions(self) -> list[Direction]:
         """Return the direction first seen of each tracked connection, ordered by stream number."""
         return [self._connections[stream] for stream in sorted(self._connections)]

@@ -103,7 +103,7 @@ class FlowDecoder(RowBuffer):
         while True:
             connections.reserve(0)
             stop_code = grouped_scan.scan_segments(
-                self.scan_arrays(), connections.flow_arrays, self._run, table.rows, self._tcp_ports,
+                self.scan_arrays(), connections.flow_arrays, self._run, table.rows, self.tcp_ports,
                 self._udp_ports,
             )  # fmt: skip
             if stop_code == StopCode.MORE_INPUT:

@@ -27,7 +27,13 @@ _Step = Callable[[ScanArrays, FlowArrays, Any, int], tuple[int, int]]
 
 
 class RowSink(Protocol):
-    """Destination of rows."""
+    """Destination of rows.
+
+    Attributes:
+        tcp_ports: for each port of TCP whether it is one of MSMQ.
+    """
+
+    tcp_ports: Any
 
     def scan_arrays(self) -> ScanArrays:
         """Return the arrays of the scan."""
@@ -81,10 +87,14 @@ class BulkSteps(ABC):
             end: lets the tracker end a connection.
             sink: where rows go.
         """
+
+        def step(arrays: ScanArrays, flow_arrays: FlowArrays, some: Any, first: int) -> tuple[int, int]:
+            return end_connections(arrays, flow_arrays, some, first, sink.tcp_ports)
+
         for run in _runs(order, numbers.size):
             if run[0] < numbers.size:
                 left = numbers[run]
-                for number in self._pass(end_connections, left, sink):
+                for number in self._pass(step, left, sink):
                     if isinstance(number, StopCode):
                         yield number
                         continue

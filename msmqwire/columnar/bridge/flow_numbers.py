@@ -9,9 +9,17 @@ import numpy as np
 from msmqwire.capture.direction import Direction
 from msmqwire.columnar.bridge.flow_keys import key_of
 from msmqwire.columnar.compiled import flow_table
-from msmqwire.columnar.compiled.flow_table import ACKED, MODE, TRACKED
+from msmqwire.columnar.compiled.flow_table import ACKED, MODE, OUT_OF_ORDER, TRACKED
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays
-from msmqwire.columnar.compiled.state import FIRST_GAP, FREE_NUMBERS, HASH_SEED, LAST_GAP, NEW_CONNECTIONS
+from msmqwire.columnar.compiled.state import (
+    FIRST_GAP,
+    FIRST_OPENING,
+    FREE_NUMBERS,
+    HASH_SEED,
+    LAST_GAP,
+    LAST_OPENING,
+    NEW_CONNECTIONS,
+)
 from msmqwire.dissection.tracker import CONNECTIONS_MAX
 
 _INITIAL_FLOWS: Final = 1 << 10
@@ -49,6 +57,7 @@ class FlowNumbers:
         flows[:], flows[:, ACKED] = 0, -1
         free_numbers[:] = np.arange(_INITIAL_FLOWS - 2, -1, -2)
         state[NEW_CONNECTIONS], state[FREE_NUMBERS] = 0, len(free_numbers)
+        state[FIRST_OPENING] = state[LAST_OPENING] = -1
         state[FIRST_GAP] = state[LAST_GAP] = -1
         state[HASH_SEED] = flow_table.new_seed()
 
@@ -70,6 +79,13 @@ class FlowNumbers:
         for side, number in ((direction, first), (direction.peer, first + 1)):
             self.by_direction[side] = number
             self.directions[number] = side
+
+    def unregister(self, direction: Direction) -> None:
+        """Note that the tracker has forgotten a connection, of which the scan has the numbers still."""
+        first = self.by_direction[direction]
+        for side in (direction, direction.peer):
+            del self.directions[self.by_direction.pop(side)]
+        self.unregistered.add(first)
 
     def find(self, key: tuple[str, int, str, int]) -> int:
         """Return the number of a flow by its addresses and ports; below 0 if there is none."""
@@ -107,6 +123,17 @@ class FlowNumbers:
         self._removed += 2 * numbers.size
         if self._removed > len(table) // 4:
             self._rebuild()
+
+    def take_gaps(self) -> list[int]:
+        """Empty the list of flows that may have a gap; return the numbers of those that have."""
+        flows, next_gap = self.arrays.flows, self.arrays.next_gap
+        numbers, number = list[int](), int(self._state[FIRST_GAP])
+        while number >= 0:
+            if flows[number, OUT_OF_ORDER]:
+                numbers.append(number)
+            next_gap[number], number = flow_table.NOT_LISTED, int(next_gap[number])
+        self._state[FIRST_GAP] = self._state[LAST_GAP] = -1
+        return sorted(numbers)
 
     def _grow(self) -> None:
         table, keys, flows, free_numbers, new_connections, next_gap, previous_gap = self.arrays

@@ -20,6 +20,7 @@ from msmqwire.columnar.compiled.flow_table import (
     IGNORED_NS,
     IN_DOUBT,
     IS_BEGUN,
+    ISN,
     MODE,
     PACKET_BYTES,
     PACKET_FIRST,
@@ -274,6 +275,19 @@ def may_be_ncp(memory: Any, start: int, stop: int, ports: int) -> bool:
 
 
 @jit
+def may_have_unit(memory: Any, start: int, stop: int) -> bool:
+    """Whether a unit of NCP may begin anywhere in these bytes."""
+    for p in range(start, stop - _NCP_REQUEST.size + 1):
+        signature = _NCP_REQUEST if memory[p] == _NCP_REQUEST[0] else _NCP_REPLY
+        i = 0
+        while i < signature.size and memory[p + i] == signature[i]:
+            i += 1
+        if i == signature.size:
+            return True
+    return False
+
+
+@jit
 def is_rpc_port(port: int) -> bool:
     """Whether a port is one of the RPC of queue managers."""
     return port == _RPC_PORT or port == _SECOND_RPC_PORT or port == _THIRD_RPC_PORT
@@ -314,7 +328,10 @@ def deliver(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
         return count_ignored(arrays.state, flow, arrays.memory, start, stop, arrays.header[PORTS])
     stop_code = LOST if flow[IN_DOUBT] else deliver_packets(arrays, flow, start, stop)
     if stop_code == LOST:
-        if flow[DELIVERED] == 0 and not flow[IS_BEGUN] and may_begin_another(arrays.memory[start]):
-            return GENERIC_RECORD
+        if flow[DELIVERED] == 0 and not flow[IS_BEGUN]:
+            if may_begin_another(arrays.memory[start]):
+                return GENERIC_RECORD
+            if flow[ISN] < 0 and may_have_unit(arrays.memory, start, stop):
+                return GENERIC_RECORD
         return find_packets(arrays, flow, start, stop)
     return stop_code

@@ -17,12 +17,14 @@ from msmqwire.columnar.compiled.flow_table import (
     DOUBTFUL_SIZE,
     ENDED,
     FRAME,
+    GAP_DUE_NS,
     IN_DOUBT,
     IS_CHECKED,
     KEY_FIELDS,
     LAST_NS,
     LOSS,
     MODE,
+    OPENING,
     OUT_OF_ORDER,
     PACKET_BYTES,
     PACKET_FRAME,
@@ -37,6 +39,7 @@ from msmqwire.columnar.compiled.flow_table import (
 )
 from msmqwire.columnar.compiled.gaps import skip_gap
 from msmqwire.columnar.compiled.jit import jit
+from msmqwire.columnar.compiled.midstream import start_flow, unlist_opening
 from msmqwire.columnar.compiled.network import PORTS
 from msmqwire.columnar.compiled.packet import GAP_REASONS, begins_packet, packet_length
 from msmqwire.columnar.compiled.rollback import go_back, remember
@@ -52,13 +55,19 @@ _LET_GO, _HELD_TOO_MUCH = int(Why.LET_GO), int(Why.HELD_TOO_MUCH)
 
 
 @jit
-def _end_flow(arrays: ScanArrays, flow: Any, key: Any) -> int:
+def _end_flow(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, tcp_ports: Any) -> int:
     """End a flow after its last frame: `Direction.end`; return CONTINUE or a stop code.
 
     Each of its gaps is given up as a whole, so that the rest can be done later.
     """
+    flow, key = flow_arrays.flows[number], flow_arrays.keys[number]
     if flow[MODE] == UNSEEN or flow[MODE] == ENDED:
         return CONTINUE
+    if flow[MODE] == OPENING:
+        stop_code = start_flow(arrays, flow_arrays, number, tcp_ports, flow[GAP_DUE_NS])
+        if stop_code >= 0:
+            return stop_code
+        unlist_opening(arrays.state, flow_arrays.flows, number)
     if flow[MODE] == UNRECOGNISED and flow[ACKED] >= 0 and is_ncp_port(key[PORTS]):
         return GENERIC_RECORD  # if that is beyond its end, it is a gap, which makes it NCP
     while flow[OUT_OF_ORDER]:
@@ -76,15 +85,16 @@ def _end_flow(arrays: ScanArrays, flow: Any, key: Any) -> int:
 
 
 @jit
-def end_connections(arrays: ScanArrays, flow_arrays: FlowArrays, numbers: Any, first: int) -> tuple[int, int]:
+def end_connections(
+    arrays: ScanArrays, flow_arrays: FlowArrays, numbers: Any, first: int, tcp_ports: Any
+) -> tuple[int, int]:
     """End connections, given by their even numbers, from the one at ``first`` on: `Reassembler._forget`.
 
     Returns how far that came, and CONTINUE or a stop code.
     """
-    flows, keys = flow_arrays.flows, flow_arrays.keys
     for i in range(first, numbers.size):
         for number in range(numbers[i], numbers[i] + 2):
-            stop_code = _end_flow(arrays, flows[number], keys[number])
+            stop_code = _end_flow(arrays, flow_arrays, number, tcp_ports)
             if stop_code >= 0:
                 return i, stop_code
     return numbers.size, CONTINUE

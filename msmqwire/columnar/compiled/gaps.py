@@ -17,6 +17,7 @@ from msmqwire.columnar.compiled.flow_table import (
     MODE,
     MSMQ,
     NEXT_SEQ,
+    OPENING,
     OUT_OF_ORDER,
     OUT_OF_ORDER_COST,
     OUT_OF_ORDER_FIRST,
@@ -35,6 +36,7 @@ from msmqwire.columnar.compiled.state import (
     DEADLINE,
     EVENT_FRAME,
     EVENT_NS,
+    FIRST_OPENING,
     FRAME_NO,
     FRAMES_BEFORE,
     LOST_BYTES,
@@ -104,9 +106,9 @@ def skip_gap(arrays: ScanArrays, flow: Any, key: Any, reason: int, frame: int, t
 def _settle(arrays: ScanArrays, flow: Any, key: Any, now: int, frame: int, time_ns: int) -> int:
     """Give up the gaps of a flow that are due; return CONTINUE or a stop code.
 
-    Each is given up as a whole, so that the rest can be given up later.
+    Each is given up as a whole, so that the rest can be given up later. A flow that is opening has none.
     """
-    while flow[OUT_OF_ORDER]:
+    while flow[OUT_OF_ORDER] and flow[MODE] != OPENING:
         first = arrays.pending_segments[flow[OUT_OF_ORDER_FIRST]]
         is_large = flow[OUT_OF_ORDER] > ACKED_SEGMENTS or flow[OUT_OF_ORDER_COST] > ACKED_BYTES
         waited = now - max(first[SEG_NS], flow[GAP_NS])
@@ -138,8 +140,8 @@ def settle_gaps(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, now: i
             of_side = number ^ side
             stop_code = _settle(arrays, flows[of_side], keys[of_side], now, frame, state[RECORD_NS])
     while stop_code < 0 and is_over_limit(state):
-        if state[TRACKER_BUFFERED]:
-            stop_code = GENERIC_RECORD
+        if state[TRACKER_BUFFERED] or state[FIRST_OPENING] >= 0:
+            stop_code = GENERIC_RECORD  # others may have waited longer
         else:
             stop_code = skip_oldest_gap(arrays, flow_arrays, now, frame, state[RECORD_NS])
     for i in range(KEY_FIELDS):
@@ -178,7 +180,9 @@ def any_gap_due(arrays: ScanArrays, flow_arrays: FlowArrays, now: int) -> bool:
 
 @jit
 def _due(arrays: ScanArrays, flow: Any) -> int:
-    """Return the time at which a flow gives up its first gap."""
+    """Return the time at which a flow starts, or gives up its first gap: `Reassembler._due`."""
+    if flow[MODE] == OPENING:
+        return flow[GAP_DUE_NS]
     first = arrays.pending_segments[flow[OUT_OF_ORDER_FIRST]]
     wait = ACKED_NS if _is_acknowledged(flow, first[SEG_POSITION]) else GAP_NS_MAX
     return max(first[SEG_NS], flow[GAP_NS]) + wait
@@ -201,6 +205,9 @@ def expire_gaps(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, now: i
         if chosen < 0:
             break
         flow = flows[chosen]
+        if flow[MODE] == OPENING:
+            stop_code = GENERIC_RECORD
+            break
         stop_code = _settle(arrays, flow, keys[chosen], due, flow[FRAME], flow[LAST_NS])
     for i in range(KEY_FIELDS):
         header[i] = keys[number, i]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from msmqwire.capture.direction import FAR
+from msmqwire.capture.direction import FAR_RUN as FAR_RUN_MIN
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.capture.tcp import (
     ACKED_NS,
@@ -13,6 +14,9 @@ from msmqwire.capture.tcp import (
 )
 from msmqwire.columnar.compiled.delivery import deliver
 from msmqwire.columnar.compiled.flow_table import (
+    FAR_FROM,
+    FAR_NEXT,
+    FAR_RUN,
     GAP_DUE_NS,
     GAP_NS,
     NEXT_SEQ,
@@ -29,8 +33,8 @@ from msmqwire.columnar.compiled.flow_table import (
     SEG_START,
 )
 from msmqwire.columnar.compiled.jit import copy, jit
-from msmqwire.columnar.compiled.network import START, STOP
-from msmqwire.columnar.compiled.pending import store_segment
+from msmqwire.columnar.compiled.network import SEQ, START, STOP
+from msmqwire.columnar.compiled.pending import follows_buffered, store_segment
 from msmqwire.columnar.compiled.rollback import go_back, remember
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
 from msmqwire.columnar.compiled.state import (
@@ -40,6 +44,7 @@ from msmqwire.columnar.compiled.state import (
     DEADLINE,
     EVENT_FRAME,
     EVENT_NS,
+    FAR_SEGMENTS,
     FRAMES_BEFORE,
     NEED,
     NOW,
@@ -157,8 +162,7 @@ def insert_pieces(arrays: ScanArrays, flow: Any, start: int, position: int, end:
 def buffer_segment(arrays: ScanArrays, flow: Any, start: int, size: int, position: int, now: int) -> int:
     """Buffer bytes beyond a gap: `Direction.receive`; return CONTINUE or a stop code."""
     state, pending_segments, pending_bytes = arrays.state, arrays.pending_segments, arrays.pending_bytes
-    count, last = flow[OUT_OF_ORDER], flow[OUT_OF_ORDER_LAST]
-    append = count == 0 or position >= pending_segments[last, SEG_POSITION] + pending_segments[last, SEG_SIZE]
+    count, append = flow[OUT_OF_ORDER], follows_buffered(flow, pending_segments, position)
     pieces, added, conflicts = 1, size, 0
     if not append:
         pieces, added, conflicts = count_pieces(arrays, flow, start, position, position + size)
@@ -177,7 +181,6 @@ def buffer_segment(arrays: ScanArrays, flow: Any, start: int, size: int, positio
         flow[OUT_OF_ORDER] += pieces
         flow[OUT_OF_ORDER_COST] += cost
         state[OUT_OF_ORDER_COST_TOTAL] += cost
-        set_gap_deadline(state, flow, pending_segments)
     state[REPEATED_BYTES] += size - added
     state[CONFLICTING_BYTES] += conflicts
     return CONTINUE
@@ -262,6 +265,30 @@ def deliver_in_order(arrays: ScanArrays, flow: Any, skipped: int, now: int) -> i
 
 
 @jit
+def is_far(offset: int) -> bool:
+    """Whether a segment at this distance from the next byte is further away than any window."""
+    return offset >= FAR or offset <= -FAR
+
+
+@jit
+def completes_far_run(flow: Any, header: Any) -> bool:
+    """Whether a far segment proves that the stream jumped: `Direction._jumps`."""
+    consecutive = header[SEQ] == flow[FAR_NEXT] and flow[NEXT_SEQ] == flow[FAR_FROM]
+    return header[STOP] > header[START] and consecutive and flow[FAR_RUN] + 1 >= FAR_RUN_MIN
+
+
+@jit
+def ignore_far_segment(state: Any, flow: Any, header: Any) -> None:
+    """Ignore a far segment that does not complete a run."""
+    size = header[STOP] - header[START]
+    if size:
+        consecutive = header[SEQ] == flow[FAR_NEXT] and flow[NEXT_SEQ] == flow[FAR_FROM]
+        flow[FAR_RUN] = flow[FAR_RUN] + 1 if consecutive else 1
+        flow[FAR_NEXT], flow[FAR_FROM] = (header[SEQ] + size) & 0xFFFFFFFF, flow[NEXT_SEQ]
+        state[FAR_SEGMENTS] += 1
+
+
+@jit
 def take_out_of_order(arrays: ScanArrays, flow: Any, offset: int, now: int) -> int:
     """Take a segment that is out of order, or of a connection with a gap; return CONTINUE or a stop code.
 
@@ -270,10 +297,12 @@ def take_out_of_order(arrays: ScanArrays, flow: Any, offset: int, now: int) -> i
     """
     state, header = arrays.state, arrays.header
     size = header[STOP] - header[START]
-    if offset >= FAR or offset <= -FAR:
+    if is_far(offset) and completes_far_run(flow, header):
         return GENERIC_RECORD
     stop_code = CONTINUE
-    if size and offset > 0:
+    if is_far(offset):
+        pass  # it is counted when it is certain that the scan takes it
+    elif size and offset > 0:
         stop_code = buffer_segment(arrays, flow, header[START], size, flow[NEXT_SEQ] + offset, now)
     elif size and offset + size > 0:
         stop_code = deliver_in_order(arrays, flow, -offset, now)

@@ -21,7 +21,7 @@ class ScanArrays(NamedTuple):
         rows: the rows; see `msmqwire.columnar.compiled.state`.
         field_offsets: for each row where the fields of its packet stand; see
             `msmqwire.columnar.compiled.generated`.
-        rollback: room for two copies of a flow and of the state.
+        rollback: room for three copies of a flow and of the state.
     """
 
     state: Any
