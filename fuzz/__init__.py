@@ -16,3 +16,7 @@ def __getattr__(name: str) -> Any:
     from fuzz.peer.running import assert_peer_holds
 
     return assert_peer_holds
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,32 +1,34 @@
 """Reads and writes the packets of the Microsoft Message Queuing (MSMQ) protocol family.
 
 ``parse`` and ``build`` convert bytes into packets and back, ``dissect`` finds and checks the packets of
-captures, ``connect`` sends to queues of other computers and reads them, ``attach`` uses those of this one;
-everything else is imported from its module.
+captures, ``lint`` judges one, ``ladder`` draws a session, ``connect`` sends to queues of other computers and
+reads them, ``attach`` uses those of this one; everything else is imported from its module.
 """
 
-from typing import TYPE_CHECKING, Any
-
-from msmqwire.errors import (
-    CaptureError,
-    EndUnknown,
-    EngineFailed,
-    InvalidName,
-    InvalidValue,
-    LocatedError,
-    MalformedPacket,
-    MsmqError,
-    NotDelivered,
-    QueueError,
-    ReadTimeout,
-    Unreachable,
-)
-from msmqwire.packets import build, from_json, parse, to_json
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from msmqwire.columnar import read_capture
+    from msmqwire.diagrams import Ladder, ladder
     from msmqwire.dissection import Dissection, Item, dissect
+    from msmqwire.errors import (
+        CaptureError,
+        EndUnknown,
+        EngineFailed,
+        InvalidName,
+        InvalidValue,
+        LocatedError,
+        MalformedPacket,
+        MsmqError,
+        NotDelivered,
+        QueueError,
+        ReadTimeout,
+        Unreachable,
+    )
     from msmqwire.lake import read_lake, write_lake
+    from msmqwire.lint import lint
+    from msmqwire.packets import build, from_json, parse, to_json
     from msmqwire.qm.client import ReceivedMessage, Signer, attach, connect, load_signer
 
 __version__ = "0.1.0"
@@ -39,6 +41,7 @@ __all__ = [
     "InvalidName",
     "InvalidValue",
     "Item",
+    "Ladder",
     "LocatedError",
     "MalformedPacket",
     "MsmqError",
@@ -54,6 +57,8 @@ __all__ = [
     "connect",
     "dissect",
     "from_json",
+    "ladder",
+    "lint",
     "load_signer",
     "parse",
     "read_capture",
@@ -62,23 +67,40 @@ __all__ = [
     "write_lake",
 ]
 
+_PARTS: Final = {
+    "columnar": ("read_capture",),
+    "diagrams": ("Ladder", "ladder"),
+    "dissection": ("Dissection", "Item", "dissect"),
+    "errors": (
+        "CaptureError",
+        "EndUnknown",
+        "EngineFailed",
+        "InvalidName",
+        "InvalidValue",
+        "LocatedError",
+        "MalformedPacket",
+        "MsmqError",
+        "NotDelivered",
+        "QueueError",
+        "ReadTimeout",
+        "Unreachable",
+    ),
+    "lake": ("read_lake", "write_lake"),
+    "packets": ("build", "from_json", "parse", "to_json"),
+    "qm.client": ("ReceivedMessage", "Signer", "attach", "connect", "load_signer"),
+}
+_PART_OF: Final = {name: part for part, names in _PARTS.items() for name in names}
+
 
 def __getattr__(name: str) -> Any:
-    """Import the larger parts on first use, so that `import msmqwire` stays fast."""
-    if name == "read_capture":
-        from msmqwire.columnar import read_capture
+    """Import parts on first use, so that `import msmqwire` and the command line start fast."""
+    if name == "lint":
+        return import_module("msmqwire.lint")  # the package can be called
+    if name not in _PART_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"msmqwire.{_PART_OF[name]}"), name)
+    return value
 
-        return read_capture
-    if name in ("Dissection", "Item", "dissect"):
-        from msmqwire import dissection
 
-        return getattr(dissection, name)
-    if name in ("read_lake", "write_lake"):
-        from msmqwire import lake
-
-        return getattr(lake, name)
-    if name in ("ReceivedMessage", "Signer", "attach", "connect", "load_signer"):
-        from msmqwire.qm import client
-
-        return getattr(client, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

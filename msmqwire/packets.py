@@ -366,7 +366,7 @@ def build(packet: Record | Mapping[str, Any]) -> bytes:
 
 
 def to_json(packet: Record) -> dict[str, Any]:
-    """Return a packet as an object of contract section 1: ``{"packet", "size", "fields"}``."""
+    """Return a packet as ``msmqwire parse`` prints it: ``{"packet", "size", "fields"}``."""
     return packet.to_json()
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Final
 
 from msmqwire.capture.events import Data, End, EndReason, Event, Flow, Gap, GapReason, Moment, distance
-from msmqwire.capture.ip import FIN, Datagram
+from msmqwire.capture.ip import ACK, FIN, RST, SYN, Datagram
 from msmqwire.capture.segment_buffer import Segment, SegmentBuffer
 
 FAR: Final = 1 << 30
@@ -106,6 +106,28 @@ class Direction:
         if self.state == UNKNOWN:
             return self.acked is None or 0 <= distance(self.acked, isn + 1) < START_WINDOW
         return self.first_seq is not None and distance(self.first_seq, isn + 1) == 0
+
+    def is_left_by(self, segment: Datagram) -> bool:
+        """Whether a segment belongs to a new connection on the ports of this one."""
+        seq, flags = segment.seq, segment.flags
+        if flags & RST:
+            return False
+        if flags & SYN and flags & ACK:
+            answers_peer = self.peer.isn is not None and distance(segment.ack, self.peer.isn) == 1
+            return not self.accepts_isn(seq) and not (answers_peer and self.isn is None)
+        if flags & SYN:
+            return self.end_reason == "rst" or not self.accepts_isn(seq)
+        if self.end_reason == "rst" and segment.payload:
+            return not -FAR < distance(seq + len(segment.payload), self.next) <= 0
+        return False
+
+    def is_gap_acknowledged(self) -> bool:
+        """Whether the receiver has acknowledged data beyond the first gap. There must be one."""
+        return self.acked is not None and self.unwrap(self.acked) >= self.buffer[0].start
+
+    def open(self) -> None:
+        """Start the direction, which is opening, with the lowest sequence number so far."""
+        self.state, self.first_seq = OPEN, self.next
 
     def start_opening(self, seq: int, now: int) -> None:
         """Start a direction whose SYN was not seen with its first data."""

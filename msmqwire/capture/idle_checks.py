@@ -28,7 +28,8 @@ class IdleChecks:
         """Add a connection; of ``tracked`` ones there are ``count``."""
         heappush(self._checks, (0, stream, self._idle_ns))
         if len(self._checks) > 2 * count + _OUTDATED_MIN:
-            self._checks = [check for check in self._checks if check[1] in tracked]
+            latest_first = sorted(self._checks, reverse=True)
+            self._checks = list({check[1]: check for check in latest_first if check[1] in tracked}.values())
             heapify(self._checks)
 
     def take_idle(self, now_ns: int, last_ns: Callable[[int], int | None]) -> list[int]:
@@ -49,4 +50,4 @@ class IdleChecks:
                 idle.append(stream)
             else:
                 heappush(self._checks, (last + self._idle_ns, stream, self._idle_ns))
-        return sorted(idle)
+        return sorted(set(idle))  # one that was added again may have two checks

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from io import SEEK_CUR, SEEK_END, SEEK_SET, RawIOBase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
     from _typeshed import WriteableBuffer
 
 FIRST_SIZE: Final = 256 << 10
@@ -137,6 +138,8 @@ class RangedFile(RawIOBase):
         if later:
             data = _pool(os.getpid()).submit(self._fetch, start, end - start)
         else:
+            from concurrent.futures import Future
+
             data = Future[bytes]()
             data.set_result(self._fetch(start, end - start))
         block = _Block(start, end, data)
@@ -152,4 +155,6 @@ class RangedFile(RawIOBase):
 @cache
 def _pool(process: int) -> ThreadPoolExecutor:
     """The threads that fetch for a process; those of its parent are not in a fork."""
+    from concurrent.futures import ThreadPoolExecutor
+
     return ThreadPoolExecutor(THREADS, thread_name_prefix="msmqwire-ranges")

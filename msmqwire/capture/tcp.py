@@ -169,6 +169,12 @@ class Reassembler:
         self._idle_checks.add(stream, self._connections, len(self._connections))
         return direction
 
+    def hand_off(self, direction: Direction) -> None:
+        """Forget a connection that another reader continues, given by its direction first seen."""
+        del self._connections[direction.stream]
+        for side in (direction, direction.peer):
+            self._directions.pop(side.key, None)
+
     def first_directions(self) -> list[Direction]:
         """Return the direction first seen of each tracked connection, ordered by stream number."""
         return [self._connections[stream] for stream in sorted(self._connections)]
@@ -231,11 +237,21 @@ class Reassembler:
         Args:
             time_ns: when the capture ended, if later than the last segment fed.
         """
-        latest = (max(d.last_ns, d.peer.last_ns) for d in self._connections.values())
-        self._now = max(self._now, time_ns, *latest, 0)
-        events = self._expire_all_gaps()
+        events = self.expire_at_end(time_ns)
         for direction in self.first_directions():
             self._forget(direction, "capture", events)
+        return events
+
+    def expire_at_end(self, time_ns: int) -> list[Event]:
+        """Give up the gaps that are due when the capture ends, at this time or that of the last segment."""
+        latest = (max(d.last_ns, d.peer.last_ns) for d in self._connections.values())
+        self._now = max(self._now, time_ns, *latest, 0)
+        return self._expire_all_gaps()
+
+    def end_with_capture(self, direction: Direction) -> list[Event]:
+        """End a connection, given by its direction first seen, with the capture."""
+        events: list[Event] = []
+        self._forget(direction, "capture", events)
         return events
 
     def pause(self, successor_ns: int = 0) -> list[Event]:
@@ -248,10 +264,10 @@ class Reassembler:
         for direction in self._waiting.by_age():
             moment = Moment(direction.last_ns, direction.frames[-1])
             if direction.state == OPENING:
-                _open(direction)
+                direction.open()
             self._settle(direction, moment, events)
             while direction.buffer and direction.buffer[0].time_ns < successor_ns:
-                reason: GapReason = "acknowledged" if self._acknowledged(direction) else "limit"
+                reason: GapReason = "acknowledged" if direction.is_gap_acknowledged() else "limit"
                 direction.skip_gap(reason, moment, events)
             self._settle(direction, moment, events)
         return events
@@ -295,7 +311,7 @@ class Reassembler:
         direction = self._directions.get(key)
         if direction is not None:
             direction = self._apply_timeouts(direction, time_ns, events)
-        if direction is not None and self._starts_new_connection(direction, datagram):
+        if direction is not None and direction.is_left_by(datagram):
             self._forget(direction, "reused", events, moment)
             direction = None
         if direction is None:
@@ -325,7 +341,7 @@ class Reassembler:
         while self._buffered > self._max_buffered_total:
             oldest = self._waiting.oldest()
             if oldest.state == OPENING:
-                _open(oldest)
+                oldest.open()
             if oldest.buffer:
                 oldest.skip_gap("limit", moment, events)
             self._settle(oldest, moment, events)
@@ -340,9 +356,14 @@ class Reassembler:
         return direction
 
     def _expire_gaps(self, direction: Direction, events: list[Event]) -> None:
-        """Start the directions and give up the gaps of a connection that are due, by due time."""
+        """Start the directions and give up the gaps of a connection that are due.
+
+        They are in the order of due time, then that in which the directions were first seen, so that it
+        makes no difference what reveals that time has passed.
+        """
+        first = self._connections[direction.stream]
         while True:
-            sides = (side for side in (direction, direction.peer) if side.waiting)
+            sides = (side for side in (first, first.peer) if side.waiting)
             due, side = min(((self._due(side), side) for side in sides), key=itemgetter(0), default=(0, None))
             if side is None or due > self._now:
                 return
@@ -353,27 +374,13 @@ class Reassembler:
         if direction.state == OPENING:
             return direction.since_ns + START_NS
         wait = self._gap_ns
-        if self._acknowledged(direction):
+        if direction.is_gap_acknowledged():
             wait = min(wait, ACKED_NS)
         return max(direction.buffer[0].time_ns, direction.since_ns) + wait
 
     def _is_idle(self, direction: Direction, time_ns: int) -> bool:
         last = max(direction.last_ns, direction.peer.last_ns)
         return last > 0 and time_ns - last >= self._idle_ns  # 0: the capture has no timestamps
-
-    def _starts_new_connection(self, direction: Direction, datagram: Datagram) -> bool:
-        """Whether a segment belongs to a new connection on the ports of a tracked one."""
-        seq, flags = datagram.seq, datagram.flags
-        if flags & RST:
-            return False
-        if flags & SYN and flags & ACK:
-            answers_peer = direction.peer.isn is not None and distance(datagram.ack, direction.peer.isn) == 1
-            return not direction.accepts_isn(seq) and not (answers_peer and direction.isn is None)
-        if flags & SYN:
-            return direction.end_reason == "rst" or not direction.accepts_isn(seq)
-        if direction.end_reason == "rst" and datagram.payload:
-            return not -FAR < distance(seq + len(datagram.payload), direction.next) <= 0
-        return False
 
     def _connect(self, key: _Key, events: list[Event]) -> Direction:
         if len(self._connections) >= self._max_flows:
@@ -398,7 +405,7 @@ class Reassembler:
         if direction.state == OPENING:
             timed_out = now - direction.since_ns >= START_NS
             if timed_out or direction.opening_segments >= self.start_segments or self._over_limit(direction):
-                _open(direction)
+                direction.open()
         if direction.state == OPEN:
             if direction.deliver(moment.time_ns, events):
                 direction.since_ns = now
@@ -423,14 +430,9 @@ class Reassembler:
         if self._over_limit(direction):
             return "limit"
         enough = len(buffer) > ACKED_SEGMENTS or buffer.cost > ACKED_BYTES or waited >= ACKED_NS
-        if enough and self._acknowledged(direction):
+        if enough and direction.is_gap_acknowledged():
             return "acknowledged"
         return "timeout" if waited >= self._gap_ns else None
-
-    def _acknowledged(self, direction: Direction) -> bool:
-        """Whether the receiver has acknowledged data beyond the first gap."""
-        acked = direction.acked
-        return acked is not None and direction.unwrap(acked) >= direction.buffer[0].start
 
     def _account(self, direction: Direction) -> None:
         cost = direction.buffer.cost
@@ -488,7 +490,3 @@ class Reassembler:
                 side.end(reason, moment or Moment(side.last_ns, side.frames[-1]), events)
                 self._account(side)
             self._directions.pop(side.key, None)
-
-
-def _open(direction: Direction) -> None:
-    direction.state, direction.first_seq = OPEN, direction.next

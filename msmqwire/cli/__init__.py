@@ -40,7 +40,7 @@ def _root(
 
 
 def main() -> NoReturn:
-    """Run the command line; exit with the status of contract section 1."""
+    """Run the command line; exit with its status."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a label may be in any script

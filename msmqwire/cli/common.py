@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from io import BufferedReader
-from typing import Any, Final, TextIO, cast
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
-from msmqwire.capture.paths import open_file
-from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
-from msmqwire.errors import LocatedError, UnsupportedStore
+if TYPE_CHECKING:
+    from msmqwire.errors import LocatedError
 
 EX_USAGE: Final = 2
 EX_DATAERR: Final = 65
@@ -28,10 +28,10 @@ def say(
     error: LocatedError | dict[str, Any] | str, err: TextIO | None = None, *, offset: int | None = None
 ) -> None:
     """Print an error as one JSON object, by default to standard error; `offset` is for a plain message."""
-    if isinstance(error, LocatedError):
-        data = error.to_json()
+    if isinstance(error, str):
+        data: dict[str, Any] = {"error": error, "path": "", "offset": offset}
     else:
-        data = {"error": error, "path": "", "offset": offset} if isinstance(error, str) else error
+        data = error if isinstance(error, dict) else error.to_json()
     print(dumps(data), file=err or sys.stderr)
 
 
@@ -39,12 +39,15 @@ class NoInput(Exception):
     """The input is missing or can't be read; ends the command with status 66."""
 
 
-def read_input(name: str, storage_options: StorageOptions = NO_OPTIONS) -> bytes:
+def read_input(name: str, storage_options: Mapping[str, Any] | None = None) -> bytes:
     """Return the bytes of a file or a URL, or of standard input for ``-``. Raises NoInput."""
+    from msmqwire.capture.paths import open_file
+    from msmqwire.errors import UnsupportedStore
+
     try:
         if name == "-":
             return standard_input().read()
-        with open_file(name, storage_options) as file:
+        with open_file(name, storage_options or {}) as file:
             return file.readall() or b""
     except OSError as exc:
         raise NoInput(f"{name}: {exc.strerror or exc}") from None
@@ -64,6 +67,8 @@ def from_hex(text: bytes) -> bytes:
 
     Raises LocatedError with the offset in the text.
     """
+    from msmqwire.errors import LocatedError
+
     digits: list[str] = []
     comment = False
     for offset, char in enumerate(text.decode("latin-1")):

@@ -60,6 +60,18 @@ def print_items(dissection: Dissection, is_wanted: filters.Filter, printer: Prin
             printer.item(item)
 
 
+def print_counts(dissection: Dissection, is_wanted: filters.Filter, out: TextIO, *, as_json: bool) -> int:
+    """Print what is counted of the wanted items, and return how many there are."""
+    from msmqwire.cli.stats import Statistics, print_stats
+
+    counts = Statistics()
+    for item in dissection:
+        if is_wanted(item):
+            counts.add(item)
+    print_stats(counts.to_json(dissection), out, as_json=as_json)
+    return counts.packets
+
+
 class Printer:
     """Output of items: JSON lines, a table, or fields beside their bytes.
 
@@ -157,6 +169,12 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     table: Annotated[bool, typer.Option("--table", help="A table (the default).")] = False,
     dump: Annotated[bool, typer.Option("--hexdump", help="Every field beside its bytes.")] = False,
+    stats: Annotated[
+        bool,
+        typer.Option(
+            "--stats", help="Only counts: kinds, queues, sessions, findings; with --json an object."
+        ),
+    ] = False,
     port: Port = None,
     start: From = None,
     end: To = None,
@@ -202,6 +220,8 @@ def command(
     """
     if sum((as_json, table, dump, as_csv, parquet is not None, arrow is not None)) > 1:
         raise typer.BadParameter("only one of --json, --table, --hexdump, --parquet, --arrow and --csv")
+    if stats and (table or dump or as_csv or parquet is not None or arrow is not None):
+        raise typer.BadParameter("--stats goes with --json only", param_hint="--stats")
     to_columns = as_csv or parquet is not None or arrow is not None
     if not to_columns and any(given is not None for given in (columns, body_limit, workers)):
         raise typer.BadParameter("--columns, --body-limit and --workers go with --parquet, --arrow or --csv")
@@ -227,12 +247,14 @@ def command(
                 record_size_max=record_size_max,
                 storage_options=storage_options,
                 security=MessageSecurity(key, cert, reading),
-                shows_packets=not to_columns and file.isatty(),
+                shows_packets=not (to_columns or stats) and file.isatty(),
             ) as dissection,
         ):
             if as_csv:
                 sink = tables.to_csv(binary(file))
-            if sink is None:
+            if stats:
+                shown = f"{print_counts(dissection, packets.test(), file, as_json=as_json)} packets"
+            elif sink is None:
                 printer = Printer(file, as_json=as_json, dump=dump, flushes=live.is_live)
                 print_items(dissection, packets.test(), printer)
                 shown = f"{printer.printed} packets, {printer.with_findings} with findings"

@@ -54,7 +54,7 @@ _NCP_MISSING: Final = (
 
 
 def status_of(exc: MsmqError) -> int:
-    """Return the exit status of an error, by contract section 1."""
+    """Return the exit status of an error."""
     if isinstance(exc, StoreError):
         return _STORE_STATUSES.get(type(exc), EX_DATAERR)
     if isinstance(exc, LakeError):

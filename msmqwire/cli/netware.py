@@ -22,6 +22,28 @@ class _NetwareGroup(LazyGroup):
         **{name: ("netware_client", name) for name in _CLIENT},
         "service": ("netware_service", "command"),
     }
+    summaries: ClassVar[Mapping[str, str]] = {
+        "serve": (
+            "Run the queue service of a NetWare file server: its bindery, its queues and their jobs,"
+            " over NCP."
+        ),
+        "object": "Objects of the bindery.",
+        "queue": "Queues of the bindery.",
+        "queues": "List the queues of a file server, with the status of those that one may use.",
+        "jobs": "List the jobs of a queue in their order.",
+        "show": "Show a queue, or a job of it.",
+        "submit": (
+            "Submit a job. Its number is printed once it is started; after an error nothing of it stays."
+        ),
+        "hold": "Hold a job: it advances in the queue, but is not serviced; for its owner and operators.",
+        "release": "Release a job that was held; for its owner and operators.",
+        "position": "Give a job another place in its queue; for operators.",
+        "move": "Move a job to another queue, where it has another number; for operators of both.",
+        "remove": (
+            "Remove a job; for its owner and operators. If a queue server has it, its service is aborted."
+        ),
+        "service": "Take jobs as a queue server, the one at the head first.",
+    }
 
 
 app = typer.Typer(cls=_NetwareGroup, add_completion=False, rich_markup_mode=None, no_args_is_help=True)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from msmqwire.bodies import decode_body
-from msmqwire.dissection.field_text import field_text
 from msmqwire.dissection.item import PGM_KIND, SRMP_KIND
 from msmqwire.names.printable import safe
 from msmqwire.schema import Record
+from msmqwire.schema.field_text import field_text
 from msmqwire.schema.layout import layout
 
 STYLES: Final = {

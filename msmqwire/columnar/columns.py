@@ -1,4 +1,4 @@
-"""The columns of a decoded capture: contract section 3.
+"""The columns of a decoded capture.
 
 Each column names the field that it shows by its path in a packet, so that its offset, width and mask
 follow from the schema; `msmqwire.srmp.attributes` has the elements of SRMP in their place, and
@@ -34,7 +34,7 @@ class Column:
 
     Attributes:
         name: snake_case.
-        group: the part of a packet to which it belongs, as in contract section 3.
+        group: the part of a packet to which it belongs.
         type: its Arrow type.
         meaning: one line, with the unit if it has one.
         paths: the fields it shows; the first that the packet has is used. Empty for what is not in the

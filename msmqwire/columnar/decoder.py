@@ -58,9 +58,10 @@ class Decoder(RowBuffer, FileScanner):
                 yield from self._read_file(stream)
             self._update_counters()
         if dissection.flushes:
-            yield from self._add_items(self._connections.flush())
+            yield from self._add_items(self._connections.flush(self))
         else:
             yield from self._add_items(self._connections.pause(dissection.successor_ns))
+        self._update_counters()
         yield from self._flush()
         yield from self._finish_columns()
 
@@ -81,7 +82,7 @@ class Decoder(RowBuffer, FileScanner):
         connections.reserve(0)
         stop_code = scan(
             self.scan_arrays(), connections.flow_arrays, self._fragments.arrays, self._interfaces,
-            self._tcp_ports, self._udp_ports,
+            self.tcp_ports, self._udp_ports,
         )  # fmt: skip
         self._dissection.records = self._frames_before + int(self._state[entry.FRAME_NO])
         return StopCode(stop_code)
@@ -118,7 +119,7 @@ class Decoder(RowBuffer, FileScanner):
             state[entry.RECORD_NS] = state[entry.EVENT_NS] = datagram.time_ns
             state[entry.EVENT_FRAME] = state[entry.FRAME_NO]
             state[entry.FRAME_NO] -= 1
-            stop_code = take_segment(self.scan_arrays(), self._connections.flow_arrays, self._tcp_ports)
+            stop_code = take_segment(self.scan_arrays(), self._connections.flow_arrays, self.tcp_ports)
             state[entry.FRAME_NO] += 1
             if stop_code != CONTINUE:
                 state[entry.ARENA] = start
@@ -153,7 +154,10 @@ class Decoder(RowBuffer, FileScanner):
         counters = self._dissection.tracker.reassembler.counters
         counters.repeated_bytes += int(self._state[entry.REPEATED_BYTES])
         counters.conflicting_bytes += int(self._state[entry.CONFLICTING_BYTES])
+        counters.lost_bytes += int(self._state[entry.LOST_BYTES])
+        counters.far_segments += int(self._state[entry.FAR_SEGMENTS])
         self._state[entry.REPEATED_BYTES] = self._state[entry.CONFLICTING_BYTES] = 0
+        self._state[entry.LOST_BYTES] = self._state[entry.FAR_SEGMENTS] = 0
 
     def _file_of(self, item: Item) -> int:
         return self._dissection.files.index(item.file)

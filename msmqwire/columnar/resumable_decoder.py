@@ -87,7 +87,8 @@ class ResumableDecoder(Decoder):
     def finish(self, *, at_end: bool) -> Iterator[Any]:
         """Yield the last batches; at the end of the capture also what is unfinished."""
         if at_end:
-            yield from self._add_items(self._connections.flush())
+            yield from self._add_items(self._connections.flush(self))
+            self._update_counters()
         yield from self._flush()
         yield from self._maker.finish()
 

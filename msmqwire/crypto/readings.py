@@ -14,7 +14,7 @@ QueueNames: TypeAlias = Literal["header", "text", "text-with-null"]
 FormatNameLists: TypeAlias = Literal["destination", "all"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Readings:
     """One reading of what [MS-MQMQ] 2.5 and [MS-MQQB] 2.4 do not settle; both sides need the same one.
 
@@ -45,6 +45,11 @@ class Readings:
     label_null: bool = True
     absent_connector_type_as_null: bool = True
     format_name_lists: FormatNameLists = "destination"
+
+    def __repr__(self) -> str:
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        changed = [f"{name}={value!r}" for name, value in values.items() if value != getattr(DEFAULT, name)]
+        return f"Readings({', '.join(changed)})"
 
     @classmethod
     def fields(cls) -> Mapping[str, tuple[str, ...]]:

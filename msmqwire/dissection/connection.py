@@ -225,10 +225,10 @@ class Connection:
         yield from self.finders.pop(sender).end(cut=event.reason not in ("fin", "rst"))
 
     def discard(self) -> list[tuple[Flow, list[ScanResult]]]:
-        """Skip the buffered bytes of both directions to free memory."""
+        """Skip the buffered bytes of both directions to free memory, that of the lower address first."""
         if self.followed is not None:
             return self.followed.discard()
-        return [(self._flows[sender], finder.discard()) for sender, finder in self.finders.items()]
+        return [(self._flows[sender], self.finders[sender].discard()) for sender in sorted(self.finders)]
 
     def finder(self, flow: Flow) -> PacketFinder:
         """Return the finder of a direction that has no pending data."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from msmqwire.capture.direction import OPEN, Direction
-from msmqwire.capture.events import Event, Moment
-from msmqwire.capture.segment_buffer import Segment
+from msmqwire.capture.direction import ENDED, OPEN, OPENING, UNKNOWN, Direction
+from msmqwire.capture.events import MASK, Event, Moment
+from msmqwire.capture.segment_buffer import Segment, SegmentBuffer
 from msmqwire.capture.tcp import ACKED_BYTES, ACKED_SEGMENTS
 from msmqwire.dissection.finder_state import FinderState
 from msmqwire.dissection.tracker import Tracker
@@ -30,6 +30,7 @@ class DirectionSnapshot:
         frame: the number of the frame that carried it.
         finder: the state of its finder of packets, with what is buffered.
         taken: how many bytes the faster reader has scanned since it took the direction over.
+        has_begun: whether it has passed over a gap, so that its packets have begun whatever it has scanned.
         ignored: how many bytes were skipped before the connection was recognised, with the last frame of
             them and its time.
         out_of_order: segments buffered beyond a gap.
@@ -37,6 +38,12 @@ class DirectionSnapshot:
         since_ns: the capture time at which a segment of the direction was last in order.
         ended: whether it ended after all its bytes were delivered, with a FIN or a reset.
         was_reset: whether it was a reset.
+        state: whether it is open, opening, or nothing of its data is known: see `Direction`.
+        isn: its initial sequence number, or None.
+        first_seq: the sequence number before any of its data, or None.
+        opening_segments: how many segments it has received while opening.
+        far: the sequence number that continues the current run of far segments, ``next`` when that began, and
+            its length.
     """
 
     known: bool
@@ -46,12 +53,18 @@ class DirectionSnapshot:
     frame: int
     finder: FinderState = field(default_factory=lambda: FinderState([]))
     taken: int = 0
+    has_begun: bool = False
     ignored: tuple[int, int, int] = (0, 0, 0)
     out_of_order: list[Segment] = field(default_factory=list)
     out_of_order_frame: int = 0
     since_ns: int = 0
     ended: bool = False
     was_reset: bool = False
+    state: int = OPEN
+    isn: int | None = None
+    first_seq: int | None = None
+    opening_segments: int = 0
+    far: tuple[int, int, int] = (0, 0, 0)
 
 
 def take_over(tracker: Tracker, direction: Direction) -> DirectionSnapshot | None:
@@ -84,6 +97,8 @@ def take_over(tracker: Tracker, direction: Direction) -> DirectionSnapshot | Non
         is_msmq, direction.next, direction.acked, direction.last_ns, direction.frames[-1]
     )
     snapshot.finder, snapshot.ignored = state, ignored
+    snapshot.isn, snapshot.first_seq = direction.isn, direction.first_seq
+    snapshot.far = direction.far_next, direction.far_from, direction.far_run
     if direction.buffer:
         snapshot.out_of_order_frame, snapshot.since_ns = direction.waiting_frame, direction.since_ns
         snapshot.out_of_order = tracker.reassembler.release_segments(direction)
@@ -99,8 +114,13 @@ def _is_movable(direction: Direction) -> bool:
         return False
     if len(buffer) > ACKED_SEGMENTS or buffer.cost > ACKED_BYTES:
         return False
-    complete = (buffer[i].end - buffer[i].start == len(buffer[i].data) for i in range(len(buffer)))
-    return all(complete)
+    return _is_complete(buffer)
+
+
+def _is_complete(buffer: SegmentBuffer) -> bool:
+    """Whether all bytes of the buffered segments were captured."""
+    segments = (buffer[i] for i in range(len(buffer)))
+    return all(segment.end - segment.start == len(segment.data) for segment in segments)
 
 
 def give_back(tracker: Tracker, direction: Direction, snapshot: DirectionSnapshot) -> None:
@@ -132,20 +152,49 @@ def add_connection(
     Args:
         stream: the number of the connection.
         key: source and destination of the direction first seen.
-        starts: how the two directions started; None for one that has not.
+        starts: how the two directions were seen; None for one that was not.
     """
     direction = tracker.reassembler.add_connection(stream, key)
     for side, start in zip((direction, direction.peer), starts, strict=True):
         if start is not None:
             side.seen, side.last_ns, side.frames = True, start.last_ns, (start.frame,)
-            side.set_isn(start.isn)
+            if start.isn is not None:
+                side.set_isn(start.isn)
     return direction
 
 
-class DirectionStart(NamedTuple):
-    """A direction whose SYN was seen: its initial sequence number, its last segment's time and frame."""
+def take_connection(tracker: Tracker, direction: Direction) -> DirectionSnapshot | None:
+    """Take a connection of which only the first segment was seen, of this direction; the tracker forgets it.
 
-    isn: int
+    Returns None if more is known of it: the tracker keeps it.
+    """
+    peer, buffer = direction.peer, direction.buffer
+    is_simple = direction.fin_seq is None and direction.flow is None and not direction.far_run
+    if not is_simple or peer.seen or peer.isn is not None or direction.stream in tracker.connections:
+        return None
+    if direction.state == OPEN:
+        if direction.isn is None or buffer or direction.next != (direction.isn + 1) & MASK:
+            return None
+    elif direction.isn is not None or direction.state not in (UNKNOWN, OPENING):
+        return None
+    if buffer.cost > ACKED_BYTES or not _is_complete(buffer):
+        return None
+    snapshot = DirectionSnapshot(
+        False, direction.next, direction.acked, direction.last_ns, direction.frames[-1],
+        state=direction.state, isn=direction.isn, first_seq=direction.first_seq,
+        opening_segments=direction.opening_segments, since_ns=direction.since_ns,
+        out_of_order_frame=direction.waiting_frame,
+    )  # fmt: skip
+    direction.state = ENDED
+    snapshot.out_of_order = tracker.reassembler.release_segments(direction)
+    tracker.reassembler.hand_off(direction)
+    return snapshot
+
+
+class DirectionStart(NamedTuple):
+    """A direction that was seen: its initial sequence number or None, its last segment's time and frame."""
+
+    isn: int | None
     last_ns: int
     frame: int
 
@@ -153,6 +202,9 @@ class DirectionStart(NamedTuple):
 def _restore(tracker: Tracker, direction: Direction, snapshot: DirectionSnapshot) -> None:
     direction.next, direction.acked = snapshot.next, snapshot.acked
     direction.last_ns, direction.frames = snapshot.last_ns, (snapshot.frame,)
+    direction.state, direction.fast_path = snapshot.state, snapshot.state == OPEN
+    direction.first_seq, direction.opening_segments = snapshot.first_seq, snapshot.opening_segments
+    direction.far_next, direction.far_from, direction.far_run = snapshot.far
     if snapshot.out_of_order:
         tracker.reassembler.buffer_segments(
             direction, snapshot.out_of_order, snapshot.out_of_order_frame, snapshot.since_ns
@@ -160,7 +212,7 @@ def _restore(tracker: Tracker, direction: Direction, snapshot: DirectionSnapshot
     sender = direction.key[:2]
     connection = tracker.connections.get(direction.stream)
     has_finder = connection is not None and sender in connection.finders
-    if not (snapshot.ignored[0] or snapshot.taken or has_finder):
+    if not (snapshot.ignored[0] or snapshot.taken or snapshot.has_begun or has_finder):
         return  # nothing was delivered
     flow = direction.ensure_flow()
     if connection is None:

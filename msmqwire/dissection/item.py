@@ -25,9 +25,9 @@ SRMP_KIND: Final = message_json.PACKET
 PGM_KIND: Final = "PgmPacket"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Item:
-    """One packet or range of a capture: contract section 2.
+    """One packet of a capture, a malformed one among them, or a range of bytes that was skipped.
 
     Attributes:
         file: the capture file of the frame that completed it.
@@ -97,8 +97,27 @@ class Item:
     def _examined(self) -> Examined | None:
         return self.examiner.examine(self.packet)
 
+    def __repr__(self) -> str:
+        from msmqwire.dissection.showing import one_line
+
+        return one_line(self)
+
+    def _repr_html_(self) -> str:
+        """Return HTML for a notebook: findings, and each field beside its bytes."""
+        from msmqwire.display import to_html
+        from msmqwire.dissection.showing import item_view
+
+        return to_html(item_view(self))
+
+    def __rich__(self) -> Any:
+        """Return a table for rich, of the same."""
+        from msmqwire.display import to_rich
+        from msmqwire.dissection.showing import item_view
+
+        return to_rich(item_view(self))
+
     def to_json(self) -> dict[str, Any]:
-        """Return the item as the JSON object of contract section 2."""
+        """Return the item as the JSON object that ``msmqwire dissect --json`` prints."""
         result: dict[str, Any] = {
             "time": self.time,
             "file": self.file,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeAlias
 from msmqwire.constants import PROVIDER_OF_LEVEL
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import DecryptionFailed, InvalidValue, LocatedError
+from msmqwire.names.printable import counted
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.pgm import PgmPacket
 from msmqwire.remote_read.rpc_packet import RpcPacket
@@ -99,6 +100,10 @@ class Examiner:
         self._keys, self._certificates, self._readings = tuple(keys), frozenset(certificates), readings
         self._session_keys: dict[tuple[bytes, int, int], tuple[SessionKey, ...]] = {}
         self._last: tuple[Record | None, Examined] = None, _UNPROTECTED
+
+    def __repr__(self) -> str:
+        keys, certificates = counted(len(self._keys), "key"), counted(len(self._certificates), "certificate")
+        return f"<Examiner {keys}, {certificates}>"
 
     @classmethod
     def from_files(

@@ -184,6 +184,12 @@ class Tracker:
 
     def event(self, event: Event) -> Iterator[Item]:
         """Yield the items that an event of the reassembler completes: for callers that need the events."""
+        yield from self.items_of(event)
+        if self.held > HELD_MAX:
+            yield from self._free_memory()
+
+    def items_of(self, event: Event) -> Iterator[Item]:
+        """Yield the items that an event completes, for callers that see to it that not too much is held."""
         flow = event.flow
         connection = self.connections.get(flow.stream)
         if connection is None:
@@ -202,8 +208,6 @@ class Tracker:
         self.held += connection.held - held
         if isinstance(event, End):
             self._ended(flow.stream, connection)
-        if self.held > HELD_MAX:
-            yield from self._free_memory()
 
     def _ended(self, stream: int, connection: Connection) -> None:
         """Forget a connection once both directions have ended; of those half ended and idle, the oldest."""
@@ -220,16 +224,21 @@ class Tracker:
 
     def _free_memory(self) -> Iterator[Item]:
         """Skip the incomplete packets of the connections that hold most, down to half of the limit."""
-        ranked = sorted(self.connections.values(), key=lambda connection: -connection.held)
-        for connection in ranked:
+        ranked = sorted((-connection.held, stream) for stream, connection in self.connections.items())
+        for _, stream in ranked:
             if self.held <= HELD_MAX // 2:
                 break
-            held = connection.held
-            skipped = connection.discard()
-            self.held += connection.held - held
-            for flow, results in skipped:
-                for result in results:
-                    yield self._item(flow, connection, result)
+            yield from self.discard(stream)
+
+    def discard(self, stream: int) -> Iterator[Item]:
+        """Skip the incomplete packets of a connection that has delivered something; yield the items."""
+        connection = self.connections[stream]
+        held = connection.held
+        skipped = connection.discard()
+        self.held += connection.held - held
+        for flow, results in skipped:
+            for result in results:
+                yield self._item(flow, connection, result)
 
     def _lint_signature(self, packet: Record) -> list[Finding]:
         """Judge the signature of a message, if there are keys or certificates."""

@@ -68,7 +68,13 @@ def _array(name: str, count: str, depth: int) -> Header:
     else:
         item, to = _ELEMENTS[name]
         if to > 4:
-            gap = Header(f"{name} alignment", _NDR, (ndr_align(to),), "Alignment.", variant=f"{count}{depth}")
+            gap = Header(
+                f"{name} alignment",
+                _NDR,
+                (ndr_align(to),),
+                "Bytes up to the alignment of the elements.",
+                variant=f"{count}{depth}",
+            )
             parts += (sub(gap, "Alignment"),)
         parts += (repeat("Elements", count, item, "The elements."),)
     return Header(f"{name} array", _NDR, parts, f"The elements of a {name}.", variant=f" {count} {depth}")

@@ -4,18 +4,22 @@
 requests and responses, `lint_malformed` bytes that are no packet; `lint_srmp` a message of SRMP,
 `lint_malformed_srmp` bytes that are none; `lint_rpc` a call or answer of remote read, `RemoteReadLint` their
 order, `lint_malformed_rpc` bytes of RPC that can't be read; `NcpLint` packets of NCP and their order,
-`lint_malformed_ncp` bytes that are none. `checks` lists all rules.
+`lint_malformed_ncp` bytes that are none. `checks` lists all rules. `lint` judges any of them alone.
+
+The package itself can be called as `lint`: ``msmqwire.lint(packet)``.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+import sys
+from types import ModuleType
+from typing import Any
 
-from msmqwire.errors import MalformedPacket
 from msmqwire.lint.attacks import lint_malformed
 from msmqwire.lint.finding import Finding, Severity
 from msmqwire.lint.ncp_attacks import lint_malformed_ncp
 from msmqwire.lint.ncp_session import NcpLint
+from msmqwire.lint.one import lint
 from msmqwire.lint.packet import checks, lint_packet
 from msmqwire.lint.pings import PingLint
 from msmqwire.lint.registry import Check
@@ -25,9 +29,6 @@ from msmqwire.lint.security import lint_wrong_signature
 from msmqwire.lint.session import SessionLint
 from msmqwire.lint.srmp import lint_srmp
 from msmqwire.lint.srmp_attacks import lint_malformed_srmp
-from msmqwire.packets import Protocol, parse
-from msmqwire.schema import Record
-from msmqwire.srmp.message import SrmpMessage, parse_message
 
 __all__ = [
     "Check",
@@ -50,25 +51,16 @@ __all__ = [
 ]
 
 
-def lint(
-    data: bytes | Record | SrmpMessage, *, protocol: Protocol | Literal["srmp"] = "session"
-) -> list[Finding]:
-    """Return the departures from the specifications in one packet or message, or in malformed bytes.
+class _Callable(ModuleType):
+    """A package that can be called.
 
-    `protocol` says what bytes are.
+    `msmqwire.lint` is this package as soon as anything of it is imported, whatever else has that name: so it
+    does what the function does. Type checkers see the function.
     """
-    if isinstance(data, Record):
-        return lint_packet(data)
-    if isinstance(data, SrmpMessage):
-        return lint_srmp(data)
-    data = bytes(data)
-    if protocol == "srmp":
-        try:
-            return lint_srmp(parse_message(data))
-        except MalformedPacket as error:
-            return lint_malformed_srmp(data, error)
-    try:
-        packet = parse(data, protocol=protocol)
-    except MalformedPacket as error:
-        return lint_malformed(data, error, protocol)
-    return lint_packet(packet, data)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> list[Finding]:
+        """Judge one packet: see the function `lint`."""
+        return lint(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _Callable

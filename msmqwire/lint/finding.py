@@ -10,7 +10,7 @@ Severity: TypeAlias = Literal["MUST", "SHOULD", "ATTACK"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A departure from the specifications, as contract section 2 has it.
+    """A departure from the specifications.
 
     Attributes:
         id: the broken requirement (``MQMQ-2.2.19.2-26``), or ``ATTACK-<NAME>`` for the pattern of an

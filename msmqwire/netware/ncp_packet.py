@@ -31,7 +31,7 @@ _QUEUE_CODES: Final = range(0xD0, 0xE0)
 """Completion codes that have other meanings at a login."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class NcpPacket:
     """A packet of NCP.
 
@@ -50,6 +50,10 @@ class NcpPacket:
     request: NcpRequest | None = None
     is_repeated: bool = False
     is_reused: bool = False
+
+    def __repr__(self) -> str:
+        data = "" if self.data is None else f" {self.data!r}"
+        return f"<NcpPacket {self.kind}{data}>"
 
     @property
     def kind(self) -> str:

@@ -39,7 +39,7 @@ JobNumberForm: TypeAlias = Literal["little", "big", "high-low"]
 """``high-low`` is a number of 16 bits, big-endian, and two zeros behind it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Readings:
     """One reading of each disputed field. The defaults are those that real servers and clients bear out.
 
@@ -62,6 +62,11 @@ class Readings:
     start_position: ByteOrder = "little"
     server_station: ByteOrder = "little"
     destination_queue_id: ByteOrder = "big"
+
+    def __repr__(self) -> str:
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        changed = [f"{name}={value!r}" for name, value in values.items() if value != getattr(PROPOSED, name)]
+        return f"Readings({', '.join(changed)})"
 
     @classmethod
     def fields(cls) -> Mapping[str, tuple[str, ...]]:

@@ -188,7 +188,7 @@ Option: TypeAlias = OptLength | OptFragment | OptNakList | OptJoin | OptSyn | Op
 # --- packets -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PgmPacket:
     """A packet: the common header of section 8, the body of its type, options, data.
 
@@ -206,3 +206,9 @@ class PgmPacket:
     Options: OptionFlags | None = None
     Checksum: int | None = None
     TSDULength: int | None = None
+
+    def __repr__(self) -> str:
+        options = f", {len(self.options)} options" if self.options else ""
+        body = f"{type(self.body).__name__} {self.Type:#x}"
+        ports = f"{self.SourcePort} > {self.DestinationPort}"
+        return f"<PgmPacket {body} {ports} of {self.GSI.hex()}{options}, {len(self.data)} bytes>"

@@ -77,7 +77,7 @@ class StubPart(NamedTuple):
     packet: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RpcPacket:
     """A PDU, or a call or answer put together from fragments.
 
@@ -110,6 +110,10 @@ class RpcPacket:
     message: ReadMessage | None = None
     security: CallSecurity | None = None
     queue: str = ""
+
+    def __repr__(self) -> str:
+        queue = f" {self.queue!r}" if self.queue else ""
+        return f"<RpcPacket {self.kind}{queue}, call {self.call_id}, {len(self.stub)} bytes of stub>"
 
     @property
     def ptype(self) -> int:

@@ -7,15 +7,15 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, Final
 
 from msmqwire.dissection import Dissection, Item
-from msmqwire.names.printable import format_endpoint, safe
+from msmqwire.names.printable import cut, format_endpoint, safe
 from msmqwire.report.details import PIECE, Details
-from msmqwire.report.facts import GROUPS, Facts, Group, Protocol, facts_of
+from msmqwire.report.facts import GROUPS, Facts, Protocol, facts_of
 from msmqwire.report.limits import Limits
 from msmqwire.report.packet_table import PacketTable
+from msmqwire.report.repeats import Repeats
 from msmqwire.report.requirements import SEVERITIES, Requirements, worst
 from msmqwire.report.sessions import Sessions, split_time
 from msmqwire.report.tallies import Tallies
-from msmqwire.report.texts import cut
 from msmqwire.report.timeline import Timeline
 from msmqwire.schema import Record
 
@@ -47,13 +47,13 @@ class Collector:
         self.details = Details(limits)
         self._start_ns: int | None = None
         self._end_ns = 0
-        self._sent: set[int] = set()
+        self._repeats = Repeats(limits.identities)
         self._pending: dict[Hashable, tuple[int, str]] = {}
 
     @property
     def identities(self) -> int:
         """How many messages are remembered, to tell which were sent again."""
-        return len(self._sent)
+        return self._repeats.remembered
 
     def observed(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield items as they are, and take them in on the way."""
@@ -67,7 +67,8 @@ class Collector:
         ends = format_endpoint(item.src, item.src_port), format_endpoint(item.dst, item.dst_port)
         self._count(item, facts)
         number = self.sessions.of(item, ends)
-        is_again = self._is_again(item, facts)
+        is_again = self._repeats.has(item, facts)
+        self.again += is_again
         by_initiator = True
         if number >= 0:
             session = self.sessions.sessions[number]
@@ -111,17 +112,6 @@ class Collector:
         self.timeline.add(item.time_ns, facts.group, item.size, found)
         self._start_ns = item.time_ns if self._start_ns is None else min(self._start_ns, item.time_ns)
         self._end_ns = max(self._end_ns, item.time_ns)
-
-    def _is_again(self, item: Item, facts: Facts) -> bool:
-        """Return whether the same message went the same way before."""
-        is_again = facts.is_again
-        if facts.identity is not None and facts.group is Group.MESSAGE:
-            identity = hash((facts.identity, item.src, item.dst))
-            is_again = is_again or identity in self._sent
-            if len(self._sent) < self.limits.identities:
-                self._sent.add(identity)
-        self.again += is_again
-        return is_again
 
     def _request_of(self, item: Item, session: int) -> int:
         """Return the row of the request that an item answers, or note it as one; -1 if it answers none."""

@@ -10,11 +10,10 @@ from typing import Any, Final
 
 from msmqwire.bodies import Body
 from msmqwire.dissection.item import Item
-from msmqwire.names.printable import safe
+from msmqwire.dissection.placed_fields import placed_fields
+from msmqwire.names.printable import cut, safe
 from msmqwire.report.facts import body_of
-from msmqwire.report.fields import placed_fields
 from msmqwire.report.limits import Limits
-from msmqwire.report.texts import cut
 from msmqwire.schema import Record
 
 PIECE: Final = 64

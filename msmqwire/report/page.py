@@ -12,10 +12,9 @@ from importlib import resources
 from typing import Any, Final
 
 from msmqwire.report.details import compressed
+from msmqwire.web_assets import CHART_SCRIPT, CHART_STYLE, web_asset
 
-STYLES: Final = ("vendor/uPlot.min.css", "page.css")
 SCRIPTS: Final = (
-    "vendor/uPlot.iife.min.js",
     "elements.js",
     "format.js",
     "data.js",
@@ -32,7 +31,7 @@ SCRIPTS: Final = (
     "packets.js",
     "page.js",
 )
-"""In the order in which they run: they share one scope."""
+"""In the order in which they run, after the charts: they share one scope."""
 _PLACE: Final = re.compile(r"\{(policy|title|version|styles)\}")
 
 
@@ -53,7 +52,8 @@ def page(
         tables: tables by name, which the page unpacks.
         pieces: fields and bytes of packets, compressed.
     """
-    styles, scripts = [asset(name) for name in STYLES], [asset(name) for name in SCRIPTS]
+    styles = [web_asset(CHART_STYLE).decode(), asset("page.css")]
+    scripts = [web_asset(CHART_SCRIPT).decode(), *(asset(name) for name in SCRIPTS)]
     values = {
         "policy": policy(styles, scripts),
         "title": html.escape(title),

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from msmqwire.lint import Finding, checks
-from msmqwire.names.printable import safe
+from msmqwire.names.printable import cut, safe
 from msmqwire.report.limits import Limits
-from msmqwire.report.texts import cut
 
 SEVERITIES: Final = ("SHOULD", "MUST", "ATTACK")
 """From the least to the worst. The column `severity` has the place of the worst of a packet, from 1."""

@@ -98,6 +98,11 @@ def split_time(time_ns: int) -> list[int]:
     return list(divmod(time_ns, 1_000_000_000))
 
 
+def session_key(item: Item, ends: tuple[str, str]) -> Key:
+    """Return what the items of one session have in common."""
+    return ("tcp", item.stream) if item.stream is not None else (item.transport, *sorted(ends))
+
+
 class Sessions:
     """The sessions of captures.
 
@@ -114,7 +119,7 @@ class Sessions:
 
     def of(self, item: Item, ends: tuple[str, str]) -> int:
         """Return the number of the session of an item between two ends; -1 beyond the limit."""
-        key: Key = ("tcp", item.stream) if item.stream is not None else (item.transport, *sorted(ends))
+        key = session_key(item, ends)
         number = self._numbers.get(key)
         if number is not None:
             return number

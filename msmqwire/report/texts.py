@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from msmqwire.names.printable import cut
+
 LEFT_OUT: Final = "(left out: too many different texts)"
-ELLIPSIS: Final = "…"
-
-
-def cut(text: str, length: int) -> str:
-    """Return a text with at most this many characters; one that was cut ends in an ellipsis."""
-    return text if len(text) <= length else text[: length - 1] + ELLIPSIS
 
 
 class Texts:

@@ -1,4 +1,4 @@
-"""Records as JSON-ready data and back: contract section 1."""
+"""Records as JSON-ready data and back."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from msmqwire.schema.nodes import SCHEMAS, Bits, Flags, Header, OemText, Packet
+from msmqwire.schema.nodes import SCHEMAS, Bits, Flags, Header, Maybe, OemText, Packet, Part, Sub
 
 
 class OddPadding(bytes):
@@ -93,14 +93,29 @@ class Record:
         return dict(self) == dict(other)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={_short(self[name])}" for name in self)
-        return f"{self.schema.name}({shown})"
+        from msmqwire.schema.showing import one_line
+
+        return one_line(self)
+
+    def _repr_html_(self) -> str:
+        """Return HTML for a notebook: each field beside its bytes."""
+        from msmqwire.display import to_html
+        from msmqwire.schema.showing import record_view
+
+        return to_html(record_view(self))
+
+    def __rich__(self) -> Any:
+        """Return a table for rich: each field beside its bytes."""
+        from msmqwire.display import to_rich
+        from msmqwire.schema.showing import record_view
+
+        return to_rich(record_view(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore_record, (self.schema.key, dict(self))
 
     def to_json(self) -> dict[str, Any]:
-        """Return JSON-ready data: a packet as in contract section 1, any other record as its fields."""
+        """Return JSON-ready data: a packet as ``msmqwire parse`` prints it, any other as its fields."""
         from msmqwire.schema.jsonform import packet_to_json, to_json
 
         return packet_to_json(self) if isinstance(self.schema, Packet) else to_json(self)
@@ -127,9 +142,8 @@ class Record:
 
 def record_class(header: Header) -> type[Record]:
     """Create the record class of a structure."""
-    return type(
-        header.name, (Record,), {"__slots__": header.fields, "schema": header, "__doc__": _doc(header)}
-    )
+    slots = {part.name: _field_doc(part) for part in header.parts if part.name in header.fields}
+    return type(header.name, (Record,), {"__slots__": slots, "schema": header, "__doc__": _doc(header)})
 
 
 _FLAG_CLASSES: Final[dict[tuple[str, str], type[FlagsValue]]] = {}
@@ -160,14 +174,21 @@ def _bit_value(value: int, part: Bits) -> int | bool:
 
 
 def _doc(header: Header) -> str:
-    return f"{header.meaning or header.name}\n\n{header.section}"
+    return f"{header.meaning or f'The structure {header.name}.'}\n\n{header.section}"
 
 
-def _short(value: Any) -> str:
-    shown = repr(value)
-    if isinstance(value, Record) or len(shown) <= 120:
-        return shown
-    return f"{shown[:100]}...<{len(value)}>"
+def _field_doc(part: Part) -> str:
+    """Return what `help` says of a field: its meaning, that of the structure in it, its unit."""
+    inner = part.node if isinstance(part, Maybe) else part
+    structure = inner.header if isinstance(inner, Sub) else None
+    meaning: str = getattr(part, "meaning", "") or getattr(inner, "meaning", "")
+    if not meaning and structure is not None:
+        meaning = structure.meaning
+    if not meaning and isinstance(inner, Flags):
+        meaning = f"Bits: {', '.join(bits.name for bits in inner.parts)}."
+    unit = getattr(inner, "unit", "")
+    absent = "None if it is absent." if isinstance(part, Maybe) else ""
+    return " ".join(filter(None, [meaning, f"Unit: {unit}." if unit else "", absent]))
 
 
 def _restore_record(name: str, fields: dict[str, Any]) -> Record:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from msmqwire.errors import MalformedPacket
+from msmqwire.names.printable import counted, cut, safe
 from msmqwire.srmp.content import Departure
 from msmqwire.srmp.departures import departures
 from msmqwire.srmp.envelope import Envelope, parse_envelope
@@ -26,6 +27,7 @@ from msmqwire.srmp.http_message import (
     HttpMessage,
     RequestLine,
     StartLine,
+    StatusLine,
     parse_start_line,
 )
 from msmqwire.srmp.multipart import (
@@ -40,10 +42,12 @@ from msmqwire.srmp.multipart import (
     parse_multipart,
 )
 
+_START_MAX: Final = 160
+"""Characters of the first line in a ``repr``."""
 _CONTENT_TYPE_PATH: Final = f"{HEADER_FIELDS}.{CONTENT_TYPE}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SrmpMessage:
     """One message.
 
@@ -58,6 +62,20 @@ class SrmpMessage:
     fields: tuple[Field, ...]
     content: Multipart | bytes
     chunking: Chunking | None = None
+
+    def __repr__(self) -> str:
+        match self.start:
+            case None:
+                start = "envelope"
+            case RequestLine(method, target):
+                start = f"{method} {target}"
+            case StatusLine(status, reason):
+                start = f"{status} {reason or ''}".rstrip()
+        if isinstance(self.content, Multipart):
+            content = counted(len(self.content.parts), "part")
+        else:
+            content = counted(len(self.content), "byte")
+        return f"<SrmpMessage {cut(safe(start), _START_MAX)}, {content}>"
 
     def to_bytes(self) -> bytes:
         """Return the bytes of the message. Raises InvalidValue."""

@@ -103,7 +103,7 @@ class FlowDecoder(RowBuffer):
         while True:
             connections.reserve(0)
             stop_code = grouped_scan.scan_segments(
-                self.scan_arrays(), connections.flow_arrays, self._run, table.rows, self._tcp_ports,
+                self.scan_arrays(), connections.flow_arrays, self._run, table.rows, self.tcp_ports,
                 self._udp_ports,
             )  # fmt: skip
             if stop_code == StopCode.MORE_INPUT:
@@ -170,7 +170,7 @@ class FlowDecoder(RowBuffer):
     def _finish_chunk(self, flow: int, number: int) -> Iterator[Any]:
         """Yield the rows at the end of a run, unless the flow continues in another chunk."""
         if number == len(self._boundaries.get(flow, ())):
-            yield from self._add_items(self._connections.flush(self._end_ns))
+            yield from self._add_items(self._connections.flush(self, self._end_ns))
 
     # -- rows ---------------------------------------------------------------------------------------
 

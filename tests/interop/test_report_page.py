@@ -339,14 +339,14 @@ def test_a_narrow_screen_is_not_wider_than_itself(
 
 
 def test_all_parts_are_printed(reports: Callable[[str], str], open_page: Callable[..., Opened]) -> None:
-    opened = open_page(reports("hostile.pcapng"), viewport={"width": 700, "height": 900})
+    opened = open_page(reports("hostile.pcapng"), viewport={"width": 1030, "height": 700})
     page = ready(opened)
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
     for part in PARTS:
         assert page.locator(f"#{part}").is_visible()
     assert page.locator("#packets tr[data-place]").count() == 46
-    assert page.evaluate("document.documentElement.scrollWidth") <= 700
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1030
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert [page.locator(f"#{part}").is_visible() for part in PARTS] == [True] + [False] * 4
     opened.expect_quiet()

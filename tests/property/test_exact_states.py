@@ -44,18 +44,22 @@ OF_THE_INPUT = [entry.NEED, entry.RECORD, entry.MEMORY_AT]
 PLAIN = (bool, int, float, str, bytes, Enum, type, type(None))
 
 
-def leaves(value: Any, path: str, seen: dict[int, str]) -> Iterator[tuple[str, Any]]:
-    """Yield what an object consists of, each with its path; objects met before by their first path."""
+def leaves(value: Any, path: str, seen: dict[int, tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Yield what an object consists of, each with its path; objects met before by their first path.
+
+    ``seen`` keeps those met alive, so that no other one gets the same identity.
+    """
     if isinstance(value, PLAIN):
         yield path, value
     elif isinstance(value, FunctionType | MethodType):
-        yield path, (value.__qualname__, seen.get(id(getattr(value, "__self__", None))))
+        owner, _ = seen.get(id(getattr(value, "__self__", None)), (None, None))
+        yield path, (value.__qualname__, owner)
     elif isinstance(value, np.ndarray):
         yield path, (value.shape, value.tobytes())
     elif id(value) in seen:
-        yield path, seen[id(value)]
+        yield path, seen[id(value)][0]
     else:
-        seen[id(value)] = path
+        seen[id(value)] = path, value
         yield path, type(value)
         for name, part in parts_of(value):
             yield from leaves(part, f"{path}{name}", seen)

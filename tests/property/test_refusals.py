@@ -15,7 +15,7 @@ from fuzz.whole_packets import packet_bytes
 from msmqwire.columnar.arrow.errors import ErrorCells
 from msmqwire.columnar.arrow.refusals import IN_WORDS, TIMES
 from msmqwire.columnar.compiled.generated import REFUSALS, SLOTS
-from msmqwire.columnar.compiled.packet import BAD, KINDS, SKIPPED_FOR
+from msmqwire.columnar.compiled.packet import BAD, GAP_REASONS, KINDS, NOT_CAPTURED, SKIPPED_FOR
 from msmqwire.columnar.compiled.refusal import NUMBER
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import R_EXTRA, R_KIND, REFUSAL_IN_OFFSETS, ROW
@@ -80,7 +80,8 @@ def test_every_refusal_is_reached_and_says_what_the_generic_reader_says() -> Non
     pings = [h.ping()[:size] for size in range(24)] + [h.ping(signature=0), h.ping() + b"x"]
     of_pings = assert_judged_alike(pings, "ping")
     assert sound | any_frame | of_pings == set(range(SKIPPED_FOR))
-    assert set(IN_WORDS) == {*range(SKIPPED_FOR), *(SKIPPED_FOR + why for why in Why)}
+    of_gaps = range(NOT_CAPTURED, NOT_CAPTURED + len(GAP_REASONS))
+    assert set(IN_WORDS) == {*range(SKIPPED_FOR), *(SKIPPED_FOR + why for why in Why), *of_gaps}
 
 
 @given(packet=packet_bytes(), data=st.data())

@@ -33,6 +33,7 @@ def message(
     source: bytes = h.CLIENT,
     user: dict[str, Any] | None = None,
     session: bytes = b"",
+    time_to_reach_queue: int = h.INFINITE,
     **properties: Any,
 ) -> bytes:
     """A message, by default of the sender to queue 9 of the receiver."""
@@ -46,6 +47,7 @@ def message(
         transaction=b"" if transaction is None else h.transaction_header(number=transaction),
         user_flags=h.MP | (RECOVERABLE if recoverable or transaction is not None else 0),
         session=session,
+        time_to_reach_queue=time_to_reach_queue,
     )
 
 

@@ -37,7 +37,7 @@ def test_damage_ends_with_65_and_a_report_of_the_rest(tmp_path: Path) -> None:
     result = report(str(cut), "-o", str(path))
     assert result.exit_code == 65
     said, error = result.stderr.splitlines()
-    assert said.startswith(f"{path}: 7 packets")
+    assert said.startswith(f"{path}: 8 packets")
     assert json.loads(error)["error"].startswith(str(cut))
     assert "Damage of the files" in path.read_text(encoding="utf-8")
 

@@ -159,8 +159,9 @@ def test_after_a_gap_numbers_are_unknown_until_the_next_count() -> None:
 def test_wrong_counts_of_a_sender_change_nothing_in_a_whole_session() -> None:
     """MQMQ-2.2.20.4-12: Windows is known to send them."""
     link = Link().send(message(1)).send(message(2, session=h.session_header(sent=9)))
-    link.answer(session_ack(ack=1))
-    assert [fate.state for fate in fates_in(link)] == [State.RECEIVED, State.SENT]
+    link.send(message(3)).send(message(4))
+    link.answer(session_ack(ack=3))
+    assert [fate.state for fate in fates_in(link)] == [State.RECEIVED] * 3 + [State.SENT]
 
 
 # --- sent again, passed on ---
@@ -300,6 +301,10 @@ def test_the_time_that_a_message_had() -> None:
     assert fate_in(Link().send(late)).explanation.endswith("its time to be received, 30 s, was over by then")
     in_time = message(1, user={"sent_time": sent_time, "time_to_be_received": 90})
     assert "over by then" not in fate_in(Link().send(in_time)).explanation
+    link = Link().send(message(1, user={"sent_time": sent_time}, time_to_reach_queue=5))
+    assert fate_in(link).explanation.endswith("its time to reach its queue, 5 s, was over by then")
+    link.answer(session_ack(ack=1))  # it may have got there in time
+    assert "over by then" not in fate_in(link).explanation
 
 
 def test_only_the_acknowledgement_is_in_the_capture() -> None:

@@ -15,7 +15,7 @@ from tests.support.paths import ROOT
 PACKAGES = ("msmqwire", "spark_udfs", "fuzz")
 
 FLOORS = (
-    {"constants", "durable", "errors", "names", "schema", "web_assets"},
+    {"constants", "display", "durable", "errors", "names", "schema", "web_assets"},
     {
         "bodies",
         "crypto",
@@ -30,7 +30,7 @@ FLOORS = (
         "srmp",
     },
     {"capture", "columnar", "dissection", "layers", "lint", "wireshark"},
-    {"fate", "lake", "qm", "qms", "report"},
+    {"diagrams", "fate", "lake", "qm", "qms", "report"},
     {"cli", "fuzz", "spark_udfs"},
 )
 FLOOR = {part: number for number, parts in enumerate(FLOORS) for part in parts}
@@ -39,9 +39,12 @@ TOP = len(FLOORS) - 1
 # (importer, imported) on the same floor. Keep it free of circles.
 SIDEWAYS = {
     ("errors", "constants"),
+    ("display", "names"),
     ("names", "constants"),
     ("names", "errors"),
+    ("schema", "display"),
     ("schema", "errors"),
+    ("schema", "names"),
     ("packets", "headers"),
     ("packets", "ping"),
     ("crypto", "headers"),
@@ -57,6 +60,7 @@ SIDEWAYS = {
     ("remote_read", "rpc"),
     ("srmp", "crypto"),
     ("cli", "fuzz"),
+    ("diagrams", "report"),
     ("report", "fate"),
     ("qms", "qm"),  # only what is in QM_FOR_QMS
 }

@@ -16,22 +16,23 @@ import pytest
 
 from msmqwire.dissection import dissect
 from msmqwire.dissection.item import Item
+from msmqwire.dissection.placed_fields import placed_fields
 from msmqwire.fate import fates, summary
 from msmqwire.names.printable import safe
 from msmqwire.report import Limits, write_report
 from msmqwire.report.collecting import Collector
 from msmqwire.report.facts import Group
-from msmqwire.report.fields import placed_fields
-from msmqwire.report.page import SCRIPTS, STYLES, asset
+from msmqwire.report.page import SCRIPTS, asset
 from msmqwire.report.texts import LEFT_OUT, Texts
 from msmqwire.report.timeline import Timeline
 from msmqwire.schema import Record
+from msmqwire.web_assets import CHART_SCRIPT, CHART_STYLE, web_asset
 from tests.support.captures import pcap_bytes
 from tests.support.paths import EXAMPLES, ROOT
 from tests.support.srmp_captures import samples
 
 CAPTURES = sorted(EXAMPLES.glob("*.pcap*"))
-VENDOR = ROOT / "msmqwire" / "report" / "assets" / "vendor"
+VENDOR = ROOT / "msmqwire" / "web_assets"
 
 
 class Page:
@@ -293,7 +294,7 @@ def test_an_empty_timeline_has_no_intervals() -> None:
 def test_vendored_files_are_those_of_the_readme() -> None:
     readme = (VENDOR / "README.md").read_text(encoding="utf-8")
     listed = dict(re.findall(r"^\| `([^`]+)` \| `([0-9a-f]{64})` \|$", readme, re.M))
-    present = {path.name for path in VENDOR.iterdir()} - {"README.md"}
+    present = {path.name for path in VENDOR.iterdir() if path.is_file()} - {"README.md", "__init__.py"}
     assert listed.keys() == present
     for name, digest in listed.items():
         assert hashlib.sha256((VENDOR / name).read_bytes()).hexdigest() == digest
@@ -304,9 +305,11 @@ def test_the_policy_allows_the_scripts_and_styles_of_the_page_alone(tmp_path: Pa
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
     directives = {one.split()[0]: one.split()[1:] for one in policy.split("; ")}
     assert directives["default-src"] == ["'none'"]
-    for tag, directive, names in (("script", "script-src", SCRIPTS), ("style", "style-src", STYLES)):
+    styles = [web_asset(CHART_STYLE).decode(), asset("page.css")]
+    scripts = [web_asset(CHART_SCRIPT).decode(), *(asset(name) for name in SCRIPTS)]
+    for tag, directive, expected in (("script", "script-src", scripts), ("style", "style-src", styles)):
         contents = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.S)
-        assert contents == [asset(name) for name in names]
+        assert contents == expected
         digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in contents]
         assert directives[directive] == [f"'sha256-{digest}'" for digest in digests]
     assert not re.search(r'(?:src|href)="(?!#main")', text)
@@ -380,5 +383,5 @@ def test_an_element_of_an_envelope_is_where_it_begins(tmp_path: Path) -> None:
     message = next(item for item in dissect(path) if b"POST" in item.raw)
     fields = {field.path: field for field in placed_fields(message)}
     assert fields["StartLine"].text.startswith("POST ")
-    element = fields["Envelope.path.to"]
+    element = fields["Envelope.Header.path.to"]
     assert message.raw[element.offset :].startswith(b"<to>")

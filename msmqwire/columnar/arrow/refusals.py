@@ -117,6 +117,11 @@ def _skipped(why: Why) -> InWords:
     return lambda value, _, __: Words(SkipReason(why, value).text, None)
 
 
+def _not_captured(reason: str) -> InWords:
+    """Say why bytes are taken for lost."""
+    return lambda *_: Words(f"not in the capture: {reason}", None)
+
+
 _BASE_FIELDS: Final = tuple(
     (f"BaseHeader.{part.name}", part.size) for part in BASE_HEADER.parts if isinstance(part, UInt | Flags)
 )
@@ -142,6 +147,7 @@ IN_WORDS: Final[dict[int, InWords]] = {
     packet.CUT_BASE: _of_fields(_BASE_FIELDS, reasons.too_short),
     packet.FOLLOWED_PING: _at(PING.name, lambda size, _, __: reasons.followed(size)),
     **{packet.SKIPPED_FOR + why: _skipped(why) for why in Why},
+    **{packet.NOT_CAPTURED + at: _not_captured(reason) for at, reason in enumerate(packet.GAP_REASONS)},
 }
 """By number, what puts a refusal into words."""
 CHOOSING: Final = frozenset(

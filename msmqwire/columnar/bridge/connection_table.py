@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,31 +10,27 @@ from msmqwire.capture import Data, Datagram
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
 from msmqwire.capture.direction import Direction
 from msmqwire.capture.eviction import evicted_at_once
-from msmqwire.capture.segment_buffer import SEGMENT_COST, Segment
-from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX
+from msmqwire.capture.segment_buffer import SEGMENT_COST
+from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX, CLOCK_BACK_NS
+from msmqwire.columnar.bridge.bulk_steps import BulkSteps, Items, RowSink
 from msmqwire.columnar.bridge.eviction import first_to_evict, rank
-from msmqwire.columnar.bridge.finder_states import acquire_finder, release_finder
+from msmqwire.columnar.bridge.finder_states import acquire_finder
 from msmqwire.columnar.bridge.flow_keys import address_of
 from msmqwire.columnar.bridge.flow_numbers import FlowNumbers
+from msmqwire.columnar.bridge.flow_rows import describe_flow, describe_new, snapshot_of, start_of
 from msmqwire.columnar.bridge.pending_segments import PendingSegments
 from msmqwire.columnar.compiled import flow_table
 from msmqwire.columnar.compiled.delivery import deliver
 from msmqwire.columnar.compiled.flow_table import (
     ACKED,
-    DELIVERED,
-    ENDED,
-    FRAME,
     GAP_DUE_NS,
     GAP_NS,
-    IGNORED,
-    IGNORED_FRAME,
-    IGNORED_NS,
-    ISN,
+    IS_REGISTERED,
     KEY_FIELDS,
     LAST_NS,
     MODE,
     MSMQ,
-    NEXT_SEQ,
+    OPENING,
     OUT_OF_ORDER,
     OUT_OF_ORDER_COST,
     OUT_OF_ORDER_FIRST,
@@ -48,10 +43,10 @@ from msmqwire.columnar.compiled.flow_table import (
     TRACKED,
     UNRECOGNISED,
     UNSEEN,
-    WAS_RESET,
 )
-from msmqwire.columnar.compiled.grouped_scan import ends_silently
-from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
+from msmqwire.columnar.compiled.gaps import any_gap_due
+from msmqwire.columnar.compiled.midstream import any_opening_due, start_all_due, unlist_opening
+from msmqwire.columnar.compiled.scan_arrays import FlowArrays
 from msmqwire.columnar.compiled.segments import SEGMENT_MAX
 from msmqwire.columnar.compiled.state import (
     ARENA,
@@ -61,27 +56,29 @@ from msmqwire.columnar.compiled.state import (
     DEADLINE,
     EVENT_FRAME,
     EVENT_NS,
-    FIRST_GAP,
+    FIRST_OPENING,
     FRAMES_BEFORE,
     FREE_NUMBERS,
     HELD,
     IDLE_AT,
+    NEVER,
     NEW_CONNECTIONS,
     NOW,
     OUT_OF_ORDER_COST_TOTAL,
     ROWS,
+    START_SEGMENTS,
     STREAMS,
     SWEEP_AT,
     TRACKER_BUFFERED,
     WAITING,
 )
-from msmqwire.columnar.compiled.stop_codes import CONTINUE
+from msmqwire.columnar.compiled.stop_codes import CONTINUE, StopCode
 from msmqwire.dissection import Item, Tracker
 from msmqwire.dissection.handover import (
     DirectionSnapshot,
-    DirectionStart,
     add_connection,
     give_back,
+    take_connection,
     take_over,
 )
 from msmqwire.dissection.tracker import HELD_MAX
@@ -92,17 +89,9 @@ _MOVED_PER_SEGMENT: Final = 8192
 """Bytes of an incomplete packet that are moved to the tracker for each segment that it then takes."""
 TIME_MAX: Final = 1 << 62
 """Nanoseconds since 1970 beyond any true time, in the year 2116: the scan does not take such a segment."""
-_NEVER: Final = (1 << 63) - 1
 
 
-class RowSink(Protocol):
-    """Destination of rows."""
-
-    def scan_arrays(self) -> ScanArrays:
-        """Return the arrays of the scan."""
-
-
-class ConnectionTable:
+class ConnectionTable(BulkSteps):
     """The flows that the scan follows, in arrays, and the tracker that has the others.
 
     The scan *acquires* a direction from the tracker while it is simple, and *releases* it when anything else
@@ -131,7 +120,7 @@ class ConnectionTable:
         self._beyond_time = False  # a time has exceeded TIME_MAX: the tracker has all connections
         self._stays: dict[Direction, int] = {}  # for how many segments directions stay with the tracker
         self._followed: set[int] = set()  # connections of which the scan may have a direction
-        self._state[OUT_OF_ORDER_COST_TOTAL], self._state[DEADLINE] = 0, _NEVER
+        self._state[OUT_OF_ORDER_COST_TOTAL], self._state[DEADLINE] = 0, NEVER
         self.listen()
         self.import_clock()
 
@@ -141,7 +130,7 @@ class ConnectionTable:
 
     # -- a segment for the tracker ----------------------------------------------------------------
 
-    def feed(self, datagram: Datagram, sink: RowSink) -> Iterator[Item]:
+    def feed(self, datagram: Datagram, sink: RowSink) -> Items:
         """Pass a datagram to the tracker; yield its items. The directions it concerns are released first.
 
         Bytes that turn out to be in order are delivered to the sink instead, which has their rows when the
@@ -160,12 +149,14 @@ class ConnectionTable:
         size = len(datagram.payload) + _BUFFERED_MARGIN
         buffered = self._state[OUT_OF_ORDER_COST_TOTAL] + reassembler.buffered
         if self._must_evict(datagram):
-            yield from self._evict(datagram.time_ns)
+            yield from self._evict(datagram.time_ns, sink)
         frees_memory = tracker.held + size > HELD_MAX
-        if frees_memory or reassembler.affects_other_connections(datagram):
+        if reassembler.affects_other_connections(datagram):
             self.release_all()
-        elif buffered + size > BUFFERED_TOTAL_MAX or datagram.time_ns >= self._state[DEADLINE]:
+        elif buffered + size > BUFFERED_TOTAL_MAX:
             self.release_gaps()
+        else:
+            yield from self._expire_waiting(datagram.time_ns, sink)
         direction = reassembler.direction(key)
         if direction is not None:
             for released in (direction, direction.peer):
@@ -175,7 +166,8 @@ class ConnectionTable:
         events = reassembler.feed(datagram)
         direction = reassembler.direction(key)
         sides = {} if direction is None else {side.key: side for side in (direction, direction.peer)}
-        if direction is not None and direction not in self._flows.by_direction and not self._beyond_time:
+        is_new = direction is not None and direction not in self._flows.by_direction
+        if direction is not None and is_new and not self._beyond_time:
             self._flows.add(direction)  # so that the scan does not take it for a new one
         for event in events:
             side = sides.get(event.flow[1:5])
@@ -183,10 +175,10 @@ class ConnectionTable:
                 if isinstance(event, Data) and self._deliver(side, event, sink):
                     continue
                 self._release(side)
-            yield from tracker.event(event)
+            yield from self._items_of([event], sink)
         if frees_memory and tracker.held <= HELD_MAX // 2 + size:
             self._stays.clear()  # it has been freed: what is moved back is little beside what was read
-        if direction is not None:
+        if direction is not None and not (is_new and self._unregister(direction)):
             self._acquire_both(direction)
         self.import_clock()
 
@@ -196,39 +188,25 @@ class ConnectionTable:
         is_full = self._tracker.reassembler.connections + count >= self._tracker.reassembler.max_connections
         return is_full and count > 0 and self._tracker.reassembler.direction(datagram[1:5]) is None
 
-    def _evict(self, time_ns: int) -> Iterator[Item]:
+    def _evict(self, time_ns: int, sink: RowSink) -> Items:
         """Evict connections before a segment of this time; yield the items."""
-        tracker, flows = self._tracker, self._flows
-        reassembler = tracker.reassembler
+        flows, reassembler = self._flows, self._tracker.reassembler
         if time_ns >= reassembler.clock[2]:
             self._register_all()  # idle ones are forgotten first, so that perhaps none has to be evicted
             return
-        if time_ns >= self._state[DEADLINE]:
-            self.release_gaps()
-        for event in reassembler.sweep_if_due(time_ns):
-            yield from tracker.event(event)
+        yield from self._expire_waiting(time_ns, sink)
+        yield from self._items_of(reassembler.sweep_if_due(time_ns), sink)
         registered = reassembler.first_directions()
         numbers = np.array(sorted(flows.unregistered), np.int64)
         chosen = first_to_evict(
             self.flow_arrays.flows, numbers, [rank(direction, self._row) for direction in registered],
             evicted_at_once(reassembler.max_connections),
         )  # fmt: skip
-        silent, others = [], []
-        for index in chosen.tolist():
-            if index >= numbers.size:
-                others.append(registered[index - numbers.size])
-            elif ends_silently(self.flow_arrays.flows, numbers[index]):
-                silent.append(index)
-            else:
-                self._register(int(numbers[index]))
-                others.append(flows.directions[int(numbers[index])])
-        flows.drop(numbers[silent])
-        reassembler.counters.evicted += len(silent)
-        for direction in others:
-            self._release(direction)
-            self._release(direction.peer)
-        for event in reassembler.evict(others):
-            yield from tracker.event(event)
+        before = reassembler.counters.evicted
+        yield from self._end(
+            chosen, numbers, registered, lambda direction: reassembler.evict([direction]), sink
+        )
+        reassembler.counters.evicted = before + chosen.size
 
     def _row(self, direction: Direction) -> Any | None:
         """Return the flow of a direction that the scan has; None for another."""
@@ -266,12 +244,25 @@ class ConnectionTable:
     def _is_acquired(self, direction: Direction) -> bool:
         return self._row(direction) is not None
 
-    def flush(self, time_ns: int = 0) -> list[Item]:
-        """Return the items at the end of the capture, at this time or at that of the last segment."""
+    def flush(self, sink: RowSink, time_ns: int = 0) -> Items:
+        """Yield the items at the end of the capture, at this time or at that of the last segment."""
         self._export_clock()
-        last_ns = max(time_ns, self._drop_silent())
-        self.release_all()
-        return list(self._tracker.flush(last_ns))
+        self._release_registered()
+        reassembler, flows = self._tracker.reassembler, self.flow_arrays.flows
+        numbers = np.array(sorted(self._flows.unregistered), np.int64)
+        last_ns = max(time_ns, int(flows[[numbers, numbers + 1], LAST_NS].max(initial=0)))
+        now = max(last_ns, int(self._state[NOW]))
+        if any_gap_due(sink.scan_arrays(), self.flow_arrays, now):
+            self.release_gaps()
+        else:
+            yield from self._start_openings(now, sink)
+        numbers = np.array(sorted(self._flows.unregistered), np.int64)
+        yield from self._items_of(reassembler.expire_at_end(last_ns), sink)
+        registered = reassembler.first_directions()
+        streams = np.array([direction.stream for direction in registered], np.int64)
+        order = np.argsort(np.concatenate([flows[numbers, STREAM], streams]))
+        yield from self._end(order, numbers, registered, reassembler.end_with_capture, sink)
+        yield from self._tracker.flush(last_ns)
 
     def save(self) -> ConnectionCheckpoint | None:
         """Return the state of the only connection, or None: `Tracker.save`."""
@@ -286,14 +277,6 @@ class ConnectionTable:
             self._acquire_both(direction)
         self.import_clock()
 
-    def _drop_silent(self) -> int:
-        """Forget the unregistered connections that end silently; return the time of their last segment."""
-        flows = self.flow_arrays.flows
-        silent = [number for number in self._flows.unregistered if ends_silently(flows, number)]
-        self._flows.unregistered.difference_update(silent)
-        numbers = np.array(silent, np.int64)
-        return int(flows[[numbers, numbers + 1], LAST_NS].max(initial=0))
-
     def pause(self, joined_ns: int = 0) -> list[Item]:
         """Return the items before another reader continues: `Tracker.pause`."""
         self._export_clock()
@@ -305,36 +288,57 @@ class ConnectionTable:
     def release_all(self) -> None:
         """Release every direction."""
         self._register_all()
+        self._release_registered()
+
+    def _release_registered(self) -> None:
         followed, self._followed = self._followed, set()
         for number in sorted(followed):
             self._release(self._flows.directions[number])
             self._release(self._flows.directions[number + 1])
 
+    def _expire_waiting(self, time_ns: int, sink: RowSink) -> Items:
+        """Start the flows that are due before a segment of this time, or release all that may be due."""
+        state = self._state
+        if state[FIRST_OPENING] >= 0 and 0 < time_ns <= state[NOW] - CLOCK_BACK_NS:
+            self.release_gaps()  # they are no longer in the order in which they are due
+        elif time_ns >= max(state[DEADLINE], state[SWEEP_AT]):
+            self.release_gaps()
+        elif time_ns >= state[SWEEP_AT]:
+            yield from self._start_openings(time_ns, sink)
+
+    def _start_openings(self, time_ns: int, sink: RowSink) -> Items:
+        """Start the flows that are due at this time, when no gap is; release them if the tracker has any."""
+        stop_code = CONTINUE
+        while any_opening_due(self._state, self.flow_arrays.flows, time_ns):
+            if self._tracker.reassembler.waiting or stop_code == StopCode.GENERIC_RECORD:
+                self.release_gaps()
+                return
+            if stop_code >= 0:
+                yield StopCode(stop_code)
+            self._state[HELD] = self._tracker.held
+            stop_code = start_all_due(sink.scan_arrays(), self.flow_arrays, sink.tcp_ports, time_ns)
+            self._tracker.held = int(self._state[HELD])
+
     def release_gaps(self) -> None:
-        """Release every direction with segments beyond a gap, and its peer.
+        """Release every direction with segments beyond a gap or that is opening, and its peer.
 
         So the scan does not follow the peer of any direction that waits in the tracker, which has to know
         what that acknowledges.
         """
         self._export_clock()
-        for number in self._take_gaps():
-            if number & -2 in self._flows.unregistered:
-                self._register(number & -2)
-            self._release(self._flows.directions[number])
-            self._release(self._flows.directions[number ^ 1])
-        self._state[DEADLINE] = _NEVER
+        for number in self._flows.take_gaps():
+            self._release_both(number)
+        while self._state[FIRST_OPENING] >= 0:
+            self._release_both(int(self._state[FIRST_OPENING]))
+        self._state[DEADLINE] = NEVER
         self.import_clock()
 
-    def _take_gaps(self) -> list[int]:
-        """Empty the list of flows that may have a gap; return the numbers of those that have."""
-        flows, next_gap = self.flow_arrays.flows, self.flow_arrays.next_gap
-        numbers, number = list[int](), int(self._state[FIRST_GAP])
-        while number >= 0:
-            if flows[number, OUT_OF_ORDER]:
-                numbers.append(number)
-            next_gap[number], number = flow_table.NOT_LISTED, int(next_gap[number])
-        self._state[FIRST_GAP] = -1
-        return sorted(numbers)
+    def _release_both(self, number: int) -> None:
+        """Release both directions of the connection of a flow, which is registered before if need be."""
+        if number & -2 in self._flows.unregistered:
+            self._register(number & -2)
+        self._release(self._flows.directions[number])
+        self._release(self._flows.directions[number ^ 1])
 
     def _export_clock(self) -> None:
         """Update the clock and the counters of the tracker from the scan."""
@@ -351,12 +355,11 @@ class ConnectionTable:
         """Update the clock and the counters of the scan from the tracker."""
         state, reassembler = self._state, self._tracker.reassembler
         state[HELD] = self._tracker.held
-        state[NOW], state[SWEEP_AT], state[IDLE_AT] = (
-            max(-_NEVER, min(t, _NEVER)) for t in reassembler.clock
-        )
+        state[NOW], state[SWEEP_AT], state[IDLE_AT] = (max(-NEVER, min(t, NEVER)) for t in reassembler.clock)
         state[STREAMS] = reassembler.streams
         state[CONNECTIONS] = reassembler.connections + len(self._flows.unregistered)
         state[CONNECTIONS_LIMIT] = reassembler.max_connections
+        state[START_SEGMENTS] = reassembler.start_segments
         state[WAITING], state[TRACKER_BUFFERED] = reassembler.waiting, reassembler.buffered
 
     # -- directions from and to the tracker ---------------------------------------------------------
@@ -370,21 +373,10 @@ class ConnectionTable:
             flow[MODE] = TRACKED
             self._export_acked(direction)
             return
-        acked = int(flow[ACKED])
+        if flow[MODE] == OPENING:
+            unlist_opening(self._state, self.flow_arrays.flows, self._flows.by_direction[direction])
+        snapshot = snapshot_of(flow, self.pending)
         flow[ACKED] = -1
-        snapshot = DirectionSnapshot(
-            self._is_msmq(flow), int(flow[NEXT_SEQ]), None if acked < 0 else acked, int(flow[LAST_NS]),
-            int(flow[FRAME]),
-        )  # fmt: skip
-        snapshot.taken = int(flow[DELIVERED])
-        snapshot.ignored = int(flow[IGNORED]), int(flow[IGNORED_FRAME]), int(flow[IGNORED_NS])
-        snapshot.finder = release_finder(flow, self.pending)
-        for position, size, frame, time_ns, data in self.pending.read(
-            flow[OUT_OF_ORDER_FIRST], flow[OUT_OF_ORDER]
-        ):
-            snapshot.out_of_order.append(Segment(position, position + size, data, time_ns, frame))
-        snapshot.out_of_order_frame, snapshot.since_ns = int(flow[OUT_OF_ORDER_FRAME]), int(flow[GAP_NS])
-        snapshot.ended, snapshot.was_reset = bool(flow[MODE] == ENDED), bool(flow[WAS_RESET])
         moved = int(flow[PACKET_BYTES] + SEGMENT_COST * (flow[PACKET_SEGMENTS] + flow[RUN_SEGMENTS]))
         if moved >= _MOVED_PER_SEGMENT:
             self._stays[direction] = 1 + moved // _MOVED_PER_SEGMENT
@@ -404,12 +396,6 @@ class ConnectionTable:
             direction.acked = int(flow[ACKED])
             flow[ACKED] = -1
 
-    def _is_msmq(self, flow: Any) -> bool:
-        """Whether a flow is MSMQ, even if it has ended."""
-        if flow[MODE] != ENDED:
-            return bool(flow[MODE] == MSMQ)
-        return not flow[IGNORED]
-
     def _acquire_both(self, direction: Direction) -> None:
         """Acquire a direction and its peer, neither if one has to wait in the tracker."""
         sides = direction, direction.peer
@@ -428,25 +414,26 @@ class ConnectionTable:
         number = self._flows.by_direction[direction]
         self._followed.add(number & -2)
         flow = self.flow_arrays.flows[number]
-        flow[:] = 0
-        flow[MODE] = MSMQ if snapshot.known else UNRECOGNISED
-        flow[NEXT_SEQ], flow[STREAM] = snapshot.next, direction.stream
-        flow[ACKED] = -1 if snapshot.acked is None else snapshot.acked
-        flow[LAST_NS], flow[FRAME] = snapshot.last_ns, snapshot.frame
-        flow[IGNORED], flow[IGNORED_FRAME], flow[IGNORED_NS] = snapshot.ignored
+        describe_flow(flow, direction.stream, snapshot)
+        flow[MODE], flow[IS_REGISTERED] = MSMQ if snapshot.known else UNRECOGNISED, 1
         acquire_finder(self.flow_arrays.flows, number, self.pending, snapshot.finder)
+        self._acquire_segments(number, snapshot)
+        if snapshot.out_of_order:
+            flow[GAP_DUE_NS] = max(snapshot.out_of_order[0].time_ns, snapshot.since_ns) + ACKED_NS
+            self._state[DEADLINE] = min(self._state[DEADLINE], flow[GAP_DUE_NS])
+            flow_table.list_gap(self._state, self.flow_arrays, number)
+
+    def _acquire_segments(self, number: int, snapshot: DirectionSnapshot) -> None:
+        """Buffer the segments that a direction has out of order."""
+        flow = self.flow_arrays.flows[number]
         for start, _, data, time_ns, frame in snapshot.out_of_order:
             self.reserve(len(data))
             self.pending.append(
                 flow, (OUT_OF_ORDER_FIRST, OUT_OF_ORDER_LAST, OUT_OF_ORDER), data, frame, time_ns, start
             )
             flow[OUT_OF_ORDER_COST] += len(data) + SEGMENT_COST
-        if snapshot.out_of_order:
-            flow[OUT_OF_ORDER_FRAME], flow[GAP_NS] = snapshot.out_of_order_frame, snapshot.since_ns
-            flow[GAP_DUE_NS] = max(snapshot.out_of_order[0].time_ns, snapshot.since_ns) + ACKED_NS
-            self._state[DEADLINE] = min(self._state[DEADLINE], flow[GAP_DUE_NS])
-            self._state[OUT_OF_ORDER_COST_TOTAL] += flow[OUT_OF_ORDER_COST]
-            flow_table.list_gap(self._state, self.flow_arrays.next_gap, number)
+        flow[OUT_OF_ORDER_FRAME], flow[GAP_NS] = snapshot.out_of_order_frame, snapshot.since_ns
+        self._state[OUT_OF_ORDER_COST_TOTAL] += flow[OUT_OF_ORDER_COST]
 
     # -- numbers ------------------------------------------------------------------------------------
 
@@ -468,13 +455,26 @@ class ConnectionTable:
         flows = self.flow_arrays.flows
         src_high, src_low, dst_high, dst_low, ports, ipv6 = map(int, self.flow_arrays.keys[number])
         source, target = address_of(src_high, src_low, ipv6), address_of(dst_high, dst_low, ipv6)
-        client, server = (
-            None if flow[ISN] < 0 else DirectionStart(int(flow[ISN]), int(flow[LAST_NS]), int(flow[FRAME]))
-            for flow in flows[number : number + 2]
-        )
+        client, server = (start_of(flow) for flow in flows[number : number + 2])
         key = source, ports >> 16, target, ports & 0xFFFF
         direction = add_connection(self._tracker, int(flows[number, STREAM]), key, (client, server))
         self._flows.register(direction, number)
+
+    def _unregister(self, direction: Direction) -> bool:
+        """Leave a connection to the scan alone if only its first segment was seen, of this direction."""
+        number = self._flows.by_direction.get(direction)
+        if self._beyond_time or number is None:
+            return False
+        snapshot = take_connection(self._tracker, direction)
+        if snapshot is None:
+            return False
+        self._flows.unregister(direction)
+        is_msmq = not self._tracker.tcp_ports.isdisjoint((direction.key[1], direction.key[3]))
+        describe_new(self._state, self.flow_arrays.flows, number, direction.stream, snapshot, is_msmq)
+        peer_acked = direction.peer.acked
+        self.flow_arrays.flows[number + 1, ACKED] = -1 if peer_acked is None else peer_acked
+        self._acquire_segments(number, snapshot)
+        return True
 
     def _forget(self, direction: Direction) -> None:
         """Free the numbers of a direction that the tracker forgets, and of its peer."""

@@ -9,9 +9,17 @@ import numpy as np
 from msmqwire.capture.direction import Direction
 from msmqwire.columnar.bridge.flow_keys import key_of
 from msmqwire.columnar.compiled import flow_table
-from msmqwire.columnar.compiled.flow_table import ACKED, MODE, TRACKED
+from msmqwire.columnar.compiled.flow_table import ACKED, MODE, OUT_OF_ORDER, TRACKED
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays
-from msmqwire.columnar.compiled.state import FIRST_GAP, FREE_NUMBERS, HASH_SEED, NEW_CONNECTIONS
+from msmqwire.columnar.compiled.state import (
+    FIRST_GAP,
+    FIRST_OPENING,
+    FREE_NUMBERS,
+    HASH_SEED,
+    LAST_GAP,
+    LAST_OPENING,
+    NEW_CONNECTIONS,
+)
 from msmqwire.dissection.tracker import CONNECTIONS_MAX
 
 _INITIAL_FLOWS: Final = 1 << 10
@@ -44,18 +52,20 @@ class FlowNumbers:
         self._removed = 0
         if len(self.arrays.keys) != _INITIAL_FLOWS:
             self.arrays = _empty_flow_arrays()
-        table, _, flows, free_numbers, _, next_gap = self.arrays
+        table, _, flows, free_numbers, _, next_gap, _ = self.arrays
         table[:], next_gap[:] = -1, flow_table.NOT_LISTED
         flows[:], flows[:, ACKED] = 0, -1
         free_numbers[:] = np.arange(_INITIAL_FLOWS - 2, -1, -2)
         state[NEW_CONNECTIONS], state[FREE_NUMBERS] = 0, len(free_numbers)
-        state[FIRST_GAP], state[HASH_SEED] = -1, flow_table.new_seed()
+        state[FIRST_OPENING] = state[LAST_OPENING] = -1
+        state[FIRST_GAP] = state[LAST_GAP] = -1
+        state[HASH_SEED] = flow_table.new_seed()
 
     def add(self, direction: Direction) -> None:
         """Give numbers to a direction and its peer."""
         if not self._state[FREE_NUMBERS]:
             self._grow()
-        table, keys, flows, free_numbers, _, _ = self.arrays
+        table, keys, flows, free_numbers, *_ = self.arrays
         self._state[FREE_NUMBERS] -= 1
         first = int(free_numbers[self._state[FREE_NUMBERS]])
         self.register(direction, first)
@@ -70,6 +80,13 @@ class FlowNumbers:
             self.by_direction[side] = number
             self.directions[number] = side
 
+    def unregister(self, direction: Direction) -> None:
+        """Note that the tracker has forgotten a connection, of which the scan has the numbers still."""
+        first = self.by_direction[direction]
+        for side in (direction, direction.peer):
+            del self.directions[self.by_direction.pop(side)]
+        self.unregistered.add(first)
+
     def find(self, key: tuple[str, int, str, int]) -> int:
         """Return the number of a flow by its addresses and ports; below 0 if there is none."""
         table, keys = self.arrays[:2]
@@ -82,7 +99,7 @@ class FlowNumbers:
         if number is None:
             return None
         first = number & -2
-        table, keys, flows, free_numbers, _, _ = self.arrays
+        table, keys, flows, free_numbers, *_ = self.arrays
         for side in (direction, direction.peer):
             number = self.by_direction.pop(side)
             del self.directions[number]
@@ -97,7 +114,7 @@ class FlowNumbers:
 
     def drop(self, numbers: Any) -> None:
         """Free the numbers of unregistered connections."""
-        table, keys, flows, free_numbers, _, _ = self.arrays
+        table, keys, flows, free_numbers, *_ = self.arrays
         self.unregistered.difference_update(numbers.tolist())
         flow_table.remove_connections(table, keys, flows, numbers, self._state[HASH_SEED])
         count = int(self._state[FREE_NUMBERS])
@@ -107,16 +124,28 @@ class FlowNumbers:
         if self._removed > len(table) // 4:
             self._rebuild()
 
+    def take_gaps(self) -> list[int]:
+        """Empty the list of flows that may have a gap; return the numbers of those that have."""
+        flows, next_gap = self.arrays.flows, self.arrays.next_gap
+        numbers, number = list[int](), int(self._state[FIRST_GAP])
+        while number >= 0:
+            if flows[number, OUT_OF_ORDER]:
+                numbers.append(number)
+            next_gap[number], number = flow_table.NOT_LISTED, int(next_gap[number])
+        self._state[FIRST_GAP] = self._state[LAST_GAP] = -1
+        return sorted(numbers)
+
     def _grow(self) -> None:
-        table, keys, flows, free_numbers, new_connections, next_gap = self.arrays
+        table, keys, flows, free_numbers, new_connections, next_gap, previous_gap = self.arrays
         used = len(keys)
         next_gap = np.concatenate([next_gap, np.full_like(next_gap, flow_table.NOT_LISTED)])
-        keys, flows, free_numbers = (
-            np.concatenate([array, np.zeros_like(array)]) for array in (keys, flows, free_numbers)
+        keys, flows, free_numbers, previous_gap = (
+            np.concatenate([array, np.zeros_like(array)])
+            for array in (keys, flows, free_numbers, previous_gap)
         )
         free_numbers[: used // 2] = np.arange(len(keys) - 2, used - 2, -2, dtype=np.int64)
         self._state[FREE_NUMBERS] = used // 2
-        self.arrays = FlowArrays(table, keys, flows, free_numbers, new_connections, next_gap)
+        self.arrays = FlowArrays(table, keys, flows, free_numbers, new_connections, next_gap, previous_gap)
         self._rebuild()
 
     def _rebuild(self) -> None:
@@ -142,4 +171,5 @@ def _empty_flow_arrays() -> FlowArrays:
         np.empty(_INITIAL_FLOWS // 2, np.int64),
         np.zeros(CONNECTIONS_MAX, np.int64),
         np.full(_INITIAL_FLOWS, flow_table.NOT_LISTED, np.int64),
+        np.zeros(_INITIAL_FLOWS, np.int64),
     )

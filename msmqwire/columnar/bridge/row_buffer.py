@@ -45,6 +45,7 @@ class RowBuffer:
         rows: the rows; see `msmqwire.columnar.compiled.state`.
         field_offsets: for each row where the fields of its packet stand.
         drops_rows: whether rows are dropped instead of made into columns.
+        tcp_ports: for each port of TCP whether it is one of MSMQ.
     """
 
     def __init__(self, maker: BatchMaker, tracker: Tracker) -> None:
@@ -58,10 +59,10 @@ class RowBuffer:
         self.field_offsets = np.zeros((ROWS, SLOTS), np.int32)
         self.drops_rows = False
         self._extras: list[Extra] = []
-        self._rollback = np.zeros((2, FLOW_FIELDS + entry.STATE), np.int64)
+        self._rollback = np.zeros((3, FLOW_FIELDS + entry.STATE), np.int64)
         self._header = np.zeros(HEADER_FIELDS, np.int64)
-        self._tcp_ports = np.zeros(1 << 16, np.bool_)
-        self._tcp_ports[_in_range(tracker.tcp_ports)] = True
+        self.tcp_ports = np.zeros(1 << 16, np.bool_)
+        self.tcp_ports[_in_range(tracker.tcp_ports)] = True
         self._udp_ports = np.zeros(1 << 16, np.uint8)
         self._udp_ports[_in_range(tracker.ping_ports)] = PINGS
         self._udp_ports[_in_range({*PGM_PORTS, NCP_PORT})] = OTHER_DATAGRAMS
@@ -78,8 +79,12 @@ class RowBuffer:
         """Return the number of the file of an item."""
         return 0
 
-    def _add_items(self, items: Iterable[Item]) -> Iterator[Any]:
+    def _add_items(self, items: Iterable[Item | StopCode]) -> Iterator[Any]:
+        """Add the rows of items, and make room where a stop code among them asks for it."""
         for item in items:
+            if isinstance(item, StopCode):
+                yield from self._make_room(item)
+                continue
             if self.drops_rows:
                 continue
             if self._state[entry.ROWS] == len(self.rows):

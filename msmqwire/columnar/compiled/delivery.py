@@ -19,6 +19,8 @@ from msmqwire.columnar.compiled.flow_table import (
     IGNORED_FRAME,
     IGNORED_NS,
     IN_DOUBT,
+    IS_BEGUN,
+    ISN,
     MODE,
     PACKET_BYTES,
     PACKET_FIRST,
@@ -95,16 +97,15 @@ def wait_for_more(arrays: ScanArrays, flow: Any, start: int, size: int, needed: 
 
 @jit
 def end_doubtful(arrays: ScanArrays, flow: Any, start: int, size: int) -> int:
-    """End the doubtful packet of a flow where its size says, if a packet follows there, or nothing.
+    """End the doubtful packet of a flow where its size says, if a packet follows there.
 
     Its row is written, and what is behind it stays buffered. ``start`` and ``size`` are the next bytes of the
-    flow, so many that it is known what follows, or none at the end of the flow. Returns CONTINUE, LOST or a
-    stop code.
+    flow, so many that it is known what follows. Returns CONTINUE, LOST or a stop code.
     """
     state, memory, rows = arrays.state, arrays.memory, arrays.rows
     pending_segments, pending_bytes = arrays.pending_segments, arrays.pending_bytes
     r, arena, length = state[ROWS], state[ARENA], flow[DOUBTFUL_SIZE]
-    needed = length + PREFIX_SIZE if size else length
+    needed = length + PREFIX_SIZE
     if arena + needed > state[ARENA_END]:
         state[NEED] = needed
         return ARENA_FULL
@@ -112,7 +113,7 @@ def end_doubtful(arrays: ScanArrays, flow: Any, start: int, size: int) -> int:
         return ROWS_FULL
     buffered = copy_packet(flow, pending_segments, pending_bytes, memory, arena, needed)
     copy(memory, start, needed - buffered, memory, arena + buffered)
-    if size and packet_length(memory, arena + length) < 0:
+    if packet_length(memory, arena + length) < 0:
         return LOST
     number, left, passed = flow[PACKET_FIRST], length + flow[PACKET_LEAD], 0
     frame, frame_ns = 0, 0
@@ -256,15 +257,34 @@ def may_begin_another(byte: int) -> bool:
 
 
 @jit
+def is_ncp_port(ports: int) -> bool:
+    """Whether one of the ports of a connection is that of NCP."""
+    return ports >> 16 == NCP_PORT or ports & 0xFFFF == NCP_PORT
+
+
+@jit
 def may_be_ncp(memory: Any, start: int, stop: int, ports: int) -> bool:
     """Whether a segment of an unrecognised connection may be the first that is followed as NCP."""
-    if ports >> 16 == NCP_PORT or ports & 0xFFFF == NCP_PORT:
+    if is_ncp_port(ports):
         return True
     signature = _NCP_REQUEST if memory[start] == _NCP_REQUEST[0] else _NCP_REPLY
     i = 0
     while i < signature.size and start + i < stop and memory[start + i] == signature[i]:
         i += 1
     return i == signature.size or start + i == stop
+
+
+@jit
+def may_have_unit(memory: Any, start: int, stop: int) -> bool:
+    """Whether a unit of NCP may begin anywhere in these bytes."""
+    for p in range(start, stop - _NCP_REQUEST.size + 1):
+        signature = _NCP_REQUEST if memory[p] == _NCP_REQUEST[0] else _NCP_REPLY
+        i = 0
+        while i < signature.size and memory[p + i] == signature[i]:
+            i += 1
+        if i == signature.size:
+            return True
+    return False
 
 
 @jit
@@ -308,7 +328,10 @@ def deliver(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
         return count_ignored(arrays.state, flow, arrays.memory, start, stop, arrays.header[PORTS])
     stop_code = LOST if flow[IN_DOUBT] else deliver_packets(arrays, flow, start, stop)
     if stop_code == LOST:
-        if flow[DELIVERED] == 0 and may_begin_another(arrays.memory[start]):
-            return GENERIC_RECORD
+        if flow[DELIVERED] == 0 and not flow[IS_BEGUN]:
+            if may_begin_another(arrays.memory[start]):
+                return GENERIC_RECORD
+            if flow[ISN] < 0 and may_have_unit(arrays.memory, start, stop):
+                return GENERIC_RECORD
         return find_packets(arrays, flow, start, stop)
     return stop_code

@@ -20,6 +20,7 @@ from msmqwire.columnar.compiled.flow_table import (
     PACKET_BYTES,
     PACKET_FIRST,
     PACKET_FRAME,
+    PACKET_LEAD,
     PACKET_NS,
     PACKET_SEGMENTS,
     PACKET_SIZE,
@@ -30,22 +31,27 @@ from msmqwire.columnar.compiled.flow_table import (
     SEG_FRAME,
     SEG_NEXT,
     SEG_NS,
+    SEG_POSITION,
+    SEG_SIZE,
     STREAM,
     copy_packet,
 )
 from msmqwire.columnar.compiled.jit import copy, jit, u8, u32
 from msmqwire.columnar.compiled.packet import (
     BAD,
+    IMPOSSIBLE_SIZE,
     SIGNATURE_AT,
+    SIZE_AT,
+    begins_packet,
     find_header,
     has_unexplained_tail,
     is_doubtful,
     packet_length,
-    refuse_base,
     session_packet,
     tail_start,
 )
 from msmqwire.columnar.compiled.pending import extend_packet, extend_run
+from msmqwire.columnar.compiled.refusal import refuse
 from msmqwire.columnar.compiled.rollback import go_back, remember
 from msmqwire.columnar.compiled.row_writing import write_row
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
@@ -73,40 +79,71 @@ from msmqwire.columnar.compiled.stop_codes import (
 from msmqwire.dissection.finder import FRAME_COST
 from msmqwire.dissection.finder_state import Why
 from msmqwire.dissection.tracker import HELD_MAX
-from msmqwire.headers.base import BASE_HEADER_SIZE, PREFIX_SIZE, SIGNATURE, VERSION
+from msmqwire.headers.base import BASE_HEADER_SIZE, PREFIX_SIZE, SIGNATURE, SIGNATURE_END, VERSION
 
 _RESCANNED_MAX: Final = 0x1_0000
 """Bytes that may be scanned again whatever has been added to them."""
-_NOT_FOUND, _FOUND, _NO_ENTRY = range(3)
+NOT_FOUND, FOUND, NO_ENTRY = range(3)
 _OTHER_VERSION, _OTHER_SIGNATURE = int(Why.OTHER_VERSION), int(Why.OTHER_SIGNATURE)
 _IMPOSSIBLE_SIZE, _NOT_CHECKED, _REST = int(Why.IMPOSSIBLE_SIZE), int(Why.NOT_CHECKED), int(Why.REST)
 
 
 @jit
-def _held(flow: Any) -> int:
+def held_by(flow: Any) -> int:
     """Return what a flow counts for in HELD."""
     return flow[PACKET_BYTES] + SEGMENT_COST * flow[PACKET_SEGMENTS] + FRAME_COST * flow[RUN_FRAMES]
 
 
 @jit
 def _certain(arrays: ScanArrays, flow: Any, start: int, stop: int, position: int, r: int) -> int:
-    """Return _FOUND for a well-formed packet without a doubtful end: `PacketFinder._certain`."""
+    """Return FOUND for a well-formed packet without a doubtful end: `PacketFinder._certain`."""
     if not admits(flow, position, stop - start):
-        return _NOT_FOUND
+        return NOT_FOUND
     memory, field_offsets = arrays.memory, arrays.field_offsets
     kind = session_packet(memory, start, stop, field_offsets, r)
     if kind != BAD and not has_unexplained_tail(memory, start, kind, field_offsets, r):
-        return _FOUND
-    return _NOT_FOUND if add_failed(flow, position, stop - start) else _NO_ENTRY
+        return FOUND
+    return NOT_FOUND if add_failed(flow, position, stop - start) else NO_ENTRY
 
 
 @jit
-def _search(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: int, r: int) -> tuple[int, int, int]:
+def _buffered(arrays: ScanArrays, flow: Any) -> int:
+    """Return how many bytes the buffered segments of a flow have that were not taken."""
+    number, size = flow[PACKET_FIRST], -flow[PACKET_LEAD]
+    for _ in range(flow[PACKET_SEGMENTS]):
+        size += arrays.pending_segments[number, SEG_SIZE]
+        number = arrays.pending_segments[number, SEG_NEXT]
+    return size
+
+
+@jit
+def _cut_segment(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
+    """Return the next segment that begins with a header of a cut-off packet: `PacketFinder._cut_segment`.
+
+    -1 if none does. The buffer ends at ``stop``, and all of it is in buffered segments.
+    """
+    memory, pending_segments = arrays.memory, arrays.pending_segments
+    number, taken, at = flow[PACKET_FIRST], flow[PACKET_LEAD], stop - _buffered(arrays, flow)
+    for _ in range(flow[PACKET_SEGMENTS]):
+        segment = pending_segments[number]
+        first = at - segment[SEG_POSITION] - taken
+        if first >= start and stop - first >= SIGNATURE_END and begins_packet(memory, first, stop):
+            if stop - first < PREFIX_SIZE or first + packet_length(memory, first) > stop:
+                return first
+        at += segment[SEG_SIZE] - taken
+        number, taken = segment[SEG_NEXT], 0
+    return -1
+
+
+@jit
+def search(
+    arrays: ScanArrays, flow: Any, start: int, stop: int, shift: int, r: int, final: bool
+) -> tuple[int, int, int]:
     """Search a packet in memory: `PacketFinder._search`.
 
-    Returns its offset, or that before which none begins; which of the two, or _NO_ENTRY; and up to where
+    Returns its offset, or that before which none begins; which of the two, or NO_ENTRY; and up to where
     there must be bytes before more can be found, 0 if that is unknown. ``shift`` is the distance from offsets
-    in the memory to those in the flow; row ``r`` is overwritten.
+    in the memory to those in the flow; row ``r`` is overwritten. ``final`` says that no bytes will follow.
     """
     memory = arrays.memory
     at = find_header(memory, max(start, flow[SEARCHED_TO] - shift), stop)
@@ -114,21 +151,28 @@ def _search(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: int, r:
         end = at + PREFIX_SIZE
         if end <= stop:
             end = at + packet_length(memory, at)
+        if end > stop and final:
+            at = find_header(memory, at + 1, stop)
+            continue
         if end > stop:
             flow[SEARCHED_TO] = at + shift
-            return at, _NOT_FOUND, end
+            return at, NOT_FOUND, end
         result = _certain(arrays, flow, at, end, at + shift, r)
-        if result != _NOT_FOUND:
+        if result != NOT_FOUND:
             flow[SEARCHED_TO] = at + shift
             return at, result, 0
         at = find_header(memory, at + 1, stop)
+    if final:
+        flow[SEARCHED_TO] = stop + shift
+        at = _cut_segment(arrays, flow, start, stop)
+        return (at, FOUND, 0) if at >= 0 else (stop, NOT_FOUND, 0)
     at = max(min(start, stop), stop - PREFIX_SIZE + 1)
     flow[SEARCHED_TO] = at + shift
-    return at, _NOT_FOUND, 0
+    return at, NOT_FOUND, 0
 
 
 @jit
-def _emit(arrays: ScanArrays, flow: Any, start: int, size: int, kind: int) -> int:
+def emit(arrays: ScanArrays, flow: Any, start: int, size: int, kind: int) -> int:
     """Write the row of a packet, whose fields or refusal are there; return CONTINUE or a stop code."""
     stop_code = show_run(arrays, flow)
     if stop_code >= 0:
@@ -145,7 +189,9 @@ def _emit(arrays: ScanArrays, flow: Any, start: int, size: int, kind: int) -> in
 
 
 @jit
-def _scan_packet(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: int) -> tuple[int, int, int]:
+def _scan_packet(
+    arrays: ScanArrays, flow: Any, start: int, stop: int, shift: int, final: bool
+) -> tuple[int, int, int]:
     """Take the packet at the start of the buffer: `PacketFinder._scan_packet`.
 
     Returns up to where bytes were taken, CONTINUE or a stop code, and up to where there must be bytes before
@@ -166,12 +212,13 @@ def _scan_packet(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: in
         if u32(memory, start + SIGNATURE_AT) != SIGNATURE:
             flow[LOSS] = _OTHER_SIGNATURE | u32(memory, start + SIGNATURE_AT) << WHY_BITS
             return start, CONTINUE, 0
-        if stop - start < BASE_HEADER_SIZE:
+        if stop - start < BASE_HEADER_SIZE and not final:
             return start, CONTINUE, 0
-        refuse_base(memory, start, start + BASE_HEADER_SIZE, field_offsets, r)
+        size = u32(memory, start + SIZE_AT)
+        refuse(field_offsets, r, IMPOSSIBLE_SIZE, SIZE_AT, size, 0, 0)
         flow[LOSS] = _IMPOSSIBLE_SIZE
-        end = start + BASE_HEADER_SIZE
-        return end, _emit(arrays, flow, start, BASE_HEADER_SIZE, BAD), 0
+        end = min(start + BASE_HEADER_SIZE, stop)
+        return end, emit(arrays, flow, start, end - start, BAD), 0
     end = start + length
     if end > stop:
         return start, CONTINUE, end
@@ -181,29 +228,31 @@ def _scan_packet(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: in
         return start, CONTINUE, 0
     kind = session_packet(memory, start, end, field_offsets, r)
     if not is_doubtful(memory, start, kind, field_offsets, r):
-        return end, _emit(arrays, flow, start, length, kind), 0
+        return end, emit(arrays, flow, start, length, kind), 0
     if kind == BAD and not flow[IS_CHECKED] and not add_failed(flow, start + shift, length):
         return start, GENERIC_RECORD, 0
     flow[IS_CHECKED] = 1
-    if stop - end < PREFIX_SIZE:
+    if stop - end < PREFIX_SIZE and not final:
         return start, CONTINUE, end + PREFIX_SIZE
-    if packet_length(memory, end) < 0:
+    if end < stop and not begins_packet(memory, end, stop):
         first = start + (BASE_HEADER_SIZE if kind == BAD else tail_start(field_offsets, r))
-        at, result, needed = _search(arrays, flow, first, stop, shift, r + 1)
-        if result == _NO_ENTRY:
+        at, result, needed = search(arrays, flow, first, stop, shift, r + 1, final)
+        if result == NO_ENTRY:
             return start, GENERIC_RECORD, 0
-        if at < end and result == _NOT_FOUND:
+        if at < end and result == NOT_FOUND and not final:
             return start, CONTINUE, needed
-        if at < end:
+        if at < end and result == FOUND:
             if kind != BAD and not add_failed(flow, start + shift, length):
                 return start, GENERIC_RECORD, 0
             kind = session_packet(memory, start, at, field_offsets, r)
-            return at, _emit(arrays, flow, start, at - start, kind), 0
-    return end, _emit(arrays, flow, start, length, kind), 0
+            return at, emit(arrays, flow, start, at - start, kind), 0
+    return end, emit(arrays, flow, start, length, kind), 0
 
 
 @jit
-def _scan(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: int) -> tuple[int, int, int]:
+def scan_buffer(
+    arrays: ScanArrays, flow: Any, start: int, stop: int, shift: int, final: bool
+) -> tuple[int, int, int]:
     """Find packets as far as the buffer goes: `PacketFinder._scan`.
 
     Returns up to where bytes were taken, CONTINUE or a stop code, and up to where there must be bytes before
@@ -222,16 +271,16 @@ def _scan(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: int) -> t
             r = arrays.state[ROWS]
             if r == arrays.rows.shape[0]:
                 return p, ROWS_FULL, 0
-            at, result, needed = _search(arrays, flow, p, stop, shift, r)
-            if result == _NO_ENTRY:
+            at, result, needed = search(arrays, flow, p, stop, shift, r, final)
+            if result == NO_ENTRY:
                 return p, GENERIC_RECORD, 0
             stop_code = skip(arrays, flow, at - p, flow[LOSS])
             p = at
-            if stop_code >= 0 or result == _NOT_FOUND:
+            if stop_code >= 0 or result == NOT_FOUND:
                 return p, stop_code, needed
             flow[LOSS] = 0
         else:
-            end, stop_code, needed = _scan_packet(arrays, flow, p, stop, shift)
+            end, stop_code, needed = _scan_packet(arrays, flow, p, stop, shift, final)
             if stop_code >= 0 or (end == p and flow[LOSS] == 0):
                 return end, stop_code, needed
             p = end
@@ -281,7 +330,7 @@ def find_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
         state[NEED] = kept + size
         return ARENA_FULL
     remember(arrays.rollback[1], flow, state)
-    held = state[HELD] - _held(flow)
+    held = state[HELD] - held_by(flow)
     first = start
     if kept:
         first = arena
@@ -291,7 +340,7 @@ def find_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
     flow[DOUBTFUL_SIZE] = 0
     shift = flow[DELIVERED] - kept - first
     end = first + kept + size
-    p, stop_code, needed = _scan(arrays, flow, first, end, shift)
+    p, stop_code, needed = scan_buffer(arrays, flow, first, end, shift, False)
     if stop_code >= 0:
         go_back(arrays.rollback[1], flow, state)
         return stop_code
@@ -301,7 +350,7 @@ def find_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
     flow[PACKET_SIZE] = max(0, needed - p)
     flow[DELIVERED] += size
     _keep_rest(arrays, flow, start, stop, max(0, p - first - kept), end - p)
-    state[HELD] = held + _held(flow)
+    state[HELD] = held + held_by(flow)
     in_doubt = flow[LOSS] or flow[REMAINING] or flow[RUN_FRAMES] or flow[IS_CHECKED]
     flow[IN_DOUBT] = 1 if in_doubt or any_failed(flow, p + shift) else 0
     return CONTINUE

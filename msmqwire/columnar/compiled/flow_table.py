@@ -22,7 +22,8 @@ from msmqwire.columnar.compiled.network import (
     SRC_HIGH,
     SRC_LOW,
 )
-from msmqwire.columnar.compiled.state import FIRST_GAP
+from msmqwire.columnar.compiled.scan_arrays import FlowArrays
+from msmqwire.columnar.compiled.state import FIRST_GAP, LAST_GAP
 from msmqwire.dissection.finder_state import FAILED_MAX
 
 TRACKED: Final = 0
@@ -30,8 +31,11 @@ MSMQ: Final = 1
 UNRECOGNISED: Final = 2
 UNSEEN: Final = 3
 ENDED: Final = 4
+JOINED: Final = 5
+OPENING: Final = 6
 """Modes of a flow: the tracker has it; it is MSMQ; nothing in it has been recognised as MSMQ so far; only its
-peer has been seen; it has ended with a FIN or a reset, and all of it has been delivered."""
+peer has been seen; it has ended with a FIN or a reset, and all of it has been delivered; without a SYN, it
+has been seen, but none of its data; its first data is buffered until it is certain where it starts."""
 
 (
     MODE, NEXT_SEQ, ACKED, LAST_NS, FRAME, STREAM, PACKET_BYTES, PACKET_SEGMENTS, PACKET_FIRST, PACKET_LAST,
@@ -39,8 +43,9 @@ peer has been seen; it has ended with a FIN or a reset, and all of it has been d
     OUT_OF_ORDER_FIRST, OUT_OF_ORDER_LAST, OUT_OF_ORDER_COST, OUT_OF_ORDER_FRAME, GAP_NS, GAP_DUE_NS, ISN,
     DOUBTFUL_SIZE, PACKET_LEAD, IN_DOUBT, LOSS, REMAINING, IS_CHECKED, SEARCHED_TO, SCANNED_BYTES, RUN_BYTES,
     RUN_REASON, RUN_FRAMES, RUN_FRAME, RUN_NS, RUN_LATEST, RUN_KEPT, RUN_FIRST, RUN_SEGMENTS, WAS_RESET,
-    FAILED,
-) = range(44)  # fmt: skip
+    FIRST_SEQ, OPENING_SEGMENTS, NEXT_OPENING, PREVIOUS_OPENING, FAR_NEXT, FAR_FROM, FAR_RUN, IS_REGISTERED,
+    IS_BEGUN, FAILED,
+) = range(53)  # fmt: skip
 FLOW_FIELDS: Final = FAILED + FAILED_MAX
 """The state of a flow, by index; see `handover.DirectionSnapshot`.
 
@@ -54,7 +59,15 @@ follows it, else 0.
 
 OUT_OF_ORDER segments are buffered beyond a gap: their cost in memory, the frame that brought the first, since
 when nothing was delivered, and when the gap may be skipped. ISN is the initial sequence number of a flow
-whose SYN was seen, else -1. WAS_RESET says that a reset has ended it.
+whose SYN was seen, else -1. WAS_RESET says that a reset has ended it. FAR_RUN segments in a row were further
+away than any window; FAR_NEXT continues them, and FAR_FROM was NEXT_SEQ when they began. IS_REGISTERED says
+that the tracker knows the connection. IS_BEGUN says that a hole has been taken, so that its packets have
+begun even if nothing was delivered.
+
+FIRST_SEQ is the sequence number before any data of a flow without a SYN, NO_SEQ if that is unknown. While it
+is opening it has received OPENING_SEGMENTS, buffered like those beyond a gap; GAP_NS is when the first came,
+and GAP_DUE_NS when it starts. It is then in the list of all that are opening, the oldest first: FIRST_OPENING
+and LAST_OPENING of the state, NEXT_OPENING and PREVIOUS_OPENING, -1 at the ends.
 
 IN_DOUBT says that there is more to know of a flow, for `finding`. LOSS is why it is out of sync with its
 packets, 0 if it is in sync; REMAINING bytes of an incomplete packet are still to be skipped; IS_CHECKED says
@@ -78,6 +91,7 @@ KEY_FIELDS: Final = 6
 
 EMPTY, _REMOVED = -1, -2
 """Entries of a hash table without a flow."""
+NO_SEQ: Final = -(1 << 62)
 NOT_LISTED: Final = -2
 """In `FlowArrays.next_gap`: the flow is not in the list."""
 
@@ -130,15 +144,23 @@ def insert(table: Any, keys: Any, number: int, seed: int) -> None:
 
 
 @jit
-def remove(table: Any, keys: Any, number: int, seed: int) -> None:
-    """Remove the number of a flow."""
+def slot_of(table: Any, keys: Any, number: int, seed: int) -> int:
+    """Return the slot with the number of a flow; -1 if there is none."""
     mask = table.size - 1
     slot = _slot(keys[number], mask, seed)
     while table[slot] != EMPTY:
         if table[slot] == number:
-            table[slot] = _REMOVED
-            return
+            return slot
         slot = (slot + 1) & mask
+    return -1
+
+
+@jit
+def remove(table: Any, keys: Any, number: int, seed: int) -> None:
+    """Remove the number of a flow."""
+    slot = slot_of(table, keys, number, seed)
+    if slot >= 0:
+        table[slot] = _REMOVED
 
 
 @jit
@@ -151,6 +173,15 @@ def remove_connections(table: Any, keys: Any, flows: Any, numbers: Any, seed: in
 
 
 @jit
+def swap_sides(table: Any, keys: Any, first: int, seed: int) -> None:
+    """Exchange the numbers of the two flows of a connection, of which the even one is given."""
+    slot, other = slot_of(table, keys, first, seed), slot_of(table, keys, first + 1, seed)
+    table[slot], table[other] = first + 1, first
+    for i in range(KEY_FIELDS):
+        keys[first, i], keys[first + 1, i] = keys[first + 1, i], keys[first, i]
+
+
+@jit
 def rebuild(table: Any, keys: Any, numbers: Any, seed: int) -> None:
     """Rebuild the table from the numbers in use."""
     table[:] = EMPTY
@@ -158,12 +189,54 @@ def rebuild(table: Any, keys: Any, numbers: Any, seed: int) -> None:
         insert(table, keys, numbers[i], seed)
 
 
-@inlined
-def list_gap(state: Any, next_gap: Any, number: int) -> None:
-    """List a flow that has a gap, unless it is listed."""
-    if next_gap[number] == NOT_LISTED:
-        next_gap[number] = state[FIRST_GAP]
+@jit
+def unlist_gap(state: Any, flow_arrays: FlowArrays, number: int) -> None:
+    """Remove a flow from the list of those that have a gap."""
+    next_gap, previous_gap = flow_arrays.next_gap, flow_arrays.previous_gap
+    before, after = previous_gap[number], next_gap[number]
+    if before < 0:
+        state[FIRST_GAP] = after
+    else:
+        next_gap[before] = after
+    if after < 0:
+        state[LAST_GAP] = before
+    else:
+        previous_gap[after] = before
+    next_gap[number] = NOT_LISTED
+
+
+@jit
+def list_gap(state: Any, flow_arrays: FlowArrays, number: int) -> None:
+    """List a flow that has a gap, in the order of the frames since which they wait."""
+    flows, next_gap, previous_gap = flow_arrays.flows, flow_arrays.next_gap, flow_arrays.previous_gap
+    if next_gap[number] != NOT_LISTED:
+        unlist_gap(state, flow_arrays, number)
+    before, after = state[LAST_GAP], -1
+    while before >= 0:
+        if flows[before, OUT_OF_ORDER] == 0:
+            unlist_gap(state, flow_arrays, before)
+        elif flows[before, OUT_OF_ORDER_FRAME] <= flows[number, OUT_OF_ORDER_FRAME]:
+            break
+        else:
+            after = before
+        before = state[LAST_GAP] if after < 0 else previous_gap[after]
+    next_gap[number], previous_gap[number] = after, before
+    if before < 0:
         state[FIRST_GAP] = number
+    else:
+        next_gap[before] = number
+    if after < 0:
+        state[LAST_GAP] = number
+    else:
+        previous_gap[after] = number
+
+
+@jit
+def oldest_gap(state: Any, flow_arrays: FlowArrays) -> int:
+    """Return the flow that has waited longest for a gap to be filled; -1 if none waits."""
+    while state[FIRST_GAP] >= 0 and flow_arrays.flows[state[FIRST_GAP], OUT_OF_ORDER] == 0:
+        unlist_gap(state, flow_arrays, state[FIRST_GAP])
+    return state[FIRST_GAP]
 
 
 @jit

@@ -12,14 +12,14 @@ from typing import Any, Final
 from msmqwire.capture.tcp import IDLE_NS_MAX, SWEEP_NS
 from msmqwire.columnar.compiled.flow_table import (
     ACKED,
-    ENDED,
     IN_DOUBT,
-    ISN,
     MODE,
+    MSMQ,
     NEXT_SEQ,
     OUT_OF_ORDER,
     PACKET_SEGMENTS,
     TRACKED,
+    UNRECOGNISED,
 )
 from msmqwire.columnar.compiled.jit import jit
 from msmqwire.columnar.compiled.network import HEADER_FIELDS, START, STOP, TCP, UDP
@@ -72,7 +72,7 @@ def ends_silently(flows: Any, number: int) -> bool:
         flow = flows[number + side]
         if flow[PACKET_SEGMENTS] or flow[OUT_OF_ORDER] or flow[IN_DOUBT]:
             return False
-        if flow[ACKED] >= 0 and flow[ISN] >= 0 and flow[MODE] != ENDED:
+        if flow[ACKED] >= 0 and (flow[MODE] == MSMQ or flow[MODE] == UNRECOGNISED):
             beyond = ((flow[ACKED] - flow[NEXT_SEQ] + 0x80000000) & 0xFFFFFFFF) - 0x80000000
             if beyond > 1:
                 return False

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from msmqwire.capture.direction import FAR
+from msmqwire.capture.direction import FAR_RUN as FAR_RUN_MIN
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.capture.tcp import (
-    ACKED_BYTES,
     ACKED_NS,
-    ACKED_SEGMENTS,
-    BUFFERED_TOTAL_MAX,
     CLOCK_BACK_NS,
     SWEEP_NS,
 )
 from msmqwire.columnar.compiled.delivery import deliver
 from msmqwire.columnar.compiled.flow_table import (
+    FAR_FROM,
+    FAR_NEXT,
+    FAR_RUN,
     GAP_DUE_NS,
     GAP_NS,
     NEXT_SEQ,
@@ -32,8 +33,8 @@ from msmqwire.columnar.compiled.flow_table import (
     SEG_START,
 )
 from msmqwire.columnar.compiled.jit import copy, jit
-from msmqwire.columnar.compiled.network import START, STOP
-from msmqwire.columnar.compiled.pending import store_segment
+from msmqwire.columnar.compiled.network import SEQ, START, STOP
+from msmqwire.columnar.compiled.pending import follows_buffered, store_segment
 from msmqwire.columnar.compiled.rollback import go_back, remember
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
 from msmqwire.columnar.compiled.state import (
@@ -43,6 +44,7 @@ from msmqwire.columnar.compiled.state import (
     DEADLINE,
     EVENT_FRAME,
     EVENT_NS,
+    FAR_SEGMENTS,
     FRAMES_BEFORE,
     NEED,
     NOW,
@@ -51,10 +53,10 @@ from msmqwire.columnar.compiled.state import (
     PENDING_SEGMENTS,
     RECORD_NS,
     REPEATED_BYTES,
+    ROWS,
     SPARE_SEGMENTS,
     SPARE_TO_DELIVER,
     SWEEP_AT,
-    TRACKER_BUFFERED,
 )
 from msmqwire.columnar.compiled.stop_codes import ARENA_FULL, CONTINUE, GENERIC_RECORD, PENDING_FULL
 
@@ -160,20 +162,12 @@ def insert_pieces(arrays: ScanArrays, flow: Any, start: int, position: int, end:
 def buffer_segment(arrays: ScanArrays, flow: Any, start: int, size: int, position: int, now: int) -> int:
     """Buffer bytes beyond a gap: `Direction.receive`; return CONTINUE or a stop code."""
     state, pending_segments, pending_bytes = arrays.state, arrays.pending_segments, arrays.pending_bytes
-    count, first, last = flow[OUT_OF_ORDER], flow[OUT_OF_ORDER_FIRST], flow[OUT_OF_ORDER_LAST]
-    append = count == 0 or position >= pending_segments[last, SEG_POSITION] + pending_segments[last, SEG_SIZE]
+    count, append = flow[OUT_OF_ORDER], follows_buffered(flow, pending_segments, position)
     pieces, added, conflicts = 1, size, 0
     if not append:
         pieces, added, conflicts = count_pieces(arrays, flow, start, position, position + size)
     cost = added + pieces * SEGMENT_COST
     if pieces:
-        if count + pieces > ACKED_SEGMENTS or flow[OUT_OF_ORDER_COST] + cost > ACKED_BYTES:
-            return GENERIC_RECORD
-        if state[TRACKER_BUFFERED] + state[OUT_OF_ORDER_COST_TOTAL] + cost > BUFFERED_TOTAL_MAX:
-            return GENERIC_RECORD
-        begins = count and position < pending_segments[first, SEG_POSITION]
-        if begins and max(state[EVENT_NS], flow[GAP_NS]) + ACKED_NS <= now:
-            return GENERIC_RECORD  # an old segment, after which the gap may be skipped at once
         if (
             state[PENDING_BYTES] + size > pending_bytes.size
             or state[PENDING_SEGMENTS] + SPARE_SEGMENTS > pending_segments.shape[0]
@@ -187,10 +181,34 @@ def buffer_segment(arrays: ScanArrays, flow: Any, start: int, size: int, positio
         flow[OUT_OF_ORDER] += pieces
         flow[OUT_OF_ORDER_COST] += cost
         state[OUT_OF_ORDER_COST_TOTAL] += cost
-        set_gap_deadline(state, flow, pending_segments)
     state[REPEATED_BYTES] += size - added
     state[CONFLICTING_BYTES] += conflicts
     return CONTINUE
+
+
+@jit
+def deliver_buffered(arrays: ScanArrays, flow: Any) -> int:
+    """Deliver the first of the buffered segments; return CONTINUE or a stop code.
+
+    On a stop code the caller goes back. EVENT_NS and EVENT_FRAME are its own afterwards.
+    """
+    state, segment = arrays.state, arrays.pending_segments[flow[OUT_OF_ORDER_FIRST]]
+    size, arena, rows = segment[SEG_SIZE], state[ARENA], state[ROWS]
+    if arena + size > state[ARENA_END]:
+        state[NEED] = size
+        return ARENA_FULL
+    copy(arrays.pending_bytes, segment[SEG_START], size, arrays.memory, arena)
+    state[ARENA] += size
+    state[EVENT_NS] = segment[SEG_NS]
+    state[EVENT_FRAME] = segment[SEG_FRAME] - state[FRAMES_BEFORE]
+    stop_code = deliver(arrays, flow, arena, arena + size)
+    if state[ROWS] == rows:
+        state[ARENA] = arena
+    flow[OUT_OF_ORDER_FIRST] = segment[SEG_NEXT]
+    flow[OUT_OF_ORDER] -= 1
+    flow[OUT_OF_ORDER_COST] -= size + SEGMENT_COST
+    state[OUT_OF_ORDER_COST_TOTAL] -= size + SEGMENT_COST
+    return stop_code
 
 
 @jit
@@ -220,34 +238,22 @@ def deliver_in_order(arrays: ScanArrays, flow: Any, skipped: int, now: int) -> i
         segment = pending_segments[flow[OUT_OF_ORDER_FIRST] if flow[OUT_OF_ORDER] else 0]
         is_buffered = flow[OUT_OF_ORDER] and segment[SEG_POSITION] == position
         if is_buffered:
-            count, start = segment[SEG_SIZE], state[ARENA]
-            if start + count > state[ARENA_END]:
-                state[NEED] = count
-                stop_code = ARENA_FULL
-                break
+            count = segment[SEG_SIZE]
             repeated = min(max(end - position, 0), count)
             state[REPEATED_BYTES] += repeated
             state[CONFLICTING_BYTES] += count_differences(
                 memory, base + position, pending_bytes, segment[SEG_START], repeated
             )
-            copy(pending_bytes, segment[SEG_START], count, memory, start)
-            state[ARENA] += count
-            state[EVENT_NS] = segment[SEG_NS]
-            state[EVENT_FRAME] = segment[SEG_FRAME] - state[FRAMES_BEFORE]
+            stop_code = deliver_buffered(arrays, flow)
         elif position < end:
             count, start = end - position, base + position
             if flow[OUT_OF_ORDER]:
                 count = min(count, segment[SEG_POSITION] - position)
             state[EVENT_NS], state[EVENT_FRAME] = time_ns, frame
+            stop_code = deliver(arrays, flow, start, start + count)
         else:
             break
-        stop_code = deliver(arrays, flow, start, start + count)
         position += count
-        if is_buffered:
-            flow[OUT_OF_ORDER_FIRST] = segment[SEG_NEXT]
-            flow[OUT_OF_ORDER] -= 1
-            flow[OUT_OF_ORDER_COST] -= count + SEGMENT_COST
-            state[OUT_OF_ORDER_COST_TOTAL] -= count + SEGMENT_COST
     if stop_code >= 0:
         go_back(rollback, flow, state)
         return stop_code
@@ -259,20 +265,44 @@ def deliver_in_order(arrays: ScanArrays, flow: Any, skipped: int, now: int) -> i
 
 
 @jit
-def take_out_of_order(arrays: ScanArrays, flow: Any, peer: Any, offset: int) -> int:
+def is_far(offset: int) -> bool:
+    """Whether a segment at this distance from the next byte is further away than any window."""
+    return offset >= FAR or offset <= -FAR
+
+
+@jit
+def completes_far_run(flow: Any, header: Any) -> bool:
+    """Whether a far segment proves that the stream jumped: `Direction._jumps`."""
+    consecutive = header[SEQ] == flow[FAR_NEXT] and flow[NEXT_SEQ] == flow[FAR_FROM]
+    return header[STOP] > header[START] and consecutive and flow[FAR_RUN] + 1 >= FAR_RUN_MIN
+
+
+@jit
+def ignore_far_segment(state: Any, flow: Any, header: Any) -> None:
+    """Ignore a far segment that does not complete a run."""
+    size = header[STOP] - header[START]
+    if size:
+        consecutive = header[SEQ] == flow[FAR_NEXT] and flow[NEXT_SEQ] == flow[FAR_FROM]
+        flow[FAR_RUN] = flow[FAR_RUN] + 1 if consecutive else 1
+        flow[FAR_NEXT], flow[FAR_FROM] = (header[SEQ] + size) & 0xFFFFFFFF, flow[NEXT_SEQ]
+        state[FAR_SEGMENTS] += 1
+
+
+@jit
+def take_out_of_order(arrays: ScanArrays, flow: Any, offset: int, now: int) -> int:
     """Take a segment that is out of order, or of a connection with a gap; return CONTINUE or a stop code.
 
-    ``offset`` is the distance of its first byte from the next one in order.
+    ``offset`` is the distance of its first byte from the next one in order, ``now`` the time of the capture
+    after the segment.
     """
     state, header = arrays.state, arrays.header
-    time_ns, size = state[RECORD_NS], header[STOP] - header[START]
-    now = clock_after(state, time_ns)
-    if (flow[OUT_OF_ORDER] and now >= flow[GAP_DUE_NS]) or (peer[OUT_OF_ORDER] and now >= peer[GAP_DUE_NS]):
-        return GENERIC_RECORD
-    if offset >= FAR or offset <= -FAR:
+    size = header[STOP] - header[START]
+    if is_far(offset) and completes_far_run(flow, header):
         return GENERIC_RECORD
     stop_code = CONTINUE
-    if size and offset > 0:
+    if is_far(offset):
+        pass  # it is counted when it is certain that the scan takes it
+    elif size and offset > 0:
         stop_code = buffer_segment(arrays, flow, header[START], size, flow[NEXT_SEQ] + offset, now)
     elif size and offset + size > 0:
         stop_code = deliver_in_order(arrays, flow, -offset, now)
@@ -280,5 +310,5 @@ def take_out_of_order(arrays: ScanArrays, flow: Any, peer: Any, offset: int) -> 
         state[REPEATED_BYTES] += size
     if stop_code >= 0:
         return stop_code
-    set_clock(state, time_ns, now)
+    set_clock(state, state[RECORD_NS], now)
     return CONTINUE

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import numpy as np
 
+from msmqwire.capture.events import GapReason
 from msmqwire.columnar.compiled.generated import (
     FIELD_SLOTS,
     QUEUE_FIELD_OFFSETS,
@@ -17,6 +18,7 @@ from msmqwire.columnar.compiled.generated import (
 )
 from msmqwire.columnar.compiled.jit import inlined, is_text, jit, u8, u16, u32
 from msmqwire.columnar.compiled.refusal import REFUSED, refuse
+from msmqwire.dissection.finder_state import Why
 from msmqwire.headers import BASE_HEADER, EXTENSION_HEADER, INTERNAL_HEADER, USER_HEADER
 from msmqwire.headers.acknowledgements import (
     ACK_BODY_SIZE,
@@ -69,13 +71,17 @@ LAYOUTS: Final = (*["UserMessage"] * 3, "SessionAck", "EstablishConnection", "Co
 SKIPPED_FOR: Final = FOLLOWED_PING + 1
 """Added to a `msmqwire.dissection.finder_state.Why`, the number of the refusal that says why bytes are
 skipped."""
+NOT_CAPTURED: Final = SKIPPED_FOR + max(Why) + 1
+"""Added to the place of a reason in `GAP_REASONS`, the number of the refusal that says why bytes are taken
+for lost."""
+GAP_REASONS: Final = get_args(GapReason)
 
 _MESSAGE: Final = FIELD_SLOTS["UserMessage"]
 _FLAGS_AT: Final = _MESSAGE["BaseHeader.Flags"][1]
 SIGNATURE_AT: Final = _MESSAGE["BaseHeader.Signature"][1]
 _SIGNATURE_END: Final = SIGNATURE_AT + _MESSAGE["BaseHeader.Signature"][2]
 _SIGNATURE_BYTES: Final = np.frombuffer(SIGNATURE_BYTES, np.uint8).copy()
-_SIZE_AT: Final = _MESSAGE["BaseHeader.PacketSize"][1]
+SIZE_AT: Final = _MESSAGE["BaseHeader.PacketSize"][1]
 _INTERNAL: Final = BASE_HEADER.bits("Flags.IN").mask
 _SESSION: Final = BASE_HEADER.bits("Flags.SH").mask
 _KIND_AT: Final = FIELD_SLOTS["SessionAck"]["InternalHeader.Flags"][1]
@@ -105,7 +111,7 @@ def packet_length(memory: Any, start: int) -> int:
 
     The caller has checked that there are `PREFIX_SIZE` bytes.
     """
-    size = u32(memory, start + _SIZE_AT)
+    size = u32(memory, start + SIZE_AT)
     if (
         memory[start] != VERSION
         or u32(memory, start + SIGNATURE_AT) != SIGNATURE
@@ -182,7 +188,7 @@ def refuse_base(memory: Any, start: int, stop: int, field_offsets: Any, r: int) 
     elif size < BASE_HEADER_SIZE:
         refuse(field_offsets, r, CUT_BASE, size, size, 0, 0)
     elif packet_length(memory, start) < 0:
-        refuse(field_offsets, r, IMPOSSIBLE_SIZE, _SIZE_AT, u32(memory, start + _SIZE_AT), 0, 0)
+        refuse(field_offsets, r, IMPOSSIBLE_SIZE, SIZE_AT, u32(memory, start + SIZE_AT), 0, 0)
     else:
         return False
     return True
@@ -231,7 +237,7 @@ def session_packet(memory: Any, start: int, stop: int, field_offsets: Any, r: in
         else:
             kind, end = BAD, refuse(field_offsets, r, NOT_INTERNAL, _KIND_AT, number, 0, 0)
     if end >= 0 and end != stop and kind != BAD:
-        end = refuse(field_offsets, r, OTHER_SIZE, _SIZE_AT, end - start, stop - start, 0)
+        end = refuse(field_offsets, r, OTHER_SIZE, SIZE_AT, end - start, stop - start, 0)
     return BAD if end == REFUSED else kind
 
 

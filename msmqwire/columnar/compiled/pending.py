@@ -6,6 +6,8 @@ from typing import Any
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.columnar.compiled.flow_table import (
+    OUT_OF_ORDER,
+    OUT_OF_ORDER_LAST,
     PACKET_BYTES,
     PACKET_FIRST,
     PACKET_FRAME,
@@ -22,7 +24,7 @@ from msmqwire.columnar.compiled.flow_table import (
     SEG_SIZE,
     SEG_START,
 )
-from msmqwire.columnar.compiled.jit import copy, jit
+from msmqwire.columnar.compiled.jit import copy, inlined, jit
 from msmqwire.columnar.compiled.state import (
     EVENT_FRAME,
     EVENT_NS,
@@ -50,6 +52,13 @@ def store_segment(
     copy(memory, start, size, pending_bytes, state[PENDING_BYTES])
     state[PENDING_BYTES] += size
     return number
+
+
+@inlined
+def follows_buffered(flow: Any, pending_segments: Any, position: int) -> bool:
+    """Whether a position in a flow is behind all segments that are buffered out of order."""
+    last = pending_segments[flow[OUT_OF_ORDER_LAST] if flow[OUT_OF_ORDER] else 0]
+    return flow[OUT_OF_ORDER] == 0 or position >= last[SEG_POSITION] + last[SEG_SIZE]
 
 
 @jit

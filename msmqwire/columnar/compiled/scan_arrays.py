@@ -21,7 +21,7 @@ class ScanArrays(NamedTuple):
         rows: the rows; see `msmqwire.columnar.compiled.state`.
         field_offsets: for each row where the fields of its packet stand; see
             `msmqwire.columnar.compiled.generated`.
-        rollback: room for two copies of a flow and of the state.
+        rollback: room for three copies of a flow and of the state.
     """
 
     state: Any
@@ -44,8 +44,9 @@ class FlowArrays(NamedTuple):
         free_numbers: numbers of connections that are not in use, as many as the state says.
         new_connections: numbers of connections that the scan has seen begin, and of which the tracker has
             not been informed; as many as the state says.
-        next_gap: a list of the flows that may have segments beyond a gap: for each of them the next one, -1
-            for none, and `flow_table.NOT_LISTED` for the others.
+        next_gap: a list of the flows that may have segments beyond a gap, those first that wait longest: for
+            each of them the next one, -1 for none, and `flow_table.NOT_LISTED` for the others.
+        previous_gap: for those in the list the one before, -1 for none.
     """
 
     table: Any
@@ -54,6 +55,7 @@ class FlowArrays(NamedTuple):
     free_numbers: Any
     new_connections: Any
     next_gap: Any
+    previous_gap: Any
 
 
 class RowBlock(NamedTuple):

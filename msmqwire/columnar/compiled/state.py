@@ -12,9 +12,10 @@ from msmqwire.capture.tcp import ACKED_SEGMENTS
     OTHER_COUNT, IS_PCAPNG, BIG_ENDIAN, FRACTION_NS, HEADER_SIZE, SIZE_LIMIT, LINKTYPE, INTERFACES, FILE,
     FRAMES_BEFORE, DEADLINE, TRACKER_BUFFERED, OUT_OF_ORDER_COST_TOTAL, REPEATED_BYTES, EVENT_NS, EVENT_FRAME,
     FREE_NUMBERS, CONNECTIONS, STREAMS, NEW_CONNECTIONS, PAIRS, FIRST_GAP, HASH_SEED,
-    CONFLICTING_BYTES, CONNECTIONS_LIMIT, IS_UNDECIDED, BY_OFFSET, MEMORY_AT,
-) = range(49)  # fmt: skip
-STATE: Final = 49
+    CONFLICTING_BYTES, CONNECTIONS_LIMIT, IS_UNDECIDED, BY_OFFSET, MEMORY_AT, LOST_BYTES,
+    IS_TAKEN, LAST_GAP, FAR_SEGMENTS, START_SEGMENTS, FIRST_OPENING, LAST_OPENING,
+) = range(56)  # fmt: skip
+STATE: Final = 56
 """The state of a scan, by index. Times are nanoseconds since 1970, sizes bytes.
 
 POS and END bound the input in memory. FRAME_NO counts frames in their file, whose number is FILE;
@@ -31,10 +32,18 @@ TRACKER_BUFFERED, which is with the tracker. WAITING says whether the tracker ha
 undecided start. NOW, SWEEP_AT and IDLE_AT are the clock of `Reassembler`; DEADLINE is when the first gap may
 be skipped. FREE_NUMBERS are left for connections that begin, CONNECTIONS are open, of
 CONNECTIONS_LIMIT that may be, STREAMS have been seen,
-the tracker has not been informed of NEW_CONNECTIONS, and PAIRS of endpoints have a number. FIRST_GAP is the
-first of the flows listed in `FlowArrays.next_gap`, -1 for none. HASH_SEED is mixed into the hashes of flows.
+the tracker has not been informed of NEW_CONNECTIONS, and PAIRS of endpoints have a number. FIRST_GAP and
+LAST_GAP are the ends of the list in `FlowArrays.next_gap`, FIRST_OPENING and LAST_OPENING of that of the
+flows that are opening, -1 if it is empty; after START_SEGMENTS with data these start. HASH_SEED is mixed into
+the hashes of flows.
 REPEATED_BYTES were delivered or buffered before; CONFLICTING_BYTES of them differ from the buffered ones.
+LOST_BYTES are the sizes of all gaps that were given up; FAR_SEGMENTS were further away than any window.
+IS_TAKEN says that the current segment has been buffered or delivered, and only the gaps are left that it lets
+give up.
 """
+
+NEVER: Final = (1 << 63) - 1
+"""In place of a time: it does not come."""
 
 SPARE_SEGMENTS: Final = ACKED_SEGMENTS + 3
 """Entries of `pending_segments` that are always free: those that a single segment may need."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
 
 from msmqwire.bodies import decode_body
 from msmqwire.constants import class_name
+from msmqwire.display import View, to_html, to_rich, view_of
+from msmqwire.names.printable import counted, cut
 from msmqwire.qm.runtime.message_json import EXPRESS, RECOVERABLE, TRANSACTIONAL
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ReceivedMessage:
     r"""A message that was received or peeked at, as an application sees it.
 
@@ -56,7 +58,7 @@ class ReceivedMessage:
             None if it came in clear.
     """
 
-    body: bytes = field(repr=False)
+    body: bytes
     label: str
     body_type: int
     identifier: str
@@ -77,14 +79,37 @@ class ReceivedMessage:
     response_queue: str | None
     destination: str | None
     application: int
-    extension: bytes = field(repr=False)
+    extension: bytes
     journal: bool
     dead_letter: bool
     hops: int
     authenticated: bool
     signature: str | None
-    sender_certificate: bytes | None = field(repr=False)
+    sender_certificate: bytes | None
     encrypted: str | None
+
+    def __repr__(self) -> str:
+        parts = [f"{cut(self.label, 80)!r}", counted(len(self.body), "byte"), self.identifier]
+        parts += [self.class_name] * bool(self.message_class)
+        return f"<ReceivedMessage {', '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        """Return HTML for a notebook: its properties, and its body as far as it is text."""
+        return to_html(self._view())
+
+    def __rich__(self) -> Any:
+        """Return a table for rich, of the same."""
+        return to_rich(self._view())
+
+    def _view(self) -> View:
+        properties = {"class": self.class_name, **{one.name: getattr(self, one.name) for one in fields(self)}}
+        properties["body"] = self.text or self.body
+        del properties["message_class"]
+        nothing: tuple[Any, ...] = (None, False, "", b"", ())
+        return view_of(
+            f"Message {self.label!r}, {counted(len(self.body), 'byte')}",
+            properties=((name, _shown(value)) for name, value in properties.items() if value not in nothing),
+        )
 
     @property
     def text(self) -> str | None:
@@ -171,6 +196,14 @@ class ReceivedMessage:
             "sender_certificate": None if certificate is None else b64encode(certificate).decode(),
             "encrypted": self.encrypted,
         }
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bytes):
+        return counted(len(value), "byte")
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return "yes" if value is True else str(value)
 
 
 def _time(text: str | None) -> datetime | None:

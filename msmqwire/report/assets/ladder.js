@@ -6,7 +6,7 @@ const ZOOMS = [16, 24, 34, 46];
 const LADDER_MARGIN = 12;
 const TIME_WIDTH = 176;
 const ARROWS_PRINTED = 80;
-const CHARACTER = 6.7;
+const CHARACTER = 7.1;
 
 class Ladder {
   constructor() {

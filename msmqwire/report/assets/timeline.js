@@ -6,7 +6,7 @@ const TICKS = [1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3,
   15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 31536000, 315360000, 3153600000];
 const BYTE_TICKS = Array.from({ length: 50 }, (_, power) => 2 ** power);
 const CHART_HEIGHT = 190;
-const PAPER_WIDTH = 640;
+const PAPER_WIDTH = 940;
 
 /** Return a colour of the style as it is in the theme of now, with an opacity. */
 function colour(name, opacity = 1) {

@@ -7,14 +7,14 @@ from dataclasses import fields
 from itertools import pairwise
 from operator import attrgetter
 from struct import calcsize
-from typing import Any, Final, NamedTuple
+from typing import Any
 
-from msmqwire.dissection.field_text import field_text
+from msmqwire.display import PlacedField
 from msmqwire.dissection.item import Item
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.headers.base import FLAGS_OFFSET, INTERNAL_BIT, SIGNATURE_BYTES, SIGNATURE_END, SIGNATURE_OFFSET
 from msmqwire.lint.srmp_places import Places
-from msmqwire.names.printable import safe
+from msmqwire.names.printable import cut, safe
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.packets import ESTABLISH_CONNECTION, USER_MESSAGE
 from msmqwire.pgm import PgmPacket
@@ -24,33 +24,16 @@ from msmqwire.pgm.packet_json import fields_to_json
 from msmqwire.pgm.packets import NLAS, build_nla, field_layout
 from msmqwire.pgm.values import Opaque
 from msmqwire.remote_read.rpc_packet import RpcPacket, section_offset
-from msmqwire.report.texts import cut
 from msmqwire.rpc.constants import PduType
 from msmqwire.rpc.ndr import to_json as ndr_to_json
 from msmqwire.schema import Record
 from msmqwire.schema.layout import layout
 from msmqwire.schema.nodes import Maybe, Sub
+from msmqwire.schema.showing import TEXT_MAX
+from msmqwire.schema.showing import placed_fields as _of_record
 from msmqwire.srmp.http_message import HEADER_FIELDS
 from msmqwire.srmp.message import SrmpMessage
 from msmqwire.srmp.multipart import PARTS, Multipart
-
-TEXT_MAX: Final = 240
-"""Characters of the value of one field."""
-
-
-class PlacedField(NamedTuple):
-    """A field and its bytes.
-
-    Attributes:
-        path: its name, as findings have it.
-        offset, size: its bytes in those of the item.
-        text: its value, for people.
-    """
-
-    path: str
-    offset: int
-    size: int
-    text: str
 
 
 def placed_fields(item: Item) -> Iterator[PlacedField]:
@@ -71,16 +54,7 @@ def placed_fields(item: Item) -> Iterator[PlacedField]:
         case NcpPacket() as packet:
             yield from _ncp(packet, item.raw)
         case Record() as record:
-            yield from _record(record)
-
-
-def _record(record: Record, start: int = 0, end: int | None = None) -> Iterator[PlacedField]:
-    """Yield the fields of a record that begins at an offset, as far as they end before another."""
-    for field in layout(record):
-        if end is not None and start + field.offset + field.size > end:
-            return
-        if field.size:
-            yield PlacedField(field.path, start + field.offset, field.size, cut(field_text(field), TEXT_MAX))
+            yield from _of_record(record)
 
 
 def _headers_before(raw: bytes, end: int) -> Iterator[PlacedField]:
@@ -101,7 +75,7 @@ def _headers_before(raw: bytes, end: int) -> Iterator[PlacedField]:
             record, stop = node.header.read(raw, at)
         except MalformedPacket:
             return
-        yield from (field for field in _record(record, at) if field.offset + field.size <= end)
+        yield from (field for field in _of_record(record, at) if field.offset + field.size <= end)
         read[node.name], at = record, stop
 
 
@@ -117,14 +91,14 @@ def _size(record: Record) -> int:
 
 def _ncp(packet: NcpPacket, raw: bytes) -> Iterator[PlacedField]:
     if packet.preamble is not None:
-        yield from _record(packet.preamble)
+        yield from _of_record(packet.preamble)
     if isinstance(packet.packet, Record):
-        yield from _record(packet.packet, packet.start)
+        yield from _of_record(packet.packet, packet.start)
         return
     at = packet.start
     for part in (packet.packet.header, getattr(packet.packet, "subfunction", None), packet.packet.data):
         if part is not None:
-            yield from _record(part, at)
+            yield from _of_record(part, at)
             at += _size(part)
     if packet.packet.trailing:
         yield PlacedField(
@@ -136,7 +110,7 @@ def _rpc(packet: RpcPacket) -> Iterator[PlacedField]:
     """Yield the fields of the first PDU, and of its stub the parameters and the message in it."""
     pdu = packet.pdu
     end = 0
-    for field in _record(pdu.record):
+    for field in _of_record(pdu.record):
         end = field.offset + field.size
         if not (field.path.endswith("stub_data") and packet.places):
             yield field
@@ -145,11 +119,11 @@ def _rpc(packet: RpcPacket) -> Iterator[PlacedField]:
         sections = packet.value.ppPacketSections
         start = section_offset(packet.stub, sections)
         stop = start + len(sections[0].pSectionBuffer or b"")
-        yield from _record(packet.message.whole, packet.offset(start), packet.offset(stop))
+        yield from _of_record(packet.message.whole, packet.offset(start), packet.offset(stop))
     if pdu.sec_trailer is not None and packet.fragments == 1:
         if pdu.auth_padding:
             yield PlacedField("auth_padding", end, len(pdu.auth_padding), f"{len(pdu.auth_padding)} bytes")
-        yield from _record(pdu.sec_trailer, end + len(pdu.auth_padding))
+        yield from _of_record(pdu.sec_trailer, end + len(pdu.auth_padding))
 
 
 def _parameters(packet: RpcPacket) -> Iterator[PlacedField]:

@@ -1,0 +1,41 @@
+"""Views as tables of rich."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msmqwire.display.view import View
+
+
+def to_rich(view: View) -> Any:
+    """Return a view for the console of rich."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    parts: list[Any] = [Text(view.title, "bold")]
+
+    def table(*columns: str) -> Any:
+        made = Table(box=None, pad_edge=False, show_header=any(columns))
+        for name in columns:
+            made.add_column(name, overflow="fold")
+        parts.append(made)
+        return made
+
+    if view.properties:
+        properties = table("", "")
+        for name, value in view.properties:
+            properties.add_row(Text(name, "dim"), Text(value))
+    if view.findings:
+        found = table("severity", "id", "field", "byte", "finding")
+        for finding in view.findings:
+            found.add_row(*(Text(str(cell), "red") for cell in finding))
+    if view.fields:
+        fields = table("byte", "bytes", "field", "value")
+        for field, rows in zip(view.fields, view.rows, strict=True):
+            style = "red" if view.is_found(field) else ""
+            shown = "\n".join(row.hex(" ") for row in rows)
+            cells = (Text(str(field.offset), "dim"), Text(shown, "cyan"), Text(field.path, style))
+            fields.add_row(*cells, Text(field.text, style))
+    parts += [Text(sentence, "italic dim") for sentence in view.left_out]
+    return Group(*parts)

@@ -1,0 +1,76 @@
+"""What starts the program imports no more than it needs: modules are counted, not time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import typer.main
+
+from msmqwire.cli import app, commands, netware
+from tests.support.paths import EXAMPLES, ROOT
+
+HEAVY = {
+    "Cryptodome", "aiohttp", "asyncio", "concurrent", "construct", "cryptography", "http", "logging", "lxml",
+    "numba", "numpy", "pyarrow", "rich", "sqlite3", "ssl",
+}  # fmt: skip
+
+
+def imported(*arguments: str) -> set[str]:
+    """The modules that a command has imported when it ends."""
+    program = (
+        "import atexit, sys\n"
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
+        f"sys.argv = ['msmqwire', *{list(arguments)!r}]\n"
+        "from msmqwire.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout
+    return set(done.stderr.split())
+
+
+def heavy(modules: set[str]) -> set[str]:
+    return HEAVY & {name.partition(".")[0] for name in modules}
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("netware", "--help")], ids=" ".join)
+def test_version_and_help_import_no_part(arguments: tuple[str, ...]) -> None:
+    modules = imported(*arguments)
+    assert heavy(modules) == set()
+    ours = {name for name in modules if name.startswith("msmqwire")}
+    assert ours <= {"msmqwire", "msmqwire.cli", "msmqwire.cli.commands", "msmqwire.cli.common",
+                    "msmqwire.cli.netware"}  # fmt: skip
+
+
+def test_dissecting_a_small_capture_imports_no_columns_keys_or_sockets() -> None:
+    modules = imported("dissect", str(EXAMPLES / "session.pcap"))
+    assert "msmqwire.dissection" in modules
+    assert heavy(modules) <= {"construct"}
+    for part in ("columnar", "report", "qm", "lake", "fate", "diagrams", "display.as_html"):
+        assert f"msmqwire.{part}" not in modules
+
+
+def test_the_package_itself_imports_no_part() -> None:
+    program = "import sys, msmqwire; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    modules = done.stdout.split()
+    assert [name for name in modules if name.startswith("msmqwire")] == ["msmqwire"]
+
+
+@pytest.mark.parametrize("group", [commands.LazyGroup, netware._NetwareGroup], ids=["msmqwire", "netware"])
+def test_the_list_of_commands_has_the_first_sentence_of_their_help(group: type[commands.LazyGroup]) -> None:
+    assert list(group.summaries) == list(group.places)
+    for name, summary in group.summaries.items():
+        command = commands._command(name, *group.places[name])
+        assert summary == " ".join((command.help or "").partition("\n\n")[0].split())
+
+
+def test_commands_have_no_further_list() -> None:
+    whole = typer.main.get_command(app)
+    assert whole.list_commands(typer.Context(whole)) == list(commands.LazyGroup.places)  # type: ignore[attr-defined]
