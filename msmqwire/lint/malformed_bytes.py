@@ -38,7 +38,6 @@ from msmqwire.packets import (
     USER_MESSAGE,
 )
 from msmqwire.schema import Header, field_offset
-from msmqwire.schema.reference import fields_before_error
 
 INTERNAL_PACKETS: Final = {
     PT_SESSION_ACK: SESSION_ACK,
@@ -84,6 +83,8 @@ class MalformedBytes:
         self.multi_queue_format: int | None = None
         schema = self._schema()
         if schema is not None:
+            from msmqwire.schema.reference import fields_before_error  # construct, which others need not
+
             # Without its MQ bit: the reference reader takes seconds for a list of a million names.
             has_lists = not self.internal and len(data) > _MQ_AT and bool(data[_MQ_AT] & _MQ)
             head = data[:_MQ_AT] + bytes([data[_MQ_AT] & ~_MQ]) + data[_MQ_AT + 1 :] if has_lists else data

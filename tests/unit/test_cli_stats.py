@@ -103,6 +103,7 @@ def test_memory_is_bounded_and_what_is_left_out_is_counted() -> None:
     for item in dissection:
         counter.add(item)
     counts = counter.to_json(dissection)
+    assert (counter._collector.table.count, counter._collector.details.rows) == (0, [])  # no packets are kept
     assert (len(counts["sessions"]), len(counts["queues"]), len(counts["requirements"])) == (2, 1, 3)
     assert counts["packets"] == 46
     assert counts["left_out"]["sessions"] == 46 - sum(sum(one["packets"]) for one in counts["sessions"])

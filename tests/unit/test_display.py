@@ -15,6 +15,7 @@ import msmqwire
 from msmqwire.display import PlacedField, to_html, to_rich, view_of
 from msmqwire.display.view import FIELDS_MAX, FOUND_MAX, ROW_SIZE, ROWS_MAX, TEXT_MAX
 from msmqwire.lint import Finding
+from msmqwire.names.printable import cut
 from tests.support.captures import pcap_bytes
 from tests.support.paths import EXAMPLES
 from tests.support.srmp_captures import samples
@@ -185,10 +186,8 @@ def test_received_messages(tmp_path: Path) -> None:
         queue = manager.create_queue(r"private$\orders")
         queue.send(f"body {EVIL}", label=f"label {EVIL}", recoverable=True)
         message = queue.receive(timeout=5)
-    assert "\n" not in repr(message)
-    assert repr(message).startswith("<ReceivedMessage 'label ")
-    assert message.identifier in repr(message)
-    assert "body" not in repr(message)
+    label = cut(message.label, 80)
+    assert repr(message) == f"<ReceivedMessage {label!r}, {len(message.body)} bytes, {message.identifier}>"
     markup = Markup(message._repr_html_())
     assert set(markup.elements) <= ALLOWED
     row = markup.cells.index("body")

@@ -80,6 +80,15 @@ def test_a_stream_is_chosen_and_one_that_is_not_there_is_no_ladder() -> None:
     assert msmqwire.ladder([]).session is None
 
 
+def test_other_sessions_are_not_in_it() -> None:
+    items = list(msmqwire.dissect(HOSTILE))
+    first = next(item.stream for item in items if item.stream is not None)
+    ladder = msmqwire.ladder(HOSTILE)
+    assert [rung.time_ns for rung in ladder.rungs] == [item.time_ns for item in items if item.stream == first]
+    assert ladder.session is not None
+    assert ladder.session.stream == first
+
+
 def test_datagrams_alone_have_a_ladder() -> None:
     pings = [item for item in msmqwire.dissect(SESSION) if item.kind == "Ping"]
     ladder = msmqwire.ladder(pings)
