@@ -7,8 +7,6 @@ Writes an example report and pictures of it into the folder, as the documentatio
 
 from __future__ import annotations
 
-import importlib.util
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -20,9 +18,9 @@ sys.path.insert(0, str(ROOT))
 from msmqwire import __version__  # noqa: E402
 from msmqwire.dissection import dissect  # noqa: E402
 from msmqwire.report import write_report  # noqa: E402
+from tools.browser import has_browser, open_page  # noqa: E402
 
 EXAMPLE: Final = "example.html"
-_SIZE: Final = {"width": 1280, "height": 860}
 
 
 def example_report() -> bytes:
@@ -36,22 +34,16 @@ def example_report() -> bytes:
 
 def pictures(report: bytes) -> dict[str, bytes]:
     """Return pictures of a report by name; none without chromium and Playwright."""
-    chromium = shutil.which("chromium")
-    if chromium is None or importlib.util.find_spec("playwright") is None:
+    if not has_browser():
         return {}
-    from playwright.sync_api import sync_playwright
-
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory() as folder, open_page() as page:
         path = Path(folder) / EXAMPLE
         path.write_bytes(report)
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport=_SIZE)
         page.goto(path.as_uri())
         page.wait_for_selector("html[data-ready]")
         made = {"overview.png": page.screenshot()}
         made["ladder.png"] = _ladder(page)
         made["finding.png"] = _finding(page)
-        browser.close()
         return made
 
 

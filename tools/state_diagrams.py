@@ -1,21 +1,14 @@
-"""Writes `docs/qm-states.md`: the state diagrams of the queue manager, from the tables of its engine.
-
-python tools/state_diagrams.py            writes the page
-python tools/state_diagrams.py --check    fails if the page is out of date
-"""
+"""The page of the queue manager's states: diagrams made of the tables of its engine."""
 
 from __future__ import annotations
 
-import sys
+import re
+import subprocess
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from msmqwire.qm.protocols.binary.states import (  # noqa: E402
+from msmqwire.qm.protocols.binary.states import (
     MESSAGES,
     PING,
     SESSION,
@@ -24,11 +17,9 @@ from msmqwire.qm.protocols.binary.states import (  # noqa: E402
     Role,
     SessionState,
 )
-from msmqwire.qm.protocols.srmp.states import MESSAGES as SRMP_MESSAGES  # noqa: E402
-from msmqwire.qm.protocols.srmp.states import MessageState as SrmpState  # noqa: E402
-from tools.generated_pages import write_or_check  # noqa: E402
+from msmqwire.qm.protocols.srmp.states import MESSAGES as SRMP_MESSAGES
+from msmqwire.qm.protocols.srmp.states import MessageState as SrmpState
 
-TARGET: Final = ROOT / "docs" / "qm-states.md"
 Row = tuple[Enum, str, Enum]
 """A state, an event and the next state."""
 
@@ -36,24 +27,44 @@ HEAD: Final = """\
 # States of the queue manager
 
 Made from the tables of `msmqwire/qm/protocols/binary/states.py` and `msmqwire/qm/protocols/srmp/states.py`
-by `python tools/state_diagrams.py`. What a table does not have is not allowed: a packet that comes in another
+when this page is built. What a table does not have is not allowed: a packet that comes in another
 state closes the session, and a receipt or response that comes in another state is ignored.
 """
 
 
 def diagram(rows: Iterable[Row], first: Enum, last: Iterable[Enum]) -> str:
-    """Return a state diagram for mermaid. Events with the same transition share an arrow."""
+    """Return a state diagram for Graphviz. Events with the same transition share an arrow."""
     arrows: dict[tuple[Enum, Enum], list[str]] = {}
     for state, event, following in rows:
         arrows.setdefault((state, following), []).append(event)
-    lines = ["```mermaid", "stateDiagram-v2"]
+    lines = [
+        "```dot",
+        "digraph {",
+        '    bgcolor=transparent node [shape=box style=rounded fontname="sans-serif" fontsize=11]',
+        '    edge [fontname="sans-serif" fontsize=10] start [shape=point width=0.15]',
+    ]
     states = dict.fromkeys(state for pair in arrows for state in pair)
-    lines += [f'    state "{state.value}" as {state.name}' for state in states]
-    lines.append(f"    [*] --> {first.name}")
+    ends = set(last)
+    lines += [
+        f'    {state.name} [label="{state.value}"{" peripheries=2" if state in ends else ""}]'
+        for state in states
+    ]
+    lines.append(f"    start -> {first.name}")
     for (state, following), events in arrows.items():
-        lines.append(f"    {state.name} --> {following.name}: {'<br>'.join(events)}")
-    lines += [f"    {state.name} --> [*]" for state in last]
-    return "\n".join([*lines, "```", ""])
+        lines.append(f'    {state.name} -> {following.name} [label="{_BREAK.join(events)}"]')
+    return "\n".join([*lines, "}", "```", ""])
+
+
+def drawn(page: str) -> str:
+    """Replace the descriptions of diagrams in a page by pictures that Graphviz draws of them."""
+    return re.sub(r"^```dot\n(.*?)^```$", lambda block: _svg(block[1]), page, flags=re.DOTALL | re.MULTILINE)
+
+
+def _svg(description: str) -> str:
+    drawn = subprocess.run(["dot", "-Tsvg"], input=description, capture_output=True, text=True, check=True)
+    svg = drawn.stdout[drawn.stdout.index("<svg") :].replace('"black"', '"currentColor"')
+    svg = re.sub(r"<!--.*?-->|<title>.*?</title>", "", svg, flags=re.DOTALL)
+    return f'<div class="state-diagram">\n{" ".join(svg.split())}\n</div>'
 
 
 def table(rows: Iterable[Row]) -> str:
@@ -106,13 +117,6 @@ def page() -> str:
     return "\n".join(parts)
 
 
+_BREAK: Final = "\\n"
 _SECTIONS: Final = {"Express": 3, "Recoverable": 5, "Transactional": 7}
 _FIGURES: Final = {"Regular or durable": "3.1.1.1.2.1, figure 3", "Stream": "3.1.1.1.2.4, figure 6"}
-
-
-def main(arguments: list[str] | None = None, target: Path = TARGET) -> int:
-    return write_or_check(page, target, "state_diagrams.py", arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

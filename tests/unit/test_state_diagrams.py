@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
+import re
 
 from msmqwire.qm.protocols.binary.states import MESSAGES, PING, SESSION, Role, SessionState
 from msmqwire.qm.protocols.srmp.states import MESSAGES as SRMP_MESSAGES
-from tools.state_diagrams import TARGET, main
-
-
-def test_the_page_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--check"]) == 0, capsys.readouterr().err
-
-
-def test_the_check_tells_of_a_page_that_is_missing_or_old(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = tmp_path / "page.md"
-    assert main(["--check"], page) == 1
-    assert main([], page) == 0
-    assert main(["--check"], page) == 0
-    page.write_text(page.read_text() + "by hand\n")
-    assert main(["--check"], page) == 1
-    assert "run python tools/state_diagrams.py" in capsys.readouterr().err
+from tests.support.installed import installed
+from tools.state_diagrams import drawn, page
 
 
 def test_every_transition_is_in_a_table_and_in_a_diagram() -> None:
-    text = TARGET.read_text()
+    text = page()
     for (role, state, event), following in SESSION.items():
         if role is Role.ACCEPTOR and state in (
             SessionState.WAITING_ECR_MSG, SessionState.WAITING_CPR_MSG, SessionState.WAITING_RECONNECT
@@ -40,11 +23,11 @@ def test_every_transition_is_in_a_table_and_in_a_diagram() -> None:
             continue
         part = text.partition(f"## Session, {role.value}\n")[2].partition("\n## ")[0]
         assert f"| {state.value} | {event.value} | {following.value} |" in part
-        assert f"    {state.name} --> {following.name}: " in part
+        assert f"    {state.name} -> {following.name} [" in part
     for transitions in (*MESSAGES.values(), *SRMP_MESSAGES.values()):
         for (message_state, message_event), following_state in transitions.items():
             assert f"| {message_state.value} | {message_event.value} | {following_state.value} |" in text
-            assert f"    {message_state.name} --> {following_state.name}: " in text
+            assert f"    {message_state.name} -> {following_state.name} [" in text
     for (ping_state, ping_event), result in PING.items():
         assert f"| {ping_state.value} | {ping_event} | {result.value} |" in text
 
@@ -56,7 +39,15 @@ def test_no_other_transition_is_on_the_page() -> None:
             f"| {state.value} | {event.value} | {to.value} |" for (state, event), to in transitions.items()
         }
     allowed |= {f"| {state.value} | {event} | {to.value} |" for (state, event), to in PING.items()}
-    rows = [line for line in TARGET.read_text().splitlines() if line.startswith("| ") and "---" not in line]
+    rows = [line for line in page().splitlines() if line.startswith("| ") and "---" not in line]
     heads = [row for row in rows if row == "| state | event | next state |"]
     assert len(heads) == 7
     assert set(rows) - set(heads) <= allowed
+
+
+def test_diagrams_are_drawn() -> None:
+    installed("dot")
+    text = drawn(page())
+    assert text.count("<svg") == page().count("```dot") == 7
+    assert "```" not in text
+    assert "WAITING_ECR_MSG" in re.findall(r"<text[^>]*>([^<]*)</text>", text)
