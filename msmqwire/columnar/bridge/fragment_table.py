@@ -66,15 +66,14 @@ class FragmentTable:
         totals[[compiled.OLDEST, compiled.NEWEST, JOINED]] = -1
         totals[compiled.COUNT_MAX], totals[compiled.COST_MAX] = slots - 1, limits.FRAGMENT_BYTES_MAX
         totals[compiled.FREE_SLOTS], totals[compiled.SEED] = slots, new_seed()
-        entries = np.zeros((frames, 2), np.int64)
-        entries[:, 1] = np.arange(1, frames + 1)
+        totals[compiled.FREE_FRAME] = 1
         self.arrays = FragmentArrays(
             totals,
             np.zeros((slots, compiled.PARTIAL), np.int64),
             np.full(4 << slots.bit_length(), EMPTY, np.int32),
             np.zeros((slots, KEY_FIELDS), np.int64),
             np.arange(slots)[::-1].copy(),
-            entries,
+            np.zeros((1 + frames, 2), np.int64),  # never used: memory that is not touched costs nothing
             np.zeros(slots * UNITS, np.uint8),
             np.empty(slots * SLOT_BYTES, np.uint8),
         )

@@ -53,6 +53,8 @@ whether the capture has cut off some of its bytes."""
 
 LOW_BITS: Final = 40
 """A time is given as what is above so many bits of its nanoseconds, and these: so it may be of any size."""
+NEVER_USED: Final = 0
+"""The next entry of one of ``frames`` that was never used: the one behind it. Entry 0 is none."""
 _ALL_HERE: Final = np.uint64(0x0808080808080808)
 _ARRIVED: Final = np.uint64(0x0F0F0F0F0F0F0F0F)
 _REMOVED_MAX: Final = 1024
@@ -67,7 +69,7 @@ class FragmentArrays(NamedTuple):
         table: a hash table that finds the slot of a datagram by its key.
         keys: the key of each: the first fields of a header, with what `network.parse_frame` has for PORTS.
         free_slots: slots that are not in use.
-        frames: the numbers of the frames of all datagrams, each with the next entry of its list.
+        frames: the numbers of the frames of all datagrams, each with the next of its list, see NEVER_USED.
         units: for every 8 bytes of each slot how many have arrived, and were captured.
         bytes: the bytes of all slots.
     """
@@ -158,7 +160,8 @@ def add_frame(arrays: FragmentArrays, partial: Any, frame: int) -> None:
     """Add the number of a frame to a datagram."""
     totals, frames = arrays.totals, arrays.frames
     entry = totals[FREE_FRAME]
-    totals[FREE_FRAME] = frames[entry, 1]
+    following = frames[entry, 1]
+    totals[FREE_FRAME] = following if following != NEVER_USED else entry + 1
     frames[entry, 0], frames[entry, 1] = frame, -1
     if partial[FRAMES]:
         frames[partial[LAST_FRAME], 1] = entry
