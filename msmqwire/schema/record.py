@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from msmqwire.schema.nodes import SCHEMAS, Bits, Flags, Header, Maybe, OemText, Packet, Part, Sub
@@ -191,12 +192,25 @@ def _field_doc(part: Part) -> str:
     return " ".join(filter(None, [meaning, f"Unit: {unit}." if unit else "", absent]))
 
 
+_DECLARING: Final = ("msmqwire.packets", "msmqwire.netware.packets", "msmqwire.netware.print_record")
+"""The modules that declare, by themselves or by what they import, all structures with records."""
+
+
+def _declared(name: str) -> Any:
+    """Return a structure; in a process that reads a pickle first, what declares it is not imported yet."""
+    if name not in SCHEMAS:
+        for module in _DECLARING:
+            import_module(module)
+    return SCHEMAS[name]
+
+
 def _restore_record(name: str, fields: dict[str, Any]) -> Record:
-    return SCHEMAS[name].record(**fields)
+    record: Record = _declared(name).record(**fields)
+    return record
 
 
 def _restore_flags(owner: str, name: str, value: int) -> FlagsValue:
-    part = SCHEMAS[owner].part(name)
+    part = _declared(owner).part(name)
     assert isinstance(part, Flags)
     return flags_class(owner, part)(value)
 

@@ -15,7 +15,7 @@ import pytest
 from msmqwire.qm.runtime.local import attach
 from tests.support.browser import Opened, browser, open_page
 from tests.support.console_client import WithConsole, token_of, with_console
-from tests.support.running import LEDGER, ORDERS, PATIENCE_S, listed, message, peeked, put, recoverable
+from tests.support.running import LEDGER, ORDERS, PATIENCE_S, listed, message, peeked, put, recoverable, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -165,12 +165,20 @@ def test_figures_change_by_themselves_and_the_focus_stays(console: WithConsole, 
     page = opened.page
     go(page, "#/queues", "Queues")
     link = page.get_by_role("link", name=ORDERS)
-    link.focus()
+
+    def is_focused() -> bool:
+        return bool(link.evaluate("link => link === document.activeElement"))
+
+    def take_focus() -> bool:
+        link.focus()  # in vain if the row is drawn anew at this moment
+        return is_focused()
+
+    until(take_focus, "the link has the focus")
     with attach(console.data) as local:
         put(local, ORDERS, *recoverable(b"1", b"2", b"3"))
     row = page.locator("main tbody tr").filter(has_text=ORDERS)
     row.locator("td.number").first.filter(has_text=re.compile("^3$")).wait_for()
-    assert link.evaluate("link => link === document.activeElement")
+    assert is_focused()
     go(page, "#/overview", "Overview")
     page.locator(".card").first.filter(has_text="3").wait_for()
 

@@ -77,7 +77,7 @@ def test_nor_through_a_capture(name, read: Callable[[io.BytesIO], object], parse
     )
     rows = read(io.BytesIO(capture))
     assert sum(1 for _ in rows) if isinstance(rows, Iterator) else len(rows)
-    assert 0 < parsed.bytes <= PARSES_MAX * CONNECTIONS * SIZE
+    assert parsed.bytes <= PARSES_MAX * CONNECTIONS * SIZE  # none at all where the compiled scan does it
 
 
 def test_a_message_is_well_formed_only_if_it_can_be_parsed():

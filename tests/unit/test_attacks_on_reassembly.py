@@ -90,7 +90,7 @@ def test_no_flow_is_released_more_often_than_it_was_acquired(name, monkeypatch):
         monkeypatch.setattr(ConnectionTable, method, counting(method))
     read_columns(attacks.CAPTURES[name](COUNT))
     frames = len(list(open_records(io.BytesIO(attacks.CAPTURES[name](COUNT)))))
-    assert 0 < counts["_release"] < 6 * frames
+    assert counts["_release"] < 6 * frames  # none at all where the compiled scan does it
 
 
 @pytest.mark.parametrize("gaps", [100, 400])

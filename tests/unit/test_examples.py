@@ -144,6 +144,11 @@ def test_rows_of_calls_with_long_names_are_aligned():
     talk.call(Opnum.R_StartTransactionalReceive, {**receive_arguments(), **unit}, received())
     talk.call(Opnum.R_EndTransactionalReceive, end_arguments(), {"status": 0})
     out = io.StringIO()
-    run(dissect(io.BytesIO(captures.pcap_bytes(talk.close().frames))), [], Printer(out), io.StringIO())
+    run(
+        dissect(io.BytesIO(captures.pcap_bytes(talk.close().frames))),
+        lambda item: True,
+        Printer(out),
+        io.StringIO(),
+    )
     rows = out.getvalue().splitlines()[-3:]
     assert [row.index(" #") for row in rows] == [rows[0].index(" #")] * 3

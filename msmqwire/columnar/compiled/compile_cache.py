@@ -27,6 +27,7 @@ _STAMPED: Final = (
     "columnar/compiled",
     "constants",
     "crypto",
+    "display",
     "dissection",
     "headers",
     "lint",
