@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 LOCK_WAIT_S: Final = 0.2
 """For another process that holds a lock only briefly."""
+_NAME_KEPT: Final = 40
+"""Characters of a name that are in that of its unfinished file: a whole one might become too long."""
 
 
 def sync_directory(path: str | os.PathLike[str], *, follow: bool = True) -> None:
@@ -52,6 +57,39 @@ def replace_file(path: Path, content: bytes, *, mode: int = 0o666) -> None:
         os.fsync(stream.fileno())
     os.replace(new, path)
     sync_directory(path.parent)
+
+
+@contextmanager
+def new_content(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Write a file for a user, which appears under its name, or replaces another one, once it is whole.
+
+    It is written beside that, where a link leads, and is not synced. What is no regular file, as a device or
+    a pipe, is written directly.
+
+    Raises:
+        OSError: it can't be written; `filename` is the path as it was given. The old file is unchanged.
+    """
+    target = os.path.realpath(path)
+    direct = os.path.exists(target) and not os.path.isfile(target)
+    folder, name = os.path.split(target)
+    written = target if direct else os.path.join(folder, f".{name[:_NAME_KEPT]}.{secrets.token_hex(8)}")
+    flags = os.O_WRONLY | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(written, flags if direct else flags | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            with open(descriptor, "wb") as stream:
+                yield stream
+            if not direct:
+                os.replace(written, target)
+        except BaseException:
+            if not direct:
+                with suppress(OSError):
+                    os.unlink(written)
+            raise
+    except OSError as exc:
+        if exc.filename in (written, target, None):
+            raise OSError(exc.errno, exc.strerror, os.fspath(path)) from None
+        raise
 
 
 def acquire_lock(path: Path) -> sqlite3.Connection | None:

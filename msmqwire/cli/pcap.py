@@ -45,6 +45,7 @@ from msmqwire.cli.output import refuse_to_overwrite
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.dissection import Dissection
 from msmqwire.dissection.excerpt import Found, FrameSet, TooManyConnections, find, frames_of_connections
+from msmqwire.durable import new_content
 from msmqwire.errors import CaptureError, InvalidValue, UnsupportedStore
 
 
@@ -167,15 +168,8 @@ def _write(out: str, records: Iterator[Record], frames: FrameSet) -> None:
     if out == "-":
         _write_to(cast(BinaryIO, sys.stdout.buffer), records, frames, is_pcap=False)
         return
-    unfinished = f"{out}.part"
-    try:
-        with open(unfinished, "wb") as file:
-            _write_to(file, records, frames, is_pcap=out.endswith((".pcap", ".cap")))
-        os.replace(unfinished, out)
-    except BaseException:
-        if os.path.exists(unfinished):
-            os.unlink(unfinished)
-        raise
+    with new_content(out) as file:
+        _write_to(file, records, frames, is_pcap=out.endswith((".pcap", ".cap")))
 
 
 def _write_to(file: BinaryIO, records: Iterator[Record], frames: FrameSet, *, is_pcap: bool) -> None:

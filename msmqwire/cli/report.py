@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,6 +21,7 @@ from msmqwire.cli.capture_input import (
     storage_options_of,
 )
 from msmqwire.cli.common import EX_DATAERR, NoInput, say, standard_input
+from msmqwire.cli.output import refuse_to_overwrite
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.errors import InvalidValue, UnsupportedStore
 from msmqwire.report import Limits, write_report
@@ -35,9 +35,9 @@ def command(
             help="pcap or pcapng files, also gzip or zstd; folders; patterns; URLs of stores; - ."
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")] = Path(
-        "report.html"
-    ),
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
+    ] = "report.html",
     title: Annotated[
         str, typer.Option("--title", help="Title of the page. Default: the name of the capture.")
     ] = "",
@@ -68,6 +68,7 @@ def command(
     sources = [standard_input() if name == "-" else name for name in captures]
     try:
         storage_options = storage_options_of(storage_option)
+        refuse_to_overwrite(output, captures, storage_options)
         with opened(
             sources,
             port or [],
@@ -92,5 +93,7 @@ def command(
         say(exc)
         raise typer.Exit(EX_DATAERR) from None
     except (NoInput, OSError, UnsupportedStore) as exc:
+        if isinstance(exc, OSError) and exc.filename == output:
+            raise
         raise no_input(exc) from None
     raise typer.Exit(status)

@@ -7,14 +7,13 @@ bounded by `Limits`; what they leave out is counted, and the page says so.
 from __future__ import annotations
 
 import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from msmqwire.columnar.arrow.rows import batches
 from msmqwire.columnar.columns import BY_NAME
 from msmqwire.dissection import Dissection
+from msmqwire.durable import new_content
 from msmqwire.fate import BODY_LIMIT, COLUMNS, KINDS, fates_of, summary
 from msmqwire.report.collecting import Collector
 from msmqwire.report.left_out import left_out
@@ -62,7 +61,7 @@ def write_report(
         limits: how much goes into the page.
 
     Raises:
-        OSError: a capture can't be read, or the file can't be written.
+        OSError: a capture can't be read, or the file can't be written: its `filename` is `path` then.
     """
     collector, lives = Collector(limits or Limits()), Lives(limits or Limits())
     columns = [BY_NAME[name] for name in COLUMNS]
@@ -77,25 +76,8 @@ def write_report(
         more = data["totals"]["captures"] - 1
         title = f"{names[0] if names else 'No capture'}{f' and {more:,} more' if more > 0 else ''}"
     tables = {"packet-table": collector.table.to_json(), "life-table": lives.to_json()}
-    target = Path(path)
     size = 0
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as file:
-            for text in page(title, version, data, tables, collector.details.pieces):
-                size += len(text.encode("utf-8", "replace"))
-                file.write(text)
-        _give_usual_rights(name)
-        Path(name).replace(target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            Path(name).unlink()
-        raise
+    with new_content(path) as file:
+        for text in page(title, version, data, tables, collector.details.pieces):
+            size += file.write(text.encode("utf-8", "replace"))
     return Written(collector.packets, collector.findings, size)
-
-
-def _give_usual_rights(name: str) -> None:
-    """Give a file the rights that a new file has: one made by `tempfile` is for its owner alone."""
-    mask = os.umask(0)
-    os.umask(mask)
-    Path(name).chmod(0o666 & ~mask)

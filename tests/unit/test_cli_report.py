@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 from msmqwire.cli import app
 from tests.support.paths import EXAMPLES
+from tests.support.running import command as ran
 
 
 def report(*arguments: str) -> Result:
@@ -50,10 +51,10 @@ def test_a_missing_capture_ends_with_66_and_no_report(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_not_there_ends_with_66(tmp_path: Path) -> None:
-    result = report(str(EXAMPLES / "session.pcap"), "-o", str(tmp_path / "no" / "report.html"))
-    assert result.exit_code == 66
-    assert "report.html" in json.loads(result.stderr)["error"]
+def test_a_page_that_can_not_be_written_ends_with_74(tmp_path: Path) -> None:
+    path = str(tmp_path / "no" / "report.html")
+    run = ran("report", EXAMPLES / "session.pcap", "-o", path)  # a process, as this closes standard output
+    assert run.error(74)["error"] == f"{path}: No such file or directory"
 
 
 def test_limits_and_findings_as_asked(tmp_path: Path) -> None:
