@@ -219,6 +219,10 @@ class StoppableInput(RawIOBase):
         buffer = bytearray(_READ_MAX if size < 0 else min(size, _READ_MAX))
         return bytes(memoryview(buffer)[: self.readinto(buffer)])
 
+    def wait_for_stop(self, seconds: float) -> None:
+        """Wait so long, or until it is stopped."""
+        select.select([self._wake_reader], [], [], seconds)
+
     def stop(self) -> None:
         """End the stream. Signal handlers may call it."""
         if not self.is_stopped:

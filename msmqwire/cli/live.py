@@ -38,7 +38,7 @@ _ENDED_BY_FORCE: Final = 2
 """Signals after which nothing more is waited for."""
 
 
-EndlessStream = LiveCapture | StoppableInput | FollowedFile
+EndlessStream = LiveCapture | StoppableInput
 
 
 class LiveInput:
