@@ -9,7 +9,10 @@ from msmqwire.capture.pcapng import ENHANCED_PACKET, INTERFACE_DESCRIPTION, SECT
 from msmqwire.capture.record import RECORD_SIZE_USUAL, Record
 from msmqwire.errors import InvalidValue
 
+ETHERNET: Final = 1
+"""LINKTYPE_ETHERNET."""
 _PCAP_NANOSECONDS: Final = 0xA1B23C4D
+_PCAP_TIMES: Final = 1_000_000_000 << 32
 _PCAP_HEADER: Final = Struct("<IHHiIII")
 _PCAP_RECORD: Final = Struct("<IIII")
 _SECTION: Final = Struct("<IIIHHqI")
@@ -20,6 +23,17 @@ _BYTE_ORDER_MAGIC: Final = 0x1A2B3C4D
 _IF_TSRESOL: Final = 9
 _NANOSECONDS: Final = 9
 """The value of if_tsresol for units of 10^-9 seconds."""
+
+
+def pcap_header(linktype: int = ETHERNET) -> bytes:
+    """Return the header of a pcap file with times in nanoseconds."""
+    return _PCAP_HEADER.pack(_PCAP_NANOSECONDS, 2, 4, 0, 0, RECORD_SIZE_USUAL, linktype)
+
+
+def pcap_record(time_ns: int, data: bytes, length: int) -> bytes:
+    """Return a frame as a record of such a file; its time is before 2106, and not before 1970."""
+    seconds, nanoseconds = divmod(time_ns, 1_000_000_000)
+    return _PCAP_RECORD.pack(seconds, nanoseconds, len(data), length) + data
 
 
 class PcapngWriter:
@@ -79,17 +93,15 @@ class PcapWriter:
                 f"frame {record.number} has link type {record.linktype}, the ones before {self._linktype}: "
                 "a pcap file has one, a pcapng file many"
             )
-        seconds, nanoseconds = divmod(record.time_ns, 1_000_000_000)
-        if not 0 <= seconds < 1 << 32:
+        if not 0 <= record.time_ns < _PCAP_TIMES:
             raise InvalidValue(f"frame {record.number} has a time that pcap can't represent; pcapng may")
-        self._file.write(_PCAP_RECORD.pack(seconds, nanoseconds, len(record.data), record.length))
-        self._file.write(record.data)
+        self._file.write(pcap_record(record.time_ns, record.data, record.length))
 
     def close(self) -> None:
         """Write the header of a file without frames, as of Ethernet."""
         if self._linktype is None:
-            self._begin(1)
+            self._begin(ETHERNET)
 
     def _begin(self, linktype: int) -> None:
         self._linktype = linktype
-        self._file.write(_PCAP_HEADER.pack(_PCAP_NANOSECONDS, 2, 4, 0, 0, RECORD_SIZE_USUAL, linktype))
+        self._file.write(pcap_header(linktype))

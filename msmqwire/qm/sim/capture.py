@@ -6,14 +6,10 @@ from ipaddress import IPv4Address
 from struct import Struct
 from typing import BinaryIO, Final
 
+from msmqwire.capture.writing import pcap_header, pcap_record
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.sim.plan import START_UTC
 
-_FILE_HEADER: Final = Struct("<IHHiIII")
-_NANOSECONDS: Final = 0xA1B23C4D
-_LINKTYPE_ETHERNET: Final = 1
-_SNAPLEN: Final = 0x40000
-_RECORD_HEADER: Final = Struct("<IIII")
 _ETHERNET_HEADER: Final = bytes.fromhex("020000000002 020000000001 0800")
 _IP_HEADER: Final = Struct(">BBHHHBBH4s4s")
 _TCP_HEADER: Final = Struct(">HHIIBBHHH")
@@ -36,7 +32,7 @@ class Capture:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._connections = 0
-        file.write(_FILE_HEADER.pack(_NANOSECONDS, 2, 4, 0, 0, _SNAPLEN, _LINKTYPE_ETHERNET))
+        file.write(pcap_header())
 
     def connection(
         self, now: int, client: str, server: str, server_port: int = SERVER_PORT
@@ -60,11 +56,8 @@ class Capture:
         header = _IP_HEADER.pack(0x45, 0, _IP_HEADER.size + len(payload), 0, 0, 64, protocol, 0, *addresses)
         header = header[:10] + _checksum(header).to_bytes(2, "big") + header[12:]
         data = _ETHERNET_HEADER + header + payload
-        seconds, milliseconds = divmod(now, 1000)
-        self._file.write(
-            _RECORD_HEADER.pack(START_UTC + seconds, milliseconds * 1_000_000, len(data), len(data))
-        )
-        self._file.write(data)
+        time_ns = START_UTC * 1_000_000_000 + now * 1_000_000
+        self._file.write(pcap_record(time_ns, data, len(data)))
 
 
 class CapturedConnection:
