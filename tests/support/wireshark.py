@@ -61,7 +61,9 @@ def run(script: Path, capture: Path, *arguments: str) -> str:
 def shown(script: Path, capture: Path, *arguments: str) -> dict[int, list[Shown]]:
     """The items of the dissector, by frame."""
     frames: dict[int, list[Shown]] = defaultdict(list)
-    root = ET.fromstring(run(script, capture, "-T", "pdml", *arguments))
+    pdml = run(script, capture, "-T", "pdml", *arguments)
+    # tshark writes the noncharacters as they are, though XML has none of them.
+    root = ET.fromstring(pdml.replace("\ufffe", "\ufffd").replace("\uffff", "\ufffd"))
     for packet in root.iter("packet"):
         number = packet.find("proto[@name='geninfo']/field[@name='num']")
         assert number is not None

@@ -45,8 +45,13 @@ local blamed_sizes = {
 
 local function judge_malformed(at, stop, root, item)
   judged, judged_bytes = item or root, item and range(B, at, stop - at)
-  local path = E.path
-  for _, id in ipairs((E.size and blamed_sizes or blamed_values)[path] or E.size and {"ATTACK-LENGTH"} or {}) do
+  local path, blamed = E.path, nil
+  if E.size then
+    blamed = blamed_sizes[path] or {"ATTACK-LENGTH"}
+  elseif not E.need then -- else the bytes end before the value
+    blamed = blamed_values[path]
+  end
+  for _, id in ipairs(blamed or {}) do
     found(number_of[id], path)
   end
 end
