@@ -141,7 +141,7 @@ def whole(item: Item) -> bool:
 
 
 def behind_cut_packets(items: Sequence[Item], streams: Sequence[bytes]) -> set[int]:
-    """The items, by identity, that begin behind a header whose packet would end beyond the end of its stream."""
+    """The items, by identity, behind a header whose packet would end beyond the end of its stream."""
     cuts = [first_cut(data) for data in streams]
     read = [0] * len(streams)
     behind = set()
