@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
 from benchmarks.hostile_packets import LOST
+from msmqwire.columnar.bridge.connection_table import ConnectionTable
 from msmqwire.dissection.tracker import HELD_MAX
 from tests.support import handmade as h
 from tests.support.attacks import ACK, SYN, pcap, segment
@@ -239,3 +242,41 @@ def test_the_oldest_gap_is_given_up_where_too_much_is_buffered() -> None:
     dissection, table = columnar([data])
     assert dissection.handed == FIRST
     assert table["error"].to_pylist().count("not in the capture: limit") > 10
+
+
+def test_connections_that_begin_where_too_much_is_buffered_need_no_generic_reader() -> None:
+    """Each of 2,200 connections, one after the other, has a segment beyond a gap, together more than 64 MiB."""
+    frames = []
+    for client in range(2200):
+        stream = Stream(client)
+        stream.send(b"z" * 10, lost=True)
+        stream.send(SMALL.ljust(40_000, b"z"))
+        frames += stream.frames
+    data = pcap(frames)
+    assert_same([data])
+    dissection, table = columnar([data])
+    assert dissection.handed < 10  # SYNs where the array of flows grows
+    assert table["error"].to_pylist().count("not in the capture: limit") > 100
+
+
+def test_gaps_that_are_due_at_the_end_of_the_capture_need_no_generic_reader() -> None:
+    """The last segments are captured between two sweeps: one just before the gaps are due, and one after."""
+    streams = [Stream(client) for client in range(100)]
+    frames = [frame for stream in streams for frame in stream.frames]
+    for stream in streams:
+        before = len(stream.frames)
+        stream.send(b"z" * 10, lost=True)
+        stream.send(SMALL + GOOD[:40])
+        frames += stream.frames[before:]
+    start = [(START_NS + 1000 * at, frame) for at, frame in enumerate(frames)]
+    other = Stream(1000)
+    patched = mock.patch.object(
+        ConnectionTable, "_register", autospec=True, side_effect=ConnectionTable._register
+    )
+    data = pcap([*start, *zip((START_NS + 29_999 * MS, START_NS + 30_050 * MS), other.frames, strict=True)])
+    assert_same([data])
+    assert_same([data], **TINY)
+    with patched as register:
+        _, table = columnar([data])
+    assert not register.called
+    assert table["error"].to_pylist().count("not in the capture: timeout") == 100

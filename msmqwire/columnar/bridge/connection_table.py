@@ -45,9 +45,9 @@ from msmqwire.columnar.compiled.flow_table import (
     UNSEEN,
 )
 from msmqwire.columnar.compiled.gaps import any_gap_due
-from msmqwire.columnar.compiled.midstream import any_opening_due, start_all_due, unlist_opening
+from msmqwire.columnar.compiled.midstream import any_opening_due, unlist_opening
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays
-from msmqwire.columnar.compiled.segments import SEGMENT_MAX
+from msmqwire.columnar.compiled.segments import SEGMENT_MAX, apply_timeouts
 from msmqwire.columnar.compiled.state import (
     ARENA,
     ARENA_END,
@@ -153,7 +153,7 @@ class ConnectionTable(BulkSteps):
         frees_memory = tracker.held + size > HELD_MAX
         if reassembler.affects_other_connections(datagram):
             self.release_all()
-        elif buffered + size > BUFFERED_TOTAL_MAX:
+        elif (datagram.payload or datagram.missing) and buffered + size > BUFFERED_TOTAL_MAX:
             self.release_gaps()
         else:
             yield from self._expire_waiting(datagram.time_ns, sink)
@@ -252,10 +252,7 @@ class ConnectionTable(BulkSteps):
         numbers = np.array(sorted(self._flows.unregistered), np.int64)
         last_ns = max(time_ns, int(flows[[numbers, numbers + 1], LAST_NS].max(initial=0)))
         now = max(last_ns, int(self._state[NOW]))
-        if any_gap_due(sink.scan_arrays(), self.flow_arrays, now):
-            self.release_gaps()
-        else:
-            yield from self._start_openings(now, sink)
+        yield from self._expire(now, sink)
         numbers = np.array(sorted(self._flows.unregistered), np.int64)
         yield from self._items_of(reassembler.expire_at_end(last_ns), sink)
         registered = reassembler.first_directions()
@@ -301,23 +298,29 @@ class ConnectionTable(BulkSteps):
         state = self._state
         if state[FIRST_OPENING] >= 0 and 0 < time_ns <= state[NOW] - CLOCK_BACK_NS:
             self.release_gaps()  # they are no longer in the order in which they are due
-        elif time_ns >= max(state[DEADLINE], state[SWEEP_AT]):
-            self.release_gaps()
         elif time_ns >= state[SWEEP_AT]:
-            yield from self._start_openings(time_ns, sink)
+            yield from self._expire(time_ns, sink)
 
-    def _start_openings(self, time_ns: int, sink: RowSink) -> Items:
-        """Start the flows that are due at this time, when no gap is; release them if the tracker has any."""
-        stop_code = CONTINUE
-        while any_opening_due(self._state, self.flow_arrays.flows, time_ns):
-            if self._tracker.reassembler.waiting or stop_code == StopCode.GENERIC_RECORD:
+    def _expire(self, time_ns: int, sink: RowSink) -> Items:
+        """Start the flows and give up the gaps that are due at this time; release them if the tracker must."""
+        while self._any_due(time_ns, sink):
+            stop_code = int(StopCode.GENERIC_RECORD)
+            if not self._tracker.reassembler.waiting:
+                self._state[HELD] = self._tracker.held
+                stop_code = apply_timeouts(sink.scan_arrays(), self.flow_arrays, sink.tcp_ports, time_ns)
+                self._tracker.held = int(self._state[HELD])
+            if stop_code == StopCode.GENERIC_RECORD:
                 self.release_gaps()
+            if stop_code in (CONTINUE, StopCode.GENERIC_RECORD):
                 return
-            if stop_code >= 0:
-                yield StopCode(stop_code)
-            self._state[HELD] = self._tracker.held
-            stop_code = start_all_due(sink.scan_arrays(), self.flow_arrays, sink.tcp_ports, time_ns)
-            self._tracker.held = int(self._state[HELD])
+            yield StopCode(stop_code)
+
+    def _any_due(self, time_ns: int, sink: RowSink) -> bool:
+        """Whether a flow starts or gives up a gap at this time."""
+        if any_opening_due(self._state, self.flow_arrays.flows, time_ns):
+            return True
+        is_past = time_ns >= self._state[DEADLINE]
+        return is_past and bool(any_gap_due(sink.scan_arrays(), self.flow_arrays, time_ns))
 
     def release_gaps(self) -> None:
         """Release every direction with segments beyond a gap or that is opening, and its peer.
