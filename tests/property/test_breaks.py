@@ -245,7 +245,7 @@ def test_the_oldest_gap_is_given_up_where_too_much_is_buffered() -> None:
 
 
 def test_connections_that_begin_where_too_much_is_buffered_need_no_generic_reader() -> None:
-    """Each of 2,200 connections, one after the other, has a segment beyond a gap, together more than 64 MiB."""
+    """One after the other, 2,200 connections have a segment beyond a gap, together more than 64 MiB."""
     frames = []
     for client in range(2200):
         stream = Stream(client)

@@ -302,7 +302,7 @@ class ConnectionTable(BulkSteps):
             yield from self._expire(time_ns, sink)
 
     def _expire(self, time_ns: int, sink: RowSink) -> Items:
-        """Start the flows and give up the gaps that are due at this time; release them if the tracker must."""
+        """Start the flows and give up the gaps that are due at this time, or leave that to the tracker."""
         while self._any_due(time_ns, sink):
             stop_code = int(StopCode.GENERIC_RECORD)
             if not self._tracker.reassembler.waiting:
