@@ -17,7 +17,7 @@ from msmqwire.columnar.part_reader import PartReader
 from msmqwire.columnar.parts import SPLITS, Part, Splits
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
-from msmqwire.errors import CaptureError, LakeMismatch
+from msmqwire.errors import CaptureError, LakeDamaged, LakeMismatch
 from msmqwire.lake.exact_planning import plan_exact_run
 from msmqwire.lake.folder import LakeFolder, opened
 from msmqwire.lake.manifest import Manifest, PartEntry, Pending, WindowRange
@@ -87,6 +87,7 @@ def write_lake(
         out: the folder, a local one; created if missing.
         by: partition by this column too, not by date alone.
         columns, where, ports, body_limit: as for `msmqwire.read_capture`, the same for all runs of a lake.
+            Without ``columns`` those of the lake are meant if there is one.
         keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`; for what this run reads.
         workers: processes.
         split_size: bytes of a part, about.
@@ -133,6 +134,9 @@ def write_lake(
     )
     settings = _settings(names, where, ports, body_limit, by, splits)
     with opened(out) as folder:
+        if columns is None and folder.manifest is not None:
+            names = _columns_of(folder.manifest, folder)
+            settings["columns"] = list(names)
         manifest = folder.manifest or Manifest(settings)
         _check_settings(manifest, settings, folder)
         if splits == "exact":
@@ -187,6 +191,16 @@ def _settings(
         "splits": "exact" if splits == "exact" else None,
     }
     return cast(dict[str, Any], json.loads(json.dumps(settings, default=repr)))
+
+
+def _columns_of(manifest: Manifest, folder: LakeFolder) -> tuple[str, ...]:
+    """The columns that a lake was begun with. Raises LakeDamaged."""
+    try:
+        return tuple(column.name for column in chosen_columns(manifest.settings["columns"]))
+    except (KeyError, TypeError, ValueError):
+        raise LakeDamaged(
+            "the manifest is damaged: settings: no such columns", file=str(folder.path)
+        ) from None
 
 
 def _check_settings(manifest: Manifest, settings: dict[str, Any], folder: LakeFolder) -> None:

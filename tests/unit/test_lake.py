@@ -109,6 +109,20 @@ def test_columns_conditions_and_the_limit_of_bodies(tmp_path):
         msmqwire.write_lake(capture, lake, by="src")
 
 
+def test_a_lake_keeps_its_columns_unless_others_are_asked_for(tmp_path):
+    """So that a lake goes on where a later version has more columns by default."""
+    first = write_capture(tmp_path / "one.pcap", traffic(5))
+    second = write_capture(tmp_path / "two.pcap", traffic(5, port=50_001))
+    lake = tmp_path / "lake"
+    msmqwire.write_lake(first, lake, columns=["label", "src"])
+    msmqwire.write_lake([first, second], lake)
+    table = msmqwire.read_lake(lake).to_table()
+    assert table.column_names == ["label", "src", "date"]
+    assert table["label"].to_pylist().count("0") == 2
+    with pytest.raises(LakeMismatch, match="columns"):
+        msmqwire.write_lake(first, lake, columns=["label"])
+
+
 def run_without_reading(captures: list[Path], lake: Path) -> LakeCommit:
     """A run that fails if it reads packets."""
     with pytest.MonkeyPatch.context() as patch:
