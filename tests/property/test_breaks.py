@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from benchmarks.hostile_packets import LOST
+from msmqwire.capture.tcp import ACKED_SEGMENTS
 from msmqwire.columnar.bridge.connection_table import ConnectionTable
 from msmqwire.dissection.tracker import HELD_MAX
 from tests.support import handmade as h
@@ -280,3 +281,18 @@ def test_gaps_that_are_due_at_the_end_of_the_capture_need_no_generic_reader() ->
         _, table = columnar([data])
     assert not register.called
     assert table["error"].to_pylist().count("not in the capture: timeout") == 100
+
+
+@pytest.mark.parametrize("behind", range(ACKED_SEGMENTS - 2, ACKED_SEGMENTS + 2))
+def test_bytes_of_a_conflict_count_once_where_the_segment_ends_the_wait_for_a_gap(behind: int) -> None:
+    """The last segment makes so many wait beyond a gap that it goes to the generic reader after all."""
+    stream = Stream()
+    stream.send(b"z" * 10, lost=True)
+    for _ in range(behind):
+        stream.send(SMALL)
+        stream.send(b"y" * 5, lost=True)
+    start = 1 + stream.sent[True] - 5 - len(SMALL)
+    data = pcap([*stream.frames, segment(b"q" * (len(SMALL) + 4), client=0, seq=start)])
+    assert_same([data])
+    assert_same([data], **TINY)
+    assert columnar([data])[0].counters()["conflicting_bytes"] == len(SMALL)

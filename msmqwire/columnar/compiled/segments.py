@@ -71,6 +71,7 @@ from msmqwire.columnar.compiled.out_of_order import (
 )
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.columnar.compiled.state import (
+    CONFLICTING_BYTES,
     CONNECTIONS,
     CONNECTIONS_LIMIT,
     DEADLINE,
@@ -87,6 +88,7 @@ from msmqwire.columnar.compiled.state import (
     REPEATED_BYTES,
     STREAMS,
     SWEEP_AT,
+    TAKEN_CONFLICTS,
     WAITING,
 )
 from msmqwire.columnar.compiled.stop_codes import CONTINUE, GENERIC_RECORD
@@ -305,7 +307,7 @@ def take_beside_gaps(arrays: ScanArrays, flow_arrays: FlowArrays, number: int) -
         stop_code = expire_gaps(arrays, flow_arrays, number, now)
         if stop_code >= 0:
             return stop_code
-        offset = distance(header[SEQ], flow[NEXT_SEQ])
+        offset, conflicts = distance(header[SEQ], flow[NEXT_SEQ]), state[CONFLICTING_BYTES]
         stop_code = take_out_of_order(arrays, flow, offset, now)
         if stop_code >= 0:
             return stop_code
@@ -315,7 +317,7 @@ def take_beside_gaps(arrays: ScanArrays, flow_arrays: FlowArrays, number: int) -
         flow[FRAME] = state[FRAMES_BEFORE] + state[FRAME_NO] + 1
         if flow[OUT_OF_ORDER] and flow[OUT_OF_ORDER_FRAME] == flow[FRAME]:
             list_gap(state, flow_arrays, number)
-        state[IS_TAKEN] = 1
+        state[IS_TAKEN], state[TAKEN_CONFLICTS] = 1, state[CONFLICTING_BYTES] - conflicts
     stop_code = settle_gaps(arrays, flow_arrays, number, state[NOW])
     far = is_far(distance(header[SEQ], flow[NEXT_SEQ]))
     if stop_code < 0:
@@ -326,6 +328,8 @@ def take_beside_gaps(arrays: ScanArrays, flow_arrays: FlowArrays, number: int) -
         state[IS_TAKEN] = 0
         if not far:
             state[REPEATED_BYTES] -= header[STOP] - header[START]
+        if distance(header[SEQ], flow[NEXT_SEQ]) > 0:  # and compares it with what is buffered
+            state[CONFLICTING_BYTES] -= state[TAKEN_CONFLICTS]
     return stop_code
 
 

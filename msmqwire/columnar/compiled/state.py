@@ -13,9 +13,9 @@ from msmqwire.capture.tcp import ACKED_SEGMENTS
     FRAMES_BEFORE, DEADLINE, TRACKER_BUFFERED, OUT_OF_ORDER_COST_TOTAL, REPEATED_BYTES, EVENT_NS, EVENT_FRAME,
     FREE_NUMBERS, CONNECTIONS, STREAMS, NEW_CONNECTIONS, PAIRS, FIRST_GAP, HASH_SEED,
     CONFLICTING_BYTES, CONNECTIONS_LIMIT, IS_UNDECIDED, BY_OFFSET, MEMORY_AT, LOST_BYTES,
-    IS_TAKEN, LAST_GAP, FAR_SEGMENTS, START_SEGMENTS, FIRST_OPENING, LAST_OPENING,
-) = range(56)  # fmt: skip
-STATE: Final = 56
+    IS_TAKEN, LAST_GAP, FAR_SEGMENTS, START_SEGMENTS, FIRST_OPENING, LAST_OPENING, TAKEN_CONFLICTS,
+) = range(57)  # fmt: skip
+STATE: Final = 57
 """The state of a scan, by index. Times are nanoseconds since 1970, sizes bytes.
 
 POS and END bound the input in memory. FRAME_NO counts frames in their file, whose number is FILE;
@@ -39,7 +39,7 @@ the hashes of flows.
 REPEATED_BYTES were delivered or buffered before; CONFLICTING_BYTES of them differ from the buffered ones.
 LOST_BYTES are the sizes of all gaps that were given up; FAR_SEGMENTS were further away than any window.
 IS_TAKEN says that the current segment has been buffered or delivered, and only the gaps are left that it lets
-give up.
+give up; TAKEN_CONFLICTS of the CONFLICTING_BYTES are its own.
 """
 
 NEVER: Final = (1 << 63) - 1
