@@ -18,6 +18,13 @@ from msmqwire.cli.readings import capture_readings_of
 from msmqwire.dissection import Dissection, dissect
 from msmqwire.errors import UnsupportedStore
 
+Captures = Annotated[
+    list[str],
+    typer.Argument(help="pcap or pcapng files, also gzip or zstd; folders; patterns; URLs of stores; - ."),
+]
+StoredCaptures = Annotated[
+    list[str], typer.Argument(help="pcap or pcapng files, also gzip or zstd; folders; patterns; URLs.")
+]
 RecordSizeMax = Annotated[
     int,
     typer.Option(

@@ -13,6 +13,7 @@ from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.cli.capture_input import (
     RecordSizeMax,
     StorageOption,
+    StoredCaptures,
     no_input,
     opened,
     report,
@@ -35,9 +36,7 @@ _STATES: Final = (
 
 
 def command(
-    captures: Annotated[
-        list[str], typer.Argument(help="pcap or pcapng files, also gzip or zstd; patterns; folders; URLs.")
-    ],
+    captures: StoredCaptures,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     as_table: Annotated[bool, typer.Option("--table", help="A table (the default).")] = False,
     summed: Annotated[bool, typer.Option("--summary", help="A line for each queue, not message.")] = False,

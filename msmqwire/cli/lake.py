@@ -17,11 +17,13 @@ from msmqwire.cli.capture_input import (
     Key,
     MessageSecurity,
     StorageOption,
+    StoredCaptures,
     no_input,
     storage_options_of,
 )
 from msmqwire.cli.common import EX_DATAERR, dumps, say
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.filter_options import Port
 from msmqwire.cli.progress import byte_progress
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.errors import UnsupportedStore
@@ -31,9 +33,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    captures: Annotated[
-        list[str], typer.Argument(help="pcap or pcapng files, also gzip or zstd; patterns; folders; URLs.")
-    ],
+    captures: StoredCaptures,
     out: Annotated[str, typer.Option("--out", metavar="DIR", help="The folder; created if missing.")],
     by: Annotated[
         str | None,
@@ -52,9 +52,7 @@ def command(
         list[str] | None,
         typer.Option("--kind", help="Only packets of this name, like UserMessage or SrmpMessage."),
     ] = None,
-    port: Annotated[
-        list[int] | None, typer.Option("--port", min=1, max=65535, help="One more port of MSMQ, or of NCP.")
-    ] = None,
+    port: Port = None,
     splits: Annotated[
         str,
         typer.Option("--splits", metavar="HOW", help="How captures are divided: walked, searched or exact."),

@@ -27,6 +27,7 @@ from msmqwire.cli.capture_input import (
 )
 from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, from_hex, read_input, say, standard_input
 from msmqwire.cli.dissect import finding_text
+from msmqwire.cli.filter_options import Port
 from msmqwire.cli.parse import AnyKind, Kind, is_srmp, protocol_of
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.dissection import Item
@@ -116,9 +117,7 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     hex_text: Annotated[bool, typer.Option("--hex", help="The files are packets in hex text.")] = False,
     protocol: Annotated[AnyKind, typer.Option(help="What files that are no captures hold.")] = AnyKind.AUTO,
-    port: Annotated[
-        list[int] | None, typer.Option("--port", min=1, max=65535, help="One more port of MSMQ, or of NCP.")
-    ] = None,
+    port: Port = None,
     check: Annotated[
         bool, typer.Option("--check", help="End with status 65 on a MUST or ATTACK finding.")
     ] = False,

@@ -17,6 +17,7 @@ from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.stores import StorageOptions
 from msmqwire.capture.writing import PcapngWriter, PcapWriter
 from msmqwire.cli.capture_input import (
+    Captures,
     Cert,
     Key,
     MessageSecurity,
@@ -50,12 +51,7 @@ from msmqwire.errors import CaptureError, InvalidValue, UnsupportedStore
 
 
 def command(
-    captures: Annotated[
-        list[str],
-        typer.Argument(
-            help="pcap or pcapng files, also gzip or zstd; folders; patterns; URLs of stores; - ."
-        ),
-    ],
+    captures: Captures,
     out: Annotated[
         str,
         typer.Option("-o", "--output", metavar="FILE", help="Where to: .pcap, or pcapng otherwise; - ."),

@@ -10,6 +10,7 @@ import typer
 from msmqwire import __version__
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.cli.capture_input import (
+    Captures,
     Cert,
     Key,
     MessageSecurity,
@@ -21,6 +22,7 @@ from msmqwire.cli.capture_input import (
     storage_options_of,
 )
 from msmqwire.cli.common import EX_DATAERR, NoInput, say, standard_input
+from msmqwire.cli.filter_options import Port
 from msmqwire.cli.output import refuse_to_overwrite
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.errors import InvalidValue, UnsupportedStore
@@ -29,12 +31,7 @@ from msmqwire.report.limits import DETAILS_DEFAULT, PACKETS_DEFAULT
 
 
 def command(
-    captures: Annotated[
-        list[str],
-        typer.Argument(
-            help="pcap or pcapng files, also gzip or zstd; folders; patterns; URLs of stores; - ."
-        ),
-    ],
+    captures: Captures,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
     ] = "report.html",
@@ -48,9 +45,7 @@ def command(
         int,
         typer.Option("--details", min=0, help="How many packets are shown with their fields and bytes."),
     ] = DETAILS_DEFAULT,
-    port: Annotated[
-        list[int] | None, typer.Option("--port", min=1, max=65535, help="One more port of MSMQ, or of NCP.")
-    ] = None,
+    port: Port = None,
     no_lint: Annotated[bool, typer.Option("--no-lint", help="Do not judge the packets: faster.")] = False,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
     storage_option: StorageOption = None,
