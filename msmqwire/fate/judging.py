@@ -13,6 +13,8 @@ from msmqwire.fate.words import Known, explain
 
 ADDRESSES_MAX: Final = 32
 """Addresses of a message's way that are remembered, on each side, and of queue managers."""
+LATENCY_MAX: Final = (1 << 63) - 1
+"""Nanoseconds between two times of a capture that count as a latency: more has no place in a column."""
 
 _POSITIVE_ARRIVAL, _POSITIVE_RECEIVE, _NEGATIVE_ANY = 1, 2, 4 | 8  # MessagePropertiesHeader.Flags
 _BAD_REQUEST: Final = "HTTP status 400"  # it is not sent again: SRMP-3.1.7.2.5-05
@@ -162,7 +164,7 @@ def judge(
         if reached is None:
             continue
         time_ns = observation.where.time_ns
-        if sent_ns is not None and time_ns is not None and time_ns >= sent_ns:
+        if sent_ns is not None and time_ns is not None and 0 <= time_ns - sent_ns <= LATENCY_MAX:
             latencies.setdefault(reached.value, time_ns - sent_ns)
         if _RANK[reached] > _RANK[state]:
             state, decisive = reached, events[-1]

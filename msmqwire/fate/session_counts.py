@@ -98,7 +98,10 @@ class Counter:
         return covered
 
     def acknowledge_some(self, base: int, flags: int) -> list[Outstanding]:
-        """Return those that were stored, by RecoverableMsgAckSeqNumber and -Flags: [MS-MQQB] 3.1.5.5.3."""
+        """Return those that were stored, by RecoverableMsgAckSeqNumber and -Flags: [MS-MQQB] 3.1.5.5.3.
+
+        Flags leave out fewer than 32 numbers; of a sender whose counts repeat numbers no more are looked at.
+        """
         if not base and not flags:
             return []
         flags = flags & 0xFFFFFFFF | 1  # the base itself is stored
@@ -107,7 +110,7 @@ class Counter:
         self.acknowledged = (base + flags.bit_length() - 1) % COUNTS
         covered: list[Outstanding] = []
         left: list[Outstanding] = []
-        while self.outstanding and self.outstanding[0].number is not None:
+        while self.outstanding and self.outstanding[0].number is not None and len(left) < _ACK_FLAGS:
             distance = (self.outstanding[0].number - base) % COUNTS
             if _ACK_FLAGS <= distance < _HALF:
                 break

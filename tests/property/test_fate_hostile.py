@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
+from pathlib import Path
 from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmqwire.fate import EVENTS_MAX, State, connections, fates, numbers
+from msmqwire.dissection import dissect
+from msmqwire.fate import EVENTS_MAX, State, connections, fates, numbers, summary
 from msmqwire.fate.connections import Connections
 from msmqwire.fate.model import What
 from msmqwire.fate.numbers import Numbers
 from msmqwire.fate.observations import AboutNumber, Numbered, Where
 from msmqwire.fate.rows import COLUMNS, Row
+from msmqwire.fate.tables import fate_batches
+from msmqwire.report import write_report
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.fate_captures import (
@@ -146,3 +151,29 @@ def test_owners_of_a_sequence_are_limited() -> None:
     for n in range(100):
         list(table.feed(Numbered("sequence", 1, f"{n}", where, f"k{n}")))
     assert table._size == numbers.OWNERS_MAX
+
+
+def test_times_further_apart_than_64_bits_have_no_latency(tmp_path: Path) -> None:
+    link = Link()
+    link.send(message(1, acks=2))
+    link.answer(acknowledgement(1, 0x4000))
+    far = 9_000_000_000  # seconds: one is 1684, the other 2255
+    sendings = {frame.time_ns for frame in link.frames[:-2]}
+    file = c.PcapNg().section().interface(tsresol=9, tsoffset=-far).interface(tsresol=9, tsoffset=far)
+    data = [file.data]
+    for frame in link.frames:
+        is_early = frame.time_ns in sendings
+        moved = frame.time_ns // 1000 + (-far if is_early else far) * 10**9
+        file.data = b""
+        data.append(file.packet(replace(frame, time_ns=moved), 0 if is_early else 1).data)
+    path = tmp_path / "far.pcapng"
+    path.write_bytes(b"".join(data))
+    (fate,) = fates(path)
+    assert fate.state is State.READ
+    assert fate.sent_ns is not None and fate.sent_ns < 0
+    assert fate.events[-1].time_ns is not None and fate.events[-1].time_ns - fate.sent_ns >= 1 << 63
+    assert State.READ not in fate.latencies
+    assert summary([fate])[0].states == {"read": 1}
+    (batch,) = fate_batches([fate])
+    assert batch.num_rows == 1
+    assert write_report(dissect(path), tmp_path / "far.html").packets == 6

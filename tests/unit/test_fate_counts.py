@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import pytest
 
-from msmqwire.fate.session_counts import COUNTS, OUTSTANDING_MAX, Counter
+from msmqwire.fate.session_counts import COUNTS, OUTSTANDING_MAX, Counter, Outstanding
 
 
 def counter(sent: int = 0, *, from_start: bool = True, count: int | None = None) -> Counter:
@@ -90,3 +92,26 @@ def test_stored_by_number_and_flags(base: int, flags: int, stored: list[int]) ->
     assert [int(message.key) for message in made.acknowledge_some(base, flags)] == stored
     left = [int(message.key) for message in made.outstanding]
     assert left == [number for number in range(1, 41) if number not in stored]
+
+
+class Counted(deque[Outstanding]):
+    """Counts what is taken from its beginning."""
+
+    taken = 0
+
+    def popleft(self) -> Outstanding:
+        self.taken += 1
+        return super().popleft()
+
+
+def test_numbers_that_a_sender_repeats_do_not_make_every_acknowledgement_long() -> None:
+    made = Counter(from_start=False)
+    waiting = made.outstanding = Counted()
+    for number in range(1, 501):
+        made.sent(str(number))
+        made.synchronise(5)
+    assert [message.number for message in waiting] == [5] + [6] * 499
+    assert [message.key for message in made.acknowledge_some(5, 0b101)] == ["1"]
+    assert [int(message.key) for message in waiting] == list(range(2, 501))
+    assert waiting.taken == 1 + 32  # no more than 32 numbers can be between those that are stored
+    assert len(made.acknowledge_some(6, 0)) == 499
