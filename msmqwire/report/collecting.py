@@ -79,7 +79,7 @@ class Collector:
         self.tallies.add(item, facts, by_initiator=by_initiator)
         findings = tuple(item.findings)
         wanting = self.requirements.add(findings)
-        if self.table.is_full and not wanting:
+        if self.table.is_full and (self.details.is_full or not wanting):
             return
         row = self.table.add(
             item,

@@ -6,6 +6,7 @@ from array import array
 from typing import Any, Final
 
 from msmqwire.dissection.item import Item
+from msmqwire.names.printable import safe
 from msmqwire.report.facts import GROUPS, Facts
 from msmqwire.report.limits import Limits
 from msmqwire.report.texts import Texts
@@ -82,7 +83,7 @@ class PacketTable:
         values = (
             min(seconds, _SECONDS_MAX),
             nanoseconds,
-            names.number(item.file),
+            names.number(safe(item.file)),
             item.frames[0] if item.frames else 0,
             item.frames[-1] if item.frames else 0,
             session,
@@ -94,7 +95,7 @@ class PacketTable:
             body_size,
             len(item.findings),
             severity,
-            names.number(ids),
+            names.number(ids, whole=True),
             texts.number(facts.queue),
             texts.number(facts.label),
             texts.number(facts.about),

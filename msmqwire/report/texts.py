@@ -24,9 +24,10 @@ class Texts:
         self._numbers: dict[str, int] = {"": 0}
         self._length, self._room = length, characters
 
-    def number(self, text: str) -> int:
-        """Return the number of a text; that of `LEFT_OUT` when there is no room for it."""
-        text = cut(text, self._length)
+    def number(self, text: str, *, whole: bool = False) -> int:
+        """Return the number of a text, cut or `whole`; that of `LEFT_OUT` when there is no room for it."""
+        if not whole:
+            text = cut(text, self._length)
         number = self._numbers.get(text)
         if number is not None:
             return number

@@ -18,6 +18,7 @@ from msmqwire.dissection import dissect
 from msmqwire.dissection.item import Item
 from msmqwire.dissection.placed_fields import placed_fields
 from msmqwire.fate import fates, summary
+from msmqwire.lint import Finding
 from msmqwire.names.printable import safe
 from msmqwire.report import Limits, write_report
 from msmqwire.report.collecting import Collector
@@ -209,6 +210,36 @@ def test_details_end_when_their_room_is_used(tmp_path: Path) -> None:
     page = written(tmp_path, EXAMPLES / "netware.pcap", limits=Limits(detail_bytes=1))
     assert page.report["details"]["rows"] == list(range(64))
     assert any("took too much room" in line for line in page.report["left_out"])
+
+
+def test_findings_without_room_for_examples_do_not_lengthen_the_table() -> None:
+    found = next(item for item in dissect(EXAMPLES / "hostile.pcapng") if item.findings)
+    plain = replace(found, findings=())
+    collector = Collector(Limits(packets=64, details=64, detail_bytes=1))
+    for item in [plain] * 64 + [found] * 100:
+        collector.add(item)
+    assert collector.details.is_full
+    assert (collector.packets, collector.table.count, len(collector.details.rows)) == (164, 64, 64)
+    assert [one.packets for one in collector.requirements.found.values()] == [100] * len(found.findings)
+
+
+def test_the_ids_of_a_packet_are_not_cut() -> None:
+    (first, *_) = dissect(EXAMPLES / "session.pcap")
+    findings = [Finding(f"MQMQ-2.2.19.1-{n:02}", "MUST", "", 0, "why") for n in range(60)]
+    collector = Collector(Limits())
+    collector.add(replace(first, findings=findings))
+    table = collector.table.to_json()
+    (number,) = table["columns"]["ids"]
+    assert table["names"][number].split(",") == [finding.id for finding in findings]
+
+
+def test_events_and_packets_name_a_file_alike(tmp_path: Path) -> None:
+    path = tmp_path / "a\u202eb\n.pcap"
+    path.write_bytes((EXAMPLES / "session.pcap").read_bytes())
+    page = written(tmp_path, path)
+    of_packets = {page.packets["names"][number] for number in page.column("file")}
+    of_events = {page.lives["texts"][number] for number in page.lives["events"]["file"]}
+    assert of_packets == of_events == {f"{tmp_path}/a\\u202eb\\n.pcap"}
 
 
 def test_a_message_sent_again_is_known(tmp_path: Path) -> None:
