@@ -169,8 +169,6 @@ class _Drawing:
         is_again = self._repeats.has(item, facts)
         to_right = ends[0] == self.session.left
         self.session.add(item, facts, ends[0], is_again=is_again)
-        if item.kind == "EstablishConnection":
-            self.session.note_handshake(item, by_initiator=to_right)
         if len(self.rungs) == self._limit:
             self.left_out += 1
             return

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from msmqwire.dissection.tracker import MSMQ_PORT
 from msmqwire.fate.model import What
 from msmqwire.fate.observations import Observation, Where
 from msmqwire.fate.rows import Row, SessionHeader
@@ -13,7 +14,6 @@ from msmqwire.fate.session_counts import COUNTS, Counter
 
 EARLY_MAX: Final = 64
 """Acknowledgements kept until the numbers of messages are known; of more, the oldest are forgotten."""
-_MSMQ_PORT: Final = 1801
 
 
 class Acknowledged(NamedTuple):
@@ -80,7 +80,7 @@ class Session:
     def established(self, row: Row) -> None:
         """Take an EstablishConnection: the initiator's, or the acceptor's answer."""
         side, other = self.sides(row)
-        answers = self._established or row.src_port == _MSMQ_PORT != row.dst_port
+        answers = self._established or row.src_port == MSMQ_PORT != row.dst_port
         initiator, acceptor = (other, side) if answers else (side, other)
         initiator.guid, acceptor.guid = row.client_guid or "", row.server_guid or ""
         self._established = True

@@ -14,7 +14,7 @@ from msmqwire.report.limits import Limits
 from msmqwire.report.packet_table import PacketTable
 from msmqwire.report.repeats import Repeats
 from msmqwire.report.requirements import SEVERITIES, Requirements, worst
-from msmqwire.report.sessions import Sessions, split_time
+from msmqwire.report.sessions import Sessions, is_by_initiator, split_time
 from msmqwire.report.tallies import Tallies
 from msmqwire.report.timeline import Timeline
 from msmqwire.schema import Record
@@ -69,14 +69,14 @@ class Collector:
         number = self.sessions.of(item, ends)
         is_again = self._repeats.has(item, facts)
         self.again += is_again
-        by_initiator = True
+        is_first_sender = True
         if number >= 0:
             session = self.sessions.sessions[number]
             session.add(item, facts, ends[0], is_again=is_again)
-            by_initiator = ends[0] == session.left
-            if item.kind == "EstablishConnection":
-                session.note_handshake(item, by_initiator=by_initiator)
-        self.tallies.add(item, facts, by_initiator=by_initiator)
+            is_first_sender = ends[0] == session.left
+        self.tallies.add(
+            item, facts, by_initiator=is_by_initiator(item, is_first_sender=is_first_sender)
+        )
         findings = tuple(item.findings)
         wanting = self.requirements.add(findings)
         if self.table.is_full and (self.details.is_full or not wanting):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from msmqwire.dissection.item import Item
+from msmqwire.dissection.tracker import MSMQ_PORT
 from msmqwire.report.facts import Facts, Group, Protocol
 from msmqwire.report.limits import Limits
 
@@ -45,7 +46,7 @@ class Session:
     managers: list[str] = field(default_factory=lambda: ["", ""])
 
     def add(self, item: Item, facts: Facts, sender: str, *, is_again: bool) -> None:
-        """Count an item."""
+        """Count an item, and note what it tells of the handshake."""
         to_left = sender != self.left
         self.start_ns, self.end_ns = min(self.start_ns, item.time_ns), max(self.end_ns, item.time_ns)
         self.protocols[facts.protocol] += 1
@@ -54,16 +55,18 @@ class Session:
         self.bytes[to_left] += item.size
         self.findings += len(item.findings)
         self.again += is_again
+        if item.kind == "EstablishConnection":
+            self._note_handshake(item, to_left=to_left)
 
-    def note_handshake(self, item: Item, *, by_initiator: bool) -> None:
+    def _note_handshake(self, item: Item, *, to_left: bool) -> None:
         """Note what an EstablishConnection tells."""
         packet: Any = item.packet
         header = packet.EstablishConnectionHeader
-        if by_initiator:
-            self.managers[0] = str(header.ClientGuid)
+        if is_by_initiator(item, is_first_sender=not to_left):
+            self.managers[to_left] = str(header.ClientGuid)
             self.state = self.state or "asked for"
         else:
-            self.managers[1] = str(header.ServerGuid)
+            self.managers[to_left] = str(header.ServerGuid)
             self.state = "refused" if packet.InternalHeader.Flags.CS else "accepted"
 
     @property
@@ -96,6 +99,16 @@ class Session:
 def split_time(time_ns: int) -> list[int]:
     """Return a time as seconds and nanoseconds, which JavaScript has no integers large enough for."""
     return list(divmod(time_ns, 1_000_000_000))
+
+
+def is_by_initiator(item: Item, *, is_first_sender: bool) -> bool:
+    """Return whether who has opened a session has sent an item.
+
+    A capture may lack the beginning of a session: the end at the port of MSMQ is the one that was called. If
+    both ends or none are there, the first sender has called.
+    """
+    at_port, to_port = item.src_port == MSMQ_PORT, item.dst_port == MSMQ_PORT
+    return is_first_sender if at_port == to_port else to_port
 
 
 def session_key(item: Item, ends: tuple[str, str]) -> Key:

@@ -242,6 +242,20 @@ def test_events_and_packets_name_a_file_alike(tmp_path: Path) -> None:
     assert of_packets == of_events == {f"{tmp_path}/a\\u202eb\\n.pcap"}
 
 
+def test_an_answer_without_its_request_is_of_the_called_end() -> None:
+    answer = [item for item in dissect(EXAMPLES / "session.pcap") if item.kind == "EstablishConnection"][1]
+    header = answer.packet.EstablishConnectionHeader  # type: ignore[union-attr]
+    collector = Collector(Limits(sessions=1))
+    collector.add(answer)
+    collector.add(replace(answer, stream=9))  # of a session that is not told apart
+    (session,) = collector.sessions.sessions
+    assert (session.left, session.state) == ("10.0.0.2:1801", "accepted")
+    assert session.managers == [str(header.ServerGuid), ""]
+    assert {guid: one.addresses for guid, one in collector.tallies.managers.items()} == {
+        str(header.ServerGuid): ["10.0.0.2"]
+    }
+
+
 def test_a_message_sent_again_is_known(tmp_path: Path) -> None:
     page = written(tmp_path, EXAMPLES / "hostile.pcapng")
     texts = page.packets["texts"]
