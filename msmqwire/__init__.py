@@ -1,8 +1,9 @@
 """Reads and writes the packets of the Microsoft Message Queuing (MSMQ) protocol family.
 
 ``parse`` and ``build`` convert bytes into packets and back, ``dissect`` finds and checks the packets of
-captures, ``lint`` judges one, ``ladder`` draws a session, ``connect`` sends to queues of other computers and
-reads them, ``attach`` uses those of this one; everything else is imported from its module.
+captures, ``lint`` judges one, ``table`` shows many, ``ladder`` draws a session, ``connect`` sends to queues
+of other computers and reads them, ``attach`` uses those of this one; everything else is imported from its
+module.
 """
 
 from importlib import import_module
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from msmqwire.columnar import read_capture
-    from msmqwire.diagrams import Ladder, ladder
+    from msmqwire.diagrams import Ladder, Table, ladder, table
     from msmqwire.dissection import Dissection, Item, dissect
     from msmqwire.errors import (
         CaptureError,
@@ -50,6 +51,7 @@ __all__ = [
     "ReadTimeout",
     "ReceivedMessage",
     "Signer",
+    "Table",
     "Unreachable",
     "__version__",
     "attach",
@@ -63,13 +65,14 @@ __all__ = [
     "parse",
     "read_capture",
     "read_lake",
+    "table",
     "to_json",
     "write_lake",
 ]
 
 _PARTS: Final = {
     "columnar": ("read_capture",),
-    "diagrams": ("Ladder", "ladder"),
+    "diagrams": ("Ladder", "Table", "ladder", "table"),
     "dissection": ("Dissection", "Item", "dissect"),
     "errors": (
         "CaptureError",

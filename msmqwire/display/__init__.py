@@ -1,13 +1,14 @@
 """Packets and messages as tables: HTML for notebooks, and tables of rich.
 
-`View` is what is shown, in bounded size; `to_html` and `to_rich` show it. Everything in one may come from a
-peer: no character of it is markup, and none hides what is there.
+`View` is what is shown of one, in bounded size; `to_html` and `to_rich` show it. `Table` has a row for each
+of many. All of it may come from a peer: no character of it is markup, and none hides what is there.
 """
 
 from __future__ import annotations
 
 from msmqwire.display.as_html import to_html
 from msmqwire.display.as_rich import to_rich
-from msmqwire.display.view import Found, PlacedField, View, view_of
+from msmqwire.display.table import Table
+from msmqwire.display.view import Found, PlacedField, View, line, view_of
 
-__all__ = ["Found", "PlacedField", "View", "to_html", "to_rich", "view_of"]
+__all__ = ["Found", "PlacedField", "Table", "View", "line", "to_html", "to_rich", "view_of"]

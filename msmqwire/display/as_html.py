@@ -1,4 +1,4 @@
-"""Views as HTML for notebooks: one element with its style, which loads and runs nothing."""
+"""Views and tables as HTML for notebooks: one element with its style, which loads and runs nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import html
 from collections.abc import Iterator
 from typing import Final
 
+from msmqwire.display.table import Table
 from msmqwire.display.view import View
 
 _STYLE: Final = (
@@ -48,6 +49,24 @@ def _parts(view: View) -> Iterator[str]:
         yield "</tbody></table>"
     for sentence in view.left_out:
         yield f'<div class="left-out">{html.escape(sentence)}</div>'
+    yield "</div>"
+
+
+def table_to_html(table: Table) -> str:
+    """Return a table as HTML."""
+    return "".join(_table_parts(table))
+
+
+def _table_parts(table: Table) -> Iterator[str]:
+    yield f'<div class="msmqwire"><style>{_STYLE}</style><strong>{html.escape(table.title)}</strong>'
+    if table.rows:
+        yield _head(*table.columns)
+        for number, row in enumerate(table.rows):
+            mark = ' class="found"' if number in table.marked else ""
+            yield f"<tr{mark}>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>"
+        yield "</tbody></table>"
+    if table.remark:
+        yield f'<div class="left-out">{html.escape(table.remark)}</div>'
     yield "</div>"
 
 

@@ -1,22 +1,26 @@
-"""Views as tables of rich."""
+"""Views and tables as tables of rich."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from msmqwire.display.table import Table
 from msmqwire.display.view import View
+
+_SHORT: Final = 8
+"""Characters of cells that are never broken into lines: numbers are not."""
 
 
 def to_rich(view: View) -> Any:
     """Return a view for the console of rich."""
+    from rich import table as rich_table
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
     parts: list[Any] = [Text(view.title, "bold")]
 
     def table(*columns: str) -> Any:
-        made = Table(box=None, pad_edge=False, show_header=any(columns))
+        made = rich_table.Table(box=None, pad_edge=False, show_header=any(columns))
         for name in columns:
             made.add_column(name, overflow="fold")
         parts.append(made)
@@ -38,4 +42,20 @@ def to_rich(view: View) -> Any:
             cells = (Text(str(field.offset), "dim"), Text(shown, "cyan"), Text(field.path, style))
             fields.add_row(*cells, Text(field.text, style))
     parts += [Text(sentence, "italic dim") for sentence in view.left_out]
+    return Group(*parts)
+
+
+def table_to_rich(table: Table) -> Any:
+    """Return a table for the console of rich."""
+    from rich import table as rich_table
+    from rich.console import Group
+    from rich.text import Text
+
+    made = rich_table.Table(box=None, pad_edge=False)
+    for name, *cells in zip(table.columns, *table.rows, strict=True):
+        made.add_column(name, overflow="fold", no_wrap=max(map(len, cells), default=0) <= _SHORT)
+    for number, row in enumerate(table.rows):
+        made.add_row(*map(Text, row), style="red" if number in table.marked else None)
+    parts: list[Any] = [Text(table.title, "bold"), *[made] * bool(table.rows)]
+    parts += [Text(table.remark, "italic dim")] * bool(table.remark)
     return Group(*parts)

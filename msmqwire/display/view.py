@@ -105,7 +105,7 @@ def view_of(
         remarks: more sentences below.
     """
     shown = list(islice(fields, FIELDS_MAX + 1))
-    left_out = [_line(remark) for remark in remarks]
+    left_out = [line(remark) for remark in remarks]
     if len(shown) > FIELDS_MAX:
         shown.pop()
         end = max(field.offset + field.size for field in shown)
@@ -116,23 +116,24 @@ def view_of(
         rows.append(tuple(first[at : at + ROW_SIZE] for at in range(0, len(first), ROW_SIZE)))
     long = [field for field in shown if field.size > _SIZE_MAX]
     if len(long) == 1:
-        left_out.append(f"{long[0].size - _SIZE_MAX:,} bytes of {_line(long[0].path)} are not shown.")
+        left_out.append(f"{long[0].size - _SIZE_MAX:,} bytes of {line(long[0].path)} are not shown.")
     elif long:
         left_out.append(f"Of {len(long)} fields only the first {_SIZE_MAX} bytes are shown.")
     if len(findings) > FOUND_MAX:
         left_out.append(f"{len(findings) - FOUND_MAX:,} more findings are not shown.")
     return View(
-        _line(title),
-        tuple((_line(name), _line(value)) for name, value in properties),
-        tuple(field._replace(path=_line(field.path), text=_line(field.text)) for field in shown),
+        line(title),
+        tuple((line(name), line(value)) for name, value in properties),
+        tuple(field._replace(path=line(field.path), text=line(field.text)) for field in shown),
         tuple(rows),
         tuple(
-            (one.severity, one.id, _line(one.path), one.offset, _line(one.message))
+            (one.severity, one.id, line(one.path), one.offset, line(one.message))
             for one in findings[:FOUND_MAX]
         ),
         tuple(left_out),
     )
 
 
-def _line(text: str) -> str:
+def line(text: str) -> str:
+    """Return a text in one line: characters that can't be seen are written out, and what is long is cut."""
     return cut(safe(text[: 2 * TEXT_MAX]), TEXT_MAX)

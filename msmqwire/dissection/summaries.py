@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from msmqwire.constants import class_name, hresult_name
-from msmqwire.dissection.item import Item
+from msmqwire.dissection.item import Item, Packet
 from msmqwire.dissection.message_security import SignatureStatus
 from msmqwire.headers.queue_names import destination
 from msmqwire.names.printable import safe
@@ -41,16 +41,22 @@ def summary(item: Item) -> str:
         return safe(str(item.error))
     if item.packet is None:
         return safe(item.reason)
-    if isinstance(item.packet, SrmpMessage):
-        return _srmp(item.packet, item.exchange)
-    if isinstance(item.packet, PgmPacket):
-        return _pgm(item.packet)
-    if isinstance(item.packet, RpcPacket):
-        return _rpc(item.packet, item.exchange)
-    if isinstance(item.packet, NcpPacket):
-        return _ncp(item.packet, item.exchange)
-    summarise = _SUMMARIES.get(item.kind)
-    return " ".join(filter(None, [summarise(item.packet) if summarise else "", _protection(item)]))
+    return " ".join(filter(None, [packet_summary(item.packet, item.exchange), _protection(item)]))
+
+
+def packet_summary(packet: Packet, exchange: int | None = None) -> str:
+    """Summarise a packet, all of whose fields are set; nothing if its kind says all."""
+    match packet:
+        case SrmpMessage():
+            return _srmp(packet, exchange)
+        case PgmPacket():
+            return _pgm(packet)
+        case RpcPacket():
+            return _rpc(packet, exchange)
+        case NcpPacket():
+            return _ncp(packet, exchange)
+    summarise = _SUMMARIES.get(packet.schema.name)
+    return summarise(packet) if summarise else ""
 
 
 def queue_text(packet: Record) -> str:

@@ -74,9 +74,7 @@ class Collector:
             session = self.sessions.sessions[number]
             session.add(item, facts, ends[0], is_again=is_again)
             is_first_sender = ends[0] == session.left
-        self.tallies.add(
-            item, facts, by_initiator=is_by_initiator(item, is_first_sender=is_first_sender)
-        )
+        self.tallies.add(item, facts, by_initiator=is_by_initiator(item, is_first_sender=is_first_sender))
         findings = tuple(item.findings)
         wanting = self.requirements.add(findings)
         if self.table.is_full and (self.details.is_full or not wanting):

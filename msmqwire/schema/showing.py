@@ -23,8 +23,8 @@ def record_view(record: Record) -> View:
     """
     title = record.schema.name
     try:
-        data = record.to_bytes()
-        fields = list(placed_fields(_completed(record, data)))
+        data, whole = completed(record)
+        fields = list(placed_fields(whole))
     except (InvalidValue, MalformedPacket) as exc:
         return view_of(title, properties=_leaves(record, ""), remarks=[f"No bytes: {exc}"])
     return view_of(title, fields=fields, data=data, properties=[("size", f"{len(data):,} bytes")])
@@ -39,12 +39,17 @@ def placed_fields(record: Record, start: int = 0, end: int | None = None) -> Ite
             yield PlacedField(field.path, start + field.offset, field.size, cut(field_text(field), TEXT_MAX))
 
 
-def _completed(record: Record, data: bytes) -> Record:
-    """Return the record with its omitted fields. Raises MalformedPacket if they can't be told."""
+def completed(record: Record) -> tuple[bytes, Record]:
+    """Return a record's bytes, and the record with its omitted fields.
+
+    Raises:
+        InvalidValue, MalformedPacket: it can't be built, or what it has omitted can't be told.
+    """
+    data = record.to_bytes()
     if _is_complete(record):
-        return record
-    completed: Record = record.schema.read(data, 0)[0]
-    return completed
+        return data, record
+    whole: Record = record.schema.read(data, 0)[0]
+    return data, whole
 
 
 def _is_complete(record: Record) -> bool:

@@ -170,8 +170,9 @@ def test_times_further_apart_than_64_bits_have_no_latency(tmp_path: Path) -> Non
     path.write_bytes(b"".join(data))
     (fate,) = fates(path)
     assert fate.state is State.READ
-    assert fate.sent_ns is not None and fate.sent_ns < 0
-    assert fate.events[-1].time_ns is not None and fate.events[-1].time_ns - fate.sent_ns >= 1 << 63
+    assert fate.sent_ns is not None
+    assert fate.events[-1].time_ns is not None
+    assert fate.events[-1].time_ns - fate.sent_ns >= 1 << 63
     assert State.READ not in fate.latencies
     assert summary([fate])[0].states == {"read": 1}
     (batch,) = fate_batches([fate])

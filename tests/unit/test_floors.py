@@ -60,6 +60,7 @@ SIDEWAYS = {
     ("remote_read", "rpc"),
     ("srmp", "crypto"),
     ("cli", "fuzz"),
+    ("diagrams", "qm"),
     ("diagrams", "report"),
     ("report", "fate"),
     ("qms", "qm"),  # only what is in QM_FOR_QMS
