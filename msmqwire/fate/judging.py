@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from msmqwire.constants import MessageClass, class_name
-from msmqwire.constants.message_class import is_negative
+from msmqwire.constants.message_class import is_about_receive, is_negative
 from msmqwire.fate.model import NEGATIVE, FateEvent, State, What
 from msmqwire.fate.observations import Attributes, Observation
 from msmqwire.fate.words import Known, explain
@@ -149,6 +149,7 @@ def judge(
     events: list[FateEvent] = []
     state, reason, decisive = State.UNKNOWN if message is None else State.SENT, "", None
     latencies: dict[str, int] = {}
+    has_arrived = True
     read_from, believed = "", set[tuple[str, int | None]]()
     for observation in observations:
         by = observation.acknowledged_by, observation.message_class
@@ -170,9 +171,10 @@ def judge(
             state, decisive = reached, events[-1]
         if reached in NEGATIVE and not reason:
             reason = events[-1].message_class or events[-1].detail * (reached is State.REFUSED)
+            has_arrived = not reason or is_about_receive(observation.message_class or 0)
     if state not in NEGATIVE:
         reason = ""
-    if state is State.REFUSED:  # an acknowledgement of order covers refused messages too
+    elif not has_arrived:  # an acknowledgement of order covers messages that the receiver has rejected, too
         latencies.pop(State.DELIVERED, None)
     known = Known(message, state, decisive, tuple(events), _last_sending(observations), retransmissions)
     explanation, stuck = explain(known)

@@ -227,6 +227,8 @@ def test_an_order_acknowledgement_by_another_connection() -> None:
     ("message_class", "state", "reason"),
     [
         (0x4000, State.READ, ""),
+        (0x8001, State.DELETED, "NACK_DELETED"),
+        (0x8002, State.EXPIRED, "NACK_REACH_QUEUE_TIMEOUT"),
         (0x8004, State.REFUSED, "NACK_ACCESS_DENIED"),
         (0xC001, State.DELETED, "NACK_Q_PURGED"),
         (0xC002, State.EXPIRED, "NACK_RECEIVE_TIMEOUT"),
@@ -238,7 +240,7 @@ def test_final_acknowledgements(message_class: int, state: State, reason: str) -
     link.answer(order_ack(1)).answer(final_ack(1, 1, message_class))
     fate = fate_in(link)
     assert (fate.state, fate.reason, fate.stuck) == (state, reason, False)
-    assert ("delivered" in fate.latencies) is (state is not State.REFUSED)
+    assert ("delivered" in fate.latencies) is bool(message_class & 0x4000)
 
 
 # --- acknowledgements by messages ---
