@@ -15,6 +15,7 @@ from msmqwire.lint.remote_read_calls import lint_rpc
 from msmqwire.lint.srmp import lint_srmp
 from msmqwire.lint.srmp_attacks import lint_malformed_srmp
 from msmqwire.netware.ncp_packet import NcpPacket
+from msmqwire.pgm import PgmPacket
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 from msmqwire.srmp.message import SrmpMessage, parse_message
@@ -37,7 +38,7 @@ class Dissected(Protocol):
 
 
 def lint(
-    packet: bytes | Record | SrmpMessage | RpcPacket | NcpPacket | Dissected,
+    packet: bytes | Record | SrmpMessage | PgmPacket | RpcPacket | NcpPacket | Dissected,
     *,
     protocol: packets.Protocol | Literal["srmp"] = "session",
 ) -> list[Finding]:
@@ -46,11 +47,15 @@ def lint(
     The package `msmqwire.lint` is called for the same: ``msmqwire.lint(packet)``.
 
     Args:
-        packet: a packet, a message of SRMP, a call of remote read, a packet of NCP; bytes, which may be
-            malformed; or an item of `msmqwire.dissect`. The findings of an item are those that it has, which
-            are also about its place in the session; if it was dissected with ``lint=False``, those of its
-            packet alone, and none of bytes that are malformed: judge its `raw`.
+        packet: a packet, a message of SRMP, a call of remote read, a packet of NCP, or one of PGM, of which
+            nothing is judged; bytes, which may be malformed; or an item of `msmqwire.dissect`. The findings
+            of an item are those that it has, which are also about its place in the session; if it was
+            dissected with ``lint=False``, those of its packet alone, and none of bytes that are malformed:
+            judge its `raw`.
         protocol: what bytes are: ``session``, ``ping``, ``remote_read`` or ``srmp``.
+
+    Raises:
+        TypeError: it is none of these.
     """
     if isinstance(packet, Record):
         return lint_packet(packet)
@@ -62,6 +67,10 @@ def lint(
         return lint_ncp(packet)
     if isinstance(packet, bytes | bytearray | memoryview):
         return _lint_bytes(bytes(packet), protocol)
+    if isinstance(packet, PgmPacket):
+        return []
+    if not hasattr(packet, "findings"):
+        raise TypeError(f"lint judges packets, bytes and items, not {type(packet).__name__}")
     return list(packet.findings) or _lint_dissected(packet)
 
 

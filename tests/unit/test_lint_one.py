@@ -11,6 +11,7 @@ import pytest
 
 import msmqwire
 from msmqwire.lint import Finding, lint_malformed_srmp, lint_packet, lint_srmp
+from msmqwire.pgm import PgmPacket
 from msmqwire.srmp.message import SrmpMessage, parse_message
 from tests.support.captures import pcap_bytes
 from tests.support.paths import EXAMPLES, ROOT
@@ -50,7 +51,7 @@ def test_items_that_were_not_judged_are_by_their_packet(name: str) -> None:
         found = msmqwire.lint(plain)
         assert set(ids(found)) <= set(ids(list(item.findings)))
         if plain.packet is not None:
-            assert msmqwire.lint(plain.packet) == found  # type: ignore[arg-type]
+            assert msmqwire.lint(plain.packet) == found
 
 
 def test_messages_of_srmp() -> None:
@@ -64,6 +65,19 @@ def test_messages_of_srmp() -> None:
     with pytest.raises(msmqwire.MalformedPacket) as caught:
         parse_message(cut)
     assert msmqwire.lint(cut, protocol="srmp") == lint_malformed_srmp(cut, caught.value)
+
+
+def test_of_pgm_nothing_is_judged() -> None:
+    captures = [io.BytesIO(pcap_bytes(frames)) for frames in samples().values()]
+    packets = [item.packet for capture in captures for item in msmqwire.dissect(capture)]
+    judged = [msmqwire.lint(packet) for packet in packets if isinstance(packet, PgmPacket)]
+    assert judged
+    assert not any(judged)
+
+
+def test_what_is_no_packet() -> None:
+    with pytest.raises(TypeError, match="lint judges packets, bytes and items, not int"):
+        msmqwire.lint(7)  # type: ignore[arg-type]
 
 
 def test_it_is_the_package_whatever_was_imported_first() -> None:

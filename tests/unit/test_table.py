@@ -58,6 +58,8 @@ def test_packets_of_all_protocols_have_rows() -> None:
 def test_a_packet_by_hand_is_shown_as_building_completes_it() -> None:
     packet = evil_packet()
     packet.MessagePropertiesHeader.Label = "by hand"
+    packet = packet.recomputed()
+    del packet.MessagePropertiesHeader.MessageSize
     (row,) = msmqwire.table([packet]).rows
     assert row[2] == f"{len(packet.to_bytes()):,}"
     assert '"by hand" 100000 bytes' in row[3]
