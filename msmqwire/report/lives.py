@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from msmqwire.fate import FateEvent, MessageFate, QueueSummary, State, What
-from msmqwire.names.printable import safe
+from msmqwire.names.printable import cut, safe
 from msmqwire.report.limits import Limits
 from msmqwire.report.texts import Texts
 
@@ -130,13 +130,13 @@ class Lives:
             "stuck": self.stuck,
             "states": [[state, count] for state, count in self.states.items()],
             "whats": list(EVENTS),
-            "queues": [_queue_json(queue) for queue in queues[: self._limits.queues]],
+            "queues": [_queue_json(queue, self._limits.text) for queue in queues[: self._limits.queues]],
         }
 
 
-def _queue_json(queue: QueueSummary) -> dict[str, Any]:
+def _queue_json(queue: QueueSummary, length: int) -> dict[str, Any]:
     return {
-        "queue": None if queue.queue is None else safe(queue.queue),
+        "queue": None if queue.queue is None else cut(safe(queue.queue), length),
         "messages": queue.messages,
         "bytes": queue.bytes,
         "states": dict(queue.states),

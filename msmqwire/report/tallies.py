@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from msmqwire.dissection.item import Item
+from msmqwire.names.printable import cut
 from msmqwire.report.facts import Facts, Group
 from msmqwire.report.limits import Limits
 from msmqwire.report.sessions import split_time
@@ -107,12 +108,13 @@ class Tallies:
     def _add_queue(self, item: Item, facts: Facts) -> None:
         if not facts.queue:
             return
-        queue = self.queues.get(facts.queue)
+        name = cut(facts.queue, self._limits.text)
+        queue = self.queues.get(name)
         if queue is None:
             if len(self.queues) == self._limits.queues:
                 self.left_out["queues"] += 1
                 return
-            queue = self.queues[facts.queue] = Queue(item.time_ns, item.time_ns)
+            queue = self.queues[name] = Queue(item.time_ns, item.time_ns)
         queue.start_ns, queue.end_ns = min(queue.start_ns, item.time_ns), max(queue.end_ns, item.time_ns)
         queue.packets += 1
         queue.findings += len(item.findings)

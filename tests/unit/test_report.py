@@ -19,7 +19,7 @@ from msmqwire.dissection.item import Item
 from msmqwire.dissection.placed_fields import placed_fields
 from msmqwire.fate import fates, summary
 from msmqwire.lint import Finding
-from msmqwire.names.printable import safe
+from msmqwire.names.printable import cut, safe
 from msmqwire.report import Limits, write_report
 from msmqwire.report.collecting import Collector
 from msmqwire.report.facts import Group
@@ -28,7 +28,10 @@ from msmqwire.report.texts import LEFT_OUT, Texts
 from msmqwire.report.timeline import Timeline
 from msmqwire.schema import Record
 from msmqwire.web_assets import CHART_SCRIPT, CHART_STYLE, web_asset
+from tests.support import handmade as h
 from tests.support.captures import pcap_bytes
+from tests.support.fate_captures import Link, message
+from tests.support.fate_captures import capture as capture_of
 from tests.support.paths import EXAMPLES, ROOT
 from tests.support.srmp_captures import samples
 
@@ -254,6 +257,18 @@ def test_an_answer_without_its_request_is_of_the_called_end() -> None:
     assert {guid: one.addresses for guid, one in collector.tallies.managers.items()} == {
         str(header.ServerGuid): ["10.0.0.2"]
     }
+
+
+def test_long_names_of_queues_are_cut_everywhere(tmp_path: Path) -> None:
+    path = tmp_path / "long.pcap"
+    link = Link()
+    link.send(message(1, user={"destination": (7, h.direct_name("OS:a\\" + 20_000 * "\u202e"))}))
+    path.write_bytes(capture_of(link).getvalue())
+    report = written(tmp_path, path).report
+    (name,) = [row[0] for row in report["queues"]]
+    assert name == cut("DIRECT=OS:a\\" + r"\u202e" * 60, 300)
+    assert [queue["queue"] for queue in report["lives"]["queues"]] == [name]
+    assert len(written(tmp_path, path).parts["report"]) < 10_000
 
 
 def test_a_message_sent_again_is_known(tmp_path: Path) -> None:
