@@ -14,7 +14,6 @@ from rich.console import Console
 import msmqwire
 from msmqwire.report.facts import Group
 from tests.support import captures as c
-from tests.support import handmade as h
 from tests.support.paths import EXAMPLES
 
 SESSION, HOSTILE = EXAMPLES / "session.pcap", EXAMPLES / "hostile.pcapng"
@@ -170,4 +169,3 @@ def test_several_captures_are_parts_of_one(tmp_path: Path) -> None:
         halves.append(tmp_path / f"{number}.pcap")
         halves[-1].write_bytes(c.pcap_bytes(part))
     assert [rung.kind for rung in msmqwire.ladder(halves).rungs] == ["UserMessage", "UserMessage"]
-    assert h.session_ack()
