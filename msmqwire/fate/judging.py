@@ -157,9 +157,11 @@ def judge(
         if observation.acknowledged_by and not doubt:
             believed.add(by)  # it is the same when others pass it on
         events.append(_event(observation, doubt))
+        if doubt:
+            continue
         if observation.what in (What.HANDED_OUT, What.PEEKED):
             read_from = observation.detail
-        if doubt or message is None:
+        if message is None:
             continue
         reached = _reached(observation, read_from)
         if reached is None:

@@ -123,9 +123,7 @@ def _open(known: Known, message: Attributes) -> tuple[str, bool]:
 
 
 def _delivered(known: Known, message: Attributes) -> str:
-    reads = [
-        e for e in known.events if e.what in (What.HANDED_OUT, What.GIVEN_BACK, What.TAKEN_IN_TRANSACTION)
-    ]
+    reads = [event for event in known.events if event.what in _HANDED and not event.doubt]
     last = reads[-1] if reads else None
     if last is not None and last.what is What.TAKEN_IN_TRANSACTION:
         return f"it is in its queue; {last.dst} has received it in a transaction whose outcome is not seen"
@@ -139,7 +137,8 @@ def _delivered(known: Known, message: Attributes) -> str:
 
 
 def _read_from(events: tuple[FateEvent, ...]) -> str:
-    return next((e.detail for e in reversed(events) if e.what in (What.HANDED_OUT, What.PEEKED)), "")
+    reads = [event for event in events if event.what in (What.HANDED_OUT, What.PEEKED) and not event.doubt]
+    return reads[-1].detail if reads else ""
 
 
 def _deadline(known: Known, message: Attributes, *, stuck: bool) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from msmqwire.cli import app
 from msmqwire.cli.fate import duration
+from msmqwire.fate import State
 from tests.support import handmade as h
 from tests.support.fate_captures import (
     RECEIVER,
@@ -102,6 +103,12 @@ def test_json(path):
 )
 def test_filters(path, options, numbers):
     assert [fate["message_id"] for fate in objects(path, *options)] == numbers
+
+
+@pytest.mark.parametrize("state", State)
+def test_every_state_can_be_chosen(path, state):
+    chosen = [fate["message_id"] for fate in objects(path) if fate["state"] == state]
+    assert [fate["message_id"] for fate in objects(path, "--state", state.value)] == chosen
 
 
 def test_summary(path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 
 import msmqwire
@@ -105,6 +107,40 @@ def test_by_a_server_that_is_not_at_the_address_of_the_queue() -> None:
     fate = fate_by(reader(), link)
     assert fate.state is State.RECEIVED
     assert fate.events[-1].doubt == f"{c.SERVER} is not where the message was sent to"
+
+
+@pytest.mark.parametrize(
+    ("ack", "wait_ns", "state", "words"),
+    [
+        (
+            2,
+            500_000_000,
+            State.READ,
+            "has received it by remote read from DIRECT=OS:server\\PRIVATE$\\orders;",
+        ),
+        (1, 2_000_000_000, State.DELIVERED, "was handed it, and gave it back;"),
+    ],
+)
+def test_a_stranger_that_hands_it_out_changes_nothing(
+    ack: int, wait_ns: int, state: State, words: str
+) -> None:
+    direct = {
+        "destination": (7, h.direct_name(f"TCP:{c.SERVER}\\private$\\orders")), "address": h.NULL_GUID
+    }  # fmt: skip
+    link = Link("10.0.0.5", c.SERVER, start_ns=c.START_NS - 1_000_000_000).send(message(7, user=direct))
+    link.answer(session_ack(ack=1))
+    talk = reader(ack=None)
+    talk.conversation.wait(1_000_000_000)
+    talk.call(Opnum.R_EndReceive, end_arguments(dwAck=ack), {"status": 0})
+    with mock.patch.object(c, "SERVER", "10.0.0.88"), mock.patch.object(c, "CLIENT", "10.0.0.89"):
+        stranger = Talk()
+        stranger.open(f"{ORDERS};JOURNAL")
+        stranger.conversation.wait(wait_ns)
+        stranger.receive(READ)
+    fate = fate_by(talk, link, stranger.conversation)
+    doubts = [event.doubt for event in fate.events if event.doubt]
+    assert (fate.state, doubts) == (state, ["10.0.0.88 is not where the message was sent to"])
+    assert f"{c.CLIENT} {words}" in fate.explanation
 
 
 def test_the_columns_of_calls() -> None:
