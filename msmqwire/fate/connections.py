@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from msmqwire.constants import MessageClass
-from msmqwire.fate.model import What
+from msmqwire.fate.model import TEXT_MAX, What
 from msmqwire.fate.observations import (
     NULL_GUID,
     AboutNumber,
@@ -25,6 +25,7 @@ from msmqwire.fate.observations import (
 from msmqwire.fate.rows import Row, session_header
 from msmqwire.fate.session import Session
 from msmqwire.headers.acknowledgements import ACK_BODY_SIZE, FINAL_ACK_BODY, ORDER_ACK_BODY
+from msmqwire.names.printable import cut
 from msmqwire.remote_read.constants import RECEIVE_ACTIONS, Acknowledge
 from msmqwire.srmp.kinds import EnvelopeKind
 
@@ -204,10 +205,10 @@ class Connections:
 
 def _attributes(row: Row, transport: str) -> Attributes:
     return Attributes(
-        label=row.label,
-        destination=row.destination,
+        label=_cut(row.label),
+        destination=_cut(row.destination),
         destination_qm=_known(row.destination_qm) or None,
-        admin_queue=row.admin_queue,
+        admin_queue=_cut(row.admin_queue),
         transport=transport,
         message_class=row.message_class or 0,
         class_name=row.class_name or "NORMAL",
@@ -221,6 +222,10 @@ def _attributes(row: Row, transport: str) -> Attributes:
         time_to_be_received=_limit(row.time_to_be_received),
         hop_count=row.hop_count or 0,
     )
+
+
+def _cut(text: str | None) -> str | None:
+    return None if text is None else cut(text, TEXT_MAX)
 
 
 def _known(guid: str | None) -> str:
@@ -277,7 +282,7 @@ def _handed_out(row: Row, where: Where) -> Iterator[Sighting]:
     receives = row.receive_action in RECEIVE_ACTIONS
     yield Observation(
         key, where, What.HANDED_OUT if receives else What.PEEKED,
-        detail=row.read_queue or "", message=_attributes(row, "remote read"),
+        detail=_cut(row.read_queue) or "", message=_attributes(row, "remote read"),
     )  # fmt: skip
     if receives and row.queue_handle is not None and row.request_id is not None:
         yield Numbered(read_group(where.src, row.queue_handle), row.request_id, "", where, key, True)

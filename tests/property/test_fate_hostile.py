@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msmqwire.dissection import dissect
 from msmqwire.fate import EVENTS_MAX, State, connections, fates, numbers, summary
 from msmqwire.fate.connections import Connections
-from msmqwire.fate.model import What
+from msmqwire.fate.model import TEXT_MAX, What
 from msmqwire.fate.numbers import Numbers
 from msmqwire.fate.observations import AboutNumber, Numbered, Where
 from msmqwire.fate.rows import COLUMNS, Row
@@ -94,6 +94,15 @@ def test_events_of_a_message_are_limited_and_its_end_is_kept() -> None:
     assert (fate.state, fate.retransmissions) == (State.READ, 3 * EVENTS_MAX - 1)
     assert len(fate.events) <= EVENTS_MAX
     assert fate.events_omitted > EVENTS_MAX
+
+
+def test_long_names_and_labels_are_cut() -> None:
+    queue = (7, h.direct_name("OS:" + 30_000 * "a"))
+    link = Link().send(message(1, user={"destination": queue, "admin": queue}))
+    link.send(message(1, user={"destination": (7, h.direct_name("OS:" + 30_000 * "b"))}))
+    (fate,) = fates_in(link)
+    assert fate.destination == fate.admin_queue == "DIRECT=OS:" + (TEXT_MAX - 11) * "a" + "…"
+    assert [len(event.detail) for event in fate.events[:2]] == [0, len("a copy to ") + TEXT_MAX]
 
 
 def test_too_many_messages_get_their_fates_early() -> None:
