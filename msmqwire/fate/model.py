@@ -96,7 +96,8 @@ class MessageFate:
             that is some other text, the identity is this text, and the halves are empty and None.
         label, destination, admin_queue, body_size, recoverable, transactional: its own; None if unknown,
             as of a message of which only acknowledgements are in the capture. Names of queues are format
-            names; they and labels are cut at `TEXT_MAX` characters. body_size is in bytes, that of an encrypted body before it is decrypted.
+            names; they and labels are cut at `TEXT_MAX` characters. body_size is in bytes, that of an
+            encrypted body before it is decrypted.
         message_class: name of its class, ``NORMAL`` for most.
         transport: ``tcp``, ``http`` or ``remote read``: how it was seen first; empty if it was not.
         sent_time: when its sender says that it was sent: seconds since 1970-01-01 UTC.
