@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from msmqwire.qm.runtime.console import TOKEN_FILE
+from msmqwire.qm.runtime.console.guard import HEADERS
 from msmqwire.qm.runtime.console.logins import Logins, TooManyAttempts
 from msmqwire.qm.runtime.console.options import ConsoleLimits
 from tests.support.console_client import Browser, WithConsole, token_of, with_console
@@ -288,6 +289,63 @@ def test_too_large_a_request(console: WithConsole) -> None:
 def test_what_is_no_object_of_json(console: WithConsole, data: bytes) -> None:
     answer = console.stranger().ask("POST", "/api/login", data=data[:4000])
     assert (answer.status, answer.told["error"]) == (400, "not an object of JSON")
+    assert answer.headers["Connection"] == "close", "a stranger gets one answer"
+
+
+@pytest.mark.parametrize(
+    ("headers", "data", "status"),
+    [
+        ({"Content-Type": "application/json; charset=nonsense"}, b"{}", 401),
+        ({"Content-Type": "application/json; charset=zlib"}, b"{}", 401),
+        ({"Content-Encoding": "gzip"}, b"not compressed", 400),
+        ({"Content-Length": "100"}, b'{"tok', None),
+    ],
+    ids=str,
+)
+def test_no_stranger_makes_the_log_tell_of_a_fault(
+    tmp_path: Path, headers: dict[str, str | None], data: bytes, status: int | None
+) -> None:
+    with with_console(tmp_path / "data") as own:
+        stranger = own.stranger()
+        fields = {"Host": f"{stranger.address}:{stranger.port}", "Origin": stranger.origin}
+        fields |= {"Content-Type": "application/json", "Content-Length": str(len(data)), **headers}
+        head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+        connection = socket.create_connection((stranger.address, stranger.port), PATIENCE_S)
+        connection.sendall(f"POST /api/login HTTP/1.1\r\n{head}\r\n".encode() + data)
+        if status is not None:
+            assert _rest(connection).startswith(f"HTTP/1.1 {status} ".encode())
+        connection.close()
+        until(lambda: _connections(own) == 0, "the end of the connection")
+        assert own.browser.told("log", level="error")["lines"] == []
+
+
+def _connections(own: WithConsole) -> int:
+    return own.server.do(lambda server: len(server._console._connections))
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nno field<script>\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n", 400),
+        (b"GET /" + b"x" * 5000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nExpect: x\r\nConnection: close\r\n\r\n", 417),
+    ],
+    ids=["TLS", "field", "two hosts", "long", "two lengths", "Expect"],
+)
+def test_what_is_no_request(console: WithConsole, request_: bytes, status: int) -> None:
+    connection = socket.create_connection((console.browser.address, console.browser.port), PATIENCE_S)
+    connection.sendall(request_)
+    head, _, body = _rest(connection).decode().partition("\r\n\r\n")
+    first, *lines = head.split("\r\n")
+    assert first.split()[1] == str(status)
+    fields = dict(line.split(": ", 1) for line in lines)
+    assert {name: fields[name] for name in HEADERS} == HEADERS
+    if status == 400:
+        assert body == '{"error": "not a request of HTTP"}', "nothing that was sent"
+    assert console.browser.told("log", level="error")["lines"] == []
 
 
 def test_another_type_than_json_can_t_be_sent_by_a_form(console: WithConsole) -> None:
@@ -384,6 +442,21 @@ def test_many_connections_of_strangers_do_not_keep_out_who_has_the_token(tmp_pat
             told += chunk
         assert _rest(strangers[0]) == b"", "the oldest has made room"
         for one in (*strangers[1:], stream):
+            one.close()
+
+
+def test_connections_that_were_gone_at_once_take_no_place(tmp_path: Path) -> None:
+    limits = replace(FAST, connections=4, stranger_s=600)
+    with with_console(tmp_path / "data", limits=limits) as own:
+        until(lambda: _connections(own) == 0, "the end of the login's connection")
+        own.server.do(lambda server: [server._console._connection() for _ in range(limits.connections)])
+        strangers = [
+            socket.create_connection((own.browser.address, own.browser.port), PATIENCE_S) for _ in range(8)
+        ]
+        assert own.browser.get("status").status == 200
+        assert all(_rest(one) == b"" for one in strangers[:4]), "the oldest have made room"
+        assert _connections(own) <= limits.connections
+        for one in strangers[4:]:
             one.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from base64 import b64decode
 from collections.abc import Callable, Mapping
@@ -241,13 +242,13 @@ def _with_text_identifier(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _object(request: web.Request) -> dict[str, Any]:
-    """Return the JSON object of a request. Raises InvalidValue."""
+    """Return the JSON object of a request, whatever charset it names. Raises InvalidValue."""
     if request.content_type != "application/json":
         raise web.HTTPUnsupportedMediaType(text="not application/json")
     try:
-        told = await request.json()
-    except (ValueError, RecursionError):
-        told = None
+        told = json.loads(await request.read())
+    except (ValueError, RecursionError, web.RequestPayloadError, ConnectionError):
+        told = None  # also if the other side goes before it has sent all of it
     if not isinstance(told, dict):
         raise InvalidValue("not an object of JSON", path="request")
     return told

@@ -9,7 +9,7 @@ from typing import Final
 
 from aiohttp import web
 
-from msmqwire.qm.runtime.console.guard import HEADERS, SESSION, Guard
+from msmqwire.qm.runtime.console.guard import SESSION, Guard
 from msmqwire.qm.runtime.console.options import ConsoleLimits
 from msmqwire.qm.runtime.console.samples import Samples
 from msmqwire.qm.runtime.logs import RecentRecords
@@ -31,7 +31,7 @@ class Events:
             raise web.HTTPTooManyRequests(text="too many streams of events of this login")
         session.streams += 1
         try:
-            response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
             response.force_close()
             await response.prepare(request)
             self._limit_buffer(request)

@@ -56,6 +56,7 @@ class Guard:
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Check a request, and turn errors into answers."""
+        known = False
         try:
             known = self._check(request)
             response = await handler(request)
@@ -63,14 +64,12 @@ class Guard:
             known, response = SESSION in request, refusal(exc.status, exc.text or exc.reason)
             response.headers.update((key, value) for key, value in exc.headers.items() if key == "Allow")
         except (LocatedError, QueueError, StoreError, EngineFailed, Unreachable) as exc:
-            known, response = True, _answer_to(exc)
+            response = _answer_to(exc)
         except Exception:
             log.exception("a request of the console failed")
-            known, response = True, refusal(500, "a fault of msmqwire itself: the log has more")
-        if not response.prepared:
-            response.headers.update(HEADERS)
-            if not known:
-                response.force_close()
+            response = refusal(500, "a fault of msmqwire itself: the log has more")
+        if not known and not response.prepared:
+            response.force_close()
         return response
 
     def _check(self, request: web.Request) -> bool:
@@ -139,6 +138,11 @@ class Guard:
         """Raise HTTPForbidden in a console that changes nothing."""
         if not self.write:
             raise web.HTTPForbidden(text="the console is read-only: --console-write lets it change queues")
+
+
+async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """Give an answer the headers that all answers have."""
+    response.headers.update(HEADERS)
 
 
 def refusal(status: int, reason: str, **more: Any) -> web.Response:

@@ -15,9 +15,10 @@ from aiohttp import web
 
 from msmqwire.qm.runtime.console.api import Api
 from msmqwire.qm.runtime.console.events import Events
-from msmqwire.qm.runtime.console.guard import SESSION, Guard, Handler
+from msmqwire.qm.runtime.console.guard import SESSION, Guard, Handler, add_headers
 from msmqwire.qm.runtime.console.logins import TOKEN_BYTES, Logins
 from msmqwire.qm.runtime.console.options import TOKEN_FILE, ConsoleOptions
+from msmqwire.qm.runtime.console.request_handler import RequestHandler
 from msmqwire.qm.runtime.console.samples import Samples
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limited_connection import LimitedConnection
@@ -30,10 +31,7 @@ _PACKAGE: Final = "msmqwire"
 _TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _KNOWN_S: Final = 120.0
 """Seconds that a connection of a login lasts after its last request."""
-_KEEP_ALIVE_S: Final = 75.0
 _STOP_S: Final = 0.1
-_LINE_MAX: Final = 4096
-_FIELDS_MAX: Final = 64
 
 
 class Console:
@@ -65,21 +63,12 @@ class Console:
         application = web.Application(
             client_max_size=self._limits.request_bytes, middlewares=[self._guard.middleware, self._notice]
         )
+        application.on_response_prepare.append(add_headers)
         application.add_routes(self._api.routes())
         application.router.add_get("/api/events", self._events.stream, allow_head=False)
         for path, (content, kind) in _assets().items():
             application.router.add_get(path, _sender(content, kind))
-        self._runner = web.AppRunner(
-            application,
-            logger=log,
-            access_log=None,
-            lingering_time=0,
-            shutdown_timeout=_STOP_S,
-            keepalive_timeout=_KEEP_ALIVE_S,
-            max_line_size=_LINE_MAX,
-            max_field_size=_LINE_MAX,
-            max_headers=_FIELDS_MAX,
-        )
+        self._runner = web.AppRunner(application, shutdown_timeout=_STOP_S)
         await self._runner.setup()
         self.port = await self._listeners.bind(*self._options.endpoint)
         await asyncio.get_running_loop().run_in_executor(
@@ -121,7 +110,8 @@ class Console:
     # -- connections --------------------------------------------------------------------------------------
 
     def _connection(self) -> asyncio.BaseProtocol:
-        handler = self._runner.server() if self._runner is not None and self._runner.server else None
+        server = None if self._runner is None else self._runner.server
+        handler = None if server is None else RequestHandler(server)
         limits = self._limits
         connection = LimitedConnection(self, handler, limits.stranger_s, limits.stranger_bytes)
         if handler is not None:
@@ -133,9 +123,11 @@ class Console:
         if len(self._connections) <= self._limits.connections:
             return True
         oldest = next((one for one in self._connections if one not in self._known), connection)
-        if oldest is not connection:
-            oldest.abort()
-        return oldest is not connection
+        if oldest is connection:
+            return False
+        self.forget(oldest)  # now: one that was gone before it was made will never say so
+        oldest.abort()
+        return True
 
     def forget(self, connection: LimitedConnection) -> None:
         """See `msmqwire.qm.runtime.limited_connection.Owner`."""

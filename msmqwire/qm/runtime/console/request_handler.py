@@ -1,0 +1,51 @@
+"""The protocol of aiohttp as the console uses it: what is no request fills no log and is told nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from aiohttp import web
+
+from msmqwire.qm.runtime.console.guard import HEADERS, refusal
+from msmqwire.qm.runtime.logs import log
+
+_KEEP_ALIVE_S: Final = 75.0
+_LINE_MAX: Final = 4096
+_FIELDS_MAX: Final = 64
+
+
+class RequestHandler(web.RequestHandler):
+    """The requests of one connection."""
+
+    def __init__(self, server: web.Server) -> None:
+        super().__init__(
+            server,
+            loop=asyncio.get_running_loop(),
+            logger=log,
+            access_log=None,  # type: ignore[arg-type]  # its own servers pass it, too
+            lingering_time=0,
+            keepalive_timeout=_KEEP_ALIVE_S,
+            max_line_size=_LINE_MAX,
+            max_field_size=_LINE_MAX,
+            max_headers=_FIELDS_MAX,
+        )
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Return the answer to what is no request, or to one that failed because of a fault of ours."""
+        if status == web.HTTPBadRequest.status_code:
+            details = {"peer": request.remote, "reason": message or str(exc)}
+            log.info("not a request of HTTP", extra=details)
+            response = refusal(status, "not a request of HTTP")
+        else:
+            log.error("a request of the console can't be answered", exc_info=exc)
+            response = refusal(status, "a fault of msmqwire itself: the log has more")
+        response.headers.update(HEADERS)
+        response.force_close()
+        return response
