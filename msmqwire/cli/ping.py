@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -14,15 +14,18 @@ from msmqwire.errors import MalformedPacket, Unreachable
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.client.probing import SESSION_PORT, Handshake, PingAnswer, handshake, ping
 
+_SECONDS_MAX: Final = 3600
+
 
 def command(
     host: Annotated[str, typer.Argument(metavar="HOST", help="Name or address of the computer.")],
     count: Annotated[int, typer.Option("--count", "-c", min=1, help="Pings to send.")] = 4,
     interval_s: Annotated[
-        float, typer.Option("--interval", "-i", min=0.01, help="Seconds between them.")
+        float, typer.Option("--interval", "-i", min=0.01, max=_SECONDS_MAX, help="Seconds between them.")
     ] = 1.0,
     timeout_s: Annotated[
-        float, typer.Option("--timeout", "-W", min=0.001, help="Seconds to wait for an answer.")
+        float,
+        typer.Option("--timeout", "-W", min=0.001, max=_SECONDS_MAX, help="Seconds to wait for an answer."),
     ] = 2.0,
     session: Annotated[
         bool, typer.Option("--session", help="Open a session too: version, queue manager, times, refusal.")

@@ -124,6 +124,22 @@ def test_no_answer() -> None:
     assert json.loads(done.stderr)["error"] == f"{ADDRESS}, UDP {port}: no answer in time"
 
 
+@pytest.mark.parametrize("host", ["a..b", "x" * 64 + ".example"])
+@pytest.mark.parametrize("options_", [("-c", "1"), ("--no-ping",)])
+def test_what_can_be_no_name_of_a_host(host: str, options_: tuple[str, ...]) -> None:
+    done = command("ping", host, *options_)
+    assert done.returncode == 69
+    assert json.loads(done.stderr)["error"].endswith(": not a name of a host")
+
+
+@pytest.mark.parametrize("option", ["--interval", "--timeout"])
+@pytest.mark.parametrize("seconds", ["inf", "nan", "3601", "0"])
+def test_seconds_that_nobody_waits(option: str, seconds: str) -> None:
+    done = command("ping", ADDRESS, "-c", "1", option, seconds)
+    assert done.returncode == 2
+    assert option.encode() in done.stderr
+
+
 def test_a_session_is_told() -> None:
     with listening(socket.SOCK_STREAM, accepted(established(), PARAMETERS)) as port:
         done = command("ping", ADDRESS, "--no-ping", "--port", str(port))

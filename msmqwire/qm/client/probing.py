@@ -169,6 +169,8 @@ def _reaching(place: str) -> Iterator[None]:
         raise Unreachable(f"{place}: no answer in time") from None
     except OSError as exc:
         raise Unreachable(f"{place}: {exc.strerror or exc}") from None
+    except UnicodeError:
+        raise Unreachable(f"{place}: not a name of a host") from None
 
 
 def _socket(host: str, port: int, kind: socket.SocketKind, timeout_s: float) -> socket.socket:
