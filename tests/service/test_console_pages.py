@@ -6,19 +6,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
 
+from msmqwire.qm.runtime.console.options import ConsoleLimits
 from msmqwire.qm.runtime.local import attach
 from tests.support.browser import Opened, browser, open_page
 from tests.support.console_client import WithConsole, token_of, with_console
 from tests.support.running import LEDGER, ORDERS, PATIENCE_S, listed, message, peeked, put, recoverable, until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 EVIL = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>{{7*7}}\u202e"
 TO = r"DIRECT=OS:nowhere.invalid\PRIVATE$\x"
@@ -333,6 +336,67 @@ def test_a_queue_of_many_messages_is_turned_over_forth_and_back(
     page.get_by_role("button", name="First").click()
     page.get_by_role("link", name="m0", exact=True).wait_for()
     assert page.get_by_role("button", name="Previous").is_disabled()
+    expect_nothing_strange(opened, console)
+
+
+def test_pages_that_are_turned_over_before_they_are_there(tmp_path: Path, open_page: Open) -> None:
+    limits = replace(ConsoleLimits(), sample_s=600.0)
+    with with_console(tmp_path / "data", limits=limits) as console:
+        with attach(console.data) as local:
+            put(local, ORDERS, *(message(b"x", label=f"m{n}") for n in range(200)))
+        page = logged_in(console, open_page).page
+        go(page, QUEUE_PAGE, ORDERS)
+        page.get_by_role("link", name="m49", exact=True).wait_for()
+        next_page = page.get_by_role("button", name="Next")
+        with slow(page, "**/api/messages**"):
+            next_page.click()
+            next_page.click()
+        page.get_by_role("link", name="m50", exact=True).wait_for()
+        assert page.locator(".range").inner_text() == "51 to 100 of 200"
+        with slow(page, "**/api/messages**"):
+            next_page.click()
+            page.get_by_role("button", name="First").click()
+        page.get_by_role("link", name="m0", exact=True).wait_for()
+        assert page.locator(".range").inner_text() == "1 to 50 of 200"
+
+
+def test_lines_of_another_level_that_come_late_are_not_shown(console: WithConsole, open_page: Open) -> None:
+    page = logged_in(console, open_page).page
+    with slow(page, "**/api/log?*level=info*") as waiting:
+        console.browser.post("purge", queue=r"private$\none")
+        go(page, "#/log", "Log")
+        until(lambda: page.evaluate("1") and waiting, "a question after the log")
+        page.get_by_label("Level and above").select_option("error")
+    page.get_by_text("There are no lines of this level.").wait_for()
+    assert page.locator("main tbody tr").count() == 0
+
+
+@contextmanager
+def slow(page: Page, url: str) -> Iterator[list[Route]]:
+    """Let requests wait until the end of the block; yields those that do."""
+    waiting: list[Route] = []
+    over = False
+
+    def take(route: Route) -> None:
+        if over:
+            route.continue_()
+        else:
+            waiting.append(route)
+
+    page.route(url, take)
+    yield waiting
+    over = True
+    for route in waiting:
+        route.continue_()
+
+
+@pytest.mark.parametrize("name", ["none", "constructor"])
+def test_an_address_without_a_page_shows_the_overview(
+    console: WithConsole, open_page: Open, name: str
+) -> None:
+    opened = logged_in(console, open_page)
+    go(opened.page, "#/queues", "Queues")
+    go(opened.page, f"#/{name}", "Overview")
     expect_nothing_strange(opened, console)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import select
 import signal
@@ -140,10 +139,11 @@ class Terminal:
     """
 
     def __init__(self, *arguments: str | Path, lines: int = 40, columns: int = 120) -> None:
-        self._outer, inner = pty.openpty()
         import fcntl
+        import pty
         import termios
 
+        self._outer, inner = pty.openpty()
         fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self.before = termios.tcgetattr(inner)
         self._inner = inner

@@ -41,7 +41,9 @@ export const page = {
     content.append(el("section", {}, el("div", { class: "bar" }, el("label", { for: "level" }, "Level and above"), chosen, pause), shown.element));
     return async (sample) => {
       if (paused || (sample && sample.log === last)) return;
+      const asked = level;
       const told = await get("log", { after: last, level }, signal);
+      if (asked !== level) return; // the lines of the other level are on their way
       lines = [...lines, ...told.lines].slice(-KEPT);
       last = told.last;
       shown.show(lines.toReversed(), "There are no lines of this level.");

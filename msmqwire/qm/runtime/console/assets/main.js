@@ -17,12 +17,13 @@ const main = document.getElementById("main");
 let shown = null;
 let stream = null;
 let refreshing = false;
+let again = false; // asked for while it went on
 let first = true; // the browser has placed the focus itself
 
 /** Show the page that the address names; its parameters follow a question mark. */
 async function show() {
   const [, name = "overview", query = ""] = location.hash.match(/^#\/([a-z]+)(?:\?(.*))?$/) || [];
-  const page = PAGES[name] || PAGES.overview;
+  const page = Object.hasOwn(PAGES, name) ? PAGES[name] : PAGES.overview;
   shown?.abort?.abort();
   const current = { abort: new AbortController() };
   shown = current;
@@ -47,8 +48,13 @@ async function show() {
 /** Bring what is shown up to date; what can't be read is told, and tried again with the next sample. */
 async function refresh(sample = null) {
   const current = shown;
-  if (!current?.refresh || refreshing || document.hidden) return;
+  if (!current?.refresh || document.hidden) return;
+  if (refreshing) {
+    again ||= sample === null; // after a sample there is another one
+    return;
+  }
   refreshing = true;
+  again = false;
   try {
     await current.refresh(sample);
     current.problem.hidden = true;
@@ -59,7 +65,7 @@ async function refresh(sample = null) {
     }
   } finally {
     refreshing = false;
-    if (current !== shown) refresh();
+    if (again || current !== shown) refresh();
   }
 }
 

@@ -55,15 +55,22 @@ export const page = {
     let last = "";
     const firstPage = button("First", () => { before = []; after = ""; refresh(); });
     const previous = button("Previous", () => { after = before.pop() ?? ""; refresh(); });
-    const next = button("Next", () => { before.push(after); after = last; refresh(); });
+    const next = button("Next", () => {
+      if (after === last) return; // that page is on its way
+      before.push(after);
+      after = last;
+      refresh();
+    });
     const historySection = el("section", { hidden: true }, el("h2", {}, "Connections"), history.element);
     content.append(
       chips, actions, el("section", {}, el("h2", {}, "Properties"), about), historySection,
       el("section", {}, el("h2", {}, "Messages"), el("div", { class: "bar" }, el("div", { class: "pager" }, range, firstPage, previous, next)), shown.element));
 
     return async () => {
+      const asked = after;
       const [queue, peeked] = await Promise.all([
         get("queue", { queue: name }, signal), get("messages", { queue: name, after, count: SIZE }, signal)]);
+      if (asked !== after) return; // another page has been turned to meanwhile
       fill(chips, [queue.kind, queue.state, queue.transactional], () => [
         chip(queue.kind), queue.state && stateChip(queue.state), queue.transactional && chip("transactional", "note")]);
       fill(actions, [queue.state, queue.messages > 0], () => buttons(queue));
