@@ -355,6 +355,11 @@ def command(
         raise typer.BadParameter("--tls-cert and --tls-key are for --https")
     if (console_write or console_name) and console is None:
         raise typer.BadParameter("--console-write and --console-name are for --console")
+    for host_name in console_name or ():
+        if not host_name or set(host_name) & set(":/@ "):
+            raise typer.BadParameter(
+                f"--console-name {host_name:.100}: a name of a host, without scheme and port"
+            )
     check_rpc(rpc, endpoint_mapper, rpc_users, rpc_auth)
     at = parse_endpoint(listen, TCP_PORT)
     settings = with_limits(

@@ -45,6 +45,15 @@ def test_options_that_need_the_console(tmp_path: Path, option: tuple[str, ...]) 
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.parametrize("name", ["", "https://queues.example", "queues.example:8180", "me@queues.example"])
+def test_a_name_that_no_browser_tells(tmp_path: Path, name: str) -> None:
+    at = ("--console", f"{ADDRESS}:0", "--listen", f"{ADDRESS}:0", "--ping", "off")
+    run = command("serve", "--data", tmp_path / "data", *at, "--console-name", name)
+    assert run.status == 2
+    assert "without scheme and port" in run.err
+    assert not (tmp_path / "data").exists()
+
+
 def test_an_address_in_use(tmp_path: Path) -> None:
     with process(tmp_path / "data", "--console", f"{ADDRESS}:0") as server:
         run = command(
