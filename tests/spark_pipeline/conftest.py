@@ -104,8 +104,8 @@ def wait_for_workers(status: str, processes: list[subprocess.Popen[bytes]], fold
             with urllib.request.urlopen(status, timeout=5) as response:
                 if json.load(response)["aliveworkers"] == WORKERS:
                     return
-        except OSError:
-            pass
+        except (OSError, ValueError):
+            pass  # it does not listen yet, or answers with a page until its JSON is there
         time.sleep(0.2)
     logs = "\n".join(path.read_text(errors="replace")[-2000:] for path in sorted(folder.glob("*.log")))
     raise RuntimeError(f"the cluster did not start:\n{logs}")

@@ -168,7 +168,7 @@ def test_refusals(spark: Any, captures: list[Path], tmp_path: Path) -> None:
         spark_udfs.lake(spark, tmp_path / "none.pcap", lake)
     msmqwire.write_lake(captures[0], lake, columns=["time", "kind"])
     with pytest.raises(LakeMismatch, match="begun with columns"):
-        spark_udfs.lake(spark, captures, lake)
+        spark_udfs.lake(spark, captures, lake, columns=["time"])
     with pytest.raises(LakeMismatch, match="is no lake"):
         spark_udfs.lake(spark, captures, captures[0].parent)
 
