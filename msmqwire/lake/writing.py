@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from msmqwire.capture.paths import capture_files
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
@@ -30,6 +30,8 @@ from msmqwire.netware.readings import Readings as NcpReadings
 
 WriteParts = Callable[[PartWriter, Sequence[Part | ExactPart]], Iterable[tuple[int, PartFiles]]]
 """Writes parts, and gives the number of each with what was written for it."""
+_TOLD: Final = 8
+"""Entries of a list of settings that a message tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +209,17 @@ def _check_settings(manifest: Manifest, settings: dict[str, Any], folder: LakeFo
     for name, value in settings.items():
         if manifest.settings.get(name) != value:
             raise LakeMismatch(
-                f"the lake was begun with {name} {json.dumps(manifest.settings.get(name))}, not"
-                f" {json.dumps(value)}: use the same, or start another one",
+                f"the lake was begun with {name} {_told(manifest.settings.get(name))}, not {_told(value)}:"
+                " use the same, or start another one",
                 file=str(folder.path),
             )
+
+
+def _told(value: Any) -> str:
+    """A setting as a message has it: of a long list, how many there are and the first."""
+    if isinstance(value, list) and len(value) > _TOLD:
+        return f"{json.dumps(value[:_TOLD])[:-1]} and {len(value) - _TOLD} more]"
+    return json.dumps(value)
 
 
 def _committed(manifest: Manifest, plan: Plan, results: Sequence[PartFiles], run: str) -> Manifest:

@@ -119,8 +119,12 @@ def test_a_lake_keeps_its_columns_unless_others_are_asked_for(tmp_path):
     table = msmqwire.read_lake(lake).to_table()
     assert table.column_names == ["label", "src", "date"]
     assert table["label"].to_pylist().count("0") == 2
-    with pytest.raises(LakeMismatch, match="columns"):
+    with pytest.raises(LakeMismatch, match=r'begun with columns \["label", "src"\], not \["label"\]'):
         msmqwire.write_lake(first, lake, columns=["label"])
+    with pytest.raises(
+        LakeMismatch, match=r'begun with where \[\], not \[(\["kind", "==", "x"\], ){7}.* and 2 more\]'
+    ):
+        msmqwire.write_lake(first, lake, where=[("kind", "==", "x")] * 10)
 
 
 def run_without_reading(captures: list[Path], lake: Path) -> LakeCommit:

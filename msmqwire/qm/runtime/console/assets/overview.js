@@ -117,7 +117,7 @@ class Chart {
       legend: { show: false },
       cursor: { show: false },
       scales: { x: { time: true, range: (plot, least, most) => [Math.min(least, most - 120), most] }, y: { range: (plot, least, most) => [0, Math.max(1, most * 1.1)] } },
-      axes: [{ ...axis, space: 80, values: (plot, splits) => splits.map((value) => new Date(value * 1000).toLocaleTimeString("en-GB")) }, { ...axis, size: 64, space: 36, incrs: this.steps, values: (plot, splits) => splits.map((value) => this.text(value).replace("/s", "")) }],
+      axes: [{ ...axis, space: 80, values: (plot, splits) => splits.map((value) => new Date(value * 1000).toLocaleTimeString("en-GB")) }, { ...axis, size: 76, space: 36, incrs: this.steps, values: (plot, splits) => splits.map((value) => this.text(value).replace("/s", "")) }],
       series: [{}, ...this.lines.map(([, , name]) => ({ stroke: color(name), width: 2, points: { show: false }, fill: name === "one" ? `${color("one")}22` : undefined }))],
     };
   }
