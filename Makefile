@@ -21,7 +21,7 @@ export NO_MKDOCS_2_WARNING := 1
 # The tests start hundreds of processes: each would compile the library anew, and pytest rewrite every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format types floors docs machine-code columns api srmp-docs settings-docs conformance conformance-check mutate unit nightly fuzz bench clean
+.PHONY: demo test lint format types floors docs machine-code columns api srmp-docs settings-docs conformance conformance-check mutate unit compiled nightly fuzz bench clean
 
 demo: $(VENV)/.installed
 	@PYTHON=$(BIN)/python sh examples/demo.sh
@@ -75,6 +75,10 @@ mutate: $(VENV)/.installed-dev
 
 unit: $(VENV)/.installed-dev
 	$(PYTEST) -n $(WORKERS) tests/unit
+
+# The queue manager with its modules compiled by mypyc, which takes a C compiler.
+compiled: $(VENV)/.installed-dev
+	MSMQWIRE_COMPILE=1 $(PYTEST) -q tests/interop/test_compiled.py
 
 nightly: $(VENV)/.installed-dev
 	MSMQWIRE_HYPOTHESIS=nightly $(PYTEST) -n $(WORKERS)

@@ -21,8 +21,8 @@ class _Allowance:
     __slots__ = ("_bytes_max", "_messages_max", "bytes", "messages", "since")
 
     def __init__(self, messages: int, size: int, now: int) -> None:
-        self.messages: float = messages
-        self.bytes: float = size
+        self.messages: float = float(messages)
+        self.bytes: float = float(size)
         self._messages_max, self._bytes_max, self.since = messages, size, now
 
     def refill(self, now: int) -> bool:

@@ -1,0 +1,89 @@
+"""A build hook that compiles the modules on the hot path of the queue manager with mypyc, if asked to.
+
+``MSMQWIRE_COMPILE=1 pip install .`` makes a wheel for one Python and platform, which needs a C compiler;
+without the variable the wheel is pure Python. The sources of compiled modules are in the wheel too, for
+tracebacks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+COMPILED = (
+    "msmqwire/qm/core.py",
+    "msmqwire/qm/model/*.py",
+    "msmqwire/qm/protocols/**/*.py",
+    "msmqwire/qm/rules/*.py",
+)
+INTERPRETED = frozenset(
+    {
+        # Their fields are read by name and annotation, which compiled classes do not keep.
+        "msmqwire/qm/model/directory_objects.py",
+        "msmqwire/qm/model/elements.py",
+        "msmqwire/qm/model/message.py",
+        "msmqwire/qm/model/settings.py",
+        # The queue services of NetWare store in tables of a type of their own.
+        "msmqwire/qm/model/changes.py",
+        # mypyc 2.4 makes C of the first that no compiler takes, and can't have a frozen generic dataclass.
+        "msmqwire/qm/model/enumerations.py",
+        "msmqwire/qm/rules/expiring_cache.py",
+    }
+)
+VARIABLE = "MSMQWIRE_COMPILE"
+
+
+def compiled_modules(root: Path) -> list[str]:
+    """Return the paths of the modules that are compiled, relative to the root of the project."""
+    found = (path for pattern in COMPILED for path in root.glob(pattern) if path.name != "__init__.py")
+    return sorted({path.relative_to(root).as_posix() for path in found} - INTERPRETED)
+
+
+def compile_modules(root: Path, folder: Path) -> dict[str, str]:
+    """Compile the modules into a folder; return the place of each library in the wheel by its path."""
+    from mypyc.build import mypycify
+    from setuptools import Distribution
+
+    with contextlib.chdir(root):  # mypyc names modules by paths relative to the current folder
+        extensions = mypycify(
+            ["--config-file=", "--ignore-missing-imports", *compiled_modules(root)],
+            opt_level="2",
+            debug_level="0",
+            multi_file=True,
+            target_dir=str(folder / "c"),
+        )
+        command = Distribution({"name": "msmqwire", "ext_modules": extensions}).get_command_obj("build_ext")
+        command.build_lib, command.build_temp = str(folder / "lib"), str(folder / "objects")
+        command.parallel = os.cpu_count()
+        command.ensure_finalized()
+        command.run()
+    libraries = (path for path in (folder / "lib").rglob("*") if path.is_file())
+    return {str(path): path.relative_to(folder / "lib").as_posix() for path in libraries}
+
+
+class CompileHook(BuildHookInterface[Any]):
+    """Adds the compiled modules to a wheel."""
+
+    PLUGIN_NAME = "custom"
+
+    def dependencies(self) -> list[str]:
+        """Return what the build needs besides hatchling."""
+        return ["mypy[mypyc]>=2.4,<3", "setuptools>=65"] if os.environ.get(VARIABLE) else []
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile before the files of the wheel are gathered."""
+        if not os.environ.get(VARIABLE) or version == "editable":
+            return
+        self._folder = tempfile.TemporaryDirectory(prefix="msmqwire-compiled-")
+        build_data["force_include"] |= compile_modules(Path(self.root), Path(self._folder.name))
+        build_data["pure_python"], build_data["infer_tag"] = False, True
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove what was made on the way."""
+        if hasattr(self, "_folder"):
+            self._folder.cleanup()

@@ -1,0 +1,46 @@
+"""A copy of the project with the modules of the queue manager compiled: for its tests and benchmarks.
+
+    python tools/compiled_copy.py FOLDER
+
+The folder must not be there yet. Then ``cd FOLDER`` and run there what is to be run compiled:
+``python -m pytest tests/service/test_torture.py``, ``python benchmarks/engine.py``. Tests that replace a
+function of the engine fail, since compiled code does not look it up.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "packaging"))
+
+from compile_hook import compile_modules  # noqa: E402
+
+
+def copy_compiled(folder: Path) -> list[Path]:
+    """Copy the files that git knows into a new folder, and the compiled modules beside their sources."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    for name in filter(None, listed.decode().split("\0")):
+        place = folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, place)
+    libraries = []
+    with tempfile.TemporaryDirectory() as made:
+        for path, name in compile_modules(ROOT, Path(made)).items():
+            shutil.copy2(path, folder / name)
+            libraries.append(folder / name)
+    return libraries
+
+
+def main() -> None:
+    if len(sys.argv) != 2 or Path(sys.argv[1]).exists():
+        sys.exit(__doc__)
+    print(f"{len(copy_compiled(Path(sys.argv[1])))} libraries")
+
+
+if __name__ == "__main__":
+    main()
