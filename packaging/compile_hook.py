@@ -38,6 +38,11 @@ INTERPRETED = frozenset(
 VARIABLE = "MSMQWIRE_COMPILE"
 
 
+def is_asked_for() -> bool:
+    """Whether the variable asks for compiled modules."""
+    return os.environ.get(VARIABLE, "") not in ("", "0")
+
+
 def compiled_modules(root: Path) -> list[str]:
     """Return the paths of the modules that are compiled, relative to the root of the project."""
     found = (path for pattern in COMPILED for path in root.glob(pattern) if path.name != "__init__.py")
@@ -73,11 +78,11 @@ class CompileHook(BuildHookInterface[Any]):
 
     def dependencies(self) -> list[str]:
         """Return what the build needs besides hatchling."""
-        return ["mypy[mypyc]>=2.4,<3", "setuptools>=65"] if os.environ.get(VARIABLE) else []
+        return ["mypy[mypyc]>=2.4,<3", "setuptools>=65"] if is_asked_for() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile before the files of the wheel are gathered."""
-        if not os.environ.get(VARIABLE) or version == "editable":
+        if not is_asked_for() or version == "editable":
             return
         self._folder = tempfile.TemporaryDirectory(prefix="msmqwire-compiled-")
         build_data["force_include"] |= compile_modules(Path(self.root), Path(self._folder.name))

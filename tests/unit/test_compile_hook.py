@@ -27,8 +27,13 @@ def test_modules_on_the_hot_path_are_compiled_and_those_that_cannot_be_are_not()
     assert [name for name in compile_hook.INTERPRETED if not (ROOT / name).is_file()] == []
 
 
-def test_a_wheel_is_pure_unless_the_variable_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("value", [None, "", "0"])
+def test_a_wheel_is_pure_unless_the_variable_is_set(
+    monkeypatch: pytest.MonkeyPatch, value: str | None
+) -> None:
     monkeypatch.delenv(compile_hook.VARIABLE, raising=False)
+    if value is not None:
+        monkeypatch.setenv(compile_hook.VARIABLE, value)
     monkeypatch.setattr(compile_hook, "compile_modules", lambda *_: pytest.fail("it compiles"))
     data: dict[str, Any] = {"force_include": {}}
     hook().initialize("standard", data)

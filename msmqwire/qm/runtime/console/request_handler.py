@@ -1,4 +1,4 @@
-"""The protocol of aiohttp as the console uses it: what is no request fills no log and is told nothing."""
+"""The protocol of aiohttp as the console uses it: what is no request is told nothing, and is a short line of the log."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Final
 
 from aiohttp import web
 
+from msmqwire.names.printable import cut
 from msmqwire.qm.runtime.console.guard import HEADERS, refusal
 from msmqwire.qm.runtime.logs import log
 
 _KEEP_ALIVE_S: Final = 75.0
 _LINE_MAX: Final = 4096
 _FIELDS_MAX: Final = 64
+_REASON_MAX: Final = 100
+"""Characters of what aiohttp tells, which has some of what was sent."""
 
 
 class RequestHandler(web.RequestHandler):
@@ -40,7 +43,7 @@ class RequestHandler(web.RequestHandler):
     ) -> web.StreamResponse:
         """Return the answer to what is no request, or to one that failed because of a fault of ours."""
         if status == web.HTTPBadRequest.status_code:
-            details = {"peer": request.remote, "reason": message or str(exc)}
+            details = {"peer": request.remote, "reason": cut(message or str(exc), _REASON_MAX)}
             log.info("not a request of HTTP", extra=details)
             response = refusal(status, "not a request of HTTP")
         else:
