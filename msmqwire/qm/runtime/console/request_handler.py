@@ -1,4 +1,4 @@
-"""The protocol of aiohttp as the console uses it: what is no request is told nothing, and is a short line of the log."""
+"""The protocol of aiohttp for the console: what is no request is told nothing, and is one line of the log."""
 
 from __future__ import annotations
 
