@@ -24,12 +24,9 @@ COMPILED = (
 INTERPRETED = frozenset(
     {
         # Their fields are read by name and annotation, which compiled classes do not keep.
-        "msmqwire/qm/model/directory_objects.py",
-        "msmqwire/qm/model/elements.py",
-        "msmqwire/qm/model/message.py",
         "msmqwire/qm/model/settings.py",
-        # The queue services of NetWare store in tables of a type of their own.
-        "msmqwire/qm/model/changes.py",
+        # The base of enumerations that other modules make, which a compiled one can't be.
+        "msmqwire/qm/model/store_table.py",
         # mypyc 2.4 makes C of the first that no compiler takes, and can't have a frozen generic dataclass.
         "msmqwire/qm/model/enumerations.py",
         "msmqwire/qm/rules/expiring_cache.py",

@@ -1,53 +1,47 @@
-"""The rows of the embedded directory: attributes as JSON, typed by the fields of the elements."""
+"""The rows of the embedded directory: attributes as JSON, typed by the defaults of the elements."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from enum import Enum
 from typing import Any, Final
 from uuid import UUID
 
 from msmqwire.names import parse_path_name
 from msmqwire.qm.directory.attributes import ATTRIBUTES, TYPES
-from msmqwire.qm.model import enumerations
 from msmqwire.qm.model.directory_objects import DirectoryObject, RoutingLink
+from msmqwire.qm.model.enumerations import DirectoryServerType
 from msmqwire.qm.model.message import NULL_GUID
 
-_TYPE_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "str": str,
-    "int": int,
-    "bool": bool,
-    "bytes": bytes.fromhex,
-    "UUID": UUID,
+_OPTIONAL: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "directory_server_type": DirectoryServerType,
+    "multicast_address": str,
 }
+"""Readers of the attributes that may be None."""
+_BYTES_LISTS: Final = {"certificate_digest_list", "groups"}
+"""The attributes that are lists of bytes; other lists are of GUIDs."""
 
 
-def _reader(annotation: str) -> Callable[[Any], Any]:
-    """Return the function that reads a value of a field with this annotation."""
-    if annotation.endswith(" | None"):
-        read_value = _reader(annotation.removesuffix(" | None"))
+def _reader(attribute: str, default: object) -> Callable[[Any], Any]:
+    """Return the function that reads the values of an attribute, which has the type of its default."""
+    if default is None:
+        read_value = _OPTIONAL[attribute]
         return lambda value: None if value is None else read_value(value)
-    if annotation.startswith("list["):
-        read_member = _reader(annotation[len("list[") : -1])
+    if isinstance(default, list):
+        read_member = bytes.fromhex if attribute in _BYTES_LISTS else UUID
         return lambda value: [read_member(member) for member in value]
-    reader = _TYPE_READERS.get(annotation)
-    return reader if reader is not None else _enumeration(annotation)
+    return bytes.fromhex if isinstance(default, bytes) else type(default)
 
 
-def _enumeration(name: str) -> type[Enum]:
-    kind: type[Enum] = getattr(enumerations, name)
-    return kind
-
-
-_ATTRIBUTE_READERS: Final[Mapping[str, Mapping[str, Callable[[Any], Any]]]] = {
-    kind: {
-        name: _reader(next(str(field.type) for field in fields(TYPES[kind]) if field.name == attribute))
-        for name, attribute in attributes.items()
+def _readers(kind: str) -> dict[str, Callable[[Any], Any]]:
+    defaults = TYPES[kind](NULL_GUID)
+    return {
+        name: _reader(attribute, getattr(defaults, attribute)) for name, attribute in ATTRIBUTES[kind].items()
     }
-    for kind, attributes in ATTRIBUTES.items()
-}
+
+
+_ATTRIBUTE_READERS: Final = {kind: _readers(kind) for kind in ATTRIBUTES}
 
 
 def _to_json(value: object) -> object:

@@ -7,16 +7,11 @@ their format is known only to the module that writes them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import Enum
 from typing import Final
 
+from msmqwire.qm.model.store_table import StoreTable
+
 Key = int | bytes
-
-
-class StoreTable(Enum):
-    """A base of the tables of a store. The keys of a table are all integers below 2^63, or all bytes."""
-
-    __hash__ = object.__hash__  # that of Enum is slow, and tables are keys
 
 
 class Table(StoreTable):

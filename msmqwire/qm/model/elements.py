@@ -357,7 +357,7 @@ class WaitingMessageReadOperation:
     request: int
     descriptor: OpenQueueDescriptor
     destructive: bool
-    tag: object = None
+    tag: Any = None
     cursor: Cursor | None = None
     transaction: Transaction | None = None
     two_phase: bool = False
@@ -368,7 +368,7 @@ class DispatchEntry:
     """A message that waits to be sent: [MS-MQDMPR] 3.1.1.18."""
 
     position: MessagePosition
-    protocol_data: object
+    protocol_data: Any
     priority: int
     send_in_progress: bool = False
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from msmqwire.qm.model.changes import Changes, Key, StoreTable
+from msmqwire.qm.model.changes import Changes, Key
+from msmqwire.qm.model.store_table import StoreTable
 
 if TYPE_CHECKING:
     from typing import Self

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msmqwire.qm.model.changes import INTEGER_KEYS, StoreTable, Table
+from msmqwire.qm.model.changes import INTEGER_KEYS, Table
+from msmqwire.qm.model.store_table import StoreTable
 
 if TYPE_CHECKING:
     import sqlite3

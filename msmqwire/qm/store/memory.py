@@ -8,7 +8,8 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from msmqwire.qm.model.changes import Changes, Key, StoreTable
+from msmqwire.qm.model.changes import Changes, Key
+from msmqwire.qm.model.store_table import StoreTable
 from msmqwire.qm.store.layout import LAYOUT, Layout
 
 if TYPE_CHECKING:

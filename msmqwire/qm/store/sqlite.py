@@ -27,7 +27,8 @@ from msmqwire.errors import (
     StoreNewer,
     StoreRefused,
 )
-from msmqwire.qm.model.changes import Changes, Key, StoreTable
+from msmqwire.qm.model.changes import Changes, Key
+from msmqwire.qm.model.store_table import StoreTable
 from msmqwire.qm.store.layout import LAYOUT, Layout
 from msmqwire.qm.store.log_check import lost_transactions
 

@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from msmqwire.errors import StoreRefused
-from msmqwire.qm.model.changes import Changes, Key, StoreTable
+from msmqwire.qm.model.changes import Changes, Key
+from msmqwire.qm.model.store_table import StoreTable
 from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qms.model.changes import (
     Change,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from msmqwire.qm.model.changes import StoreTable
+from msmqwire.qm.model.store_table import StoreTable
 from msmqwire.qm.store.layout import Layout, statement
 from msmqwire.qm.store.sqlite import SqliteStore
 
