@@ -16,10 +16,21 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 COMPILED = (
+    "msmqwire/qm/client/manager.py",
+    "msmqwire/qm/client/protecting.py",
+    "msmqwire/qm/client/sending.py",
     "msmqwire/qm/core.py",
     "msmqwire/qm/model/*.py",
     "msmqwire/qm/protocols/**/*.py",
     "msmqwire/qm/rules/*.py",
+    "msmqwire/qm/runtime/clock.py",
+    "msmqwire/qm/runtime/connection.py",
+    "msmqwire/qm/runtime/engine_driver.py",
+    "msmqwire/qm/runtime/message_json.py",
+    "msmqwire/qm/runtime/partial_packets.py",
+    "msmqwire/qm/runtime/transport.py",
+    "msmqwire/qm/store/memory.py",
+    "msmqwire/qm/store/sqlite.py",
 )
 INTERPRETED = frozenset(
     {

@@ -189,7 +189,7 @@ def from_json(data: bytes) -> None:
 
 
 def _attributes(message: Message) -> dict[str, object]:
-    return {name: getattr(message, name) for name in message.__slots__ if name != "packet"}
+    return {name: getattr(message, name) for name in Message.__annotations__ if name != "packet"}
 
 
 @target(seeds=_packets, words=_words, size_max=4096)

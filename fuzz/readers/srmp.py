@@ -266,7 +266,7 @@ def queued(data: bytes) -> None:
         message.priority = 0
     else:  # and none without one has the flag
         message.final_ack_required = False
-    for name in Message.__slots__:
+    for name in Message.__annotations__:
         if name not in _NOT_STORED:
             assert getattr(again, name) == getattr(message, name), name
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
@@ -120,12 +119,12 @@ def messages(draw: Any, *, everything: bool = False) -> Message:
 
 
 def attributes(message: Message) -> dict[str, Any]:
-    return {name: getattr(message, name) for name in Message.__slots__ if name not in NOT_IN_PACKETS}
+    return {name: getattr(message, name) for name in Message.__annotations__ if name not in NOT_IN_PACKETS}
 
 
 def test_every_attribute_is_generated() -> None:
     drawn = {*ALWAYS, *TRANSACTION, *SECURITY, *LISTED, "identifier"}
-    assert drawn | NOT_IN_PACKETS == {field.name for field in fields(Message)}
+    assert drawn | NOT_IN_PACKETS == set(Message.__annotations__)
 
 
 @given(messages() | messages(everything=True))

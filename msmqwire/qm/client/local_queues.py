@@ -227,4 +227,4 @@ async def _send(requests: Requests, outgoing: Outgoing, transaction: str | None)
 
 def _sent(identifier: str) -> Sent:
     """Return what follows a message that the queue manager of this computer has: it needs nobody's help."""
-    return Sent(identifier, AcknowledgementsRequested.NONE, 1, lambda: "", lambda: None)
+    return Sent(identifier, AcknowledgementsRequested.NONE, 1, lambda: "", lambda _: None)

@@ -45,7 +45,7 @@ from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core, stored_name
 from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.local_names import path_of
-from msmqwire.qm.runtime.message_json import identifier_text
+from msmqwire.qm.runtime.message_json import identifier_from, identifier_text
 from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
 from msmqwire.qm.runtime.peer_keys import public_keys
 from msmqwire.qm.runtime.queues import reason
@@ -142,8 +142,9 @@ class ClientManager:
         self._store: Store = MemoryStore() if state is None else SqliteStore(state)
         self._overrides, self._listen, self._context = overrides, listen, context
         self._pgm = pgm or PgmOptions()
-        # Only those that the program still references: nobody else can ask for their outcome.
-        self._sent: WeakValueDictionary[ObjectId, Sent] = WeakValueDictionary()
+        self._pending: dict[ObjectId, Sent] = {}  # whose outcome is not known yet
+        # Only those that the program still references: nobody else can ask for their acknowledgements.
+        self._asking: WeakValueDictionary[ObjectId, Sent] = WeakValueDictionary()
         self.failures = Failures()
         self._acknowledged: OpenQueueDescriptor | None = None
         self._closed = False
@@ -177,8 +178,12 @@ class ClientManager:
     def _broken(self, broken: asyncio.Future[MsmqError]) -> None:
         """Let nobody wait for what an ended driver would have to do."""
         if not broken.cancelled():
-            for sent in list(self._sent.values()):
-                sent.end(broken.result)
+            self._end_all(broken.result)
+
+    def _end_all(self, error: Callable[[], MsmqError]) -> None:
+        """Let nobody wait for what becomes of messages."""
+        for sent in (*self._pending.values(), *self._asking.values()):
+            sent.end(error)
 
     @property
     def driver(self) -> EngineDriver:
@@ -190,8 +195,7 @@ class ClientManager:
     async def stop(self) -> None:
         """Stop in good order. Recoverable messages not transferred yet stay in the file, if there is one."""
         self._closed = True
-        for sent in list(self._sent.values()):
-            sent.end(_left_error)
+        self._end_all(_left_error)
         try:
             if self._network is not None:
                 await self._end(self._driver, self._network)
@@ -259,9 +263,11 @@ class ClientManager:
             AcknowledgementsRequested.NONE if elsewhere else requested,
             copies,
             self.obstacle,
-            partial(self.failures.mark_reported, message.identifier),
+            self._mark_reported,
         )
-        self._sent[message.identifier] = sent
+        self._pending[message.identifier] = sent
+        if requested and not elsewhere:
+            self._asking[message.identifier] = sent
         if transaction is None:
             self.driver.hurry()
         return sent
@@ -300,7 +306,7 @@ class ClientManager:
     def abort(self, transaction: Transaction) -> None:
         """Drop the messages of a transaction."""
         for operation in transaction.operations:
-            sent = self._sent.get(operation.position.message.identifier)
+            sent = self._pending.pop(operation.position.message.identifier, None)
             if sent is not None:
                 sent.end(partial(NotDelivered, "its transaction was aborted", identifier=sent.identifier))
         if not self._closed:  # stopping has dropped what was not committed
@@ -352,14 +358,18 @@ class ClientManager:
             return f" ({history[-1].status.value if failed else 'no answer'} at {by_http.url})"
         return ""
 
+    def _mark_reported(self, identifier: str) -> None:
+        self.failures.mark_reported(identifier_from(identifier))
+
     def _outcome(self, identifier: ObjectId, delivered: bool, final: int | str | None) -> None:
         if not delivered:
             self.failures.add(identifier, final)
-        sent = self._sent.get(identifier)
+        sent = self._pending.get(identifier)
         if sent is None:
             return
         if delivered and sent.copies > 1 and self._waits(identifier):
             return  # a copy for another queue is not transferred yet
+        del self._pending[identifier]
         sent.set_outcome(delivered, final)
 
     def _waits(self, identifier: ObjectId) -> bool:
@@ -405,7 +415,7 @@ class ClientManager:
             self._read()
 
     def _acknowledge(self, message: Message) -> None:
-        sent = self._sent.get(ObjectId.from_bytes(message.correlation_identifier))
+        sent = self._asking.get(ObjectId.from_bytes(message.correlation_identifier))
         if sent is not None:
             sent.acknowledge(Acknowledgement(message.message_class, message.sent_time))
 

@@ -70,22 +70,35 @@ class Properties(TypedDict, total=False):
     legacy: bool
 
 
+_NAMES: Final = frozenset(Properties.__annotations__)
+_AS_THEY_ARE: Final = frozenset({"delivery", "label", "priority", "body_type", "application"})
+"""Properties that are mostly the only ones, and that a request has in the same form."""
+
+
 def as_request(properties: Properties, *, transactional: bool = False) -> dict[str, Any]:
     """Return properties with the names and values that `message_json.message_from` reads.
 
     Those that protect the message are for `protecting`.
     """
     request: dict[str, Any] = dict(properties)
-    for name in request:
-        if name not in Properties.__annotations__:
-            raise InvalidValue("not a property of a message that is sent", path=name)
-    for name in protecting.PROPERTIES:
-        request.pop(name, None)
+    if not request.keys() <= _NAMES:
+        unknown = next(name for name in request if name not in _NAMES)
+        raise InvalidValue("not a property of a message that is sent", path=unknown)
+    if not request.keys().isdisjoint(protecting.PROPERTIES):
+        for name in protecting.PROPERTIES:
+            request.pop(name, None)
     recoverable = request.pop("recoverable", False)
     if not isinstance(recoverable, bool):
         raise InvalidValue(f"{recoverable!r:.100} is neither true nor false", path="recoverable")
     if transactional or recoverable:
         request["delivery"] = TRANSACTIONAL if transactional else RECOVERABLE
+    if not request.keys() <= _AS_THEY_ARE:
+        _convert(request)
+    return request
+
+
+def _convert(request: dict[str, Any]) -> None:
+    """Give properties the values that a request has."""
     if isinstance(request.get("correlation"), bytes):
         request["correlation"] = request["correlation"].hex()
     if isinstance(request.get("acknowledge"), Iterable) and not isinstance(request["acknowledge"], str):
@@ -97,7 +110,6 @@ def as_request(properties: Properties, *, transactional: bool = False) -> dict[s
         if not isinstance(extension, _BYTES):
             raise InvalidValue(f"{extension!r:.100} is no bytes", path="extension")
         request["extension"] = b64encode(extension).decode()
-    return request
 
 
 def to_message(body: bytes | str, properties: Properties) -> Message:

@@ -77,6 +77,8 @@ def protecting_of(properties: Mapping[str, Any]) -> Protecting | None:
 
     Raises InvalidValue with the name of the property; for a broken algorithm without ``legacy``, too.
     """
+    if properties.keys().isdisjoint(PROPERTIES):
+        return None
     given = {name: properties[name] for name in PROPERTIES if properties.get(name) is not None}
     legacy = given.pop("legacy", False)
     if not isinstance(legacy, bool):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Protocol
 from uuid import UUID
 
@@ -78,7 +79,11 @@ class NetworkSending:
 
     async def send(self, body: bytes | str, properties: Properties) -> Sent:
         sent = self._send(body, properties)
-        await self._manager.driver.durable()
+        manager = self._manager
+        if manager.stored:
+            await manager.driver.durable()
+        elif not manager.driver.commits_soon:  # many have just been sent: let others have a turn
+            await asyncio.sleep(0)
         return sent
 
     async def begin(self) -> Unit:

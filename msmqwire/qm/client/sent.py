@@ -55,21 +55,27 @@ class Sent:
         acknowledgements: those received, in order of arrival.
     """
 
+    __slots__ = (
+        "__weakref__", "_delivered", "_ended", "_final", "_obstacle", "_report", "_requested", "_waiting",
+        "acknowledgements", "copies", "identifier",
+    )  # fmt: skip
+
     def __init__(
         self,
         identifier: str,
         requested: AcknowledgementsRequested,
         copies: int,
         obstacle: Callable[[], str],
-        report: Callable[[], None],
+        report: Callable[[str], None],
     ) -> None:
+        """`obstacle` tells why messages are not transferred; `report` is called when a failure is told."""
         self.identifier, self.copies, self._obstacle, self._report = identifier, copies, obstacle, report
         self.acknowledgements: list[Acknowledgement] = []
         self._requested = requested
         self._delivered: bool | None = None
         self._final: int | str | None = None
         self._ended: Callable[[], MsmqError] | None = None
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiting: list[asyncio.Future[None]] = []
 
     def __repr__(self) -> str:
         return f"<Sent {self.identifier}>"
@@ -104,13 +110,13 @@ class Sent:
         Raises NotDelivered if it was given up (its time to reach the queue is over, say) or refused (it is
         transactional and its queue is not, say); TimeoutError; Unreachable if the connection is left before.
         """
-
-        def is_known() -> bool:
-            return self._delivered is not None
-
-        await self._until(is_known, timeout)
+        if self._delivered is None:
+            await self._until(self._outcome_is_known, timeout)
         if not self._delivered:
             raise self._given_up()
+
+    def _outcome_is_known(self) -> bool:
+        return self._delivered is not None
 
     async def arrived(self, timeout: float | None = None) -> Acknowledgement:
         """Wait for the acknowledgement that it has reached its queue, or the last of its queues.
@@ -165,7 +171,7 @@ class Sent:
         return self._not_delivered(given_up_reason(self._final), final)
 
     def _not_delivered(self, reason: str, message_class: int | None) -> NotDelivered:
-        self._report()
+        self._report(self.identifier)
         return NotDelivered(reason, identifier=self.identifier, message_class=message_class)
 
     async def _until(self, holds: Callable[[], bool], timeout: float | None) -> None:
@@ -185,13 +191,11 @@ class Sent:
             if self._ended is not None:
                 raise self._ended()
             change = asyncio.get_running_loop().create_future()
-            self._waiting.add(change)
-            try:
-                await change
-            finally:
-                self._waiting.discard(change)
+            self._waiting.append(change)
+            await change
 
     def _wake(self) -> None:
-        for change in self._waiting:
+        waiting, self._waiting = self._waiting, []
+        for change in waiting:
             if not change.done():
                 change.set_result(None)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from operator import attrgetter
-from typing import Final, NamedTuple, Self
+from copy import copy
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, Self
 from uuid import UUID
 
 from msmqwire.constants import EncryptionAlgorithm, HashAlgorithm, MessageClass
@@ -19,6 +19,7 @@ from msmqwire.qm.model.enumerations import (
 )
 
 NULL_GUID: Final = UUID(int=0)
+_RECOVERABLE: Final = DeliveryGuarantee.RECOVERABLE
 LABEL_MAX: Final = 249
 """Characters of a label: DMPR-3.1.1.12-46."""
 TIME_TO_REACH_QUEUE: Final = 0x54600
@@ -39,6 +40,12 @@ _ATTRIBUTES_OUTSIDE_PACKET: Final = frozenset(
 )
 
 
+@lru_cache(maxsize=1024)
+def _guid_bytes(guid: UUID) -> bytes:
+    """Return the bytes of a GUID: those of queue managers recur, and making them takes a microsecond."""
+    return guid.bytes_le
+
+
 class ObjectId(NamedTuple):
     """OBJECTID, the identifier of a message in the whole system: [MS-MQMQ] 2.2.8."""
 
@@ -46,7 +53,7 @@ class ObjectId(NamedTuple):
     uniquifier: int = 0
 
     def __bytes__(self) -> bytes:
-        return self.lineage.bytes_le + self.uniquifier.to_bytes(4, "little")
+        return _guid_bytes(self.lineage) + self.uniquifier.to_bytes(4, "little")
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -65,13 +72,22 @@ NO_IDENTIFIER: Final = ObjectId()
 """The identifier of a message that has not been sent."""
 NO_SEQUENCE: Final = TxSequenceId()
 """The sequence of a message that is in none, and of a transfer that has begun none."""
+NO_CORRELATION: Final = bytes(20)
+"""CorrelationID of a message that is about no other."""
+_NORMAL: Final = MessageClass.MQMSG_CLASS_NORMAL
+_EXPRESS: Final = DeliveryGuarantee.EXPRESS
+_NO_ACKNOWLEDGEMENTS: Final = AcknowledgementsRequested.NONE
+_SID: Final = SenderIdentifierType.SID
+_UNAUTHENTICATED: Final = AuthenticationLevel.NONE
+_RC4: Final = EncryptionAlgorithm.CALG_RC4
+_SHA1: Final = HashAlgorithm.CALG_SHA1
 
 
-@dataclass(slots=True, eq=False)
 class Message:
     """A message: [MS-MQDMPR] 3.1.1.12. Compared by identity.
 
-    The attributes have the names of the specification, except for:
+    Attributes that are not given are those of the class, so that making a message costs little. They have
+    the names of the specification, except for:
 
     Attributes:
         identifier: uniquifier 0 until the message is sent for the first time.
@@ -98,14 +114,14 @@ class Message:
     label: str = ""
     identifier: ObjectId = NO_IDENTIFIER
     lookup_identifier: int = 0
-    message_class: int = MessageClass.MQMSG_CLASS_NORMAL
-    delivery_guarantee: DeliveryGuarantee = DeliveryGuarantee.EXPRESS
+    message_class: int = _NORMAL
+    delivery_guarantee: DeliveryGuarantee = _EXPRESS
     priority: int = 3
     body_type: int = 0
     application_tag: int = 0
     extension: bytes = b""
-    correlation_identifier: bytes = bytes(20)
-    acknowledgements_requested: AcknowledgementsRequested = AcknowledgementsRequested.NONE
+    correlation_identifier: bytes = NO_CORRELATION
+    acknowledgements_requested: AcknowledgementsRequested = _NO_ACKNOWLEDGEMENTS
     sent_time: int = 0
     arrival_time: int = 0
     time_to_reach_queue: int = TIME_TO_REACH_QUEUE
@@ -126,19 +142,19 @@ class Message:
     tracing_queue_identifier: UUID = NULL_GUID
     hop_count: int = 0
     sender_identifier: bytes = b""
-    sender_identifier_type: SenderIdentifierType = SenderIdentifierType.SID
+    sender_identifier_type: SenderIdentifierType = _SID
     sender_certificate: bytes = b""
-    authentication_level: AuthenticationLevel = AuthenticationLevel.NONE
+    authentication_level: AuthenticationLevel = _UNAUTHENTICATED
     signature: bytes = b""
     multiple_destination_signature: bytes = b""
     authentication_provider_type: int = 0
     authentication_provider_name: str = ""
     privacy_level: int = 0
-    encryption_algorithm: int = EncryptionAlgorithm.CALG_RC4
-    hash_algorithm: int = HashAlgorithm.CALG_SHA1
+    encryption_algorithm: int = _RC4
+    hash_algorithm: int = _SHA1
     symmetric_key: bytes = b""
     encrypted: bool = False
-    signature_type: AuthenticationLevel = AuthenticationLevel.NONE
+    signature_type: AuthenticationLevel = _UNAUTHENTICATED
     connector_type_identifier: UUID = NULL_GUID
     connector_queue_manager_identifier: UUID = NULL_GUID
     transactional_message_sequence_identifier: TxSequenceId | None = None
@@ -157,10 +173,17 @@ class Message:
     origin: str = ""
     packet: bytes | None = None
 
+    def __init__(self, **attributes: Any) -> None:
+        """Make a message with these attributes. Raises TypeError for a name that is none."""
+        for name, value in attributes.items():
+            if not hasattr(Message, name):
+                raise TypeError(f"a message has no {name}")
+            setattr(self, name, value)
+
     @property
     def recoverable(self) -> bool:
         """Whether it must survive a restart."""
-        return self.delivery_guarantee is DeliveryGuarantee.RECOVERABLE
+        return self.delivery_guarantee is _RECOVERABLE
 
     @property
     def transactional(self) -> bool:
@@ -222,10 +245,7 @@ class Message:
         """Copy the message with changed attributes; without `packet` if that contains one of them."""
         if changed.keys() - _ATTRIBUTES_OUTSIDE_PACKET:
             changed.setdefault("packet", None)
-        copied = type(self)(*_values(self))  # far quicker than dataclasses.replace
+        copied = copy(self)
         for name, value in changed.items():
             setattr(copied, name, value)
         return copied
-
-
-_values: Final = attrgetter(*(field.name for field in fields(Message)))

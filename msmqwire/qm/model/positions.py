@@ -97,7 +97,7 @@ class MessagePosition:
     def __init__(self, queue: Queue, number: int, lookup_identifier: int, size: int) -> None:
         self.queue, self.number, self.lookup_identifier = queue, number, lookup_identifier
         self.size = size
-        self.state = PositionState.AVAILABLE
+        self.state = _AVAILABLE
         self.next: MessagePosition = self
         self.previous: MessagePosition = self
         self.pins = 0

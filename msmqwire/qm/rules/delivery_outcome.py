@@ -29,7 +29,7 @@ class DeliveryOutcome:
         """Source Journaling, and the end of a message here: [MS-MQQB] 3.1.5.5.4, [MC-MQSRM] 3.1.5.2.2."""
         manager = self._context.queue_manager
         journal, message = manager.system_journal_queue, position.message
-        own = message.source_machine_identifier == manager.identifier
+        own = message.source_machine_identifier.int == manager.identifier.int
         self.report(message, delivered=True)
         if own and message.positive_journaling_requested and journal is not None:
             self._messages.transfer(position, journal)

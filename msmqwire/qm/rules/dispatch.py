@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import heapq
+from typing import Final
 
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import DispatchEntry, OutgoingQueue
 from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.model.positions import MessagePosition
+
+_DELETED: Final = PositionState.DELETED
 
 
 class Dispatch:
@@ -57,7 +60,7 @@ class Dispatch:
             position = entry.position
             if self._entries.get(position) is not entry:
                 continue
-            if position.state is PositionState.DELETED or not position.queue.active:
+            if position.state is _DELETED or not position.queue.active:
                 del self._entries[position]
                 continue
             entry.send_in_progress = True

@@ -17,7 +17,8 @@ from msmqwire.qm.rules.memory_pool import CHARACTER_BYTES, IDENTIFIER_BYTES, Kin
 from msmqwire.qm.rules.origin_keys import OriginKeys
 from msmqwire.qm.rules.recovery import Stored
 
-_Key = ObjectId | tuple[ObjectId, str, str]
+_Key = int | tuple[int, str, str]
+"""An identifier as a number, whose hash is quick; where they matter also a destination and an origin."""
 _SIZE: Final = 20  # of an OBJECTID
 _SHARE: Final = 4
 
@@ -31,7 +32,7 @@ class History:
     def __init__(self, context: Context, memory: MemoryPool) -> None:
         self._context, self._memory = context, memory
         self._entries: OrderedDict[_Key, tuple[int, str]] = OrderedDict()  # time of receipt, and origin
-        self._stored: set[_Key] = set()
+        self._stored: dict[_Key, bytes] = {}  # keys of their rows
         self._of_origins: OriginKeys[_Key] = OriginKeys()
 
     def __len__(self) -> int:
@@ -42,8 +43,8 @@ class History:
         rows = [(key, row) for key, row in stored.rows(Table.HISTORY) if isinstance(key, bytes)]
         for time, key in sorted((int.from_bytes(row, "little"), key) for key, row in rows):
             received = _key_of_row(key)
-            self._enter(received, time, "" if isinstance(received, ObjectId) else received[2])
-            self._stored.add(received)
+            self._enter(received, time, "" if isinstance(received, int) else received[2])
+            self._stored[received] = key
         if self._entries:
             self._start()
 
@@ -67,7 +68,7 @@ class History:
             own = self._of_origins.of(message.origin)
             self._forget(next(iter(own if _SHARE * len(own) >= len(entries) else entries)))
         if message.recoverable:
-            self._stored.add(received)
+            self._stored[received] = _row_key(message.identifier, received)
         if received in entries:
             self._touch(received)
         else:
@@ -83,7 +84,8 @@ class History:
         """
         origin = message.origin if self._context.settings.bind_senders else ""
         name = message.destination.canonical if message.destinations and message.destination else ""
-        return (message.identifier, name, origin) if name or origin else message.identifier
+        identifier = _number(message.identifier)
+        return (identifier, name, origin) if name or origin else identifier
 
     def _enter(self, received: _Key, time: int, origin: str) -> None:
         self._memory.take(Kind.HISTORY, "", _size(received))
@@ -98,17 +100,17 @@ class History:
         self._store(received)
 
     def _store(self, received: _Key) -> None:
-        if received in self._stored:
-            row = self._context.utc.to_bytes(8, "little")
-            self._context.changes.put(Table.HISTORY, _row_key(received), row)
+        key = self._stored.get(received)
+        if key is not None:
+            self._context.changes.put(Table.HISTORY, key, self._context.utc.to_bytes(8, "little"))
 
     def _forget(self, received: _Key) -> None:
         _, origin = self._entries.pop(received)
         self._of_origins.remove(origin, received)
         self._memory.give_back(Kind.HISTORY, "", _size(received))
-        if received in self._stored:
-            self._stored.discard(received)
-            self._context.changes.delete(Table.HISTORY, _row_key(received))
+        key = self._stored.pop(received, None)
+        if key is not None:
+            self._context.changes.delete(Table.HISTORY, key)
 
     def _start(self) -> None:
         delay = self._context.settings.message_id_history_cleanup_ms
@@ -125,15 +127,19 @@ class History:
             self._forget(identifier)
 
 
-def _row_key(received: _Key) -> bytes:
-    if isinstance(received, ObjectId):
-        return bytes(received)
-    identifier, name, origin = received
+def _number(identifier: ObjectId) -> int:
+    return identifier.lineage.int << 32 | identifier.uniquifier
+
+
+def _row_key(identifier: ObjectId, received: _Key) -> bytes:
+    if isinstance(received, int):
+        return bytes(identifier)
+    _, name, origin = received
     return bytes(identifier) + (f"{name}\0{origin}" if origin else name).encode()
 
 
 def _key_of_row(key: bytes) -> _Key:
-    identifier = ObjectId.from_bytes(key[:_SIZE])
+    identifier = _number(ObjectId.from_bytes(key[:_SIZE]))
     if len(key) == _SIZE:
         return identifier
     name, _, origin = key[_SIZE:].decode().partition("\0")
@@ -142,5 +148,5 @@ def _key_of_row(key: bytes) -> _Key:
 
 def _size(received: _Key) -> int:
     """Return the bytes of memory of an entry."""
-    characters = 0 if isinstance(received, ObjectId) else len(received[1])
+    characters = 0 if isinstance(received, int) else len(received[1])
     return IDENTIFIER_BYTES + CHARACTER_BYTES * characters

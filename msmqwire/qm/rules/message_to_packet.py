@@ -192,7 +192,7 @@ def serialize(message: Message, record: Record) -> None:
     if message.positive_journaling_requested:
         word |= _JP
     user.ConnectorType = None
-    if message.connector_type_identifier != NULL_GUID:
+    if message.connector_type_identifier.int:
         user.ConnectorType = message.connector_type_identifier
         word |= _CQ
     user.Flags = _USER_FLAGS(word)

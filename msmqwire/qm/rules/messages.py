@@ -39,6 +39,9 @@ from msmqwire.qm.rules.waiting_reads import WaitingReads
 
 _LOW_BYTES: Final = (1 << PRIORITY_SHIFT) - 1
 _KILOBYTE: Final = 1024
+_AVAILABLE: Final = PositionState.AVAILABLE  # an attribute of an enumeration takes longer to find
+_DELETED: Final = PositionState.DELETED
+_OK: Final = EnqueueStatus.OK
 _SEQUENTIAL_IDS_RESERVED: Final = 4096  # by one write to the store
 
 
@@ -105,7 +108,7 @@ class Messages:
         else:
             position.state, position.transaction = PositionState.LOCKED, True
             transaction.operations.append(TransactionalOperation(OperationType.ENQUEUE, position))
-        return EnqueueStatus.OK
+        return _OK
 
     def enqueue_to_open_queue(
         self,
@@ -125,7 +128,7 @@ class Messages:
             if isinstance(descriptor.queue, OutgoingQueue) and not message.acknowledgements_requested:
                 message.administration = None  # MQMQ-2.2.19.2-26
             result = self.enqueue(descriptor.queue, message, transaction, ignore_quota=ignore_quota)
-            if result is EnqueueStatus.OK and transaction is None:
+            if result is _OK and transaction is None:
                 self.arrived(descriptor.queue, message)
             return result
         names = tuple(child.format_name for child in descriptor.children)
@@ -152,7 +155,7 @@ class Messages:
         message.lookup_identifier = position.lookup_identifier
         message.arrival_time = context.utc
         position.keep_in_memory(message)
-        position.recoverable = message.delivery_guarantee is DeliveryGuarantee.RECOVERABLE
+        position.recoverable = message.recoverable
         queue.positions.insert(position)
         self.count(position)
         return position
@@ -179,7 +182,7 @@ class Messages:
 
     def position_available(self, queue: Queue, position: MessagePosition) -> None:
         """Message Position Available: [MS-MQDMPR] 3.1.7.2.2."""
-        position.state, position.transaction = PositionState.AVAILABLE, False
+        position.state, position.transaction = _AVAILABLE, False
         if position.expired:
             self.position_deleted(queue, position, MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT)
             return
@@ -211,7 +214,7 @@ class Messages:
     def discard(self, position: MessagePosition) -> None:
         """Remove a position from its queue, and its message from the store."""
         self._uncount(position)
-        position.state, position.transaction = PositionState.DELETED, False
+        position.state, position.transaction = _DELETED, False
         position.queue.positions.remove(position)
         self._context.timers.stop(Timer.TIME_TO_BE_RECEIVED, position.number)
         if position.recoverable:
@@ -456,7 +459,7 @@ class Messages:
             # It asked for that kind of signature; in a queue that is read it would say what was proved.
             message.authentication_level = message.signature_type = AuthenticationLevel.NONE
         self._uncount(position)
-        position.state, position.transaction = PositionState.DELETED, False
+        position.state, position.transaction = _DELETED, False
         position.queue.positions.remove(position)
         moved = self._insert(target, message, position.size)
         moved.number = position.number  # the key of its rows in the store

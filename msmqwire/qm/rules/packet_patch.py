@@ -6,19 +6,21 @@ sequence, its session) is then written over the bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from struct import Struct
 from struct import error as StructError
 from types import MappingProxyType
 from typing import Final
 
 from msmqwire.errors import InvalidValue
-from msmqwire.headers import BASE_HEADER, SECURITY_HEADER, TRANSACTION_HEADER, USER_HEADER
+from msmqwire.headers import BASE_HEADER, SECURITY_HEADER, SESSION_HEADER, TRANSACTION_HEADER, USER_HEADER
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.model.enumerations import AuthenticationLevel
 from msmqwire.qm.model.message import Message
 from msmqwire.schema import Flags, Header, UInt
 from msmqwire.schema.layout import layout
+
+_CODES: Final = {8: "B", 16: "H", 32: "I"}
 
 
 def masks(header: Header, names: str) -> list[int]:
@@ -32,7 +34,6 @@ def _fields() -> Mapping[str, tuple[int, Struct]]:
     Offsets in the TransactionHeader, which follows the names of queues, are relative to its start.
     """
     sample = USER_MESSAGE.make({"UserHeader": {"DestinationQueue": None}, "TransactionHeader": {}})
-    codes = {8: "<B", 16: "<H", 32: "<I"}
     fields: dict[str, tuple[int, Struct]] = {}
     start = 0
     for field in layout(sample):
@@ -41,11 +42,14 @@ def _fields() -> Mapping[str, tuple[int, Struct]]:
         if field.path.startswith("MessagePropertiesHeader"):
             break
         if isinstance(field.node, (UInt, Flags)):
-            fields[field.path] = (field.offset - start, Struct(codes[field.node.bits]))
+            fields[field.path] = (field.offset - start, Struct(f"<{_CODES[field.node.bits]}"))
     return MappingProxyType(fields)
 
 
 _FIELDS: Final = _fields()
+_SESSION_HEADER_STRUCT: Final = Struct(
+    "<" + "".join(_CODES[part.bits] for part in SESSION_HEADER.parts if isinstance(part, UInt))
+)
 _BASE_FLAGS, _BASE_FLAGS_STRUCT = _FIELDS["BaseHeader.Flags"]
 _PACKET_SIZE, _PACKET_SIZE_STRUCT = _FIELDS["BaseHeader.PacketSize"]
 _SENT_TIME, _SENT_TIME_STRUCT = _FIELDS["UserHeader.SentTime"]
@@ -146,6 +150,11 @@ def _with_security_flags(packet: bytes, mask: int, bits: int) -> bytes:
     (word,) = _SECURITY_FLAGS_STRUCT.unpack_from(packet, offset)
     changed = _SECURITY_FLAGS_STRUCT.pack(word & ~mask | bits)
     return b"".join((packet[:offset], changed, packet[offset + _SECURITY_FLAGS_STRUCT.size :]))
+
+
+def session_header(fields: Sequence[int]) -> bytes:
+    """Return a SessionHeader with these fields in their order, without Reserved: [MS-MQMQ] 2.2.20.4."""
+    return _SESSION_HEADER_STRUCT.pack(*fields, 0)
 
 
 def add_session_header(packet: bytes, header: bytes) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msmqwire.constants import MessageClass
+from msmqwire.constants import EncryptionAlgorithm, HashAlgorithm, MessageClass
 from msmqwire.errors import MalformedPacket
 from msmqwire.headers import BASE_HEADER, SECURITY_HEADER, SESSION_HEADER, TRANSACTION_HEADER, USER_HEADER
 from msmqwire.packets import USER_MESSAGE
@@ -14,7 +14,7 @@ from msmqwire.qm.model.enumerations import (
     DeliveryGuarantee,
     SenderIdentifierType,
 )
-from msmqwire.qm.model.message import LABEL_MAX, NULL_GUID, Message, ObjectId, TxSequenceId
+from msmqwire.qm.model.message import LABEL_MAX, NO_CORRELATION, NULL_GUID, Message, ObjectId, TxSequenceId
 from msmqwire.qm.rules.packet_patch import mark_verified, masks, without_session_header
 from msmqwire.qm.rules.queue_fields import multicast_of, read_list, read_queue
 from msmqwire.schema import Record
@@ -29,6 +29,8 @@ _EB: Final = SECURITY_HEADER.bits("Flags.EB").mask
 _AU: Final = SECURITY_HEADER.bits("Flags.AU").mask
 _VERIFIED: Final = _AU | _AS.mask
 
+_SHA1: Final = int(HashAlgorithm.CALG_SHA1)
+_RC4: Final = int(EncryptionAlgorithm.CALG_RC4)
 _MESSAGE_CLASSES: Final = {int(member): member for member in MessageClass}
 _AUTHENTICATION_LEVELS: Final = {int(member): member for member in AuthenticationLevel}
 _SENDER_TYPES: Final = {int(member): member for member in SenderIdentifierType}
@@ -59,15 +61,7 @@ def deserialize(
     message, properties = Message(), packet.MessagePropertiesHeader
     _read_head(packet.BaseHeader, packet.UserHeader, message)
 
-    message.acknowledgements_requested = _REQUESTED[properties.Flags & 0x0F]
-    message.message_class = _MESSAGE_CLASSES.get(properties.MessageClass, properties.MessageClass)
-    message.correlation_identifier = properties.CorrelationID
-    message.body_type, message.application_tag = properties.BodyType, properties.ApplicationTag
-    message.privacy_level = properties.PrivacyLevel
-    message.hash_algorithm = properties.HashAlgorithm
-    message.encryption_algorithm = properties.EncryptionAlgorithm
-    message.label = _label(_text(properties.Label))
-    message.extension, message.body = properties.ExtensionData, properties.MessageBody
+    _read_properties(properties, message)
 
     if stored:
         message.destination = multicast_of(message.destination)
@@ -105,6 +99,32 @@ def deserialize(
     return message
 
 
+def _read_properties(properties: Record, message: Message) -> None:
+    """Read the MessagePropertiesHeader. What is as in most messages stays as the class has it."""
+    requested = int(properties.Flags) & 0x0F
+    if requested:
+        message.acknowledgements_requested = _REQUESTED[requested]
+    if properties.MessageClass:
+        message.message_class = _MESSAGE_CLASSES.get(properties.MessageClass, properties.MessageClass)
+    if properties.CorrelationID != NO_CORRELATION:
+        message.correlation_identifier = properties.CorrelationID
+    if properties.BodyType:
+        message.body_type = properties.BodyType
+    if properties.ApplicationTag:
+        message.application_tag = properties.ApplicationTag
+    if properties.PrivacyLevel:
+        message.privacy_level = properties.PrivacyLevel
+    if properties.HashAlgorithm != _SHA1:
+        message.hash_algorithm = properties.HashAlgorithm
+    if properties.EncryptionAlgorithm != _RC4:
+        message.encryption_algorithm = properties.EncryptionAlgorithm
+    if properties.Label is not None:
+        message.label = _label(_text(properties.Label))
+    if properties.ExtensionData:
+        message.extension = properties.ExtensionData
+    message.body = properties.MessageBody
+
+
 def deserialize_head(data: bytes) -> tuple[Message, Record | None]:
     """Read a message without its properties, and the SessionHeader of its packet: for `lacks_properties`.
 
@@ -126,7 +146,8 @@ def _read_head(base: Record, user: Record, message: Message) -> None:
     """Read BaseHeader and UserHeader."""
     word = int(base.Flags)
     message.priority = word & _PR
-    message.tracing_requested = word & _TR != 0
+    if word & _TR:
+        message.tracing_requested = True
     message.time_to_reach_queue = base.TimeToReachQueue
 
     word = int(user.Flags)
@@ -134,22 +155,30 @@ def _read_head(base: Record, user: Record, message: Message) -> None:
     delivery = _DELIVERY_GUARANTEES.get((word & _DM.mask) >> _DM.shift)
     if delivery is None:
         raise MalformedPacket("neither 0 nor 1", path="UserHeader.Flags.DM")
-    message.delivery_guarantee = delivery
+    if delivery:
+        message.delivery_guarantee = delivery
     message.identifier = ObjectId(source, user.MessageID)
     message.source_machine_identifier = source
     message.destination_queue_manager_identifier = address
     message.sent_time, message.time_to_be_received = user.SentTime, user.TimeToBeReceived
-    message.hop_count = word & _RC
-    message.positive_journaling_requested = word & _JP != 0
-    message.negative_journaling_requested = word & _JN != 0
+    if word & _RC:
+        message.hop_count = word & _RC
+    if word & _JP:
+        message.positive_journaling_requested = True
+    if word & _JN:
+        message.negative_journaling_requested = True
     message.destination = read_queue(
         (word & _DQ.mask) >> _DQ.shift, user.DestinationQueue, "destination", source, address
     )
-    admin = read_queue((word & _AQ.mask) >> _AQ.shift, user.AdminQueue, "admin", source, address)
-    message.administration = admin
-    message.response = read_queue(
-        (word & _RQ.mask) >> _RQ.shift, user.ResponseQueue, "response", source, address, admin
-    )
+    if word & _AQ.mask:
+        message.administration = read_queue(
+            (word & _AQ.mask) >> _AQ.shift, user.AdminQueue, "admin", source, address
+        )
+    if word & _RQ.mask:
+        message.response = read_queue(
+            (word & _RQ.mask) >> _RQ.shift, user.ResponseQueue, "response", source, address,
+            message.administration,
+        )  # fmt: skip
     if user.ConnectorType is not None:
         message.connector_type_identifier = user.ConnectorType
 

@@ -46,6 +46,8 @@ class QueueField(NamedTuple):
 
 
 _IPV4: Final = 4
+_DIRECT: Final = int(QueueFormatType.DIRECT_QUEUE)
+_SAME_AS_ADMINISTRATION: Final = int(QueueFormatType.SAME_AS_ADMINISTRATION_QUEUE)
 _NO_QUEUE: Final = QueueField(0, None, 0)
 _FIELDS: Final[dict[Role, tuple[str, str]]] = {
     "destination": ("DestinationQueue", "DQ"),
@@ -144,11 +146,11 @@ def read_queue(
     if not kind:
         return None
     try:
-        if kind == QueueFormatType.DIRECT_QUEUE:
+        if kind == _DIRECT:
             text = field.DirectFormatName  # type: ignore[union-attr]
             if type(text) is str and len(text) <= _NAME_LENGTH_CACHED:
                 return _cached_direct(text, role)
-        elif kind != QueueFormatType.SAME_AS_ADMINISTRATION_QUEUE:
+        elif kind != _SAME_AS_ADMINISTRATION:
             return _cached_guid_name(kind, tuple(dict(field or {}).items()), role, source, address, admin)
         return from_user_header_queue(
             kind, field, role=role, source_qm=source, destination_qm=address, admin=admin

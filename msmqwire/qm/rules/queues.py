@@ -47,6 +47,7 @@ _CREATION_ATTRIBUTES: Final = (
     "transactional", "multicast_address", "security", "base_priority",
 )  # fmt: skip
 """The attributes that a new queue takes from iQueue: DMPR-3.1.7.1.3-04."""
+_PUBLIC: Final = QueueType.PUBLIC
 _INTERNAL_QUEUE_NUMBERS: Final = (ORDER_QUEUE_NUMBER, NOTIFICATION_QUEUE_NUMBER)
 """PrivateQueueNumber of the system queues that are not for applications: DMPR-3.1.3-22."""
 HTTP: Final = ("HTTP", "HTTPS")
@@ -196,7 +197,7 @@ class Queues:
 
     def known_security_of(self, queue: Queue) -> bytes | None:
         """Return the security descriptor that applies to a queue; None if the directory can't be read."""
-        if queue.queue_type is not QueueType.PUBLIC:
+        if queue.queue_type is not _PUBLIC:
             return queue.security
         published = self._directory.read_by_identifier("Queue", queue.identifier, ["Security"])
         return published.security if isinstance(published, Queue) else None

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from msmqwire.headers import FINAL_ACK_BODY, ORDER_ACK_BODY, SESSION_HEADER, TX_SEQUENCE_ID
+from msmqwire.headers import FINAL_ACK_BODY, ORDER_ACK_BODY, TX_SEQUENCE_ID
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.model.message import Message, TxSequenceId
 from msmqwire.qm.rules import message_to_packet
@@ -28,6 +28,7 @@ from msmqwire.qm.rules.packet_patch import (
     mark_clear,
     mark_verified,
     patch_transit_fields,
+    session_header,
 )
 from msmqwire.qm.rules.packet_to_message import deserialize, deserialize_head
 from msmqwire.schema import Record
@@ -78,8 +79,7 @@ def session_packet(message: Message, header: Sequence[int] | None = None) -> byt
     packet = to_packet(message)
     if header is None:
         return packet
-    fields = dict(zip(SESSION_HEADER.fields, (*header, 0), strict=True))
-    return add_session_header(packet, SESSION_HEADER.build(SESSION_HEADER.record(**fields)))
+    return add_session_header(packet, session_header(header))
 
 
 # -- in a store ----------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -47,7 +48,11 @@ _UINT32_MAX: Final = 0xFFFFFFFF
 
 def identifier_text(identifier: ObjectId) -> str:
     r"""Return a message identifier as MSMQ shows it to users, ``guid\number``."""
-    return f"{identifier.lineage}\\{identifier.uniquifier}"
+    return f"{_guid_text(identifier.lineage)}\\{identifier.uniquifier}"
+
+
+_guid_text: Final = lru_cache(maxsize=1024)(str)
+"""The text of a GUID: those of queue managers recur."""
 
 
 def message_json(message: Message, body_max: int | None = None) -> dict[str, Any]:

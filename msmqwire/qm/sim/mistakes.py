@@ -263,7 +263,7 @@ def _no_resend(original: Any) -> Any:
 
 def _history_in_memory(original: Any) -> Any:
     def store(self: History, identifier: Any) -> None:
-        self._stored.discard(identifier)
+        self._stored.pop(identifier, None)
         original(self, identifier)
 
     return store

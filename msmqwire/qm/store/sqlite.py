@@ -161,7 +161,9 @@ class SqliteStore:
     def _write(self, changes: Changes) -> None:
         with _transaction(self._writer) as db:
             for table, rows in changes.rows.items():
-                if changed := [(key, row) for key, row in rows.items() if row is not None]:
+                # The module sqlite3 looks for an adapter at each bytes, but not at a bytearray.
+                changed = [(key, bytearray(row)) for key, row in rows.items() if row is not None]
+                if changed:
                     db.executemany(_statements(table).put, changed)
                 if deleted := [(key,) for key, row in rows.items() if row is None]:
                     db.executemany(_statements(table).delete, deleted)

@@ -101,7 +101,7 @@ def security_packet(**fields: Any) -> bytes:
 def same(actual: Message, expected: Message) -> None:
     """Compare every attribute except the packet, and what is only known of a received one."""
     assert actual.encrypted == bool(actual.privacy_level)
-    for name in Message.__slots__:
+    for name in Message.__annotations__:
         if name not in ("packet", "encrypted"):
             assert getattr(actual, name) == getattr(expected, name), name
 

@@ -24,7 +24,8 @@ TX = h.transaction_header
 
 
 def times(harness: EngineHarness) -> dict[ObjectId, int]:
-    return {key: time for key, (time, _) in harness.core.history._entries.items()}
+    entries = harness.core.history._entries
+    return {ObjectId(UUID(int=key >> 32), key & 0xFFFF_FFFF): time for key, (time, _) in entries.items()}
 
 
 def identifier(number: int, source: UUID = PEER_ID) -> ObjectId:

@@ -240,7 +240,7 @@ def test_the_history_has_the_last_messages():
         harness.advance(1000)
     assert timers.active(Timer.MESSAGE_ID_HISTORY_CLEANUP, None)
     peer.send_message(b"1", message_id=1)  # the oldest remembered is now 2
-    assert history._entries[ObjectId(PEER_ID, 1)][0] == harness.utc
+    assert history._entries[PEER_ID.int << 32 | 1][0] == harness.utc
     peer.send_message(b"4", message_id=4)
     assert len(history) == 3
     peer.send_message(b"1", message_id=1)

@@ -128,11 +128,11 @@ def test_acknowledgements_of_express_messages_have_no_memory_either() -> None:
 def test_an_application_is_told_that_memory_is_used_up() -> None:
     harness = small()
     descriptor = harness.open_to_send()
-    statuses = [harness.core.send(descriptor, Message(bytes(10_000))) for _ in range(100)]
+    statuses = [harness.core.send(descriptor, Message(body=bytes(10_000))) for _ in range(100)]
     assert statuses[0] is EnqueueStatus.OK
     assert statuses[-1] is EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
     assert pool(harness).used[Kind.EXPRESS] <= pool(harness).share(Kind.EXPRESS)
-    recoverable = Message(bytes(10_000), delivery_guarantee=RECOVERABLE)
+    recoverable = Message(body=bytes(10_000), delivery_guarantee=RECOVERABLE)
     assert harness.core.send(descriptor, recoverable) is EnqueueStatus.OK
 
 

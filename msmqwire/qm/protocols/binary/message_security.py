@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Final
 
 from msmqwire.constants import MQQUEUEACCESSMASK, MessageClass
 from msmqwire.errors import MalformedPacket
@@ -18,7 +19,10 @@ from msmqwire.qm.security.protection import Protection
 from msmqwire.schema import Record
 
 WRITE = MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
-_NOBODY = access.Token(access.NULL_SID)
+_NOBODY: Final = access.Token(access.NULL_SID)
+_QUEUE_MANAGER: Final = access.Token(access.EVERYONE)
+_ANONYMOUS: Final = access.Token(access.ANONYMOUS, frozenset({access.EVERYONE}))
+_SID: Final = SenderIdentifierType.SID
 _CACHE_SIZE = 1024
 
 
@@ -45,13 +49,13 @@ class MessageSecurity:
 
     def _token(self, kind: SenderIdentifierType, identifier: bytes) -> access.Token:
         """Return whose rights a message has, MQQB-3.1.5.8.3-28 and -30; anonymous if it does not say."""
-        if kind is SenderIdentifierType.SID and identifier:
+        if kind is _SID and identifier:
             token = _token_of(identifier)
             groups = frozenset() if token is _NOBODY else self._identities.groups_of(identifier)
             return access.Token(token.user, token.groups | groups) if groups else token
         if kind is SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER:
-            return access.Token(access.EVERYONE)
-        return access.Token(access.ANONYMOUS, frozenset({access.EVERYONE}))
+            return _QUEUE_MANAGER
+        return _ANONYMOUS
 
     def protected(self, message: Message, transfer: Transfer, session: Session) -> Message:
         """Return a message of this queue manager as it goes over a session.

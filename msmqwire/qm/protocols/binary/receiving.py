@@ -15,7 +15,7 @@ from msmqwire.qm.model.enumerations import (
     QueueAccessType,
     QueueType,
 )
-from msmqwire.qm.model.message import NULL_GUID, Message
+from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.message_security import MessageSecurity
 from msmqwire.qm.protocols.binary.order_acknowledgements import OrderAcknowledgements
@@ -34,8 +34,8 @@ from msmqwire.schema import Record
 
 HOPS_MAX: Final = 0x1D
 """UserHeader.Flags.RC: MQQB-3.1.5.8.2-18."""
-_NEGATIVE = AcknowledgementsRequested.ACK_NEG_ARRIVAL
-_POSITIVE = AcknowledgementsRequested.ACK_POS_ARRIVAL
+_NEGATIVE: Final = int(AcknowledgementsRequested.ACK_NEG_ARRIVAL)
+_POSITIVE: Final = int(AcknowledgementsRequested.ACK_POS_ARRIVAL)
 
 
 class Receiving:
@@ -144,8 +144,8 @@ class Receiving:
 
         One for a queue here that names another queue manager is too, or it would be stored unchecked.
         """
-        address, name = message.destination_queue_manager_identifier, message.destination
-        if address in (NULL_GUID, self._context.queue_manager.identifier):
+        address, name = message.destination_queue_manager_identifier.int, message.destination
+        if not address or address == self._context.queue_manager.identifier.int:
             return True
         return name is not None and self._queues.lookup.is_local_name(name)
 
@@ -199,7 +199,7 @@ class Receiving:
         if not local:
             if message.transactional and isinstance(queue, OutgoingQueue):  # MQQB-3.1.5.8.8-09
                 self._outgoing.report(self._transfers.transfer_of(queue))
-        elif message.acknowledgements_requested & _POSITIVE and queue.queue_type is not QueueType.SYSTEM:
+        elif asks_for(message, _POSITIVE) and queue.queue_type is not QueueType.SYSTEM:
             # MQQB-3.1.5.8.10-01 and -02
             self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
         return True
@@ -216,7 +216,7 @@ class Receiving:
         return not (message.recoverable or self._pool.fits(Kind.EXPRESS, message.origin, size))
 
     def _refuse(self, session: Session, message: Message, message_class: int) -> None:
-        if message.acknowledgements_requested & _NEGATIVE:
+        if asks_for(message, _NEGATIVE):
             self._system_messages.acknowledge(message, message_class)
         if message.transactional:
             self._order_acks.send_final_ack(message, message_class, session)
@@ -305,6 +305,11 @@ def _lacks_sequence_number(message: Message) -> bool:
     return message.transactional and not message.transaction_sequence_number
 
 
+def asks_for(message: Message, acknowledgements: int) -> bool:
+    """Return whether a message asks for any of these acknowledgements."""
+    return int(message.acknowledgements_requested) & acknowledgements != 0  # operators of flags are slow
+
+
 def _is_answered(message: Message) -> bool:
     """Return whether the sender is notified if a message is refused."""
-    return message.transactional or bool(message.acknowledgements_requested & _NEGATIVE)
+    return message.transactional or asks_for(message, _NEGATIVE)

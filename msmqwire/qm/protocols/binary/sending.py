@@ -125,7 +125,7 @@ class Sending:
             message.destination_queue_manager_identifier, message.packet = transfer.qm_guid, None
 
     def _is_own(self, message: Message) -> bool:
-        return message.source_machine_identifier == self._context.queue_manager.identifier
+        return message.source_machine_identifier.int == self._context.queue_manager.identifier.int
 
     def _protected(self, outgoing: OutgoingMessagePosition, session: Session, message: Message) -> Message:
         """Return a message as it goes over a session, encrypted if it asks for it.

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from msmqwire.headers import SESSION_HEADER
 from msmqwire.packets import SESSION_ACK
 from msmqwire.qm.model.message import TxSequenceId
+from msmqwire.qm.rules.packet_patch import session_header
 from msmqwire.schema import Record
+
+_HEADERS: Final = SESSION_ACK.build({"SessionHeader": {}})[: -len(session_header((0,) * 6))]
+"""What precedes the SessionHeader of a SessionAck: always the same."""
 
 
 def session_ack(header: Sequence[int]) -> bytes:
     """Build a SessionAck packet from the fields of a SessionHeader in order: [MS-MQQB] 2.2.6."""
-    return SESSION_ACK.build({"SessionHeader": dict(zip(SESSION_HEADER.fields, (*header, 0), strict=True))})
+    return _HEADERS + session_header(header)
 
 
 def acknowledged(packet: Record) -> tuple[TxSequenceId, int, int]:
