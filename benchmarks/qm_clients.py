@@ -136,7 +136,12 @@ async def _aiohttp_posts(where: Where, seconds: float, start: Start) -> Sample:
 
 
 def rabbit_sends(where: Where, kind: str, window: int, seconds: float, start: Start) -> Sample:
-    """By pika: persistent and confirmed; for ``express`` neither, until the queue has them all."""
+    """By pika: persistent and confirmed; for ``express`` neither, until the queue has them all.
+
+    For ``transactional`` each message is committed by a transaction of its own.
+    """
+    if kind == "transactional":
+        return _rabbit_commits(where, window, seconds, start)
     if kind != "express" and window > 1:
         return _rabbit_sends_many(where, window, seconds, start)
     import pika
@@ -200,6 +205,53 @@ def _rabbit_sends_many(where: Where, window: int, seconds: float, start: Start) 
     connection = pika.SelectConnection(
         rabbit_parameters(where),
         on_open_callback=lambda made: made.channel(on_open_callback=opened),
+        on_close_callback=lambda made, _: made.ioloop.stop(),
+    )
+    connection.ioloop.start()
+    return Sample(state["begin"], state["end"], len(latencies), latencies)
+
+
+def _rabbit_commits(where: Where, window: int, seconds: float, start: Start) -> Sample:
+    """Persistent messages, with so many channels that each await the commit of a transaction of one."""
+    import pika
+
+    latencies: list[float] = []
+    properties = pika.BasicProperties(delivery_mode=2)
+    state: dict[str, Any] = {"open": 0, "until": 0.0, "begin": 0.0, "end": 0.0}
+    channels: list[Any] = []
+
+    def publish(channel: Any) -> None:
+        begin = clock()
+        if begin > state["until"]:
+            state["open"] -= 1
+            if not state["open"]:
+                state["end"] = begin
+                connection.close()
+            return
+
+        def committed(_: Any) -> None:
+            latencies.append(clock() - begin)
+            publish(channel)
+
+        channel.basic_publish("", QUEUE, BODY, properties)
+        channel.tx_commit(committed)
+
+    def selected(channel: Any) -> None:
+        channels.append(channel)
+        if len(channels) == window:
+            start()
+            state["open"], state["begin"] = window, clock()
+            state["until"] = state["begin"] + seconds
+            for each in channels:
+                publish(each)
+
+    def opened(made: Any) -> None:
+        for _ in range(window):
+            made.channel(on_open_callback=lambda channel: channel.tx_select(lambda _: selected(channel)))
+
+    connection = pika.SelectConnection(
+        rabbit_parameters(where),
+        on_open_callback=opened,
         on_close_callback=lambda made, _: made.ioloop.stop(),
     )
     connection.ioloop.start()

@@ -29,6 +29,7 @@ COMPILED = (
     "msmqwire/qm/runtime/message_json.py",
     "msmqwire/qm/runtime/partial_packets.py",
     "msmqwire/qm/runtime/transport.py",
+    "msmqwire/qm/security/protection.py",
     "msmqwire/qm/store/memory.py",
     "msmqwire/qm/store/sqlite.py",
 )

@@ -29,6 +29,7 @@ from msmqwire.schema import Record
 _PRIVACY_LEVELS: Final = frozenset(PrivacyLevel)
 _BAD_SIGNATURE: Final = MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE
 _BAD_ENCRYPTION: Final = MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION
+_BODY: Final = QueuePrivacy.BODY
 
 
 class Protection:
@@ -122,7 +123,7 @@ class Protection:
             message.encrypted = False
         elif message.privacy_level not in _PRIVACY_LEVELS:
             return _BAD_SIGNATURE  # MQMQ-2.2.19.3-20
-        elif message.privacy_level or queue.privacy_level is QueuePrivacy.BODY:
+        elif message.privacy_level or queue.privacy_level is _BODY:
             return _BAD_ENCRYPTION
         try:
             self._authenticate(message, packet)
@@ -155,7 +156,8 @@ class Protection:
 
     def _authenticate(self, message: Message, packet: Record | None = None) -> None:
         """Set what the signature of a message proves. Raises as `Authentication.verified`."""
-        message.authentication_level = message.signature_type = AuthenticationLevel.NONE
+        if message.authentication_level or message.signature_type:
+            message.authentication_level = message.signature_type = AuthenticationLevel.NONE
         if message.signature or message.multiple_destination_signature:
             verified = self.authentication.verified(message, _packet(message, packet), self.configuration)
             message.signature_type = verified.signature_type  # MQQB-3.1.5.8.3-03 to -05

@@ -34,6 +34,8 @@ from msmqwire.schema import Record
 
 HOPS_MAX: Final = 0x1D
 """UserHeader.Flags.RC: MQQB-3.1.5.8.2-18."""
+_MANAGER_QUOTA_EXCEEDED: Final = EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
+_QUEUE_QUOTA_EXCEEDED: Final = EnqueueStatus.QUEUE_QUOTA_EXCEEDED
 _NEGATIVE: Final = int(AcknowledgementsRequested.ACK_NEG_ARRIVAL)
 _POSITIVE: Final = int(AcknowledgementsRequested.ACK_POS_ARRIVAL)
 
@@ -178,10 +180,10 @@ class Receiving:
         if refusal is None:
             assert queue is not None, "a message that is not refused has a queue"
             status = self._messages.enqueue(queue, message)
-            if status is EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED:  # MQQB-3.1.5.8.8-06
+            if status is _MANAGER_QUOTA_EXCEEDED:  # MQQB-3.1.5.8.8-06
                 self._close(session)
                 return False
-            if status is EnqueueStatus.QUEUE_QUOTA_EXCEEDED:  # MQQB-3.1.5.8.8-03 to -05
+            if status is _QUEUE_QUOTA_EXCEEDED:  # MQQB-3.1.5.8.8-03 to -05
                 refusal = MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA
                 deadletter = self._context.queue_manager.system_deadletter_queue
                 if message.negative_journaling_requested and not message.transactional and deadletter:

@@ -9,7 +9,7 @@ from uuid import UUID
 from msmqwire.headers.acknowledgements import ORDER_QUEUE_IDENTIFIER, ORDER_QUEUE_NAME
 from msmqwire.names import DirectName, FormatName, PrivateName
 from msmqwire.qm.model.elements import OutgoingQueue, SequenceInfo
-from msmqwire.qm.model.message import Message, TxSequenceId
+from msmqwire.qm.model.message import NO_SEQUENCE, Message, TxSequenceId
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.protocols.binary.states import MessageState
 
@@ -76,7 +76,7 @@ class OutgoingMessagePosition:
         self.state = MessageState.WAITING_TO_SEND
         self.sequence_number = self.recoverable_sequence_number = _UNASSIGNED
         self.tx_sequence_number = self.tx_previous_number = _UNASSIGNED
-        self.tx_sequence_id = TxSequenceId()
+        self.tx_sequence_id = NO_SEQUENCE
         self.transmitted = self.received_session_ack = self.received_order_ack = self.recoverable = False
         self.session: Session | None = None
 
