@@ -6,12 +6,14 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from msmqwire.columnar.compiled.compile_cache import source_stamp, stamped_sources
+from msmqwire.columnar.compiled import compile_cache
+from msmqwire.columnar.compiled.compile_cache import archive_stamp, source_stamp, stamped_sources
 from tests.support.paths import ROOT
 from tests.unit.test_floors import imports
 
@@ -62,6 +64,31 @@ def test_a_changed_source_changes_the_stamp(name: str, tmp_path: Path) -> None:
         source.write("\n")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
     assert len({stamp, later, source_stamp(stamped_sources(copy))}) == 3
+
+
+def pack(archive: Path, folder: str = "", **changed: bytes) -> Path:
+    """Pack the package, with other contents of some modules, into an archive."""
+    with zipfile.ZipFile(archive, "w") as opened:
+        for path in PACKAGE.rglob("*.py"):
+            content = changed.get(path.stem, path.read_bytes())
+            opened.writestr(f"{folder}msmqwire/{path.relative_to(PACKAGE).as_posix()}", content)
+        opened.writestr(f"{folder}msmqwire/notes.txt", changed.get("notes", b""))
+    return archive
+
+
+def test_an_archive_is_known_by_the_sources_in_it(tmp_path: Path) -> None:
+    first = archive_stamp(pack(tmp_path / "first.zip"))
+    assert archive_stamp(pack(tmp_path / "second.zip")) == first, "its times do not matter"
+    assert archive_stamp(pack(tmp_path / "third.zip", notes=b"text", coordinator=b"\n")) == first
+    assert archive_stamp(pack(tmp_path / "fourth.zip", packets=b"\n")) != first
+    assert archive_stamp(pack(tmp_path / "fifth.zip", finder=b"\n")) != first
+
+
+@pytest.mark.parametrize("folder", ["", "lib/site-packages/"])
+def test_the_sources_of_an_archive_are_those_of_a_tree(folder: str, tmp_path: Path) -> None:
+    with zipfile.ZipFile(pack(tmp_path / "package.zip", folder)) as opened:
+        found = {name for name in opened.namelist() if compile_cache._SOURCES.search(name)}
+    assert found == {f"{folder}msmqwire/{path.relative_to(PACKAGE).as_posix()}" for path in stamped_sources()}
 
 
 PROGRAM = """

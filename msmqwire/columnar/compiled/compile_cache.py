@@ -2,18 +2,20 @@
 
 A compiled function contains the functions that it calls and the constants that it uses, from other files too:
 a cached one is valid as long as none of these sources has changed. An archive, as Spark ships it, has another
-path on each machine and in each application, so it is identified by its contents.
+path on each machine and in each application, so it is identified by the contents of these sources.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
+from zipfile import ZipFile
 from zipimport import zipimporter
 
 from numba.core import config
@@ -42,15 +44,30 @@ _STAMPED: Final = (
 )
 """The parts from which compiled functions take code or constants, directly or through what those import;
 besides them the modules of the package itself."""
+_SOURCES: Final = re.compile(rf"(?:^|/){_NAME}/(?:[^/]+|(?:{'|'.join(_STAMPED)})/.+)\.py$")
+"""The names of such sources in an archive, which may have the package in a folder."""
+
+
+def archive_stamp(archive: str | Path) -> str:
+    """Return a digest of the sources in an archive on which compiled functions depend, whatever their times.
+
+    Raises zipfile.BadZipFile and OSError.
+    """
+    digest = sha256()
+    with ZipFile(archive) as opened:
+        for entry in sorted(opened.infolist(), key=lambda entry: entry.filename):
+            if _SOURCES.search(entry.filename):
+                digest.update(f"{entry.filename} {entry.CRC} {entry.file_size}\n".encode())
+    return digest.hexdigest()
 
 
 @cache
 def _archive_folder(archive: str) -> tuple[str, str] | None:
-    """Return the cache folder for an archive and the digest of its contents; None if none can be written.
+    """Return the cache folder for an archive and the digest of its sources; None if none can be written.
 
     The folder is in NUMBA_CACHE_DIR, else in the user's cache, else beside the archive.
     """
-    digest = sha256(Path(archive).read_bytes()).hexdigest()
+    digest = archive_stamp(archive)
     dirs: Any = AppDirs
     user = config.CACHE_DIR or dirs(appname="numba", appauthor=False).user_cache_dir  # type: ignore[attr-defined]
     for parent in (user, os.path.dirname(archive)):
