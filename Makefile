@@ -21,7 +21,7 @@ export NO_MKDOCS_2_WARNING := 1
 # The tests start hundreds of processes: each would compile the library anew, and pytest rewrite every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format types floors docs machine-code columns api srmp-docs settings-docs conformance conformance-check mutate unit compiled nightly fuzz bench clean
+.PHONY: demo test lint format types floors docs machine-code columns codec api srmp-docs settings-docs conformance conformance-check mutate unit compiled nightly fuzz bench clean
 
 demo: $(VENV)/.installed
 	@PYTHON=$(BIN)/python sh examples/demo.sh
@@ -57,6 +57,9 @@ conformance: $(VENV)/.installed-dev
 
 columns: $(VENV)/.installed-dev
 	$(BIN)/python tools/columnar_code.py
+
+codec: $(VENV)/.installed-dev
+	$(BIN)/python tools/codec_code.py
 
 api: $(VENV)/.installed-dev
 	$(BIN)/python tools/public_api.py

@@ -38,8 +38,8 @@ from msmqwire.schema import (
     View,
 )
 from msmqwire.schema.layout import Field, layout
-from msmqwire.schema.record import chosen_length, encode_oem, encode_text
 from msmqwire.schema.references import deciding
+from msmqwire.schema.texts import chosen_length, encode_oem, encode_text
 
 
 @dataclass(slots=True)

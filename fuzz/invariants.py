@@ -19,7 +19,8 @@ from msmqwire.errors import InvalidValue, LocatedError, MalformedPacket
 from msmqwire.packets import Protocol
 from msmqwire.schema import Align, Fill, Flags, Header, OemText, Packet, Record, UInt, plain, reference
 from msmqwire.schema.layout import Field, layout
-from msmqwire.schema.record import OEM_CODE_PAGE, FlagsValue, encode_oem
+from msmqwire.schema.record import FlagsValue
+from msmqwire.schema.texts import OEM_CODE_PAGE, encode_oem
 
 # -- of any bytes -----------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from msmqwire.schema import REST, TO_NULL, OemText, Text
-from msmqwire.schema.record import oem_exact, oem_value
+from msmqwire.schema.texts import oem_exact, oem_value
 
 ITEMS_MAX: Final = 3
 BYTES_MAX: Final = 40

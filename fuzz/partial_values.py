@@ -29,8 +29,9 @@ from msmqwire.schema import (
     UInt,
     View,
 )
-from msmqwire.schema.record import OEM_CODE_PAGE, FlagsValue
+from msmqwire.schema.record import FlagsValue
 from msmqwire.schema.references import deciding
+from msmqwire.schema.texts import OEM_CODE_PAGE
 
 
 def partial(schema: Header, fixed: Fixed | None = None, *, json: bool = True) -> st.SearchStrategy[Any]:

@@ -79,7 +79,7 @@ from msmqwire.schema import (
     reasons,
     sub,
 )
-from msmqwire.schema.codec import Refused
+from msmqwire.schema.codec_support import Refused
 
 Protocol: TypeAlias = Literal["session", "ping", "remote_read"]
 

@@ -16,7 +16,7 @@ from msmqwire.crypto.signed_queues import destination_queue, format_name_lists, 
 from msmqwire.errors import InvalidValue, LocatedError
 from msmqwire.headers import BASE_HEADER, USER_HEADER
 from msmqwire.schema import NULL_GUID, Record
-from msmqwire.schema.record import encode_text
+from msmqwire.schema.texts import encode_text
 
 _TAG: Final = Struct("<L")
 _SENDING: Final = Struct("<BBBBHL")

@@ -20,7 +20,7 @@ from msmqwire.headers.queue_format_names import (
 from msmqwire.names.formats import FormatName
 from msmqwire.names.header_names import Role, from_mqf_element, from_user_header_queue
 from msmqwire.schema import Align, Choice, Guid, Header, Part, Record, Text, UInt
-from msmqwire.schema.record import encode_text
+from msmqwire.schema.texts import encode_text
 
 _NULL: Final = b"\0\0"
 

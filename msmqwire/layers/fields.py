@@ -71,8 +71,8 @@ from msmqwire.schema import (
     View,
 )
 from msmqwire.schema.nodes import inner_headers
-from msmqwire.schema.record import encode_oem, encode_text
 from msmqwire.schema.references import deciding
+from msmqwire.schema.texts import encode_oem, encode_text
 
 _REQUEST_TYPES: Final = {
     ncp.CREATE_CONNECTION: "CreateConnection",

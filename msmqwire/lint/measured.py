@@ -15,7 +15,7 @@ from msmqwire.headers.session import SESSION_HEADER_SIZE
 from msmqwire.lint.registry import MESSAGES, SENT, FieldOffsets, Problem, rule
 from msmqwire.schema import Record
 from msmqwire.schema.layout import layout
-from msmqwire.schema.record import encode_text
+from msmqwire.schema.texts import encode_text
 
 
 @rule(

@@ -11,7 +11,7 @@ from msmqwire.headers.multiqueue import ADMINISTRATION_ID, DESTINATION_ID, RESPO
 from msmqwire.headers.soap import BODY_SECTION_ID, HEADER_SECTION_ID
 from msmqwire.lint.registry import MESSAGES, Problem, exactly, listed, rule, unused, value, zero
 from msmqwire.schema import OddPadding
-from msmqwire.schema.record import encode_text
+from msmqwire.schema.texts import encode_text
 
 ASSIGNED: Final = {
     DESTINATION_ID: "the destinations of a MultiQueueFormatHeader",

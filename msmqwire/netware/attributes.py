@@ -14,7 +14,7 @@ from msmqwire.netware.job_times import moment
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.netware.packets import NcpReply
 from msmqwire.schema import Record
-from msmqwire.schema.record import OEM_CODE_PAGE
+from msmqwire.schema.texts import OEM_CODE_PAGE
 
 _CREATES: Final = frozenset({"CreateQueueJobAndFile", "CreateQueueJobAndFileOld"})
 _BY_QMS: Final = frozenset(

@@ -17,7 +17,7 @@ from msmqwire.netware.constants import (
     QUEUE_RECORD_SIZE,
 )
 from msmqwire.schema import Bits, Header, Part, Record, bit, flags, oem_text, raw, reserved, sub, uint
-from msmqwire.schema.record import OEM_CODE_PAGE
+from msmqwire.schema.texts import OEM_CODE_PAGE
 
 _SECTION: Final = "NWQueueJobStruct_t Structure"
 _FILE_NAME_SIZE: Final = 14

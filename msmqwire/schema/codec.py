@@ -3,34 +3,29 @@
 It decides only whether bytes are well-formed. If they are not, the reference reader supplies the path,
 the offset and the reason; if a value is incomplete, it is filled in first. So both readers refuse alike,
 and the fast path carries no bookkeeping.
+
+The code for structures of the library is written out, in `msmqwire.schema.generated`; for others it is made
+at their first use, by the same generator.
 """
 
 from __future__ import annotations
 
 import struct
-from functools import lru_cache
-from typing import Any, Final
-from uuid import UUID
+import sys
+from collections.abc import Callable
+from functools import cached_property
+from importlib import import_module
+from typing import Any, Final, TypeAlias
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.schema import reasons, record
-from msmqwire.schema.codec_build import BuilderSource
-from msmqwire.schema.codec_parse import ParserSource
-from msmqwire.schema.nodes import Header
+from msmqwire.schema import reasons
+from msmqwire.schema.codec_support import Refused
+from msmqwire.schema.generated import WRITTEN
+from msmqwire.schema.nodes import SCHEMAS, Header
 from msmqwire.schema.record import Record
 
-
-class Refused(Exception):
-    """Raised by generated code for input it does not accept; `Codec` turns it into a located error."""
-
-
 _REFUSALS: Final = (Refused, AttributeError, TypeError, ValueError, struct.error, OverflowError)
-
-
-@lru_cache(maxsize=4096)
-def _guid(data: bytes) -> UUID:
-    """Return a GUID. Those of queue managers recur, and making one takes a microsecond."""
-    return UUID(bytes_le=data)
+_Functions: TypeAlias = tuple[Callable[[bytes, int, int], tuple[Any, int]], Callable[[Any], bytes]]
 
 
 class Codec:
@@ -44,22 +39,28 @@ class Codec:
 
     def __init__(self, header: Header) -> None:
         self.header = header
-        parser, builder = ParserSource(header), BuilderSource(header)
-        self.parser_source, self.builder_source = parser.source, builder.source
-        common = {
-            "Refused": Refused,
-            "guid": _guid,
-            "from_bytes": int.from_bytes,
-            "new": object.__new__,
-            **{name: getattr(record, name) for name in record.__dict__ if not name.startswith("_")},
-        }
-        self.read_trusted = _compiled("read", parser.source, {**common, **parser.constants})
-        self.write_trusted = _compiled("write", builder.source, {**common, **builder.constants})
+        self.read_trusted, self.write_trusted = _written(header) or _compiled(header)
+
+    @cached_property
+    def parser_source(self) -> str:
+        from msmqwire.schema.codec_parse import ParserSource
+        from msmqwire.schema.codec_parts import Constants
+
+        return ParserSource(self.header, Constants()).source
+
+    @cached_property
+    def builder_source(self) -> str:
+        from msmqwire.schema.codec_build import BuilderSource
+        from msmqwire.schema.codec_parts import Constants
+
+        return BuilderSource(self.header, Constants()).source
 
     def read(self, data: bytes, offset: int = 0) -> tuple[Record, int]:
         """Return the structure at `offset` and the offset after it. Raises MalformedPacket."""
+        if type(data) is not bytes:
+            data = bytes(memoryview(data))
         try:
-            return self.read_trusted(data, offset, len(data))  # type: ignore[no-any-return]
+            return self.read_trusted(data, offset, len(data))
         except Refused:
             pass
         self._explain(data[offset:])
@@ -76,10 +77,10 @@ class Codec:
         """Return the bytes of a record or mapping. Raises InvalidValue."""
         if isinstance(value, Record) and value.schema is self.header:
             try:
-                return self.write_trusted(value)  # type: ignore[no-any-return]
+                return self.write_trusted(value)
             except _REFUSALS:
                 pass  # a value is missing or does not fit: completing it reports which
-        return self.write_trusted(self.header.make(value))  # type: ignore[no-any-return]
+        return self.write_trusted(self.header.make(value))
 
     def _explain(self, data: bytes) -> None:
         from msmqwire.schema.reference import read
@@ -87,6 +88,25 @@ class Codec:
         read(self.header, data)
 
 
-def _compiled(name: str, source: str, space: dict[str, Any]) -> Any:
-    exec(compile(source, f"<generated {name}>", "exec"), space)
-    return space[name]
+def _written(header: Header) -> _Functions | None:
+    """Return the functions of a structure of the library, once all that their module names is declared."""
+    place = WRITTEN.get(header.key)
+    if place is None:
+        return None
+    module, declaring, name = place
+    if getattr(sys.modules.get(declaring), name, None) is not header:
+        return None  # another structure of that name
+    if any(other[0] == module and key not in SCHEMAS for key, other in WRITTEN.items()):
+        return None
+    functions: _Functions = import_module(f"msmqwire.schema.generated.{module}").CODECS[header.key]
+    return functions
+
+
+def _compiled(header: Header) -> _Functions:
+    """Return the functions of any other structure."""
+    from msmqwire.schema.codec_module import module_source
+
+    space: dict[str, Any] = {"__name__": __name__}
+    exec(compile(module_source([header], header.name), f"<generated for {header.key}>", "exec"), space)
+    functions: _Functions = space["CODECS"][header.key]
+    return functions

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import struct
-from typing import Any
-
-from msmqwire.schema.codec_parts import CODES, INTEGER_CODES, byte_order
+from msmqwire.schema.codec_parts import CODES, INTEGER_CODES, Constants, byte_order, identifier
 from msmqwire.schema.nodes import (
     Align,
     Choice,
@@ -28,19 +25,21 @@ from msmqwire.schema.nodes import (
 
 
 class BuilderSource:
-    """The source of ``write(value) -> bytes`` and the constants it uses."""
+    """The source of ``write_NAME(value) -> bytes``; it adds the constants it uses."""
 
-    def __init__(self, header: Header) -> None:
+    def __init__(self, header: Header, constants: Constants) -> None:
         self.lines: list[str] = []
-        self.constants: dict[str, Any] = {}
+        self.constants = constants
+        self.header = header
         self.depth = 1
         self.count = 0
         self.run: list[tuple[str, str]] = []
         self.run_order = "<"
-        self.emit("out = []; put = out.append")
+        self.emit("out: list[Any] = []")
         self.structure(header, "r0")
         self.emit("return b''.join(out)")
-        self.source = "\n".join(["def write(r0):", *self.lines]) + "\n"
+        signature = f"def write_{identifier(header.key)}(r0: Any) -> bytes:"
+        self.source = "\n".join([signature, *self.lines]) + "\n"
 
     def emit(self, line: str) -> None:
         self.lines.append("    " * self.depth + line)
@@ -49,16 +48,14 @@ class BuilderSource:
         self.count += 1
         return f"{letter}{self.count}"
 
-    def constant(self, letter: str, value: Any) -> str:
-        name = self.name(letter)
-        self.constants[name] = value
-        return name
+    def put(self, expression: str) -> None:
+        self.emit(f"out.append({expression})")
 
     def flush(self) -> None:
         if self.run:
             codes = self.run_order + "".join(code for code, _ in self.run)
-            pack = self.constant("S", struct.Struct(codes).pack)
-            self.emit(f"put({pack}({', '.join(value for _, value in self.run)}))")
+            values = ", ".join(value for _, value in self.run)
+            self.put(f"{self.constants.packing('pack', codes)}({values})")
             self.run = []
 
     def integer(self, part: UInt | Flags, code: str, value: str) -> None:
@@ -71,9 +68,11 @@ class BuilderSource:
         self.run.append((code, value))
 
     def structure(self, header: Header, var: str) -> None:
+        outer, self.header = self.header, header
         for part in header.parts:
             self.part(part, f"{var}.{part.name}")
         self.flush()
+        self.header = outer
 
     def part(self, part: Part, value: str) -> None:
         match part:
@@ -83,7 +82,7 @@ class BuilderSource:
             case Flags():
                 self.integer(part, CODES[part.bits], value)
             case Guid():
-                self.run.append(("16s", f"{value}.bytes_le"))
+                self.run.append(("16s", f"guid_bytes({value})"))
             case Close():
                 pass
             case _:
@@ -94,15 +93,15 @@ class BuilderSource:
         match part:
             case Raw(length=int(n)):
                 self.emit(f"if len({value}) != {n}: raise Refused")
-                self.emit(f"put({value})")
+                self.put(value)
             case Raw() | Align() | Fill():
-                self.emit(f"put({value})")
+                self.put(value)
             case OemText():
-                self.emit(f"put(encode_oem({self.constant('T', part)}, {value}))")
+                self.put(f"encode_oem({self.constants.part(self.header, part)}, {value})")
             case Text(padded=True, length=length):
-                self.emit(f"put(encode_padded({value}, {length}))")
+                self.put(f"encode_padded({value}, {length})")
             case Text():
-                self.emit(f"put(encode_text({value}))")
+                self.put(f"encode_text({value})")
             case Sub():
                 var = self.name("r")
                 self.emit(f"{var} = {value}")
@@ -126,7 +125,8 @@ class BuilderSource:
                 self.one_of([arm for _, arm, _ in part.arms.values()], var)
                 self.depth -= 1
             case View():
-                write = self.constant("W", part.header.codec.write_trusted)
+                key = part.header.key
+                write = self.constants.name(f"write_of_{key}", f"writer_of({key!r})")
                 self.emit(f"if {write}({value}) != {value.rpartition('.')[0]}.{part.of}: raise Refused")
             case Repeat():
                 var = self.name("r")
@@ -141,7 +141,7 @@ class BuilderSource:
         """Emit one of several structures, by the class of the record; nothing for None."""
         word = "if"
         for arm in dict.fromkeys(arms):
-            self.emit(f"{word} type({var}) is {self.constant('C', arm.record)}:")
+            self.emit(f"{word} type({var}) is {self.constants.record(arm)}:")
             word = "elif"
             self.depth += 1
             self.emit("pass")

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from msmqwire.schema.codec_parts import CODES, INTEGER_CODES, Position, Scope, byte_order, referenced
+from msmqwire.schema.codec_parts import (
+    CODES,
+    INTEGER_CODES,
+    Constants,
+    Position,
+    Scope,
+    byte_order,
+    identifier,
+    referenced,
+)
 from msmqwire.schema.nodes import (
     MORE,
     REST,
@@ -31,8 +39,9 @@ from msmqwire.schema.nodes import (
     Text,
     UInt,
     View,
+    inner_headers,
+    references,
 )
-from msmqwire.schema.record import flags_class
 from msmqwire.schema.sizes import least_size
 
 
@@ -44,11 +53,13 @@ class _Region:
 
 
 class ParserSource:
-    """The source of ``read(data, p0, e0) -> (record, end)`` and the constants it uses."""
+    """The source of ``read_NAME(data, p0, e0) -> (record, end)``; it adds the constants it uses."""
 
-    def __init__(self, header: Header) -> None:
+    def __init__(self, header: Header, constants: Constants) -> None:
         self.lines: list[str] = []
-        self.constants: dict[str, Any] = {}
+        self.constants = constants
+        self.declared: set[str] = set()
+        self.flag_words = frozenset(_flag_words(header))
         self.depth = 1
         self.count = 0
         self.position = Position("p0")
@@ -62,9 +73,12 @@ class ParserSource:
         result = self.structure(header)
         self.flush()
         self.emit(f"return {result}, {self.position}")
-        self.source = "\n".join(["def read(data, p0, e0):", *self.lines]) + "\n"
+        self.source = "\n".join([self.signature(header), *self.lines]) + "\n"
 
     # -- emitting ----------------------------------------------------------------------------
+
+    def signature(self, header: Header) -> str:
+        return f"def read_{identifier(header.key)}(data: bytes, p0: int, e0: int) -> tuple[Any, int]:"
 
     def emit(self, line: str) -> None:
         self.lines.append("    " * self.depth + line)
@@ -73,13 +87,12 @@ class ParserSource:
         self.count += 1
         return f"{letter}{self.count}"
 
-    def constant(self, letter: str, value: Any) -> str:
-        for name, constant in self.constants.items():
-            if constant is value:
-                return name
-        name = self.name(letter)
-        self.constants[name] = value
-        return name
+    def first(self, name: str, kind: str) -> str:
+        """Return a variable as the target of an assignment, with its type at the first one."""
+        if name in self.declared:
+            return name
+        self.declared.add(name)
+        return f"{name}: {kind}"
 
     def refuse_if(self, condition: str) -> None:
         self.emit(f"if {condition}: raise Refused")
@@ -99,7 +112,7 @@ class ParserSource:
         """Emit the fixed run: one check and one unpack for all its parts."""
         if self.run:
             codes = self.run_order + "".join(code for code, _ in self.run)
-            unpack = self.constant("S", _unpacker(codes))
+            unpack = self.constants.packing("unpack_from", codes)
             targets = ", ".join(target for _, target in self.run)
             self.refuse_if(f"{self.position} > {self.end}")
             self.emit(f"{targets}, = {unpack}(data, {self.run_start})")
@@ -111,7 +124,7 @@ class ParserSource:
     def move(self, expression: str) -> None:
         """Continue at a computed position."""
         var = self.name("p")
-        self.emit(f"{var} = {expression}")
+        self.emit(f"{self.first(var, 'int')} = {expression}")
         self.position = Position(var)
 
     # -- references --------------------------------------------------------------------------
@@ -138,7 +151,7 @@ class ParserSource:
             )
             expression += f" + {ref.plus}" if ref.plus else ""
         var = self.name("n")
-        self.emit(f"{var} = {expression}")
+        self.emit(f"{self.first(var, 'int')} = {expression}")
         if ref.plus < 0:
             self.refuse_if(f"{var} < 0")
         return var
@@ -157,7 +170,7 @@ class ParserSource:
             self.close()
         self.scopes.pop()
         record = self.name("r")
-        self.emit(f"{record} = new({self.constant('C', header.record)})")
+        self.emit(f"{record} = new({self.constants.record(header)})")
         for field_name in header.fields:
             self.emit(f"{record}.{field_name} = {scope.outs[field_name]}")
         return record
@@ -171,8 +184,10 @@ class ParserSource:
                 raw = self.name("v")
                 self.fixed(CODES[part.bits], part.size, raw, byte_order(part))
                 scope.raws[part.name] = raw
-                cls = self.constant("F", flags_class(scope.header.key, part))
-                out = f"{cls}({raw})"
+                if part.name in self.flag_words:
+                    scope.raws[part.name] = word = self.name("n")
+                    self.after.append(f"{self.first(word, 'int')} = {raw}")
+                out = f"{self.constants.flags(scope.header, part)}({raw})"
             case Guid():
                 raw = self.name("v")
                 self.fixed("16s", 16, raw)
@@ -243,7 +258,7 @@ class ParserSource:
         if owner is not None:
             self.flush()
             end = self.name("e")
-            self.emit(f"{end} = {owner.start}+{var}")
+            self.emit(f"{self.first(end, 'int')} = {owner.start}+{var}")
             self.refuse_if(f"not {self.position} <= {end} <= {self.end}")
             if part.size_of == "header":
                 self.refuse_if(f"{var} < {least_size(scope.header)}")
@@ -254,7 +269,8 @@ class ParserSource:
     def close(self) -> None:
         if self.regions:
             region = self.regions.pop()
-            self.refuse_if(f"{self.position} != {region.end}")
+            if str(self.position) != region.end:
+                self.refuse_if(f"{self.position} != {region.end}")
             self.end = region.outer
 
     # -- parts of variable length ---------------------------------------------------------------
@@ -282,7 +298,7 @@ class ParserSource:
         var = self.name("v")
         if part.length is TO_NULL:
             start, null = str(self.position), self.name("n")
-            self.emit(f"{null} = find_null(data, {start}, {self.end})")
+            self.emit(f"{self.first(null, 'int')} = find_null(data, {start}, {self.end})")
             self.refuse_if(f"{null} < 0")
             self.move(f"{null}+2")
             self.emit(f"{var} = text_exact(data[{start}:{self.position}])")
@@ -294,7 +310,9 @@ class ParserSource:
             length = self.length(part.length)
         if part.otherwise:
             chosen, other = self.name("n"), self.length(part.otherwise)
-            self.emit(f"{chosen} = chosen_length(data, {self.position}, ({length}, {other}), {self.end})")
+            lengths = f"({length}, {other})"
+            choose = f"chosen_length(data, {self.position}, {lengths}, {self.end})"
+            self.emit(f"{self.first(chosen, 'int')} = {choose}")
             length = chosen
         start, stop = self.slice(length)
         if part.strict:
@@ -314,16 +332,15 @@ class ParserSource:
             stop = f"{begin} + ({origin}-({begin})) % {to}"
         self.move(stop)
         if part.marker:
-            marker, width = self.constant("M", part.marker), len(part.marker)
+            marker, width = repr(part.marker), len(part.marker)
             at = "not ({0}+{1} <= {2} and data[{0}:{0}+{1}] == {3})".format
             self.emit(f"if {at(self.position, width, self.end, marker)}:")
             self.emit(f"    if {at(begin, width, self.end, marker)}: raise Refused")
-            self.emit(
-                f"    {var} = OddPadding() if {self.position} > {begin} else b''; {self.position} = {begin}"
-            )
+            missing = f"OddPadding() if {self.position} > {begin} else b''"
+            self.emit(f"    {self.first(var, 'bytes')} = {missing}; {self.position} = {begin}")
             self.emit(f"else: {var} = data[{begin}:{self.position}]")
             return var
-        self.emit(f"{var} = data[{begin}:{self.position}]")
+        self.emit(f"{self.first(var, 'bytes')} = data[{begin}:{self.position}]")
         cut = f"{var} = OddPadding(data[{begin}:{self.end}]); {self.position} = {self.end}"
         self.emit(f"if {self.position} > {self.end}: {cut}")
         return var
@@ -333,7 +350,7 @@ class ParserSource:
         origin, begin, var, to = self.scopes[-1].start, self.position, self.name("v"), part.to
         self.end = region.outer
         self.move(f"min({region.end} + ({origin}-{region.end}) % {to}, {self.end})")
-        self.emit(f"{var} = data[{begin}:{self.position}]")
+        self.emit(f"{self.first(var, 'bytes')} = data[{begin}:{self.position}]")
         self.emit(f"if {self.position} != {begin} + ({origin}-({begin})) % {to}: {var} = OddPadding({var})")
         return var
 
@@ -341,7 +358,8 @@ class ParserSource:
         if within is None:
             return self.structure(header, name)
         outer, end = self.end, self.name("e")
-        self.emit(f"{end} = {self.position}+{self.length(within)}")
+        length = self.length(within)
+        self.emit(f"{self.first(end, 'int')} = {self.position}+{length}")
         self.refuse_if(f"{end} > {outer}")
         self.end = end
         self.regions.append(_Region(end, None, outer))
@@ -365,9 +383,9 @@ class ParserSource:
         self.depth += 1
         self.part(part.node, scope)
         self.flush()
-        self.emit(f"{var} = {scope.outs[part.name]}")
+        self.emit(f"{self.first(var, 'Any')} = {scope.outs[part.name]}")
         after = self.name("p")
-        self.emit(f"{after} = {self.position}")
+        self.emit(f"{self.first(after, 'int')} = {self.position}")
         self.depth -= 1
         unread = "".join(f"{raw} = " for raw in _raws(scope.inner.get(part.name)))
         self.emit("else:")
@@ -379,7 +397,7 @@ class ParserSource:
 
     def choice(self, part: Choice) -> str:
         by, var, after, before = self.name("n"), self.name("v"), self.name("p"), self.position
-        self.emit(f"{by} = {self.lookup(part.by)}")
+        self.emit(f"{self.first(by, 'int')} = {self.lookup(part.by)}")
         word = "if"
         for arm in dict.fromkeys(part.arms.values()):
             numbers = [value for value, a in part.arms.items() if a is arm]
@@ -389,7 +407,8 @@ class ParserSource:
             self.depth += 1
             self.position = before
             record = self.windowed(part.within, arm, part.name) if arm else "None"
-            self.emit(f"{var} = {record}; {after} = {self.position}")
+            self.emit(f"{self.first(var, 'Any')} = {record}")
+            self.emit(f"{self.first(after, 'int')} = {self.position}")
             self.depth -= 1
         self.emit("else: raise Refused")
         self.position = Position(after)
@@ -397,10 +416,12 @@ class ParserSource:
 
     def each(self, part: Each) -> str:
         var, at, element, by, item = (self.name(letter) for letter in "vpxnv")
-        self.emit(f"{var} = []; {at} = {self.position}")
+        self.emit(f"{self.first(var, 'list[Any]')} = []")
+        self.emit(f"{self.first(at, 'int')} = {self.position}")
         self.emit(f"for {element} in {self.scopes[-1].outs[part.of]}:")
         self.depth += 1
-        self.emit(f"{by} = {f'{element}.{part.by}' if part.by else 0}; {item} = None")
+        self.emit(f"{self.first(by, 'int')} = {f'{element}.{part.by}' if part.by else 0}")
+        self.emit(f"{self.first(item, 'Any')} = None")
         word = "if"
         for value, (path, arm, count) in part.arms.items():
             self.emit(f"{word} {by} == {value}:")
@@ -410,7 +431,8 @@ class ParserSource:
             self.depth += 1
             self.position = Position(at)
             record = self.structure(arm, part.name)
-            self.emit(f"{item} = {record}; {at} = {self.position}")
+            self.emit(f"{item} = {record}")
+            self.emit(f"{at} = {self.position}")
             if count:
                 self.refuse_if(f"{item}.MaximumCount != {element}.{count}")
             self.depth -= 2
@@ -424,7 +446,8 @@ class ParserSource:
         scope, var = self.scopes[-1], self.name("v")
         for inner in above:
             scope = scope.inner[inner]
-        shown, read = scope.outs[name], self.constant("R", part.header.codec.read_trusted)
+        key = part.header.key
+        shown, read = scope.outs[name], self.constants.name(f"read_of_{key}", f"reader_of({key!r})")
         self.refuse_if(f"len({shown}) != {part.header.size}")
         self.emit(f"{var}, _ = {read}({shown}, 0, {part.header.size})")
         return var
@@ -433,12 +456,14 @@ class ParserSource:
         count, var, at = self.lookup(part.count), self.name("v"), self.name("p")
         least = least_size(part.item)
         self.refuse_if(f"{count} > {part.limit} or {count} * {least} > {self.end} - ({self.position})")
-        self.emit(f"{var} = []; {at} = {self.position}")
+        self.emit(f"{self.first(var, 'list[Any]')} = []")
+        self.emit(f"{self.first(at, 'int')} = {self.position}")
         self.emit(f"for _ in range({count}):")
         self.depth += 1
         self.position = Position(at)
         record = self.structure(part.item, part.name)
-        self.emit(f"{var}.append({record}); {at} = {self.position}")
+        self.emit(f"{var}.append({record})")
+        self.emit(f"{at} = {self.position}")
         self.depth -= 1
         self.position = Position(at)
         return var
@@ -450,8 +475,9 @@ def _raws(scope: Scope | None) -> list[str]:
     return [*scope.raws.values(), *(raw for inner in scope.inner.values() for raw in _raws(inner))]
 
 
-_UNPACKERS: dict[str, Any] = {}
-
-
-def _unpacker(codes: str) -> Any:
-    return _UNPACKERS.setdefault(codes, struct.Struct(codes).unpack_from)
+def _flag_words(header: Header) -> Iterator[str]:
+    """Yield the names of flag words to whose bits a part refers, here or in inner structures."""
+    for part in header.parts:
+        yield from (path.split(".")[-2] for path in references(part) if "." in path)
+        for inner in inner_headers(part):
+            yield from _flag_words(inner)

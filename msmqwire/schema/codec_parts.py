@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from re import sub
 
-from msmqwire.schema.nodes import Bits, Flags, Header, UInt
+from msmqwire.schema.nodes import Bits, Flags, Header, OemText, UInt
 
 CODES = {8: "B", 16: "H", 32: "I", 64: "Q"}
 INTEGER_CODES = frozenset("HIQhiq")
@@ -17,6 +18,46 @@ def byte_order(part: UInt | Flags) -> str:
     if part.bits == 8:
         return ""
     return ">" if part.big_endian else "<"
+
+
+class Constants:
+    """What generated code names beside its own variables.
+
+    Attributes:
+        expressions: by name the Python expression of a value.
+    """
+
+    def __init__(self) -> None:
+        self.expressions: dict[str, str] = {}
+
+    def name(self, wanted: str, expression: str) -> str:
+        """Return the name of a value, the same one for the same expression."""
+        name = identifier(wanted)
+        while self.expressions.setdefault(name, expression) != expression:
+            name += "_"
+        return name
+
+    def packing(self, action: str, codes: str) -> str:
+        """Return the name of ``pack`` or ``unpack_from`` for the codes, with their byte order."""
+        order = "big_" if codes[0] == ">" else ""
+        return self.name(f"{action}_{order}{codes[1:]}", f"Struct({codes!r}).{action}")
+
+    def record(self, header: Header) -> str:
+        """Return the name of the record class of a structure."""
+        return self.name(f"R_{header.key}", f"record_of({header.key!r})")
+
+    def part(self, header: Header, part: OemText) -> str:
+        """Return the name of a part of a structure."""
+        return self.name(f"P_{header.key}_{part.name}", f"part_of({header.key!r}, {part.name!r})")
+
+    def flags(self, header: Header, part: Flags) -> str:
+        """Return the name of what makes a flag word."""
+        return self.name(f"F_{header.key}_{part.name}", f"flags_of({header.key!r}, {part.name!r})")
+
+
+def identifier(name: str) -> str:
+    """Return a name with an underscore for each character that a name in Python can't have."""
+    return sub(r"\W", "_", name)
 
 
 @dataclass

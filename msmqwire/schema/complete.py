@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from msmqwire.errors import InvalidValue, MalformedPacket
-from msmqwire.schema import record
+from msmqwire.schema import texts
 from msmqwire.schema.frames import Frame
 from msmqwire.schema.nodes import (
     Align,
@@ -231,11 +231,11 @@ class _Completion:
         try:
             if part.padded:
                 assert isinstance(part.length, int)
-                data = record.encode_padded("" if value is None else value, part.length)
-                value = record.text_padded(data)
+                data = texts.encode_padded("" if value is None else value, part.length)
+                value = texts.text_padded(data)
             else:
-                data = record.encode_text(value)
-                value = record.text_exact(data)
+                data = texts.encode_text(value)
+                value = texts.text_exact(data)
         except ValueError as exc:
             raise self.refuse(str(exc), self.path(part.name)) from None
         self.refer(part.length, len(data))
@@ -245,15 +245,15 @@ class _Completion:
     def oem_text(self, part: OemText, frame: Frame, given: Any) -> None:
         if given is _MISSING or given is None:
             given = ""
-        elif isinstance(given, Mapping) and set(given) == {record.OEM_CODE_PAGE}:
-            given = self.bytes(given[record.OEM_CODE_PAGE], part.name)
+        elif isinstance(given, Mapping) and set(given) == {texts.OEM_CODE_PAGE}:
+            given = self.bytes(given[texts.OEM_CODE_PAGE], part.name)
         elif not isinstance(given, (str, bytes)):
             raise self.refuse(f"{type(given).__name__} is not text", self.path(part.name))
         try:
-            data = record.encode_oem(part, given)
+            data = texts.encode_oem(part, given)
         except ValueError as exc:
             raise self.refuse(str(exc), self.path(part.name)) from None
-        frame.values[part.name] = record.oem_value(part, data)
+        frame.values[part.name] = texts.oem_value(part, data)
         self.refer(part.length, len(data))
         self.at += len(data)
 

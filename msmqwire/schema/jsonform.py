@@ -25,7 +25,8 @@ from msmqwire.schema.nodes import (
     Text,
     View,
 )
-from msmqwire.schema.record import OEM_CODE_PAGE, FlagsValue, OddPadding, Record
+from msmqwire.schema.record import FlagsValue, OddPadding, Record
+from msmqwire.schema.texts import OEM_CODE_PAGE
 
 
 def to_json(record: Record) -> dict[str, Any]:

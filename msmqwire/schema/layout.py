@@ -27,7 +27,8 @@ from msmqwire.schema.nodes import (
     UInt,
     View,
 )
-from msmqwire.schema.record import Record, encode_oem, encode_padded, encode_text
+from msmqwire.schema.record import Record
+from msmqwire.schema.texts import encode_oem, encode_padded, encode_text
 
 
 @dataclass(frozen=True, slots=True)

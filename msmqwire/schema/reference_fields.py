@@ -11,7 +11,7 @@ from uuid import UUID
 import construct as cs
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.schema import reasons, record
+from msmqwire.schema import reasons, record, texts
 from msmqwire.schema.codec_parts import CODES
 from msmqwire.schema.nodes import (
     TO_NULL,
@@ -168,10 +168,10 @@ class OemTextReader(PartReader):
         node = self.node
         length, blame = _measure(stream, node.length, node.name)
         data = stream.take(length, node.name, blame)
-        return record.oem_value(node, data)
+        return texts.oem_value(node, data)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
-        stream.write(record.encode_oem(self.node, obj))
+        stream.write(texts.encode_oem(self.node, obj))
         return obj
 
 
@@ -186,30 +186,30 @@ class TextReader(PartReader):
         here = stream.tell()
         if node.otherwise:
             other = stream.length(node.otherwise)
-            length = record.chosen_length(stream.data, here, (length, other), stream.end)
+            length = texts.chosen_length(stream.data, here, (length, other), stream.end)
         data = stream.take(length, node.name, blame)
         if node.padded:
-            return record.text_padded(data)
-        if node.strict and not record.ends_on_null(data, 0, len(data), len(data)):
+            return texts.text_padded(data)
+        if node.strict and not texts.ends_on_null(data, 0, len(data), len(data)):
             _, blamed, offset = stream.lookup(blame)
             why = reasons.not_terminated(len(data))
             stream.judge(MalformedPacket(why, path=blamed, offset=offset))
-        return record.text_exact(data)
+        return texts.text_exact(data)
 
     def _to_null(self, stream: Reading) -> Any:
         here = stream.tell()
-        null = record.find_null(stream.data, here, stream.end)
+        null = texts.find_null(stream.data, here, stream.end)
         if null < 0:
             path = stream.path(self.node.name)
             raise MalformedPacket(reasons.NO_NULL, path=path, offset=stream.end)
-        return record.text_exact(stream.read(null + 2 - here))
+        return texts.text_exact(stream.read(null + 2 - here))
 
     def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
         if self.node.padded:
             assert isinstance(self.node.length, int)
-            stream.write(record.encode_padded(obj, self.node.length))
+            stream.write(texts.encode_padded(obj, self.node.length))
         else:
-            stream.write(record.encode_text(obj))
+            stream.write(texts.encode_text(obj))
         return obj
 
 

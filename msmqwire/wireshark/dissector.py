@@ -25,8 +25,8 @@ from msmqwire.packets import (
 )
 from msmqwire.ping import PING, PING_PORT, PING_SIZE
 from msmqwire.schema.nodes import inner_headers
-from msmqwire.schema.record import encode_text
 from msmqwire.schema.sizes import least_size
+from msmqwire.schema.texts import encode_text
 from msmqwire.wireshark.fields import Fields, quoted
 from msmqwire.wireshark.findings import Findings, blamed_sizes, blamed_values
 from msmqwire.wireshark.kept import Kept, Place, bits_of

@@ -17,7 +17,7 @@ from uuid import UUID
 from msmqwire.packets import unexplained_tail
 from msmqwire.schema import Bits, Flags, Guid, Header, OddPadding, Raw, Text, UInt
 from msmqwire.schema.nodes import Align, Choice, Fill, Maybe, Sub, View
-from msmqwire.schema.record import encode_text
+from msmqwire.schema.texts import encode_text
 from msmqwire.wireshark.conditions import (
     Constant,
     Number,

@@ -33,7 +33,8 @@ from msmqwire.qm.rules.queue_fields import (
     queue_fields,
 )
 from msmqwire.schema import FlagsValue, Header, Record, least_size
-from msmqwire.schema.record import flags_class, text_exact
+from msmqwire.schema.record import flags_class
+from msmqwire.schema.texts import text_exact
 
 SYSTEM_PROVIDERS: Final = frozenset(
     {

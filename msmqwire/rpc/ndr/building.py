@@ -37,7 +37,7 @@ from msmqwire.rpc.ndr.types import (
     hoisted,
 )
 from msmqwire.rpc.ndr.wire import FIRST_REFERENT, REFERENT_STEP, Syntax, Wire
-from msmqwire.schema.record import encode_text
+from msmqwire.schema.texts import encode_text
 
 Values: TypeAlias = Mapping[str, Any]
 

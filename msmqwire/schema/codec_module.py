@@ -1,0 +1,60 @@
+"""The source of modules with generated readers and writers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from msmqwire.schema.codec_build import BuilderSource
+from msmqwire.schema.codec_parse import ParserSource
+from msmqwire.schema.codec_parts import Constants, identifier
+from msmqwire.schema.nodes import Header
+
+_HELPERS: Final = {
+    "msmqwire.schema.codec_support": (
+        "Refused",
+        "flags_of",
+        "guid",
+        "guid_bytes",
+        "new",
+        "part_of",
+        "reader_of",
+        "record_of",
+        "writer_of",
+    ),
+    "msmqwire.schema.record": ("OddPadding",),
+    "msmqwire.schema.texts": (
+        "chosen_length",
+        "encode_oem",
+        "encode_padded",
+        "encode_text",
+        "ends_on_null",
+        "find_null",
+        "oem_counted",
+        "oem_exact",
+        "oem_padded",
+        "text_exact",
+        "text_padded",
+    ),
+}
+
+
+def module_source(headers: Iterable[Header], about: str) -> str:
+    """Return the source of a module with the readers and writers of these structures: `CODECS`, by key."""
+    constants = Constants()
+    functions, table = [], []
+    for header in headers:
+        functions += [ParserSource(header, constants).source, BuilderSource(header, constants).source]
+        name = identifier(header.key)
+        table.append(f"    {header.key!r}: (read_{name}, write_{name}),")
+    values = [f"{name}: Final = {expression}" for name, expression in sorted(constants.expressions.items())]
+    used = set(re.findall(r"\w+", "\n".join([*values, *functions])))
+    imports = ["from struct import Struct"] if "Struct" in used else []
+    imports.append("from typing import Any, Final\n")
+    for module, names in _HELPERS.items():
+        if wanted := [name for name in names if name in used]:
+            imports.append(f"from {module} import {', '.join(wanted)}")
+    codecs = ["CODECS: Final[dict[str, tuple[Any, Any]]] = {", *table, "}"]
+    head = [f'"""{about}"""', "", "from __future__ import annotations", "", *imports, "", *values]
+    return "\n".join([*head, "\n", *(f"{function}\n" for function in functions), *codecs]) + "\n"
