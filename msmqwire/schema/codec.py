@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.schema import reasons
@@ -25,7 +25,6 @@ from msmqwire.schema.nodes import SCHEMAS, Header
 from msmqwire.schema.record import Record
 
 _REFUSALS: Final = (Refused, AttributeError, TypeError, ValueError, struct.error, OverflowError)
-_Functions: TypeAlias = tuple[Callable[[bytes, int, int], tuple[Any, int]], Callable[[Any], bytes]]
 
 
 class Codec:
@@ -39,7 +38,16 @@ class Codec:
 
     def __init__(self, header: Header) -> None:
         self.header = header
-        self.read_trusted, self.write_trusted = _written(header) or _compiled(header)
+
+    @cached_property
+    def read_trusted(self) -> Callable[[bytes, int, int], tuple[Any, int]]:
+        function: Callable[[bytes, int, int], tuple[Any, int]] = _function("readers", self.header)
+        return function
+
+    @cached_property
+    def write_trusted(self) -> Callable[[Any], bytes]:
+        function: Callable[[Any], bytes] = _function("writers", self.header)
+        return function
 
     @cached_property
     def parser_source(self) -> str:
@@ -88,25 +96,30 @@ class Codec:
         read(self.header, data)
 
 
-def _written(header: Header) -> _Functions | None:
-    """Return the functions of a structure of the library, once all that their module names is declared."""
-    place = WRITTEN.get(header.key)
+def _function(room: str, header: Header) -> Any:
+    """Return the function of a structure: from a room of `generated` if it is there, else made now."""
+    place = _written(header)
     if place is None:
-        return None
-    module, declaring, name = place
+        return _compiled(room, header)
+    return import_module(f"msmqwire.schema.generated.{room}.{place}").FUNCTIONS[header.key]
+
+
+def _written(header: Header) -> str | None:
+    """Return the module with the code of a structure, once all that it names is declared."""
+    module, declaring, name = WRITTEN.get(header.key, ("", "", ""))
     if getattr(sys.modules.get(declaring), name, None) is not header:
-        return None  # another structure of that name
+        return None  # none of the library, or another structure of that name
     if any(other[0] == module and key not in SCHEMAS for key, other in WRITTEN.items()):
         return None
-    functions: _Functions = import_module(f"msmqwire.schema.generated.{module}").CODECS[header.key]
-    return functions
+    return module
 
 
-def _compiled(header: Header) -> _Functions:
-    """Return the functions of any other structure."""
+def _compiled(room: str, header: Header) -> Any:
+    from msmqwire.schema.codec_build import BuilderSource
     from msmqwire.schema.codec_module import module_source
+    from msmqwire.schema.codec_parse import ParserSource
 
+    source = module_source(ParserSource if room == "readers" else BuilderSource, [header], header.name)
     space: dict[str, Any] = {"__name__": __name__}
-    exec(compile(module_source([header], header.name), f"<generated for {header.key}>", "exec"), space)
-    functions: _Functions = space["CODECS"][header.key]
-    return functions
+    exec(compile(source, f"<generated {room} of {header.key}>", "exec"), space)
+    return space["FUNCTIONS"][header.key]

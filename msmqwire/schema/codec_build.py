@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msmqwire.schema.codec_parts import CODES, INTEGER_CODES, Constants, byte_order, identifier
 from msmqwire.schema.nodes import (
     Align,
@@ -27,6 +29,8 @@ from msmqwire.schema.nodes import (
 class BuilderSource:
     """The source of ``write_NAME(value) -> bytes``; it adds the constants it uses."""
 
+    verb: Final = "write"
+
     def __init__(self, header: Header, constants: Constants) -> None:
         self.lines: list[str] = []
         self.constants = constants
@@ -38,7 +42,7 @@ class BuilderSource:
         self.emit("out: list[Any] = []")
         self.structure(header, "r0")
         self.emit("return b''.join(out)")
-        signature = f"def write_{identifier(header.key)}(r0: Any) -> bytes:"
+        signature = f"def {self.verb}_{identifier(header.key)}(r0: Any) -> bytes:"
         self.source = "\n".join([signature, *self.lines]) + "\n"
 
     def emit(self, line: str) -> None:

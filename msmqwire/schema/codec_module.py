@@ -1,4 +1,4 @@
-"""The source of modules with generated readers and writers."""
+"""The source of modules with generated readers or writers."""
 
 from __future__ import annotations
 
@@ -40,14 +40,13 @@ _HELPERS: Final = {
 }
 
 
-def module_source(headers: Iterable[Header], about: str) -> str:
-    """Return the source of a module with the readers and writers of these structures: `CODECS`, by key."""
+def module_source(kind: type[ParserSource | BuilderSource], headers: Iterable[Header], about: str) -> str:
+    """Return the source of a module with the readers or writers of these structures: `FUNCTIONS`, by key."""
     constants = Constants()
     functions, table = [], []
     for header in headers:
-        functions += [ParserSource(header, constants).source, BuilderSource(header, constants).source]
-        name = identifier(header.key)
-        table.append(f"    {header.key!r}: (read_{name}, write_{name}),")
+        functions.append(kind(header, constants).source)
+        table.append(f"    {header.key!r}: {kind.verb}_{identifier(header.key)},")
     values = [f"{name}: Final = {expression}" for name, expression in sorted(constants.expressions.items())]
     used = set(re.findall(r"\w+", "\n".join([*values, *functions])))
     imports = ["from struct import Struct"] if "Struct" in used else []
@@ -55,6 +54,6 @@ def module_source(headers: Iterable[Header], about: str) -> str:
     for module, names in _HELPERS.items():
         if wanted := [name for name in names if name in used]:
             imports.append(f"from {module} import {', '.join(wanted)}")
-    codecs = ["CODECS: Final[dict[str, tuple[Any, Any]]] = {", *table, "}"]
+    by_key = ["FUNCTIONS: Final[dict[str, Any]] = {", *table, "}"]
     head = [f'"""{about}"""', "", "from __future__ import annotations", "", *imports, "", *values]
-    return "\n".join([*head, "\n", *(f"{function}\n" for function in functions), *codecs]) + "\n"
+    return "\n".join([*head, "\n", *(f"{function}\n" for function in functions), *by_key]) + "\n"

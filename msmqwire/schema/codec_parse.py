@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from msmqwire.schema.codec_parts import (
     CODES,
@@ -55,6 +56,8 @@ class _Region:
 class ParserSource:
     """The source of ``read_NAME(data, p0, e0) -> (record, end)``; it adds the constants it uses."""
 
+    verb: Final = "read"
+
     def __init__(self, header: Header, constants: Constants) -> None:
         self.lines: list[str] = []
         self.constants = constants
@@ -78,7 +81,7 @@ class ParserSource:
     # -- emitting ----------------------------------------------------------------------------
 
     def signature(self, header: Header) -> str:
-        return f"def read_{identifier(header.key)}(data: bytes, p0: int, e0: int) -> tuple[Any, int]:"
+        return f"def {self.verb}_{identifier(header.key)}(data: bytes, p0: int, e0: int) -> tuple[Any, int]:"
 
     def emit(self, line: str) -> None:
         self.lines.append("    " * self.depth + line)

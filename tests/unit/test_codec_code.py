@@ -12,11 +12,14 @@ import pytest
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.schema import SCHEMAS, Header, uint
 from msmqwire.schema.codec import Codec
+from msmqwire.schema.codec_build import BuilderSource
 from msmqwire.schema.codec_module import module_source
+from msmqwire.schema.codec_parse import ParserSource
 from msmqwire.schema.generated import WRITTEN
 from msmqwire.schema.references import stands_alone
 from tests.support.paths import ROOT
 
+GENERATED = ROOT / "msmqwire" / "schema" / "generated"
 DECLARED_LATE = """
 import sys
 import msmqwire.schema.nodes as nodes
@@ -25,7 +28,7 @@ from msmqwire.schema import Header, uint
 own = Header({name!r}, "[EXAMPLE] 1", (uint(16, "Number"),))
 assert own.parse(bytes([7, 1])).Number == 263
 assert own.build({{"Number": 263}}) == bytes([7, 1])
-assert own.codec.read_trusted.__code__.co_filename == "<generated for {name}>"
+assert own.codec.read_trusted.__code__.co_filename == "<generated readers of {name}>"
 """
 
 
@@ -48,20 +51,20 @@ def test_each_structure_of_the_library_has_written_code() -> None:
     assert len(WRITTEN) > 170
     for key, (module, declaring, name) in WRITTEN.items():
         header = getattr(import_module(declaring), name)
-        read, write = import_module(f"msmqwire.schema.generated.{module}").CODECS[key]
+        readers = import_module(f"msmqwire.schema.generated.readers.{module}")
+        writers = import_module(f"msmqwire.schema.generated.writers.{module}")
         codec = Codec(header)
         assert header.key == key
-        assert codec.read_trusted is read
-        assert codec.write_trusted is write
+        assert codec.read_trusted is readers.FUNCTIONS[key]
+        assert codec.write_trusted is writers.FUNCTIONS[key]
 
 
 def test_the_sources_for_inspection_are_in_the_written_modules() -> None:
     for key, (module, declaring, name) in WRITTEN.items():
         codec = getattr(import_module(declaring), name).codec
-        text = (ROOT / "msmqwire" / "schema" / "generated" / f"{module}.py").read_text()
         assert stands_alone(codec.header), key
-        assert codec.parser_source in text, key
-        assert codec.builder_source in text, key
+        assert codec.parser_source in (GENERATED / "readers" / f"{module}.py").read_text(), key
+        assert codec.builder_source in (GENERATED / "writers" / f"{module}.py").read_text(), key
 
 
 def test_a_structure_declared_elsewhere_is_generated_at_its_first_use(declared: Header) -> None:
@@ -70,7 +73,8 @@ def test_a_structure_declared_elsewhere_is_generated_at_its_first_use(declared: 
     assert (record.Number, codec.build(record)) == (513, bytes([1, 2, 0, 0]))
     assert codec.parser_source.startswith("def read_ReceiptHeader(data: bytes, p0: int, e0: int)")
     assert codec.builder_source.startswith("def write_ReceiptHeader(r0: Any)")
-    assert codec.parser_source in module_source([declared], "")
+    assert codec.parser_source in module_source(ParserSource, [declared], "")
+    assert codec.builder_source in module_source(BuilderSource, [declared], "")
 
 
 @pytest.mark.parametrize("name", ["UserMessage", "NWPrintRecord", "BaseHeader"])
