@@ -39,7 +39,8 @@ from msmqwire.schema import (
 )
 from msmqwire.schema.layout import Field, layout
 from msmqwire.schema.references import deciding
-from msmqwire.schema.texts import chosen_length, encode_oem, encode_text
+from msmqwire.schema.texts import encode_oem, encode_text
+from msmqwire.schema.utf16 import chosen_length
 
 
 @dataclass(slots=True)

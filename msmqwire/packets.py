@@ -285,11 +285,13 @@ def headers_end(data: bytes) -> int:
     return int(end) - len(message.TrailingData)
 
 
-def well_formed(data: bytes, start: int, end: int, *, strict: bool = False) -> bool:
+def well_formed(data: bytes | bytearray, start: int, end: int, *, strict: bool = False) -> bool:
     """Return whether these bytes are exactly one session packet; fast, without a reason if not.
 
     With `strict`, not one with an `unexplained_tail`.
     """
+    if type(data) is not bytes:
+        data, start, end = bytes(memoryview(data)[start:end]), 0, end - start
     try:
         internal = data[start + FLAGS_OFFSET] & INTERNAL_BIT
         schema = _internal_schema(data[start : start + _INTERNAL_SIZE]) if internal else USER_MESSAGE

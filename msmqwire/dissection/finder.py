@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final, cast
+from typing import Final
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.dissection.failed_checks import FailedChecks
@@ -40,7 +40,7 @@ SKIP_SHOWN: Final = 0x1_0000
 """Bytes, approximately, after which a run of skipped bytes is reported while no packet is certain."""
 _REST: Final = SkipReason(Why.REST)
 _LARGE: Final = 0x1_0000
-"""Bytes; larger packets are checked in place before they are copied."""
+"""Bytes; larger packets are checked without a reason before they are parsed."""
 _RESULTS: Final = 256
 """Results that are made before they are handed out."""
 FRAME_COST: Final = 104
@@ -312,7 +312,7 @@ class PacketFinder:
 
     def _parse_packet(self, length: int) -> Record | None:
         """Return the packet at the start of the buffer; None if it is malformed."""
-        if length > _LARGE and not well_formed(cast(bytes, self._buffer), 0, length):
+        if length > _LARGE and not well_formed(self._buffer, 0, length):
             self._failed.add(self._start, self._start + length)
             return None
         try:
@@ -414,8 +414,7 @@ class PacketFinder:
         """
         if not self._failed.admit(self._start + at, self._start + end):
             return False
-        # It accepts a bytearray, without a copy.
-        if well_formed(cast(bytes, self._buffer), at, end, strict=True):
+        if well_formed(self._buffer, at, end, strict=True):
             return True
         self._failed.add(self._start + at, self._start + end)
         return False

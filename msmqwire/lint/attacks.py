@@ -67,7 +67,7 @@ from msmqwire.packets import (
 )
 from msmqwire.ping import PING, PING_SIGNATURE, PING_SIZE
 from msmqwire.schema import field_offset, head_size
-from msmqwire.schema.texts import find_null
+from msmqwire.schema.utf16 import find_null
 
 HTTP_BODY_SIZE: Final = listed(
     "ATTACK-HTTP-BODY-SIZE",

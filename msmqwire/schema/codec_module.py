@@ -25,18 +25,14 @@ _HELPERS: Final = {
     ),
     "msmqwire.schema.record": ("OddPadding",),
     "msmqwire.schema.texts": (
-        "chosen_length",
         "encode_oem",
         "encode_padded",
         "encode_text",
-        "ends_on_null",
-        "find_null",
         "oem_counted",
         "oem_exact",
         "oem_padded",
-        "text_exact",
-        "text_padded",
     ),
+    "msmqwire.schema.utf16": ("chosen_length", "ends_on_null", "find_null", "text_exact", "text_padded"),
 }
 
 

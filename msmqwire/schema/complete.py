@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from msmqwire.errors import InvalidValue, MalformedPacket
-from msmqwire.schema import texts
+from msmqwire.schema import texts, utf16
 from msmqwire.schema.frames import Frame
 from msmqwire.schema.nodes import (
     Align,
@@ -232,10 +232,10 @@ class _Completion:
             if part.padded:
                 assert isinstance(part.length, int)
                 data = texts.encode_padded("" if value is None else value, part.length)
-                value = texts.text_padded(data)
+                value = utf16.text_padded(data)
             else:
                 data = texts.encode_text(value)
-                value = texts.text_exact(data)
+                value = utf16.text_exact(data)
         except ValueError as exc:
             raise self.refuse(str(exc), self.path(part.name)) from None
         self.refer(part.length, len(data))

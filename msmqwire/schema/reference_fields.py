@@ -11,7 +11,7 @@ from uuid import UUID
 import construct as cs
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.schema import reasons, record, texts
+from msmqwire.schema import reasons, record, texts, utf16
 from msmqwire.schema.codec_parts import CODES
 from msmqwire.schema.nodes import (
     TO_NULL,
@@ -186,23 +186,23 @@ class TextReader(PartReader):
         here = stream.tell()
         if node.otherwise:
             other = stream.length(node.otherwise)
-            length = texts.chosen_length(stream.data, here, (length, other), stream.end)
+            length = utf16.chosen_length(stream.data, here, (length, other), stream.end)
         data = stream.take(length, node.name, blame)
         if node.padded:
-            return texts.text_padded(data)
-        if node.strict and not texts.ends_on_null(data, 0, len(data), len(data)):
+            return utf16.text_padded(data)
+        if node.strict and not utf16.ends_on_null(data, 0, len(data), len(data)):
             _, blamed, offset = stream.lookup(blame)
             why = reasons.not_terminated(len(data))
             stream.judge(MalformedPacket(why, path=blamed, offset=offset))
-        return texts.text_exact(data)
+        return utf16.text_exact(data)
 
     def _to_null(self, stream: Reading) -> Any:
         here = stream.tell()
-        null = texts.find_null(stream.data, here, stream.end)
+        null = utf16.find_null(stream.data, here, stream.end)
         if null < 0:
             path = stream.path(self.node.name)
             raise MalformedPacket(reasons.NO_NULL, path=path, offset=stream.end)
-        return texts.text_exact(stream.read(null + 2 - here))
+        return utf16.text_exact(stream.read(null + 2 - here))
 
     def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
         if self.node.padded:

@@ -34,7 +34,7 @@ from msmqwire.qm.rules.queue_fields import (
 )
 from msmqwire.schema import FlagsValue, Header, Record, least_size
 from msmqwire.schema.record import flags_class
-from msmqwire.schema.texts import text_exact
+from msmqwire.schema.utf16 import text_exact
 
 SYSTEM_PROVIDERS: Final = frozenset(
     {

@@ -36,7 +36,7 @@ from msmqwire.rpc.ndr.types import (
     hoisted,
 )
 from msmqwire.rpc.ndr.wire import Syntax, Wire
-from msmqwire.schema.texts import text_exact
+from msmqwire.schema.utf16 import text_exact
 
 Siblings: TypeAlias = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ from struct import Struct
 from typing import Any, Final
 
 from msmqwire.schema.codec_support import Refused, guid, new, record_of
-from msmqwire.schema.texts import ends_on_null, text_exact
+from msmqwire.schema.utf16 import ends_on_null, text_exact
 
 R_FOREIGN_Address: Final = record_of('FOREIGN Address')
 R_IPX_Address: Final = record_of('IPX Address')

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msmqwire.schema.codec_support import Refused, guid, new, record_of
 from msmqwire.schema.record import OddPadding
-from msmqwire.schema.texts import find_null, text_exact
+from msmqwire.schema.utf16 import find_null, text_exact
 
 R_MQFAddressHeader: Final = record_of('MQFAddressHeader')
 R_MQFAddressHeaderAdministration: Final = record_of('MQFAddressHeaderAdministration')

@@ -6,7 +6,7 @@ from struct import Struct
 from typing import Any, Final
 
 from msmqwire.schema.codec_support import Refused, new, record_of
-from msmqwire.schema.texts import ends_on_null, text_exact
+from msmqwire.schema.utf16 import ends_on_null, text_exact
 
 R_NdrString: Final = record_of('NdrString')
 unpack_from_III: Final = Struct('<III').unpack_from

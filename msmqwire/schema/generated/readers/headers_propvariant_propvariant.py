@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msmqwire.schema.codec_support import Refused, guid, new, record_of
 from msmqwire.schema.record import OddPadding
-from msmqwire.schema.texts import ends_on_null, text_exact
+from msmqwire.schema.utf16 import ends_on_null, text_exact
 
 R_BLOB_array_MaximumCount_1: Final = record_of('BLOB array MaximumCount 1')
 R_BLOB_array_MaximumCount_2: Final = record_of('BLOB array MaximumCount 2')

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msmqwire.schema.codec_support import Refused, flags_of, new, record_of
 from msmqwire.schema.record import OddPadding
-from msmqwire.schema.texts import find_null, text_exact, text_padded
+from msmqwire.schema.utf16 import find_null, text_exact, text_padded
 
 F_ExtensionHeader_Flags: Final = flags_of('ExtensionHeader', 'Flags')
 F_SubqueueHeader_Flags: Final = flags_of('SubqueueHeader', 'Flags')

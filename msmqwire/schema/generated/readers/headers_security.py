@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msmqwire.schema.codec_support import Refused, flags_of, new, record_of
 from msmqwire.schema.record import OddPadding
-from msmqwire.schema.texts import text_exact
+from msmqwire.schema.utf16 import text_exact
 
 F_SecurityHeader_Flags: Final = flags_of('SecurityHeader', 'Flags')
 R_ProviderInfo: Final = record_of('ProviderInfo')

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msmqwire.schema.codec_support import Refused, new, record_of
 from msmqwire.schema.record import OddPadding
-from msmqwire.schema.texts import text_exact
+from msmqwire.schema.utf16 import text_exact
 
 R_SoapHeader: Final = record_of('SoapHeader')
 unpack_from_HHI: Final = Struct('<HHI').unpack_from

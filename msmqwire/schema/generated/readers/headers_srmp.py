@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msmqwire.schema.codec_support import Refused, new, record_of
 from msmqwire.schema.record import OddPadding
-from msmqwire.schema.texts import chosen_length, text_exact
+from msmqwire.schema.utf16 import chosen_length, text_exact
 
 R_CompoundMessageHeader: Final = record_of('CompoundMessageHeader')
 R_SRMPEnvelopeHeader: Final = record_of('SRMPEnvelopeHeader')

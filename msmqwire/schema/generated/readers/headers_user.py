@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msmqwire.schema.codec_support import Refused, flags_of, guid, new, record_of
 from msmqwire.schema.record import OddPadding
-from msmqwire.schema.texts import ends_on_null, text_exact
+from msmqwire.schema.utf16 import ends_on_null, text_exact
 
 F_UserHeader_Flags: Final = flags_of('UserHeader', 'Flags')
 R_DirectQueueFormatName: Final = record_of('DirectQueueFormatName')

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msmqwire.schema.codec_support import Refused, flags_of, guid, new, record_of
 from msmqwire.schema.record import OddPadding
-from msmqwire.schema.texts import chosen_length, ends_on_null, find_null, text_exact
+from msmqwire.schema.utf16 import chosen_length, ends_on_null, find_null, text_exact
 
 F_BaseHeader_Flags: Final = flags_of('BaseHeader', 'Flags')
 F_DebugHeader_Flags: Final = flags_of('DebugHeader', 'Flags')
