@@ -21,13 +21,18 @@ sys.path.insert(0, str(ROOT / "packaging"))
 from compile_hook import compile_modules  # noqa: E402
 
 
-def copy_compiled(folder: Path) -> list[Path]:
-    """Copy the files that git knows into a new folder, and the compiled modules beside their sources."""
+def copy_project(folder: Path) -> None:
+    """Copy the files that git knows into a new folder."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     for name in filter(None, listed.decode().split("\0")):
         place = folder / name
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, place)
+
+
+def copy_compiled(folder: Path) -> list[Path]:
+    """Copy the project into a new folder, with the compiled modules beside their sources."""
+    copy_project(folder)
     libraries = []
     with tempfile.TemporaryDirectory() as made:
         for path, name in compile_modules(ROOT, Path(made)).items():
