@@ -18,7 +18,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "packaging"))
 
-from compile_hook import compile_modules  # noqa: E402
+from compile_hook import compile_modules, compiled_modules  # noqa: E402
+
+__all__ = ["compiled_modules", "copy_compiled", "copy_project"]
 
 
 def copy_project(folder: Path) -> None:

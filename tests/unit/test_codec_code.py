@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 
 import pytest
 
-from msmqwire.packets import USER_MESSAGE
-from msmqwire.schema import SCHEMAS, Header, uint
+from msmqwire.headers import BASE_HEADER
+from msmqwire.packets import ESTABLISH_CONNECTION, SESSION_ACK, USER_MESSAGE
+from msmqwire.schema import SCHEMAS, Header, Record, codec, plain, to_json, uint
 from msmqwire.schema.codec import Codec
 from msmqwire.schema.codec_build import BuilderSource
 from msmqwire.schema.codec_module import module_source
 from msmqwire.schema.codec_parse import ParserSource
+from msmqwire.schema.codec_support import Refused
 from msmqwire.schema.generated import WRITTEN
 from msmqwire.schema.references import stands_alone
+from tests.support import handmade as h
 from tests.support.paths import ROOT
 
 GENERATED = ROOT / "msmqwire" / "schema" / "generated"
+MESSAGE = USER_MESSAGE.build(
+    {
+        "UserHeader": {"DestinationQueue": {"DirectFormatName": "TCP:10.0.0.2\\orders"}},
+        "TransactionHeader": {},
+        "MessagePropertiesHeader": {"Label": "order 7", "MessageBody": b"body"},
+        "SoapHeader": {"Header": "a", "Body": "b"},
+        "MultiQueueFormatHeader": {},
+        "SessionHeader": {},
+    }
+)
 DECLARED_LATE = """
 import sys
 import msmqwire.schema.nodes as nodes
@@ -53,28 +66,63 @@ def test_each_structure_of_the_library_has_written_code() -> None:
         header = getattr(import_module(declaring), name)
         readers = import_module(f"msmqwire.schema.generated.readers.{module}")
         writers = import_module(f"msmqwire.schema.generated.writers.{module}")
-        codec = Codec(header)
+        made = Codec(header)
         assert header.key == key
-        assert codec.read_trusted is readers.FUNCTIONS[key]
-        assert codec.write_trusted is writers.FUNCTIONS[key]
+        assert made.read_trusted is readers.FUNCTIONS[key]
+        assert made.write_trusted is writers.FUNCTIONS[key]
 
 
 def test_the_sources_for_inspection_are_in_the_written_modules() -> None:
     for key, (module, declaring, name) in WRITTEN.items():
-        codec = getattr(import_module(declaring), name).codec
-        assert stands_alone(codec.header), key
-        assert codec.parser_source in (GENERATED / "readers" / f"{module}.py").read_text(), key
-        assert codec.builder_source in (GENERATED / "writers" / f"{module}.py").read_text(), key
+        header = getattr(import_module(declaring), name)
+        assert stands_alone(header), key
+        assert header.codec.parser_source in (GENERATED / "readers" / f"{module}.py").read_text(), key
+        assert header.codec.builder_source in (GENERATED / "writers" / f"{module}.py").read_text(), key
 
 
 def test_a_structure_declared_elsewhere_is_generated_at_its_first_use(declared: Header) -> None:
-    codec = declared.codec
-    record = codec.parse(bytes([1, 2, 0, 0]))
-    assert (record.Number, codec.build(record)) == (513, bytes([1, 2, 0, 0]))
-    assert codec.parser_source.startswith("def read_ReceiptHeader(data: bytes, p0: int, e0: int)")
-    assert codec.builder_source.startswith("def write_ReceiptHeader(r0: Any)")
-    assert codec.parser_source in module_source(ParserSource, [declared], "")
-    assert codec.builder_source in module_source(BuilderSource, [declared], "")
+    made = declared.codec
+    record = made.parse(bytes([1, 2, 0, 0]))
+    assert (record.Number, made.build(record)) == (513, bytes([1, 2, 0, 0]))
+    assert made.parser_source.startswith("def read_ReceiptHeader(data: bytes, p0: int, e0: int)")
+    assert made.builder_source.startswith("def write_ReceiptHeader(r0: Any)")
+    assert made.parser_source in module_source(ParserSource, [declared], "")
+    assert made.builder_source in module_source(BuilderSource, [declared], "")
+
+
+def spoilt(data: bytes) -> Iterator[bytes]:
+    """The bytes, cut anywhere, and with any one of them changed."""
+    yield data
+    for at in range(len(data)):
+        yield data[:at]
+        yield from (data[:at] + bytes([data[at] ^ mask]) + data[at + 1 :] for mask in (1, 0x20, 0x80, 0xFF))
+
+
+def outcome(read: Callable[..., tuple[Record, int]], data: bytes) -> object:
+    """What a reader returns of bytes that stand between others, or how it refuses them."""
+    try:
+        record, end = read(b"\0" * 7 + data + b"\0" * 9, 7, 7 + len(data))
+    except Refused as refusal:
+        return type(refusal)
+    return repr(to_json(record)), plain(record), end
+
+
+@pytest.mark.parametrize(
+    "schema, data",
+    [
+        (BASE_HEADER, BASE_HEADER.build({"PacketSize": 16})),
+        (ESTABLISH_CONNECTION, h.establish_connection()),
+        (SESSION_ACK, h.session_ack()),
+        (USER_MESSAGE, MESSAGE),
+    ],
+    ids=lambda value: value.name if isinstance(value, Header) else "",
+)
+def test_written_readers_do_what_those_made_at_first_use_do(schema: Header, data: bytes) -> None:
+    """Also where the written ones are compiled: `tests/interop/test_compiled.py`."""
+    written, made = schema.codec.read_trusted, codec._compiled("readers", schema)
+    outcomes = [outcome(written, bytes_) for bytes_ in spoilt(data)]
+    assert outcomes == [outcome(made, bytes_) for bytes_ in spoilt(data)]
+    assert 0 < sum(result is Refused for result in outcomes) < len(outcomes)
 
 
 @pytest.mark.parametrize("name", ["UserMessage", "NWPrintRecord", "BaseHeader"])
