@@ -17,7 +17,7 @@ _HELPERS: Final = {
         "flags_of",
         "guid",
         "guid_bytes",
-        "new",
+        "maker_of",
         "part_of",
         "reader_of",
         "record_of",

@@ -173,7 +173,7 @@ class ParserSource:
             self.close()
         self.scopes.pop()
         record = self.name("r")
-        self.emit(f"{record} = new({self.constants.record(header)})")
+        self.emit(f"{record} = {self.constants.maker(header)}()")
         for field_name in header.fields:
             self.emit(f"{record}.{field_name} = {scope.outs[field_name]}")
         return record

@@ -42,6 +42,10 @@ class Constants:
         order = "big_" if codes[0] == ">" else ""
         return self.name(f"{action}_{order}{codes[1:]}", f"Struct({codes!r}).{action}")
 
+    def maker(self, header: Header) -> str:
+        """Return the name of what makes a record of a structure."""
+        return self.name(f"new_{header.key}", f"maker_of({header.key!r})")
+
     def record(self, header: Header) -> str:
         """Return the name of the record class of a structure."""
         return self.name(f"R_{header.key}", f"record_of({header.key!r})")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, Final
+from functools import lru_cache, partial
+from typing import Any
 from uuid import UUID
 
 from msmqwire.schema.nodes import SCHEMAS, Flags
 from msmqwire.schema.record import flags_class
-
-new: Final = object.__new__
-"""Makes a record without fields."""
 
 
 class Refused(Exception):
@@ -37,6 +34,11 @@ def guid_bytes(value: Any) -> bytes:
 def record_of(key: str) -> Any:
     """Return the class of the records of a structure."""
     return SCHEMAS[key].record
+
+
+def maker_of(key: str) -> Callable[[], Any]:
+    """Return what makes a record without fields; calling the class would look at arguments."""
+    return partial(object.__new__, SCHEMAS[key].record)
 
 
 def flags_of(key: str, name: str) -> Callable[[int], Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, guid, new, record_of
+from msmqwire.schema.codec_support import Refused, guid, maker_of
 
-R_FinalAckBody: Final = record_of('FinalAckBody')
-R_OrderAckBody: Final = record_of('OrderAckBody')
-R_TxSequenceID: Final = record_of('TxSequenceID')
+new_FinalAckBody: Final = maker_of('FinalAckBody')
+new_OrderAckBody: Final = maker_of('OrderAckBody')
+new_TxSequenceID: Final = maker_of('TxSequenceID')
 unpack_from_II: Final = Struct('<II').unpack_from
 unpack_from_II16sI: Final = Struct('<II16sI').unpack_from
 unpack_from_II20s: Final = Struct('<II20s').unpack_from
@@ -18,12 +18,12 @@ unpack_from_II20s: Final = Struct('<II20s').unpack_from
 def read_OrderAckBody(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+8 > e0: raise Refused
     v1, v2, = unpack_from_II(data, p0)
-    r3 = new(R_TxSequenceID)
+    r3 = new_TxSequenceID()
     r3.Ordinal = v1
     r3.TimeStamp = v2
     if p0+36 > e0: raise Refused
     v4, v5, v6, = unpack_from_II20s(data, p0+8)
-    r7 = new(R_OrderAckBody)
+    r7 = new_OrderAckBody()
     r7.TxSequenceID = r3
     r7.TxSequenceNumber = v4
     r7.TxPreviousSequenceNumber = v5
@@ -34,12 +34,12 @@ def read_OrderAckBody(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_FinalAckBody(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+8 > e0: raise Refused
     v1, v2, = unpack_from_II(data, p0)
-    r3 = new(R_TxSequenceID)
+    r3 = new_TxSequenceID()
     r3.Ordinal = v1
     r3.TimeStamp = v2
     if p0+36 > e0: raise Refused
     v4, v5, v6, v7, = unpack_from_II16sI(data, p0+8)
-    r8 = new(R_FinalAckBody)
+    r8 = new_FinalAckBody()
     r8.TxSequenceID = r3
     r8.TxSequenceNumber = v4
     r8.TxPreviousSequenceNumber = v5

@@ -5,17 +5,17 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, flags_of, new, record_of
+from msmqwire.schema.codec_support import Refused, flags_of, maker_of
 
 F_BaseHeader_Flags: Final = flags_of('BaseHeader', 'Flags')
-R_BaseHeader: Final = record_of('BaseHeader')
+new_BaseHeader: Final = maker_of('BaseHeader')
 unpack_from_BBHIII: Final = Struct('<BBHIII').unpack_from
 
 
 def read_BaseHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+16 > e0: raise Refused
     v1, v2, v3, v4, v5, v6, = unpack_from_BBHIII(data, p0)
-    r7 = new(R_BaseHeader)
+    r7 = new_BaseHeader()
     r7.VersionNumber = v1
     r7.Reserved = v2
     r7.Flags = F_BaseHeader_Flags(v3)

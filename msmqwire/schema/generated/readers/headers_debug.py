@@ -5,10 +5,10 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, flags_of, guid, new, record_of
+from msmqwire.schema.codec_support import Refused, flags_of, guid, maker_of
 
 F_DebugHeader_Flags: Final = flags_of('DebugHeader', 'Flags')
-R_DebugHeader: Final = record_of('DebugHeader')
+new_DebugHeader: Final = maker_of('DebugHeader')
 unpack_from_16s: Final = Struct('<16s').unpack_from
 unpack_from_HH: Final = Struct('<HH').unpack_from
 
@@ -24,7 +24,7 @@ def read_DebugHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p6: int = p0+20
     else:
         v4 = None; p6 = p0+4
-    r7 = new(R_DebugHeader)
+    r7 = new_DebugHeader()
     r7.Flags = F_DebugHeader_Flags(v1)
     r7.Reserved = v3
     r7.QueueIdentifier = v4

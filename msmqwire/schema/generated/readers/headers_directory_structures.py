@@ -5,21 +5,21 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, guid, new, record_of
+from msmqwire.schema.codec_support import Refused, guid, maker_of
 from msmqwire.schema.utf16 import ends_on_null, text_exact
 
-R_FOREIGN_Address: Final = record_of('FOREIGN Address')
-R_IPX_Address: Final = record_of('IPX Address')
-R_IP_Address: Final = record_of('IP Address')
-R_MQDSPUBLICKEY: Final = record_of('MQDSPUBLICKEY')
-R_MQDSPUBLICKEYS: Final = record_of('MQDSPUBLICKEYS')
-R_MQUSERSIGNCERT: Final = record_of('MQUSERSIGNCERT')
-R_MQUSERSIGNCERTS: Final = record_of('MQUSERSIGNCERTS')
-R_MessageIdentifier: Final = record_of('MessageIdentifier')
-R_OBJECTID: Final = record_of('OBJECTID')
-R_SEQUENCE_INFO: Final = record_of('SEQUENCE_INFO')
-R_TA_ADDRESS: Final = record_of('TA_ADDRESS')
-R_XACTUOW: Final = record_of('XACTUOW')
+new_FOREIGN_Address: Final = maker_of('FOREIGN Address')
+new_IPX_Address: Final = maker_of('IPX Address')
+new_IP_Address: Final = maker_of('IP Address')
+new_MQDSPUBLICKEY: Final = maker_of('MQDSPUBLICKEY')
+new_MQDSPUBLICKEYS: Final = maker_of('MQDSPUBLICKEYS')
+new_MQUSERSIGNCERT: Final = maker_of('MQUSERSIGNCERT')
+new_MQUSERSIGNCERTS: Final = maker_of('MQUSERSIGNCERTS')
+new_MessageIdentifier: Final = maker_of('MessageIdentifier')
+new_OBJECTID: Final = maker_of('OBJECTID')
+new_SEQUENCE_INFO: Final = maker_of('SEQUENCE_INFO')
+new_TA_ADDRESS: Final = maker_of('TA_ADDRESS')
+new_XACTUOW: Final = maker_of('XACTUOW')
 unpack_from_16s: Final = Struct('<16s').unpack_from
 unpack_from_16s16sI: Final = Struct('<16s16sI').unpack_from
 unpack_from_16sI: Final = Struct('<16sI').unpack_from
@@ -41,7 +41,7 @@ def read_MQDSPUBLICKEY(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p6: int = p5+v1
     if p6 > e0: raise Refused
     v7 = data[p5:p6]
-    r8 = new(R_MQDSPUBLICKEY)
+    r8 = new_MQDSPUBLICKEY()
     r8.ulKeyLen = v1
     r8.ulProviderLen = v2
     r8.ulProviderType = v3
@@ -71,7 +71,7 @@ def read_MQDSPUBLICKEYS(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p11: int = p10+v6
         if p11 > e2: raise Refused
         v12 = data[p10:p11]
-        r13 = new(R_MQDSPUBLICKEY)
+        r13 = new_MQDSPUBLICKEY()
         r13.ulKeyLen = v6
         r13.ulProviderLen = v7
         r13.ulProviderType = v8
@@ -80,7 +80,7 @@ def read_MQDSPUBLICKEYS(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         v4.append(r13)
         p5 = p11
     if p5 != e2: raise Refused
-    r14 = new(R_MQDSPUBLICKEYS)
+    r14 = new_MQDSPUBLICKEYS()
     r14.ulLen = v1
     r14.cNumofKeys = v3
     r14.aPublicKeys = v4
@@ -90,7 +90,7 @@ def read_MQDSPUBLICKEYS(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_IP_Address(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+4 > e0: raise Refused
     v1, = unpack_from_4s(data, p0)
-    r2 = new(R_IP_Address)
+    r2 = new_IP_Address()
     r2.IP_Address = v1
     return r2, p0+4
 
@@ -98,7 +98,7 @@ def read_IP_Address(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_IPX_Address(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+10 > e0: raise Refused
     v1, v2, = unpack_from_4s6s(data, p0)
-    r3 = new(R_IPX_Address)
+    r3 = new_IPX_Address()
     r3.Netnum = v1
     r3.nodenum = v2
     return r3, p0+10
@@ -107,7 +107,7 @@ def read_IPX_Address(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_FOREIGN_Address(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+16 > e0: raise Refused
     v1, = unpack_from_16s(data, p0)
-    r2 = new(R_FOREIGN_Address)
+    r2 = new_FOREIGN_Address()
     r2.Guid = guid(v1)
     return r2, p0+16
 
@@ -121,7 +121,7 @@ def read_TA_ADDRESS(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         if e6 > e0: raise Refused
         if p0+8 > e6: raise Refused
         v7, = unpack_from_4s(data, p0+4)
-        r8 = new(R_IP_Address)
+        r8 = new_IP_Address()
         r8.IP_Address = v7
         if p0+8 != e6: raise Refused
         v4: Any = r8
@@ -131,7 +131,7 @@ def read_TA_ADDRESS(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         if e9 > e0: raise Refused
         if p0+14 > e9: raise Refused
         v10, v11, = unpack_from_4s6s(data, p0+4)
-        r12 = new(R_IPX_Address)
+        r12 = new_IPX_Address()
         r12.Netnum = v10
         r12.nodenum = v11
         if p0+14 != e9: raise Refused
@@ -142,13 +142,13 @@ def read_TA_ADDRESS(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         if e13 > e0: raise Refused
         if p0+20 > e13: raise Refused
         v14, = unpack_from_16s(data, p0+4)
-        r15 = new(R_FOREIGN_Address)
+        r15 = new_FOREIGN_Address()
         r15.Guid = guid(v14)
         if p0+20 != e13: raise Refused
         v4 = r15
         p5 = p0+20
     else: raise Refused
-    r16 = new(R_TA_ADDRESS)
+    r16 = new_TA_ADDRESS()
     r16.AddressLength = v1
     r16.AddressType = v2
     r16.Address = v4
@@ -158,7 +158,7 @@ def read_TA_ADDRESS(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_SEQUENCE_INFO(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+16 > e0: raise Refused
     v1, v2, v3, = unpack_from_qII(data, p0)
-    r4 = new(R_SEQUENCE_INFO)
+    r4 = new_SEQUENCE_INFO()
     r4.SeqID = v1
     r4.SeqNo = v2
     r4.PrevNo = v3
@@ -168,7 +168,7 @@ def read_SEQUENCE_INFO(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_OBJECTID(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+20 > e0: raise Refused
     v1, v2, = unpack_from_16sI(data, p0)
-    r3 = new(R_OBJECTID)
+    r3 = new_OBJECTID()
     r3.Lineage = guid(v1)
     r3.Uniquifier = v2
     return r3, p0+20
@@ -177,7 +177,7 @@ def read_OBJECTID(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_MessageIdentifier(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+20 > e0: raise Refused
     v1, v2, = unpack_from_16sI(data, p0)
-    r3 = new(R_MessageIdentifier)
+    r3 = new_MessageIdentifier()
     r3.QueueManagerGuid = guid(v1)
     r3.Ordinal = v2
     return r3, p0+20
@@ -186,7 +186,7 @@ def read_MessageIdentifier(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_XACTUOW(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+16 > e0: raise Refused
     v1, = unpack_from_16s(data, p0)
-    r2 = new(R_XACTUOW)
+    r2 = new_XACTUOW()
     r2.rgb = v1
     return r2, p0+16
 
@@ -197,7 +197,7 @@ def read_MQUSERSIGNCERT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p4: int = p0+36+v3
     if p4 > e0: raise Refused
     v5 = data[p0+36:p4]
-    r6 = new(R_MQUSERSIGNCERT)
+    r6 = new_MQUSERSIGNCERT()
     r6.Digest = v1
     r6.Identifier = guid(v2)
     r6.CertificateLength = v3
@@ -217,14 +217,14 @@ def read_MQUSERSIGNCERTS(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p7: int = p3+36+v6
         if p7 > e0: raise Refused
         v8 = data[p3+36:p7]
-        r9 = new(R_MQUSERSIGNCERT)
+        r9 = new_MQUSERSIGNCERT()
         r9.Digest = v4
         r9.Identifier = guid(v5)
         r9.CertificateLength = v6
         r9.Certificate = v8
         v2.append(r9)
         p3 = p7
-    r10 = new(R_MQUSERSIGNCERTS)
+    r10 = new_MQUSERSIGNCERTS()
     r10.CertificateCount = v1
     r10.Certificates = v2
     return r10, p3

@@ -5,13 +5,13 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, flags_of, guid, new, record_of
+from msmqwire.schema.codec_support import Refused, flags_of, guid, maker_of
 
 F_EstablishConnectionHeader_OperatingSystem: Final = flags_of('EstablishConnectionHeader', 'OperatingSystem')
 F_InternalHeader_Flags: Final = flags_of('InternalHeader', 'Flags')
-R_ConnectionParametersHeader: Final = record_of('ConnectionParametersHeader')
-R_EstablishConnectionHeader: Final = record_of('EstablishConnectionHeader')
-R_InternalHeader: Final = record_of('InternalHeader')
+new_ConnectionParametersHeader: Final = maker_of('ConnectionParametersHeader')
+new_EstablishConnectionHeader: Final = maker_of('EstablishConnectionHeader')
+new_InternalHeader: Final = maker_of('InternalHeader')
 unpack_from_16s16sIHH512s: Final = Struct('<16s16sIHH512s').unpack_from
 unpack_from_HH: Final = Struct('<HH').unpack_from
 unpack_from_IIHH: Final = Struct('<IIHH').unpack_from
@@ -20,7 +20,7 @@ unpack_from_IIHH: Final = Struct('<IIHH').unpack_from
 def read_InternalHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+4 > e0: raise Refused
     v1, v2, = unpack_from_HH(data, p0)
-    r3 = new(R_InternalHeader)
+    r3 = new_InternalHeader()
     r3.Reserved = v1
     r3.Flags = F_InternalHeader_Flags(v2)
     return r3, p0+4
@@ -29,7 +29,7 @@ def read_InternalHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_ConnectionParametersHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+12 > e0: raise Refused
     v1, v2, v3, v4, = unpack_from_IIHH(data, p0)
-    r5 = new(R_ConnectionParametersHeader)
+    r5 = new_ConnectionParametersHeader()
     r5.RecoverableAckTimeout = v1
     r5.AckTimeout = v2
     r5.Reserved = v3
@@ -40,7 +40,7 @@ def read_ConnectionParametersHeader(data: bytes, p0: int, e0: int) -> tuple[Any,
 def read_EstablishConnectionHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+552 > e0: raise Refused
     v1, v2, v3, v4, v5, v6, = unpack_from_16s16sIHH512s(data, p0)
-    r7 = new(R_EstablishConnectionHeader)
+    r7 = new_EstablishConnectionHeader()
     r7.ClientGuid = guid(v1)
     r7.ServerGuid = guid(v2)
     r7.TimeStamp = v3

@@ -5,10 +5,10 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, new, record_of
+from msmqwire.schema.codec_support import Refused, maker_of
 
-R_PUBLICKEYBLOB: Final = record_of('PUBLICKEYBLOB')
-R_SIMPLEBLOB: Final = record_of('SIMPLEBLOB')
+new_PUBLICKEYBLOB: Final = maker_of('PUBLICKEYBLOB')
+new_SIMPLEBLOB: Final = maker_of('SIMPLEBLOB')
 unpack_from_BBHII: Final = Struct('<BBHII').unpack_from
 unpack_from_BBHIIII: Final = Struct('<BBHIIII').unpack_from
 
@@ -20,7 +20,7 @@ def read_PUBLICKEYBLOB(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p9: int = p0+20+n8
     if p9 > e0: raise Refused
     v10 = data[p0+20:p9]
-    r11 = new(R_PUBLICKEYBLOB)
+    r11 = new_PUBLICKEYBLOB()
     r11.bType = v1
     r11.bVersion = v2
     r11.reserved = v3
@@ -37,7 +37,7 @@ def read_SIMPLEBLOB(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v1, v2, v3, v4, v5, = unpack_from_BBHII(data, p0)
     if p0+12 > e0: raise Refused
     v6 = data[p0+12:e0]
-    r7 = new(R_SIMPLEBLOB)
+    r7 = new_SIMPLEBLOB()
     r7.bType = v1
     r7.bVersion = v2
     r7.reserved = v3

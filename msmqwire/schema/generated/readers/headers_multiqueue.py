@@ -5,20 +5,20 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, guid, new, record_of
+from msmqwire.schema.codec_support import Refused, guid, maker_of
 from msmqwire.schema.record import OddPadding
 from msmqwire.schema.utf16 import find_null, text_exact
 
-R_MQFAddressHeader: Final = record_of('MQFAddressHeader')
-R_MQFAddressHeaderAdministration: Final = record_of('MQFAddressHeaderAdministration')
-R_MQFAddressHeaderResponse: Final = record_of('MQFAddressHeaderResponse')
-R_MQFDirectQueueFormatName: Final = record_of('MQFDirectQueueFormatName')
-R_MQFDistributionQueueFormatName: Final = record_of('MQFDistributionQueueFormatName')
-R_MQFFormatNameElement: Final = record_of('MQFFormatNameElement')
-R_MQFSignatureHeader: Final = record_of('MQFSignatureHeader')
-R_MultiQueueFormatHeader: Final = record_of('MultiQueueFormatHeader')
-R_PrivateQueueFormatName: Final = record_of('PrivateQueueFormatName')
-R_PublicQueueFormatName: Final = record_of('PublicQueueFormatName')
+new_MQFAddressHeader: Final = maker_of('MQFAddressHeader')
+new_MQFAddressHeaderAdministration: Final = maker_of('MQFAddressHeaderAdministration')
+new_MQFAddressHeaderResponse: Final = maker_of('MQFAddressHeaderResponse')
+new_MQFDirectQueueFormatName: Final = maker_of('MQFDirectQueueFormatName')
+new_MQFDistributionQueueFormatName: Final = maker_of('MQFDistributionQueueFormatName')
+new_MQFFormatNameElement: Final = maker_of('MQFFormatNameElement')
+new_MQFSignatureHeader: Final = maker_of('MQFSignatureHeader')
+new_MultiQueueFormatHeader: Final = maker_of('MultiQueueFormatHeader')
+new_PrivateQueueFormatName: Final = maker_of('PrivateQueueFormatName')
+new_PublicQueueFormatName: Final = maker_of('PublicQueueFormatName')
 unpack_from_16s: Final = Struct('<16s').unpack_from
 unpack_from_16sI: Final = Struct('<16sI').unpack_from
 unpack_from_H: Final = Struct('<H').unpack_from
@@ -48,7 +48,7 @@ def read_MQFAddressHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             if p13 > e2: v12 = OddPadding(data[p7+2:e2]); p13 = e2
             if p13+16 > e2: raise Refused
             v14, = unpack_from_16s(data, p13)
-            r15 = new(R_PublicQueueFormatName)
+            r15 = new_PublicQueueFormatName()
             r15.Padding = v12
             r15.PublicQueueIdentifier = guid(v14)
             v10: Any = r15
@@ -59,7 +59,7 @@ def read_MQFAddressHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             if p17 > e2: v16 = OddPadding(data[p7+2:e2]); p17 = e2
             if p17+20 > e2: raise Refused
             v18, v19, = unpack_from_16sI(data, p17)
-            r20 = new(R_PrivateQueueFormatName)
+            r20 = new_PrivateQueueFormatName()
             r20.Padding = v16
             r20.SourceQueueManager = guid(v18)
             r20.PrivateQueueIdentifier = v19
@@ -70,7 +70,7 @@ def read_MQFAddressHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             if n22 < 0: raise Refused
             p23: int = n22+2
             v21 = text_exact(data[p7+2:p23])
-            r24 = new(R_MQFDirectQueueFormatName)
+            r24 = new_MQFDirectQueueFormatName()
             r24.DirectFormatName = v21
             v10 = r24
             p11 = p23
@@ -80,13 +80,13 @@ def read_MQFAddressHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             if p26 > e2: v25 = OddPadding(data[p7+2:e2]); p26 = e2
             if p26+16 > e2: raise Refused
             v27, = unpack_from_16s(data, p26)
-            r28 = new(R_MQFDistributionQueueFormatName)
+            r28 = new_MQFDistributionQueueFormatName()
             r28.Padding = v25
             r28.DistributionListIdentifier = guid(v27)
             v10 = r28
             p11 = p26+16
         else: raise Refused
-        r29 = new(R_MQFFormatNameElement)
+        r29 = new_MQFFormatNameElement()
         r29.FormatType = v8
         r29.FormatName = v10
         v6.append(r29)
@@ -94,7 +94,7 @@ def read_MQFAddressHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p31: int = min(e2 + (p0-e2) % 4, e0)
     v30: bytes = data[p7:p31]
     if p31 != p7 + (p0-(p7)) % 4: v30 = OddPadding(v30)
-    r32 = new(R_MQFAddressHeader)
+    r32 = new_MQFAddressHeader()
     r32.HeaderSize = v1
     r32.HeaderID = v3
     r32.Reserved = v4
@@ -126,7 +126,7 @@ def read_MQFAddressHeaderAdministration(data: bytes, p0: int, e0: int) -> tuple[
             if p13 > e2: v12 = OddPadding(data[p7+2:e2]); p13 = e2
             if p13+16 > e2: raise Refused
             v14, = unpack_from_16s(data, p13)
-            r15 = new(R_PublicQueueFormatName)
+            r15 = new_PublicQueueFormatName()
             r15.Padding = v12
             r15.PublicQueueIdentifier = guid(v14)
             v10: Any = r15
@@ -137,7 +137,7 @@ def read_MQFAddressHeaderAdministration(data: bytes, p0: int, e0: int) -> tuple[
             if p17 > e2: v16 = OddPadding(data[p7+2:e2]); p17 = e2
             if p17+20 > e2: raise Refused
             v18, v19, = unpack_from_16sI(data, p17)
-            r20 = new(R_PrivateQueueFormatName)
+            r20 = new_PrivateQueueFormatName()
             r20.Padding = v16
             r20.SourceQueueManager = guid(v18)
             r20.PrivateQueueIdentifier = v19
@@ -148,7 +148,7 @@ def read_MQFAddressHeaderAdministration(data: bytes, p0: int, e0: int) -> tuple[
             if n22 < 0: raise Refused
             p23: int = n22+2
             v21 = text_exact(data[p7+2:p23])
-            r24 = new(R_MQFDirectQueueFormatName)
+            r24 = new_MQFDirectQueueFormatName()
             r24.DirectFormatName = v21
             v10 = r24
             p11 = p23
@@ -158,13 +158,13 @@ def read_MQFAddressHeaderAdministration(data: bytes, p0: int, e0: int) -> tuple[
             if p26 > e2: v25 = OddPadding(data[p7+2:e2]); p26 = e2
             if p26+16 > e2: raise Refused
             v27, = unpack_from_16s(data, p26)
-            r28 = new(R_MQFDistributionQueueFormatName)
+            r28 = new_MQFDistributionQueueFormatName()
             r28.Padding = v25
             r28.DistributionListIdentifier = guid(v27)
             v10 = r28
             p11 = p26+16
         else: raise Refused
-        r29 = new(R_MQFFormatNameElement)
+        r29 = new_MQFFormatNameElement()
         r29.FormatType = v8
         r29.FormatName = v10
         v6.append(r29)
@@ -172,7 +172,7 @@ def read_MQFAddressHeaderAdministration(data: bytes, p0: int, e0: int) -> tuple[
     p31: int = min(e2 + (p0-e2) % 4, e0)
     v30: bytes = data[p7:p31]
     if p31 != p7 + (p0-(p7)) % 4: v30 = OddPadding(v30)
-    r32 = new(R_MQFAddressHeaderAdministration)
+    r32 = new_MQFAddressHeaderAdministration()
     r32.HeaderSize = v1
     r32.HeaderID = v3
     r32.Reserved = v4
@@ -204,7 +204,7 @@ def read_MQFAddressHeaderResponse(data: bytes, p0: int, e0: int) -> tuple[Any, i
             if p13 > e2: v12 = OddPadding(data[p7+2:e2]); p13 = e2
             if p13+16 > e2: raise Refused
             v14, = unpack_from_16s(data, p13)
-            r15 = new(R_PublicQueueFormatName)
+            r15 = new_PublicQueueFormatName()
             r15.Padding = v12
             r15.PublicQueueIdentifier = guid(v14)
             v10: Any = r15
@@ -215,7 +215,7 @@ def read_MQFAddressHeaderResponse(data: bytes, p0: int, e0: int) -> tuple[Any, i
             if p17 > e2: v16 = OddPadding(data[p7+2:e2]); p17 = e2
             if p17+20 > e2: raise Refused
             v18, v19, = unpack_from_16sI(data, p17)
-            r20 = new(R_PrivateQueueFormatName)
+            r20 = new_PrivateQueueFormatName()
             r20.Padding = v16
             r20.SourceQueueManager = guid(v18)
             r20.PrivateQueueIdentifier = v19
@@ -226,7 +226,7 @@ def read_MQFAddressHeaderResponse(data: bytes, p0: int, e0: int) -> tuple[Any, i
             if n22 < 0: raise Refused
             p23: int = n22+2
             v21 = text_exact(data[p7+2:p23])
-            r24 = new(R_MQFDirectQueueFormatName)
+            r24 = new_MQFDirectQueueFormatName()
             r24.DirectFormatName = v21
             v10 = r24
             p11 = p23
@@ -236,13 +236,13 @@ def read_MQFAddressHeaderResponse(data: bytes, p0: int, e0: int) -> tuple[Any, i
             if p26 > e2: v25 = OddPadding(data[p7+2:e2]); p26 = e2
             if p26+16 > e2: raise Refused
             v27, = unpack_from_16s(data, p26)
-            r28 = new(R_MQFDistributionQueueFormatName)
+            r28 = new_MQFDistributionQueueFormatName()
             r28.Padding = v25
             r28.DistributionListIdentifier = guid(v27)
             v10 = r28
             p11 = p26+16
         else: raise Refused
-        r29 = new(R_MQFFormatNameElement)
+        r29 = new_MQFFormatNameElement()
         r29.FormatType = v8
         r29.FormatName = v10
         v6.append(r29)
@@ -250,7 +250,7 @@ def read_MQFAddressHeaderResponse(data: bytes, p0: int, e0: int) -> tuple[Any, i
     p31: int = min(e2 + (p0-e2) % 4, e0)
     v30: bytes = data[p7:p31]
     if p31 != p7 + (p0-(p7)) % 4: v30 = OddPadding(v30)
-    r32 = new(R_MQFAddressHeaderResponse)
+    r32 = new_MQFAddressHeaderResponse()
     r32.HeaderSize = v1
     r32.HeaderID = v3
     r32.Reserved = v4
@@ -270,7 +270,7 @@ def read_MQFSignatureHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p7: int = p4 + (p0-(p4)) % 4
     v6: bytes = data[p4:p7]
     if p7 > e0: v6 = OddPadding(data[p4:e0]); p7 = e0
-    r8 = new(R_MQFSignatureHeader)
+    r8 = new_MQFSignatureHeader()
     r8.ID = v1
     r8.Reserved = v2
     r8.Size = v3
@@ -301,7 +301,7 @@ def read_MultiQueueFormatHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int
             if p13 > e2: v12 = OddPadding(data[p7+2:e2]); p13 = e2
             if p13+16 > e2: raise Refused
             v14, = unpack_from_16s(data, p13)
-            r15 = new(R_PublicQueueFormatName)
+            r15 = new_PublicQueueFormatName()
             r15.Padding = v12
             r15.PublicQueueIdentifier = guid(v14)
             v10: Any = r15
@@ -312,7 +312,7 @@ def read_MultiQueueFormatHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int
             if p17 > e2: v16 = OddPadding(data[p7+2:e2]); p17 = e2
             if p17+20 > e2: raise Refused
             v18, v19, = unpack_from_16sI(data, p17)
-            r20 = new(R_PrivateQueueFormatName)
+            r20 = new_PrivateQueueFormatName()
             r20.Padding = v16
             r20.SourceQueueManager = guid(v18)
             r20.PrivateQueueIdentifier = v19
@@ -323,7 +323,7 @@ def read_MultiQueueFormatHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int
             if n22 < 0: raise Refused
             p23: int = n22+2
             v21 = text_exact(data[p7+2:p23])
-            r24 = new(R_MQFDirectQueueFormatName)
+            r24 = new_MQFDirectQueueFormatName()
             r24.DirectFormatName = v21
             v10 = r24
             p11 = p23
@@ -333,13 +333,13 @@ def read_MultiQueueFormatHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int
             if p26 > e2: v25 = OddPadding(data[p7+2:e2]); p26 = e2
             if p26+16 > e2: raise Refused
             v27, = unpack_from_16s(data, p26)
-            r28 = new(R_MQFDistributionQueueFormatName)
+            r28 = new_MQFDistributionQueueFormatName()
             r28.Padding = v25
             r28.DistributionListIdentifier = guid(v27)
             v10 = r28
             p11 = p26+16
         else: raise Refused
-        r29 = new(R_MQFFormatNameElement)
+        r29 = new_MQFFormatNameElement()
         r29.FormatType = v8
         r29.FormatName = v10
         v6.append(r29)
@@ -347,7 +347,7 @@ def read_MultiQueueFormatHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int
     p31: int = min(e2 + (p0-e2) % 4, e0)
     v30: bytes = data[p7:p31]
     if p31 != p7 + (p0-(p7)) % 4: v30 = OddPadding(v30)
-    r32 = new(R_MQFAddressHeader)
+    r32 = new_MQFAddressHeader()
     r32.HeaderSize = v1
     r32.HeaderID = v3
     r32.Reserved = v4
@@ -375,7 +375,7 @@ def read_MultiQueueFormatHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int
             if p45 > e34: v44 = OddPadding(data[p39+2:e34]); p45 = e34
             if p45+16 > e34: raise Refused
             v46, = unpack_from_16s(data, p45)
-            r47 = new(R_PublicQueueFormatName)
+            r47 = new_PublicQueueFormatName()
             r47.Padding = v44
             r47.PublicQueueIdentifier = guid(v46)
             v42: Any = r47
@@ -386,7 +386,7 @@ def read_MultiQueueFormatHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int
             if p49 > e34: v48 = OddPadding(data[p39+2:e34]); p49 = e34
             if p49+20 > e34: raise Refused
             v50, v51, = unpack_from_16sI(data, p49)
-            r52 = new(R_PrivateQueueFormatName)
+            r52 = new_PrivateQueueFormatName()
             r52.Padding = v48
             r52.SourceQueueManager = guid(v50)
             r52.PrivateQueueIdentifier = v51
@@ -397,7 +397,7 @@ def read_MultiQueueFormatHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int
             if n54 < 0: raise Refused
             p55: int = n54+2
             v53 = text_exact(data[p39+2:p55])
-            r56 = new(R_MQFDirectQueueFormatName)
+            r56 = new_MQFDirectQueueFormatName()
             r56.DirectFormatName = v53
             v42 = r56
             p43 = p55
@@ -407,13 +407,13 @@ def read_MultiQueueFormatHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int
             if p58 > e34: v57 = OddPadding(data[p39+2:e34]); p58 = e34
             if p58+16 > e34: raise Refused
             v59, = unpack_from_16s(data, p58)
-            r60 = new(R_MQFDistributionQueueFormatName)
+            r60 = new_MQFDistributionQueueFormatName()
             r60.Padding = v57
             r60.DistributionListIdentifier = guid(v59)
             v42 = r60
             p43 = p58+16
         else: raise Refused
-        r61 = new(R_MQFFormatNameElement)
+        r61 = new_MQFFormatNameElement()
         r61.FormatType = v40
         r61.FormatName = v42
         v38.append(r61)
@@ -421,7 +421,7 @@ def read_MultiQueueFormatHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int
     p63: int = min(e34 + (p31-e34) % 4, e0)
     v62: bytes = data[p39:p63]
     if p63 != p39 + (p31-(p39)) % 4: v62 = OddPadding(v62)
-    r64 = new(R_MQFAddressHeaderAdministration)
+    r64 = new_MQFAddressHeaderAdministration()
     r64.HeaderSize = v33
     r64.HeaderID = v35
     r64.Reserved = v36
@@ -449,7 +449,7 @@ def read_MultiQueueFormatHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int
             if p77 > e66: v76 = OddPadding(data[p71+2:e66]); p77 = e66
             if p77+16 > e66: raise Refused
             v78, = unpack_from_16s(data, p77)
-            r79 = new(R_PublicQueueFormatName)
+            r79 = new_PublicQueueFormatName()
             r79.Padding = v76
             r79.PublicQueueIdentifier = guid(v78)
             v74: Any = r79
@@ -460,7 +460,7 @@ def read_MultiQueueFormatHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int
             if p81 > e66: v80 = OddPadding(data[p71+2:e66]); p81 = e66
             if p81+20 > e66: raise Refused
             v82, v83, = unpack_from_16sI(data, p81)
-            r84 = new(R_PrivateQueueFormatName)
+            r84 = new_PrivateQueueFormatName()
             r84.Padding = v80
             r84.SourceQueueManager = guid(v82)
             r84.PrivateQueueIdentifier = v83
@@ -471,7 +471,7 @@ def read_MultiQueueFormatHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int
             if n86 < 0: raise Refused
             p87: int = n86+2
             v85 = text_exact(data[p71+2:p87])
-            r88 = new(R_MQFDirectQueueFormatName)
+            r88 = new_MQFDirectQueueFormatName()
             r88.DirectFormatName = v85
             v74 = r88
             p75 = p87
@@ -481,13 +481,13 @@ def read_MultiQueueFormatHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int
             if p90 > e66: v89 = OddPadding(data[p71+2:e66]); p90 = e66
             if p90+16 > e66: raise Refused
             v91, = unpack_from_16s(data, p90)
-            r92 = new(R_MQFDistributionQueueFormatName)
+            r92 = new_MQFDistributionQueueFormatName()
             r92.Padding = v89
             r92.DistributionListIdentifier = guid(v91)
             v74 = r92
             p75 = p90+16
         else: raise Refused
-        r93 = new(R_MQFFormatNameElement)
+        r93 = new_MQFFormatNameElement()
         r93.FormatType = v72
         r93.FormatName = v74
         v70.append(r93)
@@ -495,7 +495,7 @@ def read_MultiQueueFormatHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int
     p95: int = min(e66 + (p63-e66) % 4, e0)
     v94: bytes = data[p71:p95]
     if p95 != p71 + (p63-(p71)) % 4: v94 = OddPadding(v94)
-    r96 = new(R_MQFAddressHeaderResponse)
+    r96 = new_MQFAddressHeaderResponse()
     r96.HeaderSize = v65
     r96.HeaderID = v67
     r96.Reserved = v68
@@ -511,13 +511,13 @@ def read_MultiQueueFormatHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int
     p103: int = p100 + (p95-(p100)) % 4
     v102: bytes = data[p100:p103]
     if p103 > e0: v102 = OddPadding(data[p100:e0]); p103 = e0
-    r104 = new(R_MQFSignatureHeader)
+    r104 = new_MQFSignatureHeader()
     r104.ID = v97
     r104.Reserved = v98
     r104.Size = v99
     r104.Signature = v101
     r104.Padding = v102
-    r105 = new(R_MultiQueueFormatHeader)
+    r105 = new_MultiQueueFormatHeader()
     r105.Destination = r32
     r105.Administration = r64
     r105.Response = r96

@@ -5,10 +5,10 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, new, record_of
+from msmqwire.schema.codec_support import Refused, maker_of
 from msmqwire.schema.utf16 import ends_on_null, text_exact
 
-R_NdrString: Final = record_of('NdrString')
+new_NdrString: Final = maker_of('NdrString')
 unpack_from_III: Final = Struct('<III').unpack_from
 
 
@@ -22,7 +22,7 @@ def read_NdrString(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p7 > e0: raise Refused
     if not ends_on_null(data, p0+12, n6, p7): raise Refused
     v5 = text_exact(data[p0+12:p7])
-    r8 = new(R_NdrString)
+    r8 = new_NdrString()
     r8.Padding = b''
     r8.MaximumCount = v2
     r8.Offset = v3

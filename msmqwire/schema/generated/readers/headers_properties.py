@@ -5,12 +5,12 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, flags_of, new, record_of
+from msmqwire.schema.codec_support import Refused, flags_of, maker_of
 from msmqwire.schema.record import OddPadding
 from msmqwire.schema.utf16 import text_exact
 
 F_MessagePropertiesHeader_Flags: Final = flags_of('MessagePropertiesHeader', 'Flags')
-R_MessagePropertiesHeader: Final = record_of('MessagePropertiesHeader')
+new_MessagePropertiesHeader: Final = maker_of('MessagePropertiesHeader')
 unpack_from_BBH20sIIIIIIII: Final = Struct('<BBH20sIIIIIIII').unpack_from
 
 
@@ -35,7 +35,7 @@ def read_MessagePropertiesHeader(data: bytes, p0: int, e0: int) -> tuple[Any, in
     p24: int = p21 + (p0-(p21)) % 4
     v23: bytes = data[p21:p24]
     if p24 > e0: v23 = OddPadding(data[p21:e0]); p24 = e0
-    r25 = new(R_MessagePropertiesHeader)
+    r25 = new_MessagePropertiesHeader()
     r25.Flags = F_MessagePropertiesHeader_Flags(v1)
     r25.LabelLength = v2
     r25.MessageClass = v3

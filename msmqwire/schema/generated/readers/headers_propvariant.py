@@ -5,35 +5,35 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, guid, new, record_of
+from msmqwire.schema.codec_support import Refused, guid, maker_of
 from msmqwire.schema.record import OddPadding
 from msmqwire.schema.utf16 import ends_on_null, text_exact
 
-R_BLOB: Final = record_of('BLOB')
-R_BLOB_array_cbSize_0: Final = record_of('BLOB array cbSize 0')
-R_CACLSID: Final = record_of('CACLSID')
-R_CACLSID_array_cElems_0: Final = record_of('CACLSID array cElems 0')
-R_CACLSID_element: Final = record_of('CACLSID element')
-R_CAL: Final = record_of('CAL')
-R_CALPWSTR: Final = record_of('CALPWSTR')
-R_CALPWSTR_array_cElems_0: Final = record_of('CALPWSTR array cElems 0')
-R_CALPWSTR_element: Final = record_of('CALPWSTR element')
-R_CAL_array_cElems_0: Final = record_of('CAL array cElems 0')
-R_CAL_element: Final = record_of('CAL element')
-R_CAUB: Final = record_of('CAUB')
-R_CAUB_array_cElems_0: Final = record_of('CAUB array cElems 0')
-R_CAUH: Final = record_of('CAUH')
-R_CAUH_alignmentcElems0: Final = record_of('CAUH alignmentcElems0')
-R_CAUH_array_cElems_0: Final = record_of('CAUH array cElems 0')
-R_CAUI: Final = record_of('CAUI')
-R_CAUI_array_cElems_0: Final = record_of('CAUI array cElems 0')
-R_CAUI_element: Final = record_of('CAUI element')
-R_CAUL: Final = record_of('CAUL')
-R_CAUL_array_cElems_0: Final = record_of('CAUL array cElems 0')
-R_CAUL_element: Final = record_of('CAUL element')
-R_GUID_pointee: Final = record_of('GUID pointee')
-R_NdrString: Final = record_of('NdrString')
-R_ULARGE_INTEGER: Final = record_of('ULARGE_INTEGER')
+new_BLOB: Final = maker_of('BLOB')
+new_BLOB_array_cbSize_0: Final = maker_of('BLOB array cbSize 0')
+new_CACLSID: Final = maker_of('CACLSID')
+new_CACLSID_array_cElems_0: Final = maker_of('CACLSID array cElems 0')
+new_CACLSID_element: Final = maker_of('CACLSID element')
+new_CAL: Final = maker_of('CAL')
+new_CALPWSTR: Final = maker_of('CALPWSTR')
+new_CALPWSTR_array_cElems_0: Final = maker_of('CALPWSTR array cElems 0')
+new_CALPWSTR_element: Final = maker_of('CALPWSTR element')
+new_CAL_array_cElems_0: Final = maker_of('CAL array cElems 0')
+new_CAL_element: Final = maker_of('CAL element')
+new_CAUB: Final = maker_of('CAUB')
+new_CAUB_array_cElems_0: Final = maker_of('CAUB array cElems 0')
+new_CAUH: Final = maker_of('CAUH')
+new_CAUH_alignmentcElems0: Final = maker_of('CAUH alignmentcElems0')
+new_CAUH_array_cElems_0: Final = maker_of('CAUH array cElems 0')
+new_CAUI: Final = maker_of('CAUI')
+new_CAUI_array_cElems_0: Final = maker_of('CAUI array cElems 0')
+new_CAUI_element: Final = maker_of('CAUI element')
+new_CAUL: Final = maker_of('CAUL')
+new_CAUL_array_cElems_0: Final = maker_of('CAUL array cElems 0')
+new_CAUL_element: Final = maker_of('CAUL element')
+new_GUID_pointee: Final = maker_of('GUID pointee')
+new_NdrString: Final = maker_of('NdrString')
+new_ULARGE_INTEGER: Final = maker_of('ULARGE_INTEGER')
 unpack_from_16s: Final = Struct('<16s').unpack_from
 unpack_from_H: Final = Struct('<H').unpack_from
 unpack_from_I: Final = Struct('<I').unpack_from
@@ -46,7 +46,7 @@ unpack_from_i: Final = Struct('<i').unpack_from
 def read_ULARGE_INTEGER(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+8 > e0: raise Refused
     v1, = unpack_from_Q(data, p0)
-    r2 = new(R_ULARGE_INTEGER)
+    r2 = new_ULARGE_INTEGER()
     r2.QuadPart = v1
     return r2, p0+8
 
@@ -54,7 +54,7 @@ def read_ULARGE_INTEGER(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_GUID_pointee(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+16 > e0: raise Refused
     v2, = unpack_from_16s(data, p0)
-    r3 = new(R_GUID_pointee)
+    r3 = new_GUID_pointee()
     r3.Padding = b''
     r3.Value = guid(v2)
     return r3, p0+16
@@ -63,7 +63,7 @@ def read_GUID_pointee(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_CALPWSTR_element(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+4 > e0: raise Refused
     v1, = unpack_from_I(data, p0)
-    r2 = new(R_CALPWSTR_element)
+    r2 = new_CALPWSTR_element()
     r2.pwszVal = v1
     return r2, p0+4
 
@@ -78,7 +78,7 @@ def read_BLOB(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p6: int = p0+12+v1
         if p6 > e0: raise Refused
         v7 = data[p0+12:p6]
-        r8 = new(R_BLOB_array_cbSize_0)
+        r8 = new_BLOB_array_cbSize_0()
         r8.Padding = b''
         r8.MaximumCount = v5
         r8.Elements = v7
@@ -87,7 +87,7 @@ def read_BLOB(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     else:
         v3 = None; p9 = p0+8
         v5 = 0
-    r10 = new(R_BLOB)
+    r10 = new_BLOB()
     r10.cbSize = v1
     r10.pBlobData = v2
     r10.Elements = v3
@@ -104,7 +104,7 @@ def read_CAUB(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p6: int = p0+12+v1
         if p6 > e0: raise Refused
         v7 = data[p0+12:p6]
-        r8 = new(R_CAUB_array_cElems_0)
+        r8 = new_CAUB_array_cElems_0()
         r8.Padding = b''
         r8.MaximumCount = v5
         r8.Elements = v7
@@ -113,7 +113,7 @@ def read_CAUB(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     else:
         v3 = None; p9 = p0+8
         v5 = 0
-    r10 = new(R_CAUB)
+    r10 = new_CAUB()
     r10.cElems = v1
     r10.pElems = v2
     r10.Elements = v3
@@ -133,11 +133,11 @@ def read_CAUI(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         for _ in range(v1):
             if p7+2 > e0: raise Refused
             v8, = unpack_from_H(data, p7)
-            r9 = new(R_CAUI_element)
+            r9 = new_CAUI_element()
             r9.Value = v8
             v6.append(r9)
             p7 = p7+2
-        r10 = new(R_CAUI_array_cElems_0)
+        r10 = new_CAUI_array_cElems_0()
         r10.Padding = b''
         r10.MaximumCount = v5
         r10.Elements = v6
@@ -146,7 +146,7 @@ def read_CAUI(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     else:
         v3 = None; p11 = p0+8
         v5 = v8 = 0
-    r12 = new(R_CAUI)
+    r12 = new_CAUI()
     r12.cElems = v1
     r12.pElems = v2
     r12.Elements = v3
@@ -166,11 +166,11 @@ def read_CAL(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         for _ in range(v1):
             if p7+4 > e0: raise Refused
             v8, = unpack_from_i(data, p7)
-            r9 = new(R_CAL_element)
+            r9 = new_CAL_element()
             r9.Value = v8
             v6.append(r9)
             p7 = p7+4
-        r10 = new(R_CAL_array_cElems_0)
+        r10 = new_CAL_array_cElems_0()
         r10.Padding = b''
         r10.MaximumCount = v5
         r10.Elements = v6
@@ -179,7 +179,7 @@ def read_CAL(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     else:
         v3 = None; p11 = p0+8
         v5 = v8 = 0
-    r12 = new(R_CAL)
+    r12 = new_CAL()
     r12.cElems = v1
     r12.pElems = v2
     r12.Elements = v3
@@ -199,11 +199,11 @@ def read_CAUL(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         for _ in range(v1):
             if p7+4 > e0: raise Refused
             v8, = unpack_from_I(data, p7)
-            r9 = new(R_CAUL_element)
+            r9 = new_CAUL_element()
             r9.Value = v8
             v6.append(r9)
             p7 = p7+4
-        r10 = new(R_CAUL_array_cElems_0)
+        r10 = new_CAUL_array_cElems_0()
         r10.Padding = b''
         r10.MaximumCount = v5
         r10.Elements = v6
@@ -212,7 +212,7 @@ def read_CAUL(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     else:
         v3 = None; p11 = p0+8
         v5 = v8 = 0
-    r12 = new(R_CAUL)
+    r12 = new_CAUL()
     r12.cElems = v1
     r12.pElems = v2
     r12.Elements = v3
@@ -229,7 +229,7 @@ def read_CAUH(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p7: int = p0+16
         v6: bytes = data[p0+12:p7]
         if p7 > e0: v6 = OddPadding(data[p0+12:e0]); p7 = e0
-        r8 = new(R_CAUH_alignmentcElems0)
+        r8 = new_CAUH_alignmentcElems0()
         r8.Padding = v6
         if v1 > 16384 or v1 * 8 > e0 - (p7): raise Refused
         v9: list[Any] = []
@@ -237,11 +237,11 @@ def read_CAUH(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         for _ in range(v1):
             if p10+8 > e0: raise Refused
             v11, = unpack_from_Q(data, p10)
-            r12 = new(R_ULARGE_INTEGER)
+            r12 = new_ULARGE_INTEGER()
             r12.QuadPart = v11
             v9.append(r12)
             p10 = p10+8
-        r13 = new(R_CAUH_array_cElems_0)
+        r13 = new_CAUH_array_cElems_0()
         r13.Padding = b''
         r13.MaximumCount = v5
         r13.Alignment = r8
@@ -251,7 +251,7 @@ def read_CAUH(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     else:
         v3 = None; p14 = p0+8
         v5 = v11 = 0
-    r15 = new(R_CAUH)
+    r15 = new_CAUH()
     r15.cElems = v1
     r15.pElems = v2
     r15.Elements = v3
@@ -271,11 +271,11 @@ def read_CACLSID(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         for _ in range(v1):
             if p7+16 > e0: raise Refused
             v8, = unpack_from_16s(data, p7)
-            r9 = new(R_CACLSID_element)
+            r9 = new_CACLSID_element()
             r9.Value = guid(v8)
             v6.append(r9)
             p7 = p7+16
-        r10 = new(R_CACLSID_array_cElems_0)
+        r10 = new_CACLSID_array_cElems_0()
         r10.Padding = b''
         r10.MaximumCount = v5
         r10.Elements = v6
@@ -284,7 +284,7 @@ def read_CACLSID(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     else:
         v3 = None; p11 = p0+8
         v5 = 0
-    r12 = new(R_CACLSID)
+    r12 = new_CACLSID()
     r12.cElems = v1
     r12.pElems = v2
     r12.Elements = v3
@@ -304,7 +304,7 @@ def read_CALPWSTR(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         for _ in range(v1):
             if p7+4 > e0: raise Refused
             v8, = unpack_from_I(data, p7)
-            r9 = new(R_CALPWSTR_element)
+            r9 = new_CALPWSTR_element()
             r9.pwszVal = v8
             v6.append(r9)
             p7 = p7+4
@@ -327,7 +327,7 @@ def read_CALPWSTR(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                     if p22 > e0: raise Refused
                     if not ends_on_null(data, p16+12, n21, p22): raise Refused
                     v20 = text_exact(data[p16+12:p22])
-                    r23 = new(R_NdrString)
+                    r23 = new_NdrString()
                     r23.Padding = v15
                     r23.MaximumCount = v17
                     r23.Offset = v18
@@ -336,7 +336,7 @@ def read_CALPWSTR(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                     v14 = r23
                     p11 = p22
             v10.append(v14)
-        r24 = new(R_CALPWSTR_array_cElems_0)
+        r24 = new_CALPWSTR_array_cElems_0()
         r24.Padding = b''
         r24.MaximumCount = v5
         r24.Elements = v6
@@ -346,7 +346,7 @@ def read_CALPWSTR(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     else:
         v3 = None; p25 = p0+8
         v5 = v8 = v17 = v18 = v19 = 0
-    r26 = new(R_CALPWSTR)
+    r26 = new_CALPWSTR()
     r26.cElems = v1
     r26.pElems = v2
     r26.Elements = v3

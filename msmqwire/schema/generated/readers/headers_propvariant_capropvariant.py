@@ -5,111 +5,111 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, guid, new, record_of
+from msmqwire.schema.codec_support import Refused, guid, maker_of
 from msmqwire.schema.record import OddPadding
 from msmqwire.schema.utf16 import ends_on_null, text_exact
 
-R_BLOB_array_MaximumCount_1: Final = record_of('BLOB array MaximumCount 1')
-R_BLOB_array_MaximumCount_2: Final = record_of('BLOB array MaximumCount 2')
-R_BLOB_array_MaximumCount_3: Final = record_of('BLOB array MaximumCount 3')
-R_CACLSID_array_MaximumCount_1: Final = record_of('CACLSID array MaximumCount 1')
-R_CACLSID_array_MaximumCount_2: Final = record_of('CACLSID array MaximumCount 2')
-R_CACLSID_array_MaximumCount_3: Final = record_of('CACLSID array MaximumCount 3')
-R_CACLSID_element: Final = record_of('CACLSID element')
-R_CALPWSTR_array_MaximumCount_1: Final = record_of('CALPWSTR array MaximumCount 1')
-R_CALPWSTR_array_MaximumCount_2: Final = record_of('CALPWSTR array MaximumCount 2')
-R_CALPWSTR_array_MaximumCount_3: Final = record_of('CALPWSTR array MaximumCount 3')
-R_CALPWSTR_element: Final = record_of('CALPWSTR element')
-R_CAL_array_MaximumCount_1: Final = record_of('CAL array MaximumCount 1')
-R_CAL_array_MaximumCount_2: Final = record_of('CAL array MaximumCount 2')
-R_CAL_array_MaximumCount_3: Final = record_of('CAL array MaximumCount 3')
-R_CAL_element: Final = record_of('CAL element')
-R_CAPROPVARIANT: Final = record_of('CAPROPVARIANT')
-R_CAPROPVARIANT_array_MaximumCount_1: Final = record_of('CAPROPVARIANT array MaximumCount 1')
-R_CAPROPVARIANT_array_MaximumCount_2: Final = record_of('CAPROPVARIANT array MaximumCount 2')
-R_CAPROPVARIANT_array_cElems_0: Final = record_of('CAPROPVARIANT array cElems 0')
-R_CAUB_array_MaximumCount_1: Final = record_of('CAUB array MaximumCount 1')
-R_CAUB_array_MaximumCount_2: Final = record_of('CAUB array MaximumCount 2')
-R_CAUB_array_MaximumCount_3: Final = record_of('CAUB array MaximumCount 3')
-R_CAUH_alignmentMaximumCount1: Final = record_of('CAUH alignmentMaximumCount1')
-R_CAUH_alignmentMaximumCount2: Final = record_of('CAUH alignmentMaximumCount2')
-R_CAUH_alignmentMaximumCount3: Final = record_of('CAUH alignmentMaximumCount3')
-R_CAUH_array_MaximumCount_1: Final = record_of('CAUH array MaximumCount 1')
-R_CAUH_array_MaximumCount_2: Final = record_of('CAUH array MaximumCount 2')
-R_CAUH_array_MaximumCount_3: Final = record_of('CAUH array MaximumCount 3')
-R_CAUI_array_MaximumCount_1: Final = record_of('CAUI array MaximumCount 1')
-R_CAUI_array_MaximumCount_2: Final = record_of('CAUI array MaximumCount 2')
-R_CAUI_array_MaximumCount_3: Final = record_of('CAUI array MaximumCount 3')
-R_CAUI_element: Final = record_of('CAUI element')
-R_CAUL_array_MaximumCount_1: Final = record_of('CAUL array MaximumCount 1')
-R_CAUL_array_MaximumCount_2: Final = record_of('CAUL array MaximumCount 2')
-R_CAUL_array_MaximumCount_3: Final = record_of('CAUL array MaximumCount 3')
-R_CAUL_element: Final = record_of('CAUL element')
-R_GUID_pointee: Final = record_of('GUID pointee')
-R_NdrString: Final = record_of('NdrString')
-R_PROPVARIANT_1: Final = record_of('PROPVARIANT 1')
-R_PROPVARIANT_2: Final = record_of('PROPVARIANT 2')
-R_PROPVARIANT_3: Final = record_of('PROPVARIANT 3')
-R_PROPVARIANT_bVal_1_inline: Final = record_of('PROPVARIANT bVal 1 inline')
-R_PROPVARIANT_bVal_2_inline: Final = record_of('PROPVARIANT bVal 2 inline')
-R_PROPVARIANT_bVal_3_inline: Final = record_of('PROPVARIANT bVal 3 inline')
-R_PROPVARIANT_blob_1_inline: Final = record_of('PROPVARIANT blob 1 inline')
-R_PROPVARIANT_blob_2_inline: Final = record_of('PROPVARIANT blob 2 inline')
-R_PROPVARIANT_blob_3_inline: Final = record_of('PROPVARIANT blob 3 inline')
-R_PROPVARIANT_boolVal_1_inline: Final = record_of('PROPVARIANT boolVal 1 inline')
-R_PROPVARIANT_boolVal_2_inline: Final = record_of('PROPVARIANT boolVal 2 inline')
-R_PROPVARIANT_boolVal_3_inline: Final = record_of('PROPVARIANT boolVal 3 inline')
-R_PROPVARIANT_cVal_1_inline: Final = record_of('PROPVARIANT cVal 1 inline')
-R_PROPVARIANT_cVal_2_inline: Final = record_of('PROPVARIANT cVal 2 inline')
-R_PROPVARIANT_cVal_3_inline: Final = record_of('PROPVARIANT cVal 3 inline')
-R_PROPVARIANT_cal_1_inline: Final = record_of('PROPVARIANT cal 1 inline')
-R_PROPVARIANT_cal_2_inline: Final = record_of('PROPVARIANT cal 2 inline')
-R_PROPVARIANT_cal_3_inline: Final = record_of('PROPVARIANT cal 3 inline')
-R_PROPVARIANT_calpwstr_1_inline: Final = record_of('PROPVARIANT calpwstr 1 inline')
-R_PROPVARIANT_calpwstr_2_inline: Final = record_of('PROPVARIANT calpwstr 2 inline')
-R_PROPVARIANT_calpwstr_3_inline: Final = record_of('PROPVARIANT calpwstr 3 inline')
-R_PROPVARIANT_capropvar_1_inline: Final = record_of('PROPVARIANT capropvar 1 inline')
-R_PROPVARIANT_capropvar_2_inline: Final = record_of('PROPVARIANT capropvar 2 inline')
-R_PROPVARIANT_caub_1_inline: Final = record_of('PROPVARIANT caub 1 inline')
-R_PROPVARIANT_caub_2_inline: Final = record_of('PROPVARIANT caub 2 inline')
-R_PROPVARIANT_caub_3_inline: Final = record_of('PROPVARIANT caub 3 inline')
-R_PROPVARIANT_cauh_1_inline: Final = record_of('PROPVARIANT cauh 1 inline')
-R_PROPVARIANT_cauh_2_inline: Final = record_of('PROPVARIANT cauh 2 inline')
-R_PROPVARIANT_cauh_3_inline: Final = record_of('PROPVARIANT cauh 3 inline')
-R_PROPVARIANT_caui_1_inline: Final = record_of('PROPVARIANT caui 1 inline')
-R_PROPVARIANT_caui_2_inline: Final = record_of('PROPVARIANT caui 2 inline')
-R_PROPVARIANT_caui_3_inline: Final = record_of('PROPVARIANT caui 3 inline')
-R_PROPVARIANT_caul_1_inline: Final = record_of('PROPVARIANT caul 1 inline')
-R_PROPVARIANT_caul_2_inline: Final = record_of('PROPVARIANT caul 2 inline')
-R_PROPVARIANT_caul_3_inline: Final = record_of('PROPVARIANT caul 3 inline')
-R_PROPVARIANT_cauuid_1_inline: Final = record_of('PROPVARIANT cauuid 1 inline')
-R_PROPVARIANT_cauuid_2_inline: Final = record_of('PROPVARIANT cauuid 2 inline')
-R_PROPVARIANT_cauuid_3_inline: Final = record_of('PROPVARIANT cauuid 3 inline')
-R_PROPVARIANT_hVal_1_inline: Final = record_of('PROPVARIANT hVal 1 inline')
-R_PROPVARIANT_hVal_2_inline: Final = record_of('PROPVARIANT hVal 2 inline')
-R_PROPVARIANT_hVal_3_inline: Final = record_of('PROPVARIANT hVal 3 inline')
-R_PROPVARIANT_iVal_1_inline: Final = record_of('PROPVARIANT iVal 1 inline')
-R_PROPVARIANT_iVal_2_inline: Final = record_of('PROPVARIANT iVal 2 inline')
-R_PROPVARIANT_iVal_3_inline: Final = record_of('PROPVARIANT iVal 3 inline')
-R_PROPVARIANT_lVal_1_inline: Final = record_of('PROPVARIANT lVal 1 inline')
-R_PROPVARIANT_lVal_2_inline: Final = record_of('PROPVARIANT lVal 2 inline')
-R_PROPVARIANT_lVal_3_inline: Final = record_of('PROPVARIANT lVal 3 inline')
-R_PROPVARIANT_puuid_1_inline: Final = record_of('PROPVARIANT puuid 1 inline')
-R_PROPVARIANT_puuid_2_inline: Final = record_of('PROPVARIANT puuid 2 inline')
-R_PROPVARIANT_puuid_3_inline: Final = record_of('PROPVARIANT puuid 3 inline')
-R_PROPVARIANT_pwszVal_1_inline: Final = record_of('PROPVARIANT pwszVal 1 inline')
-R_PROPVARIANT_pwszVal_2_inline: Final = record_of('PROPVARIANT pwszVal 2 inline')
-R_PROPVARIANT_pwszVal_3_inline: Final = record_of('PROPVARIANT pwszVal 3 inline')
-R_PROPVARIANT_uhVal_1_inline: Final = record_of('PROPVARIANT uhVal 1 inline')
-R_PROPVARIANT_uhVal_2_inline: Final = record_of('PROPVARIANT uhVal 2 inline')
-R_PROPVARIANT_uhVal_3_inline: Final = record_of('PROPVARIANT uhVal 3 inline')
-R_PROPVARIANT_uiVal_1_inline: Final = record_of('PROPVARIANT uiVal 1 inline')
-R_PROPVARIANT_uiVal_2_inline: Final = record_of('PROPVARIANT uiVal 2 inline')
-R_PROPVARIANT_uiVal_3_inline: Final = record_of('PROPVARIANT uiVal 3 inline')
-R_PROPVARIANT_ulVal_1_inline: Final = record_of('PROPVARIANT ulVal 1 inline')
-R_PROPVARIANT_ulVal_2_inline: Final = record_of('PROPVARIANT ulVal 2 inline')
-R_PROPVARIANT_ulVal_3_inline: Final = record_of('PROPVARIANT ulVal 3 inline')
-R_ULARGE_INTEGER: Final = record_of('ULARGE_INTEGER')
+new_BLOB_array_MaximumCount_1: Final = maker_of('BLOB array MaximumCount 1')
+new_BLOB_array_MaximumCount_2: Final = maker_of('BLOB array MaximumCount 2')
+new_BLOB_array_MaximumCount_3: Final = maker_of('BLOB array MaximumCount 3')
+new_CACLSID_array_MaximumCount_1: Final = maker_of('CACLSID array MaximumCount 1')
+new_CACLSID_array_MaximumCount_2: Final = maker_of('CACLSID array MaximumCount 2')
+new_CACLSID_array_MaximumCount_3: Final = maker_of('CACLSID array MaximumCount 3')
+new_CACLSID_element: Final = maker_of('CACLSID element')
+new_CALPWSTR_array_MaximumCount_1: Final = maker_of('CALPWSTR array MaximumCount 1')
+new_CALPWSTR_array_MaximumCount_2: Final = maker_of('CALPWSTR array MaximumCount 2')
+new_CALPWSTR_array_MaximumCount_3: Final = maker_of('CALPWSTR array MaximumCount 3')
+new_CALPWSTR_element: Final = maker_of('CALPWSTR element')
+new_CAL_array_MaximumCount_1: Final = maker_of('CAL array MaximumCount 1')
+new_CAL_array_MaximumCount_2: Final = maker_of('CAL array MaximumCount 2')
+new_CAL_array_MaximumCount_3: Final = maker_of('CAL array MaximumCount 3')
+new_CAL_element: Final = maker_of('CAL element')
+new_CAPROPVARIANT: Final = maker_of('CAPROPVARIANT')
+new_CAPROPVARIANT_array_MaximumCount_1: Final = maker_of('CAPROPVARIANT array MaximumCount 1')
+new_CAPROPVARIANT_array_MaximumCount_2: Final = maker_of('CAPROPVARIANT array MaximumCount 2')
+new_CAPROPVARIANT_array_cElems_0: Final = maker_of('CAPROPVARIANT array cElems 0')
+new_CAUB_array_MaximumCount_1: Final = maker_of('CAUB array MaximumCount 1')
+new_CAUB_array_MaximumCount_2: Final = maker_of('CAUB array MaximumCount 2')
+new_CAUB_array_MaximumCount_3: Final = maker_of('CAUB array MaximumCount 3')
+new_CAUH_alignmentMaximumCount1: Final = maker_of('CAUH alignmentMaximumCount1')
+new_CAUH_alignmentMaximumCount2: Final = maker_of('CAUH alignmentMaximumCount2')
+new_CAUH_alignmentMaximumCount3: Final = maker_of('CAUH alignmentMaximumCount3')
+new_CAUH_array_MaximumCount_1: Final = maker_of('CAUH array MaximumCount 1')
+new_CAUH_array_MaximumCount_2: Final = maker_of('CAUH array MaximumCount 2')
+new_CAUH_array_MaximumCount_3: Final = maker_of('CAUH array MaximumCount 3')
+new_CAUI_array_MaximumCount_1: Final = maker_of('CAUI array MaximumCount 1')
+new_CAUI_array_MaximumCount_2: Final = maker_of('CAUI array MaximumCount 2')
+new_CAUI_array_MaximumCount_3: Final = maker_of('CAUI array MaximumCount 3')
+new_CAUI_element: Final = maker_of('CAUI element')
+new_CAUL_array_MaximumCount_1: Final = maker_of('CAUL array MaximumCount 1')
+new_CAUL_array_MaximumCount_2: Final = maker_of('CAUL array MaximumCount 2')
+new_CAUL_array_MaximumCount_3: Final = maker_of('CAUL array MaximumCount 3')
+new_CAUL_element: Final = maker_of('CAUL element')
+new_GUID_pointee: Final = maker_of('GUID pointee')
+new_NdrString: Final = maker_of('NdrString')
+new_PROPVARIANT_1: Final = maker_of('PROPVARIANT 1')
+new_PROPVARIANT_2: Final = maker_of('PROPVARIANT 2')
+new_PROPVARIANT_3: Final = maker_of('PROPVARIANT 3')
+new_PROPVARIANT_bVal_1_inline: Final = maker_of('PROPVARIANT bVal 1 inline')
+new_PROPVARIANT_bVal_2_inline: Final = maker_of('PROPVARIANT bVal 2 inline')
+new_PROPVARIANT_bVal_3_inline: Final = maker_of('PROPVARIANT bVal 3 inline')
+new_PROPVARIANT_blob_1_inline: Final = maker_of('PROPVARIANT blob 1 inline')
+new_PROPVARIANT_blob_2_inline: Final = maker_of('PROPVARIANT blob 2 inline')
+new_PROPVARIANT_blob_3_inline: Final = maker_of('PROPVARIANT blob 3 inline')
+new_PROPVARIANT_boolVal_1_inline: Final = maker_of('PROPVARIANT boolVal 1 inline')
+new_PROPVARIANT_boolVal_2_inline: Final = maker_of('PROPVARIANT boolVal 2 inline')
+new_PROPVARIANT_boolVal_3_inline: Final = maker_of('PROPVARIANT boolVal 3 inline')
+new_PROPVARIANT_cVal_1_inline: Final = maker_of('PROPVARIANT cVal 1 inline')
+new_PROPVARIANT_cVal_2_inline: Final = maker_of('PROPVARIANT cVal 2 inline')
+new_PROPVARIANT_cVal_3_inline: Final = maker_of('PROPVARIANT cVal 3 inline')
+new_PROPVARIANT_cal_1_inline: Final = maker_of('PROPVARIANT cal 1 inline')
+new_PROPVARIANT_cal_2_inline: Final = maker_of('PROPVARIANT cal 2 inline')
+new_PROPVARIANT_cal_3_inline: Final = maker_of('PROPVARIANT cal 3 inline')
+new_PROPVARIANT_calpwstr_1_inline: Final = maker_of('PROPVARIANT calpwstr 1 inline')
+new_PROPVARIANT_calpwstr_2_inline: Final = maker_of('PROPVARIANT calpwstr 2 inline')
+new_PROPVARIANT_calpwstr_3_inline: Final = maker_of('PROPVARIANT calpwstr 3 inline')
+new_PROPVARIANT_capropvar_1_inline: Final = maker_of('PROPVARIANT capropvar 1 inline')
+new_PROPVARIANT_capropvar_2_inline: Final = maker_of('PROPVARIANT capropvar 2 inline')
+new_PROPVARIANT_caub_1_inline: Final = maker_of('PROPVARIANT caub 1 inline')
+new_PROPVARIANT_caub_2_inline: Final = maker_of('PROPVARIANT caub 2 inline')
+new_PROPVARIANT_caub_3_inline: Final = maker_of('PROPVARIANT caub 3 inline')
+new_PROPVARIANT_cauh_1_inline: Final = maker_of('PROPVARIANT cauh 1 inline')
+new_PROPVARIANT_cauh_2_inline: Final = maker_of('PROPVARIANT cauh 2 inline')
+new_PROPVARIANT_cauh_3_inline: Final = maker_of('PROPVARIANT cauh 3 inline')
+new_PROPVARIANT_caui_1_inline: Final = maker_of('PROPVARIANT caui 1 inline')
+new_PROPVARIANT_caui_2_inline: Final = maker_of('PROPVARIANT caui 2 inline')
+new_PROPVARIANT_caui_3_inline: Final = maker_of('PROPVARIANT caui 3 inline')
+new_PROPVARIANT_caul_1_inline: Final = maker_of('PROPVARIANT caul 1 inline')
+new_PROPVARIANT_caul_2_inline: Final = maker_of('PROPVARIANT caul 2 inline')
+new_PROPVARIANT_caul_3_inline: Final = maker_of('PROPVARIANT caul 3 inline')
+new_PROPVARIANT_cauuid_1_inline: Final = maker_of('PROPVARIANT cauuid 1 inline')
+new_PROPVARIANT_cauuid_2_inline: Final = maker_of('PROPVARIANT cauuid 2 inline')
+new_PROPVARIANT_cauuid_3_inline: Final = maker_of('PROPVARIANT cauuid 3 inline')
+new_PROPVARIANT_hVal_1_inline: Final = maker_of('PROPVARIANT hVal 1 inline')
+new_PROPVARIANT_hVal_2_inline: Final = maker_of('PROPVARIANT hVal 2 inline')
+new_PROPVARIANT_hVal_3_inline: Final = maker_of('PROPVARIANT hVal 3 inline')
+new_PROPVARIANT_iVal_1_inline: Final = maker_of('PROPVARIANT iVal 1 inline')
+new_PROPVARIANT_iVal_2_inline: Final = maker_of('PROPVARIANT iVal 2 inline')
+new_PROPVARIANT_iVal_3_inline: Final = maker_of('PROPVARIANT iVal 3 inline')
+new_PROPVARIANT_lVal_1_inline: Final = maker_of('PROPVARIANT lVal 1 inline')
+new_PROPVARIANT_lVal_2_inline: Final = maker_of('PROPVARIANT lVal 2 inline')
+new_PROPVARIANT_lVal_3_inline: Final = maker_of('PROPVARIANT lVal 3 inline')
+new_PROPVARIANT_puuid_1_inline: Final = maker_of('PROPVARIANT puuid 1 inline')
+new_PROPVARIANT_puuid_2_inline: Final = maker_of('PROPVARIANT puuid 2 inline')
+new_PROPVARIANT_puuid_3_inline: Final = maker_of('PROPVARIANT puuid 3 inline')
+new_PROPVARIANT_pwszVal_1_inline: Final = maker_of('PROPVARIANT pwszVal 1 inline')
+new_PROPVARIANT_pwszVal_2_inline: Final = maker_of('PROPVARIANT pwszVal 2 inline')
+new_PROPVARIANT_pwszVal_3_inline: Final = maker_of('PROPVARIANT pwszVal 3 inline')
+new_PROPVARIANT_uhVal_1_inline: Final = maker_of('PROPVARIANT uhVal 1 inline')
+new_PROPVARIANT_uhVal_2_inline: Final = maker_of('PROPVARIANT uhVal 2 inline')
+new_PROPVARIANT_uhVal_3_inline: Final = maker_of('PROPVARIANT uhVal 3 inline')
+new_PROPVARIANT_uiVal_1_inline: Final = maker_of('PROPVARIANT uiVal 1 inline')
+new_PROPVARIANT_uiVal_2_inline: Final = maker_of('PROPVARIANT uiVal 2 inline')
+new_PROPVARIANT_uiVal_3_inline: Final = maker_of('PROPVARIANT uiVal 3 inline')
+new_PROPVARIANT_ulVal_1_inline: Final = maker_of('PROPVARIANT ulVal 1 inline')
+new_PROPVARIANT_ulVal_2_inline: Final = maker_of('PROPVARIANT ulVal 2 inline')
+new_PROPVARIANT_ulVal_3_inline: Final = maker_of('PROPVARIANT ulVal 3 inline')
+new_ULARGE_INTEGER: Final = maker_of('ULARGE_INTEGER')
 unpack_from_16s: Final = Struct('<16s').unpack_from
 unpack_from_B: Final = Struct('<B').unpack_from
 unpack_from_H: Final = Struct('<H').unpack_from
@@ -151,84 +151,84 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             elif n17 == 16:
                 if p16+1 > e0: raise Refused
                 v20, = unpack_from_b(data, p16)
-                r21 = new(R_PROPVARIANT_cVal_1_inline)
+                r21 = new_PROPVARIANT_cVal_1_inline()
                 r21.cVal = v20
                 v18 = r21
                 p19 = p16+1
             elif n17 == 17:
                 if p16+1 > e0: raise Refused
                 v22, = unpack_from_B(data, p16)
-                r23 = new(R_PROPVARIANT_bVal_1_inline)
+                r23 = new_PROPVARIANT_bVal_1_inline()
                 r23.bVal = v22
                 v18 = r23
                 p19 = p16+1
             elif n17 == 2:
                 if p16+2 > e0: raise Refused
                 v24, = unpack_from_h(data, p16)
-                r25 = new(R_PROPVARIANT_iVal_1_inline)
+                r25 = new_PROPVARIANT_iVal_1_inline()
                 r25.iVal = v24
                 v18 = r25
                 p19 = p16+2
             elif n17 == 18:
                 if p16+2 > e0: raise Refused
                 v26, = unpack_from_H(data, p16)
-                r27 = new(R_PROPVARIANT_uiVal_1_inline)
+                r27 = new_PROPVARIANT_uiVal_1_inline()
                 r27.uiVal = v26
                 v18 = r27
                 p19 = p16+2
             elif n17 == 3:
                 if p16+4 > e0: raise Refused
                 v28, = unpack_from_i(data, p16)
-                r29 = new(R_PROPVARIANT_lVal_1_inline)
+                r29 = new_PROPVARIANT_lVal_1_inline()
                 r29.lVal = v28
                 v18 = r29
                 p19 = p16+4
             elif n17 == 19:
                 if p16+4 > e0: raise Refused
                 v30, = unpack_from_I(data, p16)
-                r31 = new(R_PROPVARIANT_ulVal_1_inline)
+                r31 = new_PROPVARIANT_ulVal_1_inline()
                 r31.ulVal = v30
                 v18 = r31
                 p19 = p16+4
             elif n17 == 20:
                 if p16+8 > e0: raise Refused
                 v32, = unpack_from_q(data, p16)
-                r33 = new(R_PROPVARIANT_hVal_1_inline)
+                r33 = new_PROPVARIANT_hVal_1_inline()
                 r33.hVal = v32
                 v18 = r33
                 p19 = p16+8
             elif n17 == 21:
                 if p16+8 > e0: raise Refused
                 v34, = unpack_from_Q(data, p16)
-                r35 = new(R_PROPVARIANT_uhVal_1_inline)
+                r35 = new_PROPVARIANT_uhVal_1_inline()
                 r35.uhVal = v34
                 v18 = r35
                 p19 = p16+8
             elif n17 == 11:
                 if p16+2 > e0: raise Refused
                 v36, = unpack_from_h(data, p16)
-                r37 = new(R_PROPVARIANT_boolVal_1_inline)
+                r37 = new_PROPVARIANT_boolVal_1_inline()
                 r37.boolVal = v36
                 v18 = r37
                 p19 = p16+2
             elif n17 == 31:
                 if p16+4 > e0: raise Refused
                 v38, = unpack_from_I(data, p16)
-                r39 = new(R_PROPVARIANT_pwszVal_1_inline)
+                r39 = new_PROPVARIANT_pwszVal_1_inline()
                 r39.pwszVal = v38
                 v18 = r39
                 p19 = p16+4
             elif n17 == 72:
                 if p16+4 > e0: raise Refused
                 v40, = unpack_from_I(data, p16)
-                r41 = new(R_PROPVARIANT_puuid_1_inline)
+                r41 = new_PROPVARIANT_puuid_1_inline()
                 r41.puuid = v40
                 v18 = r41
                 p19 = p16+4
             elif n17 == 65:
                 if p16+8 > e0: raise Refused
                 v42, v43, = unpack_from_II(data, p16)
-                r44 = new(R_PROPVARIANT_blob_1_inline)
+                r44 = new_PROPVARIANT_blob_1_inline()
                 r44.cbSize = v42
                 r44.pBlobData = v43
                 v18 = r44
@@ -236,7 +236,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             elif n17 == 4113:
                 if p16+8 > e0: raise Refused
                 v45, v46, = unpack_from_II(data, p16)
-                r47 = new(R_PROPVARIANT_caub_1_inline)
+                r47 = new_PROPVARIANT_caub_1_inline()
                 r47.cElems = v45
                 r47.pElems = v46
                 v18 = r47
@@ -244,7 +244,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             elif n17 == 4114:
                 if p16+8 > e0: raise Refused
                 v48, v49, = unpack_from_II(data, p16)
-                r50 = new(R_PROPVARIANT_caui_1_inline)
+                r50 = new_PROPVARIANT_caui_1_inline()
                 r50.cElems = v48
                 r50.pElems = v49
                 v18 = r50
@@ -252,7 +252,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             elif n17 == 4099:
                 if p16+8 > e0: raise Refused
                 v51, v52, = unpack_from_II(data, p16)
-                r53 = new(R_PROPVARIANT_cal_1_inline)
+                r53 = new_PROPVARIANT_cal_1_inline()
                 r53.cElems = v51
                 r53.pElems = v52
                 v18 = r53
@@ -260,7 +260,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             elif n17 == 4115:
                 if p16+8 > e0: raise Refused
                 v54, v55, = unpack_from_II(data, p16)
-                r56 = new(R_PROPVARIANT_caul_1_inline)
+                r56 = new_PROPVARIANT_caul_1_inline()
                 r56.cElems = v54
                 r56.pElems = v55
                 v18 = r56
@@ -268,7 +268,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             elif n17 == 4117:
                 if p16+8 > e0: raise Refused
                 v57, v58, = unpack_from_II(data, p16)
-                r59 = new(R_PROPVARIANT_cauh_1_inline)
+                r59 = new_PROPVARIANT_cauh_1_inline()
                 r59.cElems = v57
                 r59.pElems = v58
                 v18 = r59
@@ -276,7 +276,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             elif n17 == 4168:
                 if p16+8 > e0: raise Refused
                 v60, v61, = unpack_from_II(data, p16)
-                r62 = new(R_PROPVARIANT_cauuid_1_inline)
+                r62 = new_PROPVARIANT_cauuid_1_inline()
                 r62.cElems = v60
                 r62.pElems = v61
                 v18 = r62
@@ -284,7 +284,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             elif n17 == 4127:
                 if p16+8 > e0: raise Refused
                 v63, v64, = unpack_from_II(data, p16)
-                r65 = new(R_PROPVARIANT_calpwstr_1_inline)
+                r65 = new_PROPVARIANT_calpwstr_1_inline()
                 r65.cElems = v63
                 r65.pElems = v64
                 v18 = r65
@@ -292,13 +292,13 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             elif n17 == 4108:
                 if p16+8 > e0: raise Refused
                 v66, v67, = unpack_from_II(data, p16)
-                r68 = new(R_PROPVARIANT_capropvar_1_inline)
+                r68 = new_PROPVARIANT_capropvar_1_inline()
                 r68.cElems = v66
                 r68.pElems = v67
                 v18 = r68
                 p19 = p16+8
             else: raise Refused
-            r69 = new(R_PROPVARIANT_1)
+            r69 = new_PROPVARIANT_1()
             r69.Padding = v8
             r69.vt = v10
             r69.wReserved1 = v11
@@ -328,7 +328,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                     if p82 > e0: raise Refused
                     if not ends_on_null(data, p76+12, n81, p82): raise Refused
                     v80 = text_exact(data[p76+12:p82])
-                    r83 = new(R_NdrString)
+                    r83 = new_NdrString()
                     r83.Padding = v75
                     r83.MaximumCount = v77
                     r83.Offset = v78
@@ -343,7 +343,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                     if p85 > e0: v84 = OddPadding(data[p71:e0]); p85 = e0
                     if p85+16 > e0: raise Refused
                     v86, = unpack_from_16s(data, p85)
-                    r87 = new(R_GUID_pointee)
+                    r87 = new_GUID_pointee()
                     r87.Padding = v84
                     r87.Value = guid(v86)
                     v74 = r87
@@ -358,7 +358,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                     p91: int = p89+4+v90
                     if p91 > e0: raise Refused
                     v92 = data[p89+4:p91]
-                    r93 = new(R_BLOB_array_MaximumCount_1)
+                    r93 = new_BLOB_array_MaximumCount_1()
                     r93.Padding = v88
                     r93.MaximumCount = v90
                     r93.Elements = v92
@@ -375,7 +375,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                     p97: int = p95+4+v96
                     if p97 > e0: raise Refused
                     v98 = data[p95+4:p97]
-                    r99 = new(R_CAUB_array_MaximumCount_1)
+                    r99 = new_CAUB_array_MaximumCount_1()
                     r99.Padding = v94
                     r99.MaximumCount = v96
                     r99.Elements = v98
@@ -395,11 +395,11 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                     for _ in range(v102):
                         if p104+2 > e0: raise Refused
                         v105, = unpack_from_H(data, p104)
-                        r106 = new(R_CAUI_element)
+                        r106 = new_CAUI_element()
                         r106.Value = v105
                         v103.append(r106)
                         p104 = p104+2
-                    r107 = new(R_CAUI_array_MaximumCount_1)
+                    r107 = new_CAUI_array_MaximumCount_1()
                     r107.Padding = v100
                     r107.MaximumCount = v102
                     r107.Elements = v103
@@ -419,11 +419,11 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                     for _ in range(v110):
                         if p112+4 > e0: raise Refused
                         v113, = unpack_from_i(data, p112)
-                        r114 = new(R_CAL_element)
+                        r114 = new_CAL_element()
                         r114.Value = v113
                         v111.append(r114)
                         p112 = p112+4
-                    r115 = new(R_CAL_array_MaximumCount_1)
+                    r115 = new_CAL_array_MaximumCount_1()
                     r115.Padding = v108
                     r115.MaximumCount = v110
                     r115.Elements = v111
@@ -443,11 +443,11 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                     for _ in range(v118):
                         if p120+4 > e0: raise Refused
                         v121, = unpack_from_I(data, p120)
-                        r122 = new(R_CAUL_element)
+                        r122 = new_CAUL_element()
                         r122.Value = v121
                         v119.append(r122)
                         p120 = p120+4
-                    r123 = new(R_CAUL_array_MaximumCount_1)
+                    r123 = new_CAUL_array_MaximumCount_1()
                     r123.Padding = v116
                     r123.MaximumCount = v118
                     r123.Elements = v119
@@ -464,7 +464,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                     p128: int = p125+4 + (p0-(p125+4)) % 8
                     v127: bytes = data[p125+4:p128]
                     if p128 > e0: v127 = OddPadding(data[p125+4:e0]); p128 = e0
-                    r129 = new(R_CAUH_alignmentMaximumCount1)
+                    r129 = new_CAUH_alignmentMaximumCount1()
                     r129.Padding = v127
                     if v126 > 16384 or v126 * 8 > e0 - (p128): raise Refused
                     v130: list[Any] = []
@@ -472,11 +472,11 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                     for _ in range(v126):
                         if p131+8 > e0: raise Refused
                         v132, = unpack_from_Q(data, p131)
-                        r133 = new(R_ULARGE_INTEGER)
+                        r133 = new_ULARGE_INTEGER()
                         r133.QuadPart = v132
                         v130.append(r133)
                         p131 = p131+8
-                    r134 = new(R_CAUH_array_MaximumCount_1)
+                    r134 = new_CAUH_array_MaximumCount_1()
                     r134.Padding = v124
                     r134.MaximumCount = v126
                     r134.Alignment = r129
@@ -497,11 +497,11 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                     for _ in range(v137):
                         if p139+16 > e0: raise Refused
                         v140, = unpack_from_16s(data, p139)
-                        r141 = new(R_CACLSID_element)
+                        r141 = new_CACLSID_element()
                         r141.Value = guid(v140)
                         v138.append(r141)
                         p139 = p139+16
-                    r142 = new(R_CACLSID_array_MaximumCount_1)
+                    r142 = new_CACLSID_array_MaximumCount_1()
                     r142.Padding = v135
                     r142.MaximumCount = v137
                     r142.Elements = v138
@@ -521,7 +521,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                     for _ in range(v145):
                         if p147+4 > e0: raise Refused
                         v148, = unpack_from_I(data, p147)
-                        r149 = new(R_CALPWSTR_element)
+                        r149 = new_CALPWSTR_element()
                         r149.pwszVal = v148
                         v146.append(r149)
                         p147 = p147+4
@@ -544,7 +544,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                 if p162 > e0: raise Refused
                                 if not ends_on_null(data, p156+12, n161, p162): raise Refused
                                 v160 = text_exact(data[p156+12:p162])
-                                r163 = new(R_NdrString)
+                                r163 = new_NdrString()
                                 r163.Padding = v155
                                 r163.MaximumCount = v157
                                 r163.Offset = v158
@@ -553,7 +553,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                 v154 = r163
                                 p151 = p162
                         v150.append(v154)
-                    r164 = new(R_CALPWSTR_array_MaximumCount_1)
+                    r164 = new_CALPWSTR_array_MaximumCount_1()
                     r164.Padding = v143
                     r164.MaximumCount = v145
                     r164.Elements = v146
@@ -588,84 +588,84 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         elif n179 == 16:
                             if p178+1 > e0: raise Refused
                             v182, = unpack_from_b(data, p178)
-                            r183 = new(R_PROPVARIANT_cVal_2_inline)
+                            r183 = new_PROPVARIANT_cVal_2_inline()
                             r183.cVal = v182
                             v180 = r183
                             p181 = p178+1
                         elif n179 == 17:
                             if p178+1 > e0: raise Refused
                             v184, = unpack_from_B(data, p178)
-                            r185 = new(R_PROPVARIANT_bVal_2_inline)
+                            r185 = new_PROPVARIANT_bVal_2_inline()
                             r185.bVal = v184
                             v180 = r185
                             p181 = p178+1
                         elif n179 == 2:
                             if p178+2 > e0: raise Refused
                             v186, = unpack_from_h(data, p178)
-                            r187 = new(R_PROPVARIANT_iVal_2_inline)
+                            r187 = new_PROPVARIANT_iVal_2_inline()
                             r187.iVal = v186
                             v180 = r187
                             p181 = p178+2
                         elif n179 == 18:
                             if p178+2 > e0: raise Refused
                             v188, = unpack_from_H(data, p178)
-                            r189 = new(R_PROPVARIANT_uiVal_2_inline)
+                            r189 = new_PROPVARIANT_uiVal_2_inline()
                             r189.uiVal = v188
                             v180 = r189
                             p181 = p178+2
                         elif n179 == 3:
                             if p178+4 > e0: raise Refused
                             v190, = unpack_from_i(data, p178)
-                            r191 = new(R_PROPVARIANT_lVal_2_inline)
+                            r191 = new_PROPVARIANT_lVal_2_inline()
                             r191.lVal = v190
                             v180 = r191
                             p181 = p178+4
                         elif n179 == 19:
                             if p178+4 > e0: raise Refused
                             v192, = unpack_from_I(data, p178)
-                            r193 = new(R_PROPVARIANT_ulVal_2_inline)
+                            r193 = new_PROPVARIANT_ulVal_2_inline()
                             r193.ulVal = v192
                             v180 = r193
                             p181 = p178+4
                         elif n179 == 20:
                             if p178+8 > e0: raise Refused
                             v194, = unpack_from_q(data, p178)
-                            r195 = new(R_PROPVARIANT_hVal_2_inline)
+                            r195 = new_PROPVARIANT_hVal_2_inline()
                             r195.hVal = v194
                             v180 = r195
                             p181 = p178+8
                         elif n179 == 21:
                             if p178+8 > e0: raise Refused
                             v196, = unpack_from_Q(data, p178)
-                            r197 = new(R_PROPVARIANT_uhVal_2_inline)
+                            r197 = new_PROPVARIANT_uhVal_2_inline()
                             r197.uhVal = v196
                             v180 = r197
                             p181 = p178+8
                         elif n179 == 11:
                             if p178+2 > e0: raise Refused
                             v198, = unpack_from_h(data, p178)
-                            r199 = new(R_PROPVARIANT_boolVal_2_inline)
+                            r199 = new_PROPVARIANT_boolVal_2_inline()
                             r199.boolVal = v198
                             v180 = r199
                             p181 = p178+2
                         elif n179 == 31:
                             if p178+4 > e0: raise Refused
                             v200, = unpack_from_I(data, p178)
-                            r201 = new(R_PROPVARIANT_pwszVal_2_inline)
+                            r201 = new_PROPVARIANT_pwszVal_2_inline()
                             r201.pwszVal = v200
                             v180 = r201
                             p181 = p178+4
                         elif n179 == 72:
                             if p178+4 > e0: raise Refused
                             v202, = unpack_from_I(data, p178)
-                            r203 = new(R_PROPVARIANT_puuid_2_inline)
+                            r203 = new_PROPVARIANT_puuid_2_inline()
                             r203.puuid = v202
                             v180 = r203
                             p181 = p178+4
                         elif n179 == 65:
                             if p178+8 > e0: raise Refused
                             v204, v205, = unpack_from_II(data, p178)
-                            r206 = new(R_PROPVARIANT_blob_2_inline)
+                            r206 = new_PROPVARIANT_blob_2_inline()
                             r206.cbSize = v204
                             r206.pBlobData = v205
                             v180 = r206
@@ -673,7 +673,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         elif n179 == 4113:
                             if p178+8 > e0: raise Refused
                             v207, v208, = unpack_from_II(data, p178)
-                            r209 = new(R_PROPVARIANT_caub_2_inline)
+                            r209 = new_PROPVARIANT_caub_2_inline()
                             r209.cElems = v207
                             r209.pElems = v208
                             v180 = r209
@@ -681,7 +681,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         elif n179 == 4114:
                             if p178+8 > e0: raise Refused
                             v210, v211, = unpack_from_II(data, p178)
-                            r212 = new(R_PROPVARIANT_caui_2_inline)
+                            r212 = new_PROPVARIANT_caui_2_inline()
                             r212.cElems = v210
                             r212.pElems = v211
                             v180 = r212
@@ -689,7 +689,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         elif n179 == 4099:
                             if p178+8 > e0: raise Refused
                             v213, v214, = unpack_from_II(data, p178)
-                            r215 = new(R_PROPVARIANT_cal_2_inline)
+                            r215 = new_PROPVARIANT_cal_2_inline()
                             r215.cElems = v213
                             r215.pElems = v214
                             v180 = r215
@@ -697,7 +697,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         elif n179 == 4115:
                             if p178+8 > e0: raise Refused
                             v216, v217, = unpack_from_II(data, p178)
-                            r218 = new(R_PROPVARIANT_caul_2_inline)
+                            r218 = new_PROPVARIANT_caul_2_inline()
                             r218.cElems = v216
                             r218.pElems = v217
                             v180 = r218
@@ -705,7 +705,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         elif n179 == 4117:
                             if p178+8 > e0: raise Refused
                             v219, v220, = unpack_from_II(data, p178)
-                            r221 = new(R_PROPVARIANT_cauh_2_inline)
+                            r221 = new_PROPVARIANT_cauh_2_inline()
                             r221.cElems = v219
                             r221.pElems = v220
                             v180 = r221
@@ -713,7 +713,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         elif n179 == 4168:
                             if p178+8 > e0: raise Refused
                             v222, v223, = unpack_from_II(data, p178)
-                            r224 = new(R_PROPVARIANT_cauuid_2_inline)
+                            r224 = new_PROPVARIANT_cauuid_2_inline()
                             r224.cElems = v222
                             r224.pElems = v223
                             v180 = r224
@@ -721,7 +721,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         elif n179 == 4127:
                             if p178+8 > e0: raise Refused
                             v225, v226, = unpack_from_II(data, p178)
-                            r227 = new(R_PROPVARIANT_calpwstr_2_inline)
+                            r227 = new_PROPVARIANT_calpwstr_2_inline()
                             r227.cElems = v225
                             r227.pElems = v226
                             v180 = r227
@@ -729,13 +729,13 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         elif n179 == 4108:
                             if p178+8 > e0: raise Refused
                             v228, v229, = unpack_from_II(data, p178)
-                            r230 = new(R_PROPVARIANT_capropvar_2_inline)
+                            r230 = new_PROPVARIANT_capropvar_2_inline()
                             r230.cElems = v228
                             r230.pElems = v229
                             v180 = r230
                             p181 = p178+8
                         else: raise Refused
-                        r231 = new(R_PROPVARIANT_2)
+                        r231 = new_PROPVARIANT_2()
                         r231.Padding = v170
                         r231.vt = v172
                         r231.wReserved1 = v173
@@ -765,7 +765,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                 if p244 > e0: raise Refused
                                 if not ends_on_null(data, p238+12, n243, p244): raise Refused
                                 v242 = text_exact(data[p238+12:p244])
-                                r245 = new(R_NdrString)
+                                r245 = new_NdrString()
                                 r245.Padding = v237
                                 r245.MaximumCount = v239
                                 r245.Offset = v240
@@ -780,7 +780,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                 if p247 > e0: v246 = OddPadding(data[p233:e0]); p247 = e0
                                 if p247+16 > e0: raise Refused
                                 v248, = unpack_from_16s(data, p247)
-                                r249 = new(R_GUID_pointee)
+                                r249 = new_GUID_pointee()
                                 r249.Padding = v246
                                 r249.Value = guid(v248)
                                 v236 = r249
@@ -795,7 +795,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                 p253: int = p251+4+v252
                                 if p253 > e0: raise Refused
                                 v254 = data[p251+4:p253]
-                                r255 = new(R_BLOB_array_MaximumCount_2)
+                                r255 = new_BLOB_array_MaximumCount_2()
                                 r255.Padding = v250
                                 r255.MaximumCount = v252
                                 r255.Elements = v254
@@ -812,7 +812,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                 p259: int = p257+4+v258
                                 if p259 > e0: raise Refused
                                 v260 = data[p257+4:p259]
-                                r261 = new(R_CAUB_array_MaximumCount_2)
+                                r261 = new_CAUB_array_MaximumCount_2()
                                 r261.Padding = v256
                                 r261.MaximumCount = v258
                                 r261.Elements = v260
@@ -832,11 +832,11 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                 for _ in range(v264):
                                     if p266+2 > e0: raise Refused
                                     v267, = unpack_from_H(data, p266)
-                                    r268 = new(R_CAUI_element)
+                                    r268 = new_CAUI_element()
                                     r268.Value = v267
                                     v265.append(r268)
                                     p266 = p266+2
-                                r269 = new(R_CAUI_array_MaximumCount_2)
+                                r269 = new_CAUI_array_MaximumCount_2()
                                 r269.Padding = v262
                                 r269.MaximumCount = v264
                                 r269.Elements = v265
@@ -856,11 +856,11 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                 for _ in range(v272):
                                     if p274+4 > e0: raise Refused
                                     v275, = unpack_from_i(data, p274)
-                                    r276 = new(R_CAL_element)
+                                    r276 = new_CAL_element()
                                     r276.Value = v275
                                     v273.append(r276)
                                     p274 = p274+4
-                                r277 = new(R_CAL_array_MaximumCount_2)
+                                r277 = new_CAL_array_MaximumCount_2()
                                 r277.Padding = v270
                                 r277.MaximumCount = v272
                                 r277.Elements = v273
@@ -880,11 +880,11 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                 for _ in range(v280):
                                     if p282+4 > e0: raise Refused
                                     v283, = unpack_from_I(data, p282)
-                                    r284 = new(R_CAUL_element)
+                                    r284 = new_CAUL_element()
                                     r284.Value = v283
                                     v281.append(r284)
                                     p282 = p282+4
-                                r285 = new(R_CAUL_array_MaximumCount_2)
+                                r285 = new_CAUL_array_MaximumCount_2()
                                 r285.Padding = v278
                                 r285.MaximumCount = v280
                                 r285.Elements = v281
@@ -901,7 +901,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                 p290: int = p287+4 + (p0-(p287+4)) % 8
                                 v289: bytes = data[p287+4:p290]
                                 if p290 > e0: v289 = OddPadding(data[p287+4:e0]); p290 = e0
-                                r291 = new(R_CAUH_alignmentMaximumCount2)
+                                r291 = new_CAUH_alignmentMaximumCount2()
                                 r291.Padding = v289
                                 if v288 > 16384 or v288 * 8 > e0 - (p290): raise Refused
                                 v292: list[Any] = []
@@ -909,11 +909,11 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                 for _ in range(v288):
                                     if p293+8 > e0: raise Refused
                                     v294, = unpack_from_Q(data, p293)
-                                    r295 = new(R_ULARGE_INTEGER)
+                                    r295 = new_ULARGE_INTEGER()
                                     r295.QuadPart = v294
                                     v292.append(r295)
                                     p293 = p293+8
-                                r296 = new(R_CAUH_array_MaximumCount_2)
+                                r296 = new_CAUH_array_MaximumCount_2()
                                 r296.Padding = v286
                                 r296.MaximumCount = v288
                                 r296.Alignment = r291
@@ -934,11 +934,11 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                 for _ in range(v299):
                                     if p301+16 > e0: raise Refused
                                     v302, = unpack_from_16s(data, p301)
-                                    r303 = new(R_CACLSID_element)
+                                    r303 = new_CACLSID_element()
                                     r303.Value = guid(v302)
                                     v300.append(r303)
                                     p301 = p301+16
-                                r304 = new(R_CACLSID_array_MaximumCount_2)
+                                r304 = new_CACLSID_array_MaximumCount_2()
                                 r304.Padding = v297
                                 r304.MaximumCount = v299
                                 r304.Elements = v300
@@ -958,7 +958,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                 for _ in range(v307):
                                     if p309+4 > e0: raise Refused
                                     v310, = unpack_from_I(data, p309)
-                                    r311 = new(R_CALPWSTR_element)
+                                    r311 = new_CALPWSTR_element()
                                     r311.pwszVal = v310
                                     v308.append(r311)
                                     p309 = p309+4
@@ -981,7 +981,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                             if p324 > e0: raise Refused
                                             if not ends_on_null(data, p318+12, n323, p324): raise Refused
                                             v322 = text_exact(data[p318+12:p324])
-                                            r325 = new(R_NdrString)
+                                            r325 = new_NdrString()
                                             r325.Padding = v317
                                             r325.MaximumCount = v319
                                             r325.Offset = v320
@@ -990,7 +990,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                             v316 = r325
                                             p313 = p324
                                     v312.append(v316)
-                                r326 = new(R_CALPWSTR_array_MaximumCount_2)
+                                r326 = new_CALPWSTR_array_MaximumCount_2()
                                 r326.Padding = v305
                                 r326.MaximumCount = v307
                                 r326.Elements = v308
@@ -1025,84 +1025,84 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     elif n341 == 16:
                                         if p340+1 > e0: raise Refused
                                         v344, = unpack_from_b(data, p340)
-                                        r345 = new(R_PROPVARIANT_cVal_3_inline)
+                                        r345 = new_PROPVARIANT_cVal_3_inline()
                                         r345.cVal = v344
                                         v342 = r345
                                         p343 = p340+1
                                     elif n341 == 17:
                                         if p340+1 > e0: raise Refused
                                         v346, = unpack_from_B(data, p340)
-                                        r347 = new(R_PROPVARIANT_bVal_3_inline)
+                                        r347 = new_PROPVARIANT_bVal_3_inline()
                                         r347.bVal = v346
                                         v342 = r347
                                         p343 = p340+1
                                     elif n341 == 2:
                                         if p340+2 > e0: raise Refused
                                         v348, = unpack_from_h(data, p340)
-                                        r349 = new(R_PROPVARIANT_iVal_3_inline)
+                                        r349 = new_PROPVARIANT_iVal_3_inline()
                                         r349.iVal = v348
                                         v342 = r349
                                         p343 = p340+2
                                     elif n341 == 18:
                                         if p340+2 > e0: raise Refused
                                         v350, = unpack_from_H(data, p340)
-                                        r351 = new(R_PROPVARIANT_uiVal_3_inline)
+                                        r351 = new_PROPVARIANT_uiVal_3_inline()
                                         r351.uiVal = v350
                                         v342 = r351
                                         p343 = p340+2
                                     elif n341 == 3:
                                         if p340+4 > e0: raise Refused
                                         v352, = unpack_from_i(data, p340)
-                                        r353 = new(R_PROPVARIANT_lVal_3_inline)
+                                        r353 = new_PROPVARIANT_lVal_3_inline()
                                         r353.lVal = v352
                                         v342 = r353
                                         p343 = p340+4
                                     elif n341 == 19:
                                         if p340+4 > e0: raise Refused
                                         v354, = unpack_from_I(data, p340)
-                                        r355 = new(R_PROPVARIANT_ulVal_3_inline)
+                                        r355 = new_PROPVARIANT_ulVal_3_inline()
                                         r355.ulVal = v354
                                         v342 = r355
                                         p343 = p340+4
                                     elif n341 == 20:
                                         if p340+8 > e0: raise Refused
                                         v356, = unpack_from_q(data, p340)
-                                        r357 = new(R_PROPVARIANT_hVal_3_inline)
+                                        r357 = new_PROPVARIANT_hVal_3_inline()
                                         r357.hVal = v356
                                         v342 = r357
                                         p343 = p340+8
                                     elif n341 == 21:
                                         if p340+8 > e0: raise Refused
                                         v358, = unpack_from_Q(data, p340)
-                                        r359 = new(R_PROPVARIANT_uhVal_3_inline)
+                                        r359 = new_PROPVARIANT_uhVal_3_inline()
                                         r359.uhVal = v358
                                         v342 = r359
                                         p343 = p340+8
                                     elif n341 == 11:
                                         if p340+2 > e0: raise Refused
                                         v360, = unpack_from_h(data, p340)
-                                        r361 = new(R_PROPVARIANT_boolVal_3_inline)
+                                        r361 = new_PROPVARIANT_boolVal_3_inline()
                                         r361.boolVal = v360
                                         v342 = r361
                                         p343 = p340+2
                                     elif n341 == 31:
                                         if p340+4 > e0: raise Refused
                                         v362, = unpack_from_I(data, p340)
-                                        r363 = new(R_PROPVARIANT_pwszVal_3_inline)
+                                        r363 = new_PROPVARIANT_pwszVal_3_inline()
                                         r363.pwszVal = v362
                                         v342 = r363
                                         p343 = p340+4
                                     elif n341 == 72:
                                         if p340+4 > e0: raise Refused
                                         v364, = unpack_from_I(data, p340)
-                                        r365 = new(R_PROPVARIANT_puuid_3_inline)
+                                        r365 = new_PROPVARIANT_puuid_3_inline()
                                         r365.puuid = v364
                                         v342 = r365
                                         p343 = p340+4
                                     elif n341 == 65:
                                         if p340+8 > e0: raise Refused
                                         v366, v367, = unpack_from_II(data, p340)
-                                        r368 = new(R_PROPVARIANT_blob_3_inline)
+                                        r368 = new_PROPVARIANT_blob_3_inline()
                                         r368.cbSize = v366
                                         r368.pBlobData = v367
                                         v342 = r368
@@ -1110,7 +1110,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     elif n341 == 4113:
                                         if p340+8 > e0: raise Refused
                                         v369, v370, = unpack_from_II(data, p340)
-                                        r371 = new(R_PROPVARIANT_caub_3_inline)
+                                        r371 = new_PROPVARIANT_caub_3_inline()
                                         r371.cElems = v369
                                         r371.pElems = v370
                                         v342 = r371
@@ -1118,7 +1118,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     elif n341 == 4114:
                                         if p340+8 > e0: raise Refused
                                         v372, v373, = unpack_from_II(data, p340)
-                                        r374 = new(R_PROPVARIANT_caui_3_inline)
+                                        r374 = new_PROPVARIANT_caui_3_inline()
                                         r374.cElems = v372
                                         r374.pElems = v373
                                         v342 = r374
@@ -1126,7 +1126,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     elif n341 == 4099:
                                         if p340+8 > e0: raise Refused
                                         v375, v376, = unpack_from_II(data, p340)
-                                        r377 = new(R_PROPVARIANT_cal_3_inline)
+                                        r377 = new_PROPVARIANT_cal_3_inline()
                                         r377.cElems = v375
                                         r377.pElems = v376
                                         v342 = r377
@@ -1134,7 +1134,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     elif n341 == 4115:
                                         if p340+8 > e0: raise Refused
                                         v378, v379, = unpack_from_II(data, p340)
-                                        r380 = new(R_PROPVARIANT_caul_3_inline)
+                                        r380 = new_PROPVARIANT_caul_3_inline()
                                         r380.cElems = v378
                                         r380.pElems = v379
                                         v342 = r380
@@ -1142,7 +1142,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     elif n341 == 4117:
                                         if p340+8 > e0: raise Refused
                                         v381, v382, = unpack_from_II(data, p340)
-                                        r383 = new(R_PROPVARIANT_cauh_3_inline)
+                                        r383 = new_PROPVARIANT_cauh_3_inline()
                                         r383.cElems = v381
                                         r383.pElems = v382
                                         v342 = r383
@@ -1150,7 +1150,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     elif n341 == 4168:
                                         if p340+8 > e0: raise Refused
                                         v384, v385, = unpack_from_II(data, p340)
-                                        r386 = new(R_PROPVARIANT_cauuid_3_inline)
+                                        r386 = new_PROPVARIANT_cauuid_3_inline()
                                         r386.cElems = v384
                                         r386.pElems = v385
                                         v342 = r386
@@ -1158,13 +1158,13 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     elif n341 == 4127:
                                         if p340+8 > e0: raise Refused
                                         v387, v388, = unpack_from_II(data, p340)
-                                        r389 = new(R_PROPVARIANT_calpwstr_3_inline)
+                                        r389 = new_PROPVARIANT_calpwstr_3_inline()
                                         r389.cElems = v387
                                         r389.pElems = v388
                                         v342 = r389
                                         p343 = p340+8
                                     else: raise Refused
-                                    r390 = new(R_PROPVARIANT_3)
+                                    r390 = new_PROPVARIANT_3()
                                     r390.Padding = v332
                                     r390.vt = v334
                                     r390.wReserved1 = v335
@@ -1194,7 +1194,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                             if p403 > e0: raise Refused
                                             if not ends_on_null(data, p397+12, n402, p403): raise Refused
                                             v401 = text_exact(data[p397+12:p403])
-                                            r404 = new(R_NdrString)
+                                            r404 = new_NdrString()
                                             r404.Padding = v396
                                             r404.MaximumCount = v398
                                             r404.Offset = v399
@@ -1209,7 +1209,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                             if p406 > e0: v405 = OddPadding(data[p392:e0]); p406 = e0
                                             if p406+16 > e0: raise Refused
                                             v407, = unpack_from_16s(data, p406)
-                                            r408 = new(R_GUID_pointee)
+                                            r408 = new_GUID_pointee()
                                             r408.Padding = v405
                                             r408.Value = guid(v407)
                                             v395 = r408
@@ -1224,7 +1224,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                             p412: int = p410+4+v411
                                             if p412 > e0: raise Refused
                                             v413 = data[p410+4:p412]
-                                            r414 = new(R_BLOB_array_MaximumCount_3)
+                                            r414 = new_BLOB_array_MaximumCount_3()
                                             r414.Padding = v409
                                             r414.MaximumCount = v411
                                             r414.Elements = v413
@@ -1241,7 +1241,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                             p418: int = p416+4+v417
                                             if p418 > e0: raise Refused
                                             v419 = data[p416+4:p418]
-                                            r420 = new(R_CAUB_array_MaximumCount_3)
+                                            r420 = new_CAUB_array_MaximumCount_3()
                                             r420.Padding = v415
                                             r420.MaximumCount = v417
                                             r420.Elements = v419
@@ -1261,11 +1261,11 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                             for _ in range(v423):
                                                 if p425+2 > e0: raise Refused
                                                 v426, = unpack_from_H(data, p425)
-                                                r427 = new(R_CAUI_element)
+                                                r427 = new_CAUI_element()
                                                 r427.Value = v426
                                                 v424.append(r427)
                                                 p425 = p425+2
-                                            r428 = new(R_CAUI_array_MaximumCount_3)
+                                            r428 = new_CAUI_array_MaximumCount_3()
                                             r428.Padding = v421
                                             r428.MaximumCount = v423
                                             r428.Elements = v424
@@ -1285,11 +1285,11 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                             for _ in range(v431):
                                                 if p433+4 > e0: raise Refused
                                                 v434, = unpack_from_i(data, p433)
-                                                r435 = new(R_CAL_element)
+                                                r435 = new_CAL_element()
                                                 r435.Value = v434
                                                 v432.append(r435)
                                                 p433 = p433+4
-                                            r436 = new(R_CAL_array_MaximumCount_3)
+                                            r436 = new_CAL_array_MaximumCount_3()
                                             r436.Padding = v429
                                             r436.MaximumCount = v431
                                             r436.Elements = v432
@@ -1309,11 +1309,11 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                             for _ in range(v439):
                                                 if p441+4 > e0: raise Refused
                                                 v442, = unpack_from_I(data, p441)
-                                                r443 = new(R_CAUL_element)
+                                                r443 = new_CAUL_element()
                                                 r443.Value = v442
                                                 v440.append(r443)
                                                 p441 = p441+4
-                                            r444 = new(R_CAUL_array_MaximumCount_3)
+                                            r444 = new_CAUL_array_MaximumCount_3()
                                             r444.Padding = v437
                                             r444.MaximumCount = v439
                                             r444.Elements = v440
@@ -1330,7 +1330,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                             p449: int = p446+4 + (p0-(p446+4)) % 8
                                             v448: bytes = data[p446+4:p449]
                                             if p449 > e0: v448 = OddPadding(data[p446+4:e0]); p449 = e0
-                                            r450 = new(R_CAUH_alignmentMaximumCount3)
+                                            r450 = new_CAUH_alignmentMaximumCount3()
                                             r450.Padding = v448
                                             if v447 > 16384 or v447 * 8 > e0 - (p449): raise Refused
                                             v451: list[Any] = []
@@ -1338,11 +1338,11 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                             for _ in range(v447):
                                                 if p452+8 > e0: raise Refused
                                                 v453, = unpack_from_Q(data, p452)
-                                                r454 = new(R_ULARGE_INTEGER)
+                                                r454 = new_ULARGE_INTEGER()
                                                 r454.QuadPart = v453
                                                 v451.append(r454)
                                                 p452 = p452+8
-                                            r455 = new(R_CAUH_array_MaximumCount_3)
+                                            r455 = new_CAUH_array_MaximumCount_3()
                                             r455.Padding = v445
                                             r455.MaximumCount = v447
                                             r455.Alignment = r450
@@ -1363,11 +1363,11 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                             for _ in range(v458):
                                                 if p460+16 > e0: raise Refused
                                                 v461, = unpack_from_16s(data, p460)
-                                                r462 = new(R_CACLSID_element)
+                                                r462 = new_CACLSID_element()
                                                 r462.Value = guid(v461)
                                                 v459.append(r462)
                                                 p460 = p460+16
-                                            r463 = new(R_CACLSID_array_MaximumCount_3)
+                                            r463 = new_CACLSID_array_MaximumCount_3()
                                             r463.Padding = v456
                                             r463.MaximumCount = v458
                                             r463.Elements = v459
@@ -1387,7 +1387,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                             for _ in range(v466):
                                                 if p468+4 > e0: raise Refused
                                                 v469, = unpack_from_I(data, p468)
-                                                r470 = new(R_CALPWSTR_element)
+                                                r470 = new_CALPWSTR_element()
                                                 r470.pwszVal = v469
                                                 v467.append(r470)
                                                 p468 = p468+4
@@ -1410,7 +1410,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                                         if p483 > e0: raise Refused
                                                         if not ends_on_null(data, p477+12, n482, p483): raise Refused
                                                         v481 = text_exact(data[p477+12:p483])
-                                                        r484 = new(R_NdrString)
+                                                        r484 = new_NdrString()
                                                         r484.Padding = v476
                                                         r484.MaximumCount = v478
                                                         r484.Offset = v479
@@ -1419,7 +1419,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                                         v475 = r484
                                                         p472 = p483
                                                 v471.append(v475)
-                                            r485 = new(R_CALPWSTR_array_MaximumCount_3)
+                                            r485 = new_CALPWSTR_array_MaximumCount_3()
                                             r485.Padding = v464
                                             r485.MaximumCount = v466
                                             r485.Elements = v467
@@ -1428,7 +1428,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                             p392 = p472
                                             if v395.MaximumCount != x393._varUnion.cElems: raise Refused
                                     v391.append(v395)
-                                r486 = new(R_CAPROPVARIANT_array_MaximumCount_2)
+                                r486 = new_CAPROPVARIANT_array_MaximumCount_2()
                                 r486.Padding = v327
                                 r486.MaximumCount = v329
                                 r486.Elements = v330
@@ -1437,7 +1437,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                 p233 = p392
                                 if v236.MaximumCount != x234._varUnion.cElems: raise Refused
                         v232.append(v236)
-                    r487 = new(R_CAPROPVARIANT_array_MaximumCount_1)
+                    r487 = new_CAPROPVARIANT_array_MaximumCount_1()
                     r487.Padding = v165
                     r487.MaximumCount = v167
                     r487.Elements = v168
@@ -1446,7 +1446,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                     p71 = p233
                     if v74.MaximumCount != x72._varUnion.cElems: raise Refused
             v70.append(v74)
-        r488 = new(R_CAPROPVARIANT_array_cElems_0)
+        r488 = new_CAPROPVARIANT_array_cElems_0()
         r488.Padding = b''
         r488.MaximumCount = v5
         r488.Elements = v6
@@ -1456,7 +1456,7 @@ def read_CAPROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     else:
         v3 = None; p489 = p0+8
         v5 = v10 = v11 = v12 = v13 = v14 = v66 = v67 = v167 = v172 = v173 = v174 = v175 = v176 = v228 = v229 = v329 = v334 = v335 = v336 = v337 = v338 = v387 = v388 = v466 = v469 = v478 = v479 = v480 = 0
-    r490 = new(R_CAPROPVARIANT)
+    r490 = new_CAPROPVARIANT()
     r490.cElems = v1
     r490.pElems = v2
     r490.Elements = v3

@@ -5,140 +5,140 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, guid, new, record_of
+from msmqwire.schema.codec_support import Refused, guid, maker_of
 from msmqwire.schema.record import OddPadding
 from msmqwire.schema.utf16 import ends_on_null, text_exact
 
-R_BLOB_array_MaximumCount_1: Final = record_of('BLOB array MaximumCount 1')
-R_BLOB_array_MaximumCount_2: Final = record_of('BLOB array MaximumCount 2')
-R_BLOB_array_MaximumCount_3: Final = record_of('BLOB array MaximumCount 3')
-R_BLOB_array_cbSize_0: Final = record_of('BLOB array cbSize 0')
-R_CACLSID_array_MaximumCount_1: Final = record_of('CACLSID array MaximumCount 1')
-R_CACLSID_array_MaximumCount_2: Final = record_of('CACLSID array MaximumCount 2')
-R_CACLSID_array_MaximumCount_3: Final = record_of('CACLSID array MaximumCount 3')
-R_CACLSID_array_cElems_0: Final = record_of('CACLSID array cElems 0')
-R_CACLSID_element: Final = record_of('CACLSID element')
-R_CALPWSTR_array_MaximumCount_1: Final = record_of('CALPWSTR array MaximumCount 1')
-R_CALPWSTR_array_MaximumCount_2: Final = record_of('CALPWSTR array MaximumCount 2')
-R_CALPWSTR_array_MaximumCount_3: Final = record_of('CALPWSTR array MaximumCount 3')
-R_CALPWSTR_array_cElems_0: Final = record_of('CALPWSTR array cElems 0')
-R_CALPWSTR_element: Final = record_of('CALPWSTR element')
-R_CAL_array_MaximumCount_1: Final = record_of('CAL array MaximumCount 1')
-R_CAL_array_MaximumCount_2: Final = record_of('CAL array MaximumCount 2')
-R_CAL_array_MaximumCount_3: Final = record_of('CAL array MaximumCount 3')
-R_CAL_array_cElems_0: Final = record_of('CAL array cElems 0')
-R_CAL_element: Final = record_of('CAL element')
-R_CAPROPVARIANT_array_MaximumCount_1: Final = record_of('CAPROPVARIANT array MaximumCount 1')
-R_CAPROPVARIANT_array_MaximumCount_2: Final = record_of('CAPROPVARIANT array MaximumCount 2')
-R_CAPROPVARIANT_array_cElems_0: Final = record_of('CAPROPVARIANT array cElems 0')
-R_CAUB_array_MaximumCount_1: Final = record_of('CAUB array MaximumCount 1')
-R_CAUB_array_MaximumCount_2: Final = record_of('CAUB array MaximumCount 2')
-R_CAUB_array_MaximumCount_3: Final = record_of('CAUB array MaximumCount 3')
-R_CAUB_array_cElems_0: Final = record_of('CAUB array cElems 0')
-R_CAUH_alignmentMaximumCount1: Final = record_of('CAUH alignmentMaximumCount1')
-R_CAUH_alignmentMaximumCount2: Final = record_of('CAUH alignmentMaximumCount2')
-R_CAUH_alignmentMaximumCount3: Final = record_of('CAUH alignmentMaximumCount3')
-R_CAUH_alignmentcElems0: Final = record_of('CAUH alignmentcElems0')
-R_CAUH_array_MaximumCount_1: Final = record_of('CAUH array MaximumCount 1')
-R_CAUH_array_MaximumCount_2: Final = record_of('CAUH array MaximumCount 2')
-R_CAUH_array_MaximumCount_3: Final = record_of('CAUH array MaximumCount 3')
-R_CAUH_array_cElems_0: Final = record_of('CAUH array cElems 0')
-R_CAUI_array_MaximumCount_1: Final = record_of('CAUI array MaximumCount 1')
-R_CAUI_array_MaximumCount_2: Final = record_of('CAUI array MaximumCount 2')
-R_CAUI_array_MaximumCount_3: Final = record_of('CAUI array MaximumCount 3')
-R_CAUI_array_cElems_0: Final = record_of('CAUI array cElems 0')
-R_CAUI_element: Final = record_of('CAUI element')
-R_CAUL_array_MaximumCount_1: Final = record_of('CAUL array MaximumCount 1')
-R_CAUL_array_MaximumCount_2: Final = record_of('CAUL array MaximumCount 2')
-R_CAUL_array_MaximumCount_3: Final = record_of('CAUL array MaximumCount 3')
-R_CAUL_array_cElems_0: Final = record_of('CAUL array cElems 0')
-R_CAUL_element: Final = record_of('CAUL element')
-R_GUID_pointee: Final = record_of('GUID pointee')
-R_NdrString: Final = record_of('NdrString')
-R_PROPVARIANT: Final = record_of('PROPVARIANT')
-R_PROPVARIANT_1: Final = record_of('PROPVARIANT 1')
-R_PROPVARIANT_2: Final = record_of('PROPVARIANT 2')
-R_PROPVARIANT_3: Final = record_of('PROPVARIANT 3')
-R_PROPVARIANT_bVal_0: Final = record_of('PROPVARIANT bVal 0')
-R_PROPVARIANT_bVal_1_inline: Final = record_of('PROPVARIANT bVal 1 inline')
-R_PROPVARIANT_bVal_2_inline: Final = record_of('PROPVARIANT bVal 2 inline')
-R_PROPVARIANT_bVal_3_inline: Final = record_of('PROPVARIANT bVal 3 inline')
-R_PROPVARIANT_blob_0: Final = record_of('PROPVARIANT blob 0')
-R_PROPVARIANT_blob_1_inline: Final = record_of('PROPVARIANT blob 1 inline')
-R_PROPVARIANT_blob_2_inline: Final = record_of('PROPVARIANT blob 2 inline')
-R_PROPVARIANT_blob_3_inline: Final = record_of('PROPVARIANT blob 3 inline')
-R_PROPVARIANT_boolVal_0: Final = record_of('PROPVARIANT boolVal 0')
-R_PROPVARIANT_boolVal_1_inline: Final = record_of('PROPVARIANT boolVal 1 inline')
-R_PROPVARIANT_boolVal_2_inline: Final = record_of('PROPVARIANT boolVal 2 inline')
-R_PROPVARIANT_boolVal_3_inline: Final = record_of('PROPVARIANT boolVal 3 inline')
-R_PROPVARIANT_cVal_0: Final = record_of('PROPVARIANT cVal 0')
-R_PROPVARIANT_cVal_1_inline: Final = record_of('PROPVARIANT cVal 1 inline')
-R_PROPVARIANT_cVal_2_inline: Final = record_of('PROPVARIANT cVal 2 inline')
-R_PROPVARIANT_cVal_3_inline: Final = record_of('PROPVARIANT cVal 3 inline')
-R_PROPVARIANT_cal_0: Final = record_of('PROPVARIANT cal 0')
-R_PROPVARIANT_cal_1_inline: Final = record_of('PROPVARIANT cal 1 inline')
-R_PROPVARIANT_cal_2_inline: Final = record_of('PROPVARIANT cal 2 inline')
-R_PROPVARIANT_cal_3_inline: Final = record_of('PROPVARIANT cal 3 inline')
-R_PROPVARIANT_calpwstr_0: Final = record_of('PROPVARIANT calpwstr 0')
-R_PROPVARIANT_calpwstr_1_inline: Final = record_of('PROPVARIANT calpwstr 1 inline')
-R_PROPVARIANT_calpwstr_2_inline: Final = record_of('PROPVARIANT calpwstr 2 inline')
-R_PROPVARIANT_calpwstr_3_inline: Final = record_of('PROPVARIANT calpwstr 3 inline')
-R_PROPVARIANT_capropvar_0: Final = record_of('PROPVARIANT capropvar 0')
-R_PROPVARIANT_capropvar_1_inline: Final = record_of('PROPVARIANT capropvar 1 inline')
-R_PROPVARIANT_capropvar_2_inline: Final = record_of('PROPVARIANT capropvar 2 inline')
-R_PROPVARIANT_caub_0: Final = record_of('PROPVARIANT caub 0')
-R_PROPVARIANT_caub_1_inline: Final = record_of('PROPVARIANT caub 1 inline')
-R_PROPVARIANT_caub_2_inline: Final = record_of('PROPVARIANT caub 2 inline')
-R_PROPVARIANT_caub_3_inline: Final = record_of('PROPVARIANT caub 3 inline')
-R_PROPVARIANT_cauh_0: Final = record_of('PROPVARIANT cauh 0')
-R_PROPVARIANT_cauh_1_inline: Final = record_of('PROPVARIANT cauh 1 inline')
-R_PROPVARIANT_cauh_2_inline: Final = record_of('PROPVARIANT cauh 2 inline')
-R_PROPVARIANT_cauh_3_inline: Final = record_of('PROPVARIANT cauh 3 inline')
-R_PROPVARIANT_caui_0: Final = record_of('PROPVARIANT caui 0')
-R_PROPVARIANT_caui_1_inline: Final = record_of('PROPVARIANT caui 1 inline')
-R_PROPVARIANT_caui_2_inline: Final = record_of('PROPVARIANT caui 2 inline')
-R_PROPVARIANT_caui_3_inline: Final = record_of('PROPVARIANT caui 3 inline')
-R_PROPVARIANT_caul_0: Final = record_of('PROPVARIANT caul 0')
-R_PROPVARIANT_caul_1_inline: Final = record_of('PROPVARIANT caul 1 inline')
-R_PROPVARIANT_caul_2_inline: Final = record_of('PROPVARIANT caul 2 inline')
-R_PROPVARIANT_caul_3_inline: Final = record_of('PROPVARIANT caul 3 inline')
-R_PROPVARIANT_cauuid_0: Final = record_of('PROPVARIANT cauuid 0')
-R_PROPVARIANT_cauuid_1_inline: Final = record_of('PROPVARIANT cauuid 1 inline')
-R_PROPVARIANT_cauuid_2_inline: Final = record_of('PROPVARIANT cauuid 2 inline')
-R_PROPVARIANT_cauuid_3_inline: Final = record_of('PROPVARIANT cauuid 3 inline')
-R_PROPVARIANT_hVal_0: Final = record_of('PROPVARIANT hVal 0')
-R_PROPVARIANT_hVal_1_inline: Final = record_of('PROPVARIANT hVal 1 inline')
-R_PROPVARIANT_hVal_2_inline: Final = record_of('PROPVARIANT hVal 2 inline')
-R_PROPVARIANT_hVal_3_inline: Final = record_of('PROPVARIANT hVal 3 inline')
-R_PROPVARIANT_iVal_0: Final = record_of('PROPVARIANT iVal 0')
-R_PROPVARIANT_iVal_1_inline: Final = record_of('PROPVARIANT iVal 1 inline')
-R_PROPVARIANT_iVal_2_inline: Final = record_of('PROPVARIANT iVal 2 inline')
-R_PROPVARIANT_iVal_3_inline: Final = record_of('PROPVARIANT iVal 3 inline')
-R_PROPVARIANT_lVal_0: Final = record_of('PROPVARIANT lVal 0')
-R_PROPVARIANT_lVal_1_inline: Final = record_of('PROPVARIANT lVal 1 inline')
-R_PROPVARIANT_lVal_2_inline: Final = record_of('PROPVARIANT lVal 2 inline')
-R_PROPVARIANT_lVal_3_inline: Final = record_of('PROPVARIANT lVal 3 inline')
-R_PROPVARIANT_puuid_0: Final = record_of('PROPVARIANT puuid 0')
-R_PROPVARIANT_puuid_1_inline: Final = record_of('PROPVARIANT puuid 1 inline')
-R_PROPVARIANT_puuid_2_inline: Final = record_of('PROPVARIANT puuid 2 inline')
-R_PROPVARIANT_puuid_3_inline: Final = record_of('PROPVARIANT puuid 3 inline')
-R_PROPVARIANT_pwszVal_0: Final = record_of('PROPVARIANT pwszVal 0')
-R_PROPVARIANT_pwszVal_1_inline: Final = record_of('PROPVARIANT pwszVal 1 inline')
-R_PROPVARIANT_pwszVal_2_inline: Final = record_of('PROPVARIANT pwszVal 2 inline')
-R_PROPVARIANT_pwszVal_3_inline: Final = record_of('PROPVARIANT pwszVal 3 inline')
-R_PROPVARIANT_uhVal_0: Final = record_of('PROPVARIANT uhVal 0')
-R_PROPVARIANT_uhVal_1_inline: Final = record_of('PROPVARIANT uhVal 1 inline')
-R_PROPVARIANT_uhVal_2_inline: Final = record_of('PROPVARIANT uhVal 2 inline')
-R_PROPVARIANT_uhVal_3_inline: Final = record_of('PROPVARIANT uhVal 3 inline')
-R_PROPVARIANT_uiVal_0: Final = record_of('PROPVARIANT uiVal 0')
-R_PROPVARIANT_uiVal_1_inline: Final = record_of('PROPVARIANT uiVal 1 inline')
-R_PROPVARIANT_uiVal_2_inline: Final = record_of('PROPVARIANT uiVal 2 inline')
-R_PROPVARIANT_uiVal_3_inline: Final = record_of('PROPVARIANT uiVal 3 inline')
-R_PROPVARIANT_ulVal_0: Final = record_of('PROPVARIANT ulVal 0')
-R_PROPVARIANT_ulVal_1_inline: Final = record_of('PROPVARIANT ulVal 1 inline')
-R_PROPVARIANT_ulVal_2_inline: Final = record_of('PROPVARIANT ulVal 2 inline')
-R_PROPVARIANT_ulVal_3_inline: Final = record_of('PROPVARIANT ulVal 3 inline')
-R_ULARGE_INTEGER: Final = record_of('ULARGE_INTEGER')
+new_BLOB_array_MaximumCount_1: Final = maker_of('BLOB array MaximumCount 1')
+new_BLOB_array_MaximumCount_2: Final = maker_of('BLOB array MaximumCount 2')
+new_BLOB_array_MaximumCount_3: Final = maker_of('BLOB array MaximumCount 3')
+new_BLOB_array_cbSize_0: Final = maker_of('BLOB array cbSize 0')
+new_CACLSID_array_MaximumCount_1: Final = maker_of('CACLSID array MaximumCount 1')
+new_CACLSID_array_MaximumCount_2: Final = maker_of('CACLSID array MaximumCount 2')
+new_CACLSID_array_MaximumCount_3: Final = maker_of('CACLSID array MaximumCount 3')
+new_CACLSID_array_cElems_0: Final = maker_of('CACLSID array cElems 0')
+new_CACLSID_element: Final = maker_of('CACLSID element')
+new_CALPWSTR_array_MaximumCount_1: Final = maker_of('CALPWSTR array MaximumCount 1')
+new_CALPWSTR_array_MaximumCount_2: Final = maker_of('CALPWSTR array MaximumCount 2')
+new_CALPWSTR_array_MaximumCount_3: Final = maker_of('CALPWSTR array MaximumCount 3')
+new_CALPWSTR_array_cElems_0: Final = maker_of('CALPWSTR array cElems 0')
+new_CALPWSTR_element: Final = maker_of('CALPWSTR element')
+new_CAL_array_MaximumCount_1: Final = maker_of('CAL array MaximumCount 1')
+new_CAL_array_MaximumCount_2: Final = maker_of('CAL array MaximumCount 2')
+new_CAL_array_MaximumCount_3: Final = maker_of('CAL array MaximumCount 3')
+new_CAL_array_cElems_0: Final = maker_of('CAL array cElems 0')
+new_CAL_element: Final = maker_of('CAL element')
+new_CAPROPVARIANT_array_MaximumCount_1: Final = maker_of('CAPROPVARIANT array MaximumCount 1')
+new_CAPROPVARIANT_array_MaximumCount_2: Final = maker_of('CAPROPVARIANT array MaximumCount 2')
+new_CAPROPVARIANT_array_cElems_0: Final = maker_of('CAPROPVARIANT array cElems 0')
+new_CAUB_array_MaximumCount_1: Final = maker_of('CAUB array MaximumCount 1')
+new_CAUB_array_MaximumCount_2: Final = maker_of('CAUB array MaximumCount 2')
+new_CAUB_array_MaximumCount_3: Final = maker_of('CAUB array MaximumCount 3')
+new_CAUB_array_cElems_0: Final = maker_of('CAUB array cElems 0')
+new_CAUH_alignmentMaximumCount1: Final = maker_of('CAUH alignmentMaximumCount1')
+new_CAUH_alignmentMaximumCount2: Final = maker_of('CAUH alignmentMaximumCount2')
+new_CAUH_alignmentMaximumCount3: Final = maker_of('CAUH alignmentMaximumCount3')
+new_CAUH_alignmentcElems0: Final = maker_of('CAUH alignmentcElems0')
+new_CAUH_array_MaximumCount_1: Final = maker_of('CAUH array MaximumCount 1')
+new_CAUH_array_MaximumCount_2: Final = maker_of('CAUH array MaximumCount 2')
+new_CAUH_array_MaximumCount_3: Final = maker_of('CAUH array MaximumCount 3')
+new_CAUH_array_cElems_0: Final = maker_of('CAUH array cElems 0')
+new_CAUI_array_MaximumCount_1: Final = maker_of('CAUI array MaximumCount 1')
+new_CAUI_array_MaximumCount_2: Final = maker_of('CAUI array MaximumCount 2')
+new_CAUI_array_MaximumCount_3: Final = maker_of('CAUI array MaximumCount 3')
+new_CAUI_array_cElems_0: Final = maker_of('CAUI array cElems 0')
+new_CAUI_element: Final = maker_of('CAUI element')
+new_CAUL_array_MaximumCount_1: Final = maker_of('CAUL array MaximumCount 1')
+new_CAUL_array_MaximumCount_2: Final = maker_of('CAUL array MaximumCount 2')
+new_CAUL_array_MaximumCount_3: Final = maker_of('CAUL array MaximumCount 3')
+new_CAUL_array_cElems_0: Final = maker_of('CAUL array cElems 0')
+new_CAUL_element: Final = maker_of('CAUL element')
+new_GUID_pointee: Final = maker_of('GUID pointee')
+new_NdrString: Final = maker_of('NdrString')
+new_PROPVARIANT: Final = maker_of('PROPVARIANT')
+new_PROPVARIANT_1: Final = maker_of('PROPVARIANT 1')
+new_PROPVARIANT_2: Final = maker_of('PROPVARIANT 2')
+new_PROPVARIANT_3: Final = maker_of('PROPVARIANT 3')
+new_PROPVARIANT_bVal_0: Final = maker_of('PROPVARIANT bVal 0')
+new_PROPVARIANT_bVal_1_inline: Final = maker_of('PROPVARIANT bVal 1 inline')
+new_PROPVARIANT_bVal_2_inline: Final = maker_of('PROPVARIANT bVal 2 inline')
+new_PROPVARIANT_bVal_3_inline: Final = maker_of('PROPVARIANT bVal 3 inline')
+new_PROPVARIANT_blob_0: Final = maker_of('PROPVARIANT blob 0')
+new_PROPVARIANT_blob_1_inline: Final = maker_of('PROPVARIANT blob 1 inline')
+new_PROPVARIANT_blob_2_inline: Final = maker_of('PROPVARIANT blob 2 inline')
+new_PROPVARIANT_blob_3_inline: Final = maker_of('PROPVARIANT blob 3 inline')
+new_PROPVARIANT_boolVal_0: Final = maker_of('PROPVARIANT boolVal 0')
+new_PROPVARIANT_boolVal_1_inline: Final = maker_of('PROPVARIANT boolVal 1 inline')
+new_PROPVARIANT_boolVal_2_inline: Final = maker_of('PROPVARIANT boolVal 2 inline')
+new_PROPVARIANT_boolVal_3_inline: Final = maker_of('PROPVARIANT boolVal 3 inline')
+new_PROPVARIANT_cVal_0: Final = maker_of('PROPVARIANT cVal 0')
+new_PROPVARIANT_cVal_1_inline: Final = maker_of('PROPVARIANT cVal 1 inline')
+new_PROPVARIANT_cVal_2_inline: Final = maker_of('PROPVARIANT cVal 2 inline')
+new_PROPVARIANT_cVal_3_inline: Final = maker_of('PROPVARIANT cVal 3 inline')
+new_PROPVARIANT_cal_0: Final = maker_of('PROPVARIANT cal 0')
+new_PROPVARIANT_cal_1_inline: Final = maker_of('PROPVARIANT cal 1 inline')
+new_PROPVARIANT_cal_2_inline: Final = maker_of('PROPVARIANT cal 2 inline')
+new_PROPVARIANT_cal_3_inline: Final = maker_of('PROPVARIANT cal 3 inline')
+new_PROPVARIANT_calpwstr_0: Final = maker_of('PROPVARIANT calpwstr 0')
+new_PROPVARIANT_calpwstr_1_inline: Final = maker_of('PROPVARIANT calpwstr 1 inline')
+new_PROPVARIANT_calpwstr_2_inline: Final = maker_of('PROPVARIANT calpwstr 2 inline')
+new_PROPVARIANT_calpwstr_3_inline: Final = maker_of('PROPVARIANT calpwstr 3 inline')
+new_PROPVARIANT_capropvar_0: Final = maker_of('PROPVARIANT capropvar 0')
+new_PROPVARIANT_capropvar_1_inline: Final = maker_of('PROPVARIANT capropvar 1 inline')
+new_PROPVARIANT_capropvar_2_inline: Final = maker_of('PROPVARIANT capropvar 2 inline')
+new_PROPVARIANT_caub_0: Final = maker_of('PROPVARIANT caub 0')
+new_PROPVARIANT_caub_1_inline: Final = maker_of('PROPVARIANT caub 1 inline')
+new_PROPVARIANT_caub_2_inline: Final = maker_of('PROPVARIANT caub 2 inline')
+new_PROPVARIANT_caub_3_inline: Final = maker_of('PROPVARIANT caub 3 inline')
+new_PROPVARIANT_cauh_0: Final = maker_of('PROPVARIANT cauh 0')
+new_PROPVARIANT_cauh_1_inline: Final = maker_of('PROPVARIANT cauh 1 inline')
+new_PROPVARIANT_cauh_2_inline: Final = maker_of('PROPVARIANT cauh 2 inline')
+new_PROPVARIANT_cauh_3_inline: Final = maker_of('PROPVARIANT cauh 3 inline')
+new_PROPVARIANT_caui_0: Final = maker_of('PROPVARIANT caui 0')
+new_PROPVARIANT_caui_1_inline: Final = maker_of('PROPVARIANT caui 1 inline')
+new_PROPVARIANT_caui_2_inline: Final = maker_of('PROPVARIANT caui 2 inline')
+new_PROPVARIANT_caui_3_inline: Final = maker_of('PROPVARIANT caui 3 inline')
+new_PROPVARIANT_caul_0: Final = maker_of('PROPVARIANT caul 0')
+new_PROPVARIANT_caul_1_inline: Final = maker_of('PROPVARIANT caul 1 inline')
+new_PROPVARIANT_caul_2_inline: Final = maker_of('PROPVARIANT caul 2 inline')
+new_PROPVARIANT_caul_3_inline: Final = maker_of('PROPVARIANT caul 3 inline')
+new_PROPVARIANT_cauuid_0: Final = maker_of('PROPVARIANT cauuid 0')
+new_PROPVARIANT_cauuid_1_inline: Final = maker_of('PROPVARIANT cauuid 1 inline')
+new_PROPVARIANT_cauuid_2_inline: Final = maker_of('PROPVARIANT cauuid 2 inline')
+new_PROPVARIANT_cauuid_3_inline: Final = maker_of('PROPVARIANT cauuid 3 inline')
+new_PROPVARIANT_hVal_0: Final = maker_of('PROPVARIANT hVal 0')
+new_PROPVARIANT_hVal_1_inline: Final = maker_of('PROPVARIANT hVal 1 inline')
+new_PROPVARIANT_hVal_2_inline: Final = maker_of('PROPVARIANT hVal 2 inline')
+new_PROPVARIANT_hVal_3_inline: Final = maker_of('PROPVARIANT hVal 3 inline')
+new_PROPVARIANT_iVal_0: Final = maker_of('PROPVARIANT iVal 0')
+new_PROPVARIANT_iVal_1_inline: Final = maker_of('PROPVARIANT iVal 1 inline')
+new_PROPVARIANT_iVal_2_inline: Final = maker_of('PROPVARIANT iVal 2 inline')
+new_PROPVARIANT_iVal_3_inline: Final = maker_of('PROPVARIANT iVal 3 inline')
+new_PROPVARIANT_lVal_0: Final = maker_of('PROPVARIANT lVal 0')
+new_PROPVARIANT_lVal_1_inline: Final = maker_of('PROPVARIANT lVal 1 inline')
+new_PROPVARIANT_lVal_2_inline: Final = maker_of('PROPVARIANT lVal 2 inline')
+new_PROPVARIANT_lVal_3_inline: Final = maker_of('PROPVARIANT lVal 3 inline')
+new_PROPVARIANT_puuid_0: Final = maker_of('PROPVARIANT puuid 0')
+new_PROPVARIANT_puuid_1_inline: Final = maker_of('PROPVARIANT puuid 1 inline')
+new_PROPVARIANT_puuid_2_inline: Final = maker_of('PROPVARIANT puuid 2 inline')
+new_PROPVARIANT_puuid_3_inline: Final = maker_of('PROPVARIANT puuid 3 inline')
+new_PROPVARIANT_pwszVal_0: Final = maker_of('PROPVARIANT pwszVal 0')
+new_PROPVARIANT_pwszVal_1_inline: Final = maker_of('PROPVARIANT pwszVal 1 inline')
+new_PROPVARIANT_pwszVal_2_inline: Final = maker_of('PROPVARIANT pwszVal 2 inline')
+new_PROPVARIANT_pwszVal_3_inline: Final = maker_of('PROPVARIANT pwszVal 3 inline')
+new_PROPVARIANT_uhVal_0: Final = maker_of('PROPVARIANT uhVal 0')
+new_PROPVARIANT_uhVal_1_inline: Final = maker_of('PROPVARIANT uhVal 1 inline')
+new_PROPVARIANT_uhVal_2_inline: Final = maker_of('PROPVARIANT uhVal 2 inline')
+new_PROPVARIANT_uhVal_3_inline: Final = maker_of('PROPVARIANT uhVal 3 inline')
+new_PROPVARIANT_uiVal_0: Final = maker_of('PROPVARIANT uiVal 0')
+new_PROPVARIANT_uiVal_1_inline: Final = maker_of('PROPVARIANT uiVal 1 inline')
+new_PROPVARIANT_uiVal_2_inline: Final = maker_of('PROPVARIANT uiVal 2 inline')
+new_PROPVARIANT_uiVal_3_inline: Final = maker_of('PROPVARIANT uiVal 3 inline')
+new_PROPVARIANT_ulVal_0: Final = maker_of('PROPVARIANT ulVal 0')
+new_PROPVARIANT_ulVal_1_inline: Final = maker_of('PROPVARIANT ulVal 1 inline')
+new_PROPVARIANT_ulVal_2_inline: Final = maker_of('PROPVARIANT ulVal 2 inline')
+new_PROPVARIANT_ulVal_3_inline: Final = maker_of('PROPVARIANT ulVal 3 inline')
+new_ULARGE_INTEGER: Final = maker_of('ULARGE_INTEGER')
 unpack_from_16s: Final = Struct('<16s').unpack_from
 unpack_from_B: Final = Struct('<B').unpack_from
 unpack_from_H: Final = Struct('<H').unpack_from
@@ -167,63 +167,63 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     elif n9 == 16:
         if p8+1 > e0: raise Refused
         v12, = unpack_from_b(data, p8)
-        r13 = new(R_PROPVARIANT_cVal_0)
+        r13 = new_PROPVARIANT_cVal_0()
         r13.cVal = v12
         v10 = r13
         p11 = p8+1
     elif n9 == 17:
         if p8+1 > e0: raise Refused
         v14, = unpack_from_B(data, p8)
-        r15 = new(R_PROPVARIANT_bVal_0)
+        r15 = new_PROPVARIANT_bVal_0()
         r15.bVal = v14
         v10 = r15
         p11 = p8+1
     elif n9 == 2:
         if p8+2 > e0: raise Refused
         v16, = unpack_from_h(data, p8)
-        r17 = new(R_PROPVARIANT_iVal_0)
+        r17 = new_PROPVARIANT_iVal_0()
         r17.iVal = v16
         v10 = r17
         p11 = p8+2
     elif n9 == 18:
         if p8+2 > e0: raise Refused
         v18, = unpack_from_H(data, p8)
-        r19 = new(R_PROPVARIANT_uiVal_0)
+        r19 = new_PROPVARIANT_uiVal_0()
         r19.uiVal = v18
         v10 = r19
         p11 = p8+2
     elif n9 == 3:
         if p8+4 > e0: raise Refused
         v20, = unpack_from_i(data, p8)
-        r21 = new(R_PROPVARIANT_lVal_0)
+        r21 = new_PROPVARIANT_lVal_0()
         r21.lVal = v20
         v10 = r21
         p11 = p8+4
     elif n9 == 19:
         if p8+4 > e0: raise Refused
         v22, = unpack_from_I(data, p8)
-        r23 = new(R_PROPVARIANT_ulVal_0)
+        r23 = new_PROPVARIANT_ulVal_0()
         r23.ulVal = v22
         v10 = r23
         p11 = p8+4
     elif n9 == 20:
         if p8+8 > e0: raise Refused
         v24, = unpack_from_q(data, p8)
-        r25 = new(R_PROPVARIANT_hVal_0)
+        r25 = new_PROPVARIANT_hVal_0()
         r25.hVal = v24
         v10 = r25
         p11 = p8+8
     elif n9 == 21:
         if p8+8 > e0: raise Refused
         v26, = unpack_from_Q(data, p8)
-        r27 = new(R_PROPVARIANT_uhVal_0)
+        r27 = new_PROPVARIANT_uhVal_0()
         r27.uhVal = v26
         v10 = r27
         p11 = p8+8
     elif n9 == 11:
         if p8+2 > e0: raise Refused
         v28, = unpack_from_h(data, p8)
-        r29 = new(R_PROPVARIANT_boolVal_0)
+        r29 = new_PROPVARIANT_boolVal_0()
         r29.boolVal = v28
         v10 = r29
         p11 = p8+2
@@ -243,7 +243,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             if p39 > e0: raise Refused
             if not ends_on_null(data, p33+12, n38, p39): raise Refused
             v37 = text_exact(data[p33+12:p39])
-            r40 = new(R_NdrString)
+            r40 = new_NdrString()
             r40.Padding = v32
             r40.MaximumCount = v34
             r40.Offset = v35
@@ -254,7 +254,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         else:
             v31 = None; p41 = p8+4
             v34 = v35 = v36 = 0
-        r42 = new(R_PROPVARIANT_pwszVal_0)
+        r42 = new_PROPVARIANT_pwszVal_0()
         r42.pwszVal = v30
         r42.String = v31
         v10 = r42
@@ -268,14 +268,14 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             if p46 > e0: v45 = OddPadding(data[p8+4:e0]); p46 = e0
             if p46+16 > e0: raise Refused
             v47, = unpack_from_16s(data, p46)
-            r48 = new(R_GUID_pointee)
+            r48 = new_GUID_pointee()
             r48.Padding = v45
             r48.Value = guid(v47)
             v44: Any = r48
             p49: int = p46+16
         else:
             v44 = None; p49 = p8+4
-        r50 = new(R_PROPVARIANT_puuid_0)
+        r50 = new_PROPVARIANT_puuid_0()
         r50.puuid = v43
         r50.Guid = v44
         v10 = r50
@@ -293,7 +293,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             p57: int = p55+4+v51
             if p57 > e0: raise Refused
             v58 = data[p55+4:p57]
-            r59 = new(R_BLOB_array_cbSize_0)
+            r59 = new_BLOB_array_cbSize_0()
             r59.Padding = v54
             r59.MaximumCount = v56
             r59.Elements = v58
@@ -302,7 +302,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         else:
             v53 = None; p60 = p8+8
             v56 = 0
-        r61 = new(R_PROPVARIANT_blob_0)
+        r61 = new_PROPVARIANT_blob_0()
         r61.cbSize = v51
         r61.pBlobData = v52
         r61.Elements = v53
@@ -321,7 +321,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             p68: int = p66+4+v62
             if p68 > e0: raise Refused
             v69 = data[p66+4:p68]
-            r70 = new(R_CAUB_array_cElems_0)
+            r70 = new_CAUB_array_cElems_0()
             r70.Padding = v65
             r70.MaximumCount = v67
             r70.Elements = v69
@@ -330,7 +330,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         else:
             v64 = None; p71 = p8+8
             v67 = 0
-        r72 = new(R_PROPVARIANT_caub_0)
+        r72 = new_PROPVARIANT_caub_0()
         r72.cElems = v62
         r72.pElems = v63
         r72.Elements = v64
@@ -352,11 +352,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             for _ in range(v73):
                 if p80+2 > e0: raise Refused
                 v81, = unpack_from_H(data, p80)
-                r82 = new(R_CAUI_element)
+                r82 = new_CAUI_element()
                 r82.Value = v81
                 v79.append(r82)
                 p80 = p80+2
-            r83 = new(R_CAUI_array_cElems_0)
+            r83 = new_CAUI_array_cElems_0()
             r83.Padding = v76
             r83.MaximumCount = v78
             r83.Elements = v79
@@ -365,7 +365,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         else:
             v75 = None; p84 = p8+8
             v78 = v81 = 0
-        r85 = new(R_PROPVARIANT_caui_0)
+        r85 = new_PROPVARIANT_caui_0()
         r85.cElems = v73
         r85.pElems = v74
         r85.Elements = v75
@@ -387,11 +387,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             for _ in range(v86):
                 if p93+4 > e0: raise Refused
                 v94, = unpack_from_i(data, p93)
-                r95 = new(R_CAL_element)
+                r95 = new_CAL_element()
                 r95.Value = v94
                 v92.append(r95)
                 p93 = p93+4
-            r96 = new(R_CAL_array_cElems_0)
+            r96 = new_CAL_array_cElems_0()
             r96.Padding = v89
             r96.MaximumCount = v91
             r96.Elements = v92
@@ -400,7 +400,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         else:
             v88 = None; p97 = p8+8
             v91 = v94 = 0
-        r98 = new(R_PROPVARIANT_cal_0)
+        r98 = new_PROPVARIANT_cal_0()
         r98.cElems = v86
         r98.pElems = v87
         r98.Elements = v88
@@ -422,11 +422,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             for _ in range(v99):
                 if p106+4 > e0: raise Refused
                 v107, = unpack_from_I(data, p106)
-                r108 = new(R_CAUL_element)
+                r108 = new_CAUL_element()
                 r108.Value = v107
                 v105.append(r108)
                 p106 = p106+4
-            r109 = new(R_CAUL_array_cElems_0)
+            r109 = new_CAUL_array_cElems_0()
             r109.Padding = v102
             r109.MaximumCount = v104
             r109.Elements = v105
@@ -435,7 +435,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         else:
             v101 = None; p110 = p8+8
             v104 = v107 = 0
-        r111 = new(R_PROPVARIANT_caul_0)
+        r111 = new_PROPVARIANT_caul_0()
         r111.cElems = v99
         r111.pElems = v100
         r111.Elements = v101
@@ -454,7 +454,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             p119: int = p116+4 + (p0-(p116+4)) % 8
             v118: bytes = data[p116+4:p119]
             if p119 > e0: v118 = OddPadding(data[p116+4:e0]); p119 = e0
-            r120 = new(R_CAUH_alignmentcElems0)
+            r120 = new_CAUH_alignmentcElems0()
             r120.Padding = v118
             if v112 > 16384 or v112 * 8 > e0 - (p119): raise Refused
             v121: list[Any] = []
@@ -462,11 +462,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             for _ in range(v112):
                 if p122+8 > e0: raise Refused
                 v123, = unpack_from_Q(data, p122)
-                r124 = new(R_ULARGE_INTEGER)
+                r124 = new_ULARGE_INTEGER()
                 r124.QuadPart = v123
                 v121.append(r124)
                 p122 = p122+8
-            r125 = new(R_CAUH_array_cElems_0)
+            r125 = new_CAUH_array_cElems_0()
             r125.Padding = v115
             r125.MaximumCount = v117
             r125.Alignment = r120
@@ -476,7 +476,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         else:
             v114 = None; p126 = p8+8
             v117 = v123 = 0
-        r127 = new(R_PROPVARIANT_cauh_0)
+        r127 = new_PROPVARIANT_cauh_0()
         r127.cElems = v112
         r127.pElems = v113
         r127.Elements = v114
@@ -498,11 +498,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             for _ in range(v128):
                 if p135+16 > e0: raise Refused
                 v136, = unpack_from_16s(data, p135)
-                r137 = new(R_CACLSID_element)
+                r137 = new_CACLSID_element()
                 r137.Value = guid(v136)
                 v134.append(r137)
                 p135 = p135+16
-            r138 = new(R_CACLSID_array_cElems_0)
+            r138 = new_CACLSID_array_cElems_0()
             r138.Padding = v131
             r138.MaximumCount = v133
             r138.Elements = v134
@@ -511,7 +511,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         else:
             v130 = None; p139 = p8+8
             v133 = 0
-        r140 = new(R_PROPVARIANT_cauuid_0)
+        r140 = new_PROPVARIANT_cauuid_0()
         r140.cElems = v128
         r140.pElems = v129
         r140.Elements = v130
@@ -533,7 +533,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             for _ in range(v141):
                 if p148+4 > e0: raise Refused
                 v149, = unpack_from_I(data, p148)
-                r150 = new(R_CALPWSTR_element)
+                r150 = new_CALPWSTR_element()
                 r150.pwszVal = v149
                 v147.append(r150)
                 p148 = p148+4
@@ -556,7 +556,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         if p163 > e0: raise Refused
                         if not ends_on_null(data, p157+12, n162, p163): raise Refused
                         v161 = text_exact(data[p157+12:p163])
-                        r164 = new(R_NdrString)
+                        r164 = new_NdrString()
                         r164.Padding = v156
                         r164.MaximumCount = v158
                         r164.Offset = v159
@@ -565,7 +565,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         v155 = r164
                         p152 = p163
                 v151.append(v155)
-            r165 = new(R_CALPWSTR_array_cElems_0)
+            r165 = new_CALPWSTR_array_cElems_0()
             r165.Padding = v144
             r165.MaximumCount = v146
             r165.Elements = v147
@@ -575,7 +575,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         else:
             v143 = None; p166 = p8+8
             v146 = v149 = v158 = v159 = v160 = 0
-        r167 = new(R_PROPVARIANT_calpwstr_0)
+        r167 = new_PROPVARIANT_calpwstr_0()
         r167.cElems = v141
         r167.pElems = v142
         r167.Elements = v143
@@ -611,84 +611,84 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 elif n185 == 16:
                     if p184+1 > e0: raise Refused
                     v188, = unpack_from_b(data, p184)
-                    r189 = new(R_PROPVARIANT_cVal_1_inline)
+                    r189 = new_PROPVARIANT_cVal_1_inline()
                     r189.cVal = v188
                     v186 = r189
                     p187 = p184+1
                 elif n185 == 17:
                     if p184+1 > e0: raise Refused
                     v190, = unpack_from_B(data, p184)
-                    r191 = new(R_PROPVARIANT_bVal_1_inline)
+                    r191 = new_PROPVARIANT_bVal_1_inline()
                     r191.bVal = v190
                     v186 = r191
                     p187 = p184+1
                 elif n185 == 2:
                     if p184+2 > e0: raise Refused
                     v192, = unpack_from_h(data, p184)
-                    r193 = new(R_PROPVARIANT_iVal_1_inline)
+                    r193 = new_PROPVARIANT_iVal_1_inline()
                     r193.iVal = v192
                     v186 = r193
                     p187 = p184+2
                 elif n185 == 18:
                     if p184+2 > e0: raise Refused
                     v194, = unpack_from_H(data, p184)
-                    r195 = new(R_PROPVARIANT_uiVal_1_inline)
+                    r195 = new_PROPVARIANT_uiVal_1_inline()
                     r195.uiVal = v194
                     v186 = r195
                     p187 = p184+2
                 elif n185 == 3:
                     if p184+4 > e0: raise Refused
                     v196, = unpack_from_i(data, p184)
-                    r197 = new(R_PROPVARIANT_lVal_1_inline)
+                    r197 = new_PROPVARIANT_lVal_1_inline()
                     r197.lVal = v196
                     v186 = r197
                     p187 = p184+4
                 elif n185 == 19:
                     if p184+4 > e0: raise Refused
                     v198, = unpack_from_I(data, p184)
-                    r199 = new(R_PROPVARIANT_ulVal_1_inline)
+                    r199 = new_PROPVARIANT_ulVal_1_inline()
                     r199.ulVal = v198
                     v186 = r199
                     p187 = p184+4
                 elif n185 == 20:
                     if p184+8 > e0: raise Refused
                     v200, = unpack_from_q(data, p184)
-                    r201 = new(R_PROPVARIANT_hVal_1_inline)
+                    r201 = new_PROPVARIANT_hVal_1_inline()
                     r201.hVal = v200
                     v186 = r201
                     p187 = p184+8
                 elif n185 == 21:
                     if p184+8 > e0: raise Refused
                     v202, = unpack_from_Q(data, p184)
-                    r203 = new(R_PROPVARIANT_uhVal_1_inline)
+                    r203 = new_PROPVARIANT_uhVal_1_inline()
                     r203.uhVal = v202
                     v186 = r203
                     p187 = p184+8
                 elif n185 == 11:
                     if p184+2 > e0: raise Refused
                     v204, = unpack_from_h(data, p184)
-                    r205 = new(R_PROPVARIANT_boolVal_1_inline)
+                    r205 = new_PROPVARIANT_boolVal_1_inline()
                     r205.boolVal = v204
                     v186 = r205
                     p187 = p184+2
                 elif n185 == 31:
                     if p184+4 > e0: raise Refused
                     v206, = unpack_from_I(data, p184)
-                    r207 = new(R_PROPVARIANT_pwszVal_1_inline)
+                    r207 = new_PROPVARIANT_pwszVal_1_inline()
                     r207.pwszVal = v206
                     v186 = r207
                     p187 = p184+4
                 elif n185 == 72:
                     if p184+4 > e0: raise Refused
                     v208, = unpack_from_I(data, p184)
-                    r209 = new(R_PROPVARIANT_puuid_1_inline)
+                    r209 = new_PROPVARIANT_puuid_1_inline()
                     r209.puuid = v208
                     v186 = r209
                     p187 = p184+4
                 elif n185 == 65:
                     if p184+8 > e0: raise Refused
                     v210, v211, = unpack_from_II(data, p184)
-                    r212 = new(R_PROPVARIANT_blob_1_inline)
+                    r212 = new_PROPVARIANT_blob_1_inline()
                     r212.cbSize = v210
                     r212.pBlobData = v211
                     v186 = r212
@@ -696,7 +696,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 elif n185 == 4113:
                     if p184+8 > e0: raise Refused
                     v213, v214, = unpack_from_II(data, p184)
-                    r215 = new(R_PROPVARIANT_caub_1_inline)
+                    r215 = new_PROPVARIANT_caub_1_inline()
                     r215.cElems = v213
                     r215.pElems = v214
                     v186 = r215
@@ -704,7 +704,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 elif n185 == 4114:
                     if p184+8 > e0: raise Refused
                     v216, v217, = unpack_from_II(data, p184)
-                    r218 = new(R_PROPVARIANT_caui_1_inline)
+                    r218 = new_PROPVARIANT_caui_1_inline()
                     r218.cElems = v216
                     r218.pElems = v217
                     v186 = r218
@@ -712,7 +712,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 elif n185 == 4099:
                     if p184+8 > e0: raise Refused
                     v219, v220, = unpack_from_II(data, p184)
-                    r221 = new(R_PROPVARIANT_cal_1_inline)
+                    r221 = new_PROPVARIANT_cal_1_inline()
                     r221.cElems = v219
                     r221.pElems = v220
                     v186 = r221
@@ -720,7 +720,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 elif n185 == 4115:
                     if p184+8 > e0: raise Refused
                     v222, v223, = unpack_from_II(data, p184)
-                    r224 = new(R_PROPVARIANT_caul_1_inline)
+                    r224 = new_PROPVARIANT_caul_1_inline()
                     r224.cElems = v222
                     r224.pElems = v223
                     v186 = r224
@@ -728,7 +728,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 elif n185 == 4117:
                     if p184+8 > e0: raise Refused
                     v225, v226, = unpack_from_II(data, p184)
-                    r227 = new(R_PROPVARIANT_cauh_1_inline)
+                    r227 = new_PROPVARIANT_cauh_1_inline()
                     r227.cElems = v225
                     r227.pElems = v226
                     v186 = r227
@@ -736,7 +736,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 elif n185 == 4168:
                     if p184+8 > e0: raise Refused
                     v228, v229, = unpack_from_II(data, p184)
-                    r230 = new(R_PROPVARIANT_cauuid_1_inline)
+                    r230 = new_PROPVARIANT_cauuid_1_inline()
                     r230.cElems = v228
                     r230.pElems = v229
                     v186 = r230
@@ -744,7 +744,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 elif n185 == 4127:
                     if p184+8 > e0: raise Refused
                     v231, v232, = unpack_from_II(data, p184)
-                    r233 = new(R_PROPVARIANT_calpwstr_1_inline)
+                    r233 = new_PROPVARIANT_calpwstr_1_inline()
                     r233.cElems = v231
                     r233.pElems = v232
                     v186 = r233
@@ -752,13 +752,13 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 elif n185 == 4108:
                     if p184+8 > e0: raise Refused
                     v234, v235, = unpack_from_II(data, p184)
-                    r236 = new(R_PROPVARIANT_capropvar_1_inline)
+                    r236 = new_PROPVARIANT_capropvar_1_inline()
                     r236.cElems = v234
                     r236.pElems = v235
                     v186 = r236
                     p187 = p184+8
                 else: raise Refused
-                r237 = new(R_PROPVARIANT_1)
+                r237 = new_PROPVARIANT_1()
                 r237.Padding = v176
                 r237.vt = v178
                 r237.wReserved1 = v179
@@ -788,7 +788,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         if p250 > e0: raise Refused
                         if not ends_on_null(data, p244+12, n249, p250): raise Refused
                         v248 = text_exact(data[p244+12:p250])
-                        r251 = new(R_NdrString)
+                        r251 = new_NdrString()
                         r251.Padding = v243
                         r251.MaximumCount = v245
                         r251.Offset = v246
@@ -803,7 +803,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         if p253 > e0: v252 = OddPadding(data[p239:e0]); p253 = e0
                         if p253+16 > e0: raise Refused
                         v254, = unpack_from_16s(data, p253)
-                        r255 = new(R_GUID_pointee)
+                        r255 = new_GUID_pointee()
                         r255.Padding = v252
                         r255.Value = guid(v254)
                         v242 = r255
@@ -818,7 +818,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         p259: int = p257+4+v258
                         if p259 > e0: raise Refused
                         v260 = data[p257+4:p259]
-                        r261 = new(R_BLOB_array_MaximumCount_1)
+                        r261 = new_BLOB_array_MaximumCount_1()
                         r261.Padding = v256
                         r261.MaximumCount = v258
                         r261.Elements = v260
@@ -835,7 +835,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         p265: int = p263+4+v264
                         if p265 > e0: raise Refused
                         v266 = data[p263+4:p265]
-                        r267 = new(R_CAUB_array_MaximumCount_1)
+                        r267 = new_CAUB_array_MaximumCount_1()
                         r267.Padding = v262
                         r267.MaximumCount = v264
                         r267.Elements = v266
@@ -855,11 +855,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         for _ in range(v270):
                             if p272+2 > e0: raise Refused
                             v273, = unpack_from_H(data, p272)
-                            r274 = new(R_CAUI_element)
+                            r274 = new_CAUI_element()
                             r274.Value = v273
                             v271.append(r274)
                             p272 = p272+2
-                        r275 = new(R_CAUI_array_MaximumCount_1)
+                        r275 = new_CAUI_array_MaximumCount_1()
                         r275.Padding = v268
                         r275.MaximumCount = v270
                         r275.Elements = v271
@@ -879,11 +879,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         for _ in range(v278):
                             if p280+4 > e0: raise Refused
                             v281, = unpack_from_i(data, p280)
-                            r282 = new(R_CAL_element)
+                            r282 = new_CAL_element()
                             r282.Value = v281
                             v279.append(r282)
                             p280 = p280+4
-                        r283 = new(R_CAL_array_MaximumCount_1)
+                        r283 = new_CAL_array_MaximumCount_1()
                         r283.Padding = v276
                         r283.MaximumCount = v278
                         r283.Elements = v279
@@ -903,11 +903,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         for _ in range(v286):
                             if p288+4 > e0: raise Refused
                             v289, = unpack_from_I(data, p288)
-                            r290 = new(R_CAUL_element)
+                            r290 = new_CAUL_element()
                             r290.Value = v289
                             v287.append(r290)
                             p288 = p288+4
-                        r291 = new(R_CAUL_array_MaximumCount_1)
+                        r291 = new_CAUL_array_MaximumCount_1()
                         r291.Padding = v284
                         r291.MaximumCount = v286
                         r291.Elements = v287
@@ -924,7 +924,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         p296: int = p293+4 + (p0-(p293+4)) % 8
                         v295: bytes = data[p293+4:p296]
                         if p296 > e0: v295 = OddPadding(data[p293+4:e0]); p296 = e0
-                        r297 = new(R_CAUH_alignmentMaximumCount1)
+                        r297 = new_CAUH_alignmentMaximumCount1()
                         r297.Padding = v295
                         if v294 > 16384 or v294 * 8 > e0 - (p296): raise Refused
                         v298: list[Any] = []
@@ -932,11 +932,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         for _ in range(v294):
                             if p299+8 > e0: raise Refused
                             v300, = unpack_from_Q(data, p299)
-                            r301 = new(R_ULARGE_INTEGER)
+                            r301 = new_ULARGE_INTEGER()
                             r301.QuadPart = v300
                             v298.append(r301)
                             p299 = p299+8
-                        r302 = new(R_CAUH_array_MaximumCount_1)
+                        r302 = new_CAUH_array_MaximumCount_1()
                         r302.Padding = v292
                         r302.MaximumCount = v294
                         r302.Alignment = r297
@@ -957,11 +957,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         for _ in range(v305):
                             if p307+16 > e0: raise Refused
                             v308, = unpack_from_16s(data, p307)
-                            r309 = new(R_CACLSID_element)
+                            r309 = new_CACLSID_element()
                             r309.Value = guid(v308)
                             v306.append(r309)
                             p307 = p307+16
-                        r310 = new(R_CACLSID_array_MaximumCount_1)
+                        r310 = new_CACLSID_array_MaximumCount_1()
                         r310.Padding = v303
                         r310.MaximumCount = v305
                         r310.Elements = v306
@@ -981,7 +981,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         for _ in range(v313):
                             if p315+4 > e0: raise Refused
                             v316, = unpack_from_I(data, p315)
-                            r317 = new(R_CALPWSTR_element)
+                            r317 = new_CALPWSTR_element()
                             r317.pwszVal = v316
                             v314.append(r317)
                             p315 = p315+4
@@ -1004,7 +1004,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     if p330 > e0: raise Refused
                                     if not ends_on_null(data, p324+12, n329, p330): raise Refused
                                     v328 = text_exact(data[p324+12:p330])
-                                    r331 = new(R_NdrString)
+                                    r331 = new_NdrString()
                                     r331.Padding = v323
                                     r331.MaximumCount = v325
                                     r331.Offset = v326
@@ -1013,7 +1013,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     v322 = r331
                                     p319 = p330
                             v318.append(v322)
-                        r332 = new(R_CALPWSTR_array_MaximumCount_1)
+                        r332 = new_CALPWSTR_array_MaximumCount_1()
                         r332.Padding = v311
                         r332.MaximumCount = v313
                         r332.Elements = v314
@@ -1048,84 +1048,84 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                             elif n347 == 16:
                                 if p346+1 > e0: raise Refused
                                 v350, = unpack_from_b(data, p346)
-                                r351 = new(R_PROPVARIANT_cVal_2_inline)
+                                r351 = new_PROPVARIANT_cVal_2_inline()
                                 r351.cVal = v350
                                 v348 = r351
                                 p349 = p346+1
                             elif n347 == 17:
                                 if p346+1 > e0: raise Refused
                                 v352, = unpack_from_B(data, p346)
-                                r353 = new(R_PROPVARIANT_bVal_2_inline)
+                                r353 = new_PROPVARIANT_bVal_2_inline()
                                 r353.bVal = v352
                                 v348 = r353
                                 p349 = p346+1
                             elif n347 == 2:
                                 if p346+2 > e0: raise Refused
                                 v354, = unpack_from_h(data, p346)
-                                r355 = new(R_PROPVARIANT_iVal_2_inline)
+                                r355 = new_PROPVARIANT_iVal_2_inline()
                                 r355.iVal = v354
                                 v348 = r355
                                 p349 = p346+2
                             elif n347 == 18:
                                 if p346+2 > e0: raise Refused
                                 v356, = unpack_from_H(data, p346)
-                                r357 = new(R_PROPVARIANT_uiVal_2_inline)
+                                r357 = new_PROPVARIANT_uiVal_2_inline()
                                 r357.uiVal = v356
                                 v348 = r357
                                 p349 = p346+2
                             elif n347 == 3:
                                 if p346+4 > e0: raise Refused
                                 v358, = unpack_from_i(data, p346)
-                                r359 = new(R_PROPVARIANT_lVal_2_inline)
+                                r359 = new_PROPVARIANT_lVal_2_inline()
                                 r359.lVal = v358
                                 v348 = r359
                                 p349 = p346+4
                             elif n347 == 19:
                                 if p346+4 > e0: raise Refused
                                 v360, = unpack_from_I(data, p346)
-                                r361 = new(R_PROPVARIANT_ulVal_2_inline)
+                                r361 = new_PROPVARIANT_ulVal_2_inline()
                                 r361.ulVal = v360
                                 v348 = r361
                                 p349 = p346+4
                             elif n347 == 20:
                                 if p346+8 > e0: raise Refused
                                 v362, = unpack_from_q(data, p346)
-                                r363 = new(R_PROPVARIANT_hVal_2_inline)
+                                r363 = new_PROPVARIANT_hVal_2_inline()
                                 r363.hVal = v362
                                 v348 = r363
                                 p349 = p346+8
                             elif n347 == 21:
                                 if p346+8 > e0: raise Refused
                                 v364, = unpack_from_Q(data, p346)
-                                r365 = new(R_PROPVARIANT_uhVal_2_inline)
+                                r365 = new_PROPVARIANT_uhVal_2_inline()
                                 r365.uhVal = v364
                                 v348 = r365
                                 p349 = p346+8
                             elif n347 == 11:
                                 if p346+2 > e0: raise Refused
                                 v366, = unpack_from_h(data, p346)
-                                r367 = new(R_PROPVARIANT_boolVal_2_inline)
+                                r367 = new_PROPVARIANT_boolVal_2_inline()
                                 r367.boolVal = v366
                                 v348 = r367
                                 p349 = p346+2
                             elif n347 == 31:
                                 if p346+4 > e0: raise Refused
                                 v368, = unpack_from_I(data, p346)
-                                r369 = new(R_PROPVARIANT_pwszVal_2_inline)
+                                r369 = new_PROPVARIANT_pwszVal_2_inline()
                                 r369.pwszVal = v368
                                 v348 = r369
                                 p349 = p346+4
                             elif n347 == 72:
                                 if p346+4 > e0: raise Refused
                                 v370, = unpack_from_I(data, p346)
-                                r371 = new(R_PROPVARIANT_puuid_2_inline)
+                                r371 = new_PROPVARIANT_puuid_2_inline()
                                 r371.puuid = v370
                                 v348 = r371
                                 p349 = p346+4
                             elif n347 == 65:
                                 if p346+8 > e0: raise Refused
                                 v372, v373, = unpack_from_II(data, p346)
-                                r374 = new(R_PROPVARIANT_blob_2_inline)
+                                r374 = new_PROPVARIANT_blob_2_inline()
                                 r374.cbSize = v372
                                 r374.pBlobData = v373
                                 v348 = r374
@@ -1133,7 +1133,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                             elif n347 == 4113:
                                 if p346+8 > e0: raise Refused
                                 v375, v376, = unpack_from_II(data, p346)
-                                r377 = new(R_PROPVARIANT_caub_2_inline)
+                                r377 = new_PROPVARIANT_caub_2_inline()
                                 r377.cElems = v375
                                 r377.pElems = v376
                                 v348 = r377
@@ -1141,7 +1141,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                             elif n347 == 4114:
                                 if p346+8 > e0: raise Refused
                                 v378, v379, = unpack_from_II(data, p346)
-                                r380 = new(R_PROPVARIANT_caui_2_inline)
+                                r380 = new_PROPVARIANT_caui_2_inline()
                                 r380.cElems = v378
                                 r380.pElems = v379
                                 v348 = r380
@@ -1149,7 +1149,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                             elif n347 == 4099:
                                 if p346+8 > e0: raise Refused
                                 v381, v382, = unpack_from_II(data, p346)
-                                r383 = new(R_PROPVARIANT_cal_2_inline)
+                                r383 = new_PROPVARIANT_cal_2_inline()
                                 r383.cElems = v381
                                 r383.pElems = v382
                                 v348 = r383
@@ -1157,7 +1157,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                             elif n347 == 4115:
                                 if p346+8 > e0: raise Refused
                                 v384, v385, = unpack_from_II(data, p346)
-                                r386 = new(R_PROPVARIANT_caul_2_inline)
+                                r386 = new_PROPVARIANT_caul_2_inline()
                                 r386.cElems = v384
                                 r386.pElems = v385
                                 v348 = r386
@@ -1165,7 +1165,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                             elif n347 == 4117:
                                 if p346+8 > e0: raise Refused
                                 v387, v388, = unpack_from_II(data, p346)
-                                r389 = new(R_PROPVARIANT_cauh_2_inline)
+                                r389 = new_PROPVARIANT_cauh_2_inline()
                                 r389.cElems = v387
                                 r389.pElems = v388
                                 v348 = r389
@@ -1173,7 +1173,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                             elif n347 == 4168:
                                 if p346+8 > e0: raise Refused
                                 v390, v391, = unpack_from_II(data, p346)
-                                r392 = new(R_PROPVARIANT_cauuid_2_inline)
+                                r392 = new_PROPVARIANT_cauuid_2_inline()
                                 r392.cElems = v390
                                 r392.pElems = v391
                                 v348 = r392
@@ -1181,7 +1181,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                             elif n347 == 4127:
                                 if p346+8 > e0: raise Refused
                                 v393, v394, = unpack_from_II(data, p346)
-                                r395 = new(R_PROPVARIANT_calpwstr_2_inline)
+                                r395 = new_PROPVARIANT_calpwstr_2_inline()
                                 r395.cElems = v393
                                 r395.pElems = v394
                                 v348 = r395
@@ -1189,13 +1189,13 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                             elif n347 == 4108:
                                 if p346+8 > e0: raise Refused
                                 v396, v397, = unpack_from_II(data, p346)
-                                r398 = new(R_PROPVARIANT_capropvar_2_inline)
+                                r398 = new_PROPVARIANT_capropvar_2_inline()
                                 r398.cElems = v396
                                 r398.pElems = v397
                                 v348 = r398
                                 p349 = p346+8
                             else: raise Refused
-                            r399 = new(R_PROPVARIANT_2)
+                            r399 = new_PROPVARIANT_2()
                             r399.Padding = v338
                             r399.vt = v340
                             r399.wReserved1 = v341
@@ -1225,7 +1225,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     if p412 > e0: raise Refused
                                     if not ends_on_null(data, p406+12, n411, p412): raise Refused
                                     v410 = text_exact(data[p406+12:p412])
-                                    r413 = new(R_NdrString)
+                                    r413 = new_NdrString()
                                     r413.Padding = v405
                                     r413.MaximumCount = v407
                                     r413.Offset = v408
@@ -1240,7 +1240,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     if p415 > e0: v414 = OddPadding(data[p401:e0]); p415 = e0
                                     if p415+16 > e0: raise Refused
                                     v416, = unpack_from_16s(data, p415)
-                                    r417 = new(R_GUID_pointee)
+                                    r417 = new_GUID_pointee()
                                     r417.Padding = v414
                                     r417.Value = guid(v416)
                                     v404 = r417
@@ -1255,7 +1255,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     p421: int = p419+4+v420
                                     if p421 > e0: raise Refused
                                     v422 = data[p419+4:p421]
-                                    r423 = new(R_BLOB_array_MaximumCount_2)
+                                    r423 = new_BLOB_array_MaximumCount_2()
                                     r423.Padding = v418
                                     r423.MaximumCount = v420
                                     r423.Elements = v422
@@ -1272,7 +1272,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     p427: int = p425+4+v426
                                     if p427 > e0: raise Refused
                                     v428 = data[p425+4:p427]
-                                    r429 = new(R_CAUB_array_MaximumCount_2)
+                                    r429 = new_CAUB_array_MaximumCount_2()
                                     r429.Padding = v424
                                     r429.MaximumCount = v426
                                     r429.Elements = v428
@@ -1292,11 +1292,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     for _ in range(v432):
                                         if p434+2 > e0: raise Refused
                                         v435, = unpack_from_H(data, p434)
-                                        r436 = new(R_CAUI_element)
+                                        r436 = new_CAUI_element()
                                         r436.Value = v435
                                         v433.append(r436)
                                         p434 = p434+2
-                                    r437 = new(R_CAUI_array_MaximumCount_2)
+                                    r437 = new_CAUI_array_MaximumCount_2()
                                     r437.Padding = v430
                                     r437.MaximumCount = v432
                                     r437.Elements = v433
@@ -1316,11 +1316,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     for _ in range(v440):
                                         if p442+4 > e0: raise Refused
                                         v443, = unpack_from_i(data, p442)
-                                        r444 = new(R_CAL_element)
+                                        r444 = new_CAL_element()
                                         r444.Value = v443
                                         v441.append(r444)
                                         p442 = p442+4
-                                    r445 = new(R_CAL_array_MaximumCount_2)
+                                    r445 = new_CAL_array_MaximumCount_2()
                                     r445.Padding = v438
                                     r445.MaximumCount = v440
                                     r445.Elements = v441
@@ -1340,11 +1340,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     for _ in range(v448):
                                         if p450+4 > e0: raise Refused
                                         v451, = unpack_from_I(data, p450)
-                                        r452 = new(R_CAUL_element)
+                                        r452 = new_CAUL_element()
                                         r452.Value = v451
                                         v449.append(r452)
                                         p450 = p450+4
-                                    r453 = new(R_CAUL_array_MaximumCount_2)
+                                    r453 = new_CAUL_array_MaximumCount_2()
                                     r453.Padding = v446
                                     r453.MaximumCount = v448
                                     r453.Elements = v449
@@ -1361,7 +1361,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     p458: int = p455+4 + (p0-(p455+4)) % 8
                                     v457: bytes = data[p455+4:p458]
                                     if p458 > e0: v457 = OddPadding(data[p455+4:e0]); p458 = e0
-                                    r459 = new(R_CAUH_alignmentMaximumCount2)
+                                    r459 = new_CAUH_alignmentMaximumCount2()
                                     r459.Padding = v457
                                     if v456 > 16384 or v456 * 8 > e0 - (p458): raise Refused
                                     v460: list[Any] = []
@@ -1369,11 +1369,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     for _ in range(v456):
                                         if p461+8 > e0: raise Refused
                                         v462, = unpack_from_Q(data, p461)
-                                        r463 = new(R_ULARGE_INTEGER)
+                                        r463 = new_ULARGE_INTEGER()
                                         r463.QuadPart = v462
                                         v460.append(r463)
                                         p461 = p461+8
-                                    r464 = new(R_CAUH_array_MaximumCount_2)
+                                    r464 = new_CAUH_array_MaximumCount_2()
                                     r464.Padding = v454
                                     r464.MaximumCount = v456
                                     r464.Alignment = r459
@@ -1394,11 +1394,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     for _ in range(v467):
                                         if p469+16 > e0: raise Refused
                                         v470, = unpack_from_16s(data, p469)
-                                        r471 = new(R_CACLSID_element)
+                                        r471 = new_CACLSID_element()
                                         r471.Value = guid(v470)
                                         v468.append(r471)
                                         p469 = p469+16
-                                    r472 = new(R_CACLSID_array_MaximumCount_2)
+                                    r472 = new_CACLSID_array_MaximumCount_2()
                                     r472.Padding = v465
                                     r472.MaximumCount = v467
                                     r472.Elements = v468
@@ -1418,7 +1418,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     for _ in range(v475):
                                         if p477+4 > e0: raise Refused
                                         v478, = unpack_from_I(data, p477)
-                                        r479 = new(R_CALPWSTR_element)
+                                        r479 = new_CALPWSTR_element()
                                         r479.pwszVal = v478
                                         v476.append(r479)
                                         p477 = p477+4
@@ -1441,7 +1441,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                                 if p492 > e0: raise Refused
                                                 if not ends_on_null(data, p486+12, n491, p492): raise Refused
                                                 v490 = text_exact(data[p486+12:p492])
-                                                r493 = new(R_NdrString)
+                                                r493 = new_NdrString()
                                                 r493.Padding = v485
                                                 r493.MaximumCount = v487
                                                 r493.Offset = v488
@@ -1450,7 +1450,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                                 v484 = r493
                                                 p481 = p492
                                         v480.append(v484)
-                                    r494 = new(R_CALPWSTR_array_MaximumCount_2)
+                                    r494 = new_CALPWSTR_array_MaximumCount_2()
                                     r494.Padding = v473
                                     r494.MaximumCount = v475
                                     r494.Elements = v476
@@ -1485,84 +1485,84 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                         elif n509 == 16:
                                             if p508+1 > e0: raise Refused
                                             v512, = unpack_from_b(data, p508)
-                                            r513 = new(R_PROPVARIANT_cVal_3_inline)
+                                            r513 = new_PROPVARIANT_cVal_3_inline()
                                             r513.cVal = v512
                                             v510 = r513
                                             p511 = p508+1
                                         elif n509 == 17:
                                             if p508+1 > e0: raise Refused
                                             v514, = unpack_from_B(data, p508)
-                                            r515 = new(R_PROPVARIANT_bVal_3_inline)
+                                            r515 = new_PROPVARIANT_bVal_3_inline()
                                             r515.bVal = v514
                                             v510 = r515
                                             p511 = p508+1
                                         elif n509 == 2:
                                             if p508+2 > e0: raise Refused
                                             v516, = unpack_from_h(data, p508)
-                                            r517 = new(R_PROPVARIANT_iVal_3_inline)
+                                            r517 = new_PROPVARIANT_iVal_3_inline()
                                             r517.iVal = v516
                                             v510 = r517
                                             p511 = p508+2
                                         elif n509 == 18:
                                             if p508+2 > e0: raise Refused
                                             v518, = unpack_from_H(data, p508)
-                                            r519 = new(R_PROPVARIANT_uiVal_3_inline)
+                                            r519 = new_PROPVARIANT_uiVal_3_inline()
                                             r519.uiVal = v518
                                             v510 = r519
                                             p511 = p508+2
                                         elif n509 == 3:
                                             if p508+4 > e0: raise Refused
                                             v520, = unpack_from_i(data, p508)
-                                            r521 = new(R_PROPVARIANT_lVal_3_inline)
+                                            r521 = new_PROPVARIANT_lVal_3_inline()
                                             r521.lVal = v520
                                             v510 = r521
                                             p511 = p508+4
                                         elif n509 == 19:
                                             if p508+4 > e0: raise Refused
                                             v522, = unpack_from_I(data, p508)
-                                            r523 = new(R_PROPVARIANT_ulVal_3_inline)
+                                            r523 = new_PROPVARIANT_ulVal_3_inline()
                                             r523.ulVal = v522
                                             v510 = r523
                                             p511 = p508+4
                                         elif n509 == 20:
                                             if p508+8 > e0: raise Refused
                                             v524, = unpack_from_q(data, p508)
-                                            r525 = new(R_PROPVARIANT_hVal_3_inline)
+                                            r525 = new_PROPVARIANT_hVal_3_inline()
                                             r525.hVal = v524
                                             v510 = r525
                                             p511 = p508+8
                                         elif n509 == 21:
                                             if p508+8 > e0: raise Refused
                                             v526, = unpack_from_Q(data, p508)
-                                            r527 = new(R_PROPVARIANT_uhVal_3_inline)
+                                            r527 = new_PROPVARIANT_uhVal_3_inline()
                                             r527.uhVal = v526
                                             v510 = r527
                                             p511 = p508+8
                                         elif n509 == 11:
                                             if p508+2 > e0: raise Refused
                                             v528, = unpack_from_h(data, p508)
-                                            r529 = new(R_PROPVARIANT_boolVal_3_inline)
+                                            r529 = new_PROPVARIANT_boolVal_3_inline()
                                             r529.boolVal = v528
                                             v510 = r529
                                             p511 = p508+2
                                         elif n509 == 31:
                                             if p508+4 > e0: raise Refused
                                             v530, = unpack_from_I(data, p508)
-                                            r531 = new(R_PROPVARIANT_pwszVal_3_inline)
+                                            r531 = new_PROPVARIANT_pwszVal_3_inline()
                                             r531.pwszVal = v530
                                             v510 = r531
                                             p511 = p508+4
                                         elif n509 == 72:
                                             if p508+4 > e0: raise Refused
                                             v532, = unpack_from_I(data, p508)
-                                            r533 = new(R_PROPVARIANT_puuid_3_inline)
+                                            r533 = new_PROPVARIANT_puuid_3_inline()
                                             r533.puuid = v532
                                             v510 = r533
                                             p511 = p508+4
                                         elif n509 == 65:
                                             if p508+8 > e0: raise Refused
                                             v534, v535, = unpack_from_II(data, p508)
-                                            r536 = new(R_PROPVARIANT_blob_3_inline)
+                                            r536 = new_PROPVARIANT_blob_3_inline()
                                             r536.cbSize = v534
                                             r536.pBlobData = v535
                                             v510 = r536
@@ -1570,7 +1570,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                         elif n509 == 4113:
                                             if p508+8 > e0: raise Refused
                                             v537, v538, = unpack_from_II(data, p508)
-                                            r539 = new(R_PROPVARIANT_caub_3_inline)
+                                            r539 = new_PROPVARIANT_caub_3_inline()
                                             r539.cElems = v537
                                             r539.pElems = v538
                                             v510 = r539
@@ -1578,7 +1578,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                         elif n509 == 4114:
                                             if p508+8 > e0: raise Refused
                                             v540, v541, = unpack_from_II(data, p508)
-                                            r542 = new(R_PROPVARIANT_caui_3_inline)
+                                            r542 = new_PROPVARIANT_caui_3_inline()
                                             r542.cElems = v540
                                             r542.pElems = v541
                                             v510 = r542
@@ -1586,7 +1586,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                         elif n509 == 4099:
                                             if p508+8 > e0: raise Refused
                                             v543, v544, = unpack_from_II(data, p508)
-                                            r545 = new(R_PROPVARIANT_cal_3_inline)
+                                            r545 = new_PROPVARIANT_cal_3_inline()
                                             r545.cElems = v543
                                             r545.pElems = v544
                                             v510 = r545
@@ -1594,7 +1594,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                         elif n509 == 4115:
                                             if p508+8 > e0: raise Refused
                                             v546, v547, = unpack_from_II(data, p508)
-                                            r548 = new(R_PROPVARIANT_caul_3_inline)
+                                            r548 = new_PROPVARIANT_caul_3_inline()
                                             r548.cElems = v546
                                             r548.pElems = v547
                                             v510 = r548
@@ -1602,7 +1602,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                         elif n509 == 4117:
                                             if p508+8 > e0: raise Refused
                                             v549, v550, = unpack_from_II(data, p508)
-                                            r551 = new(R_PROPVARIANT_cauh_3_inline)
+                                            r551 = new_PROPVARIANT_cauh_3_inline()
                                             r551.cElems = v549
                                             r551.pElems = v550
                                             v510 = r551
@@ -1610,7 +1610,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                         elif n509 == 4168:
                                             if p508+8 > e0: raise Refused
                                             v552, v553, = unpack_from_II(data, p508)
-                                            r554 = new(R_PROPVARIANT_cauuid_3_inline)
+                                            r554 = new_PROPVARIANT_cauuid_3_inline()
                                             r554.cElems = v552
                                             r554.pElems = v553
                                             v510 = r554
@@ -1618,13 +1618,13 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                         elif n509 == 4127:
                                             if p508+8 > e0: raise Refused
                                             v555, v556, = unpack_from_II(data, p508)
-                                            r557 = new(R_PROPVARIANT_calpwstr_3_inline)
+                                            r557 = new_PROPVARIANT_calpwstr_3_inline()
                                             r557.cElems = v555
                                             r557.pElems = v556
                                             v510 = r557
                                             p511 = p508+8
                                         else: raise Refused
-                                        r558 = new(R_PROPVARIANT_3)
+                                        r558 = new_PROPVARIANT_3()
                                         r558.Padding = v500
                                         r558.vt = v502
                                         r558.wReserved1 = v503
@@ -1654,7 +1654,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                                 if p571 > e0: raise Refused
                                                 if not ends_on_null(data, p565+12, n570, p571): raise Refused
                                                 v569 = text_exact(data[p565+12:p571])
-                                                r572 = new(R_NdrString)
+                                                r572 = new_NdrString()
                                                 r572.Padding = v564
                                                 r572.MaximumCount = v566
                                                 r572.Offset = v567
@@ -1669,7 +1669,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                                 if p574 > e0: v573 = OddPadding(data[p560:e0]); p574 = e0
                                                 if p574+16 > e0: raise Refused
                                                 v575, = unpack_from_16s(data, p574)
-                                                r576 = new(R_GUID_pointee)
+                                                r576 = new_GUID_pointee()
                                                 r576.Padding = v573
                                                 r576.Value = guid(v575)
                                                 v563 = r576
@@ -1684,7 +1684,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                                 p580: int = p578+4+v579
                                                 if p580 > e0: raise Refused
                                                 v581 = data[p578+4:p580]
-                                                r582 = new(R_BLOB_array_MaximumCount_3)
+                                                r582 = new_BLOB_array_MaximumCount_3()
                                                 r582.Padding = v577
                                                 r582.MaximumCount = v579
                                                 r582.Elements = v581
@@ -1701,7 +1701,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                                 p586: int = p584+4+v585
                                                 if p586 > e0: raise Refused
                                                 v587 = data[p584+4:p586]
-                                                r588 = new(R_CAUB_array_MaximumCount_3)
+                                                r588 = new_CAUB_array_MaximumCount_3()
                                                 r588.Padding = v583
                                                 r588.MaximumCount = v585
                                                 r588.Elements = v587
@@ -1721,11 +1721,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                                 for _ in range(v591):
                                                     if p593+2 > e0: raise Refused
                                                     v594, = unpack_from_H(data, p593)
-                                                    r595 = new(R_CAUI_element)
+                                                    r595 = new_CAUI_element()
                                                     r595.Value = v594
                                                     v592.append(r595)
                                                     p593 = p593+2
-                                                r596 = new(R_CAUI_array_MaximumCount_3)
+                                                r596 = new_CAUI_array_MaximumCount_3()
                                                 r596.Padding = v589
                                                 r596.MaximumCount = v591
                                                 r596.Elements = v592
@@ -1745,11 +1745,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                                 for _ in range(v599):
                                                     if p601+4 > e0: raise Refused
                                                     v602, = unpack_from_i(data, p601)
-                                                    r603 = new(R_CAL_element)
+                                                    r603 = new_CAL_element()
                                                     r603.Value = v602
                                                     v600.append(r603)
                                                     p601 = p601+4
-                                                r604 = new(R_CAL_array_MaximumCount_3)
+                                                r604 = new_CAL_array_MaximumCount_3()
                                                 r604.Padding = v597
                                                 r604.MaximumCount = v599
                                                 r604.Elements = v600
@@ -1769,11 +1769,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                                 for _ in range(v607):
                                                     if p609+4 > e0: raise Refused
                                                     v610, = unpack_from_I(data, p609)
-                                                    r611 = new(R_CAUL_element)
+                                                    r611 = new_CAUL_element()
                                                     r611.Value = v610
                                                     v608.append(r611)
                                                     p609 = p609+4
-                                                r612 = new(R_CAUL_array_MaximumCount_3)
+                                                r612 = new_CAUL_array_MaximumCount_3()
                                                 r612.Padding = v605
                                                 r612.MaximumCount = v607
                                                 r612.Elements = v608
@@ -1790,7 +1790,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                                 p617: int = p614+4 + (p0-(p614+4)) % 8
                                                 v616: bytes = data[p614+4:p617]
                                                 if p617 > e0: v616 = OddPadding(data[p614+4:e0]); p617 = e0
-                                                r618 = new(R_CAUH_alignmentMaximumCount3)
+                                                r618 = new_CAUH_alignmentMaximumCount3()
                                                 r618.Padding = v616
                                                 if v615 > 16384 or v615 * 8 > e0 - (p617): raise Refused
                                                 v619: list[Any] = []
@@ -1798,11 +1798,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                                 for _ in range(v615):
                                                     if p620+8 > e0: raise Refused
                                                     v621, = unpack_from_Q(data, p620)
-                                                    r622 = new(R_ULARGE_INTEGER)
+                                                    r622 = new_ULARGE_INTEGER()
                                                     r622.QuadPart = v621
                                                     v619.append(r622)
                                                     p620 = p620+8
-                                                r623 = new(R_CAUH_array_MaximumCount_3)
+                                                r623 = new_CAUH_array_MaximumCount_3()
                                                 r623.Padding = v613
                                                 r623.MaximumCount = v615
                                                 r623.Alignment = r618
@@ -1823,11 +1823,11 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                                 for _ in range(v626):
                                                     if p628+16 > e0: raise Refused
                                                     v629, = unpack_from_16s(data, p628)
-                                                    r630 = new(R_CACLSID_element)
+                                                    r630 = new_CACLSID_element()
                                                     r630.Value = guid(v629)
                                                     v627.append(r630)
                                                     p628 = p628+16
-                                                r631 = new(R_CACLSID_array_MaximumCount_3)
+                                                r631 = new_CACLSID_array_MaximumCount_3()
                                                 r631.Padding = v624
                                                 r631.MaximumCount = v626
                                                 r631.Elements = v627
@@ -1847,7 +1847,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                                 for _ in range(v634):
                                                     if p636+4 > e0: raise Refused
                                                     v637, = unpack_from_I(data, p636)
-                                                    r638 = new(R_CALPWSTR_element)
+                                                    r638 = new_CALPWSTR_element()
                                                     r638.pwszVal = v637
                                                     v635.append(r638)
                                                     p636 = p636+4
@@ -1870,7 +1870,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                                             if p651 > e0: raise Refused
                                                             if not ends_on_null(data, p645+12, n650, p651): raise Refused
                                                             v649 = text_exact(data[p645+12:p651])
-                                                            r652 = new(R_NdrString)
+                                                            r652 = new_NdrString()
                                                             r652.Padding = v644
                                                             r652.MaximumCount = v646
                                                             r652.Offset = v647
@@ -1879,7 +1879,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                                             v643 = r652
                                                             p640 = p651
                                                     v639.append(v643)
-                                                r653 = new(R_CALPWSTR_array_MaximumCount_3)
+                                                r653 = new_CALPWSTR_array_MaximumCount_3()
                                                 r653.Padding = v632
                                                 r653.MaximumCount = v634
                                                 r653.Elements = v635
@@ -1888,7 +1888,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                                 p560 = p640
                                                 if v563.MaximumCount != x561._varUnion.cElems: raise Refused
                                         v559.append(v563)
-                                    r654 = new(R_CAPROPVARIANT_array_MaximumCount_2)
+                                    r654 = new_CAPROPVARIANT_array_MaximumCount_2()
                                     r654.Padding = v495
                                     r654.MaximumCount = v497
                                     r654.Elements = v498
@@ -1897,7 +1897,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                                     p401 = p560
                                     if v404.MaximumCount != x402._varUnion.cElems: raise Refused
                             v400.append(v404)
-                        r655 = new(R_CAPROPVARIANT_array_MaximumCount_1)
+                        r655 = new_CAPROPVARIANT_array_MaximumCount_1()
                         r655.Padding = v333
                         r655.MaximumCount = v335
                         r655.Elements = v336
@@ -1906,7 +1906,7 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                         p239 = p401
                         if v242.MaximumCount != x240._varUnion.cElems: raise Refused
                 v238.append(v242)
-            r656 = new(R_CAPROPVARIANT_array_cElems_0)
+            r656 = new_CAPROPVARIANT_array_cElems_0()
             r656.Padding = v171
             r656.MaximumCount = v173
             r656.Elements = v174
@@ -1916,14 +1916,14 @@ def read_PROPVARIANT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         else:
             v170 = None; p657 = p8+8
             v173 = v178 = v179 = v180 = v181 = v182 = v234 = v235 = v335 = v340 = v341 = v342 = v343 = v344 = v396 = v397 = v497 = v502 = v503 = v504 = v505 = v506 = v555 = v556 = v634 = v637 = v646 = v647 = v648 = 0
-        r658 = new(R_PROPVARIANT_capropvar_0)
+        r658 = new_PROPVARIANT_capropvar_0()
         r658.cElems = v168
         r658.pElems = v169
         r658.Elements = v170
         v10 = r658
         p11 = p657
     else: raise Refused
-    r659 = new(R_PROPVARIANT)
+    r659 = new_PROPVARIANT()
     r659.Padding = b''
     r659.vt = v2
     r659.wReserved1 = v3

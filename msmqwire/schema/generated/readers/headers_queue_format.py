@@ -5,24 +5,24 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, flags_of, guid, new, record_of
+from msmqwire.schema.codec_support import Refused, flags_of, guid, maker_of
 from msmqwire.schema.record import OddPadding
 from msmqwire.schema.utf16 import ends_on_null, text_exact
 
 F_QUEUE_FORMAT_m_SuffixAndFlags: Final = flags_of('QUEUE_FORMAT', 'm_SuffixAndFlags')
-R_DL_ID: Final = record_of('DL_ID')
-R_MULTICAST_ID: Final = record_of('MULTICAST_ID')
-R_NdrString: Final = record_of('NdrString')
-R_OBJECTID: Final = record_of('OBJECTID')
-R_QUEUE_FORMAT: Final = record_of('QUEUE_FORMAT')
-R_QUEUE_FORMAT_m_DlID: Final = record_of('QUEUE_FORMAT m_DlID')
-R_QUEUE_FORMAT_m_GConnectorID: Final = record_of('QUEUE_FORMAT m_GConnectorID')
-R_QUEUE_FORMAT_m_MulticastID: Final = record_of('QUEUE_FORMAT m_MulticastID')
-R_QUEUE_FORMAT_m_gMachineID: Final = record_of('QUEUE_FORMAT m_gMachineID')
-R_QUEUE_FORMAT_m_gPublicID: Final = record_of('QUEUE_FORMAT m_gPublicID')
-R_QUEUE_FORMAT_m_oPrivateID: Final = record_of('QUEUE_FORMAT m_oPrivateID')
-R_QUEUE_FORMAT_m_pDirectID: Final = record_of('QUEUE_FORMAT m_pDirectID')
-R_QUEUE_FORMAT_m_pDirectSubqueueID: Final = record_of('QUEUE_FORMAT m_pDirectSubqueueID')
+new_DL_ID: Final = maker_of('DL_ID')
+new_MULTICAST_ID: Final = maker_of('MULTICAST_ID')
+new_NdrString: Final = maker_of('NdrString')
+new_OBJECTID: Final = maker_of('OBJECTID')
+new_QUEUE_FORMAT: Final = maker_of('QUEUE_FORMAT')
+new_QUEUE_FORMAT_m_DlID: Final = maker_of('QUEUE_FORMAT m_DlID')
+new_QUEUE_FORMAT_m_GConnectorID: Final = maker_of('QUEUE_FORMAT m_GConnectorID')
+new_QUEUE_FORMAT_m_MulticastID: Final = maker_of('QUEUE_FORMAT m_MulticastID')
+new_QUEUE_FORMAT_m_gMachineID: Final = maker_of('QUEUE_FORMAT m_gMachineID')
+new_QUEUE_FORMAT_m_gPublicID: Final = maker_of('QUEUE_FORMAT m_gPublicID')
+new_QUEUE_FORMAT_m_oPrivateID: Final = maker_of('QUEUE_FORMAT m_oPrivateID')
+new_QUEUE_FORMAT_m_pDirectID: Final = maker_of('QUEUE_FORMAT m_pDirectID')
+new_QUEUE_FORMAT_m_pDirectSubqueueID: Final = maker_of('QUEUE_FORMAT m_pDirectSubqueueID')
 unpack_from_16s: Final = Struct('<16s').unpack_from
 unpack_from_16sI: Final = Struct('<16sI').unpack_from
 unpack_from_BBHB: Final = Struct('<BBHB').unpack_from
@@ -44,7 +44,7 @@ def read_DL_ID(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         if p10 > e0: raise Refused
         if not ends_on_null(data, p0+32, n9, p10): raise Refused
         v8 = text_exact(data[p0+32:p10])
-        r11 = new(R_NdrString)
+        r11 = new_NdrString()
         r11.Padding = b''
         r11.MaximumCount = v5
         r11.Offset = v6
@@ -55,7 +55,7 @@ def read_DL_ID(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     else:
         v3 = None; p12 = p0+20
         v5 = v6 = v7 = 0
-    r13 = new(R_DL_ID)
+    r13 = new_DL_ID()
     r13.m_DlGuid = guid(v1)
     r13.m_pwzDomain = v2
     r13.Domain = v3
@@ -65,7 +65,7 @@ def read_DL_ID(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_MULTICAST_ID(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+8 > e0: raise Refused
     v1, v2, = unpack_from_II(data, p0)
-    r3 = new(R_MULTICAST_ID)
+    r3 = new_MULTICAST_ID()
     r3.m_address = v1
     r3.m_port = v2
     return r3, p0+8
@@ -86,7 +86,7 @@ def read_QUEUE_FORMAT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         if p9 > e0: v8 = OddPadding(data[p0+5:e0]); p9 = e0
         if p9+16 > e0: raise Refused
         v10, = unpack_from_16s(data, p9)
-        r11 = new(R_QUEUE_FORMAT_m_gPublicID)
+        r11 = new_QUEUE_FORMAT_m_gPublicID()
         r11.Padding = v8
         r11.m_gPublicID = guid(v10)
         v6 = r11
@@ -97,10 +97,10 @@ def read_QUEUE_FORMAT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         if p13 > e0: v12 = OddPadding(data[p0+5:e0]); p13 = e0
         if p13+20 > e0: raise Refused
         v14, v15, = unpack_from_16sI(data, p13)
-        r16 = new(R_OBJECTID)
+        r16 = new_OBJECTID()
         r16.Lineage = guid(v14)
         r16.Uniquifier = v15
-        r17 = new(R_QUEUE_FORMAT_m_oPrivateID)
+        r17 = new_QUEUE_FORMAT_m_oPrivateID()
         r17.Padding = v12
         r17.m_oPrivateID = r16
         v6 = r17
@@ -124,7 +124,7 @@ def read_QUEUE_FORMAT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             if p29 > e0: raise Refused
             if not ends_on_null(data, p23+12, n28, p29): raise Refused
             v27 = text_exact(data[p23+12:p29])
-            r30 = new(R_NdrString)
+            r30 = new_NdrString()
             r30.Padding = v22
             r30.MaximumCount = v24
             r30.Offset = v25
@@ -135,7 +135,7 @@ def read_QUEUE_FORMAT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         else:
             v21 = None; p31 = p19+4
             v24 = v25 = v26 = 0
-        r32 = new(R_QUEUE_FORMAT_m_pDirectID)
+        r32 = new_QUEUE_FORMAT_m_pDirectID()
         r32.Padding = v18
         r32.m_pDirectID = v20
         r32.Name = v21
@@ -147,7 +147,7 @@ def read_QUEUE_FORMAT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         if p34 > e0: v33 = OddPadding(data[p0+5:e0]); p34 = e0
         if p34+16 > e0: raise Refused
         v35, = unpack_from_16s(data, p34)
-        r36 = new(R_QUEUE_FORMAT_m_gMachineID)
+        r36 = new_QUEUE_FORMAT_m_gMachineID()
         r36.Padding = v33
         r36.m_gMachineID = guid(v35)
         v6 = r36
@@ -158,7 +158,7 @@ def read_QUEUE_FORMAT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         if p38 > e0: v37 = OddPadding(data[p0+5:e0]); p38 = e0
         if p38+16 > e0: raise Refused
         v39, = unpack_from_16s(data, p38)
-        r40 = new(R_QUEUE_FORMAT_m_GConnectorID)
+        r40 = new_QUEUE_FORMAT_m_GConnectorID()
         r40.Padding = v37
         r40.m_GConnectorID = guid(v39)
         v6 = r40
@@ -182,7 +182,7 @@ def read_QUEUE_FORMAT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             if p53 > e0: raise Refused
             if not ends_on_null(data, p47+12, n52, p53): raise Refused
             v51 = text_exact(data[p47+12:p53])
-            r54 = new(R_NdrString)
+            r54 = new_NdrString()
             r54.Padding = v46
             r54.MaximumCount = v48
             r54.Offset = v49
@@ -193,11 +193,11 @@ def read_QUEUE_FORMAT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         else:
             v45 = None; p55 = p42+20
             v48 = v49 = v50 = 0
-        r56 = new(R_DL_ID)
+        r56 = new_DL_ID()
         r56.m_DlGuid = guid(v43)
         r56.m_pwzDomain = v44
         r56.Domain = v45
-        r57 = new(R_QUEUE_FORMAT_m_DlID)
+        r57 = new_QUEUE_FORMAT_m_DlID()
         r57.Padding = v41
         r57.m_DlID = r56
         v6 = r57
@@ -208,10 +208,10 @@ def read_QUEUE_FORMAT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         if p59 > e0: v58 = OddPadding(data[p0+5:e0]); p59 = e0
         if p59+8 > e0: raise Refused
         v60, v61, = unpack_from_II(data, p59)
-        r62 = new(R_MULTICAST_ID)
+        r62 = new_MULTICAST_ID()
         r62.m_address = v60
         r62.m_port = v61
-        r63 = new(R_QUEUE_FORMAT_m_MulticastID)
+        r63 = new_QUEUE_FORMAT_m_MulticastID()
         r63.Padding = v58
         r63.m_MulticastID = r62
         v6 = r63
@@ -235,7 +235,7 @@ def read_QUEUE_FORMAT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             if p75 > e0: raise Refused
             if not ends_on_null(data, p69+12, n74, p75): raise Refused
             v73 = text_exact(data[p69+12:p75])
-            r76 = new(R_NdrString)
+            r76 = new_NdrString()
             r76.Padding = v68
             r76.MaximumCount = v70
             r76.Offset = v71
@@ -246,14 +246,14 @@ def read_QUEUE_FORMAT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         else:
             v67 = None; p77 = p65+4
             v70 = v71 = v72 = 0
-        r78 = new(R_QUEUE_FORMAT_m_pDirectSubqueueID)
+        r78 = new_QUEUE_FORMAT_m_pDirectSubqueueID()
         r78.Padding = v64
         r78.m_pDirectSubqueueID = v66
         r78.Name = v67
         v6 = r78
         p7 = p77
     else: raise Refused
-    r79 = new(R_QUEUE_FORMAT)
+    r79 = new_QUEUE_FORMAT()
     r79.m_qft = v1
     r79.m_SuffixAndFlags = F_QUEUE_FORMAT_m_SuffixAndFlags(v2)
     r79.m_reserved = v3

@@ -5,17 +5,17 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, guid, new, record_of
+from msmqwire.schema.codec_support import Refused, guid, maker_of
 from msmqwire.schema.record import OddPadding
 from msmqwire.schema.utf16 import ends_on_null, find_null, text_exact
 
-R_DirectQueueFormatName: Final = record_of('DirectQueueFormatName')
-R_MQFDirectQueueFormatName: Final = record_of('MQFDirectQueueFormatName')
-R_MQFDistributionQueueFormatName: Final = record_of('MQFDistributionQueueFormatName')
-R_MQFFormatNameElement: Final = record_of('MQFFormatNameElement')
-R_PrivateQueueFormatName: Final = record_of('PrivateQueueFormatName')
-R_PrivateQueueFormatNameId: Final = record_of('PrivateQueueFormatNameId')
-R_PublicQueueFormatName: Final = record_of('PublicQueueFormatName')
+new_DirectQueueFormatName: Final = maker_of('DirectQueueFormatName')
+new_MQFDirectQueueFormatName: Final = maker_of('MQFDirectQueueFormatName')
+new_MQFDistributionQueueFormatName: Final = maker_of('MQFDistributionQueueFormatName')
+new_MQFFormatNameElement: Final = maker_of('MQFFormatNameElement')
+new_PrivateQueueFormatName: Final = maker_of('PrivateQueueFormatName')
+new_PrivateQueueFormatNameId: Final = maker_of('PrivateQueueFormatNameId')
+new_PublicQueueFormatName: Final = maker_of('PublicQueueFormatName')
 unpack_from_16s: Final = Struct('<16s').unpack_from
 unpack_from_16sI: Final = Struct('<16sI').unpack_from
 unpack_from_H: Final = Struct('<H').unpack_from
@@ -25,7 +25,7 @@ unpack_from_I: Final = Struct('<I').unpack_from
 def read_PublicQueueFormatName(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+16 > e0: raise Refused
     v2, = unpack_from_16s(data, p0)
-    r3 = new(R_PublicQueueFormatName)
+    r3 = new_PublicQueueFormatName()
     r3.Padding = b''
     r3.PublicQueueIdentifier = guid(v2)
     return r3, p0+16
@@ -34,7 +34,7 @@ def read_PublicQueueFormatName(data: bytes, p0: int, e0: int) -> tuple[Any, int]
 def read_PrivateQueueFormatName(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+20 > e0: raise Refused
     v2, v3, = unpack_from_16sI(data, p0)
-    r4 = new(R_PrivateQueueFormatName)
+    r4 = new_PrivateQueueFormatName()
     r4.Padding = b''
     r4.SourceQueueManager = guid(v2)
     r4.PrivateQueueIdentifier = v3
@@ -44,7 +44,7 @@ def read_PrivateQueueFormatName(data: bytes, p0: int, e0: int) -> tuple[Any, int
 def read_PrivateQueueFormatNameId(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+4 > e0: raise Refused
     v1, = unpack_from_I(data, p0)
-    r2 = new(R_PrivateQueueFormatNameId)
+    r2 = new_PrivateQueueFormatNameId()
     r2.PrivateQueueIdentifier = v1
     return r2, p0+4
 
@@ -59,7 +59,7 @@ def read_DirectQueueFormatName(data: bytes, p0: int, e0: int) -> tuple[Any, int]
     p5: int = p3 + (p0-(p3)) % 4
     v4: bytes = data[p3:p5]
     if p5 > e0: v4 = OddPadding(data[p3:e0]); p5 = e0
-    r6 = new(R_DirectQueueFormatName)
+    r6 = new_DirectQueueFormatName()
     r6.Count = v1
     r6.DirectFormatName = v2
     r6.Padding = v4
@@ -71,7 +71,7 @@ def read_MQFDirectQueueFormatName(data: bytes, p0: int, e0: int) -> tuple[Any, i
     if n2 < 0: raise Refused
     p3: int = n2+2
     v1 = text_exact(data[p0:p3])
-    r4 = new(R_MQFDirectQueueFormatName)
+    r4 = new_MQFDirectQueueFormatName()
     r4.DirectFormatName = v1
     return r4, p3
 
@@ -79,7 +79,7 @@ def read_MQFDirectQueueFormatName(data: bytes, p0: int, e0: int) -> tuple[Any, i
 def read_MQFDistributionQueueFormatName(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+16 > e0: raise Refused
     v2, = unpack_from_16s(data, p0)
-    r3 = new(R_MQFDistributionQueueFormatName)
+    r3 = new_MQFDistributionQueueFormatName()
     r3.Padding = b''
     r3.DistributionListIdentifier = guid(v2)
     return r3, p0+16
@@ -92,7 +92,7 @@ def read_MQFFormatNameElement(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if n2 == 1:
         if p0+18 > e0: raise Refused
         v6, = unpack_from_16s(data, p0+2)
-        r7 = new(R_PublicQueueFormatName)
+        r7 = new_PublicQueueFormatName()
         r7.Padding = b''
         r7.PublicQueueIdentifier = guid(v6)
         v3: Any = r7
@@ -100,7 +100,7 @@ def read_MQFFormatNameElement(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     elif n2 == 2:
         if p0+22 > e0: raise Refused
         v9, v10, = unpack_from_16sI(data, p0+2)
-        r11 = new(R_PrivateQueueFormatName)
+        r11 = new_PrivateQueueFormatName()
         r11.Padding = b''
         r11.SourceQueueManager = guid(v9)
         r11.PrivateQueueIdentifier = v10
@@ -111,20 +111,20 @@ def read_MQFFormatNameElement(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         if n13 < 0: raise Refused
         p14: int = n13+2
         v12 = text_exact(data[p0+2:p14])
-        r15 = new(R_MQFDirectQueueFormatName)
+        r15 = new_MQFDirectQueueFormatName()
         r15.DirectFormatName = v12
         v3 = r15
         p4 = p14
     elif n2 == 6:
         if p0+18 > e0: raise Refused
         v17, = unpack_from_16s(data, p0+2)
-        r18 = new(R_MQFDistributionQueueFormatName)
+        r18 = new_MQFDistributionQueueFormatName()
         r18.Padding = b''
         r18.DistributionListIdentifier = guid(v17)
         v3 = r18
         p4 = p0+18
     else: raise Refused
-    r19 = new(R_MQFFormatNameElement)
+    r19 = new_MQFFormatNameElement()
     r19.FormatType = v1
     r19.FormatName = v3
     return r19, p4

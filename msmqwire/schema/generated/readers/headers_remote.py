@@ -5,17 +5,17 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, flags_of, new, record_of
+from msmqwire.schema.codec_support import Refused, flags_of, maker_of
 from msmqwire.schema.record import OddPadding
 from msmqwire.schema.utf16 import find_null, text_exact, text_padded
 
 F_ExtensionHeader_Flags: Final = flags_of('ExtensionHeader', 'Flags')
 F_SubqueueHeader_Flags: Final = flags_of('SubqueueHeader', 'Flags')
-R_DeadLetterHeader: Final = record_of('DeadLetterHeader')
-R_ExtendedAddressHeader: Final = record_of('ExtendedAddressHeader')
-R_ExtensionHeader: Final = record_of('ExtensionHeader')
-R_SourceAddress: Final = record_of('SourceAddress')
-R_SubqueueHeader: Final = record_of('SubqueueHeader')
+new_DeadLetterHeader: Final = maker_of('DeadLetterHeader')
+new_ExtendedAddressHeader: Final = maker_of('ExtendedAddressHeader')
+new_ExtensionHeader: Final = maker_of('ExtensionHeader')
+new_SourceAddress: Final = maker_of('SourceAddress')
+new_SubqueueHeader: Final = maker_of('SubqueueHeader')
 unpack_from_HHI16s: Final = Struct('<HHI16s').unpack_from
 unpack_from_HHI8s: Final = Struct('<HHI8s').unpack_from
 unpack_from_I: Final = Struct('<I').unpack_from
@@ -34,7 +34,7 @@ def read_ExtensionHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p7: int = min(e2 + (p0-e2) % 1, e0)
     v6: bytes = data[p0+12:p7]
     if p7 != p0+12 + (p0-(p0+12)) % 1: v6 = OddPadding(v6)
-    r8 = new(R_ExtensionHeader)
+    r8 = new_ExtensionHeader()
     r8.HeaderSize = v1
     r8.RemainingHeadersSize = v3
     r8.Flags = F_ExtensionHeader_Flags(v4)
@@ -54,7 +54,7 @@ def read_SubqueueHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p10: int = min(e2 + (p0-e2) % 1, e0)
     v9: bytes = data[p0+148:p10]
     if p10 != p0+148 + (p0-(p0+148)) % 1: v9 = OddPadding(v9)
-    r11 = new(R_SubqueueHeader)
+    r11 = new_SubqueueHeader()
     r11.HeaderSize = v1
     r11.Flags = F_SubqueueHeader_Flags(v3)
     r11.AbortCounter = v4
@@ -79,7 +79,7 @@ def read_DeadLetterHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p7: int = min(e2 + (p0-e2) % 4, e0)
     v6: bytes = data[p5:p7]
     if p7 != p5 + (p0-(p5)) % 4: v6 = OddPadding(v6)
-    r8 = new(R_DeadLetterHeader)
+    r8 = new_DeadLetterHeader()
     r8.HeaderSize = v1
     r8.DeadLetterPathName = v3
     r8.Padding = v6
@@ -97,7 +97,7 @@ def read_ExtendedAddressHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]
     p8: int = min(e2 + (p0-e2) % 1, e0)
     v7: bytes = data[p0+28:p8]
     if p8 != p0+28 + (p0-(p0+28)) % 1: v7 = OddPadding(v7)
-    r9 = new(R_ExtendedAddressHeader)
+    r9 = new_ExtendedAddressHeader()
     r9.HeaderSize = v1
     r9.AddressLength = v3
     r9.AddressType = v4
@@ -110,7 +110,7 @@ def read_ExtendedAddressHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]
 def read_SourceAddress(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+16 > e0: raise Refused
     v1, v2, v3, v4, = unpack_from_HHI8s(data, p0)
-    r5 = new(R_SourceAddress)
+    r5 = new_SourceAddress()
     r5.AddressLength = v1
     r5.AddressType = v2
     r5.AddressScope = v3

@@ -5,14 +5,14 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, flags_of, new, record_of
+from msmqwire.schema.codec_support import Refused, flags_of, maker_of
 from msmqwire.schema.record import OddPadding
 from msmqwire.schema.utf16 import text_exact
 
 F_SecurityHeader_Flags: Final = flags_of('SecurityHeader', 'Flags')
-R_ProviderInfo: Final = record_of('ProviderInfo')
-R_SecurityData: Final = record_of('SecurityData')
-R_SecurityHeader: Final = record_of('SecurityHeader')
+new_ProviderInfo: Final = maker_of('ProviderInfo')
+new_SecurityData: Final = maker_of('SecurityData')
+new_SecurityHeader: Final = maker_of('SecurityHeader')
 unpack_from_HHHHII: Final = Struct('<HHHHII').unpack_from
 unpack_from_I: Final = Struct('<I').unpack_from
 
@@ -23,7 +23,7 @@ def read_ProviderInfo(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p3: int = p0+4+(e0 - (p0+4))
     if p3 > e0: raise Refused
     v2 = text_exact(data[p0+4:p3])
-    r4 = new(R_ProviderInfo)
+    r4 = new_ProviderInfo()
     r4.ProviderType = v1
     r4.ProviderName = v2
     return r4, p3
@@ -64,7 +64,7 @@ def read_SecurityHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p27: int = p22+4+(e24 - (p22+4))
         if p27 > e24: raise Refused
         v26 = text_exact(data[p22+4:p27])
-        r28 = new(R_ProviderInfo)
+        r28 = new_ProviderInfo()
         r28.ProviderType = v25
         r28.ProviderName = v26
         if p27 != e24: raise Refused
@@ -76,7 +76,7 @@ def read_SecurityHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p31: int = p29 + (p0+16-(p29)) % 4
     v30: bytes = data[p29:p31]
     if p31 > e0: v30 = OddPadding(data[p29:e0]); p31 = e0
-    r32 = new(R_SecurityData)
+    r32 = new_SecurityData()
     r32.SecurityID = v8
     r32.SecurityIDPadding = v9
     r32.EncryptionKey = v12
@@ -87,7 +87,7 @@ def read_SecurityHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r32.SenderCertPadding = v21
     r32.ProviderInfo = v23
     r32.ProviderInfoPadding = v30
-    r33 = new(R_SecurityHeader)
+    r33 = new_SecurityHeader()
     r33.Flags = F_SecurityHeader_Flags(v1)
     r33.SenderIdSize = v2
     r33.EncryptionKeySize = v3

@@ -5,16 +5,16 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, flags_of, new, record_of
+from msmqwire.schema.codec_support import Refused, flags_of, maker_of
 
 F_ACE_AceFlags: Final = flags_of('ACE', 'AceFlags')
 F_SECURITY_DESCRIPTOR_Control: Final = flags_of('SECURITY_DESCRIPTOR', 'Control')
-R_ACCESS_ACE_BODY: Final = record_of('ACCESS_ACE_BODY')
-R_ACE: Final = record_of('ACE')
-R_ACL: Final = record_of('ACL')
-R_SECURITY_DESCRIPTOR: Final = record_of('SECURITY_DESCRIPTOR')
-R_SID: Final = record_of('SID')
-R_SubAuthority: Final = record_of('SubAuthority')
+new_ACCESS_ACE_BODY: Final = maker_of('ACCESS_ACE_BODY')
+new_ACE: Final = maker_of('ACE')
+new_ACL: Final = maker_of('ACL')
+new_SECURITY_DESCRIPTOR: Final = maker_of('SECURITY_DESCRIPTOR')
+new_SID: Final = maker_of('SID')
+new_SubAuthority: Final = maker_of('SubAuthority')
 unpack_from_BB6s: Final = Struct('<BB6s').unpack_from
 unpack_from_BBH: Final = Struct('<BBH').unpack_from
 unpack_from_BBHIIII: Final = Struct('<BBHIIII').unpack_from
@@ -25,7 +25,7 @@ unpack_from_I: Final = Struct('<I').unpack_from
 def read_SubAuthority(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+4 > e0: raise Refused
     v1, = unpack_from_I(data, p0)
-    r2 = new(R_SubAuthority)
+    r2 = new_SubAuthority()
     r2.Value = v1
     return r2, p0+4
 
@@ -41,11 +41,11 @@ def read_SID(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     for _ in range(v2):
         if p5+4 > e0: raise Refused
         v6, = unpack_from_I(data, p5)
-        r7 = new(R_SubAuthority)
+        r7 = new_SubAuthority()
         r7.Value = v6
         v4.append(r7)
         p5 = p5+4
-    r8 = new(R_SID)
+    r8 = new_SID()
     r8.Revision = v1
     r8.SubAuthorityCount = v2
     r8.IdentifierAuthority = v3
@@ -61,7 +61,7 @@ def read_ACE(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if v3 < 4: raise Refused
     if p0+4 > e4: raise Refused
     v5 = data[p0+4:e4]
-    r6 = new(R_ACE)
+    r6 = new_ACE()
     r6.AceType = v1
     r6.AceFlags = F_ACE_AceFlags(v2)
     r6.AceSize = v3
@@ -82,18 +82,18 @@ def read_ACCESS_ACE_BODY(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     for _ in range(v3):
         if p6+4 > e0: raise Refused
         v7, = unpack_from_I(data, p6)
-        r8 = new(R_SubAuthority)
+        r8 = new_SubAuthority()
         r8.Value = v7
         v5.append(r8)
         p6 = p6+4
-    r9 = new(R_SID)
+    r9 = new_SID()
     r9.Revision = v2
     r9.SubAuthorityCount = v3
     r9.IdentifierAuthority = v4
     r9.SubAuthority = v5
     if p6 > e0: raise Refused
     v10 = data[p6:e0]
-    r11 = new(R_ACCESS_ACE_BODY)
+    r11 = new_ACCESS_ACE_BODY()
     r11.Mask = v1
     r11.Sid = r9
     r11.ApplicationData = v10
@@ -119,7 +119,7 @@ def read_ACL(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         if v11 < 4: raise Refused
         if p8+4 > e12: raise Refused
         v13 = data[p8+4:e12]
-        r14 = new(R_ACE)
+        r14 = new_ACE()
         r14.AceType = v9
         r14.AceFlags = F_ACE_AceFlags(v10)
         r14.AceSize = v11
@@ -128,7 +128,7 @@ def read_ACL(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p8 = e12
     if p8 > e4: raise Refused
     v15 = data[p8:e4]
-    r16 = new(R_ACL)
+    r16 = new_ACL()
     r16.AclRevision = v1
     r16.Sbz1 = v2
     r16.AclSize = v3
@@ -145,7 +145,7 @@ def read_SECURITY_DESCRIPTOR(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if v1 not in (1,): raise Refused
     if p0+20 > e0: raise Refused
     v8 = data[p0+20:e0]
-    r9 = new(R_SECURITY_DESCRIPTOR)
+    r9 = new_SECURITY_DESCRIPTOR()
     r9.Revision = v1
     r9.Sbz1 = v2
     r9.Control = F_SECURITY_DESCRIPTOR_Control(v3)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, new, record_of
+from msmqwire.schema.codec_support import Refused, maker_of
 
-R_SessionHeader: Final = record_of('SessionHeader')
+new_SessionHeader: Final = maker_of('SessionHeader')
 unpack_from_HHIHHHH: Final = Struct('<HHIHHHH').unpack_from
 
 
 def read_SessionHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+16 > e0: raise Refused
     v1, v2, v3, v4, v5, v6, v7, = unpack_from_HHIHHHH(data, p0)
-    r8 = new(R_SessionHeader)
+    r8 = new_SessionHeader()
     r8.AckSequenceNumber = v1
     r8.RecoverableMsgAckSeqNumber = v2
     r8.RecoverableMsgAckFlags = v3

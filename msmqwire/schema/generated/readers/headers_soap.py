@@ -5,11 +5,11 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, new, record_of
+from msmqwire.schema.codec_support import Refused, maker_of
 from msmqwire.schema.record import OddPadding
 from msmqwire.schema.utf16 import text_exact
 
-R_SoapHeader: Final = record_of('SoapHeader')
+new_SoapHeader: Final = maker_of('SoapHeader')
 unpack_from_HHI: Final = Struct('<HHI').unpack_from
 
 
@@ -34,7 +34,7 @@ def read_SoapHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p16: int = p14 + (p0-(p14)) % 4
     v15: bytes = data[p14:p16]
     if p16 > e0: v15 = OddPadding(data[p14:e0]); p16 = e0
-    r17 = new(R_SoapHeader)
+    r17 = new_SoapHeader()
     r17.HeaderSectionID = v1
     r17.Reserved = v2
     r17.HeaderDataLength = v3

@@ -5,12 +5,12 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, new, record_of
+from msmqwire.schema.codec_support import Refused, maker_of
 from msmqwire.schema.record import OddPadding
 from msmqwire.schema.utf16 import chosen_length, text_exact
 
-R_CompoundMessageHeader: Final = record_of('CompoundMessageHeader')
-R_SRMPEnvelopeHeader: Final = record_of('SRMPEnvelopeHeader')
+new_CompoundMessageHeader: Final = maker_of('CompoundMessageHeader')
+new_SRMPEnvelopeHeader: Final = maker_of('SRMPEnvelopeHeader')
 unpack_from_HHI: Final = Struct('<HHI').unpack_from
 unpack_from_HHIII: Final = Struct('<HHIII').unpack_from
 
@@ -26,7 +26,7 @@ def read_SRMPEnvelopeHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p9: int = p7 + (p0-(p7)) % 4
     v8: bytes = data[p7:p9]
     if p9 > e0: v8 = OddPadding(data[p7:e0]); p9 = e0
-    r10 = new(R_SRMPEnvelopeHeader)
+    r10 = new_SRMPEnvelopeHeader()
     r10.HeaderId = v1
     r10.Reserved = v2
     r10.DataLength = v3
@@ -44,7 +44,7 @@ def read_CompoundMessageHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]
     p9: int = p6 + (p0-(p6)) % 4
     v8: bytes = data[p6:p9]
     if p9 > e0: v8 = OddPadding(data[p6:e0]); p9 = e0
-    r10 = new(R_CompoundMessageHeader)
+    r10 = new_CompoundMessageHeader()
     r10.HeaderId = v1
     r10.Reserved = v2
     r10.HTTPBodySize = v3

@@ -5,11 +5,11 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, flags_of, guid, new, record_of
+from msmqwire.schema.codec_support import Refused, flags_of, guid, maker_of
 
 F_TransactionHeader_Flags: Final = flags_of('TransactionHeader', 'Flags')
-R_TransactionHeader: Final = record_of('TransactionHeader')
-R_TxSequenceID: Final = record_of('TxSequenceID')
+new_TransactionHeader: Final = maker_of('TransactionHeader')
+new_TxSequenceID: Final = maker_of('TxSequenceID')
 unpack_from_16s: Final = Struct('<16s').unpack_from
 unpack_from_I: Final = Struct('<I').unpack_from
 unpack_from_II: Final = Struct('<II').unpack_from
@@ -18,7 +18,7 @@ unpack_from_II: Final = Struct('<II').unpack_from
 def read_TxSequenceID(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+8 > e0: raise Refused
     v1, v2, = unpack_from_II(data, p0)
-    r3 = new(R_TxSequenceID)
+    r3 = new_TxSequenceID()
     r3.Ordinal = v1
     r3.TimeStamp = v2
     return r3, p0+8
@@ -30,7 +30,7 @@ def read_TransactionHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     n2: int = v1
     if p0+12 > e0: raise Refused
     v3, v4, = unpack_from_II(data, p0+4)
-    r5 = new(R_TxSequenceID)
+    r5 = new_TxSequenceID()
     r5.Ordinal = v3
     r5.TimeStamp = v4
     if p0+20 > e0: raise Refused
@@ -42,7 +42,7 @@ def read_TransactionHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p10: int = p0+36
     else:
         v8 = None; p10 = p0+20
-    r11 = new(R_TransactionHeader)
+    r11 = new_TransactionHeader()
     r11.Flags = F_TransactionHeader_Flags(v1)
     r11.TxSequenceID = r5
     r11.TxSequenceNumber = v6

@@ -5,16 +5,16 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, flags_of, guid, new, record_of
+from msmqwire.schema.codec_support import Refused, flags_of, guid, maker_of
 from msmqwire.schema.record import OddPadding
 from msmqwire.schema.utf16 import ends_on_null, text_exact
 
 F_UserHeader_Flags: Final = flags_of('UserHeader', 'Flags')
-R_DirectQueueFormatName: Final = record_of('DirectQueueFormatName')
-R_PrivateQueueFormatName: Final = record_of('PrivateQueueFormatName')
-R_PrivateQueueFormatNameId: Final = record_of('PrivateQueueFormatNameId')
-R_PublicQueueFormatName: Final = record_of('PublicQueueFormatName')
-R_UserHeader: Final = record_of('UserHeader')
+new_DirectQueueFormatName: Final = maker_of('DirectQueueFormatName')
+new_PrivateQueueFormatName: Final = maker_of('PrivateQueueFormatName')
+new_PrivateQueueFormatNameId: Final = maker_of('PrivateQueueFormatNameId')
+new_PublicQueueFormatName: Final = maker_of('PublicQueueFormatName')
+new_UserHeader: Final = maker_of('UserHeader')
 unpack_from_16s: Final = Struct('<16s').unpack_from
 unpack_from_16s16sIIII: Final = Struct('<16s16sIIII').unpack_from
 unpack_from_16sI: Final = Struct('<16sI').unpack_from
@@ -33,14 +33,14 @@ def read_UserHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     elif n8 == 3:
         if p0+52 > e0: raise Refused
         v11, = unpack_from_I(data, p0+48)
-        r12 = new(R_PrivateQueueFormatNameId)
+        r12 = new_PrivateQueueFormatNameId()
         r12.PrivateQueueIdentifier = v11
         v9 = r12
         p10 = p0+52
     elif n8 == 5:
         if p0+64 > e0: raise Refused
         v14, = unpack_from_16s(data, p0+48)
-        r15 = new(R_PublicQueueFormatName)
+        r15 = new_PublicQueueFormatName()
         r15.Padding = b''
         r15.PublicQueueIdentifier = guid(v14)
         v9 = r15
@@ -55,7 +55,7 @@ def read_UserHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p20: int = p18 + (p0-(p18)) % 4
         v19: bytes = data[p18:p20]
         if p20 > e0: v19 = OddPadding(data[p18:e0]); p20 = e0
-        r21 = new(R_DirectQueueFormatName)
+        r21 = new_DirectQueueFormatName()
         r21.Count = v16
         r21.DirectFormatName = v17
         r21.Padding = v19
@@ -69,14 +69,14 @@ def read_UserHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     elif n22 in (2, 3):
         if p10+4 > e0: raise Refused
         v25, = unpack_from_I(data, p10)
-        r26 = new(R_PrivateQueueFormatNameId)
+        r26 = new_PrivateQueueFormatNameId()
         r26.PrivateQueueIdentifier = v25
         v23 = r26
         p24 = p10+4
     elif n22 == 5:
         if p10+16 > e0: raise Refused
         v28, = unpack_from_16s(data, p10)
-        r29 = new(R_PublicQueueFormatName)
+        r29 = new_PublicQueueFormatName()
         r29.Padding = b''
         r29.PublicQueueIdentifier = guid(v28)
         v23 = r29
@@ -84,7 +84,7 @@ def read_UserHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     elif n22 == 6:
         if p10+20 > e0: raise Refused
         v31, v32, = unpack_from_16sI(data, p10)
-        r33 = new(R_PrivateQueueFormatName)
+        r33 = new_PrivateQueueFormatName()
         r33.Padding = b''
         r33.SourceQueueManager = guid(v31)
         r33.PrivateQueueIdentifier = v32
@@ -100,7 +100,7 @@ def read_UserHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p38: int = p36 + (p0-(p36)) % 4
         v37: bytes = data[p36:p38]
         if p38 > e0: v37 = OddPadding(data[p36:e0]); p38 = e0
-        r39 = new(R_DirectQueueFormatName)
+        r39 = new_DirectQueueFormatName()
         r39.Count = v34
         r39.DirectFormatName = v35
         r39.Padding = v37
@@ -114,14 +114,14 @@ def read_UserHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     elif n40 in (2, 3, 4):
         if p24+4 > e0: raise Refused
         v43, = unpack_from_I(data, p24)
-        r44 = new(R_PrivateQueueFormatNameId)
+        r44 = new_PrivateQueueFormatNameId()
         r44.PrivateQueueIdentifier = v43
         v41 = r44
         p42 = p24+4
     elif n40 == 5:
         if p24+16 > e0: raise Refused
         v46, = unpack_from_16s(data, p24)
-        r47 = new(R_PublicQueueFormatName)
+        r47 = new_PublicQueueFormatName()
         r47.Padding = b''
         r47.PublicQueueIdentifier = guid(v46)
         v41 = r47
@@ -129,7 +129,7 @@ def read_UserHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     elif n40 == 6:
         if p24+20 > e0: raise Refused
         v49, v50, = unpack_from_16sI(data, p24)
-        r51 = new(R_PrivateQueueFormatName)
+        r51 = new_PrivateQueueFormatName()
         r51.Padding = b''
         r51.SourceQueueManager = guid(v49)
         r51.PrivateQueueIdentifier = v50
@@ -145,7 +145,7 @@ def read_UserHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p56: int = p54 + (p0-(p54)) % 4
         v55: bytes = data[p54:p56]
         if p56 > e0: v55 = OddPadding(data[p54:e0]); p56 = e0
-        r57 = new(R_DirectQueueFormatName)
+        r57 = new_DirectQueueFormatName()
         r57.Count = v52
         r57.DirectFormatName = v53
         r57.Padding = v55
@@ -159,7 +159,7 @@ def read_UserHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p60: int = p42+16
     else:
         v58 = None; p60 = p42
-    r61 = new(R_UserHeader)
+    r61 = new_UserHeader()
     r61.SourceQueueManager = guid(v1)
     r61.QueueManagerAddress = guid(v2)
     r61.TimeToBeReceived = v3

@@ -5,26 +5,26 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, new, record_of
+from msmqwire.schema.codec_support import Refused, maker_of
 from msmqwire.schema.texts import oem_exact, oem_padded
 
-R_NcpChangePassword: Final = record_of('NcpChangePassword')
-R_NcpCreateObject: Final = record_of('NcpCreateObject')
-R_NcpCreateProperty: Final = record_of('NcpCreateProperty')
-R_NcpLogin: Final = record_of('NcpLogin')
-R_NcpMember: Final = record_of('NcpMember')
-R_NcpNamedObject: Final = record_of('NcpNamedObject')
-R_NcpObject: Final = record_of('NcpObject')
-R_NcpObjectID: Final = record_of('NcpObjectID')
-R_NcpObjectSecurity: Final = record_of('NcpObjectSecurity')
-R_NcpProperty: Final = record_of('NcpProperty')
-R_NcpPropertyValue: Final = record_of('NcpPropertyValue')
-R_NcpReadPropertyValue: Final = record_of('NcpReadPropertyValue')
-R_NcpScanObject: Final = record_of('NcpScanObject')
-R_NcpScanProperty: Final = record_of('NcpScanProperty')
-R_NcpScannedObject: Final = record_of('NcpScannedObject')
-R_NcpScannedProperty: Final = record_of('NcpScannedProperty')
-R_NcpWritePropertyValue: Final = record_of('NcpWritePropertyValue')
+new_NcpChangePassword: Final = maker_of('NcpChangePassword')
+new_NcpCreateObject: Final = maker_of('NcpCreateObject')
+new_NcpCreateProperty: Final = maker_of('NcpCreateProperty')
+new_NcpLogin: Final = maker_of('NcpLogin')
+new_NcpMember: Final = maker_of('NcpMember')
+new_NcpNamedObject: Final = maker_of('NcpNamedObject')
+new_NcpObject: Final = maker_of('NcpObject')
+new_NcpObjectID: Final = maker_of('NcpObjectID')
+new_NcpObjectSecurity: Final = maker_of('NcpObjectSecurity')
+new_NcpProperty: Final = maker_of('NcpProperty')
+new_NcpPropertyValue: Final = maker_of('NcpPropertyValue')
+new_NcpReadPropertyValue: Final = maker_of('NcpReadPropertyValue')
+new_NcpScanObject: Final = maker_of('NcpScanObject')
+new_NcpScanProperty: Final = maker_of('NcpScanProperty')
+new_NcpScannedObject: Final = maker_of('NcpScannedObject')
+new_NcpScannedProperty: Final = maker_of('NcpScannedProperty')
+new_NcpWritePropertyValue: Final = maker_of('NcpWritePropertyValue')
 unpack_from_128sBB: Final = Struct('<128sBB').unpack_from
 unpack_from_big_128s: Final = Struct('>128s').unpack_from
 unpack_from_big_16sBBIBB: Final = Struct('>16sBBIBB').unpack_from
@@ -52,7 +52,7 @@ def read_NcpLogin(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p6: int = p3+1+v5
     if p6 > e0: raise Refused
     v7 = data[p3+1:p6]
-    r8 = new(R_NcpLogin)
+    r8 = new_NcpLogin()
     r8.ObjectType = v1
     r8.ObjectNameLength = v2
     r8.ObjectName = oem_exact(v4)
@@ -67,7 +67,7 @@ def read_NcpCreateObject(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p5: int = p0+5+v4
     if p5 > e0: raise Refused
     v6 = data[p0+5:p5]
-    r7 = new(R_NcpCreateObject)
+    r7 = new_NcpCreateObject()
     r7.ObjectFlags = v1
     r7.ObjectSecurity = v2
     r7.ObjectType = v3
@@ -82,7 +82,7 @@ def read_NcpObject(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p3: int = p0+3+v2
     if p3 > e0: raise Refused
     v4 = data[p0+3:p3]
-    r5 = new(R_NcpObject)
+    r5 = new_NcpObject()
     r5.ObjectType = v1
     r5.ObjectNameLength = v2
     r5.ObjectName = oem_exact(v4)
@@ -92,7 +92,7 @@ def read_NcpObject(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpObjectID(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+4 > e0: raise Refused
     v1, = unpack_from_big_I(data, p0)
-    r2 = new(R_NcpObjectID)
+    r2 = new_NcpObjectID()
     r2.ObjectID = v1
     return r2, p0+4
 
@@ -100,7 +100,7 @@ def read_NcpObjectID(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpNamedObject(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+54 > e0: raise Refused
     v1, v2, v3, = unpack_from_big_IH48s(data, p0)
-    r4 = new(R_NcpNamedObject)
+    r4 = new_NcpNamedObject()
     r4.ObjectID = v1
     r4.ObjectType = v2
     r4.ObjectName = oem_padded(v3)
@@ -113,7 +113,7 @@ def read_NcpScanObject(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p4: int = p0+7+v3
     if p4 > e0: raise Refused
     v5 = data[p0+7:p4]
-    r6 = new(R_NcpScanObject)
+    r6 = new_NcpScanObject()
     r6.LastObjectID = v1
     r6.ObjectType = v2
     r6.ObjectNameLength = v3
@@ -124,7 +124,7 @@ def read_NcpScanObject(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpScannedObject(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+57 > e0: raise Refused
     v1, v2, v3, v4, v5, v6, = unpack_from_big_IH48sBBB(data, p0)
-    r7 = new(R_NcpScannedObject)
+    r7 = new_NcpScannedObject()
     r7.ObjectID = v1
     r7.ObjectType = v2
     r7.ObjectName = oem_padded(v3)
@@ -140,7 +140,7 @@ def read_NcpObjectSecurity(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p4: int = p0+4+v3
     if p4 > e0: raise Refused
     v5 = data[p0+4:p4]
-    r6 = new(R_NcpObjectSecurity)
+    r6 = new_NcpObjectSecurity()
     r6.ObjectSecurity = v1
     r6.ObjectType = v2
     r6.ObjectNameLength = v3
@@ -159,7 +159,7 @@ def read_NcpCreateProperty(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p8: int = p3+3+v7
     if p8 > e0: raise Refused
     v9 = data[p3+3:p8]
-    r10 = new(R_NcpCreateProperty)
+    r10 = new_NcpCreateProperty()
     r10.ObjectType = v1
     r10.ObjectNameLength = v2
     r10.ObjectName = oem_exact(v4)
@@ -181,7 +181,7 @@ def read_NcpProperty(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p6: int = p3+1+v5
     if p6 > e0: raise Refused
     v7 = data[p3+1:p6]
-    r8 = new(R_NcpProperty)
+    r8 = new_NcpProperty()
     r8.ObjectType = v1
     r8.ObjectNameLength = v2
     r8.ObjectName = oem_exact(v4)
@@ -201,7 +201,7 @@ def read_NcpScanProperty(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p7: int = p3+5+v6
     if p7 > e0: raise Refused
     v8 = data[p3+5:p7]
-    r9 = new(R_NcpScanProperty)
+    r9 = new_NcpScanProperty()
     r9.ObjectType = v1
     r9.ObjectNameLength = v2
     r9.ObjectName = oem_exact(v4)
@@ -214,7 +214,7 @@ def read_NcpScanProperty(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpScannedProperty(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+24 > e0: raise Refused
     v1, v2, v3, v4, v5, v6, = unpack_from_big_16sBBIBB(data, p0)
-    r7 = new(R_NcpScannedProperty)
+    r7 = new_NcpScannedProperty()
     r7.PropertyName = oem_padded(v1)
     r7.PropertyFlags = v2
     r7.PropertySecurity = v3
@@ -235,7 +235,7 @@ def read_NcpReadPropertyValue(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p7: int = p3+2+v6
     if p7 > e0: raise Refused
     v8 = data[p3+2:p7]
-    r9 = new(R_NcpReadPropertyValue)
+    r9 = new_NcpReadPropertyValue()
     r9.ObjectType = v1
     r9.ObjectNameLength = v2
     r9.ObjectName = oem_exact(v4)
@@ -248,7 +248,7 @@ def read_NcpReadPropertyValue(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpPropertyValue(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+130 > e0: raise Refused
     v1, v2, v3, = unpack_from_128sBB(data, p0)
-    r4 = new(R_NcpPropertyValue)
+    r4 = new_NcpPropertyValue()
     r4.PropertyValue = v1
     r4.MoreSegments = v2
     r4.PropertyFlags = v3
@@ -268,7 +268,7 @@ def read_NcpWritePropertyValue(data: bytes, p0: int, e0: int) -> tuple[Any, int]
     v9 = data[p3+3:p8]
     if p8+128 > e0: raise Refused
     v10, = unpack_from_big_128s(data, p8)
-    r11 = new(R_NcpWritePropertyValue)
+    r11 = new_NcpWritePropertyValue()
     r11.ObjectType = v1
     r11.ObjectNameLength = v2
     r11.ObjectName = oem_exact(v4)
@@ -296,7 +296,7 @@ def read_NcpChangePassword(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p9: int = p6+1+v8
     if p9 > e0: raise Refused
     v10 = data[p6+1:p9]
-    r11 = new(R_NcpChangePassword)
+    r11 = new_NcpChangePassword()
     r11.ObjectType = v1
     r11.ObjectNameLength = v2
     r11.ObjectName = oem_exact(v4)
@@ -323,7 +323,7 @@ def read_NcpMember(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p10: int = p6+3+v9
     if p10 > e0: raise Refused
     v11 = data[p6+3:p10]
-    r12 = new(R_NcpMember)
+    r12 = new_NcpMember()
     r12.ObjectType = v1
     r12.ObjectNameLength = v2
     r12.ObjectName = oem_exact(v4)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, new, record_of
+from msmqwire.schema.codec_support import Refused, maker_of
 from msmqwire.schema.texts import oem_exact, oem_padded
 
-R_NcpCloseFile: Final = record_of('NcpCloseFile')
-R_NcpCreateFile: Final = record_of('NcpCreateFile')
-R_NcpFileData: Final = record_of('NcpFileData')
-R_NcpOpenFile: Final = record_of('NcpOpenFile')
-R_NcpOpenedFile: Final = record_of('NcpOpenedFile')
-R_NcpReadFile: Final = record_of('NcpReadFile')
-R_NcpWriteFile: Final = record_of('NcpWriteFile')
+new_NcpCloseFile: Final = maker_of('NcpCloseFile')
+new_NcpCreateFile: Final = maker_of('NcpCreateFile')
+new_NcpFileData: Final = maker_of('NcpFileData')
+new_NcpOpenFile: Final = maker_of('NcpOpenFile')
+new_NcpOpenedFile: Final = maker_of('NcpOpenedFile')
+new_NcpReadFile: Final = maker_of('NcpReadFile')
+new_NcpWriteFile: Final = maker_of('NcpWriteFile')
 unpack_from_B6s: Final = Struct('<B6s').unpack_from
 unpack_from_BBB: Final = Struct('<BBB').unpack_from
 unpack_from_BBBB: Final = Struct('<BBBB').unpack_from
@@ -26,7 +26,7 @@ unpack_from_big_H: Final = Struct('>H').unpack_from
 def read_NcpCloseFile(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+7 > e0: raise Refused
     v1, v2, = unpack_from_B6s(data, p0)
-    r3 = new(R_NcpCloseFile)
+    r3 = new_NcpCloseFile()
     r3.Reserved = v1
     r3.FileHandle = v2
     return r3, p0+7
@@ -35,7 +35,7 @@ def read_NcpCloseFile(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpReadFile(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+13 > e0: raise Refused
     v1, v2, v3, v4, = unpack_from_big_B6sIH(data, p0)
-    r5 = new(R_NcpReadFile)
+    r5 = new_NcpReadFile()
     r5.Reserved = v1
     r5.FileHandle = v2
     r5.FileOffset = v3
@@ -48,7 +48,7 @@ def read_NcpFileData(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v1, = unpack_from_big_H(data, p0)
     if p0+2 > e0: raise Refused
     v2 = data[p0+2:e0]
-    r3 = new(R_NcpFileData)
+    r3 = new_NcpFileData()
     r3.ByteCount = v1
     r3.Data = v2
     return r3, e0
@@ -60,7 +60,7 @@ def read_NcpWriteFile(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p5: int = p0+13+v4
     if p5 > e0: raise Refused
     v6 = data[p0+13:p5]
-    r7 = new(R_NcpWriteFile)
+    r7 = new_NcpWriteFile()
     r7.Reserved = v1
     r7.FileHandle = v2
     r7.FileOffset = v3
@@ -75,7 +75,7 @@ def read_NcpOpenFile(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p5: int = p0+4+v4
     if p5 > e0: raise Refused
     v6 = data[p0+4:p5]
-    r7 = new(R_NcpOpenFile)
+    r7 = new_NcpOpenFile()
     r7.DirectoryHandle = v1
     r7.SearchAttributes = v2
     r7.DesiredAccessRights = v3
@@ -90,7 +90,7 @@ def read_NcpCreateFile(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p4: int = p0+3+v3
     if p4 > e0: raise Refused
     v5 = data[p0+3:p4]
-    r6 = new(R_NcpCreateFile)
+    r6 = new_NcpCreateFile()
     r6.DirectoryHandle = v1
     r6.FileAttributes = v2
     r6.PathLength = v3
@@ -101,7 +101,7 @@ def read_NcpCreateFile(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpOpenedFile(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+36 > e0: raise Refused
     v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, = unpack_from_big_6sH14sBBIHHHH(data, p0)
-    r11 = new(R_NcpOpenedFile)
+    r11 = new_NcpOpenedFile()
     r11.FileHandle = v1
     r11.Reserved = v2
     r11.FileName = oem_padded(v3)

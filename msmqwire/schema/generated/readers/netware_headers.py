@@ -5,18 +5,18 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, flags_of, new, record_of
+from msmqwire.schema.codec_support import Refused, flags_of, maker_of
 
 F_NcpReplyHeader_ConnectionStatus: Final = flags_of('NcpReplyHeader', 'ConnectionStatus')
 F_NcpTcpReply_Length: Final = flags_of('NcpTcpReply', 'Length')
 F_NcpTcpRequest_Length: Final = flags_of('NcpTcpRequest', 'Length')
-R_NcpReplyHeader: Final = record_of('NcpReplyHeader')
-R_NcpRequestHeader: Final = record_of('NcpRequestHeader')
-R_NcpRequestHeaderShort: Final = record_of('NcpRequestHeaderShort')
-R_NcpSubfunctionHeader: Final = record_of('NcpSubfunctionHeader')
-R_NcpTcpReply: Final = record_of('NcpTcpReply')
-R_NcpTcpRequest: Final = record_of('NcpTcpRequest')
-R_NcpWatchdog: Final = record_of('NcpWatchdog')
+new_NcpReplyHeader: Final = maker_of('NcpReplyHeader')
+new_NcpRequestHeader: Final = maker_of('NcpRequestHeader')
+new_NcpRequestHeaderShort: Final = maker_of('NcpRequestHeaderShort')
+new_NcpSubfunctionHeader: Final = maker_of('NcpSubfunctionHeader')
+new_NcpTcpReply: Final = maker_of('NcpTcpReply')
+new_NcpTcpRequest: Final = maker_of('NcpTcpRequest')
+new_NcpWatchdog: Final = maker_of('NcpWatchdog')
 unpack_from_big_8s: Final = Struct('>8s').unpack_from
 unpack_from_big_H7sB: Final = Struct('>H7sB').unpack_from
 unpack_from_big_HB: Final = Struct('>HB').unpack_from
@@ -30,7 +30,7 @@ unpack_from_big_IIII: Final = Struct('>IIII').unpack_from
 def read_NcpRequestHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+7 > e0: raise Refused
     v1, v2, v3, v4, v5, v6, = unpack_from_big_HBBBBB(data, p0)
-    r7 = new(R_NcpRequestHeader)
+    r7 = new_NcpRequestHeader()
     r7.RequestType = v1
     r7.SequenceNumber = v2
     r7.ConnectionNumberLow = v3
@@ -44,7 +44,7 @@ def read_NcpRequestHeaderShort(data: bytes, p0: int, e0: int) -> tuple[Any, int]
     if p0+6 > e0: raise Refused
     v1, v2, v3, v4, v5, = unpack_from_big_HBBBB(data, p0)
     if v1 not in (21845,): raise Refused
-    r6 = new(R_NcpRequestHeaderShort)
+    r6 = new_NcpRequestHeaderShort()
     r6.RequestType = v1
     r6.SequenceNumber = v2
     r6.ConnectionNumberLow = v3
@@ -56,7 +56,7 @@ def read_NcpRequestHeaderShort(data: bytes, p0: int, e0: int) -> tuple[Any, int]
 def read_NcpReplyHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+8 > e0: raise Refused
     v1, v2, v3, v4, v5, v6, v7, = unpack_from_big_HBBBBBB(data, p0)
-    r8 = new(R_NcpReplyHeader)
+    r8 = new_NcpReplyHeader()
     r8.ReplyType = v1
     r8.SequenceNumber = v2
     r8.ConnectionNumberLow = v3
@@ -71,7 +71,7 @@ def read_NcpWatchdog(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+10 > e0: raise Refused
     v1, v2, v3, = unpack_from_big_H7sB(data, p0)
     if v1 not in (15934,): raise Refused
-    r4 = new(R_NcpWatchdog)
+    r4 = new_NcpWatchdog()
     r4.RequestType = v1
     r4.Reserved = v2
     r4.Signature = v3
@@ -81,7 +81,7 @@ def read_NcpWatchdog(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpSubfunctionHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+3 > e0: raise Refused
     v1, v2, = unpack_from_big_HB(data, p0)
-    r3 = new(R_NcpSubfunctionHeader)
+    r3 = new_NcpSubfunctionHeader()
     r3.StructureLength = v1
     r3.SubFunctionCode = v2
     return r3, p0+3
@@ -99,7 +99,7 @@ def read_NcpTcpRequest(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p8: int = p0+24
     else:
         v6 = None; p8 = p0+16
-    r9 = new(R_NcpTcpRequest)
+    r9 = new_NcpTcpRequest()
     r9.Signature = v1
     r9.Length = F_NcpTcpRequest_Length(v2)
     r9.Version = v4
@@ -120,7 +120,7 @@ def read_NcpTcpReply(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p6: int = p0+16
     else:
         v4 = None; p6 = p0+8
-    r7 = new(R_NcpTcpReply)
+    r7 = new_NcpTcpReply()
     r7.Signature = v1
     r7.Length = F_NcpTcpReply_Length(v2)
     r7.PacketSignature = v4

@@ -5,18 +5,18 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, flags_of, new, record_of
+from msmqwire.schema.codec_support import Refused, flags_of, maker_of
 from msmqwire.schema.texts import oem_counted, oem_padded
 
 F_NWQueueJobStruct_tHead_jobControlFlags: Final = flags_of('NWQueueJobStruct_tHead', 'jobControlFlags')
 F_NWQueueJobStruct_tNewHead_jobControlFlags: Final = flags_of('NWQueueJobStruct_tNewHead', 'jobControlFlags')
 F_NWQueueJobStruct_tNew_jobControlFlags: Final = flags_of('NWQueueJobStruct_tNew', 'jobControlFlags')
 F_NWQueueJobStruct_t_jobControlFlags: Final = flags_of('NWQueueJobStruct_t', 'jobControlFlags')
-R_NWQueueJobStruct_t: Final = record_of('NWQueueJobStruct_t')
-R_NWQueueJobStruct_tHead: Final = record_of('NWQueueJobStruct_tHead')
-R_NWQueueJobStruct_tNew: Final = record_of('NWQueueJobStruct_tNew')
-R_NWQueueJobStruct_tNewHead: Final = record_of('NWQueueJobStruct_tNewHead')
-R_NWQueueJobTime: Final = record_of('NWQueueJobTime')
+new_NWQueueJobStruct_t: Final = maker_of('NWQueueJobStruct_t')
+new_NWQueueJobStruct_tHead: Final = maker_of('NWQueueJobStruct_tHead')
+new_NWQueueJobStruct_tNew: Final = maker_of('NWQueueJobStruct_tNew')
+new_NWQueueJobStruct_tNewHead: Final = maker_of('NWQueueJobStruct_tNewHead')
+new_NWQueueJobTime: Final = maker_of('NWQueueJobTime')
 unpack_from_BBBBBB: Final = Struct('<BBBBBB').unpack_from
 unpack_from_HH14s4sII: Final = Struct('<HH14s4sII').unpack_from
 unpack_from_HIIII: Final = Struct('<HIIII').unpack_from
@@ -34,7 +34,7 @@ unpack_from_big_II: Final = Struct('>II').unpack_from
 def read_NWQueueJobTime(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+6 > e0: raise Refused
     v1, v2, v3, v4, v5, v6, = unpack_from_BBBBBB(data, p0)
-    r7 = new(R_NWQueueJobTime)
+    r7 = new_NWQueueJobTime()
     r7.Year = v1
     r7.Month = v2
     r7.Day = v3
@@ -49,7 +49,7 @@ def read_NWQueueJobStruct_t(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v1, v2, v3, v4, = unpack_from_big_BBII(data, p0)
     if p0+16 > e0: raise Refused
     v5, v6, v7, v8, v9, v10, = unpack_from_big_BBBBBB(data, p0+10)
-    r11 = new(R_NWQueueJobTime)
+    r11 = new_NWQueueJobTime()
     r11.Year = v5
     r11.Month = v6
     r11.Day = v7
@@ -58,7 +58,7 @@ def read_NWQueueJobStruct_t(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r11.Second = v10
     if p0+22 > e0: raise Refused
     v12, v13, v14, v15, v16, v17, = unpack_from_big_BBBBBB(data, p0+16)
-    r18 = new(R_NWQueueJobTime)
+    r18 = new_NWQueueJobTime()
     r18.Year = v12
     r18.Month = v13
     r18.Day = v14
@@ -67,7 +67,7 @@ def read_NWQueueJobStruct_t(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r18.Second = v17
     if p0+256 > e0: raise Refused
     v19, v20, v21, v22, v23, v24, v25, v26, v27, v28, v29, = unpack_from_big_HHBB14s6sBBI50s152s(data, p0+22)
-    r30 = new(R_NWQueueJobStruct_t)
+    r30 = new_NWQueueJobStruct_t()
     r30.clientStation = v1
     r30.clientTask = v2
     r30.clientID = v3
@@ -93,7 +93,7 @@ def read_NWQueueJobStruct_tHead(data: bytes, p0: int, e0: int) -> tuple[Any, int
     v1, v2, v3, v4, = unpack_from_big_BBII(data, p0)
     if p0+16 > e0: raise Refused
     v5, v6, v7, v8, v9, v10, = unpack_from_big_BBBBBB(data, p0+10)
-    r11 = new(R_NWQueueJobTime)
+    r11 = new_NWQueueJobTime()
     r11.Year = v5
     r11.Month = v6
     r11.Day = v7
@@ -102,7 +102,7 @@ def read_NWQueueJobStruct_tHead(data: bytes, p0: int, e0: int) -> tuple[Any, int
     r11.Second = v10
     if p0+22 > e0: raise Refused
     v12, v13, v14, v15, v16, v17, = unpack_from_big_BBBBBB(data, p0+16)
-    r18 = new(R_NWQueueJobTime)
+    r18 = new_NWQueueJobTime()
     r18.Year = v12
     r18.Month = v13
     r18.Day = v14
@@ -111,7 +111,7 @@ def read_NWQueueJobStruct_tHead(data: bytes, p0: int, e0: int) -> tuple[Any, int
     r18.Second = v17
     if p0+54 > e0: raise Refused
     v19, v20, v21, v22, v23, v24, v25, v26, v27, = unpack_from_big_HHBB14s6sBBI(data, p0+22)
-    r28 = new(R_NWQueueJobStruct_tHead)
+    r28 = new_NWQueueJobStruct_tHead()
     r28.clientStation = v1
     r28.clientTask = v2
     r28.clientID = v3
@@ -137,7 +137,7 @@ def read_NWQueueJobStruct_tNew(data: bytes, p0: int, e0: int) -> tuple[Any, int]
     v6, v7, = unpack_from_big_II(data, p0+18)
     if p0+32 > e0: raise Refused
     v8, v9, v10, v11, v12, v13, = unpack_from_big_BBBBBB(data, p0+26)
-    r14 = new(R_NWQueueJobTime)
+    r14 = new_NWQueueJobTime()
     r14.Year = v8
     r14.Month = v9
     r14.Day = v10
@@ -146,7 +146,7 @@ def read_NWQueueJobStruct_tNew(data: bytes, p0: int, e0: int) -> tuple[Any, int]
     r14.Second = v13
     if p0+38 > e0: raise Refused
     v15, v16, v17, v18, v19, v20, = unpack_from_big_BBBBBB(data, p0+32)
-    r21 = new(R_NWQueueJobTime)
+    r21 = new_NWQueueJobTime()
     r21.Year = v15
     r21.Month = v16
     r21.Day = v17
@@ -161,7 +161,7 @@ def read_NWQueueJobStruct_tNew(data: bytes, p0: int, e0: int) -> tuple[Any, int]
     v24, v25, v26, v27, v28, v29, = unpack_from_HH14s4sII(data, p0+44)
     if p0+280 > e0: raise Refused
     v30, v31, v32, = unpack_from_big_I50s152s(data, p0+74)
-    r33 = new(R_NWQueueJobStruct_tNew)
+    r33 = new_NWQueueJobStruct_tNew()
     r33.RecordInUse = v1
     r33.PreviousRecord = v2
     r33.NextRecord = v3
@@ -192,7 +192,7 @@ def read_NWQueueJobStruct_tNewHead(data: bytes, p0: int, e0: int) -> tuple[Any, 
     v6, v7, = unpack_from_big_II(data, p0+18)
     if p0+32 > e0: raise Refused
     v8, v9, v10, v11, v12, v13, = unpack_from_big_BBBBBB(data, p0+26)
-    r14 = new(R_NWQueueJobTime)
+    r14 = new_NWQueueJobTime()
     r14.Year = v8
     r14.Month = v9
     r14.Day = v10
@@ -201,7 +201,7 @@ def read_NWQueueJobStruct_tNewHead(data: bytes, p0: int, e0: int) -> tuple[Any, 
     r14.Second = v13
     if p0+38 > e0: raise Refused
     v15, v16, v17, v18, v19, v20, = unpack_from_big_BBBBBB(data, p0+32)
-    r21 = new(R_NWQueueJobTime)
+    r21 = new_NWQueueJobTime()
     r21.Year = v15
     r21.Month = v16
     r21.Day = v17
@@ -216,7 +216,7 @@ def read_NWQueueJobStruct_tNewHead(data: bytes, p0: int, e0: int) -> tuple[Any, 
     v24, v25, v26, v27, v28, v29, = unpack_from_HH14s4sII(data, p0+44)
     if p0+78 > e0: raise Refused
     v30, = unpack_from_big_I(data, p0+74)
-    r31 = new(R_NWQueueJobStruct_tNewHead)
+    r31 = new_NWQueueJobStruct_tNewHead()
     r31.RecordInUse = v1
     r31.PreviousRecord = v2
     r31.NextRecord = v3

@@ -5,17 +5,17 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, new, record_of
+from msmqwire.schema.codec_support import Refused, maker_of
 from msmqwire.schema.texts import oem_padded
 
-R_NWPrintRecord: Final = record_of('NWPrintRecord')
+new_NWPrintRecord: Final = maker_of('NWPrintRecord')
 unpack_from_big_BBH2sHH16s6s13s13s14s80s: Final = Struct('>BBH2sHH16s6s13s13s14s80s').unpack_from
 
 
 def read_NWPrintRecord(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+152 > e0: raise Refused
     v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, = unpack_from_big_BBH2sHH16s6s13s13s14s80s(data, p0)
-    r13 = new(R_NWPrintRecord)
+    r13 = new_NWPrintRecord()
     r13.Version = v1
     r13.TabSize = v2
     r13.Copies = v3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, flags_of, new, record_of
+from msmqwire.schema.codec_support import Refused, flags_of, maker_of
 from msmqwire.schema.texts import oem_counted, oem_exact, oem_padded
 
 F_NWQueueJobStruct_tHead_jobControlFlags: Final = flags_of('NWQueueJobStruct_tHead', 'jobControlFlags')
@@ -17,52 +17,52 @@ F_NcpOldQueueCurrentStatus_QueueStatus: Final = flags_of('NcpOldQueueCurrentStat
 F_NcpOldQueueStatus_QueueStatus: Final = flags_of('NcpOldQueueStatus', 'QueueStatus')
 F_NcpQueueCurrentStatus_QueueStatus: Final = flags_of('NcpQueueCurrentStatus', 'QueueStatus')
 F_NcpQueueStatus_QueueStatus: Final = flags_of('NcpQueueStatus', 'QueueStatus')
-R_NWQueueJobStruct_t: Final = record_of('NWQueueJobStruct_t')
-R_NWQueueJobStruct_tHead: Final = record_of('NWQueueJobStruct_tHead')
-R_NWQueueJobStruct_tNew: Final = record_of('NWQueueJobStruct_tNew')
-R_NWQueueJobStruct_tNewHead: Final = record_of('NWQueueJobStruct_tNewHead')
-R_NWQueueJobTime: Final = record_of('NWQueueJobTime')
-R_NcpCreateQueue: Final = record_of('NcpCreateQueue')
-R_NcpEmpty: Final = record_of('NcpEmpty')
-R_NcpForm: Final = record_of('NcpForm')
-R_NcpJob: Final = record_of('NcpJob')
-R_NcpJobCharge: Final = record_of('NcpJobCharge')
-R_NcpJobFileSize: Final = record_of('NcpJobFileSize')
-R_NcpJobForms: Final = record_of('NcpJobForms')
-R_NcpJobHead: Final = record_of('NcpJobHead')
-R_NcpJobList: Final = record_of('NcpJobList')
-R_NcpJobListStart: Final = record_of('NcpJobListStart')
-R_NcpJobNumber: Final = record_of('NcpJobNumber')
-R_NcpJobOfQueue: Final = record_of('NcpJobOfQueue')
-R_NcpJobPriority: Final = record_of('NcpJobPriority')
-R_NcpMoveJob: Final = record_of('NcpMoveJob')
-R_NcpMovedJob: Final = record_of('NcpMovedJob')
-R_NcpNewPosition: Final = record_of('NcpNewPosition')
-R_NcpOldJob: Final = record_of('NcpOldJob')
-R_NcpOldJobCharge: Final = record_of('NcpOldJobCharge')
-R_NcpOldJobChargeShort: Final = record_of('NcpOldJobChargeShort')
-R_NcpOldJobFileSize: Final = record_of('NcpOldJobFileSize')
-R_NcpOldJobHead: Final = record_of('NcpOldJobHead')
-R_NcpOldJobList: Final = record_of('NcpOldJobList')
-R_NcpOldJobNumber: Final = record_of('NcpOldJobNumber')
-R_NcpOldJobOfQueue: Final = record_of('NcpOldJobOfQueue')
-R_NcpOldQueueAndJob: Final = record_of('NcpOldQueueAndJob')
-R_NcpOldQueueCurrentStatus: Final = record_of('NcpOldQueueCurrentStatus')
-R_NcpOldQueueCurrentStatusSlots: Final = record_of('NcpOldQueueCurrentStatusSlots')
-R_NcpOldQueueServer: Final = record_of('NcpOldQueueServer')
-R_NcpOldQueueStatus: Final = record_of('NcpOldQueueStatus')
-R_NcpOldServiceType: Final = record_of('NcpOldServiceType')
-R_NcpOldStation: Final = record_of('NcpOldStation')
-R_NcpQueue: Final = record_of('NcpQueue')
-R_NcpQueueAndJob: Final = record_of('NcpQueueAndJob')
-R_NcpQueueCurrentStatus: Final = record_of('NcpQueueCurrentStatus')
-R_NcpQueueServer: Final = record_of('NcpQueueServer')
-R_NcpQueueStatus: Final = record_of('NcpQueueStatus')
-R_NcpServerID: Final = record_of('NcpServerID')
-R_NcpServerStatus: Final = record_of('NcpServerStatus')
-R_NcpServiceType: Final = record_of('NcpServiceType')
-R_NcpSetServerStatus: Final = record_of('NcpSetServerStatus')
-R_NcpStation: Final = record_of('NcpStation')
+new_NWQueueJobStruct_t: Final = maker_of('NWQueueJobStruct_t')
+new_NWQueueJobStruct_tHead: Final = maker_of('NWQueueJobStruct_tHead')
+new_NWQueueJobStruct_tNew: Final = maker_of('NWQueueJobStruct_tNew')
+new_NWQueueJobStruct_tNewHead: Final = maker_of('NWQueueJobStruct_tNewHead')
+new_NWQueueJobTime: Final = maker_of('NWQueueJobTime')
+new_NcpCreateQueue: Final = maker_of('NcpCreateQueue')
+new_NcpEmpty: Final = maker_of('NcpEmpty')
+new_NcpForm: Final = maker_of('NcpForm')
+new_NcpJob: Final = maker_of('NcpJob')
+new_NcpJobCharge: Final = maker_of('NcpJobCharge')
+new_NcpJobFileSize: Final = maker_of('NcpJobFileSize')
+new_NcpJobForms: Final = maker_of('NcpJobForms')
+new_NcpJobHead: Final = maker_of('NcpJobHead')
+new_NcpJobList: Final = maker_of('NcpJobList')
+new_NcpJobListStart: Final = maker_of('NcpJobListStart')
+new_NcpJobNumber: Final = maker_of('NcpJobNumber')
+new_NcpJobOfQueue: Final = maker_of('NcpJobOfQueue')
+new_NcpJobPriority: Final = maker_of('NcpJobPriority')
+new_NcpMoveJob: Final = maker_of('NcpMoveJob')
+new_NcpMovedJob: Final = maker_of('NcpMovedJob')
+new_NcpNewPosition: Final = maker_of('NcpNewPosition')
+new_NcpOldJob: Final = maker_of('NcpOldJob')
+new_NcpOldJobCharge: Final = maker_of('NcpOldJobCharge')
+new_NcpOldJobChargeShort: Final = maker_of('NcpOldJobChargeShort')
+new_NcpOldJobFileSize: Final = maker_of('NcpOldJobFileSize')
+new_NcpOldJobHead: Final = maker_of('NcpOldJobHead')
+new_NcpOldJobList: Final = maker_of('NcpOldJobList')
+new_NcpOldJobNumber: Final = maker_of('NcpOldJobNumber')
+new_NcpOldJobOfQueue: Final = maker_of('NcpOldJobOfQueue')
+new_NcpOldQueueAndJob: Final = maker_of('NcpOldQueueAndJob')
+new_NcpOldQueueCurrentStatus: Final = maker_of('NcpOldQueueCurrentStatus')
+new_NcpOldQueueCurrentStatusSlots: Final = maker_of('NcpOldQueueCurrentStatusSlots')
+new_NcpOldQueueServer: Final = maker_of('NcpOldQueueServer')
+new_NcpOldQueueStatus: Final = maker_of('NcpOldQueueStatus')
+new_NcpOldServiceType: Final = maker_of('NcpOldServiceType')
+new_NcpOldStation: Final = maker_of('NcpOldStation')
+new_NcpQueue: Final = maker_of('NcpQueue')
+new_NcpQueueAndJob: Final = maker_of('NcpQueueAndJob')
+new_NcpQueueCurrentStatus: Final = maker_of('NcpQueueCurrentStatus')
+new_NcpQueueServer: Final = maker_of('NcpQueueServer')
+new_NcpQueueStatus: Final = maker_of('NcpQueueStatus')
+new_NcpServerID: Final = maker_of('NcpServerID')
+new_NcpServerStatus: Final = maker_of('NcpServerStatus')
+new_NcpServiceType: Final = maker_of('NcpServiceType')
+new_NcpSetServerStatus: Final = maker_of('NcpSetServerStatus')
+new_NcpStation: Final = maker_of('NcpStation')
 unpack_from_64s: Final = Struct('<64s').unpack_from
 unpack_from_H: Final = Struct('<H').unpack_from
 unpack_from_HH14s4sII: Final = Struct('<HH14s4sII').unpack_from
@@ -95,7 +95,7 @@ unpack_from_big_IIB: Final = Struct('>IIB').unpack_from
 def read_NcpOldJobNumber(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+2 > e0: raise Refused
     v1, = unpack_from_big_H(data, p0)
-    r2 = new(R_NcpOldJobNumber)
+    r2 = new_NcpOldJobNumber()
     r2.JobNumber = v1
     return r2, p0+2
 
@@ -103,7 +103,7 @@ def read_NcpOldJobNumber(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpJobNumber(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+4 > e0: raise Refused
     v1, = unpack_from_I(data, p0)
-    r2 = new(R_NcpJobNumber)
+    r2 = new_NcpJobNumber()
     r2.JobNumber = v1
     return r2, p0+4
 
@@ -111,20 +111,20 @@ def read_NcpJobNumber(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpServerID(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+4 > e0: raise Refused
     v1, = unpack_from_big_I(data, p0)
-    r2 = new(R_NcpServerID)
+    r2 = new_NcpServerID()
     r2.ServerID = v1
     return r2, p0+4
 
 
 def read_NcpEmpty(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
-    r1 = new(R_NcpEmpty)
+    r1 = new_NcpEmpty()
     return r1, p0
 
 
 def read_NcpQueue(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+4 > e0: raise Refused
     v1, = unpack_from_big_I(data, p0)
-    r2 = new(R_NcpQueue)
+    r2 = new_NcpQueue()
     r2.QueueID = v1
     return r2, p0+4
 
@@ -132,7 +132,7 @@ def read_NcpQueue(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpOldJobOfQueue(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+6 > e0: raise Refused
     v1, v2, = unpack_from_big_IH(data, p0)
-    r3 = new(R_NcpOldJobOfQueue)
+    r3 = new_NcpOldJobOfQueue()
     r3.QueueID = v1
     r3.JobNumber = v2
     return r3, p0+6
@@ -143,7 +143,7 @@ def read_NcpJobOfQueue(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v1, = unpack_from_big_I(data, p0)
     if p0+8 > e0: raise Refused
     v2, = unpack_from_I(data, p0+4)
-    r3 = new(R_NcpJobOfQueue)
+    r3 = new_NcpJobOfQueue()
     r3.QueueID = v1
     r3.JobNumber = v2
     return r3, p0+8
@@ -160,7 +160,7 @@ def read_NcpCreateQueue(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p7: int = p3+2+v6
     if p7 > e0: raise Refused
     v8 = data[p3+2:p7]
-    r9 = new(R_NcpCreateQueue)
+    r9 = new_NcpCreateQueue()
     r9.QueueType = v1
     r9.QueueNameLength = v2
     r9.QueueName = oem_exact(v4)
@@ -173,7 +173,7 @@ def read_NcpCreateQueue(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpOldQueueStatus(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+5 > e0: raise Refused
     v1, v2, = unpack_from_big_IB(data, p0)
-    r3 = new(R_NcpOldQueueStatus)
+    r3 = new_NcpOldQueueStatus()
     r3.QueueID = v1
     r3.QueueStatus = F_NcpOldQueueStatus_QueueStatus(v2)
     return r3, p0+5
@@ -184,7 +184,7 @@ def read_NcpQueueStatus(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v1, = unpack_from_big_I(data, p0)
     if p0+8 > e0: raise Refused
     v2, = unpack_from_I(data, p0+4)
-    r3 = new(R_NcpQueueStatus)
+    r3 = new_NcpQueueStatus()
     r3.QueueID = v1
     r3.QueueStatus = F_NcpQueueStatus_QueueStatus(v2)
     return r3, p0+8
@@ -199,7 +199,7 @@ def read_NcpOldQueueCurrentStatus(data: bytes, p0: int, e0: int) -> tuple[Any, i
     for _ in range(v4):
         if p6+4 > e0: raise Refused
         v7, = unpack_from_big_I(data, p6)
-        r8 = new(R_NcpServerID)
+        r8 = new_NcpServerID()
         r8.ServerID = v7
         v5.append(r8)
         p6 = p6+4
@@ -209,11 +209,11 @@ def read_NcpOldQueueCurrentStatus(data: bytes, p0: int, e0: int) -> tuple[Any, i
     for _ in range(v4):
         if p10+1 > e0: raise Refused
         v11, = unpack_from_big_B(data, p10)
-        r12 = new(R_NcpOldStation)
+        r12 = new_NcpOldStation()
         r12.ServerStation = v11
         v9.append(r12)
         p10 = p10+1
-    r13 = new(R_NcpOldQueueCurrentStatus)
+    r13 = new_NcpOldQueueCurrentStatus()
     r13.QueueID = v1
     r13.QueueStatus = F_NcpOldQueueCurrentStatus_QueueStatus(v2)
     r13.JobCount = v3
@@ -226,7 +226,7 @@ def read_NcpOldQueueCurrentStatus(data: bytes, p0: int, e0: int) -> tuple[Any, i
 def read_NcpOldQueueCurrentStatusSlots(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+132 > e0: raise Refused
     v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16, v17, v18, v19, v20, v21, v22, v23, v24, v25, v26, v27, v28, v29, v30, v31, v32, v33, v34, v35, v36, v37, v38, v39, v40, v41, v42, v43, v44, v45, v46, v47, v48, v49, v50, v51, v52, v53, v54, = unpack_from_big_IBBBIIIIIIIIIIIIIIIIIIIIIIIIIBBBBBBBBBBBBBBBBBBBBBBBBB(data, p0)
-    r55 = new(R_NcpOldQueueCurrentStatusSlots)
+    r55 = new_NcpOldQueueCurrentStatusSlots()
     r55.QueueID = v1
     r55.QueueStatus = F_NcpOldQueueCurrentStatusSlots_QueueStatus(v2)
     r55.JobCount = v3
@@ -295,7 +295,7 @@ def read_NcpQueueCurrentStatus(data: bytes, p0: int, e0: int) -> tuple[Any, int]
     for _ in range(v4):
         if p6+4 > e0: raise Refused
         v7, = unpack_from_big_I(data, p6)
-        r8 = new(R_NcpServerID)
+        r8 = new_NcpServerID()
         r8.ServerID = v7
         v5.append(r8)
         p6 = p6+4
@@ -305,11 +305,11 @@ def read_NcpQueueCurrentStatus(data: bytes, p0: int, e0: int) -> tuple[Any, int]
     for _ in range(v4):
         if p10+4 > e0: raise Refused
         v11, = unpack_from_I(data, p10)
-        r12 = new(R_NcpStation)
+        r12 = new_NcpStation()
         r12.ServerStation = v11
         v9.append(r12)
         p10 = p10+4
-    r13 = new(R_NcpQueueCurrentStatus)
+    r13 = new_NcpQueueCurrentStatus()
     r13.QueueID = v1
     r13.QueueStatus = F_NcpQueueCurrentStatus_QueueStatus(v2)
     r13.JobCount = v3
@@ -326,7 +326,7 @@ def read_NcpOldQueueAndJob(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v2, v3, v4, v5, = unpack_from_big_BBII(data, p0+4)
     if p0+20 > e0: raise Refused
     v6, v7, v8, v9, v10, v11, = unpack_from_big_BBBBBB(data, p0+14)
-    r12 = new(R_NWQueueJobTime)
+    r12 = new_NWQueueJobTime()
     r12.Year = v6
     r12.Month = v7
     r12.Day = v8
@@ -335,7 +335,7 @@ def read_NcpOldQueueAndJob(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r12.Second = v11
     if p0+26 > e0: raise Refused
     v13, v14, v15, v16, v17, v18, = unpack_from_big_BBBBBB(data, p0+20)
-    r19 = new(R_NWQueueJobTime)
+    r19 = new_NWQueueJobTime()
     r19.Year = v13
     r19.Month = v14
     r19.Day = v15
@@ -344,7 +344,7 @@ def read_NcpOldQueueAndJob(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r19.Second = v18
     if p0+260 > e0: raise Refused
     v20, v21, v22, v23, v24, v25, v26, v27, v28, v29, v30, = unpack_from_big_HHBB14s6sBBI50s152s(data, p0+26)
-    r31 = new(R_NWQueueJobStruct_t)
+    r31 = new_NWQueueJobStruct_t()
     r31.clientStation = v2
     r31.clientTask = v3
     r31.clientID = v4
@@ -362,7 +362,7 @@ def read_NcpOldQueueAndJob(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r31.servicingServerIDNumber = v28
     r31.jobDescription = oem_padded(v29)
     r31.queueRecord = v30
-    r32 = new(R_NcpOldQueueAndJob)
+    r32 = new_NcpOldQueueAndJob()
     r32.QueueID = v1
     r32.Job = r31
     return r32, p0+260
@@ -377,7 +377,7 @@ def read_NcpQueueAndJob(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v7, v8, = unpack_from_big_II(data, p0+22)
     if p0+36 > e0: raise Refused
     v9, v10, v11, v12, v13, v14, = unpack_from_big_BBBBBB(data, p0+30)
-    r15 = new(R_NWQueueJobTime)
+    r15 = new_NWQueueJobTime()
     r15.Year = v9
     r15.Month = v10
     r15.Day = v11
@@ -386,7 +386,7 @@ def read_NcpQueueAndJob(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r15.Second = v14
     if p0+42 > e0: raise Refused
     v16, v17, v18, v19, v20, v21, = unpack_from_big_BBBBBB(data, p0+36)
-    r22 = new(R_NWQueueJobTime)
+    r22 = new_NWQueueJobTime()
     r22.Year = v16
     r22.Month = v17
     r22.Day = v18
@@ -401,7 +401,7 @@ def read_NcpQueueAndJob(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v25, v26, v27, v28, v29, v30, = unpack_from_HH14s4sII(data, p0+48)
     if p0+284 > e0: raise Refused
     v31, v32, v33, = unpack_from_big_I50s152s(data, p0+78)
-    r34 = new(R_NWQueueJobStruct_tNew)
+    r34 = new_NWQueueJobStruct_tNew()
     r34.RecordInUse = v2
     r34.PreviousRecord = v3
     r34.NextRecord = v4
@@ -422,7 +422,7 @@ def read_NcpQueueAndJob(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r34.servicingServerIDNumber = v31
     r34.jobDescription = oem_padded(v32)
     r34.queueRecord = v33
-    r35 = new(R_NcpQueueAndJob)
+    r35 = new_NcpQueueAndJob()
     r35.QueueID = v1
     r35.Job = r34
     return r35, p0+284
@@ -435,7 +435,7 @@ def read_NcpJob(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v6, v7, = unpack_from_big_II(data, p0+18)
     if p0+32 > e0: raise Refused
     v8, v9, v10, v11, v12, v13, = unpack_from_big_BBBBBB(data, p0+26)
-    r14 = new(R_NWQueueJobTime)
+    r14 = new_NWQueueJobTime()
     r14.Year = v8
     r14.Month = v9
     r14.Day = v10
@@ -444,7 +444,7 @@ def read_NcpJob(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r14.Second = v13
     if p0+38 > e0: raise Refused
     v15, v16, v17, v18, v19, v20, = unpack_from_big_BBBBBB(data, p0+32)
-    r21 = new(R_NWQueueJobTime)
+    r21 = new_NWQueueJobTime()
     r21.Year = v15
     r21.Month = v16
     r21.Day = v17
@@ -459,7 +459,7 @@ def read_NcpJob(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v24, v25, v26, v27, v28, v29, = unpack_from_HH14s4sII(data, p0+44)
     if p0+280 > e0: raise Refused
     v30, v31, v32, = unpack_from_big_I50s152s(data, p0+74)
-    r33 = new(R_NWQueueJobStruct_tNew)
+    r33 = new_NWQueueJobStruct_tNew()
     r33.RecordInUse = v1
     r33.PreviousRecord = v2
     r33.NextRecord = v3
@@ -480,7 +480,7 @@ def read_NcpJob(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r33.servicingServerIDNumber = v30
     r33.jobDescription = oem_padded(v31)
     r33.queueRecord = v32
-    r34 = new(R_NcpJob)
+    r34 = new_NcpJob()
     r34.Job = r33
     return r34, p0+280
 
@@ -490,7 +490,7 @@ def read_NcpOldJob(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v1, v2, v3, v4, = unpack_from_big_BBII(data, p0)
     if p0+16 > e0: raise Refused
     v5, v6, v7, v8, v9, v10, = unpack_from_big_BBBBBB(data, p0+10)
-    r11 = new(R_NWQueueJobTime)
+    r11 = new_NWQueueJobTime()
     r11.Year = v5
     r11.Month = v6
     r11.Day = v7
@@ -499,7 +499,7 @@ def read_NcpOldJob(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r11.Second = v10
     if p0+22 > e0: raise Refused
     v12, v13, v14, v15, v16, v17, = unpack_from_big_BBBBBB(data, p0+16)
-    r18 = new(R_NWQueueJobTime)
+    r18 = new_NWQueueJobTime()
     r18.Year = v12
     r18.Month = v13
     r18.Day = v14
@@ -508,7 +508,7 @@ def read_NcpOldJob(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r18.Second = v17
     if p0+256 > e0: raise Refused
     v19, v20, v21, v22, v23, v24, v25, v26, v27, v28, v29, = unpack_from_big_HHBB14s6sBBI50s152s(data, p0+22)
-    r30 = new(R_NWQueueJobStruct_t)
+    r30 = new_NWQueueJobStruct_t()
     r30.clientStation = v1
     r30.clientTask = v2
     r30.clientID = v3
@@ -526,7 +526,7 @@ def read_NcpOldJob(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r30.servicingServerIDNumber = v27
     r30.jobDescription = oem_padded(v28)
     r30.queueRecord = v29
-    r31 = new(R_NcpOldJob)
+    r31 = new_NcpOldJob()
     r31.Job = r30
     return r31, p0+256
 
@@ -538,7 +538,7 @@ def read_NcpJobHead(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v6, v7, = unpack_from_big_II(data, p0+18)
     if p0+32 > e0: raise Refused
     v8, v9, v10, v11, v12, v13, = unpack_from_big_BBBBBB(data, p0+26)
-    r14 = new(R_NWQueueJobTime)
+    r14 = new_NWQueueJobTime()
     r14.Year = v8
     r14.Month = v9
     r14.Day = v10
@@ -547,7 +547,7 @@ def read_NcpJobHead(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r14.Second = v13
     if p0+38 > e0: raise Refused
     v15, v16, v17, v18, v19, v20, = unpack_from_big_BBBBBB(data, p0+32)
-    r21 = new(R_NWQueueJobTime)
+    r21 = new_NWQueueJobTime()
     r21.Year = v15
     r21.Month = v16
     r21.Day = v17
@@ -562,7 +562,7 @@ def read_NcpJobHead(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v24, v25, v26, v27, v28, v29, = unpack_from_HH14s4sII(data, p0+44)
     if p0+78 > e0: raise Refused
     v30, = unpack_from_big_I(data, p0+74)
-    r31 = new(R_NWQueueJobStruct_tNewHead)
+    r31 = new_NWQueueJobStruct_tNewHead()
     r31.RecordInUse = v1
     r31.PreviousRecord = v2
     r31.NextRecord = v3
@@ -581,7 +581,7 @@ def read_NcpJobHead(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r31.servicingServerStation = v28
     r31.servicingServerTaskNumber = v29
     r31.servicingServerIDNumber = v30
-    r32 = new(R_NcpJobHead)
+    r32 = new_NcpJobHead()
     r32.Job = r31
     return r32, p0+78
 
@@ -591,7 +591,7 @@ def read_NcpOldJobHead(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v1, v2, v3, v4, = unpack_from_big_BBII(data, p0)
     if p0+16 > e0: raise Refused
     v5, v6, v7, v8, v9, v10, = unpack_from_big_BBBBBB(data, p0+10)
-    r11 = new(R_NWQueueJobTime)
+    r11 = new_NWQueueJobTime()
     r11.Year = v5
     r11.Month = v6
     r11.Day = v7
@@ -600,7 +600,7 @@ def read_NcpOldJobHead(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r11.Second = v10
     if p0+22 > e0: raise Refused
     v12, v13, v14, v15, v16, v17, = unpack_from_big_BBBBBB(data, p0+16)
-    r18 = new(R_NWQueueJobTime)
+    r18 = new_NWQueueJobTime()
     r18.Year = v12
     r18.Month = v13
     r18.Day = v14
@@ -609,7 +609,7 @@ def read_NcpOldJobHead(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r18.Second = v17
     if p0+54 > e0: raise Refused
     v19, v20, v21, v22, v23, v24, v25, v26, v27, = unpack_from_big_HHBB14s6sBBI(data, p0+22)
-    r28 = new(R_NWQueueJobStruct_tHead)
+    r28 = new_NWQueueJobStruct_tHead()
     r28.clientStation = v1
     r28.clientTask = v2
     r28.clientID = v3
@@ -625,7 +625,7 @@ def read_NcpOldJobHead(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r28.servicingServerStation = v25
     r28.servicingServerTaskNumber = v26
     r28.servicingServerIDNumber = v27
-    r29 = new(R_NcpOldJobHead)
+    r29 = new_NcpOldJobHead()
     r29.Job = r28
     return r29, p0+54
 
@@ -639,11 +639,11 @@ def read_NcpOldJobList(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     for _ in range(v1):
         if p3+2 > e0: raise Refused
         v4, = unpack_from_big_H(data, p3)
-        r5 = new(R_NcpOldJobNumber)
+        r5 = new_NcpOldJobNumber()
         r5.JobNumber = v4
         v2.append(r5)
         p3 = p3+2
-    r6 = new(R_NcpOldJobList)
+    r6 = new_NcpOldJobList()
     r6.JobCount = v1
     r6.JobNumbers = v2
     return r6, p3
@@ -658,11 +658,11 @@ def read_NcpJobList(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     for _ in range(v2):
         if p4+4 > e0: raise Refused
         v5, = unpack_from_I(data, p4)
-        r6 = new(R_NcpJobNumber)
+        r6 = new_NcpJobNumber()
         r6.JobNumber = v5
         v3.append(r6)
         p4 = p4+4
-    r7 = new(R_NcpJobList)
+    r7 = new_NcpJobList()
     r7.TotalJobs = v1
     r7.JobCount = v2
     r7.JobNumbers = v3
@@ -674,7 +674,7 @@ def read_NcpJobListStart(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v1, = unpack_from_big_I(data, p0)
     if p0+8 > e0: raise Refused
     v2, = unpack_from_I(data, p0+4)
-    r3 = new(R_NcpJobListStart)
+    r3 = new_NcpJobListStart()
     r3.QueueID = v1
     r3.StartPosition = v2
     return r3, p0+8
@@ -683,7 +683,7 @@ def read_NcpJobListStart(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpNewPosition(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+7 > e0: raise Refused
     v1, v2, v3, = unpack_from_big_IHB(data, p0)
-    r4 = new(R_NcpNewPosition)
+    r4 = new_NcpNewPosition()
     r4.QueueID = v1
     r4.JobNumber = v2
     r4.NewPosition = v3
@@ -695,7 +695,7 @@ def read_NcpJobPriority(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v1, = unpack_from_big_I(data, p0)
     if p0+12 > e0: raise Refused
     v2, v3, = unpack_from_II(data, p0+4)
-    r4 = new(R_NcpJobPriority)
+    r4 = new_NcpJobPriority()
     r4.QueueID = v1
     r4.JobNumber = v2
     r4.Priority = v3
@@ -705,7 +705,7 @@ def read_NcpJobPriority(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpOldServiceType(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+6 > e0: raise Refused
     v1, v2, = unpack_from_big_IH(data, p0)
-    r3 = new(R_NcpOldServiceType)
+    r3 = new_NcpOldServiceType()
     r3.QueueID = v1
     r3.ServiceType = v2
     return r3, p0+6
@@ -714,7 +714,7 @@ def read_NcpOldServiceType(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpServiceType(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+6 > e0: raise Refused
     v1, v2, = unpack_from_big_IH(data, p0)
-    r3 = new(R_NcpServiceType)
+    r3 = new_NcpServiceType()
     r3.QueueID = v1
     r3.ServiceType = v2
     return r3, p0+6
@@ -723,7 +723,7 @@ def read_NcpServiceType(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpOldJobCharge(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+10 > e0: raise Refused
     v1, v2, v3, = unpack_from_big_IHI(data, p0)
-    r4 = new(R_NcpOldJobCharge)
+    r4 = new_NcpOldJobCharge()
     r4.QueueID = v1
     r4.JobNumber = v2
     r4.Charge = v3
@@ -733,7 +733,7 @@ def read_NcpOldJobCharge(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpOldJobChargeShort(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+8 > e0: raise Refused
     v1, v2, v3, = unpack_from_big_IHH(data, p0)
-    r4 = new(R_NcpOldJobChargeShort)
+    r4 = new_NcpOldJobChargeShort()
     r4.QueueID = v1
     r4.JobNumber = v2
     r4.Charge = v3
@@ -747,7 +747,7 @@ def read_NcpJobCharge(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v2, = unpack_from_I(data, p0+4)
     if p0+12 > e0: raise Refused
     v3, = unpack_from_big_I(data, p0+8)
-    r4 = new(R_NcpJobCharge)
+    r4 = new_NcpJobCharge()
     r4.QueueID = v1
     r4.JobNumber = v2
     r4.Charge = v3
@@ -757,7 +757,7 @@ def read_NcpJobCharge(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpOldQueueServer(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+9 > e0: raise Refused
     v1, v2, v3, = unpack_from_big_IIB(data, p0)
-    r4 = new(R_NcpOldQueueServer)
+    r4 = new_NcpOldQueueServer()
     r4.QueueID = v1
     r4.ServerID = v2
     r4.ServerStation = v3
@@ -769,7 +769,7 @@ def read_NcpQueueServer(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v1, v2, = unpack_from_big_II(data, p0)
     if p0+12 > e0: raise Refused
     v3, = unpack_from_I(data, p0+8)
-    r4 = new(R_NcpQueueServer)
+    r4 = new_NcpQueueServer()
     r4.QueueID = v1
     r4.ServerID = v2
     r4.ServerStation = v3
@@ -779,7 +779,7 @@ def read_NcpQueueServer(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpServerStatus(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+64 > e0: raise Refused
     v1, = unpack_from_64s(data, p0)
-    r2 = new(R_NcpServerStatus)
+    r2 = new_NcpServerStatus()
     r2.ServerStatusRecord = v1
     return r2, p0+64
 
@@ -787,7 +787,7 @@ def read_NcpServerStatus(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpSetServerStatus(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+68 > e0: raise Refused
     v1, v2, = unpack_from_big_I64s(data, p0)
-    r3 = new(R_NcpSetServerStatus)
+    r3 = new_NcpSetServerStatus()
     r3.QueueID = v1
     r3.ServerStatusRecord = v2
     return r3, p0+68
@@ -796,7 +796,7 @@ def read_NcpSetServerStatus(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpOldJobFileSize(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+10 > e0: raise Refused
     v1, v2, v3, = unpack_from_big_IHI(data, p0)
-    r4 = new(R_NcpOldJobFileSize)
+    r4 = new_NcpOldJobFileSize()
     r4.QueueID = v1
     r4.JobNumber = v2
     r4.FileSize = v3
@@ -810,7 +810,7 @@ def read_NcpJobFileSize(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v2, = unpack_from_I(data, p0+4)
     if p0+12 > e0: raise Refused
     v3, = unpack_from_big_I(data, p0+8)
-    r4 = new(R_NcpJobFileSize)
+    r4 = new_NcpJobFileSize()
     r4.QueueID = v1
     r4.JobNumber = v2
     r4.FileSize = v3
@@ -824,7 +824,7 @@ def read_NcpMoveJob(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v2, = unpack_from_I(data, p0+4)
     if p0+12 > e0: raise Refused
     v3, = unpack_from_big_I(data, p0+8)
-    r4 = new(R_NcpMoveJob)
+    r4 = new_NcpMoveJob()
     r4.QueueID = v1
     r4.JobNumber = v2
     r4.DestinationQueueID = v3
@@ -834,7 +834,7 @@ def read_NcpMoveJob(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_NcpMovedJob(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+4 > e0: raise Refused
     v1, = unpack_from_I(data, p0)
-    r2 = new(R_NcpMovedJob)
+    r2 = new_NcpMovedJob()
     r2.JobNumber = v1
     return r2, p0+4
 
@@ -850,11 +850,11 @@ def read_NcpJobForms(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     for _ in range(v3):
         if p5+2 > e0: raise Refused
         v6, = unpack_from_H(data, p5)
-        r7 = new(R_NcpForm)
+        r7 = new_NcpForm()
         r7.Form = v6
         v4.append(r7)
         p5 = p5+2
-    r8 = new(R_NcpJobForms)
+    r8 = new_NcpJobForms()
     r8.QueueID = v1
     r8.StartPosition = v2
     r8.FormCount = v3

@@ -5,19 +5,19 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, flags_of, guid, new, record_of
+from msmqwire.schema.codec_support import Refused, flags_of, guid, maker_of
 
 F_BaseHeader_Flags: Final = flags_of('BaseHeader', 'Flags')
 F_EstablishConnectionHeader_OperatingSystem: Final = flags_of('EstablishConnectionHeader', 'OperatingSystem')
 F_InternalHeader_Flags: Final = flags_of('InternalHeader', 'Flags')
-R_BaseHeader: Final = record_of('BaseHeader')
-R_ConnectionParameters: Final = record_of('ConnectionParameters')
-R_ConnectionParametersHeader: Final = record_of('ConnectionParametersHeader')
-R_EstablishConnection: Final = record_of('EstablishConnection')
-R_EstablishConnectionHeader: Final = record_of('EstablishConnectionHeader')
-R_InternalHeader: Final = record_of('InternalHeader')
-R_SessionAck: Final = record_of('SessionAck')
-R_SessionHeader: Final = record_of('SessionHeader')
+new_BaseHeader: Final = maker_of('BaseHeader')
+new_ConnectionParameters: Final = maker_of('ConnectionParameters')
+new_ConnectionParametersHeader: Final = maker_of('ConnectionParametersHeader')
+new_EstablishConnection: Final = maker_of('EstablishConnection')
+new_EstablishConnectionHeader: Final = maker_of('EstablishConnectionHeader')
+new_InternalHeader: Final = maker_of('InternalHeader')
+new_SessionAck: Final = maker_of('SessionAck')
+new_SessionHeader: Final = maker_of('SessionHeader')
 unpack_from_16s16sIHH512s: Final = Struct('<16s16sIHH512s').unpack_from
 unpack_from_BBHII: Final = Struct('<BBHII').unpack_from
 unpack_from_HH: Final = Struct('<HH').unpack_from
@@ -33,7 +33,7 @@ def read_EstablishConnection(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if not p0+12 <= e6 <= e0: raise Refused
     if p0+16 > e6: raise Refused
     v7, = unpack_from_I(data, p0+12)
-    r8 = new(R_BaseHeader)
+    r8 = new_BaseHeader()
     r8.VersionNumber = v1
     r8.Reserved = v2
     r8.Flags = F_BaseHeader_Flags(v3)
@@ -42,12 +42,12 @@ def read_EstablishConnection(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r8.TimeToReachQueue = v7
     if p0+20 > e6: raise Refused
     v9, v10, = unpack_from_HH(data, p0+16)
-    r11 = new(R_InternalHeader)
+    r11 = new_InternalHeader()
     r11.Reserved = v9
     r11.Flags = F_InternalHeader_Flags(v10)
     if p0+572 > e6: raise Refused
     v12, v13, v14, v15, v16, v17, = unpack_from_16s16sIHH512s(data, p0+20)
-    r18 = new(R_EstablishConnectionHeader)
+    r18 = new_EstablishConnectionHeader()
     r18.ClientGuid = guid(v12)
     r18.ServerGuid = guid(v13)
     r18.TimeStamp = v14
@@ -55,7 +55,7 @@ def read_EstablishConnection(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r18.Reserved = v16
     r18.Padding = v17
     if p0+572 != e6: raise Refused
-    r19 = new(R_EstablishConnection)
+    r19 = new_EstablishConnection()
     r19.BaseHeader = r8
     r19.InternalHeader = r11
     r19.EstablishConnectionHeader = r18
@@ -69,7 +69,7 @@ def read_ConnectionParameters(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if not p0+12 <= e6 <= e0: raise Refused
     if p0+16 > e6: raise Refused
     v7, = unpack_from_I(data, p0+12)
-    r8 = new(R_BaseHeader)
+    r8 = new_BaseHeader()
     r8.VersionNumber = v1
     r8.Reserved = v2
     r8.Flags = F_BaseHeader_Flags(v3)
@@ -78,18 +78,18 @@ def read_ConnectionParameters(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r8.TimeToReachQueue = v7
     if p0+20 > e6: raise Refused
     v9, v10, = unpack_from_HH(data, p0+16)
-    r11 = new(R_InternalHeader)
+    r11 = new_InternalHeader()
     r11.Reserved = v9
     r11.Flags = F_InternalHeader_Flags(v10)
     if p0+32 > e6: raise Refused
     v12, v13, v14, v15, = unpack_from_IIHH(data, p0+20)
-    r16 = new(R_ConnectionParametersHeader)
+    r16 = new_ConnectionParametersHeader()
     r16.RecoverableAckTimeout = v12
     r16.AckTimeout = v13
     r16.Reserved = v14
     r16.WindowSize = v15
     if p0+32 != e6: raise Refused
-    r17 = new(R_ConnectionParameters)
+    r17 = new_ConnectionParameters()
     r17.BaseHeader = r8
     r17.InternalHeader = r11
     r17.ConnectionParametersHeader = r16
@@ -103,7 +103,7 @@ def read_SessionAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if not p0+12 <= e6 <= e0: raise Refused
     if p0+16 > e6: raise Refused
     v7, = unpack_from_I(data, p0+12)
-    r8 = new(R_BaseHeader)
+    r8 = new_BaseHeader()
     r8.VersionNumber = v1
     r8.Reserved = v2
     r8.Flags = F_BaseHeader_Flags(v3)
@@ -112,12 +112,12 @@ def read_SessionAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r8.TimeToReachQueue = v7
     if p0+20 > e6: raise Refused
     v9, v10, = unpack_from_HH(data, p0+16)
-    r11 = new(R_InternalHeader)
+    r11 = new_InternalHeader()
     r11.Reserved = v9
     r11.Flags = F_InternalHeader_Flags(v10)
     if p0+36 > e6: raise Refused
     v12, v13, v14, v15, v16, v17, v18, = unpack_from_HHIHHHH(data, p0+20)
-    r19 = new(R_SessionHeader)
+    r19 = new_SessionHeader()
     r19.AckSequenceNumber = v12
     r19.RecoverableMsgAckSeqNumber = v13
     r19.RecoverableMsgAckFlags = v14
@@ -126,7 +126,7 @@ def read_SessionAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r19.WindowSize = v17
     r19.Reserved = v18
     if p0+36 != e6: raise Refused
-    r20 = new(R_SessionAck)
+    r20 = new_SessionAck()
     r20.BaseHeader = r8
     r20.InternalHeader = r11
     r20.SessionHeader = r19

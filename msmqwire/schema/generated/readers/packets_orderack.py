@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, flags_of, guid, new, reader_of, record_of
+from msmqwire.schema.codec_support import Refused, flags_of, guid, maker_of, reader_of
 from msmqwire.schema.record import OddPadding
 from msmqwire.schema.utf16 import chosen_length, ends_on_null, find_null, text_exact
 
@@ -15,32 +15,32 @@ F_MessagePropertiesHeader_Flags: Final = flags_of('MessagePropertiesHeader', 'Fl
 F_SecurityHeader_Flags: Final = flags_of('SecurityHeader', 'Flags')
 F_TransactionHeader_Flags: Final = flags_of('TransactionHeader', 'Flags')
 F_UserHeader_Flags: Final = flags_of('UserHeader', 'Flags')
-R_BaseHeader: Final = record_of('BaseHeader')
-R_CompoundMessageHeader: Final = record_of('CompoundMessageHeader')
-R_DebugHeader: Final = record_of('DebugHeader')
-R_DirectQueueFormatName: Final = record_of('DirectQueueFormatName')
-R_MQFAddressHeader: Final = record_of('MQFAddressHeader')
-R_MQFAddressHeaderAdministration: Final = record_of('MQFAddressHeaderAdministration')
-R_MQFAddressHeaderResponse: Final = record_of('MQFAddressHeaderResponse')
-R_MQFDirectQueueFormatName: Final = record_of('MQFDirectQueueFormatName')
-R_MQFDistributionQueueFormatName: Final = record_of('MQFDistributionQueueFormatName')
-R_MQFFormatNameElement: Final = record_of('MQFFormatNameElement')
-R_MQFSignatureHeader: Final = record_of('MQFSignatureHeader')
-R_MessagePropertiesHeader: Final = record_of('MessagePropertiesHeader')
-R_MultiQueueFormatHeader: Final = record_of('MultiQueueFormatHeader')
-R_OrderAck: Final = record_of('OrderAck')
-R_PrivateQueueFormatName: Final = record_of('PrivateQueueFormatName')
-R_PrivateQueueFormatNameId: Final = record_of('PrivateQueueFormatNameId')
-R_ProviderInfo: Final = record_of('ProviderInfo')
-R_PublicQueueFormatName: Final = record_of('PublicQueueFormatName')
-R_SRMPEnvelopeHeader: Final = record_of('SRMPEnvelopeHeader')
-R_SecurityData: Final = record_of('SecurityData')
-R_SecurityHeader: Final = record_of('SecurityHeader')
-R_SessionHeader: Final = record_of('SessionHeader')
-R_SoapHeader: Final = record_of('SoapHeader')
-R_TransactionHeader: Final = record_of('TransactionHeader')
-R_TxSequenceID: Final = record_of('TxSequenceID')
-R_UserHeader: Final = record_of('UserHeader')
+new_BaseHeader: Final = maker_of('BaseHeader')
+new_CompoundMessageHeader: Final = maker_of('CompoundMessageHeader')
+new_DebugHeader: Final = maker_of('DebugHeader')
+new_DirectQueueFormatName: Final = maker_of('DirectQueueFormatName')
+new_MQFAddressHeader: Final = maker_of('MQFAddressHeader')
+new_MQFAddressHeaderAdministration: Final = maker_of('MQFAddressHeaderAdministration')
+new_MQFAddressHeaderResponse: Final = maker_of('MQFAddressHeaderResponse')
+new_MQFDirectQueueFormatName: Final = maker_of('MQFDirectQueueFormatName')
+new_MQFDistributionQueueFormatName: Final = maker_of('MQFDistributionQueueFormatName')
+new_MQFFormatNameElement: Final = maker_of('MQFFormatNameElement')
+new_MQFSignatureHeader: Final = maker_of('MQFSignatureHeader')
+new_MessagePropertiesHeader: Final = maker_of('MessagePropertiesHeader')
+new_MultiQueueFormatHeader: Final = maker_of('MultiQueueFormatHeader')
+new_OrderAck: Final = maker_of('OrderAck')
+new_PrivateQueueFormatName: Final = maker_of('PrivateQueueFormatName')
+new_PrivateQueueFormatNameId: Final = maker_of('PrivateQueueFormatNameId')
+new_ProviderInfo: Final = maker_of('ProviderInfo')
+new_PublicQueueFormatName: Final = maker_of('PublicQueueFormatName')
+new_SRMPEnvelopeHeader: Final = maker_of('SRMPEnvelopeHeader')
+new_SecurityData: Final = maker_of('SecurityData')
+new_SecurityHeader: Final = maker_of('SecurityHeader')
+new_SessionHeader: Final = maker_of('SessionHeader')
+new_SoapHeader: Final = maker_of('SoapHeader')
+new_TransactionHeader: Final = maker_of('TransactionHeader')
+new_TxSequenceID: Final = maker_of('TxSequenceID')
+new_UserHeader: Final = maker_of('UserHeader')
 read_of_OrderAckBody: Final = reader_of('OrderAckBody')
 unpack_from_16s: Final = Struct('<16s').unpack_from
 unpack_from_16s16sIIII: Final = Struct('<16s16sIIII').unpack_from
@@ -65,7 +65,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if not p0+12 <= e7 <= e0: raise Refused
     if p0+16 > e7: raise Refused
     v8, = unpack_from_I(data, p0+12)
-    r9 = new(R_BaseHeader)
+    r9 = new_BaseHeader()
     r9.VersionNumber = v1
     r9.Reserved = v2
     r9.Flags = F_BaseHeader_Flags(v3)
@@ -82,14 +82,14 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     elif n17 == 3:
         if p0+68 > e7: raise Refused
         v20, = unpack_from_I(data, p0+64)
-        r21 = new(R_PrivateQueueFormatNameId)
+        r21 = new_PrivateQueueFormatNameId()
         r21.PrivateQueueIdentifier = v20
         v18 = r21
         p19 = p0+68
     elif n17 == 5:
         if p0+80 > e7: raise Refused
         v23, = unpack_from_16s(data, p0+64)
-        r24 = new(R_PublicQueueFormatName)
+        r24 = new_PublicQueueFormatName()
         r24.Padding = b''
         r24.PublicQueueIdentifier = guid(v23)
         v18 = r24
@@ -104,7 +104,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p29: int = p27 + (p0+16-(p27)) % 4
         v28: bytes = data[p27:p29]
         if p29 > e7: v28 = OddPadding(data[p27:e7]); p29 = e7
-        r30 = new(R_DirectQueueFormatName)
+        r30 = new_DirectQueueFormatName()
         r30.Count = v25
         r30.DirectFormatName = v26
         r30.Padding = v28
@@ -118,14 +118,14 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     elif n31 in (2, 3):
         if p19+4 > e7: raise Refused
         v34, = unpack_from_I(data, p19)
-        r35 = new(R_PrivateQueueFormatNameId)
+        r35 = new_PrivateQueueFormatNameId()
         r35.PrivateQueueIdentifier = v34
         v32 = r35
         p33 = p19+4
     elif n31 == 5:
         if p19+16 > e7: raise Refused
         v37, = unpack_from_16s(data, p19)
-        r38 = new(R_PublicQueueFormatName)
+        r38 = new_PublicQueueFormatName()
         r38.Padding = b''
         r38.PublicQueueIdentifier = guid(v37)
         v32 = r38
@@ -133,7 +133,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     elif n31 == 6:
         if p19+20 > e7: raise Refused
         v40, v41, = unpack_from_16sI(data, p19)
-        r42 = new(R_PrivateQueueFormatName)
+        r42 = new_PrivateQueueFormatName()
         r42.Padding = b''
         r42.SourceQueueManager = guid(v40)
         r42.PrivateQueueIdentifier = v41
@@ -149,7 +149,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p47: int = p45 + (p0+16-(p45)) % 4
         v46: bytes = data[p45:p47]
         if p47 > e7: v46 = OddPadding(data[p45:e7]); p47 = e7
-        r48 = new(R_DirectQueueFormatName)
+        r48 = new_DirectQueueFormatName()
         r48.Count = v43
         r48.DirectFormatName = v44
         r48.Padding = v46
@@ -163,14 +163,14 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     elif n49 in (2, 3, 4):
         if p33+4 > e7: raise Refused
         v52, = unpack_from_I(data, p33)
-        r53 = new(R_PrivateQueueFormatNameId)
+        r53 = new_PrivateQueueFormatNameId()
         r53.PrivateQueueIdentifier = v52
         v50 = r53
         p51 = p33+4
     elif n49 == 5:
         if p33+16 > e7: raise Refused
         v55, = unpack_from_16s(data, p33)
-        r56 = new(R_PublicQueueFormatName)
+        r56 = new_PublicQueueFormatName()
         r56.Padding = b''
         r56.PublicQueueIdentifier = guid(v55)
         v50 = r56
@@ -178,7 +178,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     elif n49 == 6:
         if p33+20 > e7: raise Refused
         v58, v59, = unpack_from_16sI(data, p33)
-        r60 = new(R_PrivateQueueFormatName)
+        r60 = new_PrivateQueueFormatName()
         r60.Padding = b''
         r60.SourceQueueManager = guid(v58)
         r60.PrivateQueueIdentifier = v59
@@ -194,7 +194,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p65: int = p63 + (p0+16-(p63)) % 4
         v64: bytes = data[p63:p65]
         if p65 > e7: v64 = OddPadding(data[p63:e7]); p65 = e7
-        r66 = new(R_DirectQueueFormatName)
+        r66 = new_DirectQueueFormatName()
         r66.Count = v61
         r66.DirectFormatName = v62
         r66.Padding = v64
@@ -208,7 +208,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p69: int = p51+16
     else:
         v67 = None; p69 = p51
-    r70 = new(R_UserHeader)
+    r70 = new_UserHeader()
     r70.SourceQueueManager = guid(v10)
     r70.QueueManagerAddress = guid(v11)
     r70.TimeToBeReceived = v12
@@ -225,7 +225,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         n73: int = v72
         if p69+12 > e7: raise Refused
         v74, v75, = unpack_from_II(data, p69+4)
-        r76 = new(R_TxSequenceID)
+        r76 = new_TxSequenceID()
         r76.Ordinal = v74
         r76.TimeStamp = v75
         if p69+20 > e7: raise Refused
@@ -237,7 +237,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             p81: int = p69+36
         else:
             v79 = None; p81 = p69+20
-        r82 = new(R_TransactionHeader)
+        r82 = new_TransactionHeader()
         r82.Flags = F_TransactionHeader_Flags(v72)
         r82.TxSequenceID = r76
         r82.TxSequenceNumber = v77
@@ -284,7 +284,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             p112: int = p107+4+(e109 - (p107+4))
             if p112 > e109: raise Refused
             v111 = text_exact(data[p107+4:p112])
-            r113 = new(R_ProviderInfo)
+            r113 = new_ProviderInfo()
             r113.ProviderType = v110
             r113.ProviderName = v111
             if p112 != e109: raise Refused
@@ -296,7 +296,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p116: int = p114 + (p83+16-(p114)) % 4
         v115: bytes = data[p114:p116]
         if p116 > e7: v115 = OddPadding(data[p114:e7]); p116 = e7
-        r117 = new(R_SecurityData)
+        r117 = new_SecurityData()
         r117.SecurityID = v93
         r117.SecurityIDPadding = v94
         r117.EncryptionKey = v97
@@ -307,7 +307,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         r117.SenderCertPadding = v106
         r117.ProviderInfo = v108
         r117.ProviderInfoPadding = v115
-        r118 = new(R_SecurityHeader)
+        r118 = new_SecurityHeader()
         r118.Flags = F_SecurityHeader_Flags(v85)
         r118.SenderIdSize = v87
         r118.EncryptionKeySize = v88
@@ -341,7 +341,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p144: int = p141 + (p119-(p141)) % 4
     v143: bytes = data[p141:p144]
     if p144 > e7: v143 = OddPadding(data[p141:e7]); p144 = e7
-    r145 = new(R_MessagePropertiesHeader)
+    r145 = new_MessagePropertiesHeader()
     r145.Flags = F_MessagePropertiesHeader_Flags(v120)
     r145.LabelLength = v122
     r145.MessageClass = v123
@@ -370,7 +370,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
             p152: int = p144+20
         else:
             v150 = None; p152 = p144+4
-        r153 = new(R_DebugHeader)
+        r153 = new_DebugHeader()
         r153.Flags = F_DebugHeader_Flags(v147)
         r153.Reserved = v149
         r153.QueueIdentifier = v150
@@ -390,7 +390,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p164: int = p162 + (p154-(p162)) % 4
         v163: bytes = data[p162:p164]
         if p164 > e7: v163 = OddPadding(data[p162:e7]); p164 = e7
-        r165 = new(R_SRMPEnvelopeHeader)
+        r165 = new_SRMPEnvelopeHeader()
         r165.HeaderId = v156
         r165.Reserved = v157
         r165.DataLength = v158
@@ -410,7 +410,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p176: int = p173 + (p166-(p173)) % 4
         v175: bytes = data[p173:p176]
         if p176 > e7: v175 = OddPadding(data[p173:e7]); p176 = e7
-        r177 = new(R_CompoundMessageHeader)
+        r177 = new_CompoundMessageHeader()
         r177.HeaderId = v168
         r177.Reserved = v169
         r177.HTTPBodySize = v170
@@ -444,7 +444,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p195: int = p193 + (p178-(p193)) % 4
         v194: bytes = data[p193:p195]
         if p195 > e7: v194 = OddPadding(data[p193:e7]); p195 = e7
-        r196 = new(R_SoapHeader)
+        r196 = new_SoapHeader()
         r196.HeaderSectionID = v180
         r196.Reserved = v181
         r196.HeaderDataLength = v182
@@ -482,7 +482,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 if p211 > e200: v210 = OddPadding(data[p205+2:e200]); p211 = e200
                 if p211+16 > e200: raise Refused
                 v212, = unpack_from_16s(data, p211)
-                r213 = new(R_PublicQueueFormatName)
+                r213 = new_PublicQueueFormatName()
                 r213.Padding = v210
                 r213.PublicQueueIdentifier = guid(v212)
                 v208: Any = r213
@@ -493,7 +493,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 if p215 > e200: v214 = OddPadding(data[p205+2:e200]); p215 = e200
                 if p215+20 > e200: raise Refused
                 v216, v217, = unpack_from_16sI(data, p215)
-                r218 = new(R_PrivateQueueFormatName)
+                r218 = new_PrivateQueueFormatName()
                 r218.Padding = v214
                 r218.SourceQueueManager = guid(v216)
                 r218.PrivateQueueIdentifier = v217
@@ -504,7 +504,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 if n220 < 0: raise Refused
                 p221: int = n220+2
                 v219 = text_exact(data[p205+2:p221])
-                r222 = new(R_MQFDirectQueueFormatName)
+                r222 = new_MQFDirectQueueFormatName()
                 r222.DirectFormatName = v219
                 v208 = r222
                 p209 = p221
@@ -514,13 +514,13 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 if p224 > e200: v223 = OddPadding(data[p205+2:e200]); p224 = e200
                 if p224+16 > e200: raise Refused
                 v225, = unpack_from_16s(data, p224)
-                r226 = new(R_MQFDistributionQueueFormatName)
+                r226 = new_MQFDistributionQueueFormatName()
                 r226.Padding = v223
                 r226.DistributionListIdentifier = guid(v225)
                 v208 = r226
                 p209 = p224+16
             else: raise Refused
-            r227 = new(R_MQFFormatNameElement)
+            r227 = new_MQFFormatNameElement()
             r227.FormatType = v206
             r227.FormatName = v208
             v204.append(r227)
@@ -528,7 +528,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p229: int = min(e200 + (p197-e200) % 4, e7)
         v228: bytes = data[p205:p229]
         if p229 != p205 + (p197-(p205)) % 4: v228 = OddPadding(v228)
-        r230 = new(R_MQFAddressHeader)
+        r230 = new_MQFAddressHeader()
         r230.HeaderSize = v199
         r230.HeaderID = v201
         r230.Reserved = v202
@@ -556,7 +556,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 if p243 > e232: v242 = OddPadding(data[p237+2:e232]); p243 = e232
                 if p243+16 > e232: raise Refused
                 v244, = unpack_from_16s(data, p243)
-                r245 = new(R_PublicQueueFormatName)
+                r245 = new_PublicQueueFormatName()
                 r245.Padding = v242
                 r245.PublicQueueIdentifier = guid(v244)
                 v240: Any = r245
@@ -567,7 +567,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 if p247 > e232: v246 = OddPadding(data[p237+2:e232]); p247 = e232
                 if p247+20 > e232: raise Refused
                 v248, v249, = unpack_from_16sI(data, p247)
-                r250 = new(R_PrivateQueueFormatName)
+                r250 = new_PrivateQueueFormatName()
                 r250.Padding = v246
                 r250.SourceQueueManager = guid(v248)
                 r250.PrivateQueueIdentifier = v249
@@ -578,7 +578,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 if n252 < 0: raise Refused
                 p253: int = n252+2
                 v251 = text_exact(data[p237+2:p253])
-                r254 = new(R_MQFDirectQueueFormatName)
+                r254 = new_MQFDirectQueueFormatName()
                 r254.DirectFormatName = v251
                 v240 = r254
                 p241 = p253
@@ -588,13 +588,13 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 if p256 > e232: v255 = OddPadding(data[p237+2:e232]); p256 = e232
                 if p256+16 > e232: raise Refused
                 v257, = unpack_from_16s(data, p256)
-                r258 = new(R_MQFDistributionQueueFormatName)
+                r258 = new_MQFDistributionQueueFormatName()
                 r258.Padding = v255
                 r258.DistributionListIdentifier = guid(v257)
                 v240 = r258
                 p241 = p256+16
             else: raise Refused
-            r259 = new(R_MQFFormatNameElement)
+            r259 = new_MQFFormatNameElement()
             r259.FormatType = v238
             r259.FormatName = v240
             v236.append(r259)
@@ -602,7 +602,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p261: int = min(e232 + (p229-e232) % 4, e7)
         v260: bytes = data[p237:p261]
         if p261 != p237 + (p229-(p237)) % 4: v260 = OddPadding(v260)
-        r262 = new(R_MQFAddressHeaderAdministration)
+        r262 = new_MQFAddressHeaderAdministration()
         r262.HeaderSize = v231
         r262.HeaderID = v233
         r262.Reserved = v234
@@ -630,7 +630,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 if p275 > e264: v274 = OddPadding(data[p269+2:e264]); p275 = e264
                 if p275+16 > e264: raise Refused
                 v276, = unpack_from_16s(data, p275)
-                r277 = new(R_PublicQueueFormatName)
+                r277 = new_PublicQueueFormatName()
                 r277.Padding = v274
                 r277.PublicQueueIdentifier = guid(v276)
                 v272: Any = r277
@@ -641,7 +641,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 if p279 > e264: v278 = OddPadding(data[p269+2:e264]); p279 = e264
                 if p279+20 > e264: raise Refused
                 v280, v281, = unpack_from_16sI(data, p279)
-                r282 = new(R_PrivateQueueFormatName)
+                r282 = new_PrivateQueueFormatName()
                 r282.Padding = v278
                 r282.SourceQueueManager = guid(v280)
                 r282.PrivateQueueIdentifier = v281
@@ -652,7 +652,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 if n284 < 0: raise Refused
                 p285: int = n284+2
                 v283 = text_exact(data[p269+2:p285])
-                r286 = new(R_MQFDirectQueueFormatName)
+                r286 = new_MQFDirectQueueFormatName()
                 r286.DirectFormatName = v283
                 v272 = r286
                 p273 = p285
@@ -662,13 +662,13 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
                 if p288 > e264: v287 = OddPadding(data[p269+2:e264]); p288 = e264
                 if p288+16 > e264: raise Refused
                 v289, = unpack_from_16s(data, p288)
-                r290 = new(R_MQFDistributionQueueFormatName)
+                r290 = new_MQFDistributionQueueFormatName()
                 r290.Padding = v287
                 r290.DistributionListIdentifier = guid(v289)
                 v272 = r290
                 p273 = p288+16
             else: raise Refused
-            r291 = new(R_MQFFormatNameElement)
+            r291 = new_MQFFormatNameElement()
             r291.FormatType = v270
             r291.FormatName = v272
             v268.append(r291)
@@ -676,7 +676,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p293: int = min(e264 + (p261-e264) % 4, e7)
         v292: bytes = data[p269:p293]
         if p293 != p269 + (p261-(p269)) % 4: v292 = OddPadding(v292)
-        r294 = new(R_MQFAddressHeaderResponse)
+        r294 = new_MQFAddressHeaderResponse()
         r294.HeaderSize = v263
         r294.HeaderID = v265
         r294.Reserved = v266
@@ -692,13 +692,13 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p301: int = p298 + (p293-(p298)) % 4
         v300: bytes = data[p298:p301]
         if p301 > e7: v300 = OddPadding(data[p298:e7]); p301 = e7
-        r302 = new(R_MQFSignatureHeader)
+        r302 = new_MQFSignatureHeader()
         r302.ID = v295
         r302.Reserved = v296
         r302.Size = v297
         r302.Signature = v299
         r302.Padding = v300
-        r303 = new(R_MultiQueueFormatHeader)
+        r303 = new_MultiQueueFormatHeader()
         r303.Destination = r230
         r303.Administration = r262
         r303.Response = r294
@@ -713,7 +713,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if (n4 & 0x10 != 0):
         if e7+16 > e0: raise Refused
         v307, v308, v309, v310, v311, v312, v313, = unpack_from_HHIHHHH(data, e7)
-        r314 = new(R_SessionHeader)
+        r314 = new_SessionHeader()
         r314.AckSequenceNumber = v307
         r314.RecoverableMsgAckSeqNumber = v308
         r314.RecoverableMsgAckFlags = v309
@@ -728,7 +728,7 @@ def read_OrderAck(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         v307 = v308 = v309 = v310 = v311 = v312 = v313 = 0
     if len(v139) != 36: raise Refused
     v316, _ = read_of_OrderAckBody(v139, 0, 36)
-    r317 = new(R_OrderAck)
+    r317 = new_OrderAck()
     r317.BaseHeader = r9
     r317.UserHeader = r70
     r317.TransactionHeader = v71

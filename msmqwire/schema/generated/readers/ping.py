@@ -5,10 +5,10 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, flags_of, guid, new, record_of
+from msmqwire.schema.codec_support import Refused, flags_of, guid, maker_of
 
 F_Ping_Flags: Final = flags_of('Ping', 'Flags')
-R_Ping: Final = record_of('Ping')
+new_Ping: Final = maker_of('Ping')
 unpack_from_HHI16s: Final = Struct('<HHI16s').unpack_from
 
 
@@ -16,7 +16,7 @@ def read_Ping(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+24 > e0: raise Refused
     v1, v2, v3, v4, = unpack_from_HHI16s(data, p0)
     if v2 not in (21832,): raise Refused
-    r5 = new(R_Ping)
+    r5 = new_Ping()
     r5.Flags = F_Ping_Flags(v1)
     r5.Signature = v2
     r5.Cookie = v3

@@ -5,28 +5,28 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, flags_of, guid, new, record_of
+from msmqwire.schema.codec_support import Refused, flags_of, guid, maker_of
 from msmqwire.schema.record import OddPadding
 
 F_rpcconn_common_hdr_t_pfc_flags: Final = flags_of('rpcconn_common_hdr_t', 'pfc_flags')
-R_alter_context: Final = record_of('alter_context')
-R_alter_context_resp: Final = record_of('alter_context_resp')
-R_bind: Final = record_of('bind')
-R_bind_ack: Final = record_of('bind_ack')
-R_bind_nak: Final = record_of('bind_nak')
-R_co_cancel: Final = record_of('co_cancel')
-R_fault: Final = record_of('fault')
-R_orphaned: Final = record_of('orphaned')
-R_p_cont_elem_t: Final = record_of('p_cont_elem_t')
-R_p_result_t: Final = record_of('p_result_t')
-R_p_syntax_id_t: Final = record_of('p_syntax_id_t')
-R_request: Final = record_of('request')
-R_response: Final = record_of('response')
-R_rpc_auth_3: Final = record_of('rpc_auth_3')
-R_rpcconn_common_hdr_t: Final = record_of('rpcconn_common_hdr_t')
-R_sec_trailer: Final = record_of('sec_trailer')
-R_shutdown: Final = record_of('shutdown')
-R_version_t: Final = record_of('version_t')
+new_alter_context: Final = maker_of('alter_context')
+new_alter_context_resp: Final = maker_of('alter_context_resp')
+new_bind: Final = maker_of('bind')
+new_bind_ack: Final = maker_of('bind_ack')
+new_bind_nak: Final = maker_of('bind_nak')
+new_co_cancel: Final = maker_of('co_cancel')
+new_fault: Final = maker_of('fault')
+new_orphaned: Final = maker_of('orphaned')
+new_p_cont_elem_t: Final = maker_of('p_cont_elem_t')
+new_p_result_t: Final = maker_of('p_result_t')
+new_p_syntax_id_t: Final = maker_of('p_syntax_id_t')
+new_request: Final = maker_of('request')
+new_response: Final = maker_of('response')
+new_rpc_auth_3: Final = maker_of('rpc_auth_3')
+new_rpcconn_common_hdr_t: Final = maker_of('rpcconn_common_hdr_t')
+new_sec_trailer: Final = maker_of('sec_trailer')
+new_shutdown: Final = maker_of('shutdown')
+new_version_t: Final = maker_of('version_t')
 unpack_from_16s: Final = Struct('<16s').unpack_from
 unpack_from_16sHH: Final = Struct('<16sHH').unpack_from
 unpack_from_BB: Final = Struct('<BB').unpack_from
@@ -49,7 +49,7 @@ def read_rpcconn_common_hdr_t(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if v1 not in (5,): raise Refused
     if v2 not in (0, 1): raise Refused
     if v5 not in (16,): raise Refused
-    r9 = new(R_rpcconn_common_hdr_t)
+    r9 = new_rpcconn_common_hdr_t()
     r9.rpc_vers = v1
     r9.rpc_vers_minor = v2
     r9.PTYPE = v3
@@ -64,7 +64,7 @@ def read_rpcconn_common_hdr_t(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_p_syntax_id_t(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+20 > e0: raise Refused
     v1, v2, v3, = unpack_from_16sHH(data, p0)
-    r4 = new(R_p_syntax_id_t)
+    r4 = new_p_syntax_id_t()
     r4.if_uuid = guid(v1)
     r4.major = v2
     r4.minor = v3
@@ -76,7 +76,7 @@ def read_p_cont_elem_t(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v1, v2, v3, = unpack_from_HBB(data, p0)
     if p0+24 > e0: raise Refused
     v4, v5, v6, = unpack_from_16sHH(data, p0+4)
-    r7 = new(R_p_syntax_id_t)
+    r7 = new_p_syntax_id_t()
     r7.if_uuid = guid(v4)
     r7.major = v5
     r7.minor = v6
@@ -86,13 +86,13 @@ def read_p_cont_elem_t(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     for _ in range(v2):
         if p9+20 > e0: raise Refused
         v10, v11, v12, = unpack_from_16sHH(data, p9)
-        r13 = new(R_p_syntax_id_t)
+        r13 = new_p_syntax_id_t()
         r13.if_uuid = guid(v10)
         r13.major = v11
         r13.minor = v12
         v8.append(r13)
         p9 = p9+20
-    r14 = new(R_p_cont_elem_t)
+    r14 = new_p_cont_elem_t()
     r14.p_cont_id = v1
     r14.n_transfer_syn = v2
     r14.reserved = v3
@@ -106,11 +106,11 @@ def read_p_result_t(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v1, v2, = unpack_from_HH(data, p0)
     if p0+24 > e0: raise Refused
     v3, v4, v5, = unpack_from_16sHH(data, p0+4)
-    r6 = new(R_p_syntax_id_t)
+    r6 = new_p_syntax_id_t()
     r6.if_uuid = guid(v3)
     r6.major = v4
     r6.minor = v5
-    r7 = new(R_p_result_t)
+    r7 = new_p_result_t()
     r7.result = v1
     r7.reason = v2
     r7.transfer_syntax = r6
@@ -120,7 +120,7 @@ def read_p_result_t(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_version_t(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+2 > e0: raise Refused
     v1, v2, = unpack_from_BB(data, p0)
-    r3 = new(R_version_t)
+    r3 = new_version_t()
     r3.major = v1
     r3.minor = v2
     return r3, p0+2
@@ -132,7 +132,7 @@ def read_bind(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if v1 not in (5,): raise Refused
     if v2 not in (0, 1): raise Refused
     if v5 not in (16,): raise Refused
-    r9 = new(R_rpcconn_common_hdr_t)
+    r9 = new_rpcconn_common_hdr_t()
     r9.rpc_vers = v1
     r9.rpc_vers_minor = v2
     r9.PTYPE = v3
@@ -151,7 +151,7 @@ def read_bind(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         v18, v19, v20, = unpack_from_HBB(data, p17)
         if p17+24 > e0: raise Refused
         v21, v22, v23, = unpack_from_16sHH(data, p17+4)
-        r24 = new(R_p_syntax_id_t)
+        r24 = new_p_syntax_id_t()
         r24.if_uuid = guid(v21)
         r24.major = v22
         r24.minor = v23
@@ -161,13 +161,13 @@ def read_bind(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         for _ in range(v19):
             if p26+20 > e0: raise Refused
             v27, v28, v29, = unpack_from_16sHH(data, p26)
-            r30 = new(R_p_syntax_id_t)
+            r30 = new_p_syntax_id_t()
             r30.if_uuid = guid(v27)
             r30.major = v28
             r30.minor = v29
             v25.append(r30)
             p26 = p26+20
-        r31 = new(R_p_cont_elem_t)
+        r31 = new_p_cont_elem_t()
         r31.p_cont_id = v18
         r31.n_transfer_syn = v19
         r31.reserved = v20
@@ -175,7 +175,7 @@ def read_bind(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         r31.transfer_syntaxes = v25
         v16.append(r31)
         p17 = p26
-    r32 = new(R_bind)
+    r32 = new_bind()
     r32.header = r9
     r32.max_xmit_frag = v10
     r32.max_recv_frag = v11
@@ -193,7 +193,7 @@ def read_alter_context(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if v1 not in (5,): raise Refused
     if v2 not in (0, 1): raise Refused
     if v5 not in (16,): raise Refused
-    r9 = new(R_rpcconn_common_hdr_t)
+    r9 = new_rpcconn_common_hdr_t()
     r9.rpc_vers = v1
     r9.rpc_vers_minor = v2
     r9.PTYPE = v3
@@ -212,7 +212,7 @@ def read_alter_context(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         v18, v19, v20, = unpack_from_HBB(data, p17)
         if p17+24 > e0: raise Refused
         v21, v22, v23, = unpack_from_16sHH(data, p17+4)
-        r24 = new(R_p_syntax_id_t)
+        r24 = new_p_syntax_id_t()
         r24.if_uuid = guid(v21)
         r24.major = v22
         r24.minor = v23
@@ -222,13 +222,13 @@ def read_alter_context(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         for _ in range(v19):
             if p26+20 > e0: raise Refused
             v27, v28, v29, = unpack_from_16sHH(data, p26)
-            r30 = new(R_p_syntax_id_t)
+            r30 = new_p_syntax_id_t()
             r30.if_uuid = guid(v27)
             r30.major = v28
             r30.minor = v29
             v25.append(r30)
             p26 = p26+20
-        r31 = new(R_p_cont_elem_t)
+        r31 = new_p_cont_elem_t()
         r31.p_cont_id = v18
         r31.n_transfer_syn = v19
         r31.reserved = v20
@@ -236,7 +236,7 @@ def read_alter_context(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         r31.transfer_syntaxes = v25
         v16.append(r31)
         p17 = p26
-    r32 = new(R_alter_context)
+    r32 = new_alter_context()
     r32.header = r9
     r32.max_xmit_frag = v10
     r32.max_recv_frag = v11
@@ -254,7 +254,7 @@ def read_bind_ack(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if v1 not in (5,): raise Refused
     if v2 not in (0, 1): raise Refused
     if v5 not in (16,): raise Refused
-    r9 = new(R_rpcconn_common_hdr_t)
+    r9 = new_rpcconn_common_hdr_t()
     r9.rpc_vers = v1
     r9.rpc_vers_minor = v2
     r9.PTYPE = v3
@@ -281,17 +281,17 @@ def read_bind_ack(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         v23, v24, = unpack_from_HH(data, p22)
         if p22+24 > e0: raise Refused
         v25, v26, v27, = unpack_from_16sHH(data, p22+4)
-        r28 = new(R_p_syntax_id_t)
+        r28 = new_p_syntax_id_t()
         r28.if_uuid = guid(v25)
         r28.major = v26
         r28.minor = v27
-        r29 = new(R_p_result_t)
+        r29 = new_p_result_t()
         r29.result = v23
         r29.reason = v24
         r29.transfer_syntax = r28
         v21.append(r29)
         p22 = p22+24
-    r30 = new(R_bind_ack)
+    r30 = new_bind_ack()
     r30.header = r9
     r30.max_xmit_frag = v10
     r30.max_recv_frag = v11
@@ -312,7 +312,7 @@ def read_alter_context_resp(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if v1 not in (5,): raise Refused
     if v2 not in (0, 1): raise Refused
     if v5 not in (16,): raise Refused
-    r9 = new(R_rpcconn_common_hdr_t)
+    r9 = new_rpcconn_common_hdr_t()
     r9.rpc_vers = v1
     r9.rpc_vers_minor = v2
     r9.PTYPE = v3
@@ -339,17 +339,17 @@ def read_alter_context_resp(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         v23, v24, = unpack_from_HH(data, p22)
         if p22+24 > e0: raise Refused
         v25, v26, v27, = unpack_from_16sHH(data, p22+4)
-        r28 = new(R_p_syntax_id_t)
+        r28 = new_p_syntax_id_t()
         r28.if_uuid = guid(v25)
         r28.major = v26
         r28.minor = v27
-        r29 = new(R_p_result_t)
+        r29 = new_p_result_t()
         r29.result = v23
         r29.reason = v24
         r29.transfer_syntax = r28
         v21.append(r29)
         p22 = p22+24
-    r30 = new(R_alter_context_resp)
+    r30 = new_alter_context_resp()
     r30.header = r9
     r30.max_xmit_frag = v10
     r30.max_recv_frag = v11
@@ -370,7 +370,7 @@ def read_bind_nak(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if v1 not in (5,): raise Refused
     if v2 not in (0, 1): raise Refused
     if v5 not in (16,): raise Refused
-    r9 = new(R_rpcconn_common_hdr_t)
+    r9 = new_rpcconn_common_hdr_t()
     r9.rpc_vers = v1
     r9.rpc_vers_minor = v2
     r9.PTYPE = v3
@@ -387,14 +387,14 @@ def read_bind_nak(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     for _ in range(v11):
         if p13+2 > e0: raise Refused
         v14, v15, = unpack_from_BB(data, p13)
-        r16 = new(R_version_t)
+        r16 = new_version_t()
         r16.major = v14
         r16.minor = v15
         v12.append(r16)
         p13 = p13+2
     if p13 > e0: raise Refused
     v17 = data[p13:e0]
-    r18 = new(R_bind_nak)
+    r18 = new_bind_nak()
     r18.header = r9
     r18.provider_reject_reason = v10
     r18.n_protocols = v11
@@ -409,7 +409,7 @@ def read_rpc_auth_3(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if v1 not in (5,): raise Refused
     if v2 not in (0, 1): raise Refused
     if v5 not in (16,): raise Refused
-    r9 = new(R_rpcconn_common_hdr_t)
+    r9 = new_rpcconn_common_hdr_t()
     r9.rpc_vers = v1
     r9.rpc_vers_minor = v2
     r9.PTYPE = v3
@@ -420,7 +420,7 @@ def read_rpc_auth_3(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r9.call_id = v8
     if p0+16 > e0: raise Refused
     v10 = data[p0+16:e0]
-    r11 = new(R_rpc_auth_3)
+    r11 = new_rpc_auth_3()
     r11.header = r9
     r11.pad = v10
     return r11, e0
@@ -433,7 +433,7 @@ def read_request(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if v2 not in (0, 1): raise Refused
     n5: int = v4
     if v6 not in (16,): raise Refused
-    r10 = new(R_rpcconn_common_hdr_t)
+    r10 = new_rpcconn_common_hdr_t()
     r10.rpc_vers = v1
     r10.rpc_vers_minor = v2
     r10.PTYPE = v3
@@ -453,7 +453,7 @@ def read_request(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         v14 = None; p16 = p0+24
     if p16 > e0: raise Refused
     v17 = data[p16:e0]
-    r18 = new(R_request)
+    r18 = new_request()
     r18.header = r10
     r18.alloc_hint = v11
     r18.p_cont_id = v12
@@ -469,7 +469,7 @@ def read_response(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if v1 not in (5,): raise Refused
     if v2 not in (0, 1): raise Refused
     if v5 not in (16,): raise Refused
-    r9 = new(R_rpcconn_common_hdr_t)
+    r9 = new_rpcconn_common_hdr_t()
     r9.rpc_vers = v1
     r9.rpc_vers_minor = v2
     r9.PTYPE = v3
@@ -482,7 +482,7 @@ def read_response(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v10, v11, v12, v13, = unpack_from_IHBB(data, p0+16)
     if p0+24 > e0: raise Refused
     v14 = data[p0+24:e0]
-    r15 = new(R_response)
+    r15 = new_response()
     r15.header = r9
     r15.alloc_hint = v10
     r15.p_cont_id = v11
@@ -498,7 +498,7 @@ def read_fault(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if v1 not in (5,): raise Refused
     if v2 not in (0, 1): raise Refused
     if v5 not in (16,): raise Refused
-    r9 = new(R_rpcconn_common_hdr_t)
+    r9 = new_rpcconn_common_hdr_t()
     r9.rpc_vers = v1
     r9.rpc_vers_minor = v2
     r9.PTYPE = v3
@@ -511,7 +511,7 @@ def read_fault(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v10, v11, v12, v13, v14, v15, = unpack_from_IHBBII(data, p0+16)
     if p0+32 > e0: raise Refused
     v16 = data[p0+32:e0]
-    r17 = new(R_fault)
+    r17 = new_fault()
     r17.header = r9
     r17.alloc_hint = v10
     r17.p_cont_id = v11
@@ -529,7 +529,7 @@ def read_shutdown(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if v1 not in (5,): raise Refused
     if v2 not in (0, 1): raise Refused
     if v5 not in (16,): raise Refused
-    r9 = new(R_rpcconn_common_hdr_t)
+    r9 = new_rpcconn_common_hdr_t()
     r9.rpc_vers = v1
     r9.rpc_vers_minor = v2
     r9.PTYPE = v3
@@ -540,7 +540,7 @@ def read_shutdown(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r9.call_id = v8
     if p0+16 > e0: raise Refused
     v10 = data[p0+16:e0]
-    r11 = new(R_shutdown)
+    r11 = new_shutdown()
     r11.header = r9
     r11.rest = v10
     return r11, e0
@@ -552,7 +552,7 @@ def read_co_cancel(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if v1 not in (5,): raise Refused
     if v2 not in (0, 1): raise Refused
     if v5 not in (16,): raise Refused
-    r9 = new(R_rpcconn_common_hdr_t)
+    r9 = new_rpcconn_common_hdr_t()
     r9.rpc_vers = v1
     r9.rpc_vers_minor = v2
     r9.PTYPE = v3
@@ -563,7 +563,7 @@ def read_co_cancel(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r9.call_id = v8
     if p0+16 > e0: raise Refused
     v10 = data[p0+16:e0]
-    r11 = new(R_co_cancel)
+    r11 = new_co_cancel()
     r11.header = r9
     r11.rest = v10
     return r11, e0
@@ -575,7 +575,7 @@ def read_orphaned(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if v1 not in (5,): raise Refused
     if v2 not in (0, 1): raise Refused
     if v5 not in (16,): raise Refused
-    r9 = new(R_rpcconn_common_hdr_t)
+    r9 = new_rpcconn_common_hdr_t()
     r9.rpc_vers = v1
     r9.rpc_vers_minor = v2
     r9.PTYPE = v3
@@ -586,7 +586,7 @@ def read_orphaned(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     r9.call_id = v8
     if p0+16 > e0: raise Refused
     v10 = data[p0+16:e0]
-    r11 = new(R_orphaned)
+    r11 = new_orphaned()
     r11.header = r9
     r11.rest = v10
     return r11, e0
@@ -597,7 +597,7 @@ def read_sec_trailer(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     v1, v2, v3, v4, v5, = unpack_from_BBBBI(data, p0)
     if p0+8 > e0: raise Refused
     v6 = data[p0+8:e0]
-    r7 = new(R_sec_trailer)
+    r7 = new_sec_trailer()
     r7.auth_type = v1
     r7.auth_level = v2
     r7.auth_pad_length = v3

@@ -5,10 +5,10 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, new, record_of
+from msmqwire.schema.codec_support import Refused, maker_of
 
-R_floor: Final = record_of('floor')
-R_protocol_tower_t: Final = record_of('protocol_tower_t')
+new_floor: Final = maker_of('floor')
+new_protocol_tower_t: Final = maker_of('protocol_tower_t')
 unpack_from_H: Final = Struct('<H').unpack_from
 
 
@@ -23,7 +23,7 @@ def read_floor(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p5: int = p2+2+v4
     if p5 > e0: raise Refused
     v6 = data[p2+2:p5]
-    r7 = new(R_floor)
+    r7 = new_floor()
     r7.lhs_length = v1
     r7.lhs = v3
     r7.rhs_length = v4
@@ -48,14 +48,14 @@ def read_protocol_tower_t(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
         p8: int = p5+2+v7
         if p8 > e0: raise Refused
         v9 = data[p5+2:p8]
-        r10 = new(R_floor)
+        r10 = new_floor()
         r10.lhs_length = v4
         r10.lhs = v6
         r10.rhs_length = v7
         r10.rhs = v9
         v2.append(r10)
         p3 = p8
-    r11 = new(R_protocol_tower_t)
+    r11 = new_protocol_tower_t()
     r11.floor_count = v1
     r11.floors = v2
     return r11, p3

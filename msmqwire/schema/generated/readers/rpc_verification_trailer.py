@@ -5,14 +5,14 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from msmqwire.schema.codec_support import Refused, flags_of, guid, new, record_of
+from msmqwire.schema.codec_support import Refused, flags_of, guid, maker_of
 
 F_SEC_VT_command: Final = flags_of('SEC_VT', 'command')
-R_SEC_VT: Final = record_of('SEC_VT')
-R_p_syntax_id_t: Final = record_of('p_syntax_id_t')
-R_rpc_sec_vt_bitmask: Final = record_of('rpc_sec_vt_bitmask')
-R_rpc_sec_vt_header2: Final = record_of('rpc_sec_vt_header2')
-R_rpc_sec_vt_pcontext: Final = record_of('rpc_sec_vt_pcontext')
+new_SEC_VT: Final = maker_of('SEC_VT')
+new_p_syntax_id_t: Final = maker_of('p_syntax_id_t')
+new_rpc_sec_vt_bitmask: Final = maker_of('rpc_sec_vt_bitmask')
+new_rpc_sec_vt_header2: Final = maker_of('rpc_sec_vt_header2')
+new_rpc_sec_vt_pcontext: Final = maker_of('rpc_sec_vt_pcontext')
 unpack_from_16sHH: Final = Struct('<16sHH').unpack_from
 unpack_from_BBHIIHH: Final = Struct('<BBHIIHH').unpack_from
 unpack_from_HH: Final = Struct('<HH').unpack_from
@@ -25,7 +25,7 @@ def read_SEC_VT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     p3: int = p0+4+v2
     if p3 > e0: raise Refused
     v4 = data[p0+4:p3]
-    r5 = new(R_SEC_VT)
+    r5 = new_SEC_VT()
     r5.command = F_SEC_VT_command(v1)
     r5.length = v2
     r5.content = v4
@@ -35,7 +35,7 @@ def read_SEC_VT(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_rpc_sec_vt_bitmask(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+4 > e0: raise Refused
     v1, = unpack_from_I(data, p0)
-    r2 = new(R_rpc_sec_vt_bitmask)
+    r2 = new_rpc_sec_vt_bitmask()
     r2.bits = v1
     return r2, p0+4
 
@@ -43,17 +43,17 @@ def read_rpc_sec_vt_bitmask(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_rpc_sec_vt_pcontext(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+20 > e0: raise Refused
     v1, v2, v3, = unpack_from_16sHH(data, p0)
-    r4 = new(R_p_syntax_id_t)
+    r4 = new_p_syntax_id_t()
     r4.if_uuid = guid(v1)
     r4.major = v2
     r4.minor = v3
     if p0+40 > e0: raise Refused
     v5, v6, v7, = unpack_from_16sHH(data, p0+20)
-    r8 = new(R_p_syntax_id_t)
+    r8 = new_p_syntax_id_t()
     r8.if_uuid = guid(v5)
     r8.major = v6
     r8.minor = v7
-    r9 = new(R_rpc_sec_vt_pcontext)
+    r9 = new_rpc_sec_vt_pcontext()
     r9.InterfaceId = r4
     r9.TransferSyntax = r8
     return r9, p0+40
@@ -62,7 +62,7 @@ def read_rpc_sec_vt_pcontext(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
 def read_rpc_sec_vt_header2(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+16 > e0: raise Refused
     v1, v2, v3, v4, v5, v6, v7, = unpack_from_BBHIIHH(data, p0)
-    r8 = new(R_rpc_sec_vt_header2)
+    r8 = new_rpc_sec_vt_header2()
     r8.PTYPE = v1
     r8.Reserved1 = v2
     r8.Reserved2 = v3
