@@ -49,7 +49,6 @@ TESTS = (
     "tests/conformance/mqmq",
     "tests/conformance/mqqb/test_internal_packets.py",
     "tests/property/test_codec.py",
-    "tests/property/test_message_packets.py",
     "tests/property/test_packet_finder.py",
     "tests/unit/test_codec_code.py",
 )
