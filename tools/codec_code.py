@@ -4,8 +4,8 @@ python tools/codec_code.py            writes them
 python tools/codec_code.py --check    fails if they are not what the declarations say
 
 For each module that declares structures there is one with their readers and one with their writers;
-structures with long code have modules of their own. Structures
-without a name of their own in a module, as the arms of unions, are read and written only inside others.
+structures with long code have modules of their own. Structures without a name of their own in a module, as
+the arms of unions, are read and written inside others only.
 """
 
 from __future__ import annotations
