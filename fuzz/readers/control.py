@@ -84,6 +84,9 @@ class EchoServer:
             raise InvalidValue("no operation", path="op")
         return {"request": request}
 
+    def notify(self, request: dict[str, Any]) -> bool:
+        return False
+
     def stop_waiting(self) -> None:
         pass
 
@@ -168,7 +171,9 @@ async def _operated(data: bytes) -> bytes:
     driver = EngineDriver(core, store)
     driver.start()
     driver.call(queues.create, core, {"queue": ORDERS})
-    server = ControlServer(lambda: LocalSession(driver), cast(Any, None), refused=lambda: False)
+    server = ControlServer(
+        lambda sink: LocalSession(driver, sink=sink), cast(Any, None), refused=lambda: False
+    )
     answers = await _answered(server, data, 0)
     assert server.clients == 0
     driver.abandon()

@@ -21,7 +21,7 @@ from msmqwire.qm.client import Queue
 from msmqwire.qm.client.finishing import finish
 from msmqwire.qm.runtime import requests as requests_module
 from msmqwire.qm.runtime.folder import DataFolder
-from msmqwire.qm.runtime.requests import InStoreRequests
+from msmqwire.qm.runtime.in_store_requests import InStoreRequests
 from msmqwire.qm.runtime.served_folder import ControlAddress
 from tests.support.queues import orders, refused, rest
 from tests.support.running import LEDGER, ORDERS, InThread, Process, options, served

@@ -14,6 +14,7 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.runtime import queue_pages, queues
 from msmqwire.qm.runtime.activity import activity
+from msmqwire.qm.runtime.control import Sink
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.held_messages import HELD_MAX, HeldMessages
@@ -32,6 +33,7 @@ from msmqwire.qm.runtime.message_protection import protect
 from msmqwire.qm.runtime.peer_keys import peer_keys_from
 from msmqwire.qm.runtime.session_reads import WAIT_MAX_MS, SessionReads
 from msmqwire.qm.runtime.session_transactions import SessionTransactions, check_transactional
+from msmqwire.qm.runtime.subscriptions import Subscriptions
 
 BATCH_MAX: Final = 1000
 """Limit of messages in a request."""
@@ -54,13 +56,20 @@ class LocalSession:
     that the queue manager refuses.
     """
 
-    def __init__(self, driver: EngineDriver, *, lasting: bool = True) -> None:
-        """Open a session. `lasting` says whether the queue manager runs on after this session is closed."""
+    def __init__(self, driver: EngineDriver, *, lasting: bool = True, sink: Sink | None = None) -> None:
+        """Open a session.
+
+        Args:
+            driver: drives the queue manager.
+            lasting: whether the queue manager runs on after this session is closed.
+            sink: what messages of subscriptions are pushed to; without one there are none.
+        """
         self._driver, self._core, self._lasting = driver, driver.core, lasting
         self._open: dict[tuple[str, QueueAccessType], OpenQueueDescriptor] = {}
         self._held = HeldMessages(self._core)
         self._transactions = SessionTransactions(driver, self._held, self._stop_readers)
         self._reads = SessionReads(driver, self._held, self._transactions, self._descriptor)
+        self._subscriptions = Subscriptions(driver, self._held, sink, self._descriptor)
         self._closed = False
         self._operations: dict[str, Callable[[Request], Awaitable[Answer]]] = {
             "status": self._status,
@@ -79,6 +88,9 @@ class LocalSession:
             "open_cursor": self._reads.open_cursor,
             "close_cursor": self._reads.close_cursor,
             "end": self._end,
+            "subscribe": self._subscriptions.subscribe,
+            "unsubscribe": self._subscriptions.unsubscribe,
+            "done": self._subscriptions.done_durably,
             "begin": self._transactions.begin,
             "commit": self._transactions.commit,
             "abort": self._transactions.abort,
@@ -97,9 +109,17 @@ class LocalSession:
             raise InvalidValue(f"{name!r:.100} is none of {', '.join(self._operations)}", path="op")
         return await operation(request)
 
+    def notify(self, request: Request) -> bool:
+        """Carry out a request that has no answer; return False if it is none."""
+        if request.get("op") != "done":
+            return False
+        self._subscriptions.done(request)
+        return True
+
     def stop_waiting(self) -> None:
-        """End the reads that wait, and let no read wait from now on."""
+        """End the reads that wait and the subscriptions, and let no read wait from now on."""
         self._reads.may_wait = False
+        self._subscriptions.stop()
         self._driver.notify(self._stop_readers)
 
     def _stop_readers(self, transaction: Transaction | None = None) -> None:
@@ -229,6 +249,7 @@ class LocalSession:
         return len(done) + len(back)
 
     def _return_all(self) -> None:
+        self._subscriptions.close()
         self._held.return_all()
         self._transactions.abort_all()
         self._stop_readers()
