@@ -65,15 +65,16 @@ class LocalReading:
                 queue=self._queue,
                 wait_ms=None if read.timeout_ms == INFINITE else read.timeout_ms,
                 tag=request,
+                records=True,
                 **_ACTIONS[read.action],
                 **optional,
             )
         finally:
             self._started.discard(request)
-        message = answer["message"]
-        if "receipt" in message:
-            self._receipts[request] = message["receipt"]
-        return ReceivedMessage.from_json(message)
+        receipt, record = answer["records"][0]
+        if receipt:
+            self._receipts[request] = receipt
+        return ReceivedMessage.from_record(record)
 
     async def end(self, request: int, *, acknowledge: bool) -> None:
         receipt = self._receipts.pop(request, None)

@@ -96,9 +96,10 @@ class PushedMessages:
 
     def ready(self) -> ReceivedMessage | None:
         """Return the next message if it is there; the one before is done then."""
-        if not self._pushed.records:
+        try:
+            message = self._take()
+        except IndexError:
             return None
-        message = self._take()
         if self._done - self._told >= self._half:
             self._loop.call_soon_threadsafe(self._tell)
         return message

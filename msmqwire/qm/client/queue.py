@@ -199,8 +199,8 @@ class Queue:
         for the next message says that the one before is done; leaving the block says so of the last one. What
         is done is deleted, but not awaited one by one. So if the program or the queue manager is killed,
         messages may come again: the one that was being processed, and those done in the last tenth of a
-        second, or since the event loop was held up. Leaving the block waits until all that are done are deleted
-        durably, as `Messages.durable` does at any time: those never come again.
+        second, or since the event loop was held up. Leaving the block waits until all that are done are
+        deleted durably, as `Messages.durable` does at any time: those never come again.
 
         Messages that were pushed and not taken are nobody else's meanwhile, and return to the queue, at their
         places, when the block is left or the program ends. An exception that leaves the block gives back the

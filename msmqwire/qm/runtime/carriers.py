@@ -1,4 +1,4 @@
-"""What carries out the effects of a core that leave the process; for the driver, which knows no more of it."""
+"""What carries out the effects of a core that leave the process, as its driver sees it."""
 
 from __future__ import annotations
 

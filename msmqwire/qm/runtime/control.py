@@ -14,7 +14,7 @@ import json
 import os
 import secrets
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
@@ -34,6 +34,8 @@ from msmqwire.qm.runtime.served_folder import ControlAddress, ServedFolder
 VALUE, NAME, QUEUE, NCP, STORE, FAULT = "value", "name", "queue", "ncp", "store", "fault"
 """Kinds of errors: an invalid value or name, a refusal of the queue manager or of a NetWare file server, one
 of the disk that the server outlives, an internal error."""
+FRAMES: Final = "frames"
+"""What an answer has besides the JSON that is sent: bytes that follow it."""
 REQUEST_MAX: Final = 16 << 20
 """Limit of a request in bytes."""
 _UNANSWERED_MAX: Final = 1000
@@ -74,6 +76,8 @@ class ControlSession(Protocol):
 
     async def run(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Run a request, and return its answer once its changes are durable.
+
+        `FRAMES` in it are bytes that are sent behind the answer.
 
         Raises LocatedError for an invalid request, QueueError and NcpRefused for one that is refused.
         """
@@ -380,7 +384,8 @@ class _Client(asyncio.Protocol):
         except Exception as exc:
             self._fail(number, exc)
         else:
-            self._answer(number, {"answer": answer})
+            frames = answer.pop(FRAMES, ())
+            self._answer(number, {"answer": answer}, frames)
 
     def _fail(self, number: object, exc: Exception) -> None:
         """Tell why a request has failed, or end the connection if the service ends."""
@@ -393,8 +398,9 @@ class _Client(asyncio.Protocol):
         if isinstance(exc, EngineFailed):  # as above; the client need not guess whose fault it was
             self.end()
 
-    def _answer(self, number: object, answer: dict[str, Any]) -> None:
-        self._write(json.dumps({"id": number, **answer}).encode() + b"\n")
+    def _answer(self, number: object, answer: dict[str, Any], frames: Iterable[bytes] = ()) -> None:
+        line = json.dumps({"id": number, **answer}).encode() + b"\n"
+        self._write(b"".join((line, *frames)))
 
     def _write(self, data: bytes) -> None:
         if self._transport is not None and not self._transport.is_closing():

@@ -5,12 +5,14 @@ A frame begins with a null, as no line of JSON does. docs/control-channel.md des
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.qm.model.message import Message
+from msmqwire.qm.runtime.control import FRAMES
+from msmqwire.qm.runtime.message_json import flag, message_json
 from msmqwire.qm.runtime.message_record import check_record, write_record
 
 _HEADER: Final = Struct("<BBHIIQ")  # a null, the kind, two bytes of zero, length, subscription, receipt
@@ -23,6 +25,26 @@ def message_frame(subscription: int, receipt: int, message: Message) -> bytes:
     """Return the frame of a message: of a subscription, or of an answer, 0; receipt 0 for one peeked at."""
     record = write_record(message)
     return _HEADER.pack(0, _MESSAGE, 0, len(record), subscription, receipt) + record
+
+
+def answer_of(request: Mapping[str, Any], messages: Sequence[tuple[int, Message]]) -> dict[str, Any]:
+    """Return the answer with messages and their receipts, 0 for those peeked at: as JSON, or as frames.
+
+    Raises InvalidValue.
+    """
+    if _wants_records(request):
+        frames = [message_frame(0, receipt, message) for receipt, message in messages]
+        return {"records": len(frames), FRAMES: frames}
+    return {
+        "messages": [
+            {**message_json(message), "receipt": receipt} if receipt else message_json(message)
+            for receipt, message in messages
+        ]
+    }
+
+
+def _wants_records(request: Mapping[str, Any]) -> bool:
+    return request.get("records") is not None and flag(request["records"], "records")
 
 
 class Incoming:

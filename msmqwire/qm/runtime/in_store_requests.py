@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from msmqwire.errors import MsmqError, StoreRefused, Unreachable
+from msmqwire.qm.runtime.control import FRAMES
 from msmqwire.qm.runtime.control_frames import Incoming
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import STORE, DataFolder, check_name, default_name, open_core, stored_name
@@ -113,7 +114,7 @@ class InStoreRequests:
             await asyncio.wait((task, self._ended), return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
                 raise self._ended.result()
-            return task.result()
+            return _with_records(task.result())
         except Unreachable:  # of the driver that was abandoned
             if self._ended.done():
                 raise self._ended.result() from None
@@ -170,3 +171,15 @@ class InStoreRequests:
         else:
             task.cancel()
             raise self._ended.result()
+
+
+def _with_records(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer with the receipts and records of its frames, as if they had been sent."""
+    frames = answer.pop(FRAMES, None)
+    if frames is None:
+        return answer
+    records: list[tuple[int, bytes]] = []
+    incoming = Incoming(lambda _: None, lambda _, receipt, record: records.append((receipt, record)))
+    for frame in frames:
+        incoming.feed(frame)
+    return {**answer, "records": records}

@@ -34,9 +34,10 @@ class Pushed:
         self._wake()
 
     def fail(self, error: MsmqError) -> None:
-        """Let no more messages come, unless that was said before."""
+        """Let no more messages come, and forget those that are back in the queue; the first reason counts."""
         if self.error is None:
             self.error = error
+            self.records.clear()
         self._wake()
 
     def _wake(self, *, came: bool = True) -> None:

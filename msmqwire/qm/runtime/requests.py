@@ -30,6 +30,8 @@ class Requests(Protocol):
     async def call(self, op: str, /, **request: Any) -> dict[str, Any]:
         """Run a request of `msmqwire.qm.runtime.operations`, and return its answer.
 
+        Of one that asks for records ``records`` are the messages, each as its receipt and record.
+
         Raises InvalidValue, InvalidName and QueueError; Unreachable if the server has gone; StoreRefused if
         no server runs and the disk refuses the commit; EngineFailed and RuntimeError for an internal error.
         """

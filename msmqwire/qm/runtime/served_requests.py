@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Final, cast
 
 from msmqwire.constants import HResult
-from msmqwire.errors import InvalidValue, LocatedError, MsmqError, QueueError, Unreachable
+from msmqwire.errors import InvalidValue, LocatedError, MalformedPacket, MsmqError, QueueError, Unreachable
 from msmqwire.qm.runtime import control
 from msmqwire.qm.runtime.control_frames import Incoming
 from msmqwire.qm.runtime.folder import DataFolder
@@ -17,6 +17,14 @@ from msmqwire.qm.runtime.pushed import Pushed, Subscribed
 
 _READS_MAX: Final = 900
 """Limit of reads under way, less than the control channel has: there is always room to cancel one."""
+
+
+class _Records:
+    """An answer whose messages follow it as frames."""
+
+    def __init__(self, number: int, response: dict[str, Any], due: int) -> None:
+        self.number, self.response, self.due = number, response, due
+        self.messages: list[tuple[int, bytes]] = []
 
 
 class ServedRequests(asyncio.Protocol):
@@ -30,7 +38,8 @@ class ServedRequests(asyncio.Protocol):
         self._number = 0
         self._pending: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._subscribed = Subscribed()
-        self._incoming = Incoming(self._answered, self._subscribed.add)
+        self._incoming = Incoming(self._answered, self._message)
+        self._answer: _Records | None = None  # whose frames are due
         self._reads = 0
         self._gone: str | None = None
         self._closed = False
@@ -146,9 +155,31 @@ class ServedRequests(asyncio.Protocol):
                 error = Unreachable(str(error))
             self._subscribed.fail(response["subscription"], error)
             return
-        future = self._pending.get(response["id"])
+        number, answer = response["id"], response.get("answer", {})
+        if "records" in answer:
+            records = _Records(number, response, int(answer["records"]))
+            answer["records"] = records.messages
+            if records.due:
+                self._answer = records
+                return
+        self._resolve(number, response)
+
+    def _resolve(self, number: int, response: dict[str, Any]) -> None:
+        future = self._pending.get(number)
         if future is not None and not future.done():
             future.set_result(response)
+
+    def _message(self, subscription: int, receipt: int, record: bytes) -> None:
+        if subscription:
+            self._subscribed.add(subscription, receipt, record)
+            return
+        answer = self._answer
+        if answer is None:
+            raise MalformedPacket("a message belongs to no answer")
+        answer.messages.append((receipt, record))
+        if len(answer.messages) == answer.due:
+            self._answer = None
+            self._resolve(answer.number, answer.response)
 
     def connection_lost(self, exc: Exception | None) -> None:
         reason = "the server has gone"
