@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -205,6 +206,71 @@ def test_a_copy_in_the_journal_is_pushed_when_it_is_durable_and_not_before(
         await turns()
         assert bench.sink.bodies == [b"1", b"1"]
         assert bench.store.messages == 1
+
+    run(scenario)
+
+
+def test_a_copy_in_the_journal_that_nobody_waits_for_is_durable_before_it_is_pushed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine_driver, "PUT_OFF_S", 3600)
+
+    async def scenario(bench: Bench) -> None:
+        bench.driver.call(queues.change, bench.driver.core, {"queue": ORDERS, "journal": True})
+        await bench.send(*recoverable(b"1", b"2"))
+        await bench.subscribe(1)
+        bench.done(1)
+        await bench.driver.durable()
+        await bench.ask("subscribe", subscription=2, queue=f"{ORDERS};journal", window=1)
+        await turns()
+        assert bench.sink.bodies == [b"1", b"2", b"1"]
+        bench.store.refuses = True
+        bench.done(2)
+        assert bench.session.notify({"op": "done", "subscription": 2, "upto": bench.sink.receipts[-1]})
+        await turns()
+        assert len(bench.sink.bodies) == 3
+        bench.store.refuses = False
+        await bench.driver.durable()
+        await turns()
+        assert bench.sink.bodies[3:] == [b"2"]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "request_", [{"op": "receive"}, {"op": "read", "action": "receive"}, {"op": "read", "action": "peek"}]
+)
+def test_a_message_that_is_asked_for_is_durable_before_it_is_answered(request_: dict[str, Any]) -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.store.refuses = True
+        sending = asyncio.create_task(bench.send(*recoverable(b"1")))
+        await turns()
+        asking = asyncio.create_task(bench.ask(**request_, queue=ORDERS))
+        await turns()
+        assert not asking.done()
+        bench.store.refuses = False
+        await sending
+        assert await asking
+        before = bench.store.commits
+        bench.store.refuses = True
+        with suppress(MsmqError):  # nothing was to be committed, so there is an answer at once
+            await asyncio.wait_for(bench.ask(**request_, queue=ORDERS), PATIENCE_S)
+        assert bench.store.commits == before
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("awaited", [True, False])
+def test_what_a_request_ends_is_durable_with_its_answer_unless_that_is_not_awaited(
+    monkeypatch: pytest.MonkeyPatch, awaited: bool
+) -> None:
+    monkeypatch.setattr(engine_driver, "PUT_OFF_S", 3600)
+
+    async def scenario(bench: Bench) -> None:
+        await bench.send(*recoverable(b"1", b"2", b"3"))
+        (first,) = (await bench.ask("receive", queue=ORDERS))["messages"]
+        await bench.ask("receive", queue=ORDERS, done=[first["receipt"]], awaited=awaited)
+        assert bench.store.messages == (2 if awaited else 3)
 
     run(scenario)
 
