@@ -25,12 +25,18 @@ COMPILED = (
     "msmqwire/qm/rules/*.py",
     "msmqwire/qm/runtime/clock.py",
     "msmqwire/qm/runtime/connection.py",
+    "msmqwire/qm/runtime/control_frames.py",
     "msmqwire/qm/runtime/engine_driver.py",
+    "msmqwire/qm/runtime/held_messages.py",
     "msmqwire/qm/runtime/message_json.py",
+    "msmqwire/qm/runtime/message_record.py",
     "msmqwire/qm/runtime/partial_packets.py",
+    "msmqwire/qm/runtime/pushed.py",
+    "msmqwire/qm/runtime/subscriptions.py",
     "msmqwire/qm/runtime/transport.py",
     "msmqwire/qm/security/protection.py",
     "msmqwire/qm/store/memory.py",
+    "msmqwire/qm/store/read_ahead.py",
     "msmqwire/qm/store/sqlite.py",
 )
 INTERPRETED = frozenset(
