@@ -56,7 +56,9 @@ def test_runs_of_the_simulator_are_the_same_to_the_last_byte(compiled: Path) -> 
     assert len(told.splitlines()) == 60
 
 
-@pytest.mark.parametrize("tests", ["test_torture.py", "test_serve.py", "test_traffic.py"])
+@pytest.mark.parametrize(
+    "tests", ["test_torture.py", "test_serve.py", "test_traffic.py", "test_queue_messages.py"]
+)
 def test_servers_and_clients_pass_their_tests(compiled: Path, tests: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/service/{tests}"]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}

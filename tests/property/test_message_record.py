@@ -139,7 +139,7 @@ def test_any_fixed_part_is_read_or_refused(record: bytes) -> None:
         values = read_record(record)
     except MalformedPacket:
         return
-    assert values.lookup_identifier == int.from_bytes(record[:8], "little")
+    assert values["lookup_identifier"] == int.from_bytes(record[:8], "little")
 
 
 @pytest.mark.parametrize("at", [94, 95])

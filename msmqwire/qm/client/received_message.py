@@ -14,7 +14,7 @@ from msmqwire.constants import class_name
 from msmqwire.display import View, to_html, to_rich, view_of
 from msmqwire.names.printable import counted, cut
 from msmqwire.qm.runtime.message_json import EXPRESS, RECOVERABLE, TRANSACTIONAL
-from msmqwire.qm.runtime.message_record import MessageValues, body_of, read_record
+from msmqwire.qm.runtime.message_record import body_of, read_record
 
 
 class _Recorded:
@@ -126,11 +126,8 @@ class ReceivedMessage(_Recorded):
         if name == "body":
             _set(self, name, body_of(self._record))
         else:
-            values = read_record(self._record)
-            for field in _ALIKE:
-                _set(self, field, getattr(values, field))
-            _set(self, "recoverable", values.delivery != EXPRESS)
-            _set(self, "transactional", values.delivery == TRANSACTIONAL)
+            for field, value in read_record(self._record).items():
+                _set(self, field, value)
         return object.__getattribute__(self, name)
 
     @classmethod
@@ -232,8 +229,6 @@ class ReceivedMessage(_Recorded):
 
 _set: Final = object.__setattr__
 _FIELDS: Final = frozenset(field.name for field in fields(ReceivedMessage))
-_ALIKE: Final = tuple(name for name in MessageValues._fields if name in _FIELDS)
-"""The properties that records have under the same name; of delivery there are two."""
 
 
 def _shown(value: Any) -> str:

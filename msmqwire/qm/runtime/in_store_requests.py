@@ -124,13 +124,7 @@ class InStoreRequests:
                 task.cancel()
 
     async def subscribe(self, queue: str, window: int) -> Pushed:
-        pushed = self._subscribed.new()
-        try:
-            await self.call("subscribe", subscription=pushed.number, queue=queue, window=window)
-        except BaseException:
-            self._subscribed.remove(pushed.number)
-            raise
-        return pushed
+        return await self._subscribed.subscribe(self.call, queue, window)
 
     def done(self, subscription: int, upto: int) -> None:
         if not self._ended.done():

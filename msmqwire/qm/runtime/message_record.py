@@ -6,9 +6,8 @@ numbers are little-endian. docs/control-channel.md describes every byte.
 
 from __future__ import annotations
 
-from datetime import datetime
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Any, Final
 from uuid import UUID
 
 from msmqwire.errors import MalformedPacket
@@ -51,38 +50,6 @@ _SIGNATURES: Final = (None, *VERSIONS)
 _CIPHERS: Final = (None, *CIPHERS)
 _SURROGATES: Final = "surrogatepass"
 """Labels of hostile senders may have halves of pairs; they pass as JSON passes them."""
-
-
-class MessageValues(NamedTuple):
-    """What a record says of a message, besides its body: the values of `message_json` in types of Python."""
-
-    identifier: str
-    lookup_identifier: int
-    label: str
-    body_type: int
-    message_class: int
-    delivery: str
-    priority: int
-    sent: datetime | None
-    arrived: datetime | None
-    time_to_reach_queue: int | None
-    time_to_be_received: int | None
-    source: UUID | None
-    sender: str | None
-    acknowledge: tuple[str, ...]
-    admin_queue: str | None
-    response_queue: str | None
-    destination: str | None
-    correlation: str | None
-    application: int
-    extension: bytes
-    journal: bool
-    dead_letter: bool
-    hops: int
-    authenticated: bool
-    signature: str | None
-    sender_certificate: bytes | None
-    encrypted: str | None
 
 
 def write_record(message: Message) -> bytes:
@@ -157,8 +124,11 @@ def body_of(record: bytes) -> bytes:
     return record[_FIXED.size : _FIXED.size + _BODY_SIZE.unpack_from(record, _LENGTHS_AT)[0]]
 
 
-def read_record(record: bytes) -> MessageValues:
-    """Read a record that was checked, but for its body. Raises MalformedPacket."""
+def read_record(record: bytes) -> dict[str, Any]:
+    """Return what a record that was checked says besides the body: the properties of a `ReceivedMessage`.
+
+    Raises MalformedPacket.
+    """
     (
         lookup_identifier, lineage, uniquifier, source, correlation, sent, arrived, reach, received,
         application, body_type, message_class, flags, priority, acknowledge, hops, signature, cipher,
@@ -171,40 +141,35 @@ def read_record(record: bytes) -> MessageValues:
         at += length
     extension, certificate, label, sender, destination, admin, response = parts
     try:
-        return MessageValues(
-            identifier=identifier_text(ObjectId(UUID(bytes=lineage), uniquifier)),
-            lookup_identifier=lookup_identifier,
-            label=label.decode("utf-8", _SURROGATES),
-            body_type=body_type,
-            message_class=message_class,
-            delivery=_delivery(flags),
-            priority=priority,
-            sent=time_of(sent),
-            arrived=time_of(arrived),
-            time_to_reach_queue=seconds_or_none(reach),
-            time_to_be_received=seconds_or_none(received),
-            source=None if flags & _NO_SOURCE else UUID(bytes=source),
-            sender=sender_text(sender, is_sid=bool(flags & _SID)),
-            acknowledge=tuple(acknowledgement_names(AcknowledgementsRequested(acknowledge))),
-            admin_queue=admin.decode("utf-8", _SURROGATES) or None,
-            response_queue=response.decode("utf-8", _SURROGATES) or None,
-            destination=destination.decode("utf-8", _SURROGATES) or None,
-            correlation=identifier_text(ObjectId.from_bytes(correlation)) if any(correlation) else None,
-            application=application,
-            extension=extension,
-            journal=bool(flags & _JOURNAL),
-            dead_letter=bool(flags & _DEAD_LETTER),
-            hops=hops,
-            authenticated=bool(flags & _AUTHENTICATED),
-            signature=_SIGNATURES[signature],
-            sender_certificate=certificate or None,
-            encrypted=_CIPHERS[cipher],
-        )
+        return {  # by name, as a message has them
+            "identifier": identifier_text(ObjectId(UUID(bytes=lineage), uniquifier)),
+            "lookup_identifier": lookup_identifier,
+            "label": label.decode("utf-8", _SURROGATES),
+            "body_type": body_type,
+            "message_class": message_class,
+            "recoverable": bool(flags & _RECOVERABLE),
+            "transactional": bool(flags & _TRANSACTIONAL),
+            "priority": priority,
+            "sent": time_of(sent),
+            "arrived": time_of(arrived),
+            "time_to_reach_queue": seconds_or_none(reach),
+            "time_to_be_received": seconds_or_none(received),
+            "source": None if flags & _NO_SOURCE else UUID(bytes=source),
+            "sender": sender_text(sender, is_sid=bool(flags & _SID)),
+            "acknowledge": tuple(acknowledgement_names(AcknowledgementsRequested(acknowledge))),
+            "admin_queue": admin.decode("utf-8", _SURROGATES) or None,
+            "response_queue": response.decode("utf-8", _SURROGATES) or None,
+            "destination": destination.decode("utf-8", _SURROGATES) or None,
+            "correlation": identifier_text(ObjectId.from_bytes(correlation)) if any(correlation) else None,
+            "application": application,
+            "extension": extension,
+            "journal": bool(flags & _JOURNAL),
+            "dead_letter": bool(flags & _DEAD_LETTER),
+            "hops": hops,
+            "authenticated": bool(flags & _AUTHENTICATED),
+            "signature": _SIGNATURES[signature],
+            "sender_certificate": certificate or None,
+            "encrypted": _CIPHERS[cipher],
+        }
     except (ValueError, IndexError) as exc:
         raise MalformedPacket(f"a record says what no message can be: {exc}") from None
-
-
-def _delivery(flags: int) -> str:
-    if flags & _TRANSACTIONAL:
-        return TRANSACTIONAL
-    return RECOVERABLE if flags & _RECOVERABLE else EXPRESS

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from msmqwire.errors import MsmqError
 
@@ -68,10 +69,17 @@ class Subscribed:
         self._pushed: dict[int, Pushed] = {}
         self._last = 0
 
-    def new(self) -> Pushed:
-        """Number a new one, before the request is sent: messages may come together with its answer."""
+    async def subscribe(
+        self, call: Callable[..., Coroutine[Any, Any, dict[str, Any]]], queue: str, window: int
+    ) -> Pushed:
+        """Number a new one, since messages may come together with the answer; then request it by `call`."""
         self._last += 1
         pushed = self._pushed[self._last] = Pushed(self._last)
+        try:
+            await call("subscribe", subscription=pushed.number, queue=queue, window=window)
+        except BaseException:
+            self.remove(pushed.number)
+            raise
         return pushed
 
     def remove(self, number: int) -> None:

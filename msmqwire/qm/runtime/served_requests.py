@@ -108,13 +108,7 @@ class ServedRequests(asyncio.Protocol):
         return answer
 
     async def subscribe(self, queue: str, window: int) -> Pushed:
-        pushed = self._subscribed.new()
-        try:
-            await self.call("subscribe", subscription=pushed.number, queue=queue, window=window)
-        except BaseException:
-            self._subscribed.remove(pushed.number)
-            raise
-        return pushed
+        return await self._subscribed.subscribe(self.call, queue, window)
 
     def done(self, subscription: int, upto: int) -> None:
         self._write(b'{"op":"done","subscription":%d,"upto":%d}\n' % (subscription, upto))
