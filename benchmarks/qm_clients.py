@@ -331,33 +331,28 @@ async def _msmqwire_receives(where: Where, batch: int, seconds: float, start: St
 
 
 def rabbit_receives(where: Where, batch: int, seconds: float, start: Start) -> Sample:
-    """By pika: basic_get and basic_ack, or basic_consume with a prefetch and one ack for half of it."""
+    """By pika: basic_consume with a prefetch, and one ack for half of it; one by one with a prefetch of 1.
+
+    That is quicker than basic_get, and as many messages are under way as with a window of ours.
+    """
     import pika
 
     with pika.BlockingConnection(rabbit_parameters(where)) as connection:
         channel = connection.channel()
 
-        def single() -> Iterator[int]:
-            while True:
-                method, _, body = channel.basic_get(QUEUE)
-                if method is None:
-                    return
-                assert body == BODY
-                channel.basic_ack(method.delivery_tag)
-                yield 1
-
         def consumed() -> Iterator[int]:
-            channel.basic_qos(prefetch_count=2 * batch)
+            channel.basic_qos(prefetch_count=1 if batch == 1 else 2 * batch)
             deliveries = channel.consume(QUEUE, inactivity_timeout=2)
             for taken, (method, _, body) in enumerate(deliveries, 1):
                 if method is None:
                     return
                 assert body == BODY
                 if taken % batch == 0:
-                    channel.basic_ack(method.delivery_tag, multiple=True)
+                    channel.basic_ack(method.delivery_tag, multiple=batch > 1)
                     yield batch
 
-        sample = _received(single() if batch == 1 else consumed(), seconds, start)
+        sample = _received(consumed(), seconds, start)
+        channel.cancel()
         channel.queue_declare(QUEUE, passive=True)  # everything before has been received
     return sample
 
