@@ -30,6 +30,8 @@ from tests.support.running import (
 )
 from tests.support.sending import run
 
+pytestmark = pytest.mark.uvloop
+
 
 def numbered(count: int, first: int = 0) -> list[bytes]:
     return [b"%d" % number for number in range(first, count)]
