@@ -3,9 +3,10 @@
     python benchmarks/qm.py [--seconds S] [--rounds N] [--only SIDES] [--queued N] [--folder FOLDER]
 
 Each server is a process of its own in a temporary folder on one disk, each sender is a process, over TCP on
-the loopback; messages of 1 KiB. Ours: ``python -m msmqwire serve``, `msmqwire.connect`, and the control
-channel for receiving. RabbitMQ: a durable queue, persistent messages and publisher confirms through pika.
-Redis: a stream with ``appendfsync always`` through redis-py. What is not installed is named and left out.
+the loopback; messages of 1 KiB. Ours: ``python -m msmqwire serve``, `msmqwire.connect`, and `Queue.messages`
+for receiving, over the control channel. RabbitMQ: a durable queue, persistent messages and publisher confirms
+through pika, for receiving a prefetch of as many messages as our window has. Redis: a stream with
+``appendfsync always`` through redis-py. What is not installed is named and left out.
 
 ``one by one`` is a message awaited until the other side has it on disk, then the next one; ``64 under way``
 has so many of one sender that are not acknowledged yet, on every side: tasks with `Sent.transferred` here,

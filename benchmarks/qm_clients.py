@@ -9,6 +9,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -22,7 +23,7 @@ WINDOW: Final = 64
 BATCH: Final = 100
 """Messages received at once where not one by one."""
 PROFILE: Final = os.environ.get("QM_BENCHMARK_PROFILE", "")
-"""A file for the profile of a sender of ours."""
+"""A file for the profile of a client of ours."""
 
 
 class Sample(NamedTuple):
@@ -49,6 +50,19 @@ Start = Callable[[], None]
 def clock() -> float:
     """Seconds, the same in all processes of the machine."""
     return time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
+@contextmanager
+def _profiled() -> Iterator[None]:
+    """Write the profile of what is done in the block, if it is asked for."""
+    if not PROFILE:
+        yield
+        return
+    import cProfile
+
+    with cProfile.Profile() as profile:
+        yield
+    profile.dump_stats(PROFILE)
 
 
 # -- sending: one by one, each awaited until the other side has it; or many under way ------------------------
@@ -94,16 +108,9 @@ async def _msmqwire_sends(
         start()
         begin, used = clock(), time.process_time()
         until = begin + seconds
-        if PROFILE:
-            import cProfile
-
-            profile = cProfile.Profile()
-            profile.enable()
-        await asyncio.gather(*(many() for _ in range(window)))
+        with _profiled():
+            await asyncio.gather(*(many() for _ in range(window)))
         end, used = clock(), time.process_time() - used
-        if PROFILE:
-            profile.disable()
-            profile.dump_stats(PROFILE)
     return Sample(begin, end, len(latencies), latencies, used)
 
 
@@ -294,58 +301,58 @@ SENDERS: Final = {
 
 
 def msmqwire_receives(where: Where, batch: int, seconds: float, start: Start) -> Sample:
-    """Receive by the control channel: each request ends the messages of the one before, durably."""
-    from base64 import b64decode
+    """By `Queue.messages`: with a window of 1, or of as many as the prefetch of the other side."""
+    return asyncio.run(_msmqwire_receives(where, batch, seconds, start))
 
-    from msmqwire.qm.runtime.local import attach
 
-    with attach(where["data"]) as local:
+async def _msmqwire_receives(where: Where, batch: int, seconds: float, start: Start) -> Sample:
+    import msmqwire
 
-        def some() -> Iterator[int]:
-            done: list[int] = []
-            while True:
-                messages = local.call("receive", queue=f"private$\\{QUEUE}", count=batch, done=done)[
-                    "messages"
-                ]
-                for message in messages:
-                    assert b64decode(message["body"]) == BODY
-                done = [message["receipt"] for message in messages]
-                yield len(done)
-                if not done:
-                    return
-
-        sample = _received(some(), seconds, start)
-    return sample
+    async with msmqwire.attach(where["data"]) as manager:
+        queue = manager.queue(f"private$\\{QUEUE}")
+        async with queue.messages(1 if batch == 1 else 2 * batch, timeout=2) as messages:
+            await anext(messages)
+            start()
+            with _profiled():
+                begin, used = clock(), time.process_time()
+                last, count, latencies = begin, 0, list[float]()
+                async for message in messages:
+                    assert message.body == BODY
+                    count += 1
+                    if count % batch == 0:
+                        now = clock()
+                        latencies.append(now - last)
+                        last = now
+                        if now - begin > seconds:
+                            break
+                used = time.process_time() - used
+            await messages.durable()
+    return Sample(begin, last, count, latencies, used)
 
 
 def rabbit_receives(where: Where, batch: int, seconds: float, start: Start) -> Sample:
-    """By pika: basic_get and basic_ack, or basic_consume with a prefetch and one ack for half of it."""
+    """By pika: basic_consume with a prefetch, and one ack for half of it; one by one with a prefetch of 1.
+
+    That is quicker than basic_get, and as many messages are under way as with a window of ours.
+    """
     import pika
 
     with pika.BlockingConnection(rabbit_parameters(where)) as connection:
         channel = connection.channel()
 
-        def single() -> Iterator[int]:
-            while True:
-                method, _, body = channel.basic_get(QUEUE)
-                if method is None:
-                    return
-                assert body == BODY
-                channel.basic_ack(method.delivery_tag)
-                yield 1
-
         def consumed() -> Iterator[int]:
-            channel.basic_qos(prefetch_count=2 * batch)
+            channel.basic_qos(prefetch_count=1 if batch == 1 else 2 * batch)
             deliveries = channel.consume(QUEUE, inactivity_timeout=2)
             for taken, (method, _, body) in enumerate(deliveries, 1):
                 if method is None:
                     return
                 assert body == BODY
                 if taken % batch == 0:
-                    channel.basic_ack(method.delivery_tag, multiple=True)
+                    channel.basic_ack(method.delivery_tag, multiple=batch > 1)
                     yield batch
 
-        sample = _received(single() if batch == 1 else consumed(), seconds, start)
+        sample = _received(consumed(), seconds, start)
+        channel.cancel()
         channel.queue_declare(QUEUE, passive=True)  # everything before has been received
     return sample
 

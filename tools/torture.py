@@ -52,7 +52,7 @@ BY_HTTP: Final = QUEUES[GAMMA]
 _WEIGHTS: Final = {ALPHA: 50, BETA: 25, GAMMA: 25}
 """How often each server is killed."""
 _SENDERS, _MOVERS = ("s1", "s2", "h1", "l1", "l2", "l3"), ("m1",)
-_RECEIVERS: Final = ("r1", "r2", "r3", "q1", "q2", "q3")
+_RECEIVERS: Final = ("r1", "r2", "r3", "p1", "p2", "q1", "q2", "q3")
 _LEAST_RPC: Final = {ALPHA: "none", BETA: "privacy"}
 """The servers that remote readers read, and the least protection of calls there."""
 _USER, _PASSWORD = "LAB\\reader", "torture"
@@ -224,9 +224,11 @@ class Torture:
             "l1": self._local_plan(ALPHA, ALPHA),
             "l2": self._local_plan(ALPHA, BETA, GAMMA),
             "l3": self._local_plan(BETA, GAMMA),
-            "r1": readers(orders=alpha, far=beta, minutes=gamma),
+            "r1": readers(orders=alpha, far=beta),
             "r2": readers(orders=alpha, distant=beta, inbox=gamma),
             "r3": readers(ledger=alpha, parcels=alpha),
+            "p1": {**readers(orders=alpha, ledger=alpha), "role": "pushed"},
+            "p2": {**readers(far=beta, minutes=gamma), "role": "pushed"},
             "q1": remote_reader(ALPHA, "none", "orders", "ledger"),
             "q2": remote_reader(BETA, "privacy", "far"),
             "q3": remote_reader(ALPHA, "integrity", "orders"),
@@ -312,6 +314,7 @@ class Torture:
 
     def _kill(self, life: Supervised, count: str) -> None:
         life.check()
+        self._book.write("killing", who=life.name)
         life.kill()
         self._book.write("killed", who=life.name)
         self._figures[count] += 1

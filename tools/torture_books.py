@@ -206,6 +206,7 @@ class Balance:
         self.wrong: list[Wrong] = []
         self.figures: Counter[str] = Counter()
         self._killed: dict[str, list[float]] = defaultdict(list)
+        self._killing: dict[str, list[float]] = defaultdict(list)
         self._readings: dict[tuple[str, str, int], Reading] = {}
         for entry in self._entries:
             getattr(self, f"_on_{entry['event'].replace(' ', '_')}", _nothing)(entry)
@@ -241,6 +242,9 @@ class Balance:
     def _on_refused(self, entry: Entry) -> None:
         for message in entry["messages"]:
             self._add("refused", message, entry["why"])
+
+    def _on_killing(self, entry: Entry) -> None:
+        self._killing[entry["who"]].append(entry["at"])
 
     def _on_killed(self, entry: Entry) -> None:
         self._killed[entry["who"]].append(entry["at"])
@@ -364,7 +368,7 @@ class Balance:
             self.figures["received remotely"] += 1
             self.figures["received remotely, end confirmed"] += reading.ended is not None
             others = [other for other in fate.readings if other is not reading]
-            gone = self._first_kill(reading.asked, reading.by, fate.way[-1])
+            gone = self._first_kill(reading.asked, reading.by, fate.way[-1], begun=True)
             until = min(at for at in (reading.released, gone, float("inf")) if at is not None)
             if any(other.asked > reading.taken and other.taken < until for other in others):
                 self._add("twice", fate.message, f"was handed out while {reading.by} had it")
@@ -378,9 +382,15 @@ class Balance:
             if at is None or at > (reading.doubted or at) + _NOTICED_S:
                 self._add("doubt", fate.message, f"is in doubt for {reading.by}, and {killed} was not killed")
 
-    def _first_kill(self, after: float, *who: str) -> float | None:
-        """Return when one of some was killed for the first time after a time."""
-        return min((at for each in who for at in self._killed[each] if at > after), default=None)
+    def _first_kill(self, after: float, *who: str, begun: bool = False) -> float | None:
+        """Return when one of some was killed for the first time after a time, or when that was `begun`.
+
+        Between the two it may be dead already, and what it had be with others.
+        """
+        kills = [at for each in who for at in self._killed[each]]
+        if begun:
+            kills += [at for each in who for at in self._killing[each]]
+        return min((at for at in kills if at > after), default=None)
 
     def _killed_between(self, fate: Fate, first: Reading, second: Reading) -> bool:
         """Whether a server that a message passes through was killed between two receptions."""

@@ -1,7 +1,7 @@
 """Participants of a torture run, each a process: ``python tools/torture_clients.py PLAN``, a JSON object.
 
-Each continues by itself whatever is killed: a sender with its file, a receiver at the control channel, a
-remote reader. SIGTERM ends them in good order.
+Each continues by itself whatever is killed: a sender with its file, a receiver at the control channel that
+asks for messages or has them pushed, a remote reader. SIGTERM ends them in good order.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from msmqwire.qm.runtime.local import Local, server_of  # noqa: E402
 from tools import torture_books as books  # noqa: E402
 from tools.torture_books import EXPRESS, RECOVERABLE, TRANSACTIONAL  # noqa: E402
 from tools.torture_participant import PATIENCE_S, Participant, Plan  # noqa: E402
+from tools.torture_pushed import receive_pushed  # noqa: E402
 from tools.torture_readers import read_remotely  # noqa: E402
 
 _POLL_S: Final = 0.05
@@ -322,6 +323,8 @@ def main(plan: Plan) -> None:
             _threads(participant, sender_here)
         case "receiver":
             _threads(participant, lambda participant, queue: Receiver(participant, queue).run())
+        case "pushed":
+            asyncio.run(receive_pushed(participant))
         case "mover":
             _threads(participant, mover)
 

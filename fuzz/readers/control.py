@@ -13,6 +13,7 @@ from fuzz.readers.registry import target
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.control import FAULT, NAME, QUEUE, VALUE, ControlServer, _Client
+from msmqwire.qm.runtime.control_frames import Incoming
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
 from msmqwire.qm.runtime.operations import LocalSession
@@ -31,6 +32,10 @@ REQUESTS: tuple[dict[str, Any], ...] = (
     {"op": "peek", "queue": ORDERS, "count": 2, "after": 0},
     {"op": "receive", "queue": ORDERS, "count": 1, "wait_ms": 1},
     {"op": "end", "done": [1], "back": [2]},
+    {"op": "subscribe", "subscription": 1, "queue": ORDERS, "window": 2},
+    {"op": "done", "subscription": 1, "upto": 1},
+    {"op": "unsubscribe", "subscription": 1, "upto": 2},
+    {"op": "peek", "queue": ORDERS, "records": True},
     {"op": "open_cursor", "queue": ORDERS},
     {"op": "read", "queue": ORDERS, "action": "peek", "cursor": 1, "transaction": 1},
     {"op": "cancel", "read": 1},
@@ -83,6 +88,9 @@ class EchoServer:
         if not isinstance(request.get("op"), str):
             raise InvalidValue("no operation", path="op")
         return {"request": request}
+
+    def notify(self, request: dict[str, Any]) -> bool:
+        return False
 
     def stop_waiting(self) -> None:
         pass
@@ -168,7 +176,9 @@ async def _operated(data: bytes) -> bytes:
     driver = EngineDriver(core, store)
     driver.start()
     driver.call(queues.create, core, {"queue": ORDERS})
-    server = ControlServer(lambda: LocalSession(driver), cast(Any, None), refused=lambda: False)
+    server = ControlServer(
+        lambda sink: LocalSession(driver, sink=sink), cast(Any, None), refused=lambda: False
+    )
     answers = await _answered(server, data, 0)
     assert server.clients == 0
     driver.abandon()
@@ -188,7 +198,11 @@ def _operations() -> Iterator[bytes]:
 @target(seeds=_operations, words=_words, size_max=2048)
 def operations(data: bytes) -> None:
     """Any requests to a queue manager are answered, and refused by errors of ours, never by a fault."""
-    for answer in map(json.loads, _loop().run_until_complete(_operated(data)).splitlines()):
+    answers: list[bytes] = []
+    incoming = Incoming(answers.append, lambda subscription, receipt, record: None)
+    incoming.feed(_loop().run_until_complete(_operated(data)))
+    assert incoming.is_empty
+    for answer in map(json.loads, answers):
         if "error" in answer:
             assert answer["error"]["kind"] in (VALUE, NAME, QUEUE), (FAULT, answer)
             assert answer["error"]["error"]

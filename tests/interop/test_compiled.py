@@ -46,6 +46,7 @@ TESTS = (
     "tests/service/test_torture.py",
     "tests/service/test_serve.py",
     "tests/service/test_traffic.py",
+    "tests/service/test_queue_messages.py",
     "tests/conformance/mqmq",
     "tests/conformance/mqqb/test_internal_packets.py",
     "tests/property/test_codec.py",

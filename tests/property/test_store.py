@@ -17,6 +17,7 @@ from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qm.store.sqlite import SqliteStore
 
 NUMBERS = st.integers(0, 9) | st.integers(-(2**63), 2**63 - 1)
+FIRST = st.integers(0, 6) | st.sampled_from([2**63 - 6, -(2**63)])
 NAMES = st.binary(max_size=2) | st.binary(max_size=40)
 CONTENTS = st.binary(max_size=8) | st.integers(0, 20_000).map(lambda size: b"\xa5" * size)
 
@@ -64,6 +65,15 @@ class StoreAgainstDict(RuleBasedStateMachine):
     def one_row_is_read(self, table: Table, data: st.DataObject) -> None:
         key = data.draw(keys(table) | st.sampled_from(sorted(self.expected[table]) or [0]))
         assert self.store.row(table, key) == self.expected[table].get(key)
+
+    @rule(
+        table=st.sampled_from(sorted(INTEGER_KEYS, key=lambda table: table.value)),
+        first=FIRST,
+        count=st.integers(2, 6),
+    )
+    def rows_are_read_one_after_the_other(self, table: Table, first: int, count: int) -> None:
+        for key in range(first, first + count):
+            assert self.store.row(table, key) == self.expected[table].get(key)
 
     @invariant()
     def the_rows_are_those_of_the_dict(self) -> None:

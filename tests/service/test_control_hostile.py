@@ -47,6 +47,9 @@ OPERATIONS = [
     "open_cursor",
     "close_cursor",
     "end",
+    "subscribe",
+    "unsubscribe",
+    "done",
     "begin",
     "commit",
     "abort",
@@ -431,6 +434,7 @@ NAMES = (
     *("identifier", "journal", "journal_quota", "label", "messages", "missing", "multicast", "paused"),
     *("priority", "privacy", "queue", "quota", "response_queue", "time_to_be_received"),
     *("time_to_reach_queue", "to", "transactional", "type"),
+    *("awaited", "records", "subscription", "upto", "window"),
 )
 LIKELY = (
     JSON

@@ -19,9 +19,9 @@ import msmqwire
 from msmqwire.errors import EngineFailed, QueueError, StoreRefused, Unreachable
 from msmqwire.qm.client import Queue
 from msmqwire.qm.client.finishing import finish
-from msmqwire.qm.runtime import requests as requests_module
+from msmqwire.qm.runtime import in_store_requests, served_requests
 from msmqwire.qm.runtime.folder import DataFolder
-from msmqwire.qm.runtime.requests import InStoreRequests
+from msmqwire.qm.runtime.in_store_requests import InStoreRequests
 from msmqwire.qm.runtime.served_folder import ControlAddress
 from tests.support.queues import orders, refused, rest
 from tests.support.running import LEDGER, ORDERS, InThread, Process, options, served
@@ -290,7 +290,7 @@ def test_a_fault_inside_ends_what_waits(data: Path) -> None:
 
 
 def test_a_disk_that_refuses_changes_is_told(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests_module, "DISK_S", 0.2)
+    monkeypatch.setattr(in_store_requests, "DISK_S", 0.2)
 
     async def scenario() -> None:
         async with msmqwire.attach(data, create=True) as manager:
@@ -313,7 +313,7 @@ def test_a_disk_that_refuses_changes_is_told(data: Path, monkeypatch: pytest.Mon
 def test_more_reads_than_there_is_room_for_are_refused_and_can_be_cancelled(
     server: InThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(requests_module, "_READS_MAX", 20)
+    monkeypatch.setattr(served_requests, "_READS_MAX", 20)
 
     async def scenario() -> None:
         async with orders(server.data) as queue:

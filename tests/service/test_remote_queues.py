@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,6 +116,33 @@ def test_programs(alpha: Alpha, data: Path) -> None:
     with connect() as queue:
         queue.send(b"last", recoverable=True).transferred(60)
         assert queue.receive(60).body == b"last"
+
+
+def test_messages_are_received_one_by_one_where_they_cannot_be_pushed(alpha: Alpha, data: Path) -> None:
+    async def main() -> None:
+        async with msmqwire.connect(
+            NAME, port=alpha.port, endpoint_mapper=alpha.mapper_port, **alpha.who
+        ) as queue:
+            for number in range(6):
+                await (await queue.send(b"%d" % number, recoverable=True)).transferred(60)
+            async with queue.messages(timeout=0.2) as messages:
+                assert (await anext(messages)).body == b"0"
+                assert (await anext(messages)).body == b"1"
+                assert len(seen(data, ORDERS)) == 4
+                await messages.durable()
+                assert (await anext(messages)).body == b"2"
+            assert await rest(queue) == [b"3", b"4", b"5"]
+            with suppress(ZeroDivisionError):
+                async with queue.messages() as messages:
+                    async for message in messages:
+                        if message.body == b"4":
+                            raise ZeroDivisionError
+            assert await rest(queue) == [b"4", b"5"]
+            async with queue.messages(timeout=0.2) as messages:
+                assert [found.body async for found in messages] == [b"4", b"5"]
+
+    asyncio.run(main())
+    assert seen(data, ORDERS) == []
 
 
 def test_commands(alpha: Alpha, data: Path, tmp_path: Path) -> None:

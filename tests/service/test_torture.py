@@ -353,6 +353,17 @@ def test_a_message_that_a_remote_reader_has_is_nobody_elses(killed: str) -> None
     assert discrepancies(books) == ([] if killed else [("twice", T1)])
 
 
+def test_a_reader_that_is_being_killed_may_have_nothing_any_more() -> None:
+    books = HandmadeBooks()
+    books.send(T1, kind="transactional")
+    books.take((T1, 7), by="q1", remote=True)
+    books.add("killing", who="q1")  # and dead at once, before that is written
+    books.take((T1, 7), by="r2")
+    books.end((T1, 7), by="r2")
+    books.add("killed", who="q1")
+    assert discrepancies(books) == []
+
+
 # -- what came -------------------------------------------------------------------------------------------
 
 

@@ -1,9 +1,11 @@
-"""The control channel as a program in another language sees it: lines written and read."""
+"""The control channel as a program in another language sees it: lines written and read, and frames."""
 
 from __future__ import annotations
 
 import json
 import socket
+import struct
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -12,11 +14,33 @@ from msmqwire.qm.runtime.folder import DataFolder
 from tests.support.running import PATIENCE_S
 
 
+@dataclass(frozen=True)
+class Frame:
+    """A message that came as a frame.
+
+    Attributes:
+        subscription, receipt: 0 for none.
+        record: all that is said of it.
+    """
+
+    subscription: int
+    receipt: int
+    record: bytes
+
+    @property
+    def body(self) -> bytes:
+        """Its body, whose length is at 96, behind the fixed part of 128 bytes."""
+        (size,) = struct.unpack_from("<I", self.record, 96)
+        return self.record[128 : 128 + size]
+
+
 class Lines:
     """One connection to the control channel of the server of a folder.
 
     Attributes:
         token: the token of the folder, needed over TCP; empty with a Unix socket.
+        frames: the messages that came before the answers that were read.
+        notices: the lines that answer no request.
     """
 
     def __init__(self, data: Path) -> None:
@@ -30,6 +54,8 @@ class Lines:
         else:
             self.socket = socket.create_connection(("127.0.0.1", address.port), PATIENCE_S)
         self._file = self.socket.makefile("rb")
+        self.frames: list[Frame] = []
+        self.notices: list[dict[str, Any]] = []
 
     def write(self, *requests: object) -> None:
         """Send requests without waiting for answers."""
@@ -41,10 +67,38 @@ class Lines:
 
     def read(self) -> dict[str, Any]:
         """Read the next answer."""
-        line = self._file.readline()
-        assert line.endswith(b"\n"), "the server has ended the connection"
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        while True:
+            while self._file.peek(1)[:1] == b"\0":
+                self._read_frame()
+            line = self._file.readline()
+            assert line.endswith(b"\n"), "the server has ended the connection"
+            answer: dict[str, Any] = json.loads(line)
+            if "id" in answer:
+                return answer
+            self.notices.append(answer)
+
+    def _read_frame(self) -> None:
+        null, kind, zero, length, subscription, receipt = struct.unpack("<BBHIIQ", self._file.read(20))
+        assert (null, kind, zero) == (0, 1, 0)
+        self.frames.append(Frame(subscription, receipt, self._file.read(length)))
+
+    def pushed(self, count: int) -> list[Frame]:
+        """Read so many messages that are pushed or follow an answer; return and forget them."""
+        while len(self.frames) < count:
+            assert self._file.peek(1)[:1] == b"\0", self._file.readline()
+            self._read_frame()
+        frames, self.frames = self.frames, []
+        assert len(frames) == count
+        return frames
+
+    def notice(self) -> dict[str, Any]:
+        """Read the next line that answers no request."""
+        while not self.notices:
+            line = self.line()
+            assert line is not None, "the server has ended the connection"
+            assert "id" not in line
+            self.notices.append(line)
+        return self.notices.pop(0)
 
     def line(self) -> dict[str, Any] | None:
         """Read the next answer; None at the end of the connection."""

@@ -13,6 +13,7 @@ from msmqwire.errors import InvalidValue
 from msmqwire.names import parse_format_name
 from msmqwire.qm.client.attachment import Attachment, QueueManager, SyncQueueManager, attach
 from msmqwire.qm.client.connection import Connection
+from msmqwire.qm.client.pushed_messages import Messages
 from msmqwire.qm.client.queue import Cursor, Queue, Transactional
 from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.remote_options import RemoteOptions, credentials_of, readable
@@ -33,6 +34,7 @@ __all__ = [
     "Attachment",
     "Connection",
     "Cursor",
+    "Messages",
     "Queue",
     "QueueManager",
     "ReceivedMessage",

@@ -14,6 +14,7 @@ from msmqwire.names import parse_format_name
 from msmqwire.qm.client.finishing import finish
 from msmqwire.qm.client.properties import Properties, as_request, to_message
 from msmqwire.qm.client.protecting import peer_of, protecting_of
+from msmqwire.qm.client.pushed_messages import PushedMessages
 from msmqwire.qm.client.reading import Read
 from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.sending import Unit, of_another
@@ -46,6 +47,7 @@ class LocalReading:
     def __init__(self, requests: Requests, format_name: str, computer: str) -> None:
         self._requests, self._queue, self._computer = requests, format_name, computer
         self._receipts: dict[int, int] = {}  # of messages received and not ended, by request number
+        self._messages: set[PushedMessages] = set()
         self._started: set[int] = set()  # the requests that have no answer yet
 
     async def start(self, request: int, read: Read) -> ReceivedMessage:
@@ -63,15 +65,16 @@ class LocalReading:
                 queue=self._queue,
                 wait_ms=None if read.timeout_ms == INFINITE else read.timeout_ms,
                 tag=request,
+                records=True,
                 **_ACTIONS[read.action],
                 **optional,
             )
         finally:
             self._started.discard(request)
-        message = answer["message"]
-        if "receipt" in message:
-            self._receipts[request] = message["receipt"]
-        return ReceivedMessage.from_json(message)
+        receipt, record = answer["records"][0]
+        if receipt:
+            self._receipts[request] = receipt
+        return ReceivedMessage.from_record(record)
 
     async def end(self, request: int, *, acknowledge: bool) -> None:
         receipt = self._receipts.pop(request, None)
@@ -82,6 +85,12 @@ class LocalReading:
 
     async def cancel(self, request: int) -> None:
         await self._requests.call("cancel", tag=request)
+
+    async def subscribe(self, window: int, timeout: float | None) -> PushedMessages:
+        pushed = await self._requests.subscribe(self._queue, window)
+        messages = PushedMessages(self._requests, pushed, window, timeout, self._messages.discard)
+        self._messages.add(messages)
+        return messages
 
     async def open_cursor(self) -> int:
         cursor: int = (await self._requests.call("open_cursor", queue=self._queue))["cursor"]
@@ -110,6 +119,8 @@ class LocalReading:
         receipts, self._receipts = list(self._receipts.values()), {}
         if receipts:
             await self._requests.call("end", back=receipts)
+        for messages in list(self._messages):
+            await messages.close()
 
 
 class Outgoing(NamedTuple):

@@ -44,12 +44,12 @@ from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core, stored_name
 from msmqwire.qm.runtime.http_network import HttpNetwork
+from msmqwire.qm.runtime.local import connection_closed
 from msmqwire.qm.runtime.local_names import path_of
 from msmqwire.qm.runtime.message_json import identifier_from, identifier_text
 from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
 from msmqwire.qm.runtime.peer_keys import public_keys
 from msmqwire.qm.runtime.queues import reason
-from msmqwire.qm.runtime.requests import connection_closed
 from msmqwire.qm.runtime.server import multicast_of
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store import Store

@@ -12,6 +12,7 @@ from msmqwire.constants import HResult
 from msmqwire.errors import EndUnknown, InvalidValue, MsmqError, QueueError, ReadTimeout
 from msmqwire.qm.client.finishing import finish
 from msmqwire.qm.client.properties import Properties
+from msmqwire.qm.client.pushed_messages import Messages, OneByOne
 from msmqwire.qm.client.reading import (
     LOOKUP_PEEKS,
     LOOKUP_RECEIVES,
@@ -24,6 +25,7 @@ from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.sending import Sending, Unit
 from msmqwire.qm.client.sent import Sent
 from msmqwire.qm.model.enumerations import INFINITE
+from msmqwire.qm.runtime.subscriptions import WINDOW_MAX
 from msmqwire.remote_read.constants import Action
 
 if TYPE_CHECKING:
@@ -190,6 +192,47 @@ class Queue:
             yield await self.receive()
 
     @asynccontextmanager
+    async def messages(self, window: int = 100, *, timeout: float | None = None) -> AsyncIterator[Messages]:
+        """Have messages pushed as they come, for ``async with``, and take them by ``async for``.
+
+        The quickest way to receive: no message is asked for, and the deletion of none is waited for. To ask
+        for the next message says that the one before is done; leaving the block says so of the last one. What
+        is done is deleted, but not awaited one by one. So if the program or the queue manager is killed,
+        messages may come again: the one that was being processed, and those done in the last tenth of a
+        second, or since the event loop was held up. Leaving the block waits until all that are done are
+        deleted durably, as `Messages.durable` does at any time: those never come again.
+
+        Messages that were pushed and not taken are nobody else's meanwhile, and return to the queue, at their
+        places, when the block is left or the program ends. An exception that leaves the block gives back the
+        last message as well.
+
+        Args:
+            window: how many messages may be pushed and not deleted yet, 1 to 1,000. With 1 each is
+                deleted before the next one comes.
+            timeout: seconds without a message after which the iteration ends; None for no limit.
+
+        A queue of another computer is read one by one: [MS-MQRR] knows no pushing, and each message is
+        deleted before the next one is asked for.
+
+        Raises what `receive` raises but ReadTimeout. Iterating raises QueueError when the queue is deleted,
+        MQ_ERROR_QUEUE_DELETED or MQ_ERROR_QUEUE_NOT_AVAILABLE, and when the queue manager stops,
+        MQ_ERROR_OPERATION_CANCELLED.
+        """
+        _check_window(window)
+        read = Read(Action.MQ_ACTION_RECEIVE, _milliseconds(timeout))
+        # Or nobody would know it, to end it.
+        messages: Messages | None = await finish(self._reading.subscribe(window, timeout))
+        if messages is None:
+            messages = OneByOne(self._reading, lambda: self.start(read))
+        try:
+            yield messages
+        except BaseException:
+            with suppress(MsmqError):  # as when the queue manager is gone, which gives them back itself
+                await finish(messages.leave(done=False))
+            raise
+        await finish(messages.leave(done=True))
+
+    @asynccontextmanager
     async def cursor(self) -> AsyncIterator[Cursor]:
         """Open a cursor before the first message, to look at messages one by one."""
         reading = self._reading
@@ -349,6 +392,11 @@ def _milliseconds(timeout: float | None) -> int:
     if not number or not 0 <= timeout <= _TIMEOUT_MAX_S:
         raise InvalidValue(f"{timeout!r:.100} is not 0 to {_TIMEOUT_MAX_S} seconds", path="timeout")
     return round(timeout * 1000)
+
+
+def _check_window(window: object) -> None:
+    if isinstance(window, bool) or not isinstance(window, int) or not 0 < window <= WINDOW_MAX:
+        raise InvalidValue(f"{window!r:.100} is not 1 to {WINDOW_MAX} messages", path="window")
 
 
 def _lookup_identifier(value: object) -> int:

@@ -11,6 +11,7 @@ from itertools import count
 from typing import Final, Literal, NamedTuple, Protocol
 from uuid import UUID
 
+from msmqwire.qm.client.pushed_messages import Messages
 from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.model.enumerations import INFINITE
 from msmqwire.remote_read.constants import Action
@@ -74,6 +75,12 @@ class Reading(Protocol):
 
     async def cancel(self, request: int) -> None:
         """End a read that waits: R_CancelReceive. One that does not wait is left as it is."""
+
+    async def subscribe(self, window: int, timeout: float | None) -> Messages | None:
+        """Let messages be pushed; return None if the other side can't: they are read one by one then.
+
+        `timeout` is the seconds without a message after which the iteration ends, None for no limit.
+        """
 
     async def open_cursor(self) -> int:
         """Open a cursor before the first message, and return its handle: R_CreateCursor."""

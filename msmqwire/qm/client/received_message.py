@@ -6,7 +6,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Final, Self
 from uuid import UUID
 
 from msmqwire.bodies import decode_body
@@ -14,10 +14,18 @@ from msmqwire.constants import class_name
 from msmqwire.display import View, to_html, to_rich, view_of
 from msmqwire.names.printable import counted, cut
 from msmqwire.qm.runtime.message_json import EXPRESS, RECOVERABLE, TRANSACTIONAL
+from msmqwire.qm.runtime.message_record import body_of, read_record
+
+
+class _Recorded:
+    """Where a message keeps the record that its properties are read from when one is asked for."""
+
+    __slots__ = ("_record",)
+    _record: bytes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ReceivedMessage:
+class ReceivedMessage(_Recorded):
     r"""A message that was received or peeked at, as an application sees it.
 
     It is a value: changing the queue does not change it. Names of queues are format names, as `connect` and
@@ -111,6 +119,27 @@ class ReceivedMessage:
             properties=((name, _shown(value)) for name, value in properties.items() if value not in nothing),
         )
 
+    def __getattr__(self, name: str) -> Any:
+        """Read the record of a message, for the first of its properties that is asked for."""
+        if name not in _FIELDS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if name == "body":
+            _set(self, name, body_of(self._record))
+        else:
+            for field, value in read_record(self._record).items():
+                _set(self, field, value)
+        return object.__getattribute__(self, name)
+
+    @classmethod
+    def from_record(cls, record: bytes) -> Self:
+        """Return the message of a record of `msmqwire.qm.runtime.message_record`, of the right length.
+
+        Its properties are read when they are used.
+        """
+        message = cls.__new__(cls)
+        _set(message, "_record", record)
+        return message
+
     @property
     def text(self) -> str | None:
         """The body as text: by its type, and by its content if the type is bytes or unknown.
@@ -196,6 +225,10 @@ class ReceivedMessage:
             "sender_certificate": None if certificate is None else b64encode(certificate).decode(),
             "encrypted": self.encrypted,
         }
+
+
+_set: Final = object.__setattr__
+_FIELDS: Final = frozenset(field.name for field in fields(ReceivedMessage))
 
 
 def _shown(value: Any) -> str:

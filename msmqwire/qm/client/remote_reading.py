@@ -219,6 +219,9 @@ class RemoteReading:
 
     # -- cursors ------------------------------------------------------------------------------------------
 
+    async def subscribe(self, window: int, timeout: float | None) -> None:
+        """Return None: there is no pushing in [MS-MQRR]."""
+
     async def open_cursor(self) -> int:
         link = await self._link()
         try:

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 from msmqwire.qm.client.sent import Acknowledgement, Sent
-from msmqwire.qm.runtime.requests import connection_closed
+from msmqwire.qm.runtime.local import connection_closed
 from msmqwire.qm.runtime.tasks import cancel_other_tasks
 
 T = TypeVar("T")

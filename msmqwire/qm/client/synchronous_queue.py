@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msmqwire.errors import InvalidValue, ReadTimeout
 from msmqwire.qm.client.properties import Properties
+from msmqwire.qm.client.pushed_messages import Messages
 from msmqwire.qm.client.queue import Cursor, Queue, Transactional
 from msmqwire.qm.client.reading import Seek
 from msmqwire.qm.client.received_message import ReceivedMessage
@@ -101,6 +102,12 @@ class SyncQueue:
             yield self.receive()
 
     @contextmanager
+    def messages(self, window: int = 100, *, timeout: float | None = None) -> Iterator[SyncMessages]:
+        """Have messages pushed as they come, for ``with``, and take them by ``for``. See `Queue.messages`."""
+        with self._connection.entered(self._queue.messages(window, timeout=timeout)) as messages:
+            yield SyncMessages(self._connection, messages)
+
+    @contextmanager
     def cursor(self) -> Iterator[SyncCursor]:
         """Open a cursor before the first message, to look at messages one by one."""
         with self._connection.entered(self._queue.cursor()) as cursor:
@@ -119,6 +126,31 @@ class SyncQueue:
     def close(self) -> None:
         """Stop reading the queue, for all threads. See `Queue.close`."""
         self._connection.run(self._queue.close())
+
+
+class SyncMessages:
+    """Messages of a queue as they come: `msmqwire.qm.client.pushed_messages.Messages` without ``await``.
+
+    Only one thread at a time may take them.
+    """
+
+    def __init__(self, connection: SyncConnection, messages: Messages) -> None:
+        self._connection, self._messages = connection, messages
+
+    def __iter__(self) -> Iterator[ReceivedMessage]:
+        return self
+
+    def __next__(self) -> ReceivedMessage:
+        message = self._messages.ready()
+        if message is None:
+            message = self._connection.run(self._messages.following())
+        if message is None:
+            raise StopIteration
+        return message
+
+    def durable(self) -> None:
+        """Say that the present message is done, and wait until it and all before are deleted durably."""
+        self._connection.run(self._messages.durable())
 
 
 class SyncCursor:

@@ -2,7 +2,8 @@
 
 Both sides send lines of JSON. A request is ``{"id": any, "op": name, ...}``; its response has the same id and
 either ``"answer"`` or ``"error"``. Requests are started in order and answered once their changes are durable,
-so that many may be pending. Messages received and not ended return to their queues when the connection ends.
+so that many may be pending. Messages of subscriptions are pushed as frames, see `control_frames`. Messages
+received and not ended return to their queues when the connection ends.
 """
 
 from __future__ import annotations
@@ -13,18 +14,28 @@ import json
 import os
 import secrets
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
-from msmqwire.errors import EngineFailed, InvalidName, LocatedError, NcpRefused, QueueError, StoreError
+from msmqwire.errors import (
+    EngineFailed,
+    InvalidName,
+    LocatedError,
+    MsmqError,
+    NcpRefused,
+    QueueError,
+    StoreError,
+)
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.served_folder import ControlAddress, ServedFolder
 
 VALUE, NAME, QUEUE, NCP, STORE, FAULT = "value", "name", "queue", "ncp", "store", "fault"
 """Kinds of errors: an invalid value or name, a refusal of the queue manager or of a NetWare file server, one
 of the disk that the server outlives, an internal error."""
+FRAMES: Final = "frames"
+"""What an answer has besides the JSON that is sent: bytes that follow it."""
 REQUEST_MAX: Final = 16 << 20
 """Limit of a request in bytes."""
 _UNANSWERED_MAX: Final = 1000
@@ -43,14 +54,36 @@ _FIRST_LINE_MAX: Final = 4096
 """Limits of clients that have not sent the token yet: seconds, connections, bytes of the first line."""
 
 
+class Sink(Protocol):
+    """What the messages of a session are pushed to."""
+
+    @property
+    def writable(self) -> bool:
+        """Whether it takes more."""
+
+    def when_writable(self, action: Callable[[], None]) -> None:
+        """Call `action` once it takes more again."""
+
+    def push(self, frames: list[bytes]) -> None:
+        """Pass on messages, each as a frame."""
+
+    def subscription_ended(self, subscription: int, error: MsmqError) -> None:
+        """Pass on why a subscription has ended by itself."""
+
+
 class ControlSession(Protocol):
     """What one client has with a service."""
 
     async def run(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Run a request, and return its answer once its changes are durable.
 
+        `FRAMES` in it are bytes that are sent behind the answer.
+
         Raises LocatedError for an invalid request, QueueError and NcpRefused for one that is refused.
         """
+
+    def notify(self, request: Mapping[str, Any]) -> bool:
+        """Carry out a request that has no answer; return False if it is none. Raises as `run` does."""
 
     def stop_waiting(self) -> None:
         """End the requests that wait for something to happen, and let none wait from now on."""
@@ -64,15 +97,16 @@ class ControlServer:
 
     def __init__(
         self,
-        open_session: Callable[[], ControlSession],
+        open_session: Callable[[Sink], ControlSession],
         folder: ServedFolder,
         *,
         refused: Callable[[], bool],
         outlives_store_errors: bool = False,
     ) -> None:
-        """Serve sessions; `refused` tells whether the disk refuses commits.
+        """Serve sessions, each of which is given what it may push to.
 
-        `outlives_store_errors` says whether the service goes on after a StoreError: then clients are told.
+        `refused` tells whether the disk refuses commits, `outlives_store_errors` whether the
+        service goes on after a StoreError: then clients are told.
         """
         self._open_session, self._folder, self._refused = open_session, folder, refused
         self.outlives_store_errors = outlives_store_errors
@@ -141,7 +175,7 @@ class ControlServer:
     def new_session(self, client: _Client) -> ControlSession:
         """Register a client and open a session for it."""
         self._clients.add(client)
-        return self._open_session()
+        return self._open_session(client)
 
     def forget(self, client: _Client) -> None:
         """Unregister a client."""
@@ -169,6 +203,24 @@ def _error(reason: str, kind: str) -> dict[str, Any]:
     return {"error": reason, "path": "", "offset": None, "kind": kind}
 
 
+def _error_json(exc: Exception) -> dict[str, Any]:
+    """Return an error as clients are told it."""
+    match exc:
+        case InvalidName():
+            return {**exc.to_json(), "kind": NAME, "hresult": f"0x{exc.hresult:08X}"}
+        case LocatedError():
+            return {**exc.to_json(), "kind": VALUE}
+        case QueueError():
+            return {**exc.to_json(), "kind": QUEUE}
+        case NcpRefused():
+            return {**_error(exc.why, NCP), "code": exc.code}
+        case StoreError():
+            return {**_error(exc.why, STORE), "file": exc.file}
+        case EngineFailed():
+            return _error(str(exc), FAULT)
+    return _error(f"a fault of msmqwire itself: {exc!r}", FAULT)
+
+
 class _Client(asyncio.Protocol):
     """A connection of a client.
 
@@ -184,6 +236,8 @@ class _Client(asyncio.Protocol):
         self._buffer = bytearray()
         self._searched = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._not_started = 0  # of the tasks
+        self._when_writable: list[Callable[[], None]] = []
         self._writable = asyncio.Event()  # cleared while the client does not read its answers
         self._writable.set()
         self._finishing: asyncio.Task[None] | None = None
@@ -276,6 +330,9 @@ class _Client(asyncio.Protocol):
             self._unread.cancel()
             self._unread = None
         self._writable.set()
+        actions, self._when_writable = self._when_writable, []
+        for action in actions:
+            action()
         self._start_requests()
 
     def _start_request(self, line: bytes) -> None:
@@ -296,6 +353,9 @@ class _Client(asyncio.Protocol):
             self._answer(None, {"error": _error(problem, VALUE)})
             return
         request.pop("token", None)
+        if "id" not in request and not self._not_started and self._notified(request):
+            return
+        self._not_started += 1
         task = asyncio.get_running_loop().create_task(self._run(request.pop("id", None), request))
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -305,34 +365,63 @@ class _Client(asyncio.Protocol):
         if self._finishing is None:
             self._start_requests()
 
+    def _notified(self, request: dict[str, Any]) -> bool:
+        """Carry out a request without an answer; return False if it is none."""
+        assert self._session is not None, "a request needs a connection"
+        try:
+            return self._session.notify(request)
+        except Exception as exc:
+            self._fail(None, exc)
+            return True
+
     async def _run(self, number: object, request: dict[str, Any]) -> None:
         assert self._session is not None, "a request needs a connection"
+        self._not_started -= 1
         while not self._writable.is_set():
             await self._writable.wait()
         try:
-            answer: dict[str, Any] = {"answer": await self._session.run(request)}
-        except InvalidName as exc:
-            answer = {"error": {**exc.to_json(), "kind": NAME, "hresult": f"0x{exc.hresult:08X}"}}
-        except LocatedError as exc:
-            answer = {"error": {**exc.to_json(), "kind": VALUE}}
-        except QueueError as exc:
-            answer = {"error": {**exc.to_json(), "kind": QUEUE}}
-        except NcpRefused as exc:
-            answer = {"error": {**_error(exc.why, NCP), "code": exc.code}}
-        except StoreError as exc:
-            if not self._server.outlives_store_errors:  # it stops and logs why
-                self.end()
-                return
-            answer = {"error": {**_error(exc.why, STORE), "file": exc.file}}
-        except EngineFailed as exc:  # as above; the client need not guess whose fault it was
-            self._answer(number, {"error": _error(str(exc), FAULT)})
+            answer = await self._session.run(request)
+        except Exception as exc:
+            self._fail(number, exc)
+        else:
+            frames = answer.pop(FRAMES, ())
+            self._answer(number, {"answer": answer}, frames)
+
+    def _fail(self, number: object, exc: Exception) -> None:
+        """Tell why a request has failed, or end the connection if the service ends."""
+        if isinstance(exc, StoreError) and not self._server.outlives_store_errors:  # it stops and logs why
             self.end()
             return
-        except Exception as exc:
-            log.exception("a request on the control channel failed")
-            answer = {"error": _error(f"a fault of msmqwire itself: {exc!r}", FAULT)}
-        self._answer(number, answer)
+        if not isinstance(exc, MsmqError):
+            log.error("a request on the control channel failed", exc_info=exc)
+        self._answer(number, {"error": _error_json(exc)})
+        if isinstance(exc, EngineFailed):  # as above; the client need not guess whose fault it was
+            self.end()
 
-    def _answer(self, number: object, answer: dict[str, Any]) -> None:
+    def _answer(self, number: object, answer: dict[str, Any], frames: Iterable[bytes] = ()) -> None:
+        line = json.dumps({"id": number, **answer}).encode() + b"\n"
+        self._write(b"".join((line, *frames)))
+
+    def _write(self, data: bytes) -> None:
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(json.dumps({"id": number, **answer}).encode() + b"\n")
+            self._transport.write(data)
+
+    # -- what is pushed -----------------------------------------------------------------------------------
+
+    @property
+    def writable(self) -> bool:
+        """Whether the client reads what it is sent."""
+        return self._writable.is_set()
+
+    def when_writable(self, action: Callable[[], None]) -> None:
+        """Call `action` once the client reads again."""
+        self._when_writable.append(action)
+
+    def push(self, frames: list[bytes]) -> None:
+        """Send messages."""
+        self._write(b"".join(frames))
+
+    def subscription_ended(self, subscription: int, error: MsmqError) -> None:
+        """Send why a subscription has ended by itself."""
+        line = {"subscription": subscription, "error": _error_json(error)}
+        self._write(json.dumps(line).encode() + b"\n")

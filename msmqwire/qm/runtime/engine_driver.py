@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from logging import ERROR, WARNING
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from msmqwire.errors import (
     EngineFailed,
@@ -39,6 +39,7 @@ from msmqwire.qm.model.effects import (
     SendDatagram,
     TransactionReply,
 )
+from msmqwire.qm.runtime.carriers import GroupNetwork, Http, Network, Rpc
 from msmqwire.qm.runtime.clock import WallClock
 from msmqwire.qm.runtime.disk import POLL_S, DiskRoom
 from msmqwire.qm.runtime.folder_security import FolderSecurity
@@ -46,7 +47,6 @@ from msmqwire.qm.runtime.limits import Traffic
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.restoring import restoring
 from msmqwire.qm.store import Store
-from msmqwire.srmp.http_message import HttpMessage
 
 T = TypeVar("T")
 MANY: Final = 32
@@ -55,64 +55,11 @@ RETRY_S: Final = 0.25
 """Seconds after which a commit that the disk refused is retried."""
 REFUSED_S: Final = 3.0
 """Seconds that a stop waits for a disk that refuses commits already."""
+PUT_OFF_S: Final = 0.005
+"""Seconds that `EngineDriver.put_off` leaves changes uncommitted at most."""
 _LONGEST_S: Final = 3600.0
 _REFUSALS: Final = (InvalidName, InvalidValue, QueueError)
 """What a request may raise without having changed anything."""
-
-
-class Network(Protocol):
-    """Carries out the effects that leave the process."""
-
-    def resolve(self, request: int, host: str, *, local: bool) -> None:
-        """See `msmqwire.qm.model.effects.Resolve`."""
-
-    def connect(self, connection: int, address: str, host: str) -> None:
-        """See `msmqwire.qm.model.effects.Connect`."""
-
-    def send(self, connection: int, data: bytes) -> None:
-        """See `msmqwire.qm.model.effects.Send`."""
-
-    def disconnect(self, connection: int) -> None:
-        """See `msmqwire.qm.model.effects.Disconnect`."""
-
-    def send_datagram(self, address: str, port: int, data: bytes, *, request: bool) -> None:
-        """See `msmqwire.qm.model.effects.SendDatagram`."""
-
-    def flush(self) -> None:
-        """Send what this turn has queued; called once after the effects of a turn."""
-
-
-class Http(Protocol):
-    """Carries out the effects of SRMP by HTTP."""
-
-    def request(self, request: int, url: str, message: HttpMessage) -> None:
-        """See `msmqwire.qm.model.effects.HttpRequest`."""
-
-    def respond(self, request: int, status: int) -> None:
-        """See `msmqwire.qm.model.effects.HttpResponse`."""
-
-
-class GroupNetwork(Protocol):
-    """Carries out the effects on multicast groups."""
-
-    def set_groups(self, groups: frozenset[tuple[str, int]]) -> None:
-        """See `msmqwire.qm.model.effects.MulticastGroups`."""
-
-    def send(self, request: int, address: str, port: int, data: bytes) -> None:
-        """See `msmqwire.qm.model.effects.Multicast`."""
-
-
-class Rpc(Protocol):
-    """Carries out the effects of remote read."""
-
-    def answer(self, call: int, results: Mapping[str, Any]) -> None:
-        """See `msmqwire.qm.model.effects.RpcAnswer`."""
-
-    def fault(self, call: int, status: int) -> None:
-        """See `msmqwire.qm.model.effects.RpcFault`."""
-
-    def flush(self) -> None:
-        """Send the answers of this turn; called once after its effects."""
 
 
 class EngineDriver:
@@ -159,6 +106,8 @@ class EngineDriver:
         self._changes = Changes()
         self._effects: list[Effect] = []
         self._waiting: list[asyncio.Future[None]] = []
+        self._when_settled: list[Callable[[], None]] = []
+        self._put_off: asyncio.TimerHandle | None = None
         self._readers: dict[int, Callable[[ReadCompleted], None]] = {}
         self._calls = 0  # since the last commit
         self._scheduled = self._closed = self._throttles = False
@@ -218,6 +167,34 @@ class EngineDriver:
             self.fail(exc)
             raise
 
+    def put_off(self, action: Callable[..., T], *args: object) -> T:
+        """Call `action` as `call` does, for changes that nobody waits for, like the end of a message.
+
+        They are committed with the next ones, `PUT_OFF_S` later at most, or as soon as somebody waits for
+        `durable`. If a message has come by `action`, a copy in a journal say, they are committed as usual.
+        """
+        scheduled, manager = self._scheduled, self.core.queue_manager
+        messages = manager.sequential_id
+        self._scheduled = True
+        try:
+            return self.call(action, *args)
+        finally:
+            if not scheduled and not self._closed:
+                self._scheduled = False
+                if manager.sequential_id != messages:
+                    self._schedule()
+                elif self._put_off is None:
+                    self._put_off = self._loop.call_later(PUT_OFF_S, self._schedule)
+
+    @property
+    def settled(self) -> bool:
+        """Whether all messages that are there are durable, and the disk takes commits."""
+        return not self._scheduled
+
+    def when_settled(self, action: Callable[[], None]) -> None:
+        """Call `action` once the messages that are there now are durable."""
+        self._when_settled.append(action)
+
     def read(self, action: Callable[..., T], *args: object) -> T:
         """Update the core's clock and call `action`, which changes nothing.
 
@@ -242,9 +219,7 @@ class EngineDriver:
     def _begin_call(self) -> None:
         if isinstance(self._failure, EngineFailed):
             raise self._failure
-        if not self._scheduled:
-            self._scheduled = True
-            self._loop.call_soon(self._flush)
+        self._schedule()
         self._calls += 1
         try:
             self._update_time()
@@ -254,6 +229,12 @@ class EngineDriver:
         except BaseException as exc:
             self.fail(exc)
             raise
+
+    def _schedule(self) -> None:
+        """Commit at the end of this turn."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._flush)
 
     def hurry(self) -> None:
         """Commit at once if this turn has many calls already, as when many tasks send.
@@ -281,6 +262,8 @@ class EngineDriver:
         """
         if self._failure is not None:
             raise self._failure
+        if self._put_off is not None:
+            self._schedule()
         if self._scheduled:
             future = self._loop.create_future()
             self._waiting.append(future)
@@ -316,6 +299,9 @@ class EngineDriver:
 
     def _end_turn(self) -> None:
         self._calls = 0
+        if self._put_off is not None:
+            self._put_off.cancel()
+            self._put_off = None
         self._update_time()  # include what is due now, such as the acknowledgement of this turn's packets
         changes, effects = self.core.take()
         self._changes.add(changes)
@@ -341,6 +327,10 @@ class EngineDriver:
                 future.set_result(None)
         for effect in effects:
             self._carry_out(effect)
+        if self._when_settled:
+            actions, self._when_settled = self._when_settled, []
+            for action in actions:
+                action()
         if self.network is not None:
             self.network.flush()
         if self.rpc is not None:
@@ -493,7 +483,7 @@ class EngineDriver:
         if self._closed:
             return
         self._closed, self._failure = True, failure
-        for timer in (self._alarm, self._look):
+        for timer in (self._alarm, self._look, self._put_off):
             if timer is not None:
                 timer.cancel()
         for future in self._waiting:

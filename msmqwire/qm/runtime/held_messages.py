@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.core import Core
@@ -15,30 +15,44 @@ HELD_MAX: Final = 10_000
 """Limit of messages that one session may have received and not ended."""
 _RECEIPT_MAX: Final = (1 << 53) - 1
 
-_Held = tuple[OpenQueueDescriptor, MessagePosition, Transaction | None]
+
+class Owner(Protocol):
+    """What has received a message on behalf of the session."""
+
+    def message_ended(self, receipt: int) -> None:
+        """Learn that one of its messages has ended."""
+
+
+_Held = tuple[OpenQueueDescriptor, MessagePosition, Transaction | None, Owner | None]
 
 
 class HeldMessages:
-    """The messages that one session has received and not ended, by receipt."""
+    """The messages that one session has received and not ended, by receipt.
+
+    Attributes:
+        reserved: how many messages there must be room for besides: those of subscriptions, at any time.
+    """
 
     def __init__(self, core: Core) -> None:
         self._core = core
         self._held: dict[int, _Held] = {}
         self._last = 0
+        self.reserved = 0
 
     def room(self) -> int:
         """Return how many messages may be received further."""
-        return HELD_MAX - len(self._held)
+        return HELD_MAX - len(self._held) - self.reserved
 
     def hold(
         self,
         descriptor: OpenQueueDescriptor,
         position: MessagePosition,
         transaction: Transaction | None = None,
+        owner: Owner | None = None,
     ) -> int:
         """Hold a message that was received, in a transaction or not; return its receipt."""
         self._last += 1
-        self._held[self._last] = descriptor, position, transaction
+        self._held[self._last] = descriptor, position, transaction, owner
         return self._last
 
     def receipts_of(self, request: Mapping[str, Any]) -> tuple[list[int], list[int]]:
@@ -60,7 +74,9 @@ class HeldMessages:
         messages = self._core.messages
         for receipts, delete in ((done, True), (back, False)):
             for receipt in receipts:
-                descriptor, position, transaction = self._held.pop(receipt)
+                descriptor, position, transaction, owner = self._held.pop(receipt)
+                if owner is not None:
+                    owner.message_ended(receipt)
                 if transaction is not None:
                     if delete:
                         continue

@@ -204,6 +204,11 @@ def error_of(error: dict[str, Any]) -> MsmqError | RuntimeError:
     return InvalidValue(error["error"], path=error["path"], offset=error["offset"])
 
 
+def connection_closed() -> InvalidValue:
+    """Return the exception for the use of a connection that was left."""
+    return InvalidValue("it was left, and can't be used any more", path="connection")
+
+
 class InStore(_Base):
     """Access to the store of a folder, opened exclusively; nothing is sent to other computers."""
 

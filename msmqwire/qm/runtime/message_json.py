@@ -74,16 +74,18 @@ def message_json(message: Message, body_max: int | None = None) -> dict[str, Any
         "class_name": class_name(message.message_class),
         "delivery": delivery(message),
         "priority": message.priority,
-        "sent": _time(message.sent_time),
-        "arrived": _time(message.arrival_time),
-        "time_to_reach_queue": _seconds(message.time_to_reach_queue),
-        "time_to_be_received": _seconds(message.time_to_be_received),
+        "sent": _time_text(message.sent_time),
+        "arrived": _time_text(message.arrival_time),
+        "time_to_reach_queue": seconds_or_none(message.time_to_reach_queue),
+        "time_to_be_received": seconds_or_none(message.time_to_be_received),
         "source": _source(message),
-        "sender": sender_text(message),
-        "acknowledge": _acknowledgement_names(message.acknowledgements_requested),
-        "admin_queue": _name(message.administration),
-        "response_queue": _name(message.response),
-        "destination": _name(message.destination),
+        "sender": sender_text(
+            message.sender_identifier, is_sid=message.sender_identifier_type is SenderIdentifierType.SID
+        ),
+        "acknowledge": acknowledgement_names(message.acknowledgements_requested),
+        "admin_queue": name_text(message.administration),
+        "response_queue": name_text(message.response),
+        "destination": name_text(message.destination),
         "correlation": identifier_text(ObjectId.from_bytes(correlation)) if any(correlation) else None,
         "application": message.application_tag,
         "extension": b64encode(message.extension).decode() if message.extension else None,
@@ -106,37 +108,49 @@ def not_transactional(properties: Mapping[str, Any]) -> str:
     return EXPRESS if properties["delivery"] == EXPRESS else RECOVERABLE
 
 
-def sender_text(message: Message) -> str | None:
+def sender_text(identifier: bytes, *, is_sid: bool) -> str | None:
     """Return the sender that a message claims: a SID as S-1-..., a queue manager as a GUID, else hex."""
-    data = message.sender_identifier
-    if not data:
+    if not identifier:
         return None
-    if message.sender_identifier_type is SenderIdentifierType.SID:
+    if is_sid:
         try:
-            return sid_text(data)
+            return sid_text(identifier)
         except MalformedPacket:
-            return data.hex()
-    return str(UUID(bytes_le=data)) if len(data) == 16 else data.hex()
+            return identifier.hex()
+    return str(UUID(bytes_le=identifier)) if len(identifier) == 16 else identifier.hex()
 
 
-def _acknowledgement_names(flags: AcknowledgementsRequested) -> list[str]:
+def acknowledgement_names(flags: AcknowledgementsRequested) -> list[str]:
+    """Return the names of the acknowledgements that a sender asks for."""
     return [name for flag, name in _SINGLE_BITS.items() if flags & flag] if flags else []
 
 
-def _time(seconds: int) -> str | None:
-    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z") if seconds else None
+def time_of(seconds: int) -> datetime | None:
+    """Return a time of a message; None for 0, which stands for none."""
+    return datetime.fromtimestamp(seconds, UTC) if seconds else None
 
 
-def _seconds(value: int) -> int | None:
+def _time_text(seconds: int) -> str | None:
+    time = time_of(seconds)
+    return None if time is None else time.isoformat().replace("+00:00", "Z")
+
+
+def seconds_or_none(value: int) -> int | None:
+    """Return a limit of a message in seconds; None for no limit."""
     return None if value == INFINITE else value
 
 
 def _source(message: Message) -> str | None:
-    source = message.source_machine_identifier
-    return None if message.soap_envelope and source == NULL_GUID else str(source)
+    return str(message.source_machine_identifier) if names_source(message) else None
 
 
-def _name(name: FormatName | None) -> str | None:
+def names_source(message: Message) -> bool:
+    """Return whether a message says which queue manager sent it: an SRMP message need not."""
+    return not message.soap_envelope or message.source_machine_identifier != NULL_GUID
+
+
+def name_text(name: FormatName | None) -> str | None:
+    """Return the name of a queue as programs use it."""
     if name is None or not is_http(name):
         return None if name is None else str(name)
     return f"DIRECT={write_http(name, 'name')}"

@@ -59,10 +59,20 @@ def protection_json(message: Message) -> dict[str, Any]:
     certificate = message.sender_certificate
     return {
         "authenticated": bool(message.authentication_level),
-        "signature": _VERSION_TEXTS.get(message.signature_type),
+        "signature": signature_of(message),
         "sender_certificate": b64encode(certificate).decode() if certificate else None,
-        "encrypted": _NAMES.get(message.encryption_algorithm) if message.decrypted else None,
+        "encrypted": cipher_of(message),
     }
+
+
+def signature_of(message: Message) -> str | None:
+    """Return the version of MSMQ of the signature that was verified here; None for none."""
+    return _VERSION_TEXTS.get(message.signature_type)
+
+
+def cipher_of(message: Message) -> str | None:
+    """Return the cipher from which the body was decrypted here; None if it came in clear."""
+    return _NAMES.get(message.encryption_algorithm) if message.decrypted else None
 
 
 # -- of messages that are sent ----------------------------------------------------------------------------

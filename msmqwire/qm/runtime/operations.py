@@ -14,6 +14,8 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.runtime import queue_pages, queues
 from msmqwire.qm.runtime.activity import activity
+from msmqwire.qm.runtime.control import Sink
+from msmqwire.qm.runtime.control_frames import answer_of
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.held_messages import HELD_MAX, HeldMessages
@@ -21,6 +23,7 @@ from msmqwire.qm.runtime.local_names import queue_name
 from msmqwire.qm.runtime.message_json import (
     SENDABLE,
     TRANSACTIONAL,
+    flag,
     identifier_from,
     identifier_text,
     message_from,
@@ -30,8 +33,9 @@ from msmqwire.qm.runtime.message_json import (
 )
 from msmqwire.qm.runtime.message_protection import protect
 from msmqwire.qm.runtime.peer_keys import peer_keys_from
-from msmqwire.qm.runtime.session_reads import WAIT_MAX_MS, SessionReads
+from msmqwire.qm.runtime.session_reads import WAIT_MAX_MS, SessionReads, has_waited
 from msmqwire.qm.runtime.session_transactions import SessionTransactions, check_transactional
+from msmqwire.qm.runtime.subscriptions import Subscriptions
 
 BATCH_MAX: Final = 1000
 """Limit of messages in a request."""
@@ -54,13 +58,20 @@ class LocalSession:
     that the queue manager refuses.
     """
 
-    def __init__(self, driver: EngineDriver, *, lasting: bool = True) -> None:
-        """Open a session. `lasting` says whether the queue manager runs on after this session is closed."""
+    def __init__(self, driver: EngineDriver, *, lasting: bool = True, sink: Sink | None = None) -> None:
+        """Open a session.
+
+        Args:
+            driver: drives the queue manager.
+            lasting: whether the queue manager runs on after this session is closed.
+            sink: what messages of subscriptions are pushed to; without one there are none.
+        """
         self._driver, self._core, self._lasting = driver, driver.core, lasting
         self._open: dict[tuple[str, QueueAccessType], OpenQueueDescriptor] = {}
         self._held = HeldMessages(self._core)
         self._transactions = SessionTransactions(driver, self._held, self._stop_readers)
         self._reads = SessionReads(driver, self._held, self._transactions, self._descriptor)
+        self._subscriptions = Subscriptions(driver, self._held, sink, self._descriptor)
         self._closed = False
         self._operations: dict[str, Callable[[Request], Awaitable[Answer]]] = {
             "status": self._status,
@@ -79,6 +90,9 @@ class LocalSession:
             "open_cursor": self._reads.open_cursor,
             "close_cursor": self._reads.close_cursor,
             "end": self._end,
+            "subscribe": self._subscriptions.subscribe,
+            "unsubscribe": self._subscriptions.unsubscribe,
+            "done": self._subscriptions.done_durably,
             "begin": self._transactions.begin,
             "commit": self._transactions.commit,
             "abort": self._transactions.abort,
@@ -97,9 +111,17 @@ class LocalSession:
             raise InvalidValue(f"{name!r:.100} is none of {', '.join(self._operations)}", path="op")
         return await operation(request)
 
+    def notify(self, request: Request) -> bool:
+        """Carry out a request that has no answer; return False if it is none."""
+        if request.get("op") != "done":
+            return False
+        self._subscriptions.done(request)
+        return True
+
     def stop_waiting(self) -> None:
-        """End the reads that wait, and let no read wait from now on."""
+        """End the reads that wait and the subscriptions, and let no read wait from now on."""
         self._reads.may_wait = False
+        self._subscriptions.stop()
         self._driver.notify(self._stop_readers)
 
     def _stop_readers(self, transaction: Transaction | None = None) -> None:
@@ -182,28 +204,39 @@ class LocalSession:
             peek = self._core.messages.peek
             read = await self._reads.wait(lambda: peek(descriptor, timeout=wait), descriptor)
             messages = [read.message] if read.message is not None else []
+        if body_max is None:
+            return answer_of(request, [(0, message) for message in messages])
+        if request.get("records"):
+            raise InvalidValue("not together with a part of the body", path="records")
         return {"messages": [message_json(message, body_max) for message in messages]}
 
     async def _receive(self, request: Request) -> Answer:
-        """Receive messages: they are deleted when they are ended, and return to the queue otherwise."""
+        """Receive messages: they are deleted when they are ended, and return to the queue otherwise.
+
+        What is received is durable, so that it can't vanish or change in a crash; so is what is ended by this
+        request, unless that is not ``awaited``.
+        """
+        driver = self._driver
         count, wait = _count(request), _wait_ms(request)
         done, back = self._held.receipts_of(request)
         if self._held.room() + len(done) + len(back) <= 0:
             raise InvalidValue(f"{HELD_MAX} messages are taken and not ended", path="count")
-        descriptor = self._driver.call(self._descriptor, request, QueueAccessType.RECEIVE_ACCESS)
-        ended = self._end_receipts(done, back)
-        taken = self._driver.call(self._take, descriptor, count)
+        awaited = request.get("awaited") is None or flag(request["awaited"], "awaited")
+        descriptor = driver.put_off(self._descriptor, request, QueueAccessType.RECEIVE_ACCESS)
+        if done or back:
+            (driver.call if awaited or back else driver.put_off)(self._held.end, done, back)
+        durable = driver.settled
+        taken = driver.put_off(self._take, descriptor, count)
         if not taken and wait and self._reads.may_wait:
             begin = self._core.messages.dequeue_begin
             read = await self._reads.wait(lambda: begin(descriptor, timeout=wait), descriptor)
             if read.message is not None and read.position is not None:
+                durable = (durable or has_waited(read)) and driver.settled
                 taken = [(self._held.hold(descriptor, read.position), read.message)]
-                taken += self._driver.call(self._take, descriptor, count - 1)
-        if (
-            ended or taken
-        ):  # a message is durable before a reader sees it: it can't vanish or change in a crash
-            await self._driver.durable()
-        return {"messages": [{**message_json(message), "receipt": receipt} for receipt, message in taken]}
+                taken += driver.put_off(self._take, descriptor, count - 1)
+        if not durable and (taken or ((done or back) and awaited)):
+            await driver.durable()
+        return answer_of(request, taken)
 
     def _take(self, descriptor: OpenQueueDescriptor, count: int) -> list[tuple[int, Message]]:
         """Receive available messages without waiting; return them with their receipts."""
@@ -229,6 +262,7 @@ class LocalSession:
         return len(done) + len(back)
 
     def _return_all(self) -> None:
+        self._subscriptions.close()
         self._held.return_all()
         self._transactions.abort_all()
         self._stop_readers()

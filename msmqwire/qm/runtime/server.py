@@ -211,7 +211,7 @@ class Server:
         if self.rpc_network is not None:
             self.rpc_network.accept()
         self._control = ControlServer(
-            lambda: LocalSession(driver), self._folder, refused=lambda: driver.refused
+            lambda sink: LocalSession(driver, sink=sink), self._folder, refused=lambda: driver.refused
         )
         if options.metrics is not None:
             self._metrics = Metrics(driver, self.network, self.http_network, self.rpc_network, self._control)

@@ -15,11 +15,13 @@ from msmqwire.errors import InvalidValue, QueueError
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor
 from msmqwire.qm.model.enumerations import INFINITE, MessageSeekAction, PositionState, QueueAccessType
+from msmqwire.qm.model.message import Message
 from msmqwire.qm.rules.read_results import PENDING, Read
 from msmqwire.qm.runtime import queues
+from msmqwire.qm.runtime.control_frames import answer_of
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.held_messages import HeldMessages
-from msmqwire.qm.runtime.message_json import message_json, number
+from msmqwire.qm.runtime.message_json import number
 from msmqwire.qm.runtime.session_transactions import SessionTransactions, check_transactional
 
 CURSORS_MAX: Final = 1000
@@ -73,22 +75,24 @@ class SessionReads:
         if tag is not None and number(tag, "tag", _TAG_MAX) in self._tagged:
             raise InvalidValue(f"a read with the tag {tag} waits already", path="tag")
         if action != RECEIVE:
-            _, read = await self._perform(request, action, tag)
-            await self._driver.durable()
+            _, read, durable = await self._perform(request, action, tag)
             assert read.message is not None, "it was read"
-            return {"message": message_json(read.message)}
+            if not durable:
+                await self._driver.durable()
+            return _answer_of(request, 0, read.message)
         if self._held.room() <= self._receiving:
             why = "too many messages are received and not ended, or waited for"
             raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
         self._receiving += 1
         try:
-            descriptor, read = await self._perform(request, action, tag)
+            descriptor, read, durable = await self._perform(request, action, tag)
         finally:
             self._receiving -= 1
         assert read.message is not None and read.position is not None, "it was received"  # noqa: PT018
         receipt = self._held.hold(descriptor, read.position, self._transactions.of(request))
-        await self._driver.durable()
-        return {"message": {**message_json(read.message), "receipt": receipt}}
+        if not durable:
+            await self._driver.durable()
+        return _answer_of(request, receipt, read.message)
 
     async def cancel(self, request: Request) -> Answer:
         """End a read that waits, by its tag, with MQ_ERROR_OPERATION_CANCELLED; tell whether it did wait."""
@@ -132,13 +136,17 @@ class SessionReads:
 
     async def _perform(
         self, request: Request, action: str, tag: int | None
-    ) -> tuple[OpenQueueDescriptor, ReadCompleted]:
-        """Read a message. Raises QueueError with the status if there is none."""
-        descriptor, begin = self._driver.call(self._chosen, request, action)
+    ) -> tuple[OpenQueueDescriptor, ReadCompleted, bool]:
+        """Read a message; return as well whether it is durable, so that nothing has to be waited for.
+
+        Raises QueueError with the status if there is none.
+        """
+        durable = self._driver.settled
+        descriptor, begin = self._driver.put_off(self._chosen, request, action)
         read = await self.wait(begin, descriptor, tag)
         if read.status != MQ_OK:
             raise QueueError(queues.reason(read.status, queues.text(request, "queue")), read.status)
-        return descriptor, read
+        return descriptor, read, durable or has_waited(read)
 
     def _chosen(self, request: Request, action: str) -> tuple[OpenQueueDescriptor, Callable[[], Read]]:
         """Return the open queue of a read, and what begins it.
@@ -194,13 +202,13 @@ class SessionReads:
     async def wait(
         self, begin: Callable[[], Read], descriptor: OpenQueueDescriptor, tag: int | None = None
     ) -> ReadCompleted:
-        """Begin a read and wait for its end.
+        """Begin a read, which changes nothing in the store, and wait for its end.
 
         If the waiting is cancelled, end the read and return its message to the queue. `tag` is what `cancel`
         knows it by.
         """
         driver = self._driver
-        read = driver.call(begin)
+        read = driver.put_off(begin)
         if read.status != PENDING:
             return ReadCompleted(0, read.status, read.message, read.position)
         future: asyncio.Future[ReadCompleted] = asyncio.get_running_loop().create_future()
@@ -231,3 +239,14 @@ class SessionReads:
         position, messages = completed.position, self._core.messages
         if position is not None and position.state is PositionState.LOCKED and not position.transaction:
             self._driver.notify(lambda: messages.dequeue_end(descriptor, position, delete=False))
+
+
+def has_waited(read: ReadCompleted) -> bool:
+    """Whether a read has waited for its message, which is durable then: the driver tells of it after that."""
+    return bool(read.request)
+
+
+def _answer_of(request: Request, receipt: int, message: Message) -> Answer:
+    answer = answer_of(request, [(receipt, message)])
+    messages = answer.pop("messages", None)
+    return answer if messages is None else {"message": messages[0]}

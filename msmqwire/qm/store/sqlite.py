@@ -31,6 +31,7 @@ from msmqwire.qm.model.changes import Changes, Key
 from msmqwire.qm.model.store_table import StoreTable
 from msmqwire.qm.store.layout import LAYOUT, Layout
 from msmqwire.qm.store.log_check import lost_transactions
+from msmqwire.qm.store.read_ahead import ReadAhead
 
 if TYPE_CHECKING:
     from typing import Self
@@ -74,6 +75,7 @@ class _Statements(NamedTuple):
     delete: str
     row: str
     rows: str
+    some: str
 
 
 @cache
@@ -84,6 +86,7 @@ def _statements(table: StoreTable) -> _Statements:
         delete=f"DELETE FROM {name} WHERE key = ?",
         row=f"SELECT content FROM {name} WHERE key = ?",
         rows=f"SELECT key, content FROM {name} ORDER BY key",
+        some=f"SELECT key, content FROM {name} WHERE key BETWEEN ? AND ? ORDER BY key",
     )
 
 
@@ -109,6 +112,7 @@ class SqliteStore:
         self._writing = Lock()
         self._reading = RLock()  # reentrant: garbage collection may end `rows` anywhere
         self._open_cursors: set[sqlite3.Cursor] = set()
+        self._ahead = ReadAhead()
         self._closed = False
         if not (create or self._path.exists()):
             raise StoreMissing("there is no such store", file=str(self._path))
@@ -167,6 +171,8 @@ class SqliteStore:
                     db.executemany(_statements(table).put, changed)
                 if deleted := [(key,) for key, row in rows.items() if row is None]:
                     db.executemany(_statements(table).delete, deleted)
+        with self._reading:
+            self._ahead.forget(changes)
 
     # Room on the disk.
 
@@ -232,7 +238,8 @@ class SqliteStore:
         with self._reading:
             self._check_open()
             try:
-                result = self._reader.execute(_statements(table).row, (key,)).fetchone()
+                statements = _statements(table)
+                result = self._ahead.row(self._reader, table, key, (statements.row, statements.some))
             except sqlite3.Error as exc:
                 raise self._translate(exc) from exc
         if result is None:

@@ -50,6 +50,10 @@ class AdministrationSession:
             raise InvalidValue(f"{name!r:.100} is none of {', '.join(_OPERATIONS)}", path="op")
         return await self._driver.run(lambda service: operation(service, request))
 
+    def notify(self, request: Mapping[str, Any]) -> bool:
+        """Return False: all requests have answers."""
+        return False
+
     def stop_waiting(self) -> None:
         """Do nothing: no request waits."""
 
@@ -60,7 +64,7 @@ class AdministrationSession:
 def control_server(driver: ServiceDriver, folder: NetwareFolder) -> ControlServer:
     """Return the control channel of a service, to be started and stopped."""
     return ControlServer(
-        lambda: AdministrationSession(driver),
+        lambda _: AdministrationSession(driver),
         folder,
         refused=lambda: driver.refused,
         outlives_store_errors=True,

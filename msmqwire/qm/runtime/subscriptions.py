@@ -1,0 +1,272 @@
+"""Subscriptions of local clients: messages are pushed to them as they come, up to a window not ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msmqwire.constants import MQ_OK, HResult
+from msmqwire.errors import InvalidValue, MsmqError, QueueError
+from msmqwire.qm.model.effects import ReadCompleted
+from msmqwire.qm.model.elements import OpenQueueDescriptor
+from msmqwire.qm.model.enumerations import PositionState, QueueAccessType
+from msmqwire.qm.model.message import Message
+from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.rules.read_results import PENDING
+from msmqwire.qm.runtime import queues
+from msmqwire.qm.runtime.control import Sink
+from msmqwire.qm.runtime.control_frames import message_frame
+from msmqwire.qm.runtime.engine_driver import EngineDriver
+from msmqwire.qm.runtime.held_messages import HeldMessages
+from msmqwire.qm.runtime.message_json import number
+
+WINDOW_MAX: Final = 1000
+"""Limit of the messages of a subscription that are not ended."""
+SUBSCRIPTIONS_MAX: Final = 1000
+"""Limit of the subscriptions that one session may have."""
+_NUMBER_MAX: Final = 0xFFFFFFFF
+_RECEIPT_MAX: Final = (1 << 53) - 1
+_WRITE_BYTES: Final = 64 << 10
+"""Bytes that are pushed before the sink is asked whether it takes more."""
+
+Request = Mapping[str, Any]
+Answer = dict[str, Any]
+
+
+class Subscription:
+    """What one subscription has received and not ended.
+
+    It takes messages only while all that are there are durable, so that it need not wait for a commit, and
+    receiving changes nothing in the store.
+    """
+
+    def __init__(
+        self,
+        driver: EngineDriver,
+        held: HeldMessages,
+        sink: Sink,
+        number: int,
+        queue: tuple[str, OpenQueueDescriptor],
+        window: int,
+        failed: Callable[[Subscription, MsmqError], None],
+    ) -> None:
+        """`queue` is its name, as the client knows it, and the open queue; `failed` is told what ends it."""
+        self._driver, self._held, self._sink, self.number = driver, held, sink, number
+        self._name, self._descriptor = queue
+        self._window, self._failed = window, failed
+        self._messages = driver.core.messages
+        self._receipts: dict[int, None] = {}  # in their order
+        self._last = 0
+        self._waiting = 0  # the number of the read that waits for a message
+        self._comes_back = False  # to go on: once messages are durable, the sink takes more, or soon
+        self._closed = False
+        held.reserved += window
+        self._soon()
+
+    # -- pushing ------------------------------------------------------------------------------------------
+
+    def _soon(self) -> None:
+        """Push in the next turn, once what this one does is done."""
+        if not self._comes_back:
+            self._comes_back = True
+            asyncio.get_running_loop().call_soon(self._again)
+
+    def _again(self) -> None:
+        self._comes_back = False
+        self.push()
+
+    def push(self) -> None:
+        """Push what is there, up to the window and as far as the sink takes it; then wait for a message."""
+        driver, sink = self._driver, self._sink
+        try:
+            while not (self._closed or self._waiting or self._comes_back):
+                if len(self._receipts) >= self._window:
+                    return
+                if not sink.writable:
+                    self._comes_back = True
+                    sink.when_writable(self._again)
+                elif not driver.settled:
+                    self._comes_back = True
+                    driver.when_settled(self._again)
+                elif frames := driver.put_off(self._take):
+                    sink.push(frames)
+        except QueueError as exc:
+            self._failed(self, exc)
+        except MsmqError:
+            pass  # the driver has ended, and so do its clients
+
+    def _take(self) -> list[bytes]:
+        """Receive what is there, as frames; begin to wait if there is no more.
+
+        Raises QueueError if the queue was deleted.
+        """
+        descriptor, dequeue_begin = self._descriptor, self._messages.dequeue_begin
+        frames: list[bytes] = []
+        room, size = self._window - len(self._receipts), 0
+        while len(frames) < room and size < _WRITE_BYTES:
+            read = dequeue_begin(descriptor)
+            if read.position is None or read.message is None:
+                if read.status != PENDING:
+                    raise QueueError(queues.reason(read.status, self._name), read.status)
+                self._waiting = read.request
+                self._driver.on_read(read.request, self._completed)
+                break
+            frame = self._frame(read.position, read.message)
+            frames.append(frame)
+            size += len(frame)
+        return frames
+
+    def _frame(self, position: MessagePosition, message: Message) -> bytes:
+        self._last = receipt = self._held.hold(self._descriptor, position, owner=self)
+        self._held.reserved -= 1
+        self._receipts[receipt] = None
+        return message_frame(self.number, receipt, message)
+
+    def _completed(self, read: ReadCompleted) -> None:
+        """Push the message that was waited for, which is durable now, and what is there besides."""
+        self._waiting = 0
+        position, messages = read.position, self._messages
+        if self._closed:
+            if position is not None and position.state is PositionState.LOCKED and not position.transaction:
+                descriptor = self._descriptor
+                self._driver.notify(lambda: messages.dequeue_end(descriptor, position, delete=False))
+        elif read.status != MQ_OK or position is None or read.message is None:
+            self._failed(self, QueueError(queues.reason(read.status, self._name), read.status))
+        else:
+            self._sink.push([self._frame(position, read.message)])
+            self.push()
+
+    # -- the ends of messages -----------------------------------------------------------------------------
+
+    def done(self, upto: int) -> None:
+        """Delete the messages up to a receipt, this included, without waiting until that is durable.
+
+        What else is there is not pushed. Raises InvalidValue for a receipt that was not given.
+        """
+        if upto > self._last:
+            raise InvalidValue(f"no message with the receipt {upto} was pushed", path="upto")
+        ended = []
+        for receipt in self._receipts:
+            if receipt > upto:
+                break
+            ended.append(receipt)
+        before, self._comes_back = self._comes_back, True
+        try:
+            self._driver.put_off(self._held.end, ended, [])
+        finally:
+            self._comes_back = before
+
+    def message_ended(self, receipt: int) -> None:
+        """Learn that one of its messages has ended, in which way so ever."""
+        del self._receipts[receipt]
+        self._held.reserved += 1
+        if not self._closed:
+            self._soon()
+
+    def close(self) -> int:
+        """Return the messages not ended to the queue, in a call of the driver; return their number."""
+        self._closed = True
+        reader = self._descriptor.waiting.get(self._waiting)
+        if reader is not None:
+            self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
+        receipts = list(self._receipts)
+        self._held.end([], receipts)
+        self._held.reserved -= self._window
+        return len(receipts)
+
+
+class Subscriptions:
+    """The subscriptions of one session, by the numbers that its client gives them."""
+
+    def __init__(
+        self,
+        driver: EngineDriver,
+        held: HeldMessages,
+        sink: Sink | None,
+        opened: Callable[[Request, QueueAccessType], OpenQueueDescriptor],
+    ) -> None:
+        """`opened` returns the open queue of a request. Without a sink there are no subscriptions."""
+        self._driver, self._held, self._sink, self._opened = driver, held, sink, opened
+        self._subscriptions: dict[int, Subscription] = {}
+        self._stopped = False
+
+    async def subscribe(self, request: Request) -> Answer:
+        """Push messages of a queue from now on, behind this answer."""
+        subscription = _number(request)
+        window = number(request.get("window"), "window", WINDOW_MAX, 1)
+        if self._sink is None:
+            raise InvalidValue("nothing can be pushed here", path="op")
+        if subscription in self._subscriptions:
+            raise InvalidValue(f"there is a subscription {subscription} already", path="subscription")
+        if self._stopped:
+            code = HResult.MQ_ERROR_OPERATION_CANCELLED
+            raise QueueError(queues.reason(code, queues.text(request, "queue")), code)
+        if len(self._subscriptions) >= SUBSCRIPTIONS_MAX or self._held.room() < window:
+            why = "too many messages are received and not ended, or may be pushed"
+            raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+        descriptor = self._driver.call(self._opened, request, QueueAccessType.RECEIVE_ACCESS)
+        self._subscriptions[subscription] = Subscription(
+            self._driver, self._held, self._sink, subscription, (queues.text(request, "queue"), descriptor),
+            window, self._failed,
+        )  # fmt: skip
+        return {"subscription": subscription}
+
+    async def unsubscribe(self, request: Request) -> Answer:
+        """Push no more; return the messages not ended to the queue, but delete those up to ``upto``."""
+        subscription = self._subscriptions.get(_number(request))
+        if subscription is None:
+            why = f"there is no subscription {_number(request)}"
+            raise QueueError(why, HResult.MQ_ERROR_INVALID_HANDLE)
+        if request.get("upto") is not None:
+            subscription.done(_upto(request))
+        del self._subscriptions[subscription.number]
+        returned = self._driver.call(subscription.close)
+        await self._driver.durable()
+        return {"returned": returned}
+
+    async def done_durably(self, request: Request) -> Answer:
+        """Do what `done` does, and wait until it is durable."""
+        if not self.done(request):
+            why = f"there is no subscription {_number(request)}"
+            raise QueueError(why, HResult.MQ_ERROR_INVALID_HANDLE)
+        await self._driver.durable()
+        return {}
+
+    def done(self, request: Request) -> bool:
+        """Delete the messages of a subscription up to a receipt; return whether there is that subscription.
+
+        Nobody waits until it is durable. Raises InvalidValue.
+        """
+        subscription = self._subscriptions.get(_number(request))
+        if subscription is not None:
+            subscription.done(_upto(request))
+            subscription.push()
+        return subscription is not None
+
+    def stop(self) -> None:
+        """End all subscriptions, and let none begin from now on; tell the client."""
+        self._stopped = True
+        code = HResult.MQ_ERROR_OPERATION_CANCELLED
+        for subscription in list(self._subscriptions.values()):
+            self._failed(subscription, QueueError("the queue manager stops", code))
+
+    def _failed(self, subscription: Subscription, error: MsmqError) -> None:
+        assert self._sink is not None, "there is a subscription"
+        if self._subscriptions.pop(subscription.number, None) is not None:
+            self._driver.notify(subscription.close)
+            self._sink.subscription_ended(subscription.number, error)
+
+    def close(self) -> None:
+        """End all subscriptions, in a call of the driver."""
+        for subscription in self._subscriptions.values():
+            subscription.close()
+        self._subscriptions.clear()
+
+
+def _number(request: Request) -> int:
+    return number(request.get("subscription"), "subscription", _NUMBER_MAX, 1)
+
+
+def _upto(request: Request) -> int:
+    return number(request.get("upto"), "upto", _RECEIPT_MAX)
