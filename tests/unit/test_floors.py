@@ -71,6 +71,7 @@ QM_FOR_QMS = {
     "msmqwire.qm.client.synchronous",
     "msmqwire.qm.model.address",
     "msmqwire.qm.model.changes",
+    "msmqwire.qm.model.store_table",
     "msmqwire.qm.runtime.addresses",
     "msmqwire.qm.runtime.control",
     "msmqwire.qm.runtime.descriptors",
