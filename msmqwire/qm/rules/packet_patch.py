@@ -55,6 +55,12 @@ _PACKET_SIZE, _PACKET_SIZE_STRUCT = _FIELDS["BaseHeader.PacketSize"]
 _SENT_TIME, _SENT_TIME_STRUCT = _FIELDS["UserHeader.SentTime"]
 _MESSAGE_ID, _MESSAGE_ID_STRUCT = _FIELDS["UserHeader.MessageID"]
 _USER_FLAGS, _USER_FLAGS_STRUCT = _FIELDS["UserHeader.Flags"]
+_NAMES: Final = _USER_FLAGS + _USER_FLAGS_STRUCT.size
+"""Where the names of queues begin: UserHeader.Flags are the last field of fixed size."""
+_NAMES_MAX: Final = 64
+_NAMES_SIZE_MAX: Final = 2048
+_names_by_flags: Final[dict[int, bytes]] = {}
+"""The names of the last packet with such UserHeader.Flags, without the hop count."""
 _SEQUENCE: Final = tuple(
     _FIELDS[f"TransactionHeader.{name}"]
     for name in (
@@ -94,7 +100,7 @@ def patch_transit_fields(packet: bytes, message: Message) -> bytes:
     ]
     sequence = message.transactional_message_sequence_identifier
     if word & _TRANSACTION and sequence is not None:
-        _, start = USER_HEADER.read(packet, _USER_HEADER)
+        start = _transaction_header(packet, word)
         numbers = (
             sequence.ordinal,
             sequence.time_stamp,
@@ -116,11 +122,28 @@ def patch_transit_fields(packet: bytes, message: Message) -> bytes:
     return packet if patched is None else bytes(patched)
 
 
+def _transaction_header(packet: bytes, word: int) -> int:
+    """Return the offset of the TransactionHeader in a packet whose UserHeader.Flags are `word`.
+
+    It follows the names of queues, and a few names recur: which bytes they take depends on the flags and on
+    themselves alone, so that packets with the same flags and names need not be read again.
+    """
+    names = _names_by_flags.get(word & ~_HOPS)
+    if names is not None and packet.startswith(names, _NAMES):
+        return _NAMES + len(names)
+    _, end = USER_HEADER.read(packet, _USER_HEADER)
+    if end - _NAMES <= _NAMES_SIZE_MAX:
+        if len(_names_by_flags) >= _NAMES_MAX:
+            _names_by_flags.clear()
+        _names_by_flags[word & ~_HOPS] = packet[_NAMES:end]
+    return end
+
+
 def patch_transaction_flags(packet: bytes, message: Message) -> bytes:
     """Return a packet with ID, FM and LM of TransactionHeader.Flags set from its message."""
     patched = bytearray(packet)
-    _, start = USER_HEADER.read(packet, _USER_HEADER)
-    offset = start + _TRANSACTION_FLAGS
+    (word,) = _USER_FLAGS_STRUCT.unpack_from(packet, _USER_FLAGS)
+    offset = _transaction_header(packet, word) + _TRANSACTION_FLAGS
     (word,) = _TRANSACTION_FLAGS_STRUCT.unpack_from(patched, offset)
     word &= ~(_NUMBER.mask | _FIRST | _LAST)
     word |= message.transaction_number << _NUMBER.shift
