@@ -28,7 +28,7 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev
 	$(MAKE) --no-print-directory -j 2 lint types docs conformance-check machine-code
-	$(PYTEST) -n $(WORKERS)
+	MSMQWIRE_TEST_COMPILED=1 $(PYTEST) -n $(WORKERS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check
@@ -81,7 +81,7 @@ unit: $(VENV)/.installed-dev
 
 # The queue manager with its modules compiled by mypyc, which takes a C compiler.
 compiled: $(VENV)/.installed-dev
-	MSMQWIRE_COMPILE=1 $(PYTEST) -q tests/interop/test_compiled.py
+	MSMQWIRE_TEST_COMPILED=1 $(PYTEST) -q tests/interop/test_compiled.py
 
 nightly: $(VENV)/.installed-dev
 	MSMQWIRE_HYPOTHESIS=nightly $(PYTEST) -n $(WORKERS)

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from qm_daemons import ADDRESS, QUEUE, TRANSACTIONAL, Where, rabbit_parameters
+from qm_daemons import ADDRESS, EXPRESS, QUEUE, TRANSACTIONAL, Where, rabbit_parameters
 
 BODY: Final = random.Random(1801).randbytes(1024)
 WINDOW: Final = 64
@@ -70,7 +70,7 @@ def _profiled() -> Iterator[None]:
 
 def msmqwire_sends(where: Where, kind: str, window: int, seconds: float, start: Start) -> Sample:
     """Send by `msmqwire.connect`, in as many tasks, each awaiting the transfer of its message."""
-    queue = TRANSACTIONAL if kind == "transactional" else QUEUE
+    queue = {"transactional": TRANSACTIONAL, "express": EXPRESS}.get(kind, QUEUE)
     name = f"DIRECT=TCP:{ADDRESS}\\private$\\{queue}"
     return asyncio.run(_msmqwire_sends(name, where, kind, window, seconds, start))
 
@@ -157,18 +157,19 @@ def rabbit_sends(where: Where, kind: str, window: int, seconds: float, start: St
     with pika.BlockingConnection(rabbit_parameters(where)) as connection:
         channel = connection.channel()
         properties = pika.BasicProperties(delivery_mode=1 if kind == "express" else 2)
+        queue = EXPRESS if kind == "express" else QUEUE
         if kind != "express":
             channel.confirm_delivery()
-        channel.basic_publish("", QUEUE, BODY, properties)
+        channel.basic_publish("", queue, BODY, properties)
         start()
         begin = clock()
         until, count = begin + seconds, 0
         while (now := clock()) < until:
-            channel.basic_publish("", QUEUE, BODY, properties)
+            channel.basic_publish("", queue, BODY, properties)
             count += 1
             latencies.append(clock() - now)
         if kind == "express":
-            channel.queue_declare(QUEUE, passive=True)  # answered once the queue has everything sent before
+            channel.queue_declare(queue, passive=True)  # answered once the queue has everything sent before
         end = clock()
     return Sample(begin, end, count, [] if kind == "express" else latencies)
 

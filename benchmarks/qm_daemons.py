@@ -19,6 +19,8 @@ ADDRESS: Final = "127.0.0.1"
 QUEUE: Final = "bench"
 """A durable queue, a stream, or ``private$\\bench``; ours has a transactional one beside it."""
 TRANSACTIONAL: Final = "exact"
+EXPRESS: Final = "express"
+"""A queue for express messages, which is purged after each measurement: they are in memory."""
 _START_S: Final = 120.0
 _PORTS: Final = ("tcp", "http", "rpc")
 """The words of our ``ready`` line that have a port."""
@@ -117,6 +119,10 @@ class Daemon:
             raise SystemExit(f"{self.side} does not start: see {self.folder / 'log'}")
         return line
 
+    def purge(self) -> None:
+        """Delete what is in the queue for express messages."""
+        raise NotImplementedError
+
     def resident(self) -> int:
         """Return the resident bytes of the process and its children."""
         assert self.process is not None, "it was started"
@@ -141,11 +147,18 @@ class Msmqwire(Daemon):
         command = [sys.executable, *self.program, "serve", "--data", str(self.folder / "data")]
         command += ["--listen", f"{ADDRESS}:0", "--ping", "off", "--name", "bench", "--log", "warning"]
         command += ["--queue", f"private$\\{QUEUE}", "--queue", f"private$\\{TRANSACTIONAL};transactional"]
+        command += ["--queue", f"private$\\{EXPRESS}"]
         self._run([*command, *self.options], {"PYTHONPATH": str(ROOT)})
         line = self._ready_line()
         places = dict(word.split("=", 1) for word in line.split() if "=" in word)
         ports = {name: int(places[name].rpartition(":")[2]) for name in places if name in _PORTS}
         self.where = {**ports, "port": ports["tcp"], "data": str(self.folder / "data")}
+
+    def purge(self) -> None:
+        import msmqwire
+
+        with msmqwire.attach(self.where["data"]) as manager:
+            manager.queue(f"private$\\{EXPRESS}").purge()
 
 
 class MsmqwireUvloop(Msmqwire):
@@ -195,9 +208,17 @@ class Rabbit(Daemon):
 
         try:
             with pika.BlockingConnection(rabbit_parameters(self.where)) as connection:
-                connection.channel().queue_declare(QUEUE, durable=True)
+                channel = connection.channel()
+                channel.queue_declare(QUEUE, durable=True)
+                channel.queue_declare(EXPRESS, durable=True)
         except pika.exceptions.AMQPError as exc:
             raise ConnectionRefusedError(str(exc)) from exc
+
+    def purge(self) -> None:
+        import pika
+
+        with pika.BlockingConnection(rabbit_parameters(self.where)) as connection:
+            connection.channel().queue_purge(EXPRESS)
 
     def stop(self) -> None:
         was_started = self.process is not None

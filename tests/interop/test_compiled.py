@@ -1,7 +1,7 @@
 """The compiled wheel: it is complete and works, and its modules do what they do without being compiled.
 
 The wheel is built once; the tests of the project run in a copy of it with the libraries of the wheel.
-Compiling takes more than a minute: ``make compiled`` runs this, the usual run of the tests does not.
+Compiling takes more than a minute: only ``make test`` and ``make compiled`` run this.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -24,7 +25,14 @@ from tests.support.paths import ROOT
 from tests.support.running import READY
 from tools.compiled_copy import compiled_modules, copy_project
 
-pytestmark = pytest.mark.skipif("MSMQWIRE_COMPILE" not in os.environ, reason="make compiled")
+pytestmark = [
+    pytest.mark.skipif("MSMQWIRE_TEST_COMPILED" not in os.environ, reason="make compiled"),
+    pytest.mark.skipif(
+        shutil.which("cc") is None or not Path(sysconfig.get_path("include"), "Python.h").exists(),
+        reason="a C compiler and the headers of Python",
+    ),
+    pytest.mark.xdist_group("compiled"),  # the wheel is built once
+]
 SEEDS = """
 import hashlib, io, sys
 import msmqwire.qm.core
