@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 from uuid import UUID
@@ -21,6 +22,7 @@ from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.memory_pool import Kind
 from msmqwire.qm.rules.origin_keys import OriginKeys
+from msmqwire.qm.rules.queue_fields import NAMES_CACHED
 from msmqwire.qm.rules.queues import outgoing_bytes
 
 _AT_ONCE: Final = 16
@@ -206,9 +208,16 @@ def _order_queue_name(sender: UUID, session: Session | None) -> FormatName:
     After routing the other side of the session is not the sender, so that it is named by its own Identifier:
     MQQB-3.1.7.17-07 and -08.
     """
+    name: FormatName | None = None
     if session is not None and session.direct_format_session and session.remote_guid == sender:
-        try:
-            return DirectName("TCP", session.remote_address, ORDER_QUEUE_NAME, private=True)
-        except InvalidName:
-            pass  # an address that no direct name can have
-    return PrivateName(sender, ORDER_QUEUE_IDENTIFIER)
+        name = _order_queue_at(session.remote_address)
+    return name or PrivateName(sender, ORDER_QUEUE_IDENTIFIER)
+
+
+@lru_cache(maxsize=NAMES_CACHED)
+def _order_queue_at(address: str) -> FormatName | None:
+    """Return the order queue at an address; None for one that no direct name can have."""
+    try:
+        return DirectName("TCP", address, ORDER_QUEUE_NAME, private=True)
+    except InvalidName:
+        return None
