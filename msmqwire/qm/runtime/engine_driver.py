@@ -438,11 +438,14 @@ class EngineDriver:
     # -- time and the end ---------------------------------------------------------------------------------
 
     def _set_alarm(self) -> None:
-        """Set a timer for the core's next deadline."""
+        """Set a timer for the core's next deadline.
+
+        One that rings earlier is left as it is, since deadlines move with each message: it is set anew then.
+        """
         due = self.core.deadline
-        if due == self._due and self._alarm is not None:
-            return
         if self._alarm is not None:
+            if due is not None and self._due is not None and self._due <= due:
+                return
             self._alarm.cancel()
             self._alarm = None
         self._due = due
