@@ -244,9 +244,13 @@ class Reassembler:
 
     def expire_at_end(self, time_ns: int) -> list[Event]:
         """Give up the gaps that are due when the capture ends, at this time or that of the last segment."""
-        latest = (max(d.last_ns, d.peer.last_ns) for d in self._connections.values())
-        self._now = max(self._now, time_ns, *latest, 0)
+        self._now = max(self._now, time_ns, self.latest_ns)
         return self._expire_all_gaps()
+
+    @property
+    def latest_ns(self) -> int:
+        """The time of the latest segment of the connections that have not ended; 0 if there are none."""
+        return max((max(d.last_ns, d.peer.last_ns) for d in self._connections.values()), default=0)
 
     def end_with_capture(self, direction: Direction) -> list[Event]:
         """End a connection, given by its direction first seen, with the capture."""

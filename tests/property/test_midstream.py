@@ -246,6 +246,16 @@ def test_flows_due_at_the_end_start_without_the_generic_reader() -> None:
         assert columnar(files)[1].num_rows == 302
 
 
+def test_what_was_captured_a_minute_earlier_is_due_first_at_the_end() -> None:
+    """The clock goes back between two files, to before what the first one ends with."""
+    late, early = Endpoints(0, 1801), Endpoints(1, 1801)
+    first = [late.frame(c.START_NS + 60_000_017_000, 0, PACKET)]
+    second = [early.frame(c.START_NS + 4_000, 0, PACKET)]
+    files = [c.pcap_bytes(first), c.pcapng_bytes(second)]
+    assert_same(files)
+    assert columnar(files)[1]["src_port"].to_pylist() == [40_001, 40_000]
+
+
 def test_a_far_segment_is_counted_once_where_it_lets_a_gap_be_given_up() -> None:
     """It acknowledges what is behind a gap of its peer, whose rows need more room than there is."""
     ends, second = Endpoints(0, 1801), 1_100_000_000

@@ -250,7 +250,8 @@ class ConnectionTable(BulkSteps):
         self._release_registered()
         reassembler, flows = self._tracker.reassembler, self.flow_arrays.flows
         numbers = np.array(sorted(self._flows.unregistered), np.int64)
-        last_ns = max(time_ns, int(flows[[numbers, numbers + 1], LAST_NS].max(initial=0)))
+        latest_ns = int(flows[[numbers, numbers + 1], LAST_NS].max(initial=0))
+        last_ns = max(time_ns, latest_ns, reassembler.latest_ns)
         now = max(last_ns, int(self._state[NOW]))
         yield from self._expire(now, sink)
         numbers = np.array(sorted(self._flows.unregistered), np.int64)
