@@ -82,7 +82,7 @@ class NetworkSending:
         manager = self._manager
         if manager.stored:
             await manager.driver.durable()
-        elif not manager.driver.commits_soon:  # many have just been sent: let others have a turn
+        elif manager.driver.settled:  # many have just been sent: let others have a turn
             await asyncio.sleep(0)
         return sent
 

@@ -245,11 +245,6 @@ class EngineDriver:
             self._flush()
 
     @property
-    def commits_soon(self) -> bool:
-        """Whether changes wait for the end of this turn, or for a disk that refuses them."""
-        return self._scheduled
-
-    @property
     def accepts(self) -> bool:
         """Whether new messages are accepted, as far as the disk goes."""
         return not self._throttles

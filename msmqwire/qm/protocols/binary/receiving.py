@@ -201,7 +201,7 @@ class Receiving:
         if not local:
             if message.transactional and isinstance(queue, OutgoingQueue):  # MQQB-3.1.5.8.8-09
                 self._outgoing.report(self._transfers.transfer_of(queue))
-        elif asks_for(message, _POSITIVE) and queue.queue_type is not QueueType.SYSTEM:
+        elif _asks_for(message, _POSITIVE) and queue.queue_type is not QueueType.SYSTEM:
             # MQQB-3.1.5.8.10-01 and -02
             self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
         return True
@@ -218,7 +218,7 @@ class Receiving:
         return not (message.recoverable or self._pool.fits(Kind.EXPRESS, message.origin, size))
 
     def _refuse(self, session: Session, message: Message, message_class: int) -> None:
-        if asks_for(message, _NEGATIVE):
+        if _asks_for(message, _NEGATIVE):
             self._system_messages.acknowledge(message, message_class)
         if message.transactional:
             self._order_acks.send_final_ack(message, message_class, session)
@@ -307,11 +307,11 @@ def _lacks_sequence_number(message: Message) -> bool:
     return message.transactional and not message.transaction_sequence_number
 
 
-def asks_for(message: Message, acknowledgements: int) -> bool:
+def _asks_for(message: Message, acknowledgements: int) -> bool:
     """Return whether a message asks for any of these acknowledgements."""
     return int(message.acknowledgements_requested) & acknowledgements != 0  # operators of flags are slow
 
 
 def _is_answered(message: Message) -> bool:
     """Return whether the sender is notified if a message is refused."""
-    return message.transactional or asks_for(message, _NEGATIVE)
+    return message.transactional or _asks_for(message, _NEGATIVE)
