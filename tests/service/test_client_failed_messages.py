@@ -6,6 +6,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -187,3 +188,39 @@ def test_looking_for_what_waits_ends_at_the_first(monkeypatch: pytest.MonkeyPatc
         run(send())
     assert len(visited) - 1000 > 0, "it has looked before the end too"
     assert len(repeated) == 999, "all messages are looked at only once"
+
+
+@pytest.mark.parametrize(
+    ("queue", "properties"),
+    [
+        (ORDERS, {}),
+        (ORDERS, {"recoverable": True}),
+        (ORDERS, {"acknowledge": "full_receive"}),
+        (LEDGER, {"transactional": True}),
+        (NOWHERE, {"transactional": True}),
+    ],
+    ids=str,
+)
+def test_nothing_is_kept_of_messages_whose_outcome_is_known(
+    server: InThread, queue: str, properties: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor of those of a transaction that is aborted: a program may send without end."""
+    managers: list[ClientManager] = []
+    start = ClientManager.start
+
+    async def noted(self: ClientManager) -> None:
+        managers.append(self)
+        await start(self)
+
+    monkeypatch.setattr(ClientManager, "start", noted)
+    with suppress(NotDelivered), connect(server, queue) as client:
+        for _ in range(40):
+            client.send(b"x", **properties)
+        if "transactional" in properties:
+            with suppress(KeyError), client.transaction() as transaction:
+                transaction.send(b"y")
+                raise KeyError
+    (manager,) = managers
+    assert not manager._pending
+    gc.collect()
+    assert not manager._asking
