@@ -24,6 +24,7 @@ class Table(StoreTable):
     TRANSACTION = "transaction"  # by Identifier
     OUTGOING = "outgoing"  # by number of the message: the state of its transfer
     SEQUENCE = "sequence"  # by number of the outgoing queue: its transactional sequence
+    FORMER_STREAM = "former_stream"  # by stream of SRMP: the outgoing queue whose messages it once numbered
     INCOMING = "incoming"  # by sender and destination: the last transactional message accepted
     HISTORY = "history"  # by message identifier: when a recoverable message was received
 

@@ -158,7 +158,7 @@ def _check_fate(tracked: Tracked, sender_utc: int, contents: StoreContents, *, l
         arrived = bool(tracked.received)
     else:
         arrived = bool(tracked.arrivals) and not (is_remote and tracked.may_be_dropped)
-    arrived = arrived and not tracked.expired_in_doubt
+    arrived = arrived and not (tracked.expired_in_doubt or tracked.purged_before_commit)
     if not lenient and tracked.options.get("journal") and arrived and not tracked.journaled:
         raise Violation(Invariant.JOURNALED_ONCE, f"{tracked} is not in the journal")
     failed = tracked.is_transactional and (tracked.refusal or tracked.failed or given_up)

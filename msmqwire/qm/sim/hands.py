@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -37,6 +38,7 @@ class Hold:
         since: when a remote reader got it, in milliseconds.
         acknowledge: how its reader has ended the receive, an Acknowledge; 0 as long as it has not.
         returning: whether it has to go back to its queue.
+        aborted: whether the transaction has been aborted, so that it goes back or to a reader who waits.
     """
 
     transaction: UUID | None = None
@@ -44,6 +46,7 @@ class Hold:
     since: int = 0
     acknowledge: int = 0
     returning: bool = False
+    aborted: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -98,7 +101,7 @@ class Hands:
         books.changed[number] = self._changes
 
     def _may_return(self, hold: Hold) -> bool:
-        if hold.transaction is not None and hold.transaction == self.ending:
+        if hold.aborted or (hold.transaction is not None and hold.transaction == self.ending):
             return True
         if hold.transaction is not None and hold.acknowledge == Acknowledge.RR_ACK:
             return False
@@ -233,28 +236,34 @@ class Hands:
         for number, hold in self._nodes[node.name].holds.items():
             its = hold.reader and hold.reader[0] == group and handle in (None, hold.reader[1])
             if its and self._may_return(hold) and not _is_prepared(node, hold):
-                why = f"message {number} at {node.name} stays with a reader that has gone"
-                raise Violation(Invariant.GIVEN_BACK, why)
+                raise _stays(node.name, number, "with a reader that has gone")
 
     def stops(self, node: str) -> None:
         """A node is about to stop in good order: everything is to return."""
         for hold in self._nodes[node].holds.values():
             hold.returning = True
 
-    def transaction_ended(self, node: str, transaction: UUID) -> None:
-        """A transaction has been committed or aborted: check that it has no message any more."""
+    def transaction_ended(self, node: str, transaction: UUID, *, commit: bool) -> None:
+        """A transaction has ended: check that it has no message any more.
+
+        What an aborted one gives to a reader who waits was not in its queue between: see `check`.
+        """
         for number, hold in self._nodes[node].holds.items():
             if hold.transaction == transaction:
-                why = f"message {number} at {node} stays in a transaction that has ended"
-                raise Violation(Invariant.GIVEN_BACK, why)
+                if commit:
+                    raise _stays(node, number, "in a transaction that has been committed")
+                hold.aborted = True
+                self._ledger.on_crash(node, partial(setattr, hold, "aborted", False))
 
     def check(self, node: str) -> None:
-        """Check that no reader has a message for longer than it may."""
+        """Check that no reader has a message for longer than it may, once those of a step are recorded."""
+        awaited = any(self.waiters[waiter] for waiter in self.waiters if waiter[0] == node)
         for number, hold in self._nodes[node].holds.items():
+            if hold.aborted and not awaited:
+                raise _stays(node, number, "in a transaction that has been aborted")
             limited = hold.reader is not None and hold.transaction is None
             if limited and self._environment.now - hold.since > self._pending_ms:
-                why = f"message {number} at {node} stays with a reader whose time is over"
-                raise Violation(Invariant.GIVEN_BACK, why)
+                raise _stays(node, number, "with a reader whose time is over")
 
     def read(self, node: NodeView, queue: Queue, arguments: Any, results: Any, hold: Hold) -> None:
         """A remote reader has received or peeked at a message, or there was none.
@@ -305,6 +314,10 @@ class Hands:
         ]
         if skipped:
             raise Violation(Invariant.WALKED, f"a cursor at {node.name} has skipped {skipped}")
+
+
+def _stays(node: str, number: int, where: str) -> Violation:
+    return Violation(Invariant.GIVEN_BACK, f"message {number} at {node} stays {where}")
 
 
 def _is_prepared(node: NodeView, hold: Hold) -> bool:

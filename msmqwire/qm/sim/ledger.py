@@ -32,6 +32,7 @@ _NEGATIVE: Final = 0x8000
 _TAG: Final = re.compile(rb"#(\d+);")
 _LABEL: Final = re.compile(r"m(\d+)")
 _RECEIVED: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE
+_PURGED: Final = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
 _UNPROTECTED: Final = (
     MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE,
     MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION,
@@ -194,6 +195,9 @@ class Ledger:
         if number is None or queue_kind(queue) is not QueueKind.USER:
             return
         tracked = self.messages[number]
+        if reason == _PURGED and not tracked.arrivals:
+            tracked.purged_before_commit = True
+            self.on_crash(node.name, partial(setattr, tracked, "purged_before_commit", False))
         self._arrives(node, tracked, position)  # one that a waiting reader took was never available
         if reason == _RECEIVED:
             if tracked.received >= len(tracked.arrivals) and not tracked.is_express:

@@ -52,6 +52,8 @@ class Tracked:
             undid.
         received: how often it was received for good.
         failed: the class of message for which it was removed from its destination queue; 0 if it was not.
+        purged_before_commit: whether its queue was purged while the transaction that sends it was open: the
+            commit deletes it, and it was never there for anybody.
         refusal: the class, or the status of HTTP, for which its destination refused it; 0 if it did not.
         expired_at: the node that gave it up because its time was over; "" for none.
         journaled, deadlettered: how often it was put into those queues of its sender.
@@ -78,6 +80,7 @@ class Tracked:
     arrivals: list[tuple[int, int]] = field(default_factory=list)
     received: int = 0
     failed: int = 0
+    purged_before_commit: bool = False
     refusal: int = 0
     expired_at: str = ""
     journaled: int = 0

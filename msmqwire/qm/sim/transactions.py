@@ -150,7 +150,7 @@ class Transactions:
         if transaction.remote:
             self._hands.ending = None
             self._hands.transactions.discard(identifier)
-            self._hands.transaction_ended(node.name, identifier)
+            self._hands.transaction_ended(node.name, identifier, commit=transaction.commit)
 
     def replied(self, reply: TransactionReply) -> None:
         """Take a `TransactionReply`: the coordinator decides some time later."""

@@ -61,8 +61,13 @@ def _with_histories(db: sqlite3.Connection) -> None:
     """
 
 
+def _with_former_streams(db: sqlite3.Connection) -> None:
+    """Version 4: the streams that messages had other numbers in are stored."""
+    db.execute('CREATE TABLE "former_stream" (key BLOB PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID')
+
+
 LAYOUT: Final = Layout(
     {table.value: statement(table, integer_keys=INTEGER_KEYS) for table in Table},
-    (_with_origins, _with_histories),
+    (_with_origins, _with_histories, _with_former_streams),
 )
 """The present layout."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msmqwire.constants import HResult
@@ -24,7 +24,12 @@ _DOUBLINGS_MAX: Final = 20
 
 
 class Connecting:
-    """Finds or establishes the sessions that transfers need, and closes them."""
+    """Finds or establishes the sessions that transfers need, and closes them.
+
+    Args:
+        context, sessions, transfers, dispatch, pings: of the engine.
+        send_waiting: sends what waits for a session that is open.
+    """
 
     def __init__(
         self,
@@ -33,9 +38,10 @@ class Connecting:
         transfers: TransferTable,
         dispatch: Dispatch,
         pings: Pings,
+        send_waiting: Callable[[Session], None],
     ) -> None:
         self._context, self._sessions, self._transfers = context, sessions, transfers
-        self._dispatch, self._pings = dispatch, pings
+        self._dispatch, self._pings, self._send_waiting = dispatch, pings, send_waiting
         self._resolving: dict[int, Session] = {}
         self._requests = 0
 
@@ -49,6 +55,8 @@ class Connecting:
             if session is None:
                 session = self._sessions.add(Role.INITIATOR, transfer.peer)
             self.attach(session, transfer)
+            if session.is_open:
+                self._send_waiting(session)
         if (
             session.role is Role.INITIATOR
             and session.state is SessionState.CLOSED
@@ -66,7 +74,7 @@ class Connecting:
         return bool(session.unanswered) or session.connection is not None or self._pings.waits(session)
 
     def attach(self, session: Session, transfer: Transfer) -> None:
-        """Let a session serve a transfer."""
+        """Let a session serve a transfer. Of one that is open, the caller sends what waits for it."""
         transfer.session = session
         session.transfers.append(transfer)
         if transfer.queue.asked_by == "":
@@ -332,6 +340,7 @@ class Connecting:
 
     def _hand_over(self, guests: list[Transfer]) -> None:
         """Find sessions for transfers that only shared this one: its next connection may lead elsewhere."""
+        already_open = []
         for transfer in guests:
             transfer.session = None
             if transfer.table and transfer.queue.state not in HELD:
@@ -339,8 +348,12 @@ class Connecting:
                 if session is None:
                     session = self._sessions.add(Role.INITIATOR, transfer.peer)
                 self.attach(session, transfer)
-                if session.state is SessionState.CLOSED and not self._busy(session):
+                if session.is_open:
+                    already_open.append(session)
+                elif session.state is SessionState.CLOSED and not self._busy(session):
                     self.retry_later(session)
+        for session in already_open:
+            self._send_waiting(session)
 
 
 def _is_local(transfer: Transfer) -> bool:

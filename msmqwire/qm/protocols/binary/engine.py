@@ -76,7 +76,7 @@ class BinaryEngine(TransferProtocol):
         self.order_acks = OrderAcknowledgements(services, self.places, self.transfer_table)
         self.pings = Pings(context, self.session_table.is_full)
         self.connecting = Connecting(
-            context, self.session_table, self.transfer_table, self._dispatch, self.pings
+            context, self.session_table, self.transfer_table, self._dispatch, self.pings, self._send_waiting
         )
         self.session_timers = SessionTimers(context, self.close)
         self.handshake = Handshake(

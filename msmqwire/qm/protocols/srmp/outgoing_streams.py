@@ -45,14 +45,21 @@ class OutgoingStreams:
         self._former: dict[TxSequenceId, Transfer] = {}  # whose messages were renumbered
         self._renumbered: dict[tuple[int, int], OutgoingMessage] = {}  # by queue and MessageIdOrdinal
 
-    def restore(self, transfer: Transfer, numbered: list[OutgoingMessage]) -> None:
+    def restore(
+        self, transfer: Transfer, numbered: list[OutgoingMessage], former: list[TxSequenceId]
+    ) -> None:
         """Take over a restored transfer and its messages that have numbers: SRMP-3.1.3.2-01.
+
+        Any of them may have had another number in one of its `former` streams.
 
         What came before the first of them is not stored. It was acknowledged or given up, and the receiver
         has accepted the first message of the stream, as streams without it begin anew.
         """
         if transfer.stream_id != NO_SEQUENCE:
             self._by_id[transfer.stream_id] = transfer
+        for stream in former:
+            self._former[stream] = transfer
+            transfer.former.add(stream)
         previous = 0
         for outgoing in sorted(numbered, key=lambda message: message.turn):
             number = outgoing.tx_sequence_number
@@ -63,6 +70,8 @@ class OutgoingStreams:
                 outgoing.previous_number = previous or min(number - 1, 1)
                 transfer.unacknowledged.append(outgoing)
                 previous = number
+            if former:
+                self._remember_renumbered(outgoing)
         self.report(transfer)
 
     # -- numbering ----------------------------------------------------------------------------------
@@ -106,6 +115,7 @@ class OutgoingStreams:
         self._end(transfer)
         for stream in transfer.former:
             del self._former[stream]
+            transfer_rows.delete_former_stream(self._context, stream)
         transfer.former.clear()
         if used_up:
             self._send_waiting(transfer)
@@ -194,6 +204,10 @@ class OutgoingStreams:
         self._forget_renumbered(outgoing)
         outgoing.transfer.remove(outgoing)
         transfer_rows.delete_outgoing(self._context, outgoing)
+
+    def _remember_renumbered(self, outgoing: OutgoingMessage) -> None:
+        self._renumbered[_key(outgoing)] = outgoing
+        outgoing.renumbered = True
 
     def _forget_renumbered(self, outgoing: OutgoingMessage) -> None:
         if outgoing.renumbered:
@@ -295,12 +309,12 @@ class OutgoingStreams:
         if left:
             self._former[transfer.stream_id] = transfer
             transfer.former.add(transfer.stream_id)
+            transfer_rows.put_former_stream(self._context, transfer.stream_id, transfer.queue.number)
             self._end(transfer)
             self.stop_waiting(transfer)
         for outgoing in left:
             self.number(outgoing)
-            self._renumbered[_key(outgoing)] = outgoing
-            outgoing.renumbered = True
+            self._remember_renumbered(outgoing)
             if outgoing.state is MessageState.WAIT_FOR_STREAM_RECEIPT:
                 outgoing.step(MessageEvent.STREAM_RECEIPT_WAIT_TIMER)
             if outgoing.state is MessageState.WAIT_FOR_RESPONSE:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OutgoingQueue, QueueManager
 from msmqwire.qm.model.enumerations import PositionState
+from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.protocols.srmp.queue_names import is_http
 from msmqwire.qm.protocols.srmp.sending import Sending
 from msmqwire.qm.protocols.srmp.states import MessageState
@@ -23,6 +24,11 @@ def restore_transfers(stored: Stored, manager: QueueManager, sending: Sending) -
         return
     sequences = {number: transfer_rows.read_sequence(row) for number, row in stored.rows(Table.SEQUENCE)}
     rows = {number: transfer_rows.read_outgoing(row) for number, row in stored.rows(Table.OUTGOING)}
+    former: dict[int, list[TxSequenceId]] = {}
+    for key, row in stored.rows(Table.FORMER_STREAM):
+        assert isinstance(key, bytes)
+        stream, number = transfer_rows.read_former_stream(key, row)
+        former.setdefault(number, []).append(stream)
     for queue in served:
         transfer = sending.transfer_of(queue)
         if queue.number in sequences:
@@ -32,13 +38,13 @@ def restore_transfers(stored: Stored, manager: QueueManager, sending: Sending) -
         for position in sorted(positions, key=lambda position: position.number):
             message = position.message
             outgoing = transfer.add(position, message)
-            row = rows.get(position.number)
-            if row is not None:
-                outgoing.tx_sequence_id, outgoing.tx_sequence_number = row.sequence, row.number
-                if row.awaits_final_ack:
+            state = rows.get(position.number)
+            if state is not None:
+                outgoing.tx_sequence_id, outgoing.tx_sequence_number = state.sequence, state.number
+                if state.awaits_final_ack:
                     outgoing.state = MessageState.WAIT_FOR_FINAL_RECEIPT
                 numbered.append(outgoing)
             if outgoing.state is MessageState.PREPARE_TO_SEND:
                 transfer.wait(outgoing)
             sending.watch(outgoing, message)
-        sending.streams.restore(transfer, numbered)
+        sending.streams.restore(transfer, numbered, former.get(queue.number, []))
