@@ -191,3 +191,44 @@ def test_a_stream_survives_requests_that_are_lost_and_repeated(seed):
     assert outcome.counts["lost in HTTP"]
     assert outcome.counts["repeated requests"]
     assert all(message.received == 1 for message in world.ledger.messages.values())
+
+
+READ = {"from": "beta", "queue": "tx", "count": 1, "hold_ms": 0}
+
+
+def test_a_reader_who_waits_gets_what_the_aborted_transaction_of_another_one_gives_back():
+    items = (
+        Item(0, "transaction", "alpha", TRANSACTION),
+        Item(2_000, "remote read", "alpha", {**READ, "mode": "abort", "hold_ms": 1_000}),
+        Item(2_500, "remote read", "alpha", {**READ, "mode": "wait"}),
+    )
+    world, story = run(*items)
+    assert story.count("answers R_StartReceive: 0x0") == 1
+    assert world.ledger.messages[1].received == 1
+
+
+def test_what_is_purged_before_its_transaction_commits_is_not_journaled():
+    """It was never there for anybody: [MS-MQDMPR] 3.1.4.4 deletes it with the commit."""
+    local = {**TRANSACTION, "hold_ms": 2_000, "journal": True}
+    items = (
+        Item(0, "transaction", "beta", local),
+        Item(500, "remote read", "alpha", {**READ, "mode": "purge"}),
+    )
+    world, _ = run(*items)
+    message = world.ledger.messages[1]
+    assert (message.purged_before_commit, message.received, message.journaled) == (True, 0, 0)
+
+
+def test_a_receipt_counts_though_a_former_stream_has_come_again_since():
+    """Which a short history lets in: what was accepted after it stays accepted."""
+    settings = replace(SETTINGS, remove_duplicate_size=4)
+    items = (
+        Item(0, "transaction", "alpha", BY_SRMP),
+        *(Item(at, "send", "alpha", SEND) for at in range(5_000, 10_000, 1_000)),
+        Item(16_000, "unresolved", "alpha", {"ms": 3_000}),
+        Item(16_015, "transaction", "alpha", BY_SRMP),
+    )
+    for seed in range(20):
+        plan = Plan(seed, ("alpha", "beta"), settings, (0, 0), None, 0.0, 0.0, items, 0.0, 0.5, 10_000)
+        outcome = World(plan, story=True).run()
+        assert outcome.violation is None

@@ -209,7 +209,7 @@ class SrmpHarness(EngineHarness):
 
     def rows_of_streams(self) -> dict[Table, dict[Any, bytes]]:
         """The committed rows of streams that begin here; tables without rows are omitted."""
-        tables = (Table.OUTGOING, Table.SEQUENCE)
+        tables = (Table.OUTGOING, Table.SEQUENCE, Table.FORMER_STREAM)
         return {table: rows for table in tables if (rows := self.rows(table))}
 
     def purge(self, queue: Queue) -> None:

@@ -377,8 +377,14 @@ def test_a_failed_migration_leaves_the_old_version(
 
 def test_a_store_of_the_first_version_is_read_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
-    with SqliteStore(path, layout=Layout(LAYOUT.tables)) as store:
+    added = {"former_stream"}
+    tables = {name: create for name, create in LAYOUT.tables.items() if name not in added}
+    with SqliteStore(path, layout=Layout(tables)) as store:
         assert store.version == 1
         store.commit(step(1))
     with SqliteStore(path) as store:
         assert (store.version, everything(store)) == (LAYOUT.version, after(1))
+        changes = Changes()
+        changes.put(Table.FORMER_STREAM, bytes(8), bytes(4))
+        store.commit(changes)
+        assert list(store.rows(Table.FORMER_STREAM)) == [(bytes(8), bytes(4))]

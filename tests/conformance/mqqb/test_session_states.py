@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from msmqwire.qm.model.effects import Connect, Disconnect, Resolve
-from msmqwire.qm.model.enumerations import OutgoingQueueState
+from msmqwire.qm.model.enumerations import DeliveryGuarantee, OutgoingQueueState
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SESSION, Role, SessionEvent, SessionState
 from tests.support import handmade as h
@@ -179,6 +181,20 @@ def test_closing_sends_no_packet_and_stops_all_timers(state: SessionState, role:
     assert session.state is (S.WAITING_RECONNECT if role is ASKS else S.CLOSED)
     assert other.state is S.OPEN, "other sessions are unaffected"
     assert harness.time_left(Timer.SESSION_CLEANUP, other.session.number) is not None
+
+
+@pytest.mark.requirement("MQQB-3.1.1.1.1.3-04")
+@pytest.mark.parametrize(
+    "how", [{}, {"delivery_guarantee": DeliveryGuarantee.RECOVERABLE}, {"transactional": True}]
+)
+def test_what_a_closed_session_leaves_is_sent_at_once_over_another_that_is_open(how: dict[str, Any]) -> None:
+    """Nothing else may come that would move it."""
+    harness = EngineHarness()
+    peer, other = harness.accept_session(), harness.accept_session()
+    harness.send(b"1", b"2", to=f"PRIVATE={PEER_ID}\\00000007", **how)
+    assert (peer.bodies(), other.bodies()) == ([b"1", b"2"], [])
+    peer.disconnect()
+    assert other.bodies() == [b"1", b"2"]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.9-02", "MQQB-3.1.5.9-04", "MQQB-3.1.1.1.1.1-13", "MQQB-3.1.2.3-01")

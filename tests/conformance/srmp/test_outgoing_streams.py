@@ -405,7 +405,8 @@ def test_400_in_the_middle_of_a_stream(wanted):
     assert harness.rows_of_streams() == {}
 
 
-def test_a_final_receipt_with_the_number_that_a_message_had_before_it_was_renumbered():
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_final_receipt_with_the_number_that_a_message_had_before_it_was_renumbered(restart):
     """The receiver that accepted it in the former stream knows it by that number only.
 
     Copies for two queues have one identifier, and streams of their own.
@@ -425,6 +426,9 @@ def test_a_final_receipt_with_the_number_that_a_message_had_before_it_was_renumb
         assert sent.stream[1:3] == (1, None)
         peer.stream_receipt(sent.stream[0], 1)
     assert harness.message_states() == harness.message_states(ELSEWHERE) == [S.WAIT_FOR_FINAL_RECEIPT]
+    if restart:
+        harness.restart()
+        peer = SrmpPeer(harness)
     peer.final_receipt(stream_id(FIRST, THIRD_ID), 2, 0x8001, "negative", identifier=again[0]["path/id"])
     peer.final_receipt(first.stream[0], 2, 0x8001, "negative", identifier=again[0]["path/id"])
     assert harness.where(THERE) == {"dead transactional": [b"2"]}
