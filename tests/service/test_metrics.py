@@ -165,14 +165,19 @@ def raw(metrics: Figures, request: bytes) -> bytes:
     ],
 )
 def test_what_is_too_long_or_no_request_is_answered_briefly(
-    figures: tuple[InThread, Figures], request_: bytes, status: bytes
+    figures: tuple[InThread, Figures], request_: bytes, status: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """And is one line of the log, without a traceback, that is no longer for what is sent."""
+    caplog.set_level("INFO", "msmqwire")
     _, metrics = figures
     answer = raw(metrics, request_)
     # A connection that is closed while more comes is reset, sometimes before the answer is read.
     assert answer.partition(b"\r\n")[0].split()[1:2] in ([status], [] if len(request_) > 20_000 else [status])
     assert len(answer) < 10_000
     assert metrics.all()
+    told = [(record.message, record.exc_info) for record in caplog.records if "HTTP" in record.message]
+    assert told == ([] if status == b"200" else [("not a request of HTTP", None)])
+    assert all(len(str(record.__dict__.get("reason", ""))) <= 100 for record in caplog.records)
 
 
 def test_who_says_nothing_or_does_not_read_is_given_up(

@@ -38,9 +38,7 @@ class PageServer:
 
         application = web.Application()
         application.router.add_get(self._path, self._answer)
-        self._runner = web.AppRunner(
-            application, logger=log, access_log=None, lingering_time=0, shutdown_timeout=_STOP_S
-        )
+        self._runner = web.AppRunner(application, logger=log, access_log=None, shutdown_timeout=_STOP_S)
         await self._runner.setup()
         self._server = await asyncio.get_running_loop().create_server(self._connection, address, port)
         return int(self._server.sockets[0].getsockname()[1])
@@ -57,7 +55,10 @@ class PageServer:
             self._runner = None
 
     def _connection(self) -> asyncio.BaseProtocol:
-        handler = self._runner.server() if self._runner is not None and self._runner.server else None
+        from msmqwire.qm.runtime.page_requests import RequestHandler
+
+        server = None if self._runner is None else self._runner.server
+        handler = None if server is None else RequestHandler(server, _refusal)
         return LimitedConnection(self, handler, REQUEST_S)
 
     def admit(self, connection: LimitedConnection) -> bool:
@@ -77,3 +78,9 @@ class PageServer:
         answer = web.Response(body=self._page(), headers={"Content-Type": self._type})
         answer.force_close()
         return answer
+
+
+def _refusal(status: int, reason: str) -> web.Response:
+    from aiohttp import web
+
+    return web.Response(status=status, text=f"{reason}\n")

@@ -150,6 +150,13 @@ def refusal(status: int, reason: str, **more: Any) -> web.Response:
     return web.json_response({"error": reason, **more}, status=status)
 
 
+def guarded_refusal(status: int, reason: str) -> web.Response:
+    """Return an answer with an error to what has not come as far as a handler of the console."""
+    response = refusal(status, reason)
+    response.headers.update(HEADERS)
+    return response
+
+
 def _answer_to(exc: Exception) -> web.Response:
     match exc:
         case QueueError():

@@ -15,15 +15,15 @@ from aiohttp import web
 
 from msmqwire.qm.runtime.console.api import Api
 from msmqwire.qm.runtime.console.events import Events
-from msmqwire.qm.runtime.console.guard import SESSION, Guard, Handler, add_headers
+from msmqwire.qm.runtime.console.guard import SESSION, Guard, Handler, add_headers, guarded_refusal
 from msmqwire.qm.runtime.console.logins import TOKEN_BYTES, Logins
 from msmqwire.qm.runtime.console.options import TOKEN_FILE, ConsoleOptions
-from msmqwire.qm.runtime.console.request_handler import RequestHandler
 from msmqwire.qm.runtime.console.samples import Samples
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limited_connection import LimitedConnection
 from msmqwire.qm.runtime.listening import Listeners
 from msmqwire.qm.runtime.logs import RecentRecords, log
+from msmqwire.qm.runtime.page_requests import RequestHandler
 from msmqwire.qm.runtime.secret_files import write_secret
 from msmqwire.web_assets import CHART_SCRIPT, CHART_STYLE, web_asset
 
@@ -111,7 +111,7 @@ class Console:
 
     def _connection(self) -> asyncio.BaseProtocol:
         server = None if self._runner is None else self._runner.server
-        handler = None if server is None else RequestHandler(server)
+        handler = None if server is None else RequestHandler(server, guarded_refusal)
         limits = self._limits
         connection = LimitedConnection(self, handler, limits.stranger_s, limits.stranger_bytes)
         if handler is not None:

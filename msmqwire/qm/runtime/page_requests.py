@@ -1,14 +1,14 @@
-"""The protocol of aiohttp for the console: what is no request is told nothing, and is one line of the log."""
+"""The protocol of aiohttp for pages: what is no request is told nothing, and is one line of the log."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from aiohttp import web
 
 from msmqwire.names.printable import cut
-from msmqwire.qm.runtime.console.guard import HEADERS, refusal
 from msmqwire.qm.runtime.logs import log
 
 _KEEP_ALIVE_S: Final = 75.0
@@ -19,9 +19,15 @@ _REASON_MAX: Final = 100
 
 
 class RequestHandler(web.RequestHandler):
-    """The requests of one connection."""
+    """The requests of one connection.
 
-    def __init__(self, server: web.Server) -> None:
+    Args:
+        server: of aiohttp, which has the pages.
+        refuse: returns the answer to what can't be answered, by its status and the reason.
+    """
+
+    def __init__(self, server: web.Server, refuse: Callable[[int, str], web.Response]) -> None:
+        self._refuse = refuse
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -45,10 +51,9 @@ class RequestHandler(web.RequestHandler):
         if status == web.HTTPBadRequest.status_code:
             details = {"peer": request.remote, "reason": cut(message or str(exc), _REASON_MAX)}
             log.info("not a request of HTTP", extra=details)
-            response = refusal(status, "not a request of HTTP")
+            response = self._refuse(status, "not a request of HTTP")
         else:
-            log.error("a request of the console can't be answered", exc_info=exc)
-            response = refusal(status, "a fault of msmqwire itself: the log has more")
-        response.headers.update(HEADERS)
+            log.error("a request for a page can't be answered", exc_info=exc)
+            response = self._refuse(status, "a fault of msmqwire itself: the log has more")
         response.force_close()
         return response
