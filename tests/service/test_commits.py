@@ -6,11 +6,15 @@ import asyncio
 from collections.abc import Callable
 from uuid import uuid4
 
+import pytest
+
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.runtime.connection import Connection
 from msmqwire.qm.runtime.engine_driver import MANY, EngineDriver
+from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store.memory import MemoryStore
 from tests.support.running import PATIENCE_S
 
@@ -119,3 +123,30 @@ def test_a_disk_that_refuses_is_not_hurried() -> None:
         sent_by_many(driver)
 
     assert events_of(refused)[0] == keys(0, MANY + 8)
+
+
+@pytest.mark.parametrize(
+    ("connections", "busy", "at_once"), [(1, False, True), (2, False, False), (1, True, False)]
+)
+def test_what_the_only_connection_sends_is_committed_at_once(
+    connections: int, busy: bool, at_once: bool
+) -> None:
+    """Unless others are likely to share the commit: there are some, or the last turn had many calls."""
+    after_call: list[object] = []
+
+    def bytes_arrive(driver: EngineDriver) -> None:
+        if busy:
+            for _ in range(MANY):
+                driver.call(lambda: None)
+            driver.hurry()
+        network, recording = TcpNetwork(driver), driver.network
+        assert isinstance(recording, RecordingNetwork)
+        recording.events.clear()
+        for number in range(1, connections + 1):
+            network.connections[number] = Connection(network, number)
+        for connection in network.connections.values():
+            network.received(connection, b"")
+        after_call.extend(recording.events)
+
+    assert set(map(str, events_of(bytes_arrive))) == {"flush"}
+    assert after_call == (["flush"] if at_once else [])

@@ -60,7 +60,7 @@ class NetworkUnit:
 
     async def commit(self) -> None:
         self._manager.commit(self.transaction)
-        await self._manager.driver.durable()
+        await _kept(self._manager)
 
     async def abort(self) -> None:
         self._manager.abort(self.transaction)
@@ -68,6 +68,14 @@ class NetworkUnit:
     def belongs_to(self, manager: ClientManager) -> bool:
         """Whether it was begun in this queue manager."""
         return manager is self._manager
+
+
+async def _kept(manager: ClientManager) -> None:
+    """Wait until what has been sent is durable, if it is to be; raise what `EngineDriver.durable` raises."""
+    if manager.stored:
+        await manager.driver.durable()
+    elif manager.driver.settled:  # many have just been sent: let others have a turn
+        await asyncio.sleep(0)
 
 
 class NetworkSending:
@@ -79,11 +87,7 @@ class NetworkSending:
 
     async def send(self, body: bytes | str, properties: Properties) -> Sent:
         sent = self._send(body, properties)
-        manager = self._manager
-        if manager.stored:
-            await manager.driver.durable()
-        elif manager.driver.settled:  # many have just been sent: let others have a turn
-            await asyncio.sleep(0)
+        await _kept(self._manager)
         return sent
 
     async def begin(self) -> Unit:

@@ -110,6 +110,7 @@ class EngineDriver:
         self._put_off: asyncio.TimerHandle | None = None
         self._readers: dict[int, Callable[[ReadCompleted], None]] = {}
         self._calls = 0  # since the last commit
+        self._calls_before = 0  # those of the last commit
         self._scheduled = self._closed = self._throttles = False
         self._failure: MsmqError | None = None
         self._alarm: asyncio.TimerHandle | None = None
@@ -244,6 +245,20 @@ class EngineDriver:
         if self._calls >= MANY and not self.refused:
             self._flush()
 
+    def begin_alone(self) -> bool:
+        """Begin a call of which it is likely that no other one comes in this turn: the last commit had one.
+
+        If this returns True, `end_alone` has to follow the call; it commits without waiting for a turn more.
+        """
+        if self._scheduled or self._closed or self._calls_before > 1:
+            return False
+        self._scheduled = True
+        return True
+
+    def end_alone(self) -> None:
+        """Commit what has been called since `begin_alone`."""
+        self._flush()
+
     @property
     def accepts(self) -> bool:
         """Whether new messages are accepted, as far as the disk goes."""
@@ -293,7 +308,7 @@ class EngineDriver:
             raise
 
     def _end_turn(self) -> None:
-        self._calls = 0
+        self._calls_before, self._calls = self._calls, 0
         if self._put_off is not None:
             self._put_off.cancel()
             self._put_off = None

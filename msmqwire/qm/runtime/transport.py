@@ -128,7 +128,10 @@ class TcpNetwork:
         """Pass received bytes to the engine."""
         self.traffic.bytes_received += len(data)
         number, engine, partial_packets = connection.number, self._engine, self.partial_packets
-        self._driver.notify(engine.received, number, data)
+        driver = self._driver
+        # Others may have sent as well, whose messages are to share the sync of the disk.
+        alone = len(self.connections) == 1 and driver.begin_alone()
+        driver.notify(engine.received, number, data)
         now = time.monotonic()
         partial_packets.update(number, engine.buffered(number), now, received=len(data))
         while (excessive := partial_packets.excess(now)) is not None:
@@ -140,6 +143,8 @@ class TcpNetwork:
             )
             ended.abort()
             self._forget(ended, "too much of incomplete packets")
+        if alone:
+            driver.end_alone()
 
     def established(self, connection: Connection) -> None:
         """Register a connection of either direction."""
