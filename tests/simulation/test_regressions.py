@@ -232,3 +232,25 @@ def test_a_receipt_counts_though_a_former_stream_has_come_again_since():
         plan = Plan(seed, ("alpha", "beta"), settings, (0, 0), None, 0.0, 0.0, items, 0.0, 0.5, 10_000)
         outcome = World(plan, story=True).run()
         assert outcome.violation is None
+
+
+def test_what_is_purged_while_a_reader_has_it_in_a_transaction_of_its_own_is_deleted_with_that():
+    """With the reason of that receive: [MS-MQDMPR] 3.1.4.5."""
+    items = (
+        Item(0, "transaction", "alpha", TRANSACTION),
+        Item(2_000, "remote read", "alpha", {**READ, "mode": "single", "hold_ms": 20_000}),
+        Item(4_000, "remote read", "alpha", {**READ, "mode": "purge"}),
+    )
+    world, story = run(*items)
+    assert story.count("answers R_PurgeQueue: 0x0") == 1
+    assert world.ledger.messages[1].arrivals
+
+
+def test_a_run_does_not_end_before_all_have_heard_of_the_connections_that_are_gone():
+    items = (
+        Item(0, "send", "alpha", SEND),
+        Item(70_000, "remote read", "alpha", {**READ, "queue": "plain", "mode": "late"}),
+        Item(75_000, "crash", "alpha", {"after": 0, "ms": 2_000}),
+    )
+    for seed in range(10):  # some of them hear of it 45 seconds later
+        run(*items, seed=seed)

@@ -237,6 +237,7 @@ class IncomingTransactionalTransferInfo:
         acknowledged: Stream.LastAcknowledgedStreamMessage.
         unacknowledged_since: Stream.UnackedStreamMessageArrivalTime in milliseconds since start-up; None if
             all messages are acknowledged.
+        former_streams: the identifiers of the last streams before the present one, 8 bytes each.
     """
 
     queue: Queue | None
@@ -252,6 +253,7 @@ class IncomingTransactionalTransferInfo:
     send_receipts_to: str = ""
     acknowledged: int = 0
     unacknowledged_since: int | None = None
+    former_streams: bytes = b""
 
     @property
     def is_stream(self) -> bool:

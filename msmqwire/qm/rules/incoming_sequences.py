@@ -20,6 +20,8 @@ from msmqwire.qm.rules.recovery import Stored
 
 _AT_ONCE: Final = 16
 """A sixteenth of the senders of an origin is evicted at once, as finding the origin takes time."""
+FORMER_STREAMS_BYTES_MAX: Final = 16 * 8
+"""Of `IncomingTransactionalTransferInfo.former_streams`: sixteen identifiers."""
 
 
 class IncomingSequences:
@@ -162,4 +164,5 @@ class IncomingSequences:
 
 
 def _size(info: IncomingTransactionalTransferInfo) -> int:
-    return SENDER_BYTES + CHARACTER_BYTES * len(info.format_name.canonical)
+    former = FORMER_STREAMS_BYTES_MAX if info.is_stream else 0
+    return SENDER_BYTES + former + CHARACTER_BYTES * len(info.format_name.canonical)

@@ -98,7 +98,10 @@ def put_incoming(context: Context, info: IncomingTransactionalTransferInfo) -> N
     )  # fmt: skip
     text = info.origin
     if info.is_stream:
-        text = "\0".join((text, str(info.acknowledged), str(info.sender_identifier), info.send_receipts_to))
+        text = "\0".join(
+            (text, str(info.acknowledged), str(info.sender_identifier), info.send_receipts_to,
+             info.former_streams.hex())
+        )  # fmt: skip
     context.changes.put(Table.INCOMING, incoming_key(info), row + text.encode())
 
 
@@ -109,11 +112,14 @@ def incoming_key(info: IncomingTransactionalTransferInfo) -> bytes:
 
 
 def read_incoming(key: bytes, row: bytes, queues: Mapping[int, Queue]) -> IncomingTransactionalTransferInfo:
-    """Decode a row of `Table.INCOMING`: the state of a sequence. Rows of version 1 have no origin."""
+    """Decode a row of `Table.INCOMING`: the state of a sequence.
+
+    Rows of version 1 have no origin, and those before version 4 no former streams.
+    """
     time_stamp, ordinal, number, rejections, last_access, queue = _INCOMING.unpack_from(row)
     name, _, bound_to = key[16:].decode().partition("\0")
     owner, (origin, *of_stream) = UUID(bytes=key[:16]), row[_INCOMING.size :].decode().split("\0")
-    acknowledged, sender, send_receipts_to = of_stream or ("0", str(owner), "")
+    acknowledged, sender, send_receipts_to, *former = of_stream or ("0", str(owner), "")
     return IncomingTransactionalTransferInfo(
         queues.get(queue),
         parse_format_name(name.removeprefix(STREAM), spx=True),
@@ -127,4 +133,5 @@ def read_incoming(key: bytes, row: bytes, queues: Mapping[int, Queue]) -> Incomi
         stream_owner=owner if of_stream else None,
         send_receipts_to=send_receipts_to,
         acknowledged=int(acknowledged),
+        former_streams=bytes.fromhex("".join(former)),
     )

@@ -14,6 +14,7 @@ from msmqwire.qm.protocols.srmp.states import MessageState
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.ledger import ABOUT_RECEIVING, Ledger, message_number
+from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import SMALL_TRANSACTIONAL
 from msmqwire.qm.sim.store_contents import StoreContents
@@ -21,14 +22,16 @@ from msmqwire.qm.sim.tracked import SendState, Tracked
 from msmqwire.qm.sim.violation import Invariant, Violation
 
 
-def pending_work(nodes: Mapping[str, Node], ledger: Ledger, *, drained: bool) -> str | None:
+def pending_work(nodes: Mapping[str, Node], network: Network, ledger: Ledger, *, drained: bool) -> str | None:
     """Describe something that is not at rest; return None if everything is.
 
     Args:
         nodes: all of the run, by name.
-        ledger: of the run.
+        network, ledger: of the run.
         drained: whether all queues were read, so that no final acknowledgement may be missing.
     """
+    if network.ending:
+        return "the end of a connection is not known at both sides"
     cores: list[tuple[Node, Core]] = []
     for node in nodes.values():
         core = node.core

@@ -38,6 +38,7 @@ class Hold:
         since: when a remote reader got it, in milliseconds.
         acknowledge: how its reader has ended the receive, an Acknowledge; 0 as long as it has not.
         returning: whether it has to go back to its queue.
+        transactional: whether it was received in a transaction, be it one of this message alone.
         aborted: whether the transaction has been aborted, so that it goes back or to a reader who waits.
     """
 
@@ -46,6 +47,7 @@ class Hold:
     since: int = 0
     acknowledge: int = 0
     returning: bool = False
+    transactional: bool = False
     aborted: bool = False
 
 
@@ -180,7 +182,7 @@ class Hands:
         if self._may_return(hold):
             # A purged message that an aborted transaction has received goes with the class of that receive:
             # [MS-MQDMPR] 3.1.4.5. Otherwise only a reader who waits can have it in the same step.
-            purged = position.state is PositionState.PURGE_PENDING and hold.transaction is not None
+            purged = position.state is PositionState.PURGE_PENDING and hold.transactional
             right |= reason != _RECEIVED or purged or bool(self.waiters[node.name, queue.pathname])
         if not right:
             raise Violation(

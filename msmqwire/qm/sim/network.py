@@ -121,6 +121,8 @@ class Connection:
         if in_flight:
             due = max(due, in_flight[-1][0])
         in_flight.append((due, payload))
+        if payload == _GONE:
+            self.network.ending.add(self)
         environment.after(due - environment.now, lambda: self._arrive(side))
 
     def _arrive(self, side: int) -> None:
@@ -147,6 +149,8 @@ class Connection:
                 if self._capture:
                     self._capture.data(environment.now, side, payload)
                 target.received(payload)
+        if not any(self._in_flight):
+            self.network.ending.discard(self)
 
     def close(self, side: int) -> None:
         """Close it at one end: what that end sent still arrives."""
@@ -204,6 +208,7 @@ class Network:
 
     Attributes:
         http: the exchanges of HTTP.
+        ending: the connections of whose end a side has not heard yet.
     """
 
     def __init__(
@@ -221,6 +226,7 @@ class Network:
         self._by_end: dict[tuple[str, int, int], Connection] = {}
         self._connecting: dict[tuple[str, int, int], Endpoint] = {}
         self._partitions: dict[frozenset[str], int] = {}
+        self.ending: set[Connection] = set()
         self.http = HttpNetwork(environment, hosts, self.blocked_until, srmp_observer, capture)
 
     def observer(self, source: Endpoint, target: Endpoint) -> PacketObserver:

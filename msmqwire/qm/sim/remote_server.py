@@ -175,11 +175,12 @@ class RemoteServer:
             self._queues[results["pphContext"]] = queue
         elif call.opnum in _READS:
             transaction = None
-            if call.opnum == Opnum.R_StartTransactionalReceive:
+            transactional = call.opnum == Opnum.R_StartTransactionalReceive
+            if transactional:
                 identifier = UUID(bytes_le=bytes(arguments.pTransactionId.rgb))
                 transaction = identifier if identifier in self._hands.transactions else None
             reader = call.group, arguments.phContext, arguments.dwRequestId
-            hold = Hold(transaction, reader, self._environment.now)
+            hold = Hold(transaction, reader, self._environment.now, transactional=transactional)
             queue = self._queues.get(arguments.phContext)
             if queue is not None:
                 self._hands.read(host, queue, arguments, results, hold)

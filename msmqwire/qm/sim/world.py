@@ -129,7 +129,9 @@ class World:
         at_rest_since = environment.now
         while environment.now < limit:
             environment.run_until(min(environment.now + REST_MS, limit))
-            pending = end_state.pending_work(self.nodes, self.ledger, drained=self.workload.drained)
+            pending = end_state.pending_work(
+                self.nodes, self.network, self.ledger, drained=self.workload.drained
+            )
             if pending is not None:
                 at_rest_since = environment.now
                 if self.workload.drained:

@@ -62,7 +62,7 @@ def _with_histories(db: sqlite3.Connection) -> None:
 
 
 def _with_former_streams(db: sqlite3.Connection) -> None:
-    """Version 4: the streams that messages had other numbers in are stored."""
+    """Version 4: former streams are stored, those that begin here and those that end here."""
     db.execute('CREATE TABLE "former_stream" (key BLOB PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID')
 
 

@@ -7,6 +7,7 @@ import pytest
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, Queue
 from msmqwire.qm.model.message import TxSequenceId
+from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
 from tests.support.engine_harness import PEER_ID, START_UTC, THIRD_ID
 from tests.support.queue_contents import bodies
@@ -211,16 +212,38 @@ def test_messages_that_are_renumbered_are_accepted_once():
     assert receipts(harness) == [(peer.stream_id(), 3)]
 
 
-def test_a_late_copy_of_the_first_message_of_a_former_stream_does_not_stop_the_present_one():
-    harness, peer, queue = receiver()
+@pytest.mark.requirement("SRMP-3.1.1.2-06")
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("streams", [1, 15])
+@pytest.mark.parametrize("remembered", [0, 10_000])
+def test_a_late_copy_of_the_first_message_of_a_former_stream_does_not_stop_the_present_one(
+    remembered, streams, restart
+):
+    """Be the message still in MessageIDHistoryTable or not."""
+    harness, peer, queue = receiver(settings=Settings(remove_duplicate_size=remembered))
     late = peer.message(b"s1", peer.stream(1), services="<durable/>")
     harness.post(late)
-    peer.ordinal += 1
-    assert peer.send_in_stream(1, body=b"t1") == OK
+    for _ in range(streams):
+        peer.ordinal += 1
+        assert peer.send_in_stream(1, body=b"t1") == OK
+    if restart:
+        harness.restart()
+        peer.harness = harness
+        queue = harness.find_queue("orders")
     assert harness.post(late) == OK
     assert peer.send_in_stream(2, body=b"t2") == OK
-    assert bodies(queue) == [b"s1", b"t1", b"t2"]
-    assert info_of(queue).sequence_identifier.ordinal == 2
+    assert bodies(queue) == [b"s1", *[b"t1"] * streams, b"t2"]
+    assert info_of(queue).sequence_identifier.ordinal == 1 + streams
+
+
+def test_how_many_former_streams_are_known_is_limited():
+    _, peer, queue = receiver()
+    for _ in range(40):
+        peer.ordinal += 1
+        assert peer.send_in_stream(1) == OK
+    former = info_of(queue).former_streams
+    assert len(former) == 16 * 8
+    assert former.endswith(((peer.ordinal - 1) & 0xFFFFFFFF).to_bytes(4, "little"))
 
 
 # -- coalescing

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from struct import Struct
+from typing import Final
 
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, sequence_key
@@ -10,8 +12,10 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.deserializing import stream_of
 from msmqwire.qm.rules import transfer_rows
-from msmqwire.qm.rules.incoming_sequences import IncomingSequences
+from msmqwire.qm.rules.incoming_sequences import FORMER_STREAMS_BYTES_MAX, IncomingSequences
 from msmqwire.srmp.content import Content
+
+_IDENTIFIER: Final = Struct("<II")  # TimeStamp, Ordinal
 
 
 class IncomingStreams:
@@ -51,13 +55,21 @@ class IncomingStreams:
         last, current = info.sequence_number, stream.current
         return current == last + 1 or (stream.previous is not None and current > last >= stream.previous)
 
-    def is_former(self, info: IncomingTransactionalTransferInfo, message: Message) -> bool:
+    def is_former(
+        self, info: IncomingTransactionalTransferInfo, message: Message, *, duplicate: bool
+    ) -> bool:
         """Return whether a message is of an earlier stream than the present one: SRMP-3.1.1.2-06.
 
-        A late copy of its first message would stop the present one, which nobody begins again.
+        A late copy of its first message would stop the present one, which nobody begins again. The last
+        streams are known; one before them is told by a message that is a `duplicate` and a lesser number.
         """
         sequence = message.transactional_message_sequence_identifier
-        return sequence is not None and sequence < info.sequence_identifier
+        if sequence is None:
+            return False
+        identifier, known = _IDENTIFIER.pack(*sequence), info.former_streams
+        starts = range(0, len(known), _IDENTIFIER.size)
+        is_known = any(known.startswith(identifier, start) for start in starts)
+        return is_known or (duplicate and sequence < info.sequence_identifier)
 
     def begins(self, info: IncomingTransactionalTransferInfo, stream: Content) -> None:
         """Take over where the receipts of a stream go before its first message is in its queue.
@@ -80,6 +92,9 @@ class IncomingStreams:
         """Advance to a message, and acknowledge it in a while: SRMP-3.1.5.1.6.3-05 to -12."""
         if not _is_present(info, message):
             info.acknowledged, info.unacknowledged_since = 0, None
+            if info.sequence_number:
+                former = info.former_streams + _IDENTIFIER.pack(*info.sequence_identifier)
+                info.former_streams = former[-FORMER_STREAMS_BYTES_MAX:]
         info.sender_identifier = message.source_machine_identifier
         self._sequences.accepted(info, message)
         now = self._context.now

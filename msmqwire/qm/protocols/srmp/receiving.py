@@ -251,7 +251,7 @@ class Receiving:
         info = self._incoming.of(stream, message)
         follows = self._incoming.follows(info, stream, message)
         duplicate = follows and self._is_duplicate(message)
-        if not follows or (duplicate and self._incoming.is_former(info, message)):
+        if not follows or self._incoming.is_former(info, message, duplicate=duplicate):
             self._incoming.refused(info, stream, message)
             raise _Refused(OK)
         self._incoming.begins(info, stream)
