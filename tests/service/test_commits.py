@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -12,10 +13,12 @@ from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.runtime import disk
 from msmqwire.qm.runtime.connection import Connection
 from msmqwire.qm.runtime.engine_driver import MANY, EngineDriver
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.qm.store.sqlite import SqliteStore
 from tests.support.running import PATIENCE_S
 
 
@@ -150,3 +153,28 @@ def test_what_the_only_connection_sends_is_committed_at_once(
 
     assert set(map(str, events_of(bytes_arrive))) == {"flush"}
     assert after_call == (["flush"] if at_once else [])
+
+
+@pytest.mark.parametrize("plenty", [False, True])
+def test_with_plenty_of_room_a_commit_does_not_look_at_the_disk(plenty: bool, tmp_path: Path) -> None:
+    looks: list[int] = []
+    mark = 1 << 20
+
+    def free(folder: Path) -> int:
+        looks.append(len(looks))
+        return mark + (1 << 30) - (not plenty)
+
+    with pytest.MonkeyPatch.context() as patch, SqliteStore(tmp_path / "store.db") as store:
+        patch.setattr(disk, "free_on_disk", free)
+        room = disk.DiskRoom(store, mark)
+        looks.clear()
+
+        def commit(driver: EngineDriver) -> None:
+            driver.room = room
+            driver.call(driver.core.context.changes.put, Table.HISTORY, b"key", bytes(8))
+
+        events_of(commit)
+        assert bool(looks) != plenty
+        looks.clear()
+        room.look(tidy=True)
+        assert looks, "from time to time it does"

@@ -19,6 +19,8 @@ MIN_FREE: Final = 64 << 20
 """Default of the low-water mark in bytes."""
 POLL_S: Final = 1.0
 """Seconds between two looks at a disk that others write to as well."""
+_PLENTY: Final = 1 << 30
+"""Bytes above the mark that nobody fills between two looks from time to time."""
 _LOG_SHARE: Final = 4
 """The log of the store may have this part of the mark: the store grows by as much when it is emptied."""
 _RESERVE_SHARE: Final = 32
@@ -32,6 +34,7 @@ class DiskRoom:
     Attributes:
         least: the low-water mark in bytes; 0 for none.
         low: whether there is less, so that nothing new may be accepted.
+        plenty: whether there is so much more that to look from time to time suffices.
     """
 
     def __init__(self, store: SqliteStore, least: int = MIN_FREE) -> None:
@@ -39,7 +42,7 @@ class DiskRoom:
         self._reserve = store.path.with_name(store.path.name + ".reserve")
         self._reserve_size = least // _RESERVE_SHARE
         self._has_reserve = self._reserve.exists()
-        self.least, self.low = least, False
+        self.least, self.low, self.plenty = least, False, False
         if least:
             store.limit_log(least // _LOG_SHARE)
         self.look()
@@ -62,6 +65,7 @@ class DiskRoom:
         if self.low and tidy:
             self._store.shorten_log()
         free, least = self.free(), self.least
+        self.plenty = free >= least + _PLENTY
         if self.low:
             self.low = free < least + least // _RESUME_SHARE
             if not self.low:

@@ -380,7 +380,7 @@ class EngineDriver:
     def _look_at_room(self, *, tidy: bool = False) -> None:
         """Begin or end flow control: nothing new is accepted while the disk is full, or almost full."""
         room = self.room
-        if room is not None and not self.refused:
+        if room is not None and not self.refused and (tidy or not room.plenty):
             room.look(tidy=tidy)
         throttles = self.refused or (room is not None and room.low)
         if throttles and not self._throttles:
