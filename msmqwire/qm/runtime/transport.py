@@ -126,12 +126,19 @@ class TcpNetwork:
 
     def received(self, connection: Connection, data: bytes) -> None:
         """Pass received bytes to the engine."""
+        # Others may have sent as well, whose messages are to share the sync of the disk.
+        alone = len(self.connections) == 1 and self._driver.begin_alone()
+        try:
+            self._received(connection, data)
+        finally:
+            if alone:
+                self._driver.end_alone()
+
+    def _received(self, connection: Connection, data: bytes) -> None:
+        """Pass received bytes to the engine, and end connections that leave too many packets incomplete."""
         self.traffic.bytes_received += len(data)
         number, engine, partial_packets = connection.number, self._engine, self.partial_packets
-        driver = self._driver
-        # Others may have sent as well, whose messages are to share the sync of the disk.
-        alone = len(self.connections) == 1 and driver.begin_alone()
-        driver.notify(engine.received, number, data)
+        self._driver.notify(engine.received, number, data)
         now = time.monotonic()
         partial_packets.update(number, engine.buffered(number), now, received=len(data))
         while (excessive := partial_packets.excess(now)) is not None:
@@ -143,8 +150,6 @@ class TcpNetwork:
             )
             ended.abort()
             self._forget(ended, "too much of incomplete packets")
-        if alone:
-            driver.end_alone()
 
     def established(self, connection: Connection) -> None:
         """Register a connection of either direction."""
