@@ -11,7 +11,7 @@ from msmqwire.qm.sim.security_mistakes import SECURITY_MISTAKES
 from msmqwire.qm.sim.srmp_mistakes import SRMP_MISTAKES
 from msmqwire.qm.sim.world import World
 
-SEEDS = 400
+SEEDS = 700
 
 
 def first_violation(first, **shares):

@@ -215,7 +215,7 @@ SRMP_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             Receiving, "_enqueue", _remembered_at_once, _LOST | _DURABLE | _HANGS, first=10
         ),
         "SRMP: a duplicate is accepted in a new stream": Mistake(
-            Receiving, "_is_duplicate", _duplicate_in_new_stream, _TWICE, first=240
+            Receiving, "_is_duplicate", _duplicate_in_new_stream, _TWICE, first=590
         ),
         "SRMP: a stream receipt says more than is stored": Mistake(
             ReceiptSending, "stream", _acknowledged_too_far, _DURABLE

@@ -63,7 +63,8 @@ def _with_histories(db: sqlite3.Connection) -> None:
 
 def _with_former_streams(db: sqlite3.Connection) -> None:
     """Version 4: former streams are stored, those that begin here and those that end here."""
-    db.execute('CREATE TABLE "former_stream" (key BLOB PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID')
+    columns = "(key BLOB PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID"
+    db.execute(f'CREATE TABLE IF NOT EXISTS "former_stream" {columns}')  # the version may be damaged
 
 
 LAYOUT: Final = Layout(
