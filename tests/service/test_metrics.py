@@ -167,7 +167,7 @@ def raw(metrics: Figures, request: bytes) -> bytes:
 def test_what_is_too_long_or_no_request_is_answered_briefly(
     figures: tuple[InThread, Figures], request_: bytes, status: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And is one line of the log, without a traceback, that is no longer for what is sent."""
+    """It is one short line of the log, without a traceback, however long it is."""
     caplog.set_level("INFO", "msmqwire")
     _, metrics = figures
     answer = raw(metrics, request_)

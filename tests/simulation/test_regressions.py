@@ -219,8 +219,8 @@ def test_what_is_purged_before_its_transaction_commits_is_not_journaled():
     assert (message.purged_before_commit, message.received, message.journaled) == (True, 0, 0)
 
 
-def test_a_receipt_counts_though_a_former_stream_has_come_again_since():
-    """Which a short history lets in: what was accepted after it stays accepted."""
+def test_a_former_stream_does_not_come_again_though_the_history_is_short():
+    """What was accepted after it, and acknowledged, would not be the present state any more."""
     settings = replace(SETTINGS, remove_duplicate_size=4)
     items = (
         Item(0, "transaction", "alpha", BY_SRMP),

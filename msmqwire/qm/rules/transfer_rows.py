@@ -16,7 +16,7 @@ from msmqwire.qm.model.positions import MessagePosition
 
 _OUTGOING: Final = Struct("<IIIB")  # TimeStamp, Ordinal, TxSequenceNumber, whether FinalAck is awaited
 _SEQUENCE: Final = Struct("<III")  # TimeStamp, Ordinal, OutgoingTxSequenceNumber
-_STREAM: Final = Struct("<II")  # TimeStamp, Ordinal
+STREAM_IDENTIFIER: Final = Struct("<II")  # TimeStamp, Ordinal
 _QUEUE: Final = Struct("<I")
 _INCOMING: Final = Struct(
     "<IIIIQI"
@@ -76,18 +76,18 @@ def read_sequence(row: bytes) -> tuple[TxSequenceId, int]:
 
 def put_former_stream(context: Context, stream: TxSequenceId, queue: int) -> None:
     """Store that messages of a queue had other numbers in a stream: receipts may name those."""
-    context.changes.put(Table.FORMER_STREAM, _STREAM.pack(*stream), _QUEUE.pack(queue))
+    context.changes.put(Table.FORMER_STREAM, STREAM_IDENTIFIER.pack(*stream), _QUEUE.pack(queue))
 
 
 def delete_former_stream(context: Context, stream: TxSequenceId) -> None:
     """Delete the row of a former stream all of whose messages have ended."""
-    context.changes.delete(Table.FORMER_STREAM, _STREAM.pack(*stream))
+    context.changes.delete(Table.FORMER_STREAM, STREAM_IDENTIFIER.pack(*stream))
 
 
 def read_former_stream(key: bytes, row: bytes) -> tuple[TxSequenceId, int]:
     """Decode a row of `Table.FORMER_STREAM`: the stream, and the number of the queue."""
     (queue,) = _QUEUE.unpack(row)
-    return TxSequenceId(*_STREAM.unpack(key)), queue
+    return TxSequenceId(*STREAM_IDENTIFIER.unpack(key)), queue
 
 
 def put_incoming(context: Context, info: IncomingTransactionalTransferInfo) -> None:

@@ -20,7 +20,7 @@ MIN_FREE: Final = 64 << 20
 POLL_S: Final = 1.0
 """Seconds between two looks at a disk that others write to as well."""
 _PLENTY: Final = 1 << 30
-"""Bytes above the mark that nobody fills between two looks from time to time."""
+"""Bytes above the mark: more than is written between two looks that are `POLL_S` apart."""
 _LOG_SHARE: Final = 4
 """The log of the store may have this part of the mark: the store grows by as much when it is emptied."""
 _RESERVE_SHARE: Final = 32
@@ -34,7 +34,7 @@ class DiskRoom:
     Attributes:
         least: the low-water mark in bytes; 0 for none.
         low: whether there is less, so that nothing new may be accepted.
-        plenty: whether there is so much more that to look from time to time suffices.
+        plenty: whether there is so much more that a look every `POLL_S` suffices.
     """
 
     def __init__(self, store: SqliteStore, least: int = MIN_FREE) -> None:

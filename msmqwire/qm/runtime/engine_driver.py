@@ -246,9 +246,9 @@ class EngineDriver:
             self._flush()
 
     def begin_alone(self) -> bool:
-        """Begin a call of which it is likely that no other one comes in this turn: the last commit had one.
+        """Return whether a call is likely to be the only one of this turn, as one of the last turn was.
 
-        If this returns True, `end_alone` has to follow the call; it commits without waiting for a turn more.
+        If so, `end_alone` has to follow the call: it commits at once, not at the end of the turn.
         """
         if self._scheduled or self._closed or self._calls_before > 1:
             return False

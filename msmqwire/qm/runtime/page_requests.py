@@ -1,4 +1,4 @@
-"""The protocol of aiohttp for pages: what is no request is told nothing, and is one line of the log."""
+"""The protocol of aiohttp for pages: what is no request gets a short refusal, and one line of the log."""
 
 from __future__ import annotations
 

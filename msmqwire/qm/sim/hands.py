@@ -259,9 +259,8 @@ class Hands:
 
     def check(self, node: str) -> None:
         """Check that no reader has a message for longer than it may, once those of a step are recorded."""
-        awaited = any(self.waiters[waiter] for waiter in self.waiters if waiter[0] == node)
         for number, hold in self._nodes[node].holds.items():
-            if hold.aborted and not awaited:
+            if hold.aborted and not any(self.waiters[waiter] for waiter in self.waiters if waiter[0] == node):
                 raise _stays(node, number, "in a transaction that has been aborted")
             limited = hold.reader is not None and hold.transaction is None
             if limited and self._environment.now - hold.since > self._pending_ms:

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.elements import STREAM
-from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.rules import serialization, stored_rows, transfer_rows
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.ledger import Ledger, NodeView, QueueKind, message_number, queue_kind
@@ -42,9 +41,6 @@ class StoreContents:
         self._nodes = nodes
         # By name of the node and number of the position.
         self._stored: dict[str, dict[int, StoredMessage]] = {name: {} for name in self._plan.nodes}
-        # By name of the node and key of the sequence or stream. A former stream may come again after a short
-        # history and be the present one in the store, which undoes nothing of what was accepted after it.
-        self._accepted: dict[tuple[str, bytes], tuple[TxSequenceId, int]] = {}
 
     def has_in_user_queue(self, node: str, tracked: Tracked) -> bool:
         """Whether the store of a node has a message in a queue of applications."""
@@ -139,10 +135,16 @@ class StoreContents:
             return
         node = nodes[acknowledger]
         key = _incoming_key(sender_name, format_name, stream=stream)
-        accepted = self._accepted.get((node.name, key))
-        if accepted is None or accepted < (sequence, number):
-            why = f"{node.name} acknowledges {number} of {sender_name} to {format_name}, which is not stored"
-            raise Violation(Invariant.DURABLE, why)
+        row = node.store.row(Table.INCOMING, key)
+        if row is not None:
+            info = transfer_rows.read_incoming(key, row, {})
+            durable = info.acknowledged if info.is_stream else info.sequence_number
+            if (info.sequence_identifier, durable) >= (sequence, number):
+                return
+        raise Violation(
+            Invariant.DURABLE,
+            f"{node.name} acknowledges {number} of {sender_name} to {format_name}, which is not stored",
+        )
 
     def _parse(self, packet: bytes | None, node: NodeView) -> Tracked | None:
         """Return the message of a row of packets; None for those of the system."""
@@ -158,9 +160,6 @@ class StoreContents:
             if row is None:
                 continue
             info = transfer_rows.read_incoming(key, row, {})
-            durable = info.acknowledged if info.is_stream else info.sequence_number
-            now = info.sequence_identifier, durable
-            self._accepted[node, key] = max(now, self._accepted.get((node, key), now))
             if info.is_stream:  # one may begin without the messages of the one before
                 continue
             last = (*info.sequence_identifier, info.sequence_number)

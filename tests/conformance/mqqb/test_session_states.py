@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -183,7 +184,6 @@ def test_closing_sends_no_packet_and_stops_all_timers(state: SessionState, role:
     assert harness.time_left(Timer.SESSION_CLEANUP, other.session.number) is not None
 
 
-@pytest.mark.requirement("MQQB-3.1.1.1.1.3-04")
 @pytest.mark.parametrize(
     "how", [{}, {"delivery_guarantee": DeliveryGuarantee.RECOVERABLE}, {"transactional": True}]
 )
@@ -195,6 +195,18 @@ def test_what_a_closed_session_leaves_is_sent_at_once_over_another_that_is_open(
     assert (peer.bodies(), other.bodies()) == ([b"1", b"2"], [])
     peer.disconnect()
     assert other.bodies() == [b"1", b"2"]
+
+
+def test_sessions_that_are_closed_one_after_the_other_hand_over_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As when a message can't be encrypted any more: a peer may have opened any number of sessions."""
+    harness = EngineHarness()
+    peers = [harness.accept_session() for _ in range(2 * sys.getrecursionlimit())]
+    harness.send(b"1", to=f"PRIVATE={PEER_ID}\\00000007")
+    monkeypatch.setattr(harness.engine.connecting, "_send_waiting", harness.engine.close)
+    peers[0].disconnect()
+    assert not any(session.is_open for session in harness.engine.sessions.values())
 
 
 @pytest.mark.requirement("MQQB-3.1.5.9-02", "MQQB-3.1.5.9-04", "MQQB-3.1.1.1.1.1-13", "MQQB-3.1.2.3-01")

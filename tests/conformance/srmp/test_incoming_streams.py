@@ -212,7 +212,6 @@ def test_messages_that_are_renumbered_are_accepted_once():
     assert receipts(harness) == [(peer.stream_id(), 3)]
 
 
-@pytest.mark.requirement("SRMP-3.1.1.2-06")
 @pytest.mark.parametrize("restart", [False, True])
 @pytest.mark.parametrize("streams", [1, 15])
 @pytest.mark.parametrize("remembered", [0, 10_000])

@@ -44,6 +44,8 @@ class Connecting:
         self._dispatch, self._pings, self._send_waiting = dispatch, pings, send_waiting
         self._resolving: dict[int, Session] = {}
         self._requests = 0
+        self._handed_over: list[Session] = []
+        self._sends = False
 
     def ensure_session(self, transfer: Transfer) -> None:
         """Give a transfer with messages a session: an existing one if it leads to the same peer."""
@@ -340,7 +342,6 @@ class Connecting:
 
     def _hand_over(self, guests: list[Transfer]) -> None:
         """Find sessions for transfers that only shared this one: its next connection may lead elsewhere."""
-        already_open = []
         for transfer in guests:
             transfer.session = None
             if transfer.table and transfer.queue.state not in HELD:
@@ -349,11 +350,25 @@ class Connecting:
                     session = self._sessions.add(Role.INITIATOR, transfer.peer)
                 self.attach(session, transfer)
                 if session.is_open:
-                    already_open.append(session)
+                    self._handed_over.append(session)
                 elif session.state is SessionState.CLOSED and not self._busy(session):
                     self.retry_later(session)
-        for session in already_open:
-            self._send_waiting(session)
+        self._send_handed_over()
+
+    def _send_handed_over(self) -> None:
+        """Send over the sessions that have got transfers of others.
+
+        That may close one, which hands its transfers over in turn: in this loop, since a peer can have opened
+        any number of sessions.
+        """
+        if self._sends:
+            return
+        self._sends = True
+        try:
+            while self._handed_over:
+                self._send_waiting(self._handed_over.pop())
+        finally:
+            self._sends = False
 
 
 def _is_local(transfer: Transfer) -> bool:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from struct import Struct
-from typing import Final
 
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, sequence_key
@@ -13,9 +11,8 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.deserializing import stream_of
 from msmqwire.qm.rules import transfer_rows
 from msmqwire.qm.rules.incoming_sequences import FORMER_STREAMS_BYTES_MAX, IncomingSequences
+from msmqwire.qm.rules.transfer_rows import STREAM_IDENTIFIER
 from msmqwire.srmp.content import Content
-
-_IDENTIFIER: Final = Struct("<II")  # TimeStamp, Ordinal
 
 
 class IncomingStreams:
@@ -64,10 +61,10 @@ class IncomingStreams:
         streams are known; one before them is told by a message that is a `duplicate` and a lesser number.
         """
         sequence = message.transactional_message_sequence_identifier
-        if sequence is None:
+        if sequence is None or _is_present(info, message):
             return False
-        identifier, known = _IDENTIFIER.pack(*sequence), info.former_streams
-        starts = range(0, len(known), _IDENTIFIER.size)
+        identifier, known = STREAM_IDENTIFIER.pack(*sequence), info.former_streams
+        starts = range(0, len(known), STREAM_IDENTIFIER.size)
         is_known = any(known.startswith(identifier, start) for start in starts)
         return is_known or (duplicate and sequence < info.sequence_identifier)
 
@@ -93,7 +90,7 @@ class IncomingStreams:
         if not _is_present(info, message):
             info.acknowledged, info.unacknowledged_since = 0, None
             if info.sequence_number:
-                former = info.former_streams + _IDENTIFIER.pack(*info.sequence_identifier)
+                former = info.former_streams + STREAM_IDENTIFIER.pack(*info.sequence_identifier)
                 info.former_streams = former[-FORMER_STREAMS_BYTES_MAX:]
         info.sender_identifier = message.source_machine_identifier
         self._sequences.accepted(info, message)
