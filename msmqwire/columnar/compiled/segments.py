@@ -88,6 +88,7 @@ from msmqwire.columnar.compiled.state import (
     REPEATED_BYTES,
     STREAMS,
     SWEEP_AT,
+    TAKEN_ACKED,
     TAKEN_CONFLICTS,
     WAITING,
 )
@@ -311,7 +312,7 @@ def take_beside_gaps(arrays: ScanArrays, flow_arrays: FlowArrays, number: int) -
         stop_code = take_out_of_order(arrays, flow, offset, now)
         if stop_code >= 0:
             return stop_code
-        peer[ACKED] = header[ACK]
+        state[TAKEN_ACKED], peer[ACKED] = peer[ACKED], header[ACK]
         if time_ns:
             flow[LAST_NS] = time_ns
         flow[FRAME] = state[FRAMES_BEFORE] + state[FRAME_NO] + 1
@@ -326,6 +327,7 @@ def take_beside_gaps(arrays: ScanArrays, flow_arrays: FlowArrays, number: int) -
             ignore_far_segment(state, flow, header)
     elif stop_code == GENERIC_RECORD:  # the generic reader takes the segment once more
         state[IS_TAKEN] = 0
+        peer[ACKED] = state[TAKEN_ACKED]  # or it would find gaps that were due before the segment
         if not far:
             state[REPEATED_BYTES] -= header[STOP] - header[START]
         if distance(header[SEQ], flow[NEXT_SEQ]) > 0:  # and compares it with what is buffered

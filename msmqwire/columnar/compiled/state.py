@@ -14,8 +14,9 @@ from msmqwire.capture.tcp import ACKED_SEGMENTS
     FREE_NUMBERS, CONNECTIONS, STREAMS, NEW_CONNECTIONS, PAIRS, FIRST_GAP, HASH_SEED,
     CONFLICTING_BYTES, CONNECTIONS_LIMIT, IS_UNDECIDED, BY_OFFSET, MEMORY_AT, LOST_BYTES,
     IS_TAKEN, LAST_GAP, FAR_SEGMENTS, START_SEGMENTS, FIRST_OPENING, LAST_OPENING, TAKEN_CONFLICTS,
-) = range(57)  # fmt: skip
-STATE: Final = 57
+    TAKEN_ACKED,
+) = range(58)  # fmt: skip
+STATE: Final = 58
 """The state of a scan, by index. Times are nanoseconds since 1970, sizes bytes.
 
 POS and END bound the input in memory. FRAME_NO counts frames in their file, whose number is FILE;
@@ -39,7 +40,8 @@ the hashes of flows.
 REPEATED_BYTES were delivered or buffered before; CONFLICTING_BYTES of them differ from the buffered ones.
 LOST_BYTES are the sizes of all gaps that were given up; FAR_SEGMENTS were further away than any window.
 IS_TAKEN says that the current segment has been buffered or delivered, and only the gaps are left that it lets
-give up; TAKEN_CONFLICTS of the CONFLICTING_BYTES are its own.
+give up; TAKEN_CONFLICTS of the CONFLICTING_BYTES are its own, and TAKEN_ACKED is what was acknowledged
+before it.
 """
 
 NEVER: Final = (1 << 63) - 1
