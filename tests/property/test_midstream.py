@@ -292,3 +292,17 @@ def test_many_connections_at_once():
     frames.sort(key=lambda frame: frame.time_ns)
     with mock.patch.object(tracker, "CONNECTIONS_MAX", 64):
         assert_same([c.pcap_bytes(frames)])
+
+
+def test_a_gap_is_given_up_by_the_segment_that_acknowledges_what_follows_it_in_another_file() -> None:
+    """Which the generic reader takes, as the packet began in the file before."""
+    talk = c.TcpConversation(step_ns=1_700_000_000)
+    talk.segment(True, flags=c.SYN)
+    talk.segment(False, PACKET[:7]).segment(False, PACKET[7:28]).segment(False, bytes(7))
+    talk.segment(True, b"\0", seq=1_000)
+    opening, start, _, behind, acknowledging = talk.frames
+    files = [c.pcap_bytes([opening, start]), c.pcap_bytes([behind, acknowledging])]
+    assert_same(files)
+    table = columnar(files)[1]
+    times = [value.value // 1000 for value in table["time"].combine_chunks()]
+    assert acknowledging.time_ns // 1000 in times
