@@ -5,6 +5,7 @@ The library raises nothing else because of its input. Callers rely on types and 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Self
 
 from msmqwire.constants import HResult, hresult_name
@@ -56,6 +57,19 @@ class MalformedPacket(LocatedError):
 
 class InvalidValue(LocatedError):
     """A value that can't be built: the caller's fault."""
+
+
+class InvalidArgument(InvalidValue):
+    """An argument that names nothing there is, or can be no value of its kind: wrong usage, found at once.
+
+    Attributes:
+        path: the parameter.
+        near: the right names most like the wrong one, the best first; empty if none is.
+    """
+
+    def __init__(self, why: str, *, path: str = "", near: Iterable[str] = ()) -> None:
+        super().__init__(why, path=path)
+        self.near = tuple(near)
 
 
 class InvalidSignature(LocatedError):

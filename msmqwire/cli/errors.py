@@ -21,6 +21,7 @@ from msmqwire.constants import HResult
 from msmqwire.errors import (
     AuthenticationFailed,
     EngineFailed,
+    InvalidArgument,
     InvalidName,
     LakeError,
     LakeInUse,
@@ -69,7 +70,7 @@ def status_of(exc: MsmqError) -> int:
     if isinstance(exc, NcpRefused):
         missing = exc.code in _NCP_MISSING and not isinstance(exc, NcpLoginRefused)
         return EX_NOINPUT if missing else EX_UNAVAILABLE
-    return EX_USAGE if isinstance(exc, InvalidName | UnsupportedStore) else EX_DATAERR
+    return EX_USAGE if isinstance(exc, InvalidArgument | InvalidName | UnsupportedStore) else EX_DATAERR
 
 
 def run_reporting_errors(run: Callable[[], Any]) -> None:

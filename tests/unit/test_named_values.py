@@ -74,7 +74,7 @@ def test_the_last_of_several_values_counts() -> None:
         ("acknowledge_at_window=nan", "acknowledge_at_window", "not a number"),
         ("http_read_s=0", "http_read_s", "0.001 to 4,294,967, seconds"),
         ("ping=1", "ping", "not true or false"),
-        ("relay=some", "relay", "not one of none, known, all"),
+        ("relay=some", "relay", "'some' is no such value: there are none, known and all"),
         ("resend_timer_table=", "resend_timer_table", "not a whole number"),
         ("resend_timer_table=5,,6", "resend_timer_table", "not a whole number"),
         ("resend_timer_table=0", "resend_timer_table", "1 to 4,294,967, seconds"),

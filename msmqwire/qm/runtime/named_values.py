@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 import typing
@@ -15,13 +14,13 @@ from typing import Any, Final, NamedTuple
 
 from msmqwire.errors import InvalidValue
 from msmqwire.headers.base import PACKET_SIZE_MAX
+from msmqwire.names.nearest import unknown_name
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.runtime.limits import Limits
 
 _DWORD: Final = 0xFFFFFFFF
 _COUNT_MAX: Final = 1 << 53
 _DIGITS_MAX: Final = 16
-_NAME_MAX: Final = 80
 _RANGES: Final = MappingProxyType(
     {
         "ack_wait_timeout_ms": (20_000, 120_000),
@@ -88,7 +87,7 @@ class NamedValue(NamedTuple):
         if issubclass(self.kind, Enum):
             members = {member.value: member for member in self.kind}
             if text not in members:
-                raise self._wrong(text, f"one of {', '.join(members)}")
+                raise unknown_name(text, members, "such value", path=self.name)
             return members[text]
         if self.kind is tuple:
             if not text and self.name not in _NOT_EMPTY:
@@ -130,9 +129,7 @@ def with_named_values(settings: Settings, limits: Limits, texts: Iterable[str]) 
         if not equals:
             raise InvalidValue(f"{text!r:.80} is not NAME=VALUE")
         if name not in known:
-            close = difflib.get_close_matches(name[:_NAME_MAX], known, n=3)
-            hint = f"; did you mean {' or '.join(close)}?" if close else ""
-            raise InvalidValue(f"{name!r:.80} is no setting{hint}")
+            raise unknown_name(name, known, "setting", see="docs/settings.md has all")
         changed[known[name].owner][name] = known[name].parse(value.strip())
     return replace(settings, **changed[Settings]), replace(limits, **changed[Limits])
 

@@ -1,0 +1,76 @@
+"""Names that were mistyped: which of the known ones are meant, and the error that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import Final
+
+from msmqwire.errors import InvalidArgument
+
+NEAREST_MAX: Final = 3
+"""Names that an error proposes."""
+LISTED_MAX: Final = 12
+"""So many known names are all listed in an error."""
+_NAME_MAX: Final = 80
+"""Characters of a wrong name that are compared and shown."""
+_PART_MIN: Final = 3
+"""Characters of a wrong name that may be just a part of the one that is meant."""
+
+
+def nearest(name: str, known: Iterable[str], most: int = NEAREST_MAX) -> tuple[str, ...]:
+    """Return the known names most like a wrong one, the best first; in any case.
+
+    First the same letters in another case, then names that are alike, then those that begin with the wrong
+    one or contain it.
+    """
+    return tuple(dict.fromkeys(_nearest(name[:_NAME_MAX].strip().lower(), known, most)))[:most]
+
+
+def _nearest(name: str, known: Iterable[str], most: int) -> Iterator[str]:
+    by_lower: dict[str, str] = {}
+    for one in known:
+        by_lower.setdefault(one.lower(), one)
+    if name in by_lower:
+        yield by_lower[name]
+        return
+    yield from (by_lower[near] for near in get_close_matches(name, by_lower, n=most))
+    if len(name) >= _PART_MIN:
+        yield from (one for lower, one in by_lower.items() if lower.startswith(name))
+        yield from (one for lower, one in by_lower.items() if name in lower)
+
+
+def unknown_name(
+    name: object, known: Iterable[str], what: str, *, path: str = "", see: str = ""
+) -> InvalidArgument:
+    """Return the error for a name that is none of the known ones.
+
+    Its text is ``'tpc' is no transport; did you mean tcp? There are tcp, udp and pgm``.
+
+    Args:
+        name: the wrong one.
+        known: the right ones.
+        what: what they are names of, one of them, without an article.
+        path: the parameter that has the name.
+        see: where all of them are listed, a sentence that begins small; shown if they are many.
+    """
+    names = list(dict.fromkeys(known))
+    near = nearest(str(name), names)
+    wrong = f"{name!r:.{_NAME_MAX + 2}} is no {what}"
+    everything = see
+    if len(names) <= LISTED_MAX:
+        everything = (
+            f"there {'is' if len(names) == 1 else 'are'} {_listed(names, 'and') if names else 'none'}"
+        )
+    if near:
+        why = (
+            f"{wrong}; did you mean {_listed(near, 'or')}? {everything[:1].upper()}{everything[1:]}".rstrip()
+        )
+    else:
+        why = f"{wrong}: {everything}" if everything else wrong
+    return InvalidArgument(why, path=path, near=near)
+
+
+def _listed(names: Iterable[str], word: str) -> str:
+    *first, last = names
+    return f"{', '.join(first)} {word} {last}" if first else last
