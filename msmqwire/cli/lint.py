@@ -32,8 +32,8 @@ from msmqwire.cli.parse import AnyKind, Kind, is_srmp, protocol_of
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.dissection import Item
 from msmqwire.errors import LocatedError, MalformedPacket, UnsupportedStore
-from msmqwire.lint import Finding, lint_malformed, lint_malformed_srmp, lint_packet, lint_srmp
-from msmqwire.names.printable import safe
+from msmqwire.lint import BREACHES, Finding, lint_malformed, lint_malformed_srmp, lint_packet, lint_srmp
+from msmqwire.names.printable import counted, safe
 from msmqwire.packets import parse
 from msmqwire.srmp.message import parse_message
 
@@ -55,7 +55,7 @@ def run_packet(
         say(exc, err)
         findings, status = _findings_of_malformed(data, exc, kind), EX_DATAERR
     _print(findings, "", out, as_json=as_json)
-    if check and any(finding.severity in ("MUST", "ATTACK") for finding in findings):
+    if check and any(finding.severity in BREACHES for finding in findings):
         status = EX_DATAERR
     return status
 
@@ -87,7 +87,7 @@ def run_capture(items: Iterable[Item], out: TextIO, *, as_json: bool = False) ->
         _print(item.findings, origin, out, as_json=as_json, item=item)
     if not as_json:
         total = ", ".join(f"{count} {severity}" for severity, count in sorted(counts.items()))
-        print(f"{sum(counts.values())} findings{': ' + total if total else ''}", file=out)
+        print(counted(sum(counts.values()), "finding") + (f": {total}" if total else ""), file=out)
         for (severity, name), count in sorted(ids.items()):
             print(f"  {count:>6}  {severity:<6}  {name}", file=out)
     return counts
@@ -119,7 +119,8 @@ def command(
     protocol: Annotated[AnyKind, typer.Option(help="What files that are no captures hold.")] = AnyKind.AUTO,
     port: Port = None,
     check: Annotated[
-        bool, typer.Option("--check", help="End with status 65 on a MUST or ATTACK finding.")
+        bool,
+        typer.Option("--check", help="End with status 65 on a MUST or ATTACK finding, not on others."),
     ] = False,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
     storage_option: StorageOption = None,
@@ -131,7 +132,8 @@ def command(
 
     Findings say what departs from the specifications, by requirement id.
 
-    SHOULD and MUST are the strength of the requirement; ATTACK is a known shape of attack.
+    SHOULD and MUST are the strength of the requirement; ATTACK is a known shape of attack. A NOTE is what
+    is strange, but nobody's fault.
     """
     security = MessageSecurity(key, cert, reading)
     try:
@@ -182,7 +184,7 @@ def _captures(
     ) as dissection:
         counts = run_capture(dissection, sys.stdout, as_json=as_json)
         status = report(dissection, sys.stderr)
-    if check and (counts["MUST"] or counts["ATTACK"]):
+    if check and any(counts[severity] for severity in BREACHES):
         return EX_DATAERR
     return status
 

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from msmqwire.lint.attacks import lint_malformed
-from msmqwire.lint.finding import Finding, Severity
+from msmqwire.lint.finding import BREACHES, SEVERITIES, Finding, Severity
 from msmqwire.lint.ncp_attacks import lint_malformed_ncp
 from msmqwire.lint.ncp_session import NcpLint
 from msmqwire.lint.one import lint
@@ -31,6 +31,8 @@ from msmqwire.lint.srmp import lint_srmp
 from msmqwire.lint.srmp_attacks import lint_malformed_srmp
 
 __all__ = [
+    "BREACHES",
+    "SEVERITIES",
     "Check",
     "Finding",
     "NcpLint",

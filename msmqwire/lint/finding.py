@@ -1,23 +1,29 @@
-"""A finding of lint: one departure from the specifications, with its location."""
+"""A finding of lint: one thing that is wrong or strange in a packet, with its location."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-Severity: TypeAlias = Literal["MUST", "SHOULD", "ATTACK"]
+Severity: TypeAlias = Literal["NOTE", "SHOULD", "MUST", "ATTACK"]
+
+SEVERITIES: Final[tuple[Severity, ...]] = ("NOTE", "SHOULD", "MUST", "ATTACK")
+"""From the least to the worst."""
+BREACHES: Final[frozenset[Severity]] = frozenset({"MUST", "ATTACK"})
+"""The severities that speak against a sender: ``lint --check`` ends with status 65 for these alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A departure from the specifications.
+    """What is wrong or strange in a packet.
 
     Attributes:
         id: the broken requirement (``MQMQ-2.2.19.2-26``), or ``ATTACK-<NAME>`` for the pattern of an
             attack; `msmqwire.lint.checks` describes each id.
         severity: the strength of the requirement, or ``ATTACK``. A statement of fact counts as MUST: a
             sender that departs from it is not understood. In SRMP, whose receivers accept most departures,
-            it counts as SHOULD.
+            it counts as SHOULD. ``NOTE`` is what nobody is at fault for: ordinary senders do it, or
+            receivers don't care.
         path: the field, in the specification's names.
         offset: its first byte, counted from the start of the packet; that of the whole flag word for a bit.
         message: what is wrong, in one sentence.

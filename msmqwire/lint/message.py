@@ -23,27 +23,14 @@ from msmqwire.schema import NULL_GUID, OddPadding
 HOPS_MAX: Final = 0x1D
 _NOT_DIRECT: Final = (AT_DESTINATION, PUBLIC)
 
-# [MS-MQMQ] 2.2.12; the other members of VarEnum occur on the wire, but not in that list.
-BODY_TYPES: Final = frozenset(
-    int(kind)
-    for kind in (
-        VarEnum.VT_EMPTY,
-        VarEnum.VT_NULL,
-        VarEnum.VT_I2,
-        VarEnum.VT_I4,
-        VarEnum.VT_BOOL,
-        VarEnum.VT_I1,
-        VarEnum.VT_UI1,
-        VarEnum.VT_UI2,
-        VarEnum.VT_UI4,
-        VarEnum.VT_I8,
-        VarEnum.VT_UI8,
-        VarEnum.VT_LPWSTR,
-        VarEnum.VT_BLOB,
-        VarEnum.VT_CLSID,
-    )
-)
-_VECTOR, _VARIANT = int(VarEnum.VT_VECTOR), int(VarEnum.VT_VARIANT)
+_VECTOR, _ARRAY, _VARIANT = int(VarEnum.VT_VECTOR), int(VarEnum.VT_ARRAY), int(VarEnum.VT_VARIANT)
+_BY_REFERENCE: Final = 0x4000
+_MODIFIERS: Final = _VECTOR | _ARRAY | _BY_REFERENCE
+# Types of a VARIANT in [MS-OAUT] 2.2.7 and of a PROPVARIANT, which COM and System.Messaging send, beyond the
+# list of [MS-MQMQ] 2.2.12. The last are VT_RECORD and VT_VERSIONED_STREAM.
+_TYPES: Final = frozenset(int(kind) for kind in VarEnum) - {_VECTOR, _ARRAY} | {36, 73}
+_TYPES_OF_SENDERS: Final = frozenset({0x0300})
+"""Types of no VARIANT: VT_BINARY_OBJECT of BinaryMessageFormatter in System.Messaging."""
 _HASHES = frozenset(int(member) for member in HashAlgorithm)
 _CIPHERS = frozenset(int(member) for member in EncryptionAlgorithm)
 _BLOCKS: Final = {
@@ -116,9 +103,10 @@ value(
 
 @rule(
     "MQMQ-2.2.19.2-26",
-    "An administration queue goes with acknowledgement flags",
+    "Acknowledgements are asked for without an administration queue, or the reverse",
     "UserHeader.Flags.AQ",
     USER | REMOTE,
+    "NOTE",  # Windows sends both: the message of [MS-MQQB] 4.1.5
 )
 def _admin_queue(packet: Any) -> Problem:
     requested, kind = int(packet.MessagePropertiesHeader.Flags) & 0x0F, packet.UserHeader.Flags.AQ
@@ -175,16 +163,19 @@ value(
 
 
 def _is_body_type(kind: int) -> bool:
-    return kind & ~_VECTOR in BODY_TYPES or kind == _VECTOR | _VARIANT or kind == _VARIANT
+    if kind & _VECTOR and kind & _ARRAY:
+        return False
+    return kind & ~_MODIFIERS in _TYPES or kind in _TYPES_OF_SENDERS
 
 
 value(
     "MQMQ-2.2.19.3-12",
-    "BodyType is a type of [MS-MQMQ] 2.2.12",
+    "BodyType is not a VARIANT type",
     "MessagePropertiesHeader.BodyType",
     MESSAGES,
     _is_body_type,
-    "{:#x} is none of them",
+    "BodyType {:#06x} is not a VARIANT type",
+    "NOTE",
 )
 value(
     "MQMQ-2.2.12-06",

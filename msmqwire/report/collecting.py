@@ -7,13 +7,14 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, Final
 
 from msmqwire.dissection import Dissection, Item
+from msmqwire.lint import SEVERITIES
 from msmqwire.names.printable import cut, format_endpoint, safe
 from msmqwire.report.details import PIECE, Details
 from msmqwire.report.facts import GROUPS, Facts, Protocol, facts_of
 from msmqwire.report.limits import Limits
 from msmqwire.report.packet_table import PacketTable
 from msmqwire.report.repeats import Repeats
-from msmqwire.report.requirements import SEVERITIES, Requirements, worst
+from msmqwire.report.requirements import Requirements, worst
 from msmqwire.report.sessions import Sessions, is_by_initiator, split_time
 from msmqwire.report.tallies import Tallies
 from msmqwire.report.timeline import Timeline

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
-from msmqwire.lint import Finding, checks
+from msmqwire.lint import SEVERITIES, Finding, checks
 from msmqwire.names.printable import cut, safe
 from msmqwire.report.limits import Limits
-
-SEVERITIES: Final = ("SHOULD", "MUST", "ATTACK")
-"""From the least to the worst. The column `severity` has the place of the worst of a packet, from 1."""
 
 
 @dataclass(slots=True)
@@ -86,5 +83,5 @@ class Requirements:
 
 
 def worst(findings: tuple[Finding, ...]) -> int:
-    """Return the place of the worst severity of some findings, from 1; 0 without any."""
+    """Return the place of the worst severity of some findings in `SEVERITIES`, from 1; 0 without any."""
     return max((SEVERITIES.index(finding.severity) + 1 for finding in findings), default=0)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from msmqwire.dissection import Dissection, Item, format_time
+from msmqwire.lint import SEVERITIES
 from msmqwire.report.collecting import Collector
 from msmqwire.report.limits import Limits
-from msmqwire.report.requirements import SEVERITIES
 
 _COUNTS: Final = ("packets", "bytes", "findings")
 _QUEUE: Final = ("queue", "messages", "body_bytes", "packets", "findings", "start", "end")

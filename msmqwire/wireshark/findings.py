@@ -96,7 +96,7 @@ class Findings:
         key = check.id, check.severity
         if key not in self._numbers:
             self._numbers[key] = len(self._numbers) + 1
-            severity = {"MUST": "WARN", "SHOULD": "NOTE", "ATTACK": "ERROR"}[check.severity]
+            severity = _EXPERT[check.severity]
             group = "SECURITY" if check.severity == "ATTACK" else "PROTOCOL"
             name = f"msmq.lint.{check.id.lower()}" + (".should" if check.severity == "SHOULD" else "")
             self._titles.append(
@@ -110,6 +110,8 @@ class Findings:
         return self._titles
 
 
+_EXPERT: Final = {"NOTE": "CHAT", "SHOULD": "NOTE", "MUST": "WARN", "ATTACK": "ERROR"}
+"""The severities of Wireshark's expert information."""
 _SIZES: Final = (DATA_PAST_PACKET, HTTP_BODY_SIZE)
 _VALUES: Final = (ELEMENT_COUNT, HEADER_ID, PACKET_SIZE, UNKNOWN_PT)
 

@@ -35,7 +35,7 @@ _PACKET_COLUMNS: Final = (
 )  # fmt: skip
 _FINDING: Final = {
     "id": (TEXT, "The requirement that is broken, or ATTACK- and a name."),
-    "severity": (TEXT, "MUST, SHOULD or ATTACK."),
+    "severity": (TEXT, "NOTE, SHOULD, MUST or ATTACK."),
     "path": (TEXT, "The field."),
     "offset": (INT64, "Its first byte, from the start of the packet."),
     "message": (TEXT, "What is wrong."),

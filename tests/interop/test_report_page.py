@@ -116,7 +116,7 @@ def test_filters_select_what_dissect_does(
         ("queue", "orders", count(lambda item: getattr(item.packet, "UserHeader", None) is not None) - 1),
         ("endpoint", ":50001", count(lambda item: 50001 in (item.src_port, item.dst_port))),
         ("endpoint", "10.0.0.66", count(lambda item: "10.0.0.66" in (item.src, item.dst))),
-        ("severity", "3", sum("ATTACK" in found for found in severities)),
+        ("severity", "4", sum("ATTACK" in found for found in severities)),
         ("severity", "1", sum(bool(found) for found in severities)),
         ("session", "4", count(lambda item: item.stream == 1)),
         ("from", f"{middle // 10**9}.{middle % 10**9:09d}", count(lambda item: item.time_ns >= middle)),
@@ -146,10 +146,10 @@ def test_fields_and_bytes_mark_each_other(
     opened = open_page(reports("hostile.pcapng"))
     page = ready(opened)
     go(page, "findings")
-    page.click(".requirement:has-text('MQMQ-2.2.19.3-12')")
+    page.click(".requirement:has-text('MQMQ-2.2.20.4-06')")
     page.wait_for_selector("#findings .hex .marked")
-    assert page.locator("#findings .hex-bytes .marked").all_text_contents() == ["08", "00", "00", "00"]
-    assert page.locator("#findings tr.marked th").text_content() == "BodyType"
+    assert page.locator("#findings .hex-bytes .marked").all_text_contents() == ["05", "00"]
+    assert page.locator("#findings tr.marked th").text_content() == "AckSequenceNumber"
     assert "must" in page.locator("#findings tr.marked").get_attribute("class").split()
     page.hover("#findings tr.field:has-text('Signature')")
     assert page.locator("#findings .hex-bytes .marked").all_text_contents() == ["4c", "49", "4f", "52"]

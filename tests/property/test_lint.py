@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.lint import Finding, PingLint, SessionLint, lint, lint_malformed, lint_packet
+from msmqwire.lint import SEVERITIES, Finding, PingLint, SessionLint, lint, lint_malformed, lint_packet
 from msmqwire.packets import parse
 from msmqwire.schema import Record
 from tests.support.lint_packets import CLEAN, SOURCE, TARGET, make
@@ -20,7 +20,7 @@ PROTOCOLS: Any = st.sampled_from(["session", "ping", "remote_read"])
 def judged(findings: list[Finding], size: int) -> None:
     assert findings == sorted(findings, key=lambda finding: finding.offset)
     for finding in findings:
-        assert finding.severity in ("MUST", "SHOULD", "ATTACK")
+        assert finding.severity in SEVERITIES
         assert finding.severity == "ATTACK" or not finding.id.startswith("ATTACK")
         assert finding.message
         assert 0 <= finding.offset <= size

@@ -373,12 +373,12 @@ def test_filters():
 
 def test_filters_by_option():
     done = command(
-        "dissect", "--json", "--kind", "UserMessage", "--label", "two*", "--endpoint", "10.0.0.2:1801",
-        "--queue", "orders", "--findings", "any", "--from", "2026-03-01T12:00:01Z",
-        "--to", "2026-03-01T13:00:02+01:00", HOSTILE,
+        "dissect", "--json", "--kind", "UserMessage", "--label", "mq*", "--endpoint", "10.0.0.2:1801",
+        "--queue", "a04bm02", "--findings", "any", "--from", "2026-03-01T12:00:00Z",
+        "--to", "2026-03-01T13:00:01+01:00", SESSION, HOSTILE,
     )  # fmt: skip
     (row,) = map(json.loads, done.stdout.splitlines())
-    assert row["fields"]["MessagePropertiesHeader"]["Label"] == "two queues"
+    assert row["fields"]["MessagePropertiesHeader"]["Label"] == "mqsender label"
 
 
 @pytest.mark.parametrize(
@@ -523,6 +523,12 @@ def test_lint_a_packet(tmp_path):
     assert bad.returncode == 65
     assert b"ATTACK" in bad.stdout
     assert json.loads(bad.stderr)["path"] == "BaseHeader.PacketSize"
+
+
+def test_a_note_passes_check():
+    done = command("lint", "--check", "--hex", VECTORS[6])
+    assert done.returncode == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [b"NOTE"]
 
 
 def test_lint_a_message_of_srmp():

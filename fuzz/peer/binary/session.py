@@ -13,7 +13,7 @@ from msmqwire.errors import MalformedPacket
 from msmqwire.framing import Framer
 from msmqwire.headers import SESSION_HEADER
 from msmqwire.headers.session import SESSION_HEADER_SIZE
-from msmqwire.lint import Finding, lint_packet
+from msmqwire.lint import BREACHES, Finding, lint_packet
 from msmqwire.packets import parse
 from msmqwire.schema import Record
 
@@ -196,7 +196,7 @@ class PeerSession:
         broken = [
             finding
             for finding in lint_packet(packet, data)
-            if finding.severity != "SHOULD" and finding.id not in _TOLERATED
+            if finding.severity in BREACHES and finding.id not in _TOLERATED
         ]
         echo = self.may_close and kind in ("EstablishConnection", "ConnectionParameters")
         if broken and not echo:  # what is wrong in an echo was wrong in what is echoed

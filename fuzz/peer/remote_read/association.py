@@ -12,7 +12,7 @@ from msmqwire.capture.events import Data, Flow
 from msmqwire.dissection.finder import ScanResult
 from msmqwire.dissection.rpc_calls import Handles
 from msmqwire.dissection.rpc_connection import RpcConnection
-from msmqwire.lint import lint_malformed_rpc, lint_rpc
+from msmqwire.lint import BREACHES, lint_malformed_rpc, lint_rpc
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.rpc.constants import (
     FRAG_LENGTH_MAX,
@@ -214,7 +214,7 @@ class PeerAssociation:
         if not isinstance(result.packet, RpcPacket):
             raise _wrong(f"{result.size} bytes that are no PDU", "malformed answer")
         packet = result.packet
-        broken = [finding for finding in lint_rpc(packet) if finding.severity != "SHOULD"]
+        broken = [finding for finding in lint_rpc(packet) if finding.severity in BREACHES]
         if broken:
             ids = dict.fromkeys(finding.id for finding in broken)
             text = f"the peer sends a wrong {packet.kind}: {broken[0].path}: {broken[0].message}"

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from fuzz.peer.failure import WRONG_ANSWER, PeerFailure
 from msmqwire.errors import MalformedPacket
-from msmqwire.lint import lint_malformed_srmp, lint_srmp
+from msmqwire.lint import BREACHES, lint_malformed_srmp, lint_srmp
 from msmqwire.srmp.content import Content
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.http_message import HttpMessage
@@ -220,7 +220,7 @@ class Expected:
                 raise PeerFailure(("SRMP-3.1.5.1.5-03",), text, "wrong receipt")
 
     def _judge_form(self, message: SrmpMessage) -> None:
-        findings = [finding for finding in lint_srmp(message) if finding.severity != "SHOULD"]
+        findings = [finding for finding in lint_srmp(message) if finding.severity in BREACHES]
         if findings:
             ids = tuple(dict.fromkeys(finding.id for finding in findings))
             text = f"the peer sends a wrong receipt: {findings[0].path}: {findings[0].message}"

@@ -2,7 +2,7 @@
 // The data of the report: what every part needs at once, and packets and their details unpacked when needed.
 
 const report = JSON.parse(byId("report").textContent);
-const SEVERITIES = ["", "SHOULD", "MUST", "ATTACK"];
+const SEVERITIES = ["", "NOTE", "SHOULD", "MUST", "ATTACK"];
 const packets = { count: 0, names: [], texts: [] };
 
 async function unpacked(id) {
@@ -44,9 +44,9 @@ function goesRight(row) {
   return session === undefined || rowName("src", row) === session.left;
 }
 
-/** Whether something about a packet wants to be looked at. */
+/** Whether something about a packet wants to be looked at: more than a NOTE. */
 function isNotable(row) {
-  return packets.severity[row] > 0 || packets.again[row] > 0 || ["malformed", "gap"].includes(rowGroup(row));
+  return packets.severity[row] > SEVERITIES.indexOf("NOTE") || packets.again[row] > 0 || ["malformed", "gap"].includes(rowGroup(row));
 }
 
 const lives = { count: 0, texts: [] };

@@ -17,9 +17,9 @@ class FindingsPanel {
     const choice = (severity, title, count) => button(`${title} ${formatCount(count)}`, (event) => this.filter(severity, event.target),
       { "aria-pressed": severity === "" ? "true" : "false", class: "chip" });
     this.chips = element("div", { class: "chips", role: "group", "aria-label": "Severity" }, choice("", "All", totals.findings),
-      ["ATTACK", "MUST", "SHOULD"].filter((one) => totals[one]).map((one) => choice(one, one, totals[one])));
+      SEVERITIES.slice(1).reverse().filter((one) => totals[one]).map((one) => choice(one, one, totals[one])));
     fill(panel, element("h2", {}, "Findings"),
-      element("p", { class: "muted" }, "MUST and SHOULD are the strength of the requirement that a packet departs from; ATTACK is a known shape of attack."),
+      element("p", { class: "muted" }, "MUST and SHOULD are the strength of the requirement that a packet departs from; ATTACK is a known shape of attack; a NOTE is strange, but nobody’s fault."),
       this.chips,
       element("div", { class: "findings-beside" }, this.list, this.example));
     this.draw();

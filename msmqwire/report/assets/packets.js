@@ -40,7 +40,7 @@ class PacketsPanel {
         field("queue", "Queue", text("part of its name", "queue-names")),
         field("label", "Label", text("part of it")),
         field("endpoint", "Endpoint", text("address or :port")),
-        field("severity", "Findings", choices([["1", "with findings"], ["2", "MUST or ATTACK"], ["3", "ATTACK"]])),
+        field("severity", "Findings", choices([["1", "with findings"], ["2", "SHOULD, MUST or ATTACK"], ["3", "MUST or ATTACK"], ["4", "ATTACK"]])),
         field("requirement", "Requirement", choices([...new Set(report.requirements.map((one) => one.id))].sort().map((id) => [id, id]))),
         field("session", "Session", element("input", { type: "number", min: 1, max: Math.max(1, report.sessions.length), placeholder: "number" })),
         field("from", "From (UTC)", element("input", { type: "text", placeholder: report.start ? formatTime(report.start, 3).replace(" UTC", "") : "", autocomplete: "off" })),

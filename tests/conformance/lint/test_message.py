@@ -77,12 +77,12 @@ CASES = [
     broken(
         "message",
         {"MessagePropertiesHeader.Flags.NA": 1},
-        ("MQMQ-2.2.19.2-26", "MUST", "UserHeader.Flags.AQ", 60),
+        ("MQMQ-2.2.19.2-26", "NOTE", "UserHeader.Flags.AQ", 60),
     ),
     broken(
         "message",
         {"UserHeader.AdminQueue": {"PrivateQueueIdentifier": 5}},
-        ("MQMQ-2.2.19.2-26", "MUST", "UserHeader.Flags.AQ", 60),
+        ("MQMQ-2.2.19.2-26", "NOTE", "UserHeader.Flags.AQ", 60),
     ),
     broken("message", {"UserHeader.Flags.RQ": 5}, ("MQMQ-2.2.19.2-28", "MUST", "UserHeader.Flags.RQ", 60)),
     broken(
@@ -143,13 +143,13 @@ CASES = [
     ),
     broken(
         "message",
-        {"MessagePropertiesHeader.BodyType": 8},
-        ("MQMQ-2.2.19.3-12", "MUST", "MessagePropertiesHeader.BodyType", 128),
+        {"MessagePropertiesHeader.BodyType": 0x3011},
+        ("MQMQ-2.2.19.3-12", "NOTE", "MessagePropertiesHeader.BodyType", 128),
     ),
     broken(
         "message",
         {"MessagePropertiesHeader.BodyType": 0x10000},
-        ("MQMQ-2.2.19.3-12", "MUST", "MessagePropertiesHeader.BodyType", 128),
+        ("MQMQ-2.2.19.3-12", "NOTE", "MessagePropertiesHeader.BodyType", 128),
     ),
     broken(
         "message",
@@ -270,3 +270,25 @@ def test_a_response_queue_at_any_administration_queue_breaks_no_rule(admin: dict
     packet = make("message", changes)
     assert packet.UserHeader.Flags.RQ == 4
     assert lint_packet(packet) == lint_packet(msmqwire.parse(packet.to_bytes())) == []
+
+
+# ActiveXMessageFormatter and COM (types of a VARIANT, arrays, 66 to 69 for objects), MQSendMessage with any
+# PROPVARIANT, BinaryMessageFormatter (0x300), XmlMessageFormatter (0).
+SENT_TYPES = (
+    *range(0, 9), 10, 11, 14, *range(16, 24), 0x1E, 0x1F, 64, *range(65, 70), 72, 0x300, 0x1011,
+    0x101F, 0x100C, 0x2002, 0x2003, 0x2008, 0x200C, 0x2011, 0x4008,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SENT_TYPES, ids=hex)
+def test_body_types_of_real_senders_are_no_finding(kind: int) -> None:
+    assert lint_packet(make("message", {"MessagePropertiesHeader.BodyType": kind})) == []
+
+
+@pytest.mark.parametrize(
+    "kind", [15, 24, 0x7F, 0x301, 0x3011, 0x8008, 0x9999, 0x1_0008, 0xFFFF_FFFF], ids=hex
+)
+def test_other_body_types_are_a_note(kind: int) -> None:
+    (finding,) = lint_packet(make("message", {"MessagePropertiesHeader.BodyType": kind}))
+    assert (finding.id, finding.severity) == ("MQMQ-2.2.19.3-12", "NOTE")
+    assert finding.message == f"BodyType {kind:#06x} is not a VARIANT type"
