@@ -13,13 +13,22 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
-from msmqwire.columnar import Condition, Expression, Where
+from msmqwire.columnar import Condition, Where
 from msmqwire.columnar.filters import Filter, conditions_of, meeting
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
+from msmqwire.errors import InvalidArgument
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
-from spark_udfs.source.options import OVERLAP, SPLIT_SIZE, BadOption, Options, Paths, paths_option
+from spark_udfs.source.options import (
+    OVERLAP,
+    SPLIT_SIZE,
+    BadOption,
+    Options,
+    Paths,
+    bad_option,
+    paths_option,
+)
 from spark_udfs.source.packet_reader import PacketReader
 from spark_udfs.source.part_tasks import frame_of_parts
 from spark_udfs.source.schema import arrow_fields, packet_schema, selected, spark_schema
@@ -116,15 +125,13 @@ def _checked(where: Where) -> Sequence[Condition]:
     """Return conditions, none of which could fail a task. Raises BadOption."""
     try:
         conditions = conditions_of(where)
-    except ValueError as exc:
-        raise BadOption(f"where: {exc}") from exc
+        Filter(conditions)
+    except InvalidArgument as exc:
+        raise bad_option(exc) from exc
     nothing = pa.RecordBatch.from_pylist([], packet_schema(raw=True))
     for condition in conditions:
         try:
-            Filter([condition])
             meeting(nothing, [condition])
-            if not isinstance(condition, Expression) and condition[2] is None:
-                raise ValueError("nothing can be compared with null")
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as exc:
             raise BadOption(f"where: {condition}: {exc}") from exc
     return conditions

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from msmqwire.columnar.columns import COLUMNS, NCP_GROUPS  # noqa: E402
+from msmqwire.columnar.possible_values import POSSIBLE, RANGES  # noqa: E402
 from msmqwire.packets import (  # noqa: E402
     CONNECTION_PARAMETERS,
     ESTABLISH_CONNECTION,
@@ -142,13 +143,31 @@ _ELSEWHERE: Final = {
 }
 
 
+_VALUES: Final = (
+    "A comparison of these columns by `==`, `!=` or `in` with any other value is refused, and so is a pattern"
+    " that matches none of them: it would find nothing, whatever the capture. All other columns are compared"
+    " with anything of their type."
+)
+_ALSO: Final = {
+    "class_name": ", and classes without a name as `0x80FF`",
+    "completion": ", and codes without a name as `0xd3`",
+}
+
+
 def page() -> str:
-    """Return the text of the page: its prose unchanged, the table of columns rewritten."""
+    """Return the text of the page: its prose unchanged, the table of columns and the values rewritten."""
     lines = [TABLE, "| column | type | from | meaning |", "| --- | --- | --- | --- |"]
     for column in COLUMNS:
         elsewhere = _ELSEWHERE.get(column.group, "[message security](message-security.md)")
         source = ", ".join(f"`{path}`" for path in column.paths) or elsewhere
         lines.append(f"| `{column.name}` | {column.type} | {source} | {column.meaning} |")
+    lines += ["", "## Values", "", _VALUES, "", "| column | values |", "| --- | --- |"]
+    for name, possible in POSSIBLE.items():
+        names = ", ".join(f"`{value}`" for value in getattr(possible, "names", ()))
+        lines.append(
+            f"| `{name}` | {names or f'{possible.what}, as `{possible.example}`'}{_ALSO.get(name, '')} |"
+        )
+    lines += [f"| `{name}` | 0 to {greatest} |" for name, greatest in RANGES.items()]
     return PAGE.read_text().partition(TABLE)[0] + "\n".join(lines) + "\n"
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from fuzz.peer.steps import ADDRESS
 from msmqwire.errors import InvalidValue
+from msmqwire.names.nearest import unknown_name
 from msmqwire.ping import PING_PORT
 from msmqwire.remote_read.constants import DEFAULT_PORT
 
@@ -111,7 +112,7 @@ def target_of(
     if not colon or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
         raise InvalidValue(f"{peer!r} is not HOST:PORT")
     if unknown := [name for name in (*protocols, *(ports or ())) if name not in PROTOCOLS]:
-        raise InvalidValue(f"{unknown[0]!r} is no protocol: {', '.join(PROTOCOLS)}")
+        raise unknown_name(unknown[0], PROTOCOLS, "protocol")
     given = {protocols[0]: int(port), **(ports or {})}
     numbers = {name.replace("-", "_"): number for name, number in given.items()}
     address = _consented(host, consent)

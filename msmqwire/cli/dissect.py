@@ -22,6 +22,7 @@ from msmqwire.cli.capture_input import (
 )
 from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, say
 from msmqwire.cli.filter_options import (
+    Columns,
     Endpoint,
     Findings,
     From,
@@ -31,6 +32,7 @@ from msmqwire.cli.filter_options import (
     Queue,
     To,
     Where,
+    column_names,
     wanted,
 )
 from msmqwire.cli.live import CaptureFilter, Follow, Interface, live_input
@@ -192,7 +194,7 @@ def command(
         str | None, typer.Option("--arrow", help="Write columns to this Arrow file or URL.")
     ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Columns as CSV; bytes as hex.")] = False,
-    columns: Annotated[str | None, typer.Option("--columns", help="Names of columns, by commas.")] = None,
+    columns: Columns = None,
     body_limit: Annotated[
         int | None, typer.Option("--body-limit", min=0, help="Bytes of a body in columns, at the most.")
     ] = None,
@@ -225,7 +227,10 @@ def command(
     to_columns = as_csv or parquet is not None or arrow is not None
     if not to_columns and any(given is not None for given in (columns, body_limit, workers)):
         raise typer.BadParameter("--columns, --body-limit and --workers go with --parquet, --arrow or --csv")
+    if no_lint and findings:
+        raise typer.BadParameter("it finds nothing with --no-lint", param_hint="--findings")
     packets = wanted(start, end, host, kind, label, queue, findings, where)
+    names = column_names(columns)
     if out is not None and (parquet is not None or arrow is not None):
         raise typer.BadParameter("--parquet and --arrow say where to", param_hint="--output")
     try:
@@ -259,7 +264,6 @@ def command(
                 print_items(dissection, packets.test(), printer)
                 shown = f"{printer.printed} packets, {printer.with_findings} with findings"
             else:
-                names = columns.split(",") if columns is not None else None
                 rows = tables.write(
                     dissection, packets, sink, columns=names, body_limit=body_limit, workers=workers or 1
                 )
@@ -272,8 +276,6 @@ def command(
         raise typer.Exit(EX_DATAERR) from None
     except UnsupportedStore as exc:
         raise no_input(exc) from None
-    except ValueError as exc:
-        raise typer.BadParameter(str(exc)) from None
     except (NoInput, OSError) as exc:
         raise no_input(exc) from None
     raise typer.Exit(status)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import typer
@@ -71,6 +72,16 @@ def status_of(exc: MsmqError) -> int:
         missing = exc.code in _NCP_MISSING and not isinstance(exc, NcpLoginRefused)
         return EX_NOINPUT if missing else EX_UNAVAILABLE
     return EX_USAGE if isinstance(exc, InvalidArgument | InvalidName | UnsupportedStore) else EX_DATAERR
+
+
+@contextmanager
+def usage(option: str = "") -> Iterator[None]:
+    """Turn an InvalidArgument into wrong usage of an option: by default the one with the name of its path."""
+    try:
+        yield
+    except InvalidArgument as exc:
+        name = option or f"--{exc.path.replace('_', '-')}"
+        raise typer.BadParameter(exc.why, param_hint=name) from None
 
 
 def run_reporting_errors(run: Callable[[], Any]) -> None:

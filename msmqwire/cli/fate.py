@@ -21,6 +21,7 @@ from msmqwire.cli.capture_input import (
 )
 from msmqwire.cli.common import NoInput, dumps, standard_input
 from msmqwire.errors import UnsupportedStore
+from msmqwire.names.nearest import unknown_name
 from msmqwire.names.printable import safe
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def command(
         raise typer.BadParameter("--events is for a table of messages; with --json they are there")
     for name in state or ():
         if name.lower() not in _STATES:
-            raise typer.BadParameter(f"{name} is none of {', '.join(_STATES)}")
+            raise typer.BadParameter(unknown_name(name, _STATES, "state").why, param_hint="--state")
     tests = list(_tests(state, queue, label, stuck=stuck))
     try:
         storage_options = storage_options_of(storage_option)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from msmqwire.cli import filters
-from msmqwire.cli.common import EX_USAGE, say
+from msmqwire.cli.errors import usage
 from msmqwire.dissection import Item
+from msmqwire.dissection.kinds import KINDS
 
 if TYPE_CHECKING:
     from msmqwire.columnar.expression import Expression
@@ -27,7 +28,7 @@ Kind = Annotated[
     typer.Option(
         "--kind",
         help="Only packets of this name, like UserMessage or SrmpMessage.",
-        autocompletion=lambda: list(filters.KINDS.values()),
+        autocompletion=lambda: list(KINDS),
     ),
 ]
 Label = Annotated[str | None, typer.Option("--label", help="Only messages with such a label (* and ?).")]
@@ -47,6 +48,21 @@ Where = Annotated[
         "label like 'order%' and body_size > 1000.",
     ),
 ]
+
+
+Columns = Annotated[str | None, typer.Option("--columns", help="Names of columns, by commas.")]
+
+
+def column_names(text: str | None) -> list[str] | None:
+    """Return the names that ``--columns`` has. Raises typer.BadParameter for one that no column has."""
+    if text is None:
+        return None
+    from msmqwire.columnar import chosen_columns
+
+    names = [name.strip() for name in text.split(",")]
+    with usage():
+        chosen_columns(names)
+    return names
 
 
 class Wanted(NamedTuple):
@@ -82,23 +98,17 @@ def wanted(
     findings: list[str] | None,
     where: str | None,
 ) -> Wanted:
-    """Return what the options ask for. Raises typer.BadParameter, and typer.Exit for a wrong time."""
-    try:
+    """Return what the options ask for. Raises typer.BadParameter for what no packet can meet."""
+    with usage():
         conditions = filters.by_time(start, end)
-    except ValueError as exc:
-        say(f"not a time: {exc}")
-        raise typer.Exit(EX_USAGE) from None
-    item_filters = [filters.by_endpoint(text) for text in host or ()]
-    for name in kind or ():
-        if name.lower() not in filters.KINDS:
-            raise typer.BadParameter(f"no packet is named {name!r}{filters.nearest_kind(name)}")
-    if kind:
-        conditions.append(filters.by_kind(kind))
-    if label is not None:
-        item_filters.append(filters.by_label(label))
-    if queue is not None:
-        item_filters.append(filters.by_queue(queue))
-    if findings:
-        item_filters.append(filters.by_findings(findings))
+        item_filters = [filters.by_endpoint(text) for text in host or ()]
+        if kind:
+            conditions.append(filters.by_kind(kind))
+        if label is not None:
+            item_filters.append(filters.by_label(label))
+        if queue is not None:
+            item_filters.append(filters.by_queue(queue))
+        if findings:
+            item_filters.append(filters.by_findings(findings))
     expression = None if where is None else filters.expression_of(where)
     return Wanted(conditions, item_filters, expression, bool(findings))

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import fnmatch
 import operator
+import re
 from collections.abc import Callable
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import typer
 
 from msmqwire.dissection import Item
-from msmqwire.dissection.item import PGM_KIND, SRMP_KIND
+from msmqwire.dissection.kinds import kind_named
 from msmqwire.dissection.summaries import queue_text
 from msmqwire.dissection.times import parse_time
-from msmqwire.names.printable import format_endpoint
-from msmqwire.netware.ncp_packet import KINDS as NCP_KINDS
-from msmqwire.remote_read.rpc_packet import KINDS as RPC_KINDS
+from msmqwire.errors import InvalidArgument
+from msmqwire.lint import Severity, checks
+from msmqwire.names.addresses import captured_address
+from msmqwire.names.grammar import PORT_MAX
+from msmqwire.names.nearest import unknown_name
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 from msmqwire.srmp.attributes import attribute
@@ -29,12 +32,10 @@ Filter = Callable[[Item], bool]
 Condition = tuple[str, str, Any]
 """A condition on time or kind, as `msmqwire.read_capture` takes it."""
 
-KINDS: Final = {
-    name.lower(): name
-    for name in ("EstablishConnection", "ConnectionParameters", "SessionAck", "UserMessage", "OrderAck",
-                 "FinalAck", "Ping", SRMP_KIND, PGM_KIND, *RPC_KINDS, *NCP_KINDS, "Malformed", "Skipped")
-}  # fmt: skip
-"""The kinds of items by their names in lower case."""
+ANY: Final = "any"
+SEVERITIES: Final = get_args(Severity)
+_FINDINGS: Final = f"there are {ANY}, {', '.join(SEVERITIES)}, and the ids that msmqwire lint prints"
+_PART_ENDS: Final = re.compile(r"[-.]")
 _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">=": operator.ge,
     "<": operator.lt,
@@ -43,14 +44,25 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 def by_time(start: str | None, end: str | None) -> list[Condition]:
-    """Return conditions for times from `start` on, before `end`. Raises ValueError."""
-    conditions: list[Condition] = [("time", ">=", parse_time(start))] if start else []
-    return conditions + ([("time", "<", parse_time(end))] if end else [])
+    """Return conditions for times from `start` on, before `end`. Raises InvalidArgument."""
+    first, last = _time("from", start), _time("to", end)
+    if first is not None and last is not None and first >= last:
+        raise InvalidArgument(f"{end!r:.80} is not after --from {start!r:.80}", path="to")
+    conditions: list[Condition] = [] if first is None else [("time", ">=", first)]
+    return conditions + ([] if last is None else [("time", "<", last)])
+
+
+def _time(option: str, text: str | None) -> int | None:
+    try:
+        return None if text is None else parse_time(text)
+    except ValueError:
+        why = f"{text!r:.80} is no time, as 2026-03-01T12:00:00 (UTC without a zone) or seconds since 1970"
+        raise InvalidArgument(why, path=option) from None
 
 
 def by_kind(kinds: list[str]) -> Condition:
-    """Return a condition for these kinds, in any case. Raises KeyError for an unknown one."""
-    return "kind", "in", [KINDS[kind.lower()] for kind in kinds]
+    """Return a condition for these kinds, in any case. Raises InvalidArgument for an unknown one."""
+    return "kind", "in", [kind_named(kind) for kind in kinds]
 
 
 def meets(conditions: list[Condition]) -> Filter:
@@ -63,28 +75,16 @@ def meets(conditions: list[Condition]) -> Filter:
     return test
 
 
-def nearest_kind(name: str) -> str:
-    """Return a question that names the kind most like a wrong name; nothing if none is."""
-    near = get_close_matches(name.lower(), KINDS, n=1)
-    return f"; did you mean {KINDS[near[0]]}?" if near else ""
-
-
 def expression_of(text: str) -> Expression:
     """Parse an expression over columns. Raises typer.BadParameter, which shows the place."""
-    from msmqwire.columnar.expression import Compared, OneOf
     from msmqwire.columnar.expression_parser import InvalidExpression, parse_expression
 
     try:
-        expression = parse_expression(text)
+        return parse_expression(text)
     except InvalidExpression as exc:
         shown = "".join(char if char.isprintable() else "?" for char in text)
-        raise typer.BadParameter(f"{exc.why}\n  {shown}\n  {' ' * exc.position}^") from None
-    for node in expression.nodes():
-        if isinstance(node, Compared | OneOf) and node.column.name == "kind":
-            names = node.operands if isinstance(node, OneOf) else (node.operand,)
-            if unknown := [name for name in names if KINDS.get(name.lower()) != name]:
-                raise typer.BadParameter(f"no packet is named {unknown[0]!r}{nearest_kind(unknown[0])}")
-    return expression
+        where = f"{exc.why}\n  {shown}\n  {' ' * exc.position}^"
+        raise typer.BadParameter(where, param_hint="--where") from None
 
 
 def by_expression(expression: Expression) -> Filter:
@@ -95,14 +95,34 @@ def by_expression(expression: Expression) -> Filter:
 
 
 def by_endpoint(text: str) -> Filter:
-    """Return a filter for items to or from an address, ``address:port`` or ``:port``."""
-    text = text.lower()
+    """Return a filter for items to or from an address, ``address:port`` or ``:port``.
+
+    Raises InvalidArgument for what no packet can come from.
+    """
+    address, port = _endpoint(text)
 
     def test(item: Item) -> bool:
         ends = ((item.src, item.src_port), (item.dst, item.dst_port))
-        return any(text in (address, f":{port}", format_endpoint(address, port)) for address, port in ends)
+        return any(address in ("", one[0]) and port in (None, one[1]) for one in ends)
 
     return test
+
+
+def _endpoint(text: str) -> tuple[str, int | None]:
+    """Return the address, if there is one, and the port."""
+    if text[:1] == "[":
+        address, bracket, port = text[1:].partition("]")
+        colon, number = port[:1], port[1:]
+    elif text.count(":") == 1:
+        bracket = "]"
+        address, colon, number = text.partition(":")
+    else:
+        address, bracket, colon, number = text, "]", "", ""
+    if (not address and not colon) or not bracket or colon not in ("", ":"):
+        raise InvalidArgument(f"{text!r:.80} is not ADDRESS, ADDRESS:PORT or :PORT", path="endpoint")
+    if colon and not (number.isascii() and number.isdigit() and int(number[:6]) <= PORT_MAX):
+        raise InvalidArgument(f"{text!r:.80}: a port is 0 to {PORT_MAX:,}", path="endpoint")
+    return captured_address(address, "endpoint") if address else "", int(number) if colon else None
 
 
 def message_packet(item: Item) -> Record | None:
@@ -150,14 +170,20 @@ def by_queue(pattern: str) -> Filter:
 
 
 def by_findings(names: list[str]) -> Filter:
-    """Return a filter for items with a finding; if any are named, by severity, id or beginning of an id."""
+    """Return a filter for items with a finding; if any are named, by severity, id or beginning of an id.
+
+    Raises InvalidArgument for a name that no finding can have.
+    """
+    for name in names:
+        if name.upper() not in _finding_names():
+            raise unknown_name(name, _finding_names().values(), "finding", path="findings", see=_FINDINGS)
     selected = {name.upper() for name in names}
-    beginnings = tuple(f"{name}-" for name in selected)
+    beginnings = tuple(f"{name}{sign}" for name in selected for sign in "-.")
 
     def test(item: Item) -> bool:
         return any(
             not selected
-            or "ANY" in selected
+            or ANY.upper() in selected
             or finding.severity.upper() in selected
             or finding.id.upper() in selected
             or finding.id.upper().startswith(beginnings)
@@ -165,3 +191,11 @@ def by_findings(names: list[str]) -> Filter:
         )
 
     return test
+
+
+@cache
+def _finding_names() -> dict[str, str]:
+    """Return what findings can be chosen by, each by its upper case: severities, ids and their beginnings."""
+    ids = dict.fromkeys(check.id for check in checks())
+    beginnings = (id[: end.start()] for id in ids for end in _PART_ENDS.finditer(id))
+    return {name.upper(): name for name in (ANY, *SEVERITIES, *beginnings, *ids)}

@@ -13,6 +13,7 @@ from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.folder_keys import AsJson, Data, key_file, show_rows, tell_server, time_text
 from msmqwire.cli.srmp_files import readable
 from msmqwire.constants import CryptographicProvider, KeyAlgorithm
+from msmqwire.names.nearest import unknown_name
 from msmqwire.qm.runtime.folder_security import private_key_of
 from msmqwire.qm.runtime.given_files import read_file
 from msmqwire.qm.runtime.key_ring import PROVIDERS, SHORT_NAMES, KeyRing, KeyUse, OwnKey
@@ -38,9 +39,8 @@ def _providers(names: list[str] | None) -> list[CryptographicProvider]:
     """Raises typer.BadParameter."""
     for name in names or ():
         if name not in PROVIDERS:
-            raise typer.BadParameter(
-                f"{name!r:.80} is none of {', '.join(PROVIDERS)}", param_hint="--provider"
-            )
+            wrong = unknown_name(name, PROVIDERS, "provider")
+            raise typer.BadParameter(wrong.why, param_hint="--provider")
     return [PROVIDERS[name] for name in dict.fromkeys(names or PROVIDERS)]
 
 

@@ -22,8 +22,8 @@ from msmqwire.cli.capture_input import (
     storage_options_of,
 )
 from msmqwire.cli.common import EX_DATAERR, dumps, say
-from msmqwire.cli.errors import run_reporting_errors
-from msmqwire.cli.filter_options import Port
+from msmqwire.cli.errors import run_reporting_errors, usage
+from msmqwire.cli.filter_options import Columns, From, Kind, Port, To, column_names
 from msmqwire.cli.progress import byte_progress
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.errors import UnsupportedStore
@@ -40,18 +40,13 @@ def command(
         typer.Option("--by", metavar="COLUMN", help="Partition by kind or destination too."),
     ] = None,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that decode and write.")] = 1,
-    columns: Annotated[str | None, typer.Option("--columns", help="Names of columns, by commas.")] = None,
+    columns: Columns = None,
     body_limit: Annotated[
         int | None, typer.Option("--body-limit", min=0, help="Bytes of a body, at the most.")
     ] = None,
-    start: Annotated[
-        str | None, typer.Option("--from", help="Not before this time (ISO 8601 or seconds).")
-    ] = None,
-    end: Annotated[str | None, typer.Option("--to", help="Before this time.")] = None,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option("--kind", help="Only packets of this name, like UserMessage or SrmpMessage."),
-    ] = None,
+    start: From = None,
+    end: To = None,
+    kind: Kind = None,
     port: Port = None,
     splits: Annotated[
         str,
@@ -75,13 +70,9 @@ def command(
     Ends with status 65 if a file is cut off or damaged; what precedes the damage is in the lake. Status 69:
     another process is writing the lake.
     """
-    for name in kind or ():
-        if name.lower() not in filters.KINDS:
-            raise typer.BadParameter(f"{name} is none of {', '.join(filters.KINDS.values())}")
-    try:
+    with usage():
         where = filters.by_time(start, end) + ([filters.by_kind(kind)] if kind else [])
-    except ValueError as exc:
-        raise typer.BadParameter(f"not a time: {exc}") from None
+    names = column_names(columns)
     try:
         storage_options = storage_options_of(storage_option)
         files = capture_files(captures, storage_options)
@@ -92,12 +83,12 @@ def command(
     def run() -> LakeCommit:
         from msmqwire.lake import write_lake
 
-        with byte_progress(None) as progress:
+        with usage(), byte_progress(None) as progress:
             return write_lake(
                 files,
                 out,
                 by=by,  # type: ignore[arg-type]  # checked there
-                columns=columns.split(",") if columns is not None else None,
+                columns=names,
                 where=where,
                 ports=port or (),
                 body_limit=body_limit,
@@ -115,8 +106,6 @@ def command(
         if _is_of_lake(exc.filename, out):
             raise
         raise no_input(exc) from None
-    except ValueError as exc:
-        raise typer.BadParameter(str(exc)) from None
     raise typer.Exit(_report(results[0], as_json=as_json))
 
 

@@ -10,8 +10,10 @@ from typing import Annotated, Any, Final, TextIO
 import typer
 
 from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, NoInput, dumps, from_hex, read_input, say
+from msmqwire.cli.errors import usage
 from msmqwire.cli.readings import named_values
-from msmqwire.errors import InvalidValue, LocatedError, MalformedPacket
+from msmqwire.errors import LocatedError, MalformedPacket
+from msmqwire.names.nearest import unknown_name
 from msmqwire.packets import Protocol, parse
 from msmqwire.ping import PING_SIGNATURE, PING_SIZE
 
@@ -110,11 +112,10 @@ def run_ncp(
     from msmqwire.netware.readings import Readings
 
     if call is not None and call not in CALLS_BY_NAME:
-        raise typer.BadParameter(f"{call!r} is none of {', '.join(CALLS_BY_NAME)}", param_hint="--call")
-    try:
+        wrong = unknown_name(call, CALLS_BY_NAME, "call of NCP", see="docs/columns.md#values lists all")
+        raise typer.BadParameter(wrong.why, param_hint="--call")
+    with usage("--reading"):
         readings_of_ncp = Readings.of(readings or {})
-    except InvalidValue as exc:
-        raise typer.BadParameter(exc.why, param_hint="--reading") from None
     answered = None if call is None else CALLS_BY_NAME[call]
     try:
         for packet in parse_sent(data, answered, readings_of_ncp):

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from msmqwire.cli.errors import usage
 from msmqwire.crypto.readings import Readings
 from msmqwire.dissection import readings as dissection_readings
-from msmqwire.errors import InvalidValue
 from msmqwire.netware.readings import Readings as NcpReadings
 
 Reading = Annotated[
@@ -33,18 +33,14 @@ CaptureReading = Annotated[
 
 def readings_of(texts: Iterable[str] | None) -> Readings:
     """Return the readings with these switches set. Raises typer.BadParameter."""
-    try:
+    with usage("--reading"):
         return Readings.of(named_values(texts))
-    except InvalidValue as exc:
-        raise typer.BadParameter(exc.why, param_hint="--reading") from None
 
 
 def capture_readings_of(texts: Iterable[str] | None) -> tuple[Readings, NcpReadings]:
     """Return the readings of message security and of NCP with these switches. Raises typer.BadParameter."""
-    try:
+    with usage("--reading"):
         return dissection_readings.readings_of(named_values(texts))
-    except InvalidValue as exc:
-        raise typer.BadParameter(exc.why, param_hint="--reading") from None
 
 
 def named_values(texts: Iterable[str] | None) -> dict[str, str]:

@@ -11,6 +11,7 @@ import typer
 
 from msmqwire.errors import StoreInUse
 from msmqwire.names.addresses import without_brackets
+from msmqwire.names.nearest import unknown_name
 from msmqwire.qm.runtime.addresses import LOOPBACK, Endpoint
 from msmqwire.qm.runtime.local import server_of
 from msmqwire.qm.runtime.served_folder import ServedFolder
@@ -38,7 +39,7 @@ def parse_endpoint(text: str, port: int) -> Endpoint:
 def check_level(log: str) -> None:
     """Check the least level of logs. Raises typer.BadParameter."""
     if log not in _LEVELS:
-        raise typer.BadParameter(f"{log!r} is none of {', '.join(_LEVELS)}")
+        raise typer.BadParameter(unknown_name(log, _LEVELS, "level").why, param_hint="--log")
 
 
 async def when_free(start: Callable[[], Awaitable[T]], is_served: Callable[[], bool], *, seconds: float) -> T:

@@ -10,14 +10,15 @@ import pyarrow as pa
 
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
-from msmqwire.columnar.columns import BY_NAME, COLUMNS, GENERIC_GROUPS, Column, arrow_schema
+from msmqwire.columnar.columns import BY_NAME, COLUMNS, GENERIC_GROUPS, Column, arrow_schema, unknown_column
 from msmqwire.columnar.expression import Expression
 from msmqwire.columnar.expression_parser import InvalidExpression, parse_expression
-from msmqwire.columnar.filters import Condition, Filter, Where
+from msmqwire.columnar.filters import Condition, Filter, Where, conditions_of
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection import Dissection, Source, dissect
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent
-from msmqwire.errors import CaptureError
+from msmqwire.errors import CaptureError, InvalidArgument
+from msmqwire.names.nearest import unknown_name
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
 
@@ -58,12 +59,17 @@ class CaptureWarning(UserWarning):
 
 
 def chosen_columns(names: Collection[str] | None) -> list[Column]:
-    """Return the columns with these names, in their order; all but ``raw`` for None. Raises ValueError."""
+    """Return the columns with these names, in their order; all but ``raw`` for None.
+
+    Raises InvalidArgument for an unknown one, which names the nearest ones.
+    """
     if names is None:
         return [column for column in COLUMNS if column.name != "raw"]
-    unknown = [name for name in names if name not in BY_NAME]
-    if unknown:
-        raise ValueError(f"no column {', '.join(unknown)}")
+    if isinstance(names, str):
+        raise InvalidArgument(f"a list of names is wanted, not {names!r:.80}", path="columns")
+    for name in names:
+        if name not in BY_NAME:
+            raise unknown_column(name)
     return [BY_NAME[name] for name in names]
 
 
@@ -176,10 +182,15 @@ def read_capture(
         FileNotFoundError: a path or pattern names no file.
         UnsupportedStore: the store of a URL can't be used.
         OSError: a file can't be read.
-        ValueError: no such column or operator, an expression that can't be read, or no worker.
+        InvalidArgument: no such column or operator, a value that a column can't have, an expression that
+            can't be read, no such port, or no worker. Its text names the nearest right ones.
         InvalidValue: something is no private key, or no certificate.
     """
     schema = arrow_schema(tuple(chosen_columns(columns)))
+    where = conditions_of(where)
+    Filter(where)  # raises now, not with the first batch
+    if workers < 1:
+        raise InvalidArgument(f"at least one is wanted, not {workers}", path="workers")
     dissection = dissect(
         sources,
         ports=ports,
@@ -206,9 +217,6 @@ def read_capture(
         for error in dissection.errors:
             warnings.warn(CaptureWarning(error), stacklevel=3)
 
-    Filter(where)  # raises now, not with the first batch
-    if workers < 1:
-        raise ValueError(f"at least one worker is wanted, not {workers}")
     reader = pa.RecordBatchReader.from_batches(schema, rows())
     return reader if batch_rows else reader.read_all()
 
@@ -235,16 +243,22 @@ def read_packets(
         Malformed packets have the kind Malformed, and ``error`` says why.
 
     Raises:
-        ValueError: no such column, or none at all; not as many protocols as values.
+        InvalidArgument: no such column, or none at all; not as many protocols as values.
     """
     from msmqwire.columnar.packet_array import PacketReader
 
     names = [column.name for column in PACKET_COLUMNS] if columns is None else columns
     chosen = chosen_columns(names)
-    if not chosen or any(column not in PACKET_COLUMNS for column in chosen):
-        raise ValueError(f"columns of packets are wanted, not {', '.join(names) or 'none'}")
+    if not chosen:
+        raise InvalidArgument("columns of packets are wanted, not none", path="columns")
+    for column in chosen:
+        if column not in PACKET_COLUMNS:
+            raise unknown_name(
+                column.name, (one.name for one in PACKET_COLUMNS), "column of packets alone",
+                path="columns", see="those of the capture are for read_capture",
+            )  # fmt: skip
     if protocols is not None and len(protocols) != len(raw):
-        raise ValueError(f"{len(protocols)} protocols for {len(raw)} values")
+        raise InvalidArgument(f"{len(protocols)} for {len(raw)} values", path="protocols")
     arrays: list[Any] = []
     first = 0
     for chunk in raw.chunks if isinstance(raw, pa.ChunkedArray) else [raw]:

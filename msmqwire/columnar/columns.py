@@ -9,7 +9,7 @@ Unsigned integers are in the next larger signed type, because Spark and many dat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +17,9 @@ import pyarrow as pa
 
 from msmqwire.columnar.arrow import values
 from msmqwire.constants import class_name
+from msmqwire.errors import InvalidArgument
 from msmqwire.headers.queue_names import admin_queue, destination, response_queue, text
+from msmqwire.names.nearest import unknown_name
 
 TIME: Final = pa.timestamp("ns", tz="UTC")
 SECONDS: Final = pa.timestamp("s", tz="UTC")
@@ -273,10 +275,18 @@ COLUMNS: Final[tuple[Column, ...]] = (
 )
 
 BY_NAME: Final = {column.name: column for column in COLUMNS}
+"""The columns by name."""
+SEE: Final = "docs/columns.md lists all"
+"""Where all columns are listed."""
 EXAMINED: Final = frozenset({"signature_status", "decrypted"})
 """The columns that say what `msmqwire.dissection.message_security` finds out."""
 OF_BODY: Final = frozenset({"body", "body_size"})
 """The columns that are about the body in clear, where it was decrypted."""
+
+
+def unknown_column(name: object, path: str = "columns", known: Iterable[str] = BY_NAME) -> InvalidArgument:
+    """Return the error for a name that no column has, among all or some of them."""
+    return unknown_name(name, known, "column", path=path, see=SEE)
 
 
 def arrow_schema(columns: list[Column] | tuple[Column, ...] = COLUMNS) -> Any:

@@ -7,13 +7,12 @@ describes the language for users.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, NoReturn
 
 import pyarrow as pa
 
-from msmqwire.columnar.columns import BINARY, BOOL, BY_NAME, TEXT, Column
+from msmqwire.columnar.columns import BINARY, BOOL, BY_NAME, TEXT, Column, unknown_column
 from msmqwire.columnar.expression import (
     Absent,
     Compared,
@@ -26,7 +25,14 @@ from msmqwire.columnar.expression import (
     Not,
     OneOf,
 )
+from msmqwire.columnar.possible_values import (
+    EQUALITIES,
+    PATH,
+    refuse_impossible,
+    refuse_impossible_pattern,
+)
 from msmqwire.dissection.times import parse_time
+from msmqwire.errors import InvalidArgument
 
 NESTING_MAX: Final = 100
 """Levels of parentheses and of ``not``."""
@@ -48,16 +54,17 @@ _KEYWORDS: Final = frozenset(
 )
 
 
-class InvalidExpression(ValueError):
-    """An expression that can't be read.
+class InvalidExpression(InvalidArgument):
+    """An expression that can't be read, or that compares a column with what it can't be.
 
     Attributes:
         why: what is wrong.
         position: the character at which it is, from 0.
+        near: the right names most like a wrong one.
     """
 
-    def __init__(self, why: str, position: int) -> None:
-        super().__init__(f"{why}, at character {position + 1}")
+    def __init__(self, why: str, position: int = 0, near: Iterable[str] = ()) -> None:
+        super().__init__(f"{why} (at character {position + 1})", path=PATH, near=near)
         self.why, self.position = why, position
 
 
@@ -157,6 +164,8 @@ class _Parser:
         if comparison := self._taken(*_COMPARISONS):
             if column.type == BOOL and comparison.text not in ("==", "!="):
                 self.fail(f"{column.name} is true or false", comparison)
+            if comparison.text in EQUALITIES:
+                return Compared(column, comparison.text, self._possible_operand(column))
             return Compared(column, comparison.text, self._operand(column))
         if self._taken("is"):
             negated = self._taken("not")
@@ -176,8 +185,8 @@ class _Parser:
     def _tests(self) -> dict[str, Callable[[Column], Node]]:
         return {
             "in": self._one_of,
-            "like": lambda column: Matching(column, self._text_for(column)),
-            "ilike": lambda column: Matching(column, self._text_for(column), ignore_case=True),
+            "like": self._like,
+            "ilike": lambda column: self._like(column, ignore_case=True),
             "matches": self._matches,
             "contains": self._contains,
         }
@@ -188,15 +197,14 @@ class _Parser:
             self.fail(f"the name of a column is expected instead of {token.text}", token)
         column = BY_NAME.get(token.text)
         if column is None:
-            near = get_close_matches(token.text.lower(), BY_NAME, n=1)
-            self.fail(f"no column {token.text}" + (f"; did you mean {near[0]}?" if near else ""), token)
+            self._refuse(unknown_column(token.text, PATH), token)
         return column
 
     def _one_of(self, column: Column) -> Node:
         self._expect("(")
-        operands = [self._operand(column)]
+        operands = [self._possible_operand(column)]
         while self._taken(","):
-            operands.append(self._operand(column))
+            operands.append(self._possible_operand(column))
         self._expect(")")
         return OneOf(column, tuple(operands))
 
@@ -207,11 +215,18 @@ class _Parser:
             node.judge(lambda _: "")
         except pa.ArrowInvalid as exc:
             self.fail(str(exc), token)
-        return node
+        return self._possible_pattern(node, token)
+
+    def _like(self, column: Column, *, ignore_case: bool = False) -> Node:
+        token = self.token
+        return self._possible_pattern(
+            Matching(column, self._text_for(column), ignore_case=ignore_case), token
+        )
 
     def _contains(self, column: Column) -> Node:
         if column.type != BINARY:
-            return Containing(column, (self._text_for(column),))
+            token = self.token
+            return self._possible_pattern(Containing(column, (self._text_for(column),)), token)
         token = self._take()
         if token.kind == "bytes":
             part = self._bytes(token)
@@ -222,6 +237,25 @@ class _Parser:
         if token.kind == "bytes" or not part:
             return Containing(column, (part,))
         return Containing(column, (part, _unquoted(token.text).encode("utf-16-le")))
+
+    def _possible_operand(self, column: Column) -> Any:
+        token = self.token
+        value = self._operand(column)
+        try:
+            refuse_impossible(column, value)
+        except InvalidArgument as exc:
+            self._refuse(exc, token)
+        return value
+
+    def _possible_pattern(self, node: Matching | Containing, token: _Token) -> Node:
+        try:
+            refuse_impossible_pattern(node)
+        except InvalidArgument as exc:
+            self._refuse(exc, token)
+        return node
+
+    def _refuse(self, error: InvalidArgument, token: _Token) -> NoReturn:
+        raise InvalidExpression(error.why, token.position, error.near) from None
 
     def _text_for(self, column: Column) -> str:
         token = self._take()

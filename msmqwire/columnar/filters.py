@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
+from numbers import Real
 from typing import Any, Final
 
 import numpy as np
@@ -12,10 +13,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.columnar.arrow.rows import value_of
-from msmqwire.columnar.columns import BY_NAME, WHERE, Column
+from msmqwire.columnar.columns import (
+    BINARY,
+    BOOL,
+    BY_NAME,
+    INT32,
+    INT64,
+    SECONDS,
+    TEXT,
+    TIME,
+    WHERE,
+    Column,
+    unknown_column,
+)
 from msmqwire.columnar.expression import Compared, Expression, OneOf
 from msmqwire.columnar.expression_parser import parse_expression
+from msmqwire.columnar.possible_values import EQUALITIES, PATH, refuse_impossible
 from msmqwire.dissection import Item
+from msmqwire.errors import InvalidArgument
+from msmqwire.names.nearest import unknown_name
 
 SimpleCondition = tuple[str, str, Any]
 """A column, one of ``== != < <= > >= in``, and a value (a list for ``in``)."""
@@ -32,6 +48,16 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     ">=": operator.ge,
     "in": lambda value, values: value in values,
 }
+_PARTS: Final = 3
+_KINDS: Final = {
+    TEXT: "text",
+    INT32: "a number of 32 bits",
+    INT64: "a number of 64 bits",
+    BOOL: "true or false",
+    BINARY: "bytes",
+    TIME: "a time, a datetime or text as 2026-03-01T12:00:00",
+    SECONDS: "a time, a datetime",
+}
 _EARLY: Final = {column.name for column in WHERE} - {"error", "error_path", "error_offset", "raw"}
 
 
@@ -39,7 +65,8 @@ class Filter:
     """All conditions of a query together.
 
     Raises:
-        ValueError: an unknown column or operator, an expression that can't be read.
+        InvalidArgument: an unknown column or operator, a value that the column can't have, an expression that
+            can't be read.
     """
 
     def __init__(self, where: Where) -> None:
@@ -92,8 +119,50 @@ class Filter:
 
 
 def conditions_of(where: Where) -> Sequence[Condition]:
-    """Return conditions, of an expression itself. Raises ValueError if it can't be read."""
+    """Return conditions, of an expression itself. Raises InvalidExpression if it can't be read."""
     return [parse_expression(where)] if isinstance(where, str) else where
+
+
+def refuse_wrong(condition: Any) -> None:
+    """Raise InvalidArgument for what is no condition, or one that compares a column with what it can't be."""
+    if isinstance(condition, Expression):
+        return
+    if isinstance(condition, str) or not isinstance(condition, Sequence) or len(condition) != _PARTS:
+        why = f"a condition is (column, operator, value), not {condition!r:.80}"
+        raise InvalidArgument(why, path=PATH)
+    name, op, operand = condition
+    if name not in BY_NAME:
+        raise unknown_column(name, PATH)
+    if op not in _OPERATORS:
+        raise unknown_name(op, _OPERATORS, "operator of a condition", path=PATH)
+    column = BY_NAME[name]
+    if op == "in" and (isinstance(operand, str | bytes) or not isinstance(operand, Collection)):
+        raise InvalidArgument(f"{name} in: a list of values is wanted, not {operand!r:.80}", path=PATH)
+    for value in operand if op == "in" else (operand,):
+        if not _is_comparable(column, value):
+            what = "nothing" if value is None else f"{value!r:.80}"
+            raise InvalidArgument(f"{name} is {_KINDS[column.type]}, not {what}", path=PATH)
+        if op in EQUALITIES:
+            refuse_impossible(column, value)
+
+
+def _is_comparable(column: Column, value: Any) -> bool:
+    """Whether a value is of a type that a column is compared with."""
+    if column.type == TEXT:
+        return isinstance(value, str)
+    if column.type in (INT32, INT64):
+        if not isinstance(value, Real):
+            return False
+        bits = column.type.bit_width
+        return column.name in _EARLY or -(1 << bits - 1) <= value < 1 << bits - 1
+    try:
+        comparable = _comparable(column.name, value)
+        if column.name == "time":  # one beyond what the column can hold is a bound, too
+            return isinstance(comparable, Real)
+        pa.scalar(comparable, column.type)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        return False
+    return value is not None
 
 
 def columns_of(conditions: Iterable[Condition]) -> list[Column]:
@@ -115,12 +184,8 @@ def _separated(conditions: Sequence[Condition]) -> tuple[list[SimpleCondition], 
             early += found
             late += [condition] if rest else []
             continue
-        name, op, _ = condition
-        if name not in BY_NAME:
-            raise ValueError(f"no column {name}")
-        if op not in _OPERATORS:
-            raise ValueError(f"{op} is none of {' '.join(_OPERATORS)}")
-        (early if name in _EARLY else late).append(condition)
+        refuse_wrong(condition)
+        (early if condition[0] in _EARLY else late).append(condition)
     return early, late
 
 

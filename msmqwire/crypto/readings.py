@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self, TypeAlias
 
-from msmqwire.errors import InvalidValue
+from msmqwire.names.nearest import unknown_name
 
 ByteOrder: TypeAlias = Literal["little", "big"]
 QueueNames: TypeAlias = Literal["header", "text", "text-with-null"]
@@ -61,13 +61,13 @@ class Readings:
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> Self:
-        """Return the readings with these switches set, as text. Raises InvalidValue."""
+        """Return the readings with these switches set, as text. Raises InvalidArgument."""
         known = cls.fields()
         for name, value in values.items():
             if name not in known:
-                raise InvalidValue(f"{name!r} is none of {', '.join(known)}", path="Readings")
+                raise unknown_name(name, known, "reading", path="Readings")
             if value not in known[name]:
-                raise InvalidValue(f"{value!r} is none of {', '.join(known[name])}", path=f"Readings.{name}")
+                raise unknown_name(value, known[name], "such value", path=f"Readings.{name}")
         given: dict[str, Any] = {name: _BOOLEANS.get(value, value) for name, value in values.items()}
         return cls(**given)
 

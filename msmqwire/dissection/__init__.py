@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from io import RawIOBase
+from numbers import Integral
 from typing import Any, BinaryIO
 
 from msmqwire.capture import IpDecoder, expand, open_records
@@ -18,7 +19,8 @@ from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.item import Item, format_time
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent
 from msmqwire.dissection.tracker import MSMQ_PORT, Tracker
-from msmqwire.errors import CaptureError
+from msmqwire.errors import CaptureError, InvalidArgument
+from msmqwire.names.grammar import PORT_MAX
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
 
@@ -73,8 +75,10 @@ def dissect(
         FileNotFoundError: a path or pattern names no file.
         UnsupportedStore: the store of a URL can't be used.
         OSError: it can't be reached, or, while the items are read, a file of it can't be read.
+        InvalidArgument: no such port.
         InvalidValue: something is no private key, or no certificate.
     """
+    check_ports(ports)
     return Dissection(
         sources,
         ports=ports,
@@ -88,6 +92,13 @@ def dissect(
         examiner=Examiner.from_files(keys, certificates, readings),
         ncp_readings=ncp_readings,
     )
+
+
+def check_ports(ports: Collection[int]) -> None:
+    """Raise InvalidArgument for what is no port of TCP or UDP."""
+    for port in ports:
+        if not isinstance(port, Integral) or not 0 < port <= PORT_MAX:
+            raise InvalidArgument(f"a port is 1 to {PORT_MAX:,}, not {port!r:.80}", path="ports")
 
 
 class Dissection(Iterator[Item]):

@@ -16,8 +16,9 @@ from msmqwire.columnar.filters import Filter, conditions_of
 from msmqwire.columnar.part_reader import PartReader
 from msmqwire.columnar.parts import SPLITS, Part, Splits
 from msmqwire.crypto.readings import DEFAULT, Readings
+from msmqwire.dissection import check_ports
 from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
-from msmqwire.errors import CaptureError, LakeDamaged, LakeMismatch
+from msmqwire.errors import CaptureError, InvalidArgument, LakeDamaged, LakeMismatch
 from msmqwire.lake.exact_planning import plan_exact_run
 from msmqwire.lake.folder import LakeFolder, opened
 from msmqwire.lake.manifest import Manifest, PartEntry, Pending, WindowRange
@@ -25,6 +26,7 @@ from msmqwire.lake.part_writer import PartFiles, PartWriter
 from msmqwire.lake.partitions import COLUMN_KEYS, By
 from msmqwire.lake.planning import OVERLAP, SPLIT_SIZE, Plan, plan_run, without
 from msmqwire.lake.workers import write_parts
+from msmqwire.names.nearest import unknown_name
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
 
@@ -109,16 +111,23 @@ def write_lake(
             not named.
         LakeDamaged: the manifest is broken.
         UnsupportedStore: the folder is a URL, or the store of a capture can't be used.
+        InvalidArgument: no such column, operator, key, port or way to divide captures, or a value that a
+            column can't have. Its text names the nearest right ones.
         InvalidValue: something is no private key, or no certificate.
-        ValueError: no such column, operator or key.
         OSError: a file can't be read or written.
     """
     if splits not in SPLITS:
-        raise ValueError(f"splits are {', '.join(SPLITS)}, not {splits}")
+        raise unknown_name(splits, SPLITS, "way to divide captures", path="splits")
     if by not in COLUMN_KEYS:
-        raise ValueError(f"a lake is partitioned by kind or destination, not by {by}")
-    if workers < 1 or split_size < 1 or overlap < 0:
-        raise ValueError("at least one worker and one byte for a part are needed, and an overlap of 0")
+        raise unknown_name(by, filter(None, COLUMN_KEYS), "key of partitions", path="by")
+    for name, value, least in (
+        ("workers", workers, 1),
+        ("split_size", split_size, 1),
+        ("overlap", overlap, 0),
+    ):
+        if value < least:
+            raise InvalidArgument(f"it is {least} or more, not {value}", path=name)
+    check_ports(ports)
     names = tuple(column.name for column in chosen_columns(columns))
     where = conditions_of(where)
     Filter(where)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from ipaddress import ip_address
+from contextlib import suppress
+from ipaddress import ip_address, ip_network
 from types import MappingProxyType
 from typing import Final
 
+from msmqwire.errors import InvalidArgument
 from msmqwire.names.grammar import COMPUTER_MAX, DIGITS, PORT_MAX, Scanner
 
 HTTP_PORTS: Final = MappingProxyType({"HTTP": 80, "HTTPS": 443})
@@ -22,6 +24,20 @@ _NOT_IN_COMPUTER = frozenset('\\/:*?"<>|,;')
 def without_brackets(address: str) -> str:
     """Return an IPv6 address without its brackets, anything else unchanged."""
     return address[1:-1] if address[:1] == "[" and address[-1:] == "]" else address
+
+
+def captured_address(text: str, path: str) -> str:
+    """Return an IP address as captures have it, in its shortest form, for a parameter of this path.
+
+    Raises InvalidArgument for anything else, which no packet comes from or goes to.
+    """
+    if _is_ip(text):
+        return str(ip_address(text))
+    hint = ""
+    with suppress(ValueError):
+        ip_network(text, strict=False)
+        hint = ", but a network; where \"src like '10.1.%'\" finds the addresses of one"
+    raise InvalidArgument(f"{text!r:.80} is no address{hint}", path=path)
 
 
 def is_loopback(host: str) -> bool:

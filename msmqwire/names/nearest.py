@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from typing import Final
 
 from msmqwire.errors import InvalidArgument
@@ -14,6 +14,8 @@ LISTED_MAX: Final = 12
 """So many known names are all listed in an error."""
 _NAME_MAX: Final = 80
 """Characters of a wrong name that are compared and shown."""
+_WORSE: Final = 0.15
+"""So much less alike than the best one, of 1, a name is not proposed beside it."""
 _PART_MIN: Final = 3
 """Characters of a wrong name that may be just a part of the one that is meant."""
 
@@ -34,7 +36,9 @@ def _nearest(name: str, known: Iterable[str], most: int) -> Iterator[str]:
     if name in by_lower:
         yield by_lower[name]
         return
-    yield from (by_lower[near] for near in get_close_matches(name, by_lower, n=most))
+    near = get_close_matches(name, by_lower, n=most)
+    ratios = [SequenceMatcher(None, name, one).ratio() for one in near]
+    yield from (by_lower[one] for one, ratio in zip(near, ratios, strict=True) if ratio > ratios[0] - _WORSE)
     if len(name) >= _PART_MIN:
         yield from (one for lower, one in by_lower.items() if lower.startswith(name))
         yield from (one for lower, one in by_lower.items() if name in lower)
@@ -52,20 +56,20 @@ def unknown_name(
         known: the right ones.
         what: what they are names of, one of them, without an article.
         path: the parameter that has the name.
-        see: where all of them are listed, a sentence that begins small; shown if they are many.
+        see: where all of them are listed, as ``docs/columns.md lists all``; shown if they are many.
     """
     names = list(dict.fromkeys(known))
     near = nearest(str(name), names)
     wrong = f"{name!r:.{_NAME_MAX + 2}} is no {what}"
-    everything = see
-    if len(names) <= LISTED_MAX:
+    if len(names) > LISTED_MAX:
+        everything, after_near = see, f" ({see})"
+    else:
         everything = (
             f"there {'is' if len(names) == 1 else 'are'} {_listed(names, 'and') if names else 'none'}"
         )
+        after_near = f" T{everything[1:]}"
     if near:
-        why = (
-            f"{wrong}; did you mean {_listed(near, 'or')}? {everything[:1].upper()}{everything[1:]}".rstrip()
-        )
+        why = f"{wrong}; did you mean {_listed(near, 'or')}?{after_near if everything else ''}"
     else:
         why = f"{wrong}: {everything}" if everything else wrong
     return InvalidArgument(why, path=path, near=near)

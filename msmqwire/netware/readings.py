@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias, get_args
 
-from msmqwire.errors import InvalidValue
+from msmqwire.names.nearest import unknown_name
 from msmqwire.netware.job_structures import NEW_JOB, NEW_JOB_HEAD
 from msmqwire.netware.queue_calls import (
     CHARGE,
@@ -78,13 +78,13 @@ class Readings:
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> Self:
-        """Return the readings with these values, ``{"job_number": "big"}``. Raises InvalidValue."""
+        """Return the readings with these values, ``{"job_number": "big"}``. Raises InvalidArgument."""
         known = cls.fields()
         for name, value in values.items():
             if name not in known:
-                raise InvalidValue(f"{name!r} is none of {', '.join(known)}", path="Readings")
+                raise unknown_name(name, known, "reading", path="Readings")
             if value not in known[name]:
-                raise InvalidValue(f"{value!r} is none of {', '.join(known[name])}", path=f"Readings.{name}")
+                raise unknown_name(value, known[name], "such value", path=f"Readings.{name}")
         given: dict[str, Any] = dict(values)
         return cls(**given)
 

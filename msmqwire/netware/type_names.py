@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from msmqwire.errors import InvalidValue
+from msmqwire.errors import InvalidArgument
+from msmqwire.names.nearest import unknown_name
 from msmqwire.netware.constants import ObjectType
 
 OBJECT_TYPES: Final[Mapping[str, ObjectType]] = {
@@ -32,7 +33,7 @@ _TYPE_MAX: Final = 0xFFFE
 def type_number(text: str | int, words: Mapping[str, ObjectType] = OBJECT_TYPES) -> int:
     """Return the number of a type, from one of the words, the number itself, or its text: 7, 0x0007.
 
-    Raises InvalidValue.
+    Raises InvalidArgument.
     """
     if isinstance(text, str) and text.lower() in words:
         return int(words[text.lower()])
@@ -41,8 +42,8 @@ def type_number(text: str | int, words: Mapping[str, ObjectType] = OBJECT_TYPES)
     except ValueError:
         number = 0
     if not 0 < number <= _TYPE_MAX:
-        known = ", ".join(words)
-        raise InvalidValue(f"{text!r:.100} is no type: {known}, or a number to {_TYPE_MAX:#x}", path="type")
+        wrong = unknown_name(text, words, "type")
+        raise InvalidArgument(f"{wrong.why}, or a number to {_TYPE_MAX:#x}", path="type", near=wrong.near)
     return number
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from msmqwire.columnar.columns import COLUMNS, INT64, arrow_schema
+from msmqwire.columnar.columns import COLUMNS, INT64, arrow_schema, unknown_column
 
 FRAME_OFFSET: Final = pa.field(
     "frame_offset",
@@ -23,15 +23,15 @@ def packet_schema(columns: Collection[str] | None = None) -> Any:
     """Return the Arrow schema of `packets`.
 
     Raises:
-        ValueError: a column does not exist.
+        InvalidArgument: a column does not exist.
     """
     names = columns
     if names is None:
         names = [column.name for column in COLUMNS if column.name != "raw"] + [FRAME_OFFSET.name]
     fields = {**{field.name: field for field in arrow_schema()}, FRAME_OFFSET.name: FRAME_OFFSET}
-    unknown = [name for name in names if name not in fields]
-    if unknown:
-        raise ValueError(f"no column {', '.join(unknown)}")
+    for name in names:
+        if name not in fields:
+            raise unknown_column(name, known=fields)
     return pa.schema([fields[name] for name in names])
 
 

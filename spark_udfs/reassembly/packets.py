@@ -22,8 +22,9 @@ from msmqwire.columnar.columns import BY_NAME, INT64
 from msmqwire.columnar.filters import Filter
 from msmqwire.columnar.part_reader import PartReader
 from msmqwire.crypto.readings import DEFAULT, Readings
-from msmqwire.dissection import Item, Tracker
+from msmqwire.dissection import Item, Tracker, check_ports
 from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
+from msmqwire.names.nearest import unknown_name
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
 from spark_udfs.reassembly.chunks import ChunkBoundaries, Segments, chunks
@@ -92,13 +93,15 @@ def packets(
             tasks.
 
     Raises:
-        ValueError: a column does not exist, or an argument is not what it should be.
+        InvalidArgument: a column or port does not exist, or an argument is not what it should be.
+        BadOption: likewise; both are a ValueError.
         InvalidValue: something is no private key, or no certificate.
         FileNotFoundError: a path or pattern names no file.
         OSError: a file can't be read.
     """
     if reassembly not in _REASSEMBLIES:
-        raise ValueError(f"packets come by {', '.join(_REASSEMBLIES)}, not by {reassembly}")
+        raise unknown_name(reassembly, _REASSEMBLIES, "way to put packets together", path="reassembly")
+    check_ports(ports)
     schema = packet_schema(columns)  # refuse unknown columns now, not after the survey
     keys, certificates = tuple(contents_of(keys)), tuple(contents_of(certificates))
     Examiner.from_files(keys, certificates)  # and what is no key

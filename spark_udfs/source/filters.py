@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from msmqwire.columnar.filters import SimpleCondition
+from msmqwire.columnar.columns import BY_NAME
+from msmqwire.columnar.filters import SimpleCondition, refuse_wrong
+from msmqwire.errors import InvalidArgument
 
 _OPERATORS: Final = {
     "EqualTo": "==",
@@ -36,12 +38,24 @@ def pushed(filters: Iterable[Any], columns: Collection[str]) -> tuple[list[Simpl
         elif column == "time":
             conditions += _time_conditions(operator, pushed_filter.value)
             remaining.append(pushed_filter)  # Spark compares times truncated to microseconds
-        elif operator == "in":
-            values = [value for value in pushed_filter.value if value is not None]
-            conditions.append((column, "in", values))
         else:
-            conditions.append((column, operator, pushed_filter.value))
+            value = pushed_filter.value
+            if operator == "in":
+                value = [one for one in value if one is not None]
+            if _is_right(column, operator, value):
+                conditions.append((column, operator, value))
+            else:
+                remaining.append(pushed_filter)  # a query finds nothing by it, which is no error in SQL
     return conditions, remaining
+
+
+def _is_right(column: str, operator: str, value: Any) -> bool:
+    """Whether a condition is one of packets, or is about what packets have not."""
+    try:
+        refuse_wrong((column, operator, value))
+    except InvalidArgument:
+        return column not in BY_NAME
+    return True
 
 
 def _time_conditions(operator: str, value: Any) -> list[SimpleCondition]:

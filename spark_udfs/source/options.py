@@ -19,7 +19,8 @@ from msmqwire.columnar.parts import SPLITS, Part, Splits, plan_parts, plan_windo
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.message_security import Examiner, contents_of
 from msmqwire.dissection.readings import readings_of
-from msmqwire.errors import InvalidValue, MsmqError, UnsupportedStore
+from msmqwire.errors import InvalidArgument, InvalidValue, MsmqError, UnsupportedStore
+from msmqwire.names.nearest import unknown_name
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
 
@@ -42,8 +43,17 @@ _NAMES: Final = (
 )  # fmt: skip
 
 
+SEE: Final = "docs/spark.md lists all"
+"""Where all options are listed."""
+
+
 class BadOption(MsmqError, ValueError):
     """An unknown option of the data source, or an invalid value of one."""
+
+
+def bad_option(error: InvalidArgument) -> BadOption:
+    """Return what is wrong with an argument as an error of the data source, in the same words."""
+    return BadOption(str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +107,7 @@ class Options:
         options = {name.lower(): value for name, value in raw_options.items()}
         for name in options:
             if name not in names:
-                raise BadOption(f"the data source msmq has no option {name}; it has {', '.join(_NAMES)}")
+                raise bad_option(unknown_name(name, _NAMES, "option of the data source msmq", see=SEE))
         body_limit = options.get("bodylimit", "none").strip().lower()
         keys, certificates = (_contents(name, options) for name in ("keyFile", "certFile"))
         readings, ncp_readings = _readings(keys, certificates, options.get("readings", ""))
@@ -239,7 +249,7 @@ def _split_list(value: str) -> list[str]:
 
 def _word(name: str, value: str, words: tuple[str, ...]) -> str:
     if value.strip() not in words:
-        raise BadOption(f"option {name}: {value} is none of {', '.join(words)}")
+        raise bad_option(unknown_name(value, words, "such value", path=f"option {name}"))
     return value.strip()
 
 

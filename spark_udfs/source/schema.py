@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from pyspark.sql import types as spark
 
 from msmqwire.columnar import COLUMNS, arrow_schema
-from spark_udfs.source.options import BadOption
+from msmqwire.columnar.columns import unknown_column
+from spark_udfs.source.options import BadOption, bad_option
 
 BATCH_ROWS: Final = 8192
 """Rows of a record batch that is made of single rows."""
@@ -40,10 +41,9 @@ def selected(schema: pa.Schema, columns: Iterable[str]) -> pa.Schema:
         BadOption: a column does not exist.
     """
     names = list(columns)
-    if unknown := [name for name in names if name not in schema.names]:
-        raise BadOption(
-            f"option columns: there is no {', '.join(unknown)}; there are {', '.join(schema.names)}"
-        )
+    for name in names:
+        if name not in schema.names:
+            raise bad_option(unknown_column(name, "columns", schema.names))
     return pa.schema([schema.field(name) for name in names])
 
 
@@ -83,7 +83,7 @@ def checked_columns(schema: Any, available: pa.Schema, corrupt_column: str | Non
         elif field.name in available.names:
             expected = spark_type(available.field(field.name).type)
         else:
-            raise BadOption(f"there is no column {field.name}; there are {', '.join(available.names)}")
+            raise bad_option(unknown_column(field.name, "schema", available.names))
         if field.dataType != expected:
             actual = field.dataType.simpleString()
             raise BadOption(f"column {field.name} is of type {expected.simpleString()}, not {actual}")

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import msmqwire
-from msmqwire.columnar import COLUMNS
+from msmqwire.columnar import COLUMNS, expression_parser
 from msmqwire.columnar.arrow.rows import batches, value_of
 from msmqwire.columnar.columns import BINARY, BOOL, TEXT, Column
 from msmqwire.columnar.expression_parser import InvalidExpression, parse_expression
 from msmqwire.columnar.filters import Filter
+from msmqwire.columnar.possible_values import POSSIBLE
 from tests.support.paths import ROOT
 
 CAPTURES = [
@@ -76,14 +77,36 @@ def column_tests(draw: st.DrawFn) -> str:
     return way.format(column.name, draw(literals), draw(literals), draw(literals_of_parts))
 
 
+def is_possible(text: str) -> bool:
+    try:
+        parse_expression(text)
+    except InvalidExpression:
+        return False
+    return True
+
+
 EXPRESSIONS = st.recursive(
-    column_tests(),
+    column_tests().filter(is_possible),
     lambda inner: st.one_of(
         st.builds("({}) {} {}".format, inner, st.sampled_from(["and", "or", "AND", "||", "&&"]), inner),
         inner.map(lambda text: f"not ({text})"),
     ),
     max_leaves=6,
 )
+
+
+@given(column_tests())
+def test_what_is_refused_is_wanted_of_no_item(text: str) -> None:
+    """Every value that a reader gives is possible; a pattern that is refused matches none of them."""
+    if is_possible(text):
+        return
+    column, word, *_ = text.replace(" not ", " ").split(" ")
+    assert column in POSSIBLE, text
+    assert word in ("like", "ilike", "contains"), text
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(expression_parser, "refuse_impossible_pattern", lambda pattern: None)
+        expression = parse_expression(text.replace(" not ", " "))
+    assert not any(expression.accepts(lambda column, item=item: value_of(column, item)) for item in ITEMS)
 
 
 @given(EXPRESSIONS)

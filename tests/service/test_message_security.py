@@ -153,7 +153,7 @@ def test_what_the_specification_leaves_open_can_be_switched_at_both_ends(pair: P
     "wrong, why",
     [
         (("--sign", "--reading", "signature_bytes"), "is not NAME=VALUE"),
-        (("--sign", "--reading", "signature_bytes=middle"), "is none of little, big"),
+        (("--sign", "--reading", "signature_bytes=middle"), "there are little and big"),
         (("--reading", "signature_bytes=big"), "nothing without --sign"),
     ],
 )

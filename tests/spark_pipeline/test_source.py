@@ -130,11 +130,15 @@ def test_fail_fast(spark: Any, bad: Path, columns: str) -> None:
 @pytest.mark.parametrize(
     "option, value, why",
     [
-        ("read", "frames", "option read: frames is none of packets, segments, sessions"),
+        (
+            "read",
+            "frames",
+            "option read: 'frames' is no such value: there are packets, segments and sessions",
+        ),
         ("splitSize", "big", "option splitSize: big is no number of bytes"),
         ("ports", "1801,x", "option ports: x is no port"),
-        ("colums", "kind", "no option colums"),
-        ("columns", "kind,colour", "there is no colour"),
+        ("colums", "kind", "'colums' is no option of the data source msmq; did you mean columns"),
+        ("columns", "kind,colour", "'colour' is no column"),
     ],
 )
 def test_options_that_cannot_be(spark: Any, folder: Path, option: str, value: str, why: str) -> None:
@@ -144,7 +148,7 @@ def test_options_that_cannot_be(spark: Any, folder: Path, option: str, value: st
 
 def test_a_column_that_cannot_be(spark: Any, folder: Path) -> None:
     for schema, why in (
-        ("colour string", "no column colour"),
+        ("colour string", "'colour' is no column"),
         ("size int", "size is of type bigint, not int"),
     ):
         with pytest.raises(Exception, match=why):

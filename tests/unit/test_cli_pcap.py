@@ -103,7 +103,7 @@ def test_a_capture_is_not_overwritten(tmp_path: Path) -> None:
         (["nowhere.pcap", "-o", "x.pcap"], 66, "nowhere.pcap"),
         ([SESSION, "-o", "s3://bucket/x.pcap"], 2, "a local file"),
         ([SESSION, "-o", "x.pcap", "--where", "label = "], 2, "a text in quotes is expected"),
-        ([SESSION, "-o", "x.pcap", "--kind", "usermesage"], 2, "did you mean UserMessage?"),
+        ([SESSION, "-o", "x.pcap", "--kind", "usermesage"], 2, "did you mean UserMessage"),
         ([SESSION], 2, "--output"),
     ],
 )

@@ -103,7 +103,7 @@ def test_columns_conditions_and_the_limit_of_bodies(tmp_path):
     assert sorted(table.column("label").to_pylist()) == list("01234")
     with pytest.raises(LakeMismatch, match="body_limit"):
         msmqwire.write_lake(capture, lake, **{**options, "body_limit": 8})
-    with pytest.raises(ValueError, match="no column colour"):
+    with pytest.raises(ValueError, match="'colour' is no column"):
         msmqwire.write_lake(capture, lake, columns=["colour"])
     with pytest.raises(ValueError, match="by src"):
         msmqwire.write_lake(capture, lake, by="src")
@@ -122,9 +122,9 @@ def test_a_lake_keeps_its_columns_unless_others_are_asked_for(tmp_path):
     with pytest.raises(LakeMismatch, match=r'begun with columns \["label", "src"\], not \["label"\]'):
         msmqwire.write_lake(first, lake, columns=["label"])
     with pytest.raises(
-        LakeMismatch, match=r'begun with where \[\], not \[(\["kind", "==", "x"\], ){7}.* and 2 more\]'
+        LakeMismatch, match=r'begun with where \[\], not \[(\["label", "==", "x"\], ){7}.* and 2 more\]'
     ):
-        msmqwire.write_lake(first, lake, where=[("kind", "==", "x")] * 10)
+        msmqwire.write_lake(first, lake, where=[("label", "==", "x")] * 10)
 
 
 def run_without_reading(captures: list[Path], lake: Path) -> LakeCommit:

@@ -51,6 +51,10 @@ def test_of_many_names_the_place_of_the_list_is_named() -> None:
     assert unknown_name("X", known, "kind", see="docs/kinds.md has all").why == (
         "'X' is no kind: docs/kinds.md has all"
     )
+    assert unknown_name("kind", known, "kind", see="docs/kinds.md has all").why == (
+        "'kind' is no kind; did you mean KIND-9, KIND-8 or KIND-7? (docs/kinds.md has all)"
+    )
+    assert unknown_name("kind-12", known, "kind").why == "'kind-12' is no kind; did you mean KIND-12?"
 
 
 def test_nothing_known_is_said() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from msmqwire.errors import InvalidValue, NcpRefused
+from msmqwire.errors import NcpRefused
+from msmqwire.names.nearest import unknown_name
 from msmqwire.netware.constants import CompletionCode, ObjectType, QueueStatus
 from msmqwire.netware.type_names import QUEUE_TYPES, type_number, type_word
 from msmqwire.qms.model.bindery import Q_OPERATORS, Q_SERVERS, Q_USERS, BinderyObject
@@ -100,7 +101,7 @@ def revoke(service: QueueService, request: Request) -> Answer:
 def _membership(service: QueueService, request: Request) -> tuple[Queue, str, BinderyObject]:
     set_name = text(request, "property").upper()
     if set_name not in SETS:
-        raise InvalidValue(f"{set_name!r:.100} is none of {', '.join(SETS)}", path="property")
+        raise unknown_name(set_name, SETS, "set of a queue", path="property")
     return (
         _queue(service, request),
         set_name,
