@@ -258,7 +258,7 @@ def read_packets(
                 path="columns", see="those of the capture are for read_capture",
             )  # fmt: skip
     if protocols is not None and len(protocols) != len(raw):
-        raise InvalidArgument(f"{len(protocols)} for {len(raw)} values", path="protocols")
+        raise InvalidArgument(f"{len(protocols)} protocols for {len(raw)} values", path="protocols")
     arrays: list[Any] = []
     first = 0
     for chunk in raw.chunks if isinstance(raw, pa.ChunkedArray) else [raw]:

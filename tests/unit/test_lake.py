@@ -105,7 +105,7 @@ def test_columns_conditions_and_the_limit_of_bodies(tmp_path):
         msmqwire.write_lake(capture, lake, **{**options, "body_limit": 8})
     with pytest.raises(ValueError, match="'colour' is no column"):
         msmqwire.write_lake(capture, lake, columns=["colour"])
-    with pytest.raises(ValueError, match="by src"):
+    with pytest.raises(ValueError, match="'src' is no key of partitions"):
         msmqwire.write_lake(capture, lake, by="src")
 
 
