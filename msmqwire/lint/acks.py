@@ -114,17 +114,19 @@ def _address(packet: Any) -> Problem:
 
 def _register(ids: dict[str, str], kinds: frozenset[str], *, express: bool, name: str) -> None:
     """Register the rules common to both acknowledgements."""
-    zero(ids["base"], f"BaseHeader.Flags of {name} is 0", "BaseHeader.Flags", kinds)
-    rule(ids["user"], f"UserHeader.Flags of {name}", "UserHeader.Flags", kinds)(
-        lambda packet: _user_flags(packet, express=express)
-    )
+    zero(ids["base"], f"BaseHeader.Flags of {name} is not 0", "BaseHeader.Flags", kinds)
+    rule(
+        ids["user"], f"UserHeader.Flags of {name} has bits that it must not have", "UserHeader.Flags", kinds
+    )(lambda packet: _user_flags(packet, express=express))
     queue = "UserHeader.DestinationQueue"
-    rule(ids["number"], f"{name} goes to queue 4", f"{queue}.PrivateQueueIdentifier", kinds)(_number)
-    rule(ids["name"], f"{name} goes to order_queue$", f"{queue}.DirectFormatName", kinds)(_name)
-    rule(ids["address"], f"Address in the name of {name}", f"{queue}.DirectFormatName", kinds)(_address)
+    rule(ids["number"], f"{name} does not go to queue 4", f"{queue}.PrivateQueueIdentifier", kinds)(_number)
+    rule(ids["name"], f"{name} does not go to order_queue$", f"{queue}.DirectFormatName", kinds)(_name)
+    rule(ids["address"], f"The destination of {name} has no address", f"{queue}.DirectFormatName", kinds)(
+        _address
+    )
     value(
         ids["label"],
-        f"Label of {name}",
+        f"{name} has another label",
         "MessagePropertiesHeader.Label",
         kinds,
         lambda label: label == ACK_LABEL,
@@ -132,14 +134,14 @@ def _register(ids: dict[str, str], kinds: frozenset[str], *, express: bool, name
     )
     value(
         ids["size"],
-        f"MessageSize of {name} is 36",
+        f"MessageSize of {name} is not 36",
         "MessagePropertiesHeader.MessageSize",
         kinds,
         lambda number: number == ACK_BODY_SIZE,
         "{} is not 36",
     )
-    zero(ids["flags"], f"{name} asks for no acknowledgement", "MessagePropertiesHeader.Flags", kinds)
-    zero(ids["type"], f"BodyType of {name} is VT_EMPTY", "MessagePropertiesHeader.BodyType", kinds)
+    zero(ids["flags"], f"{name} asks for acknowledgements", "MessagePropertiesHeader.Flags", kinds)
+    zero(ids["type"], f"BodyType of {name} is not VT_EMPTY", "MessagePropertiesHeader.BodyType", kinds)
 
 
 _register(
@@ -164,10 +166,10 @@ _register(
         "user": "MQQB-2.2.5-04",
         "number": "MQQB-2.2.5-05",
         "name": "MQQB-2.2.5-06",
-        "address": "MQQB-2.2.5-06",
+        "address": "MQQB-2.2.5-06-ADDRESS",
         "label": "MQQB-2.2.5-07",
-        "size": "MQQB-2.2.5-07",
-        "flags": "MQQB-2.2.5-07",
+        "size": "MQQB-2.2.5-07-SIZE",
+        "flags": "MQQB-2.2.5-07-FLAGS",
         "type": "MQQB-2.2.5-10",
     },
     FINAL_ACK,
@@ -177,7 +179,7 @@ _register(
 
 value(
     "MQQB-2.2.4-10",
-    "Class of OrderAck is 0x00FF",
+    "MessageClass of OrderAck is not 0x00FF",
     "MessagePropertiesHeader.MessageClass",
     ORDER_ACK,
     lambda number: number == ORDER_CLASS,
@@ -185,7 +187,7 @@ value(
 )
 value(
     "MQQB-2.2.5-09",
-    "Class of a negative FinalAck is one of those for it",
+    "MessageClass of FinalAck is not one of a FinalAck",
     "MessagePropertiesHeader.MessageClass",
     FINAL_ACK,
     lambda number: number == RECEIVE_CLASS or number in NEGATIVE_CLASSES,
@@ -194,7 +196,7 @@ value(
 
 value(
     "MQQB-2.2.4.1-03",
-    "TxSequenceNumber is not 0",
+    "TxSequenceNumber is 0",
     "OrderAckBody.TxSequenceNumber",
     ORDER_ACK,
     bool,
@@ -202,7 +204,7 @@ value(
 )
 value(
     "MQQB-2.2.5.1-03",
-    "TxSequenceNumber is not 0",
+    "TxSequenceNumber is 0",
     "FinalAckBody.TxSequenceNumber",
     FINAL_ACK,
     bool,
@@ -212,7 +214,7 @@ value(
 
 @rule(
     "MQQB-2.2.4.1-04",
-    "TxPreviousSequenceNumber is TxSequenceNumber - 1",
+    "TxPreviousSequenceNumber is not TxSequenceNumber - 1",
     "OrderAckBody.TxPreviousSequenceNumber",
     ORDER_ACK,
 )
@@ -223,7 +225,7 @@ def _order_previous(packet: Any) -> Problem:
 
 value(
     "MQQB-2.2.4.1-05",
-    "Reserved is 0",
+    "Reserved is not 0",
     "OrderAckBody.Reserved",
     ORDER_ACK,
     lambda data: not any(data),
@@ -234,7 +236,7 @@ value(
 
 @rule(
     "MQQB-2.2.5.1-04",
-    "TxPreviousSequenceNumber is that of an earlier message",
+    "TxPreviousSequenceNumber is not before TxSequenceNumber",
     "FinalAckBody.TxPreviousSequenceNumber",
     FINAL_ACK,
 )
@@ -245,7 +247,7 @@ def _final_previous(packet: Any) -> Problem:
 
 value(
     "MQQB-2.2.7-08",
-    "Signature of a Ping is 0x5548",
+    "Signature of a Ping is not 0x5548",
     "Signature",
     PING,
     lambda number: number == PING_SIGNATURE,

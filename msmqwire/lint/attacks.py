@@ -84,19 +84,24 @@ HEADER_ID: Final = listed(
     "ATTACK-HEADER-ID", "A part of a MultiQueueFormatHeader bears the id of another", "", BYTES, "ATTACK"
 )
 PACKET_SIZE: Final = listed(
-    "ATTACK-PACKET-SIZE", "PacketSize can't be", "BaseHeader.PacketSize", BYTES, "ATTACK"
+    "ATTACK-PACKET-SIZE", "PacketSize is not the size of the packet", "BaseHeader.PacketSize", BYTES, "ATTACK"
 )
 TRUNCATED: Final = listed(
     "ATTACK-TRUNCATED", "The bytes end before the announced size", "BaseHeader.PacketSize", BYTES, "ATTACK"
 )
-UNKNOWN_PT: Final = listed("MQQB-2.2.1-04", "PT is 1, 2 or 3", "InternalHeader.Flags.PT", BYTES)
-PING_LAYOUT: Final = listed("MQQB-2.2.7-01", "A Ping has 24 bytes", "", BYTES)
-BAD_COUNT: Final = listed("MQMQ-2.2.18.1.5.2-05", "Count fits a null-terminated name", "", BYTES)
-FORMAT_TYPE: Final = listed("MQMQ-2.2.18.1.4-01", "FormatType is 1, 2, 3 or 6", "", BYTES)
+UNKNOWN_PT: Final = listed("MQQB-2.2.1-04", "PT is not 1, 2 or 3", "InternalHeader.Flags.PT", BYTES)
+PING_LAYOUT: Final = listed("MQQB-2.2.7-01", "A Ping has not 24 bytes", "", BYTES)
+BAD_COUNT: Final = listed("MQMQ-2.2.18.1.5.2-05", "Count does not fit a null-terminated name", "", BYTES)
+FORMAT_TYPE: Final = listed("MQMQ-2.2.18.1.4-01", "FormatType is not 1, 2, 3 or 6", "", BYTES)
 PROVIDER_SIZE: Final = listed(
-    "MQMQ-2.2.20.6-37", "ProviderInfo begins with 4 bytes of type", "SecurityHeader.ProviderInfoSize", BYTES
+    "MQMQ-2.2.20.6-37",
+    "ProviderInfo has less than the 4 bytes of its type",
+    "SecurityHeader.ProviderInfoSize",
+    BYTES,
 )
-NOT_CONFORMING: Final = listed("MQQB-3.1.5.1.3-01", "A packet conforms to [MS-MQQB] chapter 2", "", BYTES)
+NOT_CONFORMING: Final = listed(
+    "MQQB-3.1.5.1.3-01", "The bytes are no packet of [MS-MQQB] chapter 2", "", BYTES
+)
 
 _RULES: Final = {**RULES, BAD_COUNT.id: BAD_COUNT, PROVIDER_SIZE.id: PROVIDER_SIZE}
 _FULL: Final = 1 << 32
@@ -122,8 +127,8 @@ BLAMED: Final = {
     "MessagePropertiesHeader.LabelLength": "MQMQ-2.2.19.3-07",
     "SecurityHeader.ProviderInfoSize": "MQMQ-2.2.20.6-37",
     "SoapHeader.HeaderPadding": "MQMQ-2.2.20.7-05",
-    "BaseHeader.Flags.SH": "MQQB-2.2.6-02",
-    "MessagePropertiesHeader.MessageSize": "MQQB-2.2.5-07",
+    "BaseHeader.Flags.SH": "MQQB-2.2.6-02-SH",
+    "MessagePropertiesHeader.MessageSize": "MQQB-2.2.5-07-SIZE",
 }
 """Other requirements whose breach makes a packet malformed, by the path that the parser blames."""
 

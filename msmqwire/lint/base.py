@@ -28,7 +28,7 @@ ACK = frozenset({"SessionAck"})
 
 value(
     "MQMQ-2.2.19.1-02",
-    "VersionNumber is 0x10",
+    "VersionNumber is not 0x10",
     "BaseHeader.VersionNumber",
     SESSION,
     lambda number: number == VERSION,
@@ -36,7 +36,7 @@ value(
 )
 value(
     "MQMQ-2.2.19.1-18",
-    "Signature is 0x524F494C",
+    "Signature is not 0x524F494C",
     "BaseHeader.Signature",
     SESSION,
     lambda number: number == SIGNATURE,
@@ -44,16 +44,16 @@ value(
 )
 value(
     "MQMQ-2.2.19.1-21",
-    "PacketSize is at most 4 MiB",
+    "PacketSize is more than 4 MiB",
     "BaseHeader.PacketSize",
     SESSION,
     lambda number: number <= PACKET_SIZE_MAX,
     "{} is more than 0x00400000",
 )
-unused("MQMQ-2.2.19.1-16", "Reserved bits are 0", "BaseHeader.Flags", 0xFEC0, SESSION, "SHOULD")
+unused("MQMQ-2.2.19.1-16", "Reserved bits are set", "BaseHeader.Flags", 0xFEC0, SESSION, "SHOULD")
 
 
-@rule("MQMQ-2.2.19.1-07", "PR is 0 in transactional messages", "BaseHeader.Flags.PR", SENT | REMOTE)
+@rule("MQMQ-2.2.19.1-07", "A transactional message has a priority", "BaseHeader.Flags.PR", SENT | REMOTE)
 def _priority(packet: Any) -> Problem:
     priority = packet.BaseHeader.Flags.PR
     if packet.UserHeader.Flags.TH and priority:
@@ -63,7 +63,7 @@ def _priority(packet: Any) -> Problem:
 
 value(
     "MQMQ-2.2.19.1-09",
-    "IN is set in internal packets",
+    "An internal packet has IN clear",
     "BaseHeader.Flags.IN",
     INTERNAL,
     bool,
@@ -71,7 +71,7 @@ value(
 )
 value(
     "MQMQ-2.2.19.1-10",
-    "IN is clear in OrderAck and FinalAck",
+    "An OrderAck or FinalAck has IN set",
     "BaseHeader.Flags.IN",
     ORDER_ACK | FINAL_ACK,
     lambda number: not number,
@@ -79,7 +79,7 @@ value(
 )
 value(
     "MQMQ-2.2.20-04",
-    "IN is clear in messages",
+    "A message has IN set",
     "BaseHeader.Flags.IN",
     USER | REMOTE,
     lambda number: not number,
@@ -87,7 +87,7 @@ value(
 )
 value(
     "MQMQ-2.2.19.1-13",
-    "DH is set in a UserMessage only",
+    "DH is set in a packet that is no UserMessage",
     "BaseHeader.Flags.DH",
     INTERNAL | ORDER_ACK | FINAL_ACK,
     lambda number: not number,
@@ -95,7 +95,7 @@ value(
 )
 
 
-@rule("MQMQ-2.2.19.1-15", "TR goes with DH", "BaseHeader.Flags.TR", SESSION)
+@rule("MQMQ-2.2.19.1-15", "TR is set without DH", "BaseHeader.Flags.TR", SESSION)
 def _tracing(packet: Any) -> Problem:
     flags = packet.BaseHeader.Flags
     return "set, but DH is not" if flags.TR and not flags.DH else None
@@ -103,7 +103,7 @@ def _tracing(packet: Any) -> Problem:
 
 value(
     "MQMQ-2.2.19.1-11",
-    "SH says that a SessionHeader is there",
+    "BaseHeader.Flags.SH does not say whether SessionHeader is there",
     "BaseHeader.Flags.SH",
     EC | CP,
     lambda number: not number,
@@ -111,7 +111,7 @@ value(
 )
 value(
     "MQMQ-2.2.19.1-24",
-    "TimeToReachQueue is 0xFFFFFFFF outside UserMessages",
+    "TimeToReachQueue is limited in a packet that is no UserMessage",
     "BaseHeader.TimeToReachQueue",
     INTERNAL | ORDER_ACK | FINAL_ACK,
     lambda number: number == INFINITE,
@@ -121,41 +121,48 @@ value(
 # -- internal packets ----------------------------------------------------------------------------
 
 for _id, _kind, _size in (("MQQB-2.2.3-01", EC, 572), ("MQQB-2.2.2-01", CP, 32), ("MQQB-2.2.6-01", ACK, 36)):
-    exactly(_id, f"PacketSize is {_size}", "BaseHeader.PacketSize", _kind, _size)
+    exactly(_id, f"PacketSize is not {_size}", "BaseHeader.PacketSize", _kind, _size)
 for _id, _kind, _type in (
     ("MQQB-2.2.3-02", EC, PT_ESTABLISH_CONNECTION),
     ("MQQB-2.2.2-02", CP, PT_CONNECTION_PARAMETERS),
     ("MQQB-2.2.6-02", ACK, PT_SESSION_ACK),
 ):
-    exactly(_id, f"PT is {_type}", "InternalHeader.Flags.PT", _kind, _type)
-value("MQQB-2.2.6-02", "SH is set in a SessionAck", "BaseHeader.Flags.SH", ACK, bool, "clear in a SessionAck")
-zero("MQQB-2.2.1-01", "Reserved is 0", "InternalHeader.Reserved", INTERNAL)
+    exactly(_id, f"PT is not {_type}", "InternalHeader.Flags.PT", _kind, _type)
+value(
+    "MQQB-2.2.6-02-SH", "A SessionAck has SH clear", "BaseHeader.Flags.SH", ACK, bool, "clear in a SessionAck"
+)
+zero("MQQB-2.2.1-01", "Reserved is not 0", "InternalHeader.Reserved", INTERNAL)
 value(
     "MQQB-2.2.1-07",
-    "CS is clear in a SessionAck",
+    "A SessionAck has CS set",
     "InternalHeader.Flags.CS",
     ACK,
     lambda number: not number,
     "set in a SessionAck",
 )
-unused("MQQB-2.2.1-11", "Reserved bits are 0", "InternalHeader.Flags", 0xFFE0, INTERNAL, "SHOULD")
+unused("MQQB-2.2.1-11", "Reserved bits are set", "InternalHeader.Flags", 0xFFE0, INTERNAL, "SHOULD")
 
 value(
     "MQQB-2.2.3.1-09",
-    "RE is 0x10",
+    "RE is not 0x10",
     "EstablishConnectionHeader.OperatingSystem.RE",
     EC,
     lambda number: number == 0x10,
     "{:#04x} is not 0x10",
 )
 unused(
-    "MQQB-2.2.3.1-15", "Unused bits are 0", "EstablishConnectionHeader.OperatingSystem", 0xF800, EC, "SHOULD"
+    "MQQB-2.2.3.1-15",
+    "Unused bits are set",
+    "EstablishConnectionHeader.OperatingSystem",
+    0xF800,
+    EC,
+    "SHOULD",
 )
-zero("MQQB-2.2.3.1-16", "Reserved is 0", "EstablishConnectionHeader.Reserved", EC)
+zero("MQQB-2.2.3.1-16", "Reserved is not 0", "EstablishConnectionHeader.Reserved", EC)
 
 value(
     "MQQB-2.2.2.1-02",
-    "RecoverableAckTimeout is 500 to 120000 ms",
+    "RecoverableAckTimeout is not 500 to 120000 ms",
     "ConnectionParametersHeader.RecoverableAckTimeout",
     CP,
     lambda number: 500 <= number <= 120_000,
@@ -163,20 +170,20 @@ value(
 )
 value(
     "MQQB-2.2.2.1-04",
-    "AckTimeout is 20000 to 120000 ms",
+    "AckTimeout is not 20000 to 120000 ms",
     "ConnectionParametersHeader.AckTimeout",
     CP,
     lambda number: 20_000 <= number <= 120_000,
     "{} is not in 20000..120000",
 )
-zero("MQQB-2.2.2.1-05", "Reserved is 0", "ConnectionParametersHeader.Reserved", CP)
+zero("MQQB-2.2.2.1-05", "Reserved is not 0", "ConnectionParametersHeader.Reserved", CP)
 
 # -- SessionHeader -------------------------------------------------------------------------------
 
 _WITH_SESSION = SENT | REMOTE | ACK
 value(
     "MQMQ-2.2.20.4-14",
-    "WindowSize is not 0",
+    "WindowSize is 0",
     "SessionHeader.WindowSize",
     _WITH_SESSION,
     bool,
@@ -187,7 +194,7 @@ value(
 
 @rule(
     "MQMQ-2.2.20.4-09",
-    "Bit 0 of RecoverableMsgAckFlags stands for RecoverableMsgAckSeqNumber",
+    "RecoverableMsgAckFlags leaves out the message of RecoverableMsgAckSeqNumber",
     "SessionHeader.RecoverableMsgAckFlags",
     _WITH_SESSION,
 )

@@ -1,6 +1,6 @@
-"""Checks of where the message body stands in a CompoundMessageHeader, and of the padding of SRMP headers.
+"""Checks of where the message body stands in a CompoundMessageHeader: [MS-MQRR] 2.2.5.1.2.
 
-[MS-MQRR] 2.2.5.1.2. Receivers take what is wrong here, so that a packet with it is a message all the same.
+Windows sends what departs from these and takes it, so that they are notes.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ def _head(header: Any) -> bytes | None:
 
 
 @rule(
-    "MQRR-2.2.5.1.2.2-06",
-    "MsgBodyOffset is that of a body in the HTTP request",
+    "MQRR-2.2.5.1.2.2-06-PLACE",
+    "MsgBodyOffset is not that of a body in the HTTP request",
     "CompoundMessageHeader.MsgBodyOffset",
     MESSAGES,
+    "NOTE",
 )
 def _offset(packet: Any) -> Problem:
     header = packet.CompoundMessageHeader
@@ -39,9 +40,10 @@ def _offset(packet: Any) -> Problem:
 
 @rule(
     "MQRR-2.2.5.1.2.2-05",
-    "MsgBodySize is the Content-Length of the body",
+    "MsgBodySize is not the Content-Length of the body",
     "CompoundMessageHeader.MsgBodySize",
     MESSAGES,
+    "NOTE",
 )
 def _size(packet: Any) -> Problem:
     header = packet.CompoundMessageHeader
@@ -49,20 +51,3 @@ def _size(packet: Any) -> Problem:
     if not announced or int(announced[-1]) == header.MsgBodySize:
         return None
     return f"{header.MsgBodySize}, but the Content-Length is {int(announced[-1])}"
-
-
-def _padding(name: str) -> None:
-    @rule(
-        "MQMQ-2.2.20-11",
-        f"Padding of {name} is zero",
-        f"{name}.Padding",
-        MESSAGES,
-        "SHOULD",
-    )
-    def _(packet: Any) -> Problem:
-        padding = packet[name].Padding
-        return f"{padding.hex()} is not zero" if any(padding) else None
-
-
-_padding("SRMPEnvelopeHeader")
-_padding("CompoundMessageHeader")

@@ -20,39 +20,37 @@ _HALF: Final = 0x8000
 _HEADER = "SessionHeader"
 SENT_COUNT: Final = listed(
     "MQMQ-2.2.20.4-10",
-    "UserMsgSequenceNumber counts the messages sent",
+    "UserMsgSequenceNumber is not the count of messages sent",
     f"{_HEADER}.UserMsgSequenceNumber",
     severity="SHOULD",
 )
 RECOVERABLE_COUNT: Final = listed(
     "MQMQ-2.2.20.4-13",
-    "RecoverableMsgSeqNumber counts the recoverable messages sent",
+    "RecoverableMsgSeqNumber is not the count of recoverable messages sent",
     f"{_HEADER}.RecoverableMsgSeqNumber",
 )
 ACK_SENT: Final = listed(
     "MQMQ-2.2.20.4-06",
-    "AckSequenceNumber acknowledges messages that were sent",
+    "AckSequenceNumber acknowledges messages that were not sent",
     f"{_HEADER}.AckSequenceNumber",
 )
-ACK_GROWS: Final = listed(
-    "MQQB-3.1.1.6.1-02", "AckSequenceNumber never goes back", f"{_HEADER}.AckSequenceNumber"
-)
+ACK_GROWS: Final = listed("MQQB-3.1.1.6.1-02", "AckSequenceNumber goes back", f"{_HEADER}.AckSequenceNumber")
 RECOVERABLE_SENT: Final = listed(
     "MQMQ-2.2.20.4-07",
-    "RecoverableMsgAckSeqNumber is that of a message that was sent",
+    "RecoverableMsgAckSeqNumber acknowledges a message that was not sent",
     f"{_HEADER}.RecoverableMsgAckSeqNumber",
 )
 FLAGS_SENT: Final = listed(
-    "MQMQ-2.2.20.4-09",
-    "RecoverableMsgAckFlags acknowledges messages that were sent",
+    "MQMQ-2.2.20.4-09-SENT",
+    "RecoverableMsgAckFlags acknowledges messages that were not sent",
     f"{_HEADER}.RecoverableMsgAckFlags",
 )
 OWN_WINDOW: Final = listed(
-    "MQQB-3.1.7.1-03", "No message is sent while the own window is full", "UserHeader.MessageID"
+    "MQQB-3.1.7.1-03", "A message is sent while the sender's own window is full", "UserHeader.MessageID"
 )
 PEER_WINDOW: Final = listed(
-    "MQQB-3.1.7.1-03",
-    "No message is sent while the peer's window is full",
+    "MQQB-3.1.7.1-03-PEER",
+    "A message is sent while the peer's window is full",
     "UserHeader.MessageID",
     severity="SHOULD",
 )

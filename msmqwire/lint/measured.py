@@ -19,7 +19,11 @@ from msmqwire.schema.texts import encode_text
 
 
 @rule(
-    "MQMQ-2.2.19.1-19", "PacketSize is that of the packet", "BaseHeader.PacketSize", MESSAGES, measured=True
+    "MQMQ-2.2.19.1-19",
+    "PacketSize is not the size of the packet",
+    "BaseHeader.PacketSize",
+    MESSAGES,
+    measured=True,
 )
 def _packet_size(packet: Any) -> Problem:
     announced = packet.BaseHeader.PacketSize
@@ -35,7 +39,7 @@ def _packet_size(packet: Any) -> Problem:
 
 @rule(
     "MQMQ-2.2.19.1-20",
-    "PacketSize leaves the SessionHeader out",
+    "PacketSize counts the SessionHeader",
     "BaseHeader.PacketSize",
     SENT,
     measured=True,
@@ -51,7 +55,7 @@ def _present(id: str, flag: str, header: str) -> None:
     """Register a check that a bit is set exactly if a header (or field) is present."""
     bit, part = attrgetter(flag), attrgetter(header)
 
-    @rule(id, f"{flag} is set exactly when {header} is there", flag, MESSAGES, measured=True)
+    @rule(id, f"{flag} does not say whether {header} is there", flag, MESSAGES, measured=True)
     def _(packet: Any) -> Problem:
         announced, present = bool(bit(packet)), part(packet) is not None
         if announced == present:
@@ -71,7 +75,13 @@ _present("MQRR-2.2.5.1.2.1-01", "UserHeader.Flags.AH", "SRMPEnvelopeHeader")
 _present("MQRR-2.2.5.1.2.2-01", "UserHeader.Flags.AH", "CompoundMessageHeader")
 
 
-@rule("MQMQ-2.2.20.8-05", "QT 1 goes with a QueueIdentifier", "DebugHeader.Flags.QT", MESSAGES, measured=True)
+@rule(
+    "MQMQ-2.2.20.8-05",
+    "QT does not say whether QueueIdentifier is there",
+    "DebugHeader.Flags.QT",
+    MESSAGES,
+    measured=True,
+)
 def _trace_queue(packet: Any) -> Problem:
     header = packet.DebugHeader
     present = header.QueueIdentifier is not None
@@ -85,7 +95,7 @@ def _trace_queue(packet: Any) -> Problem:
 def _layout_of(id: str, flag: str, queue: str, empty: tuple[int, ...], forms: dict[int, str]) -> None:
     """The bits that tell the form of a queue fit the one that is there."""
 
-    @rule(id, f"{flag} tells the form of {queue}", f"UserHeader.Flags.{flag}", MESSAGES, measured=True)
+    @rule(id, f"{flag} is not the form of {queue}", f"UserHeader.Flags.{flag}", MESSAGES, measured=True)
     def _(packet: Any) -> Problem:
         kind, value = getattr(packet.UserHeader.Flags, flag), packet.UserHeader[queue]
         expected = forms.get(kind)
@@ -115,7 +125,11 @@ def _counts(id: str, path: str, part: str, measure: Callable[[Any], int]) -> Non
     get, counted = attrgetter(path), attrgetter(part)
 
     @rule(
-        id, f"{path.rpartition('.')[2]} is that of {part.rpartition('.')[2]}", path, MESSAGES, measured=True
+        id,
+        f"{path.rpartition('.')[2]} is not that of {part.rpartition('.')[2]}",
+        path,
+        MESSAGES,
+        measured=True,
     )
     def _(packet: Any) -> Problem:
         announced, size = get(packet), measure(counted(packet))
@@ -131,14 +145,14 @@ def _provider(info: Record | None) -> int:
 
 
 _PROPERTIES, _SECURITY = "MessagePropertiesHeader", "SecurityHeader"
-_counts("MQMQ-2.2.19.3-07", f"{_PROPERTIES}.LabelLength", f"{_PROPERTIES}.Label", _units)
+_counts("MQMQ-2.2.19.3-07-SIZE", f"{_PROPERTIES}.LabelLength", f"{_PROPERTIES}.Label", _units)
 _counts("MQMQ-2.2.19.3-15", f"{_PROPERTIES}.MessageSize", f"{_PROPERTIES}.MessageBody", len)
 _counts("MQMQ-2.2.19.3-41", f"{_PROPERTIES}.ExtensionSize", f"{_PROPERTIES}.ExtensionData", len)
 for _id, _size, _item, _measure in (
     ("MQMQ-2.2.20.6-15", "SenderIdSize", "SecurityID", len),
     ("MQMQ-2.2.20.6-16", "EncryptionKeySize", "EncryptionKey", len),
     ("MQMQ-2.2.20.6-17", "SignatureSize", "Signature", len),
-    ("MQMQ-2.2.20.6-18", "SenderCertSize", "SenderCert", len),
+    ("MQMQ-2.2.20.6-18-SIZE", "SenderCertSize", "SenderCert", len),
     ("MQMQ-2.2.20.6-19", "ProviderInfoSize", "ProviderInfo", _provider),
 ):
     _counts(_id, f"{_SECURITY}.{_size}", f"{_SECURITY}.SecurityData.{_item}", _measure)
@@ -158,7 +172,7 @@ _counts("MQRR-2.2.5.1.2.2-04", "CompoundMessageHeader.HTTPBodySize", "CompoundMe
 
 @rule(
     "MQMQ-2.2.18.1.5.2-01",
-    "Count is the size of DirectFormatName",
+    "Count is not the size of DirectFormatName",
     "UserHeader.DestinationQueue.Count",
     MESSAGES,
     measured=True,
@@ -175,7 +189,7 @@ def _direct(packet: Any) -> Problem:
 
 @rule(
     "MQMQ-2.2.20.2-01",
-    "HeaderSize is that of the part",
+    "HeaderSize is not that of the part",
     "MultiQueueFormatHeader.Destination.HeaderSize",
     MESSAGES,
     measured=True,

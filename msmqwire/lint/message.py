@@ -46,7 +46,7 @@ _PRIVACY = frozenset(int(member) for member in PrivacyLevel)
 
 @rule(
     "MQMQ-2.2.19.2-03",
-    "QueueManagerAddress is the destination's GUID, null for a direct name",
+    "QueueManagerAddress does not go with the form of the destination",
     "UserHeader.QueueManagerAddress",
     SENT,
 )
@@ -62,7 +62,7 @@ def _address(packet: Any) -> Problem:
 
 value(
     "MQMQ-2.2.19.2-10",
-    "RC is at most 0x1D",
+    "RC is more than 0x1D",
     "UserHeader.Flags.RC",
     MESSAGES,
     lambda number: number <= HOPS_MAX,
@@ -70,7 +70,7 @@ value(
 )
 value(
     "MQMQ-2.2.19.2-11",
-    "DM is 0 or 1",
+    "DM is neither express nor recoverable",
     "UserHeader.Flags.DM",
     MESSAGES,
     lambda number: number <= 1,
@@ -82,10 +82,10 @@ for _id, _mask in (
     ("MQMQ-2.2.19.2-40", 0x0C00_0000),
     ("MQMQ-2.2.19.2-42", 0xE000_0000),
 ):
-    unused(_id, "Reserved bits are 0", "UserHeader.Flags", _mask, MESSAGES, "SHOULD")
+    unused(_id, "Reserved bits are set", "UserHeader.Flags", _mask, MESSAGES, "SHOULD")
 value(
     "MQMQ-2.2.19.2-22",
-    "DQ is 0, 3, 5 or 7",
+    "DQ is not 0, 3, 5 or 7",
     "UserHeader.Flags.DQ",
     MESSAGES,
     lambda number: number in (0, 3, 5, 7),
@@ -93,7 +93,7 @@ value(
 )
 value(
     "MQMQ-2.2.19.2-24",
-    "AQ is 0, 2, 3, 5, 6 or 7",
+    "AQ is 1 or 4",
     "UserHeader.Flags.AQ",
     MESSAGES,
     lambda number: number not in (1, 4),
@@ -117,24 +117,24 @@ def _admin_queue(packet: Any) -> Problem:
     return None
 
 
-@rule(
-    "MQMQ-2.2.19.2-30", "RQ 4 goes with an administration queue on some host", "UserHeader.Flags.RQ", MESSAGES
-)
+@rule("MQMQ-2.2.19.2-30", "RQ is 4 without an administration queue", "UserHeader.Flags.RQ", MESSAGES)
 def _response_queue(packet: Any) -> Problem:
     flags = packet.UserHeader.Flags
     return "4, but there is no administration queue" if flags.RQ == 4 and not flags.AQ else None
 
 
-@rule("MQMQ-2.2.19.2-33", "Transactional messages are recoverable", "UserHeader.Flags.DM", MESSAGES)
+@rule("MQMQ-2.2.19.2-33", "A transactional message is express", "UserHeader.Flags.DM", MESSAGES)
 def _express(packet: Any) -> Problem:
     flags = packet.UserHeader.Flags
     return "express, but TH is set" if flags.TH and flags.DM == 0 else None
 
 
-value("MQMQ-2.2.19.2-34", "MP is set", "UserHeader.Flags.MP", MESSAGES, bool, "clear in a message")
+value(
+    "MQMQ-2.2.19.2-34", "A message has MP clear", "UserHeader.Flags.MP", MESSAGES, bool, "clear in a message"
+)
 value(
     "MQMQ-2.2.19.2-39",
-    "AH is never sent",
+    "AH is set in a message that did not come over HTTP",
     "UserHeader.Flags.AH",
     SENT,
     lambda number: not number,
@@ -143,10 +143,10 @@ value(
 
 # -- MessagePropertiesHeader ---------------------------------------------------------------------
 
-unused("MQMQ-2.2.19.3-06", "Unused bits are 0", "MessagePropertiesHeader.Flags", 0xF0, MESSAGES)
+unused("MQMQ-2.2.19.3-06", "Unused bits are set", "MessagePropertiesHeader.Flags", 0xF0, MESSAGES)
 value(
     "MQMQ-2.2.19.3-07",
-    "LabelLength is at most 250",
+    "LabelLength is more than 250",
     "MessagePropertiesHeader.LabelLength",
     MESSAGES,
     lambda number: number <= LABEL_LENGTH_MAX,
@@ -154,7 +154,7 @@ value(
 )
 value(
     "MQMQ-2.2.18.1.6-22",
-    "A class has no bit of 0x1E00",
+    "MessageClass has bits of 0x1E00",
     "MessagePropertiesHeader.MessageClass",
     MESSAGES,
     is_legal_class,
@@ -179,7 +179,7 @@ value(
 )
 value(
     "MQMQ-2.2.12-06",
-    "VT_VARIANT stands with VT_VECTOR only",
+    "BodyType is VT_VARIANT alone",
     "MessagePropertiesHeader.BodyType",
     MESSAGES,
     lambda number: number != _VARIANT,
@@ -189,7 +189,7 @@ value(
 
 @rule(
     "MQMQ-2.2.19.3-16",
-    "AllocationBodySize is not less than MessageSize",
+    "AllocationBodySize is less than MessageSize",
     "MessagePropertiesHeader.AllocationBodySize",
     MESSAGES,
 )
@@ -202,7 +202,7 @@ def _allocation(packet: Any) -> Problem:
 
 value(
     "MQMQ-2.2.19.3-19",
-    "PrivacyLevel is 0, 1, 3 or 5",
+    "PrivacyLevel is not 0, 1, 3 or 5",
     "MessagePropertiesHeader.PrivacyLevel",
     MESSAGES,
     lambda number: number in _PRIVACY,
@@ -220,7 +220,7 @@ def signed(packet: Any) -> bool:
 
 @rule(
     "MQMQ-2.2.19.3-29",
-    "The hash of a signature is a known one",
+    "The hash of the signature is unknown",
     "MessagePropertiesHeader.HashAlgorithm",
     MESSAGES,
 )
@@ -232,7 +232,7 @@ def _hash(packet: Any) -> Problem:
 
 @rule(
     "MQMQ-2.2.19.3-30",
-    "Signatures are made with SHA-512",
+    "The hash of the signature is weaker than SHA-512",
     "MessagePropertiesHeader.HashAlgorithm",
     MESSAGES,
     "SHOULD",
@@ -251,7 +251,7 @@ def encrypted(packet: Any) -> bool:
 
 @rule(
     "MQMQ-2.2.19.3-38",
-    "The cipher of an encrypted body is a known one",
+    "The cipher of the encrypted body is unknown",
     "MessagePropertiesHeader.EncryptionAlgorithm",
     MESSAGES,
 )
@@ -262,7 +262,7 @@ def _cipher(packet: Any) -> Problem:
 
 @rule(
     "MQMQ-2.2.19.3-39",
-    "The cipher fits PrivacyLevel",
+    "The cipher is not one of PrivacyLevel",
     "MessagePropertiesHeader.EncryptionAlgorithm",
     MESSAGES,
 )
@@ -276,7 +276,7 @@ def _cipher_fits(packet: Any) -> Problem:
 
 @rule(
     "MQMQ-2.2.19.3-40",
-    "A body encrypted with RC2 or AES is whole blocks, and padded",
+    "The encrypted body is not whole blocks",
     "MessagePropertiesHeader.MessageBody",
     SENT,
 )
@@ -290,7 +290,7 @@ def _blocks(packet: Any) -> Problem:
 
 @rule(
     "MQQB-3.1.7.1.5-06",
-    "Bodies are encrypted with AES",
+    "The body is encrypted with a broken cipher",
     "MessagePropertiesHeader.EncryptionAlgorithm",
     SENT,
     "SHOULD",
@@ -303,7 +303,7 @@ def _old_cipher(packet: Any) -> Problem:
 
 @rule(
     "MQQB-3.1.5.8.3-16",
-    "An encrypted body has PrivacyLevel 1, 3 or 5",
+    "The body is encrypted, and PrivacyLevel says that it is not",
     "MessagePropertiesHeader.PrivacyLevel",
     SENT,
 )
@@ -314,7 +314,7 @@ def _encrypted_level(packet: Any) -> Problem:
 
 @rule(
     "MQQB-3.1.7.1.5-01",
-    "A body with a PrivacyLevel is encrypted",
+    "PrivacyLevel says that the body is encrypted, and it is not",
     "MessagePropertiesHeader.PrivacyLevel",
     SENT,
 )
@@ -324,7 +324,12 @@ def _clear_level(packet: Any) -> Problem:
     return f"{level}, but the body is not encrypted" if wrong else None
 
 
-@rule("MQMQ-2.2.19.3-43", "A label ends on its only null", "MessagePropertiesHeader.Label", MESSAGES)
+@rule(
+    "MQMQ-2.2.19.3-43",
+    "The label has no null at its end, or one inside",
+    "MessagePropertiesHeader.Label",
+    MESSAGES,
+)
 def _label(packet: Any) -> Problem:
     label = packet.MessagePropertiesHeader.Label
     return _text_problem(label) if isinstance(label, bytes) else None
@@ -338,7 +343,12 @@ def _text_problem(data: bytes) -> str | None:
     return "a null character inside" if b"\0\0" in units[:-1] else None
 
 
-@rule("MQMQ-2.2.19.3-46", "The header is padded to 4 bytes", "MessagePropertiesHeader.Padding", MESSAGES)
+@rule(
+    "MQMQ-2.2.19.3-46",
+    "MessagePropertiesHeader is not padded to 4 bytes",
+    "MessagePropertiesHeader.Padding",
+    MESSAGES,
+)
 def _padding(packet: Any) -> Problem:
     padding = packet.MessagePropertiesHeader.Padding
     return f"{len(padding)} bytes of padding" if isinstance(padding, OddPadding) else None
@@ -346,7 +356,7 @@ def _padding(packet: Any) -> Problem:
 
 @rule(
     "MQMQ-2.2.18.1.5.2-03",
-    "A direct name is padded to 4 bytes",
+    "A direct name is not padded to 4 bytes",
     "UserHeader.DestinationQueue.Padding",
     MESSAGES,
 )
@@ -360,10 +370,10 @@ def _name_padding(packet: Any) -> Problem:
 
 # -- TransactionHeader ---------------------------------------------------------------------------
 
-unused("MQMQ-2.2.20.5-11", "Unused bits are 0", "TransactionHeader.Flags", 0xFF00_0000, MESSAGES)
+unused("MQMQ-2.2.20.5-11", "Unused bits are set", "TransactionHeader.Flags", 0xFF00_0000, MESSAGES)
 value(
     "MQMQ-2.2.20.5-13",
-    "TxSequenceNumber is not 0",
+    "TxSequenceNumber is 0",
     "TransactionHeader.TxSequenceNumber",
     MESSAGES,
     bool,
@@ -373,7 +383,7 @@ value(
 
 @rule(
     "MQMQ-2.2.20.5-14",
-    "PreviousTxSequenceNumber is that of an earlier message",
+    "PreviousTxSequenceNumber is not before TxSequenceNumber",
     "TransactionHeader.PreviousTxSequenceNumber",
     MESSAGES,
 )

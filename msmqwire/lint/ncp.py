@@ -38,33 +38,37 @@ def _rule(id: str, title: str, severity: Severity = "MUST") -> Check:
     return listed(id, title, "", NCP, severity)
 
 
-FLAGS: Final = _rule("QMS-flags-11", "Only five job control flags are defined", "SHOULD")
-TIME: Final = _rule("QMS-jobfields-25", "The bytes of a time are in their ranges")
-JOB_TYPE: Final = _rule("QMS-jobfields-29", "jobType is not the one that stands for any", "SHOULD")
-POSITION: Final = _rule("QMS-jobfields-32", "Positions count from 1")
-DESCRIPTION: Final = _rule("QMS-jobfields-38", "jobDescription is ASCII text ended by a NUL")
-SAME_NUMBER: Final = _rule("QMS-jobfields-28", "A job keeps its number")
-FILLED: Final = _rule("QMS-jobfields-19", "What the application fills stays as it was given")
-IDLE: Final = _rule("QMS-jobfields-36", "servicingServerIDNumber is 0 while nobody services the job")
-OPENED: Final = _rule("QMS-submit-04", "A job that was created has NWCF_ENTRY_OPEN")
-SERVED: Final = _rule("QMS-manage-15", "A job handed out has the ID of its queue server")
-TARGET: Final = _rule("QMS-manage-07", "A job is handed out to its target server only")
-WRONG_TYPE: Final = _rule("QMS-manage-10", "A job handed out has the type asked for")
+FLAGS: Final = _rule("QMS-flags-11", "A job control flag that is not defined is set", "SHOULD")
+TIME: Final = _rule("QMS-jobfields-25", "A byte of a time is out of its range")
+JOB_TYPE: Final = _rule("QMS-jobfields-29", "A job has the jobType that stands for any", "SHOULD")
+POSITION: Final = _rule("QMS-jobfields-32", "A job has position 0")
+DESCRIPTION: Final = _rule("QMS-jobfields-38", "jobDescription is no ASCII text with a NUL at its end")
+SAME_NUMBER: Final = _rule("QMS-jobfields-28", "The job that is read has another number")
+FILLED: Final = _rule("QMS-jobfields-19", "A field that the application filled was changed")
+IDLE: Final = _rule("QMS-jobfields-36", "A job that nobody services has a servicing server")
+OPENED: Final = _rule("QMS-submit-04", "A job that was created has NWCF_ENTRY_OPEN clear")
+SERVED: Final = _rule("QMS-manage-15", "A job was handed out without the ID of its queue server")
+TARGET: Final = _rule("QMS-manage-07", "A job was handed out to another server than its target")
+WRONG_TYPE: Final = _rule("QMS-manage-10", "A job of another type than was asked for was handed out")
 BARRED: Final = {
-    JobControlFlags.NWCF_ENTRY_OPEN: _rule("QMS-manage-11", "NWCF_ENTRY_OPEN bars service"),
-    JobControlFlags.NWCF_USER_HOLD: _rule("QMS-manage-12", "NWCF_USER_HOLD bars service"),
-    JobControlFlags.NWCF_OPERATOR_HOLD: _rule("QMS-manage-13", "NWCF_OPERATOR_HOLD bars service"),
+    JobControlFlags.NWCF_ENTRY_OPEN: _rule("QMS-manage-11", "A job with NWCF_ENTRY_OPEN was handed out"),
+    JobControlFlags.NWCF_USER_HOLD: _rule("QMS-manage-12", "A job with NWCF_USER_HOLD was handed out"),
+    JobControlFlags.NWCF_OPERATOR_HOLD: _rule(
+        "QMS-manage-13", "A job with NWCF_OPERATOR_HOLD was handed out"
+    ),
 }
-NEW_POSITION: Final = _rule("QMS-ext-07", "A new position is 1 to 250", "SHOULD")
-LIMITS: Final = _rule("QMS-ext-08", "At most 250 jobs, numbers 1 to 999, 25 queue servers", "SHOULD")
-LISTED: Final = _rule("QMS-monitor-20", "A list has each job of the queue once")
-QUEUE_TYPE: Final = _rule("QMS-qobject-05", "The creator of a queue states its type")
-PATH: Final = _rule("QMS-qdir-04", "The creator of a queue supplies a path")
-LONG_PATH: Final = _rule("QMS-qdir-09", "A path has at most 127 characters")
-PROPERTY_NAME: Final = _rule("QMS-qprops-02", "The four properties of a queue are spelled as they are")
-ITEM: Final = _rule("QMS-qdir-10", "Q_DIRECTORY is an item")
-SETS: Final = _rule("QMS-createq-06", "Q_SERVERS, Q_OPERATORS and Q_USERS are sets")
-TRAILING: Final = listed("ATTACK-NCP-TRAILING", "Bytes behind the data of a call", "", NCP, "ATTACK")
+NEW_POSITION: Final = _rule("QMS-ext-07", "A new position is not 1 to 250", "SHOULD")
+LIMITS: Final = _rule(
+    "QMS-ext-08", "More than 250 jobs or 25 queue servers, or a job number beyond 1 to 999", "SHOULD"
+)
+LISTED: Final = _rule("QMS-monitor-20", "A list has a job twice, or more jobs than the queue")
+QUEUE_TYPE: Final = _rule("QMS-qobject-05", "A queue is created without its type")
+PATH: Final = _rule("QMS-qdir-04", "A queue is created without a path")
+LONG_PATH: Final = _rule("QMS-qdir-09", "A path has more than 127 characters")
+PROPERTY_NAME: Final = _rule("QMS-qprops-02", "The name of a property of a queue is misspelled")
+ITEM: Final = _rule("QMS-qdir-10", "Q_DIRECTORY is a set instead of an item")
+SETS: Final = _rule("QMS-createq-06", "A property of a queue is an item instead of a set")
+TRAILING: Final = listed("ATTACK-NCP-TRAILING", "Bytes follow the data of a call", "", NCP, "ATTACK")
 
 _DEFINED: Final = sum(JobControlFlags)
 _JOB: Final = "Job"

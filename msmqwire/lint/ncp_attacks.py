@@ -19,7 +19,7 @@ from msmqwire.lint.registry import NCP, listed
 from msmqwire.netware.framing import unit_size
 from msmqwire.netware.headers import NCP_TCP_REPLY, NCP_TCP_REQUEST
 
-LENGTH: Final = listed("ATTACK-NCP-LENGTH", "A length that can't be", "", NCP, "ATTACK")
+LENGTH: Final = listed("ATTACK-NCP-LENGTH", "A length can't be", "", NCP, "ATTACK")
 COUNT: Final = listed("ATTACK-NCP-COUNT", "A count announces more than there is room for", "", NCP, "ATTACK")
 
 _TYPES: Final = ("RequestType", "ReplyType", "Signature")

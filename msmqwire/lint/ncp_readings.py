@@ -26,7 +26,7 @@ KNOWN_MAX: Final = 256
 
 
 def _check(name: str, title: str) -> Check:
-    return listed(f"READING-{name}", title, "", NCP, "SHOULD")
+    return listed(f"READING-{name}", title, "", NCP, "NOTE")
 
 
 _OPTIONS: Final = {

@@ -22,15 +22,15 @@ def _rule(id: str, title: str, severity: Severity = "MUST") -> Check:
     return listed(id, title, "", NCP, severity)
 
 
-FOREIGN_START: Final = _rule("QMS-submit-11", "Only the submitting client starts a job")
-TWICE_STARTED: Final = _rule("QMS-submit-12", "Only a job that is open is started")
-NOT_ATTACHED: Final = _rule("QMS-service-07", "Only an attached queue server gets jobs")
-TWICE_SERVED: Final = _rule("QMS-manage-09", "A job in service is not handed out again")
-FOREIGN_END: Final = _rule("QMS-ext-03", "Only the servicing server finishes a job", "SHOULD")
-CHANGED: Final = _rule("QMS-ext-05", "A job in service is not changed", "SHOULD")
-NO_JOB: Final = _rule("QMS-ext-16", "Client rights need a job in service", "SHOULD")
+FOREIGN_START: Final = _rule("QMS-submit-11", "Another client than the submitting one starts a job")
+TWICE_STARTED: Final = _rule("QMS-submit-12", "A job is started that is not open")
+NOT_ATTACHED: Final = _rule("QMS-service-07", "A job was handed out to a queue server that is not attached")
+TWICE_SERVED: Final = _rule("QMS-manage-09", "A job in service was handed out again")
+FOREIGN_END: Final = _rule("QMS-ext-03", "Another server than the servicing one finishes a job", "SHOULD")
+CHANGED: Final = _rule("QMS-ext-05", "A job in service was changed", "SHOULD")
+NO_JOB: Final = _rule("QMS-ext-16", "A server takes a client's rights without a job in service", "SHOULD")
 SEQUENCE: Final = listed(
-    "ATTACK-NCP-SEQUENCE", "Another request under a number of the sequence that was used", "", NCP, "ATTACK"
+    "ATTACK-NCP-SEQUENCE", "Another request has a sequence number that was used", "", NCP, "ATTACK"
 )
 
 Job: TypeAlias = tuple[int, bool, int]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby
 from typing import Final
 
 # Imported for the checks that they register.
@@ -51,5 +53,12 @@ def _ambiguous_length(packet: Record, offsets: FieldOffsets, data: bytes | None)
 
 
 def checks() -> Iterator[Check]:
-    """Yield every rule of lint, sorted by id: those of a packet, of a session and of malformed bytes."""
-    yield from sorted(REGISTER, key=lambda check: (check.id, check.path))
+    """Yield every rule of lint, sorted by id: those of a packet, of a session and of malformed bytes.
+
+    One about several fields is yielded once, without a path and `judge`.
+    """
+    for _, group in groupby(sorted(REGISTER, key=lambda check: check.id), key=lambda check: check.id):
+        first, *others = group
+        kinds = first.kinds.union(*(other.kinds for other in others))
+        path = "" if any(other.path != first.path for other in others) else first.path
+        yield replace(first, path=path, kinds=kinds, judge=None, holds=None) if others else first

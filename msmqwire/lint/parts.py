@@ -26,35 +26,35 @@ ASSIGNED: Final = {
 
 value(
     "MQMQ-2.2.20.8-02",
-    "QT is 0 or 1",
+    "QT is not 0 or 1",
     "DebugHeader.Flags.QT",
     MESSAGES,
     lambda number: number <= 1,
     "{} is neither 0 nor 1",
 )
-unused("MQMQ-2.2.20.8-03", "Unused bits are 0", "DebugHeader.Flags", 0xFFFC, MESSAGES)
-zero("MQMQ-2.2.20.8-04", "Reserved is 0", "DebugHeader.Reserved", MESSAGES, "SHOULD")
+unused("MQMQ-2.2.20.8-03", "Unused bits are set", "DebugHeader.Flags", 0xFFFC, MESSAGES)
+zero("MQMQ-2.2.20.8-04", "Reserved is not 0", "DebugHeader.Reserved", MESSAGES, "SHOULD")
 
 # -- SoapHeader ----------------------------------------------------------------------------------
 
 value(
     "MQMQ-2.2.20.7-01",
-    "HeaderSectionID is 0x0320",
+    "HeaderSectionID is not 0x0320",
     "SoapHeader.HeaderSectionID",
     MESSAGES,
     lambda number: number == HEADER_SECTION_ID,
     "{:#06x} is not 0x0320",
 )
-zero("MQMQ-2.2.20.7-02", "Reserved is 0", "SoapHeader.Reserved", MESSAGES, "SHOULD")
+zero("MQMQ-2.2.20.7-02", "Reserved is not 0", "SoapHeader.Reserved", MESSAGES, "SHOULD")
 value(
     "MQMQ-2.2.20.7-05",
-    "BodySectionID is 0x0384",
+    "BodySectionID is not 0x0384",
     "SoapHeader.BodySectionID",
     MESSAGES,
     lambda number: number == BODY_SECTION_ID,
     "{:#06x} is not 0x0384",
 )
-zero("MQMQ-2.2.20.7-06", "Reserved1 is 0", "SoapHeader.Reserved1", MESSAGES, "SHOULD")
+zero("MQMQ-2.2.20.7-06", "Reserved1 is not 0", "SoapHeader.Reserved1", MESSAGES, "SHOULD")
 
 
 def _ends(text: Any) -> bool:
@@ -63,7 +63,7 @@ def _ends(text: Any) -> bool:
 
 value(
     "MQMQ-2.2.20.7-04",
-    "Header ends on its only null",
+    "Header of SoapHeader is no null-terminated text",
     "SoapHeader.Header",
     MESSAGES,
     _ends,
@@ -71,7 +71,7 @@ value(
 )
 value(
     "MQMQ-2.2.20.7-08",
-    "Body ends on its only null",
+    "Body of SoapHeader is no null-terminated text",
     "SoapHeader.Body",
     MESSAGES,
     _ends,
@@ -83,12 +83,12 @@ value(
 _LISTS = {"Destination": DESTINATION_ID, "Administration": ADMINISTRATION_ID, "Response": RESPONSE_ID}
 for _name, _number in _LISTS.items():
     _path = f"MultiQueueFormatHeader.{_name}"
-    _title = f"HeaderID of {_name} is {_number:#06x}"
+    _title = "HeaderID is not that of its place"
     exactly("MQMQ-2.2.20.2-02", _title, f"{_path}.HeaderID", MESSAGES, _number, "#06x")
-    zero("MQMQ-2.2.20.2-03", "Reserved is 0", f"{_path}.Reserved", MESSAGES, "SHOULD")
+    zero("MQMQ-2.2.20.2-03", "Reserved is not 0", f"{_path}.Reserved", MESSAGES, "SHOULD")
 value(
     "MQMQ-2.2.20.1-03",
-    "Destination lists the queues of the message",
+    "Destination has no queue",
     "MultiQueueFormatHeader.Destination.ElementCount",
     MESSAGES,
     bool,
@@ -96,20 +96,20 @@ value(
 )
 value(
     "MQMQ-2.2.20.3-01",
-    "ID of Signature is 0x015E",
+    "ID of Signature is not 0x015E",
     "MultiQueueFormatHeader.Signature.ID",
     MESSAGES,
     lambda number: number == SIGNATURE_ID,
     "{:#06x} is not 0x015e",
 )
-zero("MQMQ-2.2.20.3-02", "Reserved is 0", "MultiQueueFormatHeader.Signature.Reserved", MESSAGES, "SHOULD")
+zero("MQMQ-2.2.20.3-02", "Reserved is not 0", "MultiQueueFormatHeader.Signature.Reserved", MESSAGES, "SHOULD")
 
 # -- SRMPEnvelopeHeader and CompoundMessageHeader ------------------------------------------------
 
 for _name in ("SRMPEnvelopeHeader", "CompoundMessageHeader"):
     value(
         "MQRR-2.2.5.1.2.1-02" if _name.startswith("SRMP") else "MQRR-2.2.5.1.2.2-02",
-        "HeaderId is not that of another header",
+        "HeaderId is that of another header",
         f"{_name}.HeaderId",
         MESSAGES,
         lambda number: number not in ASSIGNED,
@@ -118,7 +118,7 @@ for _name in ("SRMPEnvelopeHeader", "CompoundMessageHeader"):
     )
 value(
     "MQRR-2.2.5.1.2.1-05",
-    "Data is null-terminated UTF-16 text",
+    "Data is no null-terminated UTF-16 text",
     "SRMPEnvelopeHeader.Data",
     MESSAGES,
     lambda text: isinstance(text, str),
@@ -126,7 +126,9 @@ value(
 )
 
 
-@rule("MQRR-2.2.5.1.2.1-04", "DataLength is the length of Data", "SRMPEnvelopeHeader.DataLength", MESSAGES)
+@rule(
+    "MQRR-2.2.5.1.2.1-04", "DataLength is not the length of Data", "SRMPEnvelopeHeader.DataLength", MESSAGES
+)
 def _data_length(packet: Any) -> Problem:
     header = packet.SRMPEnvelopeHeader
     size = len(encode_text(header.Data))
@@ -136,8 +138,8 @@ def _data_length(packet: Any) -> Problem:
 
 
 @rule(
-    "MQRR-2.2.5.1.2.1-04",
-    "DataLength counts characters, as other lengths of text do",
+    "MQRR-2.2.5.1.2.1-04-UNIT",
+    "DataLength counts bytes instead of characters",
     "SRMPEnvelopeHeader.DataLength",
     MESSAGES,
     "SHOULD",
@@ -165,13 +167,13 @@ def _body(packet: Any) -> Problem:
 
 rule(
     "MQRR-2.2.5.1.2.2-06",
-    "MsgBodyOffset + MsgBodySize is at most HTTPBodySize",
+    "The message body ends past HTTPBodySize",
     "CompoundMessageHeader.MsgBodyOffset",
     MESSAGES,
 )(_body)
 rule(
     "ATTACK-BODY-RANGE",
-    "A message body outside its HTTP body, or a range that wraps 32 bits",
+    "The message body lies outside its HTTP body",
     "CompoundMessageHeader.MsgBodyOffset",
     MESSAGES,
     "ATTACK",
@@ -200,7 +202,7 @@ _PADDED = (
 for _name, _field in _PADDED:
     value(
         "MQMQ-2.2.20-11",
-        "Headers are padded to 4 bytes",
+        "A header is not padded to 4 bytes",
         f"{_name}.{_field}",
         MESSAGES,
         lambda padding: not isinstance(padding, OddPadding),

@@ -11,9 +11,9 @@ from msmqwire.schema import Record
 REQUESTS_MAX: Final = 1024
 """Unanswered requests that are remembered."""
 
-RF_IN_REQUEST: Final = listed("MQQB-2.2.7-05", "RF is clear in a Ping Request", "Flags.RF")
-RC_ECHO: Final = listed("MQQB-2.2.7-04", "A Ping Response copies RC", "Flags.RC")
-COOKIE_ECHO: Final = listed("MQQB-2.2.7-11", "A Ping Response bears the Cookie of its request", "Cookie")
+RF_IN_REQUEST: Final = listed("MQQB-2.2.7-05", "A Ping Request has RF set", "Flags.RF")
+RC_ECHO: Final = listed("MQQB-2.2.7-04", "A Ping Response has another RC than its request", "Flags.RC")
+COOKIE_ECHO: Final = listed("MQQB-2.2.7-11", "A Ping Response has the Cookie of no request", "Cookie")
 
 
 class PingLint:

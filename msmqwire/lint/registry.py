@@ -6,6 +6,7 @@ a finding names and the kinds of packet it applies to. The other modules of this
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
@@ -47,9 +48,10 @@ class Check:
     """One rule that lint knows.
 
     Attributes:
-        id: requirement id, or ``ATTACK-<NAME>``.
+        id: that of the requirement, with a word after it for a second rule about the same requirement
+            (``MQMQ-2.2.19.3-07-SIZE``), or ``ATTACK-<NAME>``.
         severity: see `Finding.severity`.
-        title: the rule in a few words.
+        title: what is wrong, without the value.
         path: the field that a finding names; empty if it differs between findings.
         kinds: the packets it applies to; ``session`` for the order of packets, ``bytes`` for malformed ones.
         judge: returns the problem of a packet; None if the check is made elsewhere in lint.
@@ -72,8 +74,25 @@ class Check:
         """Return a finding of this check."""
         return Finding(self.id, self.severity, path, offset, message)
 
+    @property
+    def requirement(self) -> str:
+        """The id of the requirement, in the tables of the specifications; that of an attack is its own."""
+        found = _REQUIREMENT.match(self.id)
+        return self.id if found is None else found[0]
 
+
+_REQUIREMENT: Final = re.compile(r"[A-Z]+-[\w.]+-\d+(?=-[A-Z]|$)")
 REGISTER: Final[list[Check]] = []
+"""All rules. One about several fields is there for each of them, with the same id, severity and title."""
+_RULES: Final[dict[str, tuple[Severity, str]]] = {}
+
+
+def add(check: Check) -> None:
+    """Register a check. Raises ValueError if its id is that of another rule."""
+    rule = check.severity, check.title
+    if _RULES.setdefault(check.id, rule) != rule:
+        raise ValueError(f"{check.id} is {_RULES[check.id][1]!r} and {check.title!r}")
+    REGISTER.append(check)
 
 
 def listed(
@@ -81,7 +100,7 @@ def listed(
 ) -> Check:
     """Register a check that is made elsewhere in lint."""
     check = Check(id, severity, title, path, kinds)
-    REGISTER.append(check)
+    add(check)
     return check
 
 
@@ -97,7 +116,7 @@ def rule(
     """Register a function as a check. It runs only if the header that `path` begins with is present."""
 
     def register(judge: Callable[[Any], Problem]) -> Callable[[Any], Problem]:
-        REGISTER.append(Check(id, severity, title, path, kinds, judge, measured))
+        add(Check(id, severity, title, path, kinds, judge, measured))
         return judge
 
     return register
@@ -119,7 +138,7 @@ def value(
         number = get(packet)
         return None if holds(number) else why.format(number)
 
-    REGISTER.append(Check(id, severity, title, path, kinds, judge, holds=holds))
+    add(Check(id, severity, title, path, kinds, judge, holds=holds))
 
 
 def exactly(id: str, title: str, path: str, kinds: frozenset[str], number: int, form: str = "") -> None:
@@ -147,7 +166,7 @@ def unused(
         names = [part.name for part in word.schema.parts if part.mask & wrong]
         return f"{path}.{names[0]}", f"{', '.join(names)} set, mask {wrong:#x}"
 
-    REGISTER.append(Check(id, severity, title, path, kinds, judge, mask=mask))
+    add(Check(id, severity, title, path, kinds, judge, mask=mask))
 
 
 class FieldOffsets:

@@ -22,7 +22,7 @@ def _source(packet: Any) -> Any:
     return SOURCE_ADDRESS.parse(user.QueueManagerAddress.bytes_le) if user.Flags.DQ == DIRECT else None
 
 
-@rule("MQRR-2.2.5.1-07", "AddressLength is that of the address", _OVERLAY, REMOTE)
+@rule("MQRR-2.2.5.1-07", "AddressLength is not that of the address", _OVERLAY, REMOTE)
 def _length(packet: Any) -> Problem:
     source = _source(packet)
     if source is None or source.AddressType not in ADDRESS_SIZES:
@@ -31,7 +31,7 @@ def _length(packet: Any) -> Problem:
     return f"AddressLength {source.AddressLength} is not {size}" if source.AddressLength != size else None
 
 
-@rule("MQRR-2.2.5.1-08", "AddressType is 1 or 6", _OVERLAY, REMOTE)
+@rule("MQRR-2.2.5.1-08", "AddressType is not 1 or 6", _OVERLAY, REMOTE)
 def _type(packet: Any) -> Problem:
     source = _source(packet)
     if source is None or source.AddressType in ADDRESS_SIZES:
@@ -39,7 +39,7 @@ def _type(packet: Any) -> Problem:
     return f"AddressType {source.AddressType} is neither 1 nor 6"
 
 
-@rule("MQRR-2.2.5.1-09", "AddressScope is 0 for IPv4", _OVERLAY, REMOTE)
+@rule("MQRR-2.2.5.1-09", "AddressScope is not 0, and the address is IPv4", _OVERLAY, REMOTE)
 def _scope(packet: Any) -> Problem:
     source = _source(packet)
     if source is not None and source.AddressType == IP and source.AddressScope:
@@ -50,7 +50,7 @@ def _scope(packet: Any) -> Problem:
 def _presence(id: str, name: str, header: str, *, always: bool) -> None:
     path = f"ExtensionHeader.Flags.{name}"
 
-    title = f"{name} is set" if always else f"{name} is set when a {header} is there"
+    title = f"{name} is clear" if always else f"{name} does not say whether a {header} is there"
 
     @rule(id, title, path, REMOTE, measured=not always)
     def _(packet: Any) -> Problem:
@@ -70,12 +70,12 @@ for _id, _name, _size in (
     ("MQRR-2.2.5.3-01", "SubqueueHeader", 148),
     ("MQRR-2.2.5.5-01", "ExtendedAddressHeader", 28),
 ):
-    exactly(_id, f"HeaderSize is {_size}", f"{_name}.HeaderSize", REMOTE, _size)
+    exactly(_id, f"HeaderSize is not {_size}", f"{_name}.HeaderSize", REMOTE, _size)
 
 
 @rule(
     "MQRR-2.2.5.2-02",
-    "RemainingHeadersSize is that of the headers behind",
+    "RemainingHeadersSize is not that of the headers after it",
     "ExtensionHeader.RemainingHeadersSize",
     REMOTE,
 )
@@ -86,10 +86,10 @@ def _remaining(packet: Any) -> Problem:
     return f"{announced}, but {size} bytes follow" if announced != size else None
 
 
-value("MQRR-2.2.5.3-03", "TM is 0", "SubqueueHeader.Flags.TM", REMOTE, lambda number: not number, "set")
+value("MQRR-2.2.5.3-03", "TM is set", "SubqueueHeader.Flags.TM", REMOTE, lambda number: not number, "set")
 value(
     "MQRR-2.2.5.3-04",
-    "AcknowledgementClass is a class",
+    "AcknowledgementClass has bits of 0x1E00",
     "SubqueueHeader.Flags.AcknowledgementClass",
     REMOTE,
     is_legal_class,
@@ -98,7 +98,7 @@ value(
 for _id, _name in (("MQRR-2.2.5.3-09", "SubqueueName"), ("MQRR-2.2.5.3-10", "TargetSubqueueName")):
     value(
         _id,
-        f"{_name} is null-terminated and padded with zeroes",
+        f"{_name} is no text with nulls after it",
         f"SubqueueHeader.{_name}",
         REMOTE,
         lambda text: isinstance(text, str),
@@ -106,7 +106,12 @@ for _id, _name in (("MQRR-2.2.5.3-09", "SubqueueName"), ("MQRR-2.2.5.3-10", "Tar
     )
 
 
-@rule("MQRR-2.2.5.4-01", "HeaderSize counts the padding to 4 bytes", "DeadLetterHeader.HeaderSize", REMOTE)
+@rule(
+    "MQRR-2.2.5.4-01",
+    "HeaderSize does not count the padding to 4 bytes",
+    "DeadLetterHeader.HeaderSize",
+    REMOTE,
+)
 def _dead_letter(packet: Any) -> Problem:
     header = packet.DeadLetterHeader
     size = sum(field.size for field in layout(header))
@@ -117,7 +122,7 @@ def _dead_letter(packet: Any) -> Problem:
 
 value(
     "MQRR-2.2.5.4-02",
-    "DeadLetterPathName is null-terminated",
+    "DeadLetterPathName is no null-terminated text",
     "DeadLetterHeader.DeadLetterPathName",
     REMOTE,
     lambda text: isinstance(text, str),
@@ -126,7 +131,10 @@ value(
 
 
 @rule(
-    "MQRR-2.2.5.5-02", "AddressLength is that of the address", "ExtendedAddressHeader.AddressLength", REMOTE
+    "MQRR-2.2.5.5-02",
+    "AddressLength is not that of the address",
+    "ExtendedAddressHeader.AddressLength",
+    REMOTE,
 )
 def _extended_length(packet: Any) -> Problem:
     header = packet.ExtendedAddressHeader
@@ -136,7 +144,7 @@ def _extended_length(packet: Any) -> Problem:
 
 value(
     "MQRR-2.2.5.5-03",
-    "AddressType is 0, 1 or 6",
+    "AddressType is not 0, 1 or 6",
     "ExtendedAddressHeader.AddressType",
     REMOTE,
     lambda number: number in (0, IP, IPV6),
@@ -144,7 +152,12 @@ value(
 )
 
 
-@rule("MQRR-2.2.5.5-05", "AddressScope is 0 but for IPv6", "ExtendedAddressHeader.AddressScope", REMOTE)
+@rule(
+    "MQRR-2.2.5.5-05",
+    "AddressScope is not 0, and the address is not IPv6",
+    "ExtendedAddressHeader.AddressScope",
+    REMOTE,
+)
 def _extended_scope(packet: Any) -> Problem:
     header = packet.ExtendedAddressHeader
     if header.AddressType == IP and header.AddressScope:

@@ -47,38 +47,38 @@ def _rule(id: str, title: str, path: str = "", severity: Severity = "MUST") -> C
     return listed(id, title, path, RPC, severity)
 
 
-COUNT: Final = _rule("ATTACK-RPC-COUNT", "A stub too short for its counts", "", "ATTACK")
-ALLOC: Final = _rule("ATTACK-RPC-ALLOC", "An alloc_hint beyond any stub", "alloc_hint", "ATTACK")
-FRAGMENT: Final = _rule("ATTACK-RPC-FRAGMENT", "Fragments that make no stub", "", "ATTACK")
-AUTH: Final = _rule("ATTACK-RPC-AUTH", "A verifier that does not fit into its PDU", "", "ATTACK")
+COUNT: Final = _rule("ATTACK-RPC-COUNT", "The stub is too short for its counts", "", "ATTACK")
+ALLOC: Final = _rule("ATTACK-RPC-ALLOC", "alloc_hint is beyond any stub", "alloc_hint", "ATTACK")
+FRAGMENT: Final = _rule("ATTACK-RPC-FRAGMENT", "Fragments make no stub", "", "ATTACK")
+AUTH: Final = _rule("ATTACK-RPC-AUTH", "The verifier does not fit into its PDU", "", "ATTACK")
 
-STRICT: Final = _rule("MQRR-3.1.4-01", "A stub is consistent")
-PADDING: Final = _rule("MQRR-3.1.4-01", "The gaps of a stub are zero", "", "SHOULD")
-OPNUM: Final = _rule("MQRR-3.1.4-03", "The opnum is 0 to 15", "opnum")
-UNUSED_OPNUM: Final = _rule("MQRR-3.1.4-04", "Opnum 1 is never sent", "opnum")
-RESERVED: Final = _rule("MQRR-2.2.3-03", "m_reserved is 0", "pQueueFormat.m_reserved")
-DIRECT: Final = _rule("MQRR-2.2.3-02", "A direct name is of TCP or OS", "pQueueFormat.m_pDirectID")
-SECTIONS: Final = _rule("MQRR-2.2.6-05", "One section, or two", "ppPacketSections")
-SEQUENCE: Final = _rule("MQRR-3.1.4.7-29", "pSequenceId has 7 bytes", "pSequenceId")
-CURSOR: Final = _rule("MQRR-3.1.4.4-06", "A cursor is not 0", "phCursor")
-MOVE_CONTEXT: Final = _rule("MQRR-3.1.4.11-14", "pMoveContext is not 0", "pMoveContext")
-MOVE_TO: Final = _rule("MQRR-3.1.4.10-05", "ullContextTo is a pMoveContext", "ullContextTo")
-CLASS: Final = _rule("MQRR-3.1.4.14-05", "usClass is 0 or that of a rejection", "usClass")
+STRICT: Final = _rule("MQRR-3.1.4-01", "The stub is inconsistent")
+PADDING: Final = _rule("MQRR-3.1.4-01-GAPS", "The gaps of the stub are not zero", "", "NOTE")
+OPNUM: Final = _rule("MQRR-3.1.4-03", "The opnum is not 0 to 15", "opnum")
+UNUSED_OPNUM: Final = _rule("MQRR-3.1.4-04", "Opnum 1 is sent", "opnum")
+RESERVED: Final = _rule("MQRR-2.2.3-03", "m_reserved is not 0", "pQueueFormat.m_reserved")
+DIRECT: Final = _rule("MQRR-2.2.3-02", "The direct name is not of TCP or OS", "pQueueFormat.m_pDirectID")
+SECTIONS: Final = _rule("MQRR-2.2.6-05", "There are not one or two sections", "ppPacketSections")
+SEQUENCE: Final = _rule("MQRR-3.1.4.7-29", "pSequenceId has more than 7 bytes", "pSequenceId")
+CURSOR: Final = _rule("MQRR-3.1.4.4-06", "The new cursor is 0", "phCursor")
+MOVE_CONTEXT: Final = _rule("MQRR-3.1.4.11-14", "pMoveContext is 0", "pMoveContext")
+MOVE_TO: Final = _rule("MQRR-3.1.4.10-05", "ullContextTo is 0", "ullContextTo")
+CLASS: Final = _rule("MQRR-3.1.4.14-05", "usClass is not 0 or that of a rejection", "usClass")
 _ACKS: Final = {
-    "R_EndReceive.dwAck": _rule("MQRR-3.1.4.9-04", "dwAck is 1 or 2", "dwAck"),
-    "R_EndTransactionalReceive.dwAck": _rule("MQRR-3.1.4.15-04", "dwAck is 1 or 2", "dwAck"),
+    "R_EndReceive.dwAck": _rule("MQRR-3.1.4.9-04", "dwAck is not 1 or 2", "dwAck"),
+    "R_EndTransactionalReceive.dwAck": _rule("MQRR-3.1.4.15-04", "dwAck is not 1 or 2", "dwAck"),
     "R_QMEnlistRemoteTransaction.cbPropagationToken": _rule(
-        "MQRR-3.1.4.12-06", "A propagation token has 131072 bytes at most", "cbPropagationToken"
+        "MQRR-3.1.4.12-06", "The propagation token has more than 131072 bytes", "cbPropagationToken"
     ),
 }
 _OF_MESSAGE: Final = {
     id: _rule(id, title, "ppPacketSections")
     for id, title in {
-        "MQRR-2.2.6-06": "SectionSizeAlloc is the original size",
-        "MQRR-2.2.6-07": "Both sizes of a whole section are equal",
-        "MQRR-2.2.6-08": "SectionSizeAlloc is not below SectionSize",
-        "MQRR-2.2.6-09": "SectionSize is that of the bytes",
-        "MQRR-2.2.7-01": "SectionBufferType is a type, and that of the message",
+        "MQRR-2.2.6-06": "SectionSizeAlloc is not the original size",
+        "MQRR-2.2.6-07": "The sizes of a whole section differ",
+        "MQRR-2.2.6-08": "SectionSizeAlloc is below SectionSize",
+        "MQRR-2.2.6-09": "SectionSize is not that of the bytes",
+        "MQRR-2.2.7-01": "SectionBufferType is not that of the message",
     }.items()
 }
 
@@ -88,22 +88,39 @@ def _pair(receive: str, transactional: str, title: str, path: str) -> dict[bool,
 
 
 _FORMATS: Final = _pair(
-    "MQRR-3.1.4.2-04", "MQRR-3.1.4.11-03", "m_qft is that of one queue", "pQueueFormat.m_qft"
+    "MQRR-3.1.4.2-04", "MQRR-3.1.4.11-03", "m_qft is not that of one queue", "pQueueFormat.m_qft"
 )
-_ACCESS: Final = _pair("MQRR-3.1.4.2-05", "MQRR-3.1.4.11-04", "dwAccess is that of the call", "dwAccess")
-_SHARE: Final = _pair("MQRR-3.1.4.2-07", "MQRR-3.1.4.11-05", "dwShareMode is a share mode", "dwShareMode")
-_CLIENT: Final = _pair("MQRR-3.1.4.2-08", "MQRR-3.1.4.11-06", "pClientId identifies the client", "pClientId")
+_ACCESS: Final = _pair("MQRR-3.1.4.2-05", "MQRR-3.1.4.11-04", "dwAccess is not one of the call", "dwAccess")
+_SHARE: Final = _pair(
+    "MQRR-3.1.4.2-07", "MQRR-3.1.4.11-05", "dwShareMode is no share mode of the call", "dwShareMode"
+)
+_CLIENT: Final = _pair("MQRR-3.1.4.2-08", "MQRR-3.1.4.11-06", "pClientId is zero", "pClientId")
 _ROUTING: Final = _pair(
-    "MQRR-3.1.4.2-11", "MQRR-3.1.4.11-09", "fNonRoutingServer is 0 or 1", "fNonRoutingServer"
+    "MQRR-3.1.4.2-11", "MQRR-3.1.4.11-09", "fNonRoutingServer is not 0 or 1", "fNonRoutingServer"
 )
-_WORKGROUP: Final = _pair("MQRR-3.1.4.2-17", "MQRR-3.1.4.11-12", "fWorkgroup is 0 or 1", "fWorkgroup")
-_ACTION: Final = _pair("MQRR-3.1.4.7-17", "MQRR-3.1.4.13-13", "ulAction is an action", "ulAction")
-_LOOKUP: Final = _pair("MQRR-3.1.4.7-13", "MQRR-3.1.4.13-10", "LookupId goes with its actions", "ulAction")
-_NO_LOOKUP: Final = _pair("MQRR-3.1.4.7-14", "MQRR-3.1.4.13-10", "Lookup actions have a LookupId", "LookupId")
-_BY_CURSOR: Final = _pair("MQRR-3.1.4.7-15", "MQRR-3.1.4.13-11", "A cursor goes without LookupId", "hCursor")
-_NEITHER: Final = _pair("MQRR-3.1.4.7-16", "MQRR-3.1.4.13-12", "PEEK_NEXT has a cursor", "hCursor")
+_WORKGROUP: Final = _pair("MQRR-3.1.4.2-17", "MQRR-3.1.4.11-12", "fWorkgroup is not 0 or 1", "fWorkgroup")
+_ACTION: Final = _pair("MQRR-3.1.4.7-17", "MQRR-3.1.4.13-13", "ulAction is no action", "ulAction")
+_LOOKUP: Final = _pair(
+    "MQRR-3.1.4.7-13",
+    "MQRR-3.1.4.13-10",
+    "The action does not go with a LookupId, or with a transaction",
+    "ulAction",
+)
+_NO_LOOKUP: Final = _pair(
+    "MQRR-3.1.4.7-14", "MQRR-3.1.4.13-10-NONE", "A lookup action has no LookupId", "LookupId"
+)
+_BY_CURSOR: Final = _pair(
+    "MQRR-3.1.4.7-15",
+    "MQRR-3.1.4.13-11",
+    "A cursor comes with a LookupId, or with an action that has none",
+    "hCursor",
+)
+_NEITHER: Final = _pair("MQRR-3.1.4.7-16", "MQRR-3.1.4.13-12", "MQ_ACTION_PEEK_NEXT has no cursor", "hCursor")
 _TIMEOUT: Final = _pair(
-    "MQRR-3.1.4.7-22", "MQRR-3.1.4.13-14", "ulTimeout is 0 with lookup actions", "ulTimeout"
+    "MQRR-3.1.4.7-22",
+    "MQRR-3.1.4.13-14",
+    "ulTimeout is not 0, and the message is named by LookupId",
+    "ulTimeout",
 )
 
 _QUEUES: Final = frozenset(

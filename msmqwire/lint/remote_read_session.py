@@ -30,44 +30,52 @@ def _rule(id: str, title: str, path: str) -> Check:
     return listed(id, title, path, RPC)
 
 
-FOREIGN: Final = listed("ATTACK-RPC-HANDLE", "A handle of another host, or of nobody", "", RPC, "ATTACK")
+FOREIGN: Final = listed(
+    "ATTACK-RPC-HANDLE", "The handle is that of another host, or of nobody", "", RPC, "ATTACK"
+)
 _HANDLES: Final = {
-    Opnum.R_CloseQueue: _rule("MQRR-3.1.4.3-02", "The handle is open", "pphContext"),
-    Opnum.R_CreateCursor: _rule("MQRR-3.1.4.4-02", "The handle is open", "phContext"),
-    Opnum.R_CloseCursor: _rule("MQRR-3.1.4.5-03", "Handle and cursor are open", "phContext"),
-    Opnum.R_PurgeQueue: _rule("MQRR-3.1.4.6-02", "The handle is open, and may receive", "phContext"),
-    Opnum.R_StartReceive: _rule("MQRR-3.1.4.7-11", "The handle is open, and permits the action", "phContext"),
-    Opnum.R_CancelReceive: _rule("MQRR-3.1.4.8-03", "Handle and request are those of a start", "phContext"),
-    Opnum.R_EndReceive: _rule("MQRR-3.1.4.9-03", "Handle and request are those of a start", "phContext"),
+    Opnum.R_CloseQueue: _rule("MQRR-3.1.4.3-02", "The handle is not open", "pphContext"),
+    Opnum.R_CreateCursor: _rule("MQRR-3.1.4.4-02", "The handle is not open", "phContext"),
+    Opnum.R_CloseCursor: _rule("MQRR-3.1.4.5-03", "The handle or the cursor is not open", "phContext"),
+    Opnum.R_PurgeQueue: _rule("MQRR-3.1.4.6-02", "The handle is not open, or may not receive", "phContext"),
+    Opnum.R_StartReceive: _rule(
+        "MQRR-3.1.4.7-11", "The handle is not open, or does not permit the action", "phContext"
+    ),
+    Opnum.R_CancelReceive: _rule(
+        "MQRR-3.1.4.8-03", "The handle or the request is not that of a start", "phContext"
+    ),
+    Opnum.R_EndReceive: _rule(
+        "MQRR-3.1.4.9-03", "The handle or the request is not that of a start", "phContext"
+    ),
     Opnum.R_MoveMessage: _rule(
-        "MQRR-3.1.4.10-04", "The source handle is open, and may receive", "phContextFrom"
+        "MQRR-3.1.4.10-04", "The source handle is not open, or may not receive", "phContextFrom"
     ),
     Opnum.R_StartTransactionalReceive: _rule(
-        "MQRR-3.1.4.13-09", "The handle is open, and may receive", "phContext"
+        "MQRR-3.1.4.13-09", "The handle is not open, or may not receive", "phContext"
     ),
     Opnum.R_SetUserAcknowledgementClass: _rule(
-        "MQRR-3.1.4.14-04", "The handle is open, and may receive", "phContext"
+        "MQRR-3.1.4.14-04", "The handle is not open, or may not receive", "phContext"
     ),
     Opnum.R_EndTransactionalReceive: _rule(
-        "MQRR-3.1.4.15-03", "Handle and request are those of a start", "phContext"
+        "MQRR-3.1.4.15-03", "The handle or the request is not that of a start", "phContext"
     ),
 }
 _UNIQUE: Final = {
-    Opnum.R_StartReceive: _rule("MQRR-3.1.4.7-23", "dwRequestId is unique", "dwRequestId"),
-    Opnum.R_StartTransactionalReceive: _rule("MQRR-3.1.4.13-15", "dwRequestId is unique", "dwRequestId"),
+    Opnum.R_StartReceive: _rule("MQRR-3.1.4.7-23", "dwRequestId is one that is in use", "dwRequestId"),
+    Opnum.R_StartTransactionalReceive: _rule(
+        "MQRR-3.1.4.13-15", "dwRequestId is one that is in use", "dwRequestId"
+    ),
 }
 _CURSORS: Final = {
-    Opnum.R_StartReceive: _rule("MQRR-3.1.4.7-15", "The cursor is open", "hCursor"),
-    Opnum.R_StartTransactionalReceive: _rule("MQRR-3.1.4.13-11", "The cursor is open", "hCursor"),
+    Opnum.R_StartReceive: _rule("MQRR-3.1.4.7-15-OPEN", "The cursor is not open", "hCursor"),
+    Opnum.R_StartTransactionalReceive: _rule("MQRR-3.1.4.13-11-OPEN", "The cursor is not open", "hCursor"),
     Opnum.R_CloseCursor: _HANDLES[Opnum.R_CloseCursor],
 }
 _OTHER_END: Final = {
-    Opnum.R_EndReceive: _rule(
-        "MQRR-3.1.4.9-02", "R_EndReceive ends what R_StartReceive began", "dwRequestId"
-    ),
+    Opnum.R_EndReceive: _rule("MQRR-3.1.4.9-02", "R_EndReceive ends what another call began", "dwRequestId"),
     Opnum.R_EndTransactionalReceive: _rule(
         "MQRR-3.1.4.15-02",
-        "R_EndTransactionalReceive ends what R_StartTransactionalReceive began",
+        "R_EndTransactionalReceive ends what another call began",
         "dwRequestId",
     ),
 }

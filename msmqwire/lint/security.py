@@ -25,7 +25,7 @@ _SIZES = ("SenderIdSize", "EncryptionKeySize", "SignatureSize", "SenderCertSize"
 
 value(
     "MQMQ-2.2.20.6-02",
-    "ST is 0, 1 or 2",
+    "ST is not 0, 1 or 2",
     "SecurityHeader.Flags.ST",
     MESSAGES,
     lambda number: number <= QM_GUID,
@@ -33,7 +33,7 @@ value(
 )
 
 
-@rule("MQMQ-2.2.20.6-03", "ST 0 goes without a SecurityID", "SecurityHeader.SenderIdSize", MESSAGES)
+@rule("MQMQ-2.2.20.6-03", "There is a SecurityID, and ST is 0", "SecurityHeader.SenderIdSize", MESSAGES)
 def _no_id(packet: Any) -> Problem:
     header = packet.SecurityHeader
     return f"{header.SenderIdSize}, but ST is 0" if header.Flags.ST == NO_ID and header.SenderIdSize else None
@@ -52,14 +52,22 @@ def sid_problem(data: bytes) -> str | None:
     return None
 
 
-@rule("MQMQ-2.2.20.6-04", "With ST 1 SecurityID is a SID", "SecurityHeader.SecurityData.SecurityID", MESSAGES)
+@rule(
+    "MQMQ-2.2.20.6-04",
+    "SecurityID is no SID, and ST is 1",
+    "SecurityHeader.SecurityData.SecurityID",
+    MESSAGES,
+)
 def _sid(packet: Any) -> Problem:
     header = packet.SecurityHeader
     return sid_problem(header.SecurityData.SecurityID) if header.Flags.ST == SID else None
 
 
 @rule(
-    "MQMQ-2.2.20.6-05", "With ST 2 SecurityID is a GUID", "SecurityHeader.SecurityData.SecurityID", MESSAGES
+    "MQMQ-2.2.20.6-05",
+    "SecurityID is no GUID, and ST is 2",
+    "SecurityHeader.SecurityData.SecurityID",
+    MESSAGES,
 )
 def _guid(packet: Any) -> Problem:
     header = packet.SecurityHeader
@@ -69,7 +77,7 @@ def _guid(packet: Any) -> Problem:
 
 value(
     "MQMQ-2.2.20.6-06",
-    "AU is 0 on the wire",
+    "AU is set on the wire",
     "SecurityHeader.Flags.AU",
     SENT,
     lambda number: not number,
@@ -77,23 +85,28 @@ value(
 )
 value(
     "MQMQ-2.2.20.6-13",
-    "AS is 0 on the wire",
+    "AS is not 0 on the wire",
     "SecurityHeader.Flags.AS",
     SENT,
     lambda number: not number,
     "{:#x} is not 0",
 )
-unused("MQMQ-2.2.20.6-14", "Unused bits are 0", "SecurityHeader.Flags", 0xF000, MESSAGES)
+unused("MQMQ-2.2.20.6-14", "Unused bits are set", "SecurityHeader.Flags", 0xF000, MESSAGES)
 
 
-@rule("MQMQ-2.2.20.6-07", "An encrypted body comes with its key", "SecurityHeader.EncryptionKeySize", SENT)
+@rule(
+    "MQMQ-2.2.20.6-07",
+    "The body is encrypted, and its key is missing",
+    "SecurityHeader.EncryptionKeySize",
+    SENT,
+)
 def _key(packet: Any) -> Problem:
     if encrypted(packet) and not packet.SecurityHeader.SecurityData.EncryptionKey:
         return "EB is set, and there is no key"
     return None
 
 
-@rule("MQQB-2.4.2-01", "EncryptionKey is a SIMPLEBLOB", "SecurityHeader.SecurityData.EncryptionKey", SENT)
+@rule("MQQB-2.4.2-01", "EncryptionKey is no SIMPLEBLOB", "SecurityHeader.SecurityData.EncryptionKey", SENT)
 def _blob(packet: Any) -> Problem:
     key = packet.SecurityHeader.SecurityData.EncryptionKey
     if not key or (len(key) > SIMPLEBLOB_HEAD and key[:4] == b"\x01\x02\0\0" and key[8:12] == b"\0\xa4\0\0"):
@@ -103,7 +116,7 @@ def _blob(packet: Any) -> Problem:
 
 @rule(
     "MQQB-2.4.2-02",
-    "The session key is for a known cipher",
+    "The session key is for another cipher, or an unknown one",
     "SecurityHeader.SecurityData.EncryptionKey",
     SENT,
 )
@@ -119,7 +132,7 @@ def _key_cipher(packet: Any) -> Problem:
 
 @rule(
     "MQQB-2.4.2-03",
-    "encryptedKey is as long as an RSA key",
+    "encryptedKey is not as long as an RSA key",
     "SecurityHeader.SecurityData.EncryptionKey",
     SENT,
 )
@@ -143,7 +156,7 @@ def _certified(der: bytes) -> int | str:
 
 @rule(
     "MQMQ-2.2.20.6-29",
-    "SenderCert is an X.509 certificate of an RSA key",
+    "SenderCert is no X.509 certificate of an RSA key",
     "SecurityHeader.SecurityData.SenderCert",
     MESSAGES,
 )
@@ -155,7 +168,7 @@ def _certificate(packet: Any) -> Problem:
 
 @rule(
     "MQQB-3.1.5.8.3-03",
-    "A signature comes with the sender's certificate",
+    "There is a signature without the sender's certificate",
     "SecurityHeader.SenderCertSize",
     MESSAGES,
 )
@@ -166,7 +179,7 @@ def _signature_alone(packet: Any) -> Problem:
 
 @rule(
     "MQQB-3.1.5.8.3-05",
-    "A signature for several queues comes with the sender's certificate",
+    "There is a signature for several queues without the sender's certificate",
     "MultiQueueFormatHeader.Signature.Signature",
     MESSAGES,
 )
@@ -182,7 +195,7 @@ def _sender_cert(packet: Any) -> bytes:
 
 @rule(
     "MQQB-3.1.7.1.4-03",
-    "A signature is as long as the sender's key",
+    "The signature is not as long as the sender's key",
     "SecurityHeader.SecurityData.Signature",
     MESSAGES,
 )
@@ -192,7 +205,7 @@ def _signature_size(packet: Any) -> Problem:
 
 @rule(
     "MQQB-3.1.7.1.4-02",
-    "A signature for several queues is as long as the sender's key",
+    "The signature for several queues is not as long as the sender's key",
     "MultiQueueFormatHeader.Signature.Signature",
     MESSAGES,
 )
@@ -210,7 +223,7 @@ def _wrong_size(packet: Any, signature: bytes) -> Problem:
 
 _WRONG_SIGNATURE: Final = listed(
     "MQQB-3.1.5.8.3-06",
-    "A signature is that of the message (with --key or --cert)",
+    "The signature is not that of the message (with --key or --cert)",
     "SecurityHeader.SecurityData.Signature",
     MESSAGES,
 )
@@ -227,7 +240,7 @@ def lint_wrong_signature(packet: Record) -> list[Finding]:
 
 @rule(
     "MQMQ-2.2.20.6-09",
-    "Without DE a signature names its provider",
+    "The signature names no provider, and DE is clear",
     "SecurityHeader.ProviderInfoSize",
     MESSAGES,
 )
@@ -239,7 +252,7 @@ def _provider(packet: Any) -> Problem:
 
 
 @rule(
-    "MQMQ-2.2.20.6-35", "ProviderInfo is there only without DE", "SecurityHeader.ProviderInfoSize", MESSAGES
+    "MQMQ-2.2.20.6-35", "There is a ProviderInfo, and DE is set", "SecurityHeader.ProviderInfoSize", MESSAGES
 )
 def _default_provider(packet: Any) -> Problem:
     header = packet.SecurityHeader
@@ -250,7 +263,7 @@ def _default_provider(packet: Any) -> Problem:
 
 @rule(
     "MQMQ-2.2.20.6-38",
-    "ProviderName ends on its only null",
+    "ProviderName is no null-terminated text",
     "SecurityHeader.SecurityData.ProviderInfo.ProviderName",
     MESSAGES,
 )
@@ -261,7 +274,9 @@ def _provider_name(packet: Any) -> Problem:
     return "no null-terminated UTF-16 text"
 
 
-@rule("MQMQ-2.2.20.6-11", "AI is set exactly when SecurityData is there", "SecurityHeader.Flags.AI", MESSAGES)
+@rule(
+    "MQMQ-2.2.20.6-11", "AI does not say whether SecurityData is there", "SecurityHeader.Flags.AI", MESSAGES
+)
 def _ai(packet: Any) -> Problem:
     """A bare SecurityID goes without AI, as Windows sends it: MQMQ-2.2.20.6-12."""
     header = packet.SecurityHeader
@@ -274,7 +289,7 @@ def _ai(packet: Any) -> Problem:
 
 value(
     "MQMQ-2.2.20.6-18",
-    "SenderCertSize is at most 0xFFFF",
+    "SenderCertSize is more than 0xFFFF",
     "SecurityHeader.SenderCertSize",
     MESSAGES,
     lambda number: number <= SENDER_CERT_MAX,
@@ -282,12 +297,17 @@ value(
 )
 
 
-@rule("MQMQ-2.2.20.6-20", "At least one size is not 0", "SecurityHeader.SenderIdSize", MESSAGES)
+@rule("MQMQ-2.2.20.6-20", "All five sizes of SecurityHeader are 0", "SecurityHeader.SenderIdSize", MESSAGES)
 def _empty(packet: Any) -> Problem:
     return "all five sizes are 0" if not any(packet.SecurityHeader[name] for name in _SIZES) else None
 
 
-@rule("MQMQ-2.2.20.6-21", "Each item is padded to 4 bytes", "SecurityHeader.SecurityData", MESSAGES)
+@rule(
+    "MQMQ-2.2.20.6-21",
+    "An item of SecurityData is not padded to 4 bytes",
+    "SecurityHeader.SecurityData",
+    MESSAGES,
+)
 def _padding(packet: Any) -> Problem:
     data = packet.SecurityHeader.SecurityData
     for item in ("SecurityID", "EncryptionKey", "Signature", "SenderCert", "ProviderInfo"):

@@ -17,29 +17,31 @@ NUMBERS_MAX: Final = 256
 """Messages of a sequence whose identifiers are remembered."""
 
 NUMBER_GROWS: Final = listed(
-    "MQMQ-2.2.20.5-13", "Numbers grow within a sequence", "TransactionHeader.TxSequenceNumber"
+    "MQMQ-2.2.20.5-13-GROWS",
+    "TxSequenceNumber is not above the one before",
+    "TransactionHeader.TxSequenceNumber",
 )
 NUMBER_TWICE: Final = listed(
-    "MQQB-3.1.1.5-01", "A number in a sequence is that of one message", "TransactionHeader.TxSequenceNumber"
+    "MQQB-3.1.1.5-01", "Two messages have the same TxSequenceNumber", "TransactionHeader.TxSequenceNumber"
 )
 PREVIOUS_FITS: Final = listed(
-    "MQMQ-2.2.20.5-14",
-    "No message is missing before one in a sequence",
+    "MQMQ-2.2.20.5-14-MISSING",
+    "A message is missing in the sequence",
     "TransactionHeader.PreviousTxSequenceNumber",
 )
 STARTS_AT_HEAD: Final = listed(
     "MQQB-3.1.5.8.6-04",
-    "A later sequence starts with no previous message",
+    "A new sequence begins with a previous message",
     "TransactionHeader.PreviousTxSequenceNumber",
 )
 SEQUENCE_GROWS: Final = listed(
-    "MQQB-3.1.1.5-07", "No message is sent on an earlier sequence", "TransactionHeader.TxSequenceID"
+    "MQQB-3.1.1.5-07", "A message is sent on an earlier sequence", "TransactionHeader.TxSequenceID"
 )
 ORDER_ACK_SENT: Final = listed(
-    "MQQB-2.2.4.1-03", "An OrderAck is for a message that was sent", "OrderAckBody.TxSequenceNumber"
+    "MQQB-2.2.4.1-03-SENT", "An OrderAck is for a message that was not sent", "OrderAckBody.TxSequenceNumber"
 )
 FINAL_ACK_SENT: Final = listed(
-    "MQQB-2.2.5.1-03", "A FinalAck is for a message that was sent", "FinalAckBody.TxSequenceNumber"
+    "MQQB-2.2.5.1-03-SENT", "A FinalAck is for a message that was not sent", "FinalAckBody.TxSequenceNumber"
 )
 
 _K = TypeVar("_K", bound=Hashable)

@@ -24,47 +24,45 @@ _CP = "ConnectionParametersHeader"
 
 # A packet in a state in which it closes the session, by its kind.
 OUT_OF_ORDER: Final = {
-    "EstablishConnection": listed(
-        "MQQB-3.1.5.3-01", "EstablishConnection opens a session, once each way", _PT
+    "EstablishConnection": listed("MQQB-3.1.5.3-01", "EstablishConnection comes out of its place", _PT),
+    "ConnectionParameters": listed("MQQB-3.1.5.4-01", "ConnectionParameters come out of their place", _PT),
+    "SessionAck": listed("MQQB-3.1.5.5-01", "A SessionAck comes before the session is open", _PT),
+    "OrderAck": listed(
+        "MQQB-3.1.5.6-01", "An OrderAck comes before the session is open", "BaseHeader.Flags.IN"
     ),
-    "ConnectionParameters": listed(
-        "MQQB-3.1.5.4-01", "ConnectionParameters follow EstablishConnection, once each way", _PT
+    "FinalAck": listed(
+        "MQQB-3.1.5.7-01", "A FinalAck comes before the session is open", "BaseHeader.Flags.IN"
     ),
-    "SessionAck": listed("MQQB-3.1.5.5-01", "No SessionAck before the session is open", _PT),
-    "OrderAck": listed("MQQB-3.1.5.6-01", "No OrderAck before the session is open", "BaseHeader.Flags.IN"),
-    "FinalAck": listed("MQQB-3.1.5.7-01", "No FinalAck before the session is open", "BaseHeader.Flags.IN"),
     "UserMessage": listed(
-        "MQQB-3.1.5.8-01", "No UserMessage before the session is open", "BaseHeader.Flags.IN"
+        "MQQB-3.1.5.8-01", "A UserMessage comes before the session is open", "BaseHeader.Flags.IN"
     ),
 }
-REQUEST_CS: Final = listed("MQQB-3.1.5.2.3-02", "CS is clear in an EstablishConnection request", _CS)
+REQUEST_CS: Final = listed("MQQB-3.1.5.2.3-02", "An EstablishConnection request has CS set", _CS)
 CLIENT_GUID: Final = listed(
-    "MQQB-3.1.5.3.1-04", "An EstablishConnection response echoes ClientGuid", f"{_EC}.ClientGuid"
+    "MQQB-3.1.5.3.1-04", "The EstablishConnection response has another ClientGuid", f"{_EC}.ClientGuid"
 )
 SERVER_GUID: Final = listed(
-    "MQQB-2.2.3.1-05", "An EstablishConnection response echoes ServerGuid", f"{_EC}.ServerGuid"
+    "MQQB-2.2.3.1-05", "The EstablishConnection response has another ServerGuid", f"{_EC}.ServerGuid"
 )
 OWN_GUID: Final = listed(
-    "MQQB-3.1.5.3.1-05", "An EstablishConnection response bears the acceptor's GUID", f"{_EC}.ServerGuid"
+    "MQQB-3.1.5.3.1-05", "The EstablishConnection response has no ServerGuid", f"{_EC}.ServerGuid"
 )
-FOREIGN_GUID: Final = listed("MQQB-2.2.1-08", "CS is set when ServerGuid is not the acceptor's", _CS)
+FOREIGN_GUID: Final = listed("MQQB-2.2.1-08", "The acceptor has another GUID and does not refuse", _CS)
 TIME_STAMP: Final = listed(
-    "MQQB-3.1.5.3.1-06", "An EstablishConnection response echoes TimeStamp", f"{_EC}.TimeStamp"
+    "MQQB-3.1.5.3.1-06", "The EstablishConnection response has another TimeStamp", f"{_EC}.TimeStamp"
 )
 SE_ECHO: Final = listed(
-    "MQQB-3.1.5.3.1-07", "An EstablishConnection response echoes SE", f"{_EC}.OperatingSystem.SE"
+    "MQQB-3.1.5.3.1-07", "The EstablishConnection response has another SE", f"{_EC}.OperatingSystem.SE"
 )
 PADDING: Final = listed(
-    "MQQB-2.2.3.1-18", "Padding of an EstablishConnection response is 0x5A", f"{_EC}.Padding"
+    "MQQB-2.2.3.1-18", "Padding of the EstablishConnection response is not 0x5A", f"{_EC}.Padding"
 )
-REFUSED: Final = listed("MQQB-3.1.5.3.2-03", "Nothing is sent on a refused connection", "BaseHeader")
-CP_REQUEST_CS: Final = listed("MQQB-3.1.5.3.2-06", "CS is clear in a ConnectionParameters request", _CS)
+REFUSED: Final = listed("MQQB-3.1.5.3.2-03", "A packet is sent on a refused connection", "BaseHeader")
+CP_REQUEST_CS: Final = listed("MQQB-3.1.5.3.2-06", "A ConnectionParameters request has CS set", _CS)
 CP_ECHO: Final = listed(
-    "MQQB-3.1.5.4.1-02", "A ConnectionParameters response echoes the timeouts and has CS clear"
+    "MQQB-3.1.5.4.1-02", "The ConnectionParameters response has other timeouts, or CS set"
 )
-ACK_WAIT: Final = listed(
-    "MQQB-3.1.6.3-02", "A session whose peer is silent for AckTimeout is closed", "BaseHeader"
-)
+ACK_WAIT: Final = listed("MQQB-3.1.6.3-02", "The session goes on though the peer is silent", "BaseHeader")
 
 
 class State(Enum):

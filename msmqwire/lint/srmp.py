@@ -8,60 +8,64 @@ from __future__ import annotations
 
 from typing import Final
 
-from msmqwire.lint.finding import Finding
+from msmqwire.lint.finding import Finding, Severity
 from msmqwire.lint.registry import SRMP, Check, listed
 from msmqwire.lint.srmp_places import Places
 from msmqwire.lint.srmp_rules import broken_rules
 from msmqwire.lint.srmp_signature import broken_signature
 from msmqwire.srmp.message import SrmpMessage
 
+_NOTE: Final = {  # what receivers are to accept
+    "SRMP-2.2.4-05": "Elements of path are not in order",
+}
 _SHOULD: Final = {
-    "SRMP-2.1.1-04": "The request line is POST, a target and HTTP/1.1",
-    "SRMP-2.1.1-05": "Header fields are each on a line, in the order of Windows",
-    "SRMP-2.1.1-06": "A request has one Host",
-    "SRMP-2.1.1-07": "A request has the SOAPAction of MSMQ",
-    "SRMP-2.1.1-08": "A request has the Proxy-Accept of MSMQ",
-    "SRMP-2.1.1-09": "The Content-Type of a request with parts is that of Windows",
-    "SRMP-2.1.1-10": "The Content-Type of a request without parts is text/xml",
-    "SRMP-2.1.1-11": "A Content-Length counts the entity",
-    "SRMP-2.1.1-13": "A response has a status of SRMP",
-    "SRMP-2.2.2-09": "The part of the envelope has the header fields of Windows",
-    "SRMP-2.2.2-10": "The part of the body has the header fields of Windows",
-    "SRMP-2.2.2-11": "The Content-Id of the body has a GUID",
-    "SRMP-2.2.2-12": "The Content-Id of the extension has a GUID",
-    "SRMP-2.2.2-13": "The boundary is that of Windows",
-    "SRMP-2.2.2-14": "Nothing stands before a delimiter",
-    "SRMP-2.2.2-15": "A line break ends the entity",
-    "SRMP-2.2.4-05": "Elements of path are in order",
-    "SRMP-2.2.4.3-04": "id and SourceQmGuid have the same GUID",
-    "SRMP-2.2.4.4-05": "An empty via is one tag",
-    "SRMP-2.2.5-03": "Elements of the header are in order",
-    "SRMP-2.2.5.3-06": "No element is of the example in 4.4 only",
-    "SRMP-2.2.6-04": "Elements of Msmq are in order",
+    "SRMP-2.1.1-04": "The request line is not POST, a target and HTTP/1.1",
+    "SRMP-2.1.1-05": "Header fields are folded, or in another order than Windows has",
+    "SRMP-2.1.1-06": "The request has no Host, or several",
+    "SRMP-2.1.1-07": "The request has not the SOAPAction of MSMQ",
+    "SRMP-2.1.1-08": "The request has not the Proxy-Accept of MSMQ",
+    "SRMP-2.1.1-09": "The Content-Type of a request with parts is not that of Windows",
+    "SRMP-2.1.1-10": "The Content-Type of a request without parts is not text/xml",
+    "SRMP-2.1.1-11": "No Content-Length counts the entity",
+    "SRMP-2.1.1-13": "The response has a status that SRMP has not",
+    "SRMP-2.2.2-09": "The part of the envelope has other header fields than Windows",
+    "SRMP-2.2.2-10": "The part of the body has other header fields than Windows",
+    "SRMP-2.2.2-11": "The Content-Id of the body has no GUID",
+    "SRMP-2.2.2-12": "The Content-Id of the extension has no GUID",
+    "SRMP-2.2.2-13": "The boundary is not that of Windows",
+    "SRMP-2.2.2-14": "Something stands before a delimiter",
+    "SRMP-2.2.2-15": "No line break ends the entity",
+    "SRMP-2.2.4.3-04": "id and SourceQmGuid have different GUIDs",
+    "SRMP-2.2.4.4-05": "An empty via is two tags",
+    "SRMP-2.2.5-03": "Elements of the header are not in order",
+    "SRMP-2.2.5.3-06": "An element is of the example in 4.4 only",
+    "SRMP-2.2.6-04": "Elements of Msmq are not in order",
 }
 _MUST: Final = {
-    "SRMP-2.2.2-04": "The SOAP Body is empty",
-    "SRMP-2.2.2-07": "The parts are envelope, body and extension",
-    "SRMP-2.2.4.1-02": "A label stands behind MSMQ:",
-    "SRMP-2.2.5.2.1-02": "A message of a stream is durable",
-    "SRMP-2.2.5.4-03": "Elements of deliveryReceipt are in order",
-    "SRMP-2.2.5.5-03": "Elements of commitmentReceipt are in order",
-    "SRMP-2.2.5.6-02": "Elements of streamReceipt are in order",
-    "SRMP-2.2.6.12-02": "Provider has a Type",
-    "SRMP-2.2.6.12-03": "Provider has a Name",
-    "SRMP-3.1.7.2.4-08": "Elements of properties are in order",
-    "SRMP-3.1.7.2.4-11": "Elements of services are in order",
-    "SRMP-3.1.7.2.4-13": "Elements of commitmentReceiptRequest are in order",
-    "SRMP-3.1.7.2.4-15": "Elements of stream are in order",
-    "SRMP-3.1.7.2.4-30": "Elements of Eod are in order",
-    "SRMP-3.1.7.2.4-31": "Elements of Provider are in order",
-    "SRMP-3.1.7.2.4-38": "Elements of SignedInfo are in order",
-    "SRMP-3.1.7.2.4-39": "Elements of Reference are in order",
-    "SRMP-3.1.7.2.4-44": "Elements of Signature are in order",
+    "SRMP-2.2.2-04": "The SOAP Body is not empty",
+    "SRMP-2.2.2-07": "The parts are not envelope, body and extension",
+    "SRMP-2.2.4.1-02": "No MSMQ: stands before the label",
+    "SRMP-2.2.5.2.1-02": "A message of a stream is not durable",
+    "SRMP-2.2.5.4-03": "Elements of deliveryReceipt are not in order",
+    "SRMP-2.2.5.5-03": "Elements of commitmentReceipt are not in order",
+    "SRMP-2.2.5.6-02": "Elements of streamReceipt are not in order",
+    "SRMP-2.2.6.12-02": "Provider has no Type",
+    "SRMP-2.2.6.12-03": "Provider has no Name",
+    "SRMP-3.1.7.2.4-08": "Elements of properties are not in order",
+    "SRMP-3.1.7.2.4-11": "Elements of services are not in order",
+    "SRMP-3.1.7.2.4-13": "Elements of commitmentReceiptRequest are not in order",
+    "SRMP-3.1.7.2.4-15": "Elements of stream are not in order",
+    "SRMP-3.1.7.2.4-30": "Elements of Eod are not in order",
+    "SRMP-3.1.7.2.4-31": "Elements of Provider are not in order",
+    "SRMP-3.1.7.2.4-38": "Elements of SignedInfo are not in order",
+    "SRMP-3.1.7.2.4-39": "Elements of Reference are not in order",
+    "SRMP-3.1.7.2.4-44": "Elements of Signature are not in order",
 }
+_TITLES: Final[dict[Severity, dict[str, str]]] = {"NOTE": _NOTE, "SHOULD": _SHOULD, "MUST": _MUST}
 DEPARTURES: Final[dict[str, Check]] = {
-    **{id: listed(id, title, "", SRMP, "SHOULD") for id, title in _SHOULD.items()},
-    **{id: listed(id, title, "", SRMP) for id, title in _MUST.items()},
+    id: listed(id, title, "", SRMP, severity)
+    for severity, titles in _TITLES.items()
+    for id, title in titles.items()
 }
 """The requirements that a message may break and be read: `SrmpMessage.departures`."""
 

@@ -29,6 +29,7 @@ from msmqwire.errors import MalformedPacket
 from msmqwire.lint.attacks import LENGTH, TRUNCATED
 from msmqwire.lint.finding import Finding
 from msmqwire.lint.registry import SRMP, Check, listed
+from msmqwire.lint.srmp import DEPARTURES
 from msmqwire.srmp.elements import Element, Group
 from msmqwire.srmp.fields import (
     CONTENT_LENGTH,
@@ -51,39 +52,48 @@ def _attack(id: str, title: str, path: str = "") -> Check:
 
 HTTP_LENGTH: Final = _attack("ATTACK-HTTP-LENGTH", "Readers differ in where an HTTP message ends")
 HTTP_LINE: Final = _attack("ATTACK-HTTP-LINE", "Readers differ in what a line of the head is", HEADER_FIELDS)
-HTTP_CHUNK: Final = _attack("ATTACK-HTTP-CHUNK", "A chunk that can't be")
-HTTP_FLOOD: Final = _attack("ATTACK-HTTP-FLOOD", "More header fields or parts than any message has")
+HTTP_CHUNK: Final = _attack("ATTACK-HTTP-CHUNK", "A chunk can't be")
+HTTP_FLOOD: Final = _attack("ATTACK-HTTP-FLOOD", "There are more header fields or parts than any message has")
 MIME_PART: Final = _attack("ATTACK-MIME-PART", "Readers differ in what a part is")
 XML: Final = {
-    Hostility.ENTITIES: _attack("ATTACK-XML-ENTITY", "A document type or entity", "Envelope"),
-    Hostility.DEPTH: _attack("ATTACK-XML-DEPTH", "Elements deeper than in any envelope", "Envelope"),
-    Hostility.AMOUNT: _attack("ATTACK-XML-SIZE", "More elements or attributes than any envelope", "Envelope"),
-    Hostility.ENCODING: _attack("ATTACK-XML-ENCODING", "An envelope that is not UTF-8", "Envelope"),
+    Hostility.ENTITIES: _attack(
+        "ATTACK-XML-ENTITY", "The envelope has a document type or entity", "Envelope"
+    ),
+    Hostility.DEPTH: _attack(
+        "ATTACK-XML-DEPTH", "Elements are nested deeper than in any envelope", "Envelope"
+    ),
+    Hostility.AMOUNT: _attack(
+        "ATTACK-XML-SIZE", "There are more elements or attributes than in any envelope", "Envelope"
+    ),
+    Hostility.ENCODING: _attack("ATTACK-XML-ENCODING", "The envelope is not UTF-8", "Envelope"),
 }
 
 
 def _refusals() -> Iterator[tuple[str, str]]:
     """Yield the requirements for which an envelope is refused, with a title: see `reading`."""
-    yield NOT_XML, "An envelope is well-formed XML, and harmless"
-    yield "SRMP-2.2.4.3-07", "id is an identifier, beside Msmq"
-    yield "SRMP-2.2.5.3-03", "Beside stream stands Msmq"
+    yield NOT_XML, "The envelope is not well-formed XML, or not harmless"
+    yield "SRMP-2.2.4.3-07", "id is no identifier, and Msmq is there"
+    yield "SRMP-2.2.5.3-03", "stream stands without Msmq"
     elements: list[Element] = [ENVELOPE]
     while elements:
         element = elements.pop()
         for id in {element.req[0], element.req[-1]}:
-            yield id, f"{element.name} has its number, place and form"
+            yield id, f"{element.name} is missing, repeated, out of its place or malformed"
         if isinstance(element, Group):
             elements += element.children
             if element.must_understand:
-                yield element.must_understand, f'{element.name} has se:mustUnderstand="1"'
+                yield element.must_understand, f'{element.name} lacks se:mustUnderstand="1"'
             if element.refuses:
-                yield element.refuses, f"Nothing unknown in {element.name} has to be understood"
+                yield element.refuses, f"Something unknown in {element.name} has to be understood"
 
 
-REFUSALS: Final = {id: listed(id, title, "", SRMP) for id, title in dict(_refusals()).items()}
-"""What an envelope is refused for."""
-NOT_MIME: Final = listed("SRMP-2.2.2-17", "Parts, delimiters and lengths fit each other", "", SRMP)
-NOT_CONFORMING: Final = listed("SRMP-3.1.5.1.2-01", "A message conforms to chapter 2", "", SRMP)
+REFUSALS: Final = {
+    id: listed(f"{id}-FORM" if id in DEPARTURES else id, title, "", SRMP)
+    for id, title in dict(_refusals()).items()
+}
+"""What an envelope is refused for, by requirement."""
+NOT_MIME: Final = listed("SRMP-2.2.2-17", "Parts, delimiters and lengths contradict each other", "", SRMP)
+NOT_CONFORMING: Final = listed("SRMP-3.1.5.1.2-01", "The bytes are no message of chapter 2", "", SRMP)
 
 _HEAD_SEEN_MAX: Final = 4 * HEAD_SIZE_MAX
 _OLD: Final = b"HTTP/1.0"

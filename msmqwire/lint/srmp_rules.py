@@ -68,20 +68,24 @@ def broken_rules(message: SrmpMessage) -> Iterator[Broken]:
 
 # --- HTTP and MIME -----------------------------------------------------------------------------------------
 
-EMPTY: Final = _rule("SRMP-2.1.1-12", "A response of 200 is empty", ENTITY, "SHOULD")
-TARGET: Final = _rule("SRMP-2.1.1-04", "The request target is that of to", REQUEST_LINE, "SHOULD")
-HOST_OF_TO: Final = _rule("SRMP-2.1.1-06", "Host is that of to", f"{HEADER_FIELDS}.{HOST}", "SHOULD")
+EMPTY: Final = _rule("SRMP-2.1.1-12", "A response of 200 has an entity", ENTITY, "SHOULD")
+TARGET: Final = _rule(
+    "SRMP-2.1.1-04-TARGET", "The request target is another than in to", REQUEST_LINE, "SHOULD"
+)
+HOST_OF_TO: Final = _rule(
+    "SRMP-2.1.1-06-TO", "Host is another than in to", f"{HEADER_FIELDS}.{HOST}", "SHOULD"
+)
 MULTICAST_HEAD: Final = _rule(
-    "SRMP-2.1.2-03", "Request target and Host are address and port of a multicast", "", "SHOULD"
+    "SRMP-2.1.2-03", "Request target or Host is not address and port of the multicast", "", "SHOULD"
 )
 BODY_OF: Final = _rule(
-    "SRMP-2.2.2-11", "The Content-Id of the body has the GUID of SourceQmGuid", "", "SHOULD"
+    "SRMP-2.2.2-11-SOURCE", "The Content-Id of the body has another GUID than SourceQmGuid", "", "NOTE"
 )
 EXTENSION_OF: Final = _rule(
-    "SRMP-2.2.2-12", "The Content-Id of the extension has the GUID of SourceQmGuid", "", "SHOULD"
+    "SRMP-2.2.2-12-SOURCE", "The Content-Id of the extension has another GUID than SourceQmGuid", "", "NOTE"
 )
-LARGE: Final = _rule("SRMP-2.2.2-18", "Body and extension have 4 MiB at most", PARTS, "SHOULD")
-LARGE_MULTICAST: Final = _rule("SRMP-2.1.3.1-15", "A multicast message has 64 KiB at most", "", "SHOULD")
+LARGE: Final = _rule("SRMP-2.2.2-18", "Body and extension have more than 4 MiB", PARTS, "SHOULD")
+LARGE_MULTICAST: Final = _rule("SRMP-2.1.3.1-15", "The multicast message has more than 64 KiB", "", "SHOULD")
 
 
 def _response(message: SrmpMessage, start: StatusLine) -> Iterator[Broken]:
@@ -148,17 +152,17 @@ def _sizes(message: SrmpMessage, envelope: Envelope) -> Iterator[Broken]:
 
 # --- the document ------------------------------------------------------------------------------------------
 
-DECLARATION: Final = _rule("SRMP-2.2-01", "An envelope has no XML declaration", "Envelope", "SHOULD")
-UNKNOWN: Final = _rule("SRMP-2.2.3-07", "Every element is one of the specification", "", "SHOULD")
+DECLARATION: Final = _rule("SRMP-2.2-01", "The envelope has an XML declaration", "Envelope", "SHOULD")
+UNKNOWN: Final = _rule("SRMP-2.2.3-07", "An element is not in the specification", "", "SHOULD")
 NAMESPACES: Final = {
-    "path": (_rule("SRMP-2.2.4-02", "path declares its namespace", f"{HEADER}.path"), ROUTING),
-    "Msmq": (_rule("SRMP-2.2.6-02", "Msmq declares its namespace", f"{HEADER}.Msmq"), MSMQ),
+    "path": (_rule("SRMP-2.2.4-02", "path does not declare its namespace", f"{HEADER}.path"), ROUTING),
+    "Msmq": (_rule("SRMP-2.2.6-02", "Msmq does not declare its namespace", f"{HEADER}.Msmq"), MSMQ),
     "Signature": (
-        _rule("SRMP-2.2.7-02", "Signature declares its namespace", f"{HEADER}.Signature"),
+        _rule("SRMP-2.2.7-02", "Signature does not declare its namespace", f"{HEADER}.Signature"),
         SIGNATURE,
     ),
 }
-NO_MSMQ: Final = _rule("SRMP-2.2.6-01", "A message has Msmq", f"{HEADER}.Msmq", "SHOULD")
+NO_MSMQ: Final = _rule("SRMP-2.2.6-01-ABSENT", "The message has no Msmq", f"{HEADER}.Msmq", "SHOULD")
 
 
 def _document(envelope: Envelope) -> Iterator[Broken]:
@@ -186,11 +190,14 @@ def _default_namespace(tag: bytes) -> str | None:
 
 # --- path and properties -----------------------------------------------------------------------------------
 
-LABEL: Final = _rule("SRMP-2.2.4.1-07", "A label has 249 characters at most", f"{HEADER}.path.action")
+LABEL: Final = _rule("SRMP-2.2.4.1-07", "The label has more than 249 characters", f"{HEADER}.path.action")
 VIA: Final = _rule(
-    "SRMP-2.2.4.4-03", "via is an HTTP URI, or MSMQ: and a name", f"{HEADER}.path.rev.via", "SHOULD"
+    "SRMP-2.2.4.4-03-URI",
+    "via is neither an HTTP URI nor MSMQ: and a name",
+    f"{HEADER}.path.rev.via",
+    "SHOULD",
 )
-EXPIRED: Final = _rule("SRMP-3.1.7.2.1-02", "A message is sent before it expires")
+EXPIRED: Final = _rule("SRMP-3.1.7.2.1-02", "The message was sent after it expired")
 
 
 def _routing(envelope: Envelope) -> Iterator[Broken]:
@@ -218,16 +225,18 @@ def _times(envelope: Envelope) -> Iterator[Broken]:
 _COMMITMENT: Final = f"{HEADER}.services.commitmentReceiptRequest"
 _NUMBERS: Final = f"{HEADER}.stream"
 NO_OUTCOME: Final = _rule(
-    "SRMP-2.2.5.2.3-09", "commitmentReceiptRequest says which outcome is to be told", _COMMITMENT, "SHOULD"
+    "SRMP-2.2.5.2.3-09", "commitmentReceiptRequest asks for no outcome", _COMMITMENT, "SHOULD"
 )
 TWO_QUEUES: Final = _rule(
-    "SRMP-2.2.5.2.3-04", "Both receipts go to the same queue", f"{_COMMITMENT}.sendTo", "SHOULD"
+    "SRMP-2.2.5.2.3-04-QUEUES", "The two receipts go to different queues", f"{_COMMITMENT}.sendTo", "SHOULD"
 )
-FROM_ONE: Final = _rule("SRMP-2.2.5.3.2-02", "Numbers of a stream begin with 1", f"{_NUMBERS}.current")
-BEFORE: Final = _rule("SRMP-2.2.5.3.3-02", "previous is less than current", f"{_NUMBERS}.previous")
-NO_ZERO: Final = _rule("SRMP-3.1.7.2.4-18", "previous is left out if it is 0", f"{_NUMBERS}.previous")
-FIRST_ONLY: Final = _rule("SRMP-2.2.5.3.4-05", "start is in the first message only", f"{_NUMBERS}.start")
-NO_START: Final = _rule("SRMP-2.2.5.3.4-06", "The first message has start", f"{_NUMBERS}.start")
+FROM_ONE: Final = _rule("SRMP-2.2.5.3.2-02", "The number in the stream is 0", f"{_NUMBERS}.current")
+BEFORE: Final = _rule("SRMP-2.2.5.3.3-02", "previous is not less than current", f"{_NUMBERS}.previous")
+NO_ZERO: Final = _rule("SRMP-3.1.7.2.4-18", "previous is 0", f"{_NUMBERS}.previous")
+FIRST_ONLY: Final = _rule(
+    "SRMP-2.2.5.3.4-05", "start is in a message that is not the first", f"{_NUMBERS}.start"
+)
+NO_START: Final = _rule("SRMP-2.2.5.3.4-06", "The first message has no start", f"{_NUMBERS}.start")
 
 
 def _services(envelope: Envelope) -> Iterator[Broken]:
@@ -262,16 +271,23 @@ def _stream(envelope: Envelope) -> Iterator[Broken]:
 # --- receipts ----------------------------------------------------------------------------------------------
 
 _CLASS: Final = f"{HEADER}.Msmq.Class"
-PAYLOAD: Final = _rule("SRMP-2.2.2-08", "A receipt has no parts", PARTS)
+PAYLOAD: Final = _rule("SRMP-2.2.2-08", "The receipt has parts", PARTS)
 STREAM_ACTION: Final = _rule(
-    "SRMP-2.2.4.1-06", f"The label of a stream receipt is {STREAM_RECEIPT_LABEL}", f"{HEADER}.path.action"
+    "SRMP-2.2.4.1-06",
+    f"The label of the stream receipt is not {STREAM_RECEIPT_LABEL}",
+    f"{HEADER}.path.action",
 )
-NO_KIND: Final = _rule("SRMP-3.1.5.1.5-01", "A message is a user message or one kind of receipt")
-DELIVERY_CLASS: Final = _rule("SRMP-3.1.5.1.5-03", "The Class of a delivery receipt is 2", _CLASS)
-STREAM_CLASS: Final = _rule("SRMP-3.1.5.1.5-04", "The Class of a stream receipt is 255", _CLASS)
-DECISION: Final = _rule("SRMP-3.1.5.1.5-06", "Class and decision of a receipt fit each other", _CLASS)
+NO_KIND: Final = _rule("SRMP-3.1.5.1.5-01", "The message is neither a user message nor one kind of receipt")
+DELIVERY_CLASS: Final = _rule("SRMP-3.1.5.1.5-03", "The Class of the delivery receipt is not 2", _CLASS)
+STREAM_CLASS: Final = _rule("SRMP-3.1.5.1.5-04", "The Class of the stream receipt is not 255", _CLASS)
+DECISION: Final = _rule(
+    "SRMP-3.1.5.1.5-06", "Class and decision of the receipt contradict each other", _CLASS
+)
 CORRELATION: Final = _rule(
-    "SRMP-2.2.5.4-07", "Correlation of a receipt is the id in it", f"{HEADER}.Msmq.Correlation", "SHOULD"
+    "SRMP-2.2.5.4-07",
+    "Correlation of the receipt is not the id in it",
+    f"{HEADER}.Msmq.Correlation",
+    "SHOULD",
 )
 
 

@@ -26,28 +26,28 @@ def _rule(id: str, title: str, path: str = "") -> Check:
 
 METHOD: Final = _rule(
     "SRMP-3.1.5.1.6.1-05",
-    "SignatureMethod is that of the specification",
+    "SignatureMethod is not that of the specification",
     f"{SIGNED_INFO_PATH}.SignatureMethod",
 )
-NO_REFERENCE: Final = _rule("SRMP-3.1.5.1.6.1-06", "SignedInfo has a Reference", SIGNED_INFO_PATH)
-DIGEST_METHOD: Final = _rule("SRMP-3.1.5.1.6.1-13", "DigestMethod is SHA-1 or MD5")
+NO_REFERENCE: Final = _rule("SRMP-3.1.5.1.6.1-06", "SignedInfo has no Reference", SIGNED_INFO_PATH)
+DIGEST_METHOD: Final = _rule("SRMP-3.1.5.1.6.1-13", "DigestMethod is not SHA-1 or MD5")
 _NO_PART: Final = {
-    BODY_ID: _rule("SRMP-3.1.5.1.6.1-08", "The body that a Reference names is there"),
-    EXTENSION_ID: _rule("SRMP-3.1.5.1.6.1-09", "The extension that a Reference names is there"),
+    BODY_ID: _rule("SRMP-3.1.5.1.6.1-08", "A Reference names a body that is not there"),
+    EXTENSION_ID: _rule("SRMP-3.1.5.1.6.1-09", "A Reference names an extension that is not there"),
 }
 _TWICE: Final = {
-    BODY_ID: _rule("SRMP-3.1.5.1.6.1-10", "One Reference names the body"),
-    EXTENSION_ID: _rule("SRMP-3.1.5.1.6.1-11", "One Reference names the extension"),
+    BODY_ID: _rule("SRMP-3.1.5.1.6.1-10", "Two References name the body"),
+    EXTENSION_ID: _rule("SRMP-3.1.5.1.6.1-11", "Two References name the extension"),
 }
 _NOT_SIGNED: Final = {
-    BODY_ID: _rule("SRMP-2.2.7.1.2-02", "A Reference names the body", SIGNED_INFO_PATH),
-    EXTENSION_ID: _rule("SRMP-2.2.7.1.2-03", "A Reference names the extension", SIGNED_INFO_PATH),
+    BODY_ID: _rule("SRMP-2.2.7.1.2-02", "No Reference names the body", SIGNED_INFO_PATH),
+    EXTENSION_ID: _rule("SRMP-2.2.7.1.2-03", "No Reference names the extension", SIGNED_INFO_PATH),
 }
 _WRONG_DIGEST: Final = {
-    (_MD5, BODY_ID): _rule("SRMP-3.1.5.1.6.1-15", "The MD5 of the body is right"),
-    (_SHA1, BODY_ID): _rule("SRMP-3.1.5.1.6.1-16", "The SHA-1 of the body is right"),
-    (_MD5, EXTENSION_ID): _rule("SRMP-3.1.5.1.6.1-17", "The MD5 of the extension is right"),
-    (_SHA1, EXTENSION_ID): _rule("SRMP-3.1.5.1.6.1-18", "The SHA-1 of the extension is right"),
+    (_MD5, BODY_ID): _rule("SRMP-3.1.5.1.6.1-15", "The MD5 of the body is wrong"),
+    (_SHA1, BODY_ID): _rule("SRMP-3.1.5.1.6.1-16", "The SHA-1 of the body is wrong"),
+    (_MD5, EXTENSION_ID): _rule("SRMP-3.1.5.1.6.1-17", "The MD5 of the extension is wrong"),
+    (_SHA1, EXTENSION_ID): _rule("SRMP-3.1.5.1.6.1-18", "The SHA-1 of the extension is wrong"),
 }
 
 

@@ -10,18 +10,17 @@ from typing import Any, Final
 
 from msmqwire.framing import find_header
 from msmqwire.lint.registry import MESSAGES, Problem, rule
-from msmqwire.packets import is_extension, unexplained_tail
+from msmqwire.packets import unexplained_tail
 
 
-@rule("MQMQ-2.2.20-12", "PacketSize is the sum of the headers", "TrailingData", MESSAGES)
+@rule("MQMQ-2.2.20-12", "Bytes follow the last header", "TrailingData", MESSAGES)
 def _trailing(packet: Any) -> Problem:
     data = packet.TrailingData
-    if not data:
+    if not unexplained_tail(packet):
         return None
-    kind = "an ExtensionHeader" if is_extension(data) else "no ExtensionHeader"
     inside = find_header(data)
     packet_inside = f"; a packet seems to begin at byte {inside} of them" if inside >= 0 else ""
-    return f"{len(data)} bytes behind the last header, {kind} of [MS-MQRR] 2.2.5.2{packet_inside}"
+    return f"{len(data)} bytes that are no ExtensionHeader of [MS-MQRR] 2.2.5.2{packet_inside}"
 
 
 def _lies(packet: Any) -> Problem:
@@ -29,6 +28,6 @@ def _lies(packet: Any) -> Problem:
     return f"{packet.BaseHeader.PacketSize} counts {count} bytes that are in no header" if count else None
 
 
-_TITLE: Final = "PacketSize counts nothing but headers"
+_TITLE: Final = "PacketSize is not the size of the packet"
 rule("ATTACK-PACKET-SIZE", _TITLE, "BaseHeader.PacketSize", MESSAGES, "ATTACK")(_lies)
 rule("MQMQ-2.2.19.1-19", _TITLE, "BaseHeader.PacketSize", MESSAGES)(_lies)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from msmqwire.headers.multiqueue import MULTI_QUEUE_FORMAT_HEADER
-from msmqwire.lint import Check, checks
+from msmqwire.lint import Check
 from msmqwire.lint.attacks import (
     BLAMED,
     ELEMENT_COUNT,
@@ -17,6 +17,7 @@ from msmqwire.lint.attacks import (
     UNKNOWN_PT,
 )
 from msmqwire.lint.parts import DATA_PAST_PACKET
+from msmqwire.lint.registry import REGISTER
 from msmqwire.packets import (
     CONNECTION_PARAMETERS,
     ESTABLISH_CONNECTION,
@@ -61,7 +62,7 @@ class Findings:
             self._kind(schema, kept)
         for check in (LENGTH, DATA_PAST_PACKET, *_SIZES, *_VALUES):
             self._number(check)
-        rules = {check.id: check for check in checks() if check.severity == "MUST"}
+        rules = {check.id: check for check in REGISTER}
         for id in BLAMED.values():
             self._number(rules[id])
 
@@ -69,7 +70,7 @@ class Findings:
         lines: list[str] = []
         translation = Translation(schema, kept)
         ids = self.translated.setdefault(schema.name, set())
-        for check in checks():
+        for check in sorted(REGISTER, key=lambda check: (check.id, check.path)):
             if schema.name not in check.kinds or check.judge is None or check.measured:
                 continue
             try:

@@ -10,7 +10,7 @@ import pytest
 
 import msmqwire
 from msmqwire.crypto.certificates import create_self_signed
-from msmqwire.lint import Finding, lint_packet
+from msmqwire.lint import Finding, checks, lint_packet
 from msmqwire.schema import Record
 from tests.support.message_keys import private_key
 
@@ -220,7 +220,8 @@ def broken(name: str, changes: dict[str, Any], *expected: tuple[str, str, str, i
 
     It proves their ids, except for those that are DONE_ELSEWHERE.
     """
-    ids = [id for id, *_ in expected if not id.startswith("ATTACK")]
+    requirements = {check.id: check.requirement for check in checks()}
+    ids = [requirements[id] for id, *_ in expected if not id.startswith("ATTACK")]
     title = f"{ids[0]} {name} {', '.join(changes)}"
     proved = [id for id in ids if id not in DONE_ELSEWHERE]
     marks = [pytest.mark.requirement(*proved)] if proved else []

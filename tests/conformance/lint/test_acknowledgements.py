@@ -106,7 +106,7 @@ CASES = [
     broken(
         "final direct",
         {"UserHeader.DestinationQueue.DirectFormatName": "TCP:host\\PRIVATE$\\order_queue$"},
-        ("MQQB-2.2.5-06", "MUST", "UserHeader.DestinationQueue.DirectFormatName", 66),
+        ("MQQB-2.2.5-06-ADDRESS", "MUST", "UserHeader.DestinationQueue.DirectFormatName", 66),
     ),
     broken(
         "final",
@@ -116,7 +116,7 @@ CASES = [
     broken(
         "final",
         {"MessagePropertiesHeader.Flags.NR": 1},
-        ("MQQB-2.2.5-07", "MUST", "MessagePropertiesHeader.Flags", 68),
+        ("MQQB-2.2.5-07-FLAGS", "MUST", "MessagePropertiesHeader.Flags", 68),
     ),
     broken(
         "meant as final",

@@ -103,7 +103,7 @@ CASES = [
         "parameters", {"InternalHeader.Flags.PT": 1}, ("MQQB-2.2.2-02", "MUST", "InternalHeader.Flags.PT", 18)
     ),
     broken("ack", {"InternalHeader.Flags.PT": 2}, ("MQQB-2.2.6-02", "MUST", "InternalHeader.Flags.PT", 18)),
-    broken("ack", {"BaseHeader.Flags.SH": 0}, ("MQQB-2.2.6-02", "MUST", "BaseHeader.Flags.SH", 2)),
+    broken("ack", {"BaseHeader.Flags.SH": 0}, ("MQQB-2.2.6-02-SH", "MUST", "BaseHeader.Flags.SH", 2)),
     broken(
         "establish", {"InternalHeader.Reserved": 1}, ("MQQB-2.2.1-01", "MUST", "InternalHeader.Reserved", 16)
     ),

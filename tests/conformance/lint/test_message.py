@@ -129,7 +129,7 @@ CASES = [
     broken(
         "message",
         {"MessagePropertiesHeader.LabelLength": 9},
-        ("MQMQ-2.2.19.3-07", "MUST", "MessagePropertiesHeader.LabelLength", 105),
+        ("MQMQ-2.2.19.3-07-SIZE", "MUST", "MessagePropertiesHeader.LabelLength", 105),
     ),
     broken(
         "message",

@@ -122,7 +122,7 @@ CASES = [
     broken(
         "remote http",
         {"SRMPEnvelopeHeader.DataLength": 30},
-        ("MQRR-2.2.5.1.2.1-04", "SHOULD", "SRMPEnvelopeHeader.DataLength", 128),
+        ("MQRR-2.2.5.1.2.1-04-UNIT", "SHOULD", "SRMPEnvelopeHeader.DataLength", 128),
     ),
     broken(
         "remote http",

@@ -166,7 +166,7 @@ CASES = [
     broken(
         "signed",
         {"SecurityHeader.SenderCertSize": 1},
-        ("MQMQ-2.2.20.6-18", "MUST", "SecurityHeader.SenderCertSize", 112),
+        ("MQMQ-2.2.20.6-18-SIZE", "MUST", "SecurityHeader.SenderCertSize", 112),
     ),
     broken(
         "signed",
