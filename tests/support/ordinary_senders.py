@@ -4,7 +4,7 @@ Nothing of the library is used: headers are written by `struct` from the figures
 and [MS-MQQB] 2.2, in the order of the frames of [MS-MQQB] 4.1; what a program puts into a message is from its
 own documentation or source, named in ``tests/vectors/README.md``.
 
-``python -m tests.support.ordinary_senders`` writes the files of ``tests/vectors/cases/ordinary_senders`` anew.
+``python -m tests.support.ordinary_senders`` writes the files anew.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ class Message:
         label = f"{self.label}\0".encode("utf-16-le") if self.label else b""
         properties = struct.pack(
             "<BBH20sIIIIIIII", self.ack, len(label) // 2, self.message_class, self.correlation,
-            self.body_type, self.application, len(self.body), len(self.body), 0, *self.algorithms, len(self.extension),
+            self.body_type, self.application, len(self.body), len(self.body), 0, *self.algorithms,
+            len(self.extension),
         )  # fmt: skip
         parts.append(aligned(properties + label + self.extension + self.body))
         data = b"".join(parts) + self.tail
