@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from msmqwire.constants import MessageClass
-from msmqwire.errors import MalformedPacket
+from msmqwire.errors import InvalidArgument, MalformedPacket
 from msmqwire.headers import (
     BASE_HEADER,
     COMPOUND_MESSAGE_HEADER,
@@ -221,7 +221,8 @@ def parse(data: bytes | bytearray, *, protocol: Protocol = "session") -> Record:
     By default an EstablishConnection, ConnectionParameters, SessionAck, UserMessage, OrderAck or FinalAck;
     with ``protocol="ping"`` a Ping, with ``"remote_read"`` a message packet of [MS-MQRR] 2.2.5.
 
-    Raises MalformedPacket with the path and offset of the invalid field.
+    Raises MalformedPacket with the path and offset of the invalid field, and InvalidArgument for an unknown
+    protocol.
     """
     data = bytes(data)
     if protocol == "ping":
@@ -230,7 +231,7 @@ def parse(data: bytes | bytearray, *, protocol: Protocol = "session") -> Record:
         _check_base(data)
         return REMOTE_READ_MESSAGE.parse(data)  # type: ignore[no-any-return]
     if protocol != "session":
-        raise ValueError(f"{protocol!r} is not session, ping or remote_read")
+        raise InvalidArgument(f"{protocol!r:.80} is not session, ping or remote_read", path="protocol")
     _check_base(data)
     if not data[FLAGS_OFFSET] & INTERNAL_BIT:
         packet, end = USER_MESSAGE.read(data)

@@ -33,6 +33,7 @@ from msmqwire.cli.filter_options import (
     To,
     Where,
     column_names,
+    say_no_match,
     wanted,
 )
 from msmqwire.cli.live import CaptureFilter, Follow, Interface, live_input
@@ -257,19 +258,24 @@ def command(
         ):
             if as_csv:
                 sink = tables.to_csv(binary(file))
+            chosen = packets.test()
             if stats:
-                shown = f"{print_counts(dissection, packets.test(), file, as_json=as_json)} packets"
+                shown = f"{print_counts(dissection, chosen, file, as_json=as_json)} packets"
             elif sink is None:
                 printer = Printer(file, as_json=as_json, dump=dump, flushes=live.is_live)
-                print_items(dissection, packets.test(), printer)
+                print_items(dissection, chosen, printer)
                 shown = f"{printer.printed} packets, {printer.with_findings} with findings"
             else:
                 rows = tables.write(
                     dissection, packets, sink, columns=names, body_limit=body_limit, workers=workers or 1
                 )
-                shown = f"{rows} rows"
+                shown, left, asked, unit = f"{rows} rows", rows, dissection.records, "frame"
                 if not live.has_summary:
                     print(shown, file=sys.stderr)
+            if sink is None:
+                left, asked, unit = chosen.count, chosen.asked, "packet"
+            if packets.are_some and not left:
+                say_no_match(sys.stderr, "packet", asked, unit)
             status = live.end(dissection, sys.stderr, shown) or report(dissection, sys.stderr)
     except InvalidValue as exc:
         say(exc)

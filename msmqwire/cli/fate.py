@@ -20,6 +20,7 @@ from msmqwire.cli.capture_input import (
     storage_options_of,
 )
 from msmqwire.cli.common import NoInput, dumps, standard_input
+from msmqwire.cli.filter_options import Chosen, say_no_match
 from msmqwire.errors import UnsupportedStore
 from msmqwire.names.nearest import unknown_name
 from msmqwire.names.printable import safe
@@ -97,11 +98,14 @@ def command(
                 batch_rows=BATCH_ROWS, body_limit=BODY_LIMIT,
             )  # fmt: skip
             fates = fates_of(batches, acknowledgements=acknowledgements)
-            chosen = (fate for fate in fates if all(test(fate) for test in tests))
+            messages = Chosen(tests)
+            chosen = filter(messages, fates)
             if summed:
                 _show_summary(chosen, sys.stdout, as_json=as_json)
             else:
                 _show(chosen, sys.stdout, as_json=as_json, events=events)
+            if tests and not messages.count:
+                say_no_match(sys.stderr, "message", messages.asked, "message")
             status = report(dissection, sys.stderr)
     except (NoInput, OSError, UnsupportedStore) as exc:
         raise no_input(exc) from None

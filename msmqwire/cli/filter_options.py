@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TextIO, TypeVar
 
 import typer
 
@@ -11,6 +11,7 @@ from msmqwire.cli import filters
 from msmqwire.cli.errors import usage
 from msmqwire.dissection import Item
 from msmqwire.dissection.kinds import KINDS
+from msmqwire.names.printable import counted
 
 if TYPE_CHECKING:
     from msmqwire.columnar.expression import Expression
@@ -80,12 +81,50 @@ class Wanted(NamedTuple):
     expression: Expression | None
     needs_lint: bool
 
-    def test(self) -> Callable[[Item], bool]:
-        """Return whether an item is wanted, as a function."""
+    @property
+    def are_some(self) -> bool:
+        """Whether some packets are wanted, not all."""
+        return bool(self.conditions or self.item_filters or self.expression)
+
+    def test(self) -> Chosen[Item]:
+        """Return whether an item is wanted, as a function that counts."""
         tests = [filters.meets(self.conditions), *self.item_filters]
         if self.expression is not None:
             tests.append(filters.by_expression(self.expression))
-        return lambda item: all(test(item) for test in tests)
+        return Chosen(tests)
+
+
+T = TypeVar("T")
+
+
+class Chosen(Generic[T]):
+    """Whether an item, or a message, meets all of some tests.
+
+    Attributes:
+        asked: how many items there were.
+        count: how many of them do.
+    """
+
+    def __init__(self, tests: Sequence[Callable[[T], bool]]) -> None:
+        self._tests = tests
+        self.asked = self.count = 0
+
+    def __call__(self, item: T) -> bool:
+        self.asked += 1
+        meets_all = all(test(item) for test in self._tests)
+        self.count += meets_all
+        return meets_all
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether a person reads what is printed."""
+    return stream.isatty()
+
+
+def say_no_match(err: TextIO, what: str, read: int, unit: str) -> None:
+    """Tell a person that filters left nothing, ``no packet matches: 1,234 packets were read``; no program."""
+    if is_terminal(err):
+        print(f"no {what} matches: {counted(read, unit)} {'was' if read == 1 else 'were'} read", file=err)
 
 
 def wanted(

@@ -23,7 +23,7 @@ from msmqwire.cli.capture_input import (
 )
 from msmqwire.cli.common import EX_DATAERR, dumps, say
 from msmqwire.cli.errors import run_reporting_errors, usage
-from msmqwire.cli.filter_options import Columns, From, Kind, Port, To, column_names
+from msmqwire.cli.filter_options import Columns, From, Kind, Port, To, column_names, say_no_match
 from msmqwire.cli.progress import byte_progress
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.errors import UnsupportedStore
@@ -106,6 +106,8 @@ def command(
         if _is_of_lake(exc.filename, out):
             raise
         raise no_input(exc) from None
+    if where and results[0].captures_read and not results[0].rows:
+        say_no_match(sys.stderr, "packet", results[0].captures_read, "capture")
     raise typer.Exit(_report(results[0], as_json=as_json))
 
 

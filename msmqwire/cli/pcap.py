@@ -30,6 +30,7 @@ from msmqwire.cli.capture_input import (
 )
 from msmqwire.cli.common import EX_DATAERR, NoInput, say, standard_input
 from msmqwire.cli.filter_options import (
+    Chosen,
     Endpoint,
     Findings,
     From,
@@ -38,13 +39,13 @@ from msmqwire.cli.filter_options import (
     Port,
     Queue,
     To,
-    Wanted,
     Where,
+    say_no_match,
     wanted,
 )
 from msmqwire.cli.output import refuse_to_overwrite
 from msmqwire.cli.readings import CaptureReading
-from msmqwire.dissection import Dissection
+from msmqwire.dissection import Dissection, Item
 from msmqwire.dissection.excerpt import Found, FrameSet, TooManyConnections, find, frames_of_connections
 from msmqwire.durable import new_content
 from msmqwire.errors import CaptureError, InvalidValue, UnsupportedStore
@@ -85,6 +86,7 @@ def command(
     Ends with status 65 if a file is cut off or damaged; what precedes the damage is written.
     """
     packets = wanted(start, end, host, kind, label, queue, findings, where)
+    chosen = packets.test()
     if out == "-" and sys.stdout.isatty():
         raise typer.BadParameter("a capture is not written to a terminal", param_hint="--output")
     try:
@@ -92,9 +94,14 @@ def command(
         with ExitStack() as stack:
             dissection, found = _found(
                 [stack.enter_context(_kept_input()) if path == "-" else path for path in captures],
-                packets,
+                chosen,
                 MessageSecurity(key, cert, reading),
-                {"ports": port or [], "record_size_max": record_size_max, "storage_options": storage_options},
+                {
+                    "lint": packets.needs_lint,
+                    "ports": port or [],
+                    "record_size_max": record_size_max,
+                    "storage_options": storage_options,
+                },
             )
             if out != "-":
                 refuse_to_overwrite(out, captures, storage_options)
@@ -110,16 +117,18 @@ def command(
     except (UnsupportedStore, NoInput) as exc:
         raise no_input(exc) from None
     print(f"{found.packets} packets, {found.frames.count} frames", file=sys.stderr)
+    if packets.are_some and not found.packets:
+        say_no_match(sys.stderr, "packet", chosen.asked, "packet")
     raise typer.Exit(report(dissection, sys.stderr))
 
 
 def _found(
-    paths: list[str], packets: Wanted, security: MessageSecurity, arguments: dict[str, Any]
+    paths: list[str], chosen: Chosen[Item], security: MessageSecurity, arguments: dict[str, Any]
 ) -> tuple[Dissection, Found]:
     """Find the wanted packets; return the dissection at its end too. Raises NoInput: unreadable input."""
     try:
-        with opened(paths, lint=packets.needs_lint, security=security, **arguments) as dissection:
-            return dissection, find(dissection, packets.test())
+        with opened(paths, security=security, **arguments) as dissection:
+            return dissection, find(dissection, chosen)
     except OSError as exc:
         raise NoInput(str(exc) if exc.filename is None else f"{exc.filename}: {exc.strerror}") from None
 

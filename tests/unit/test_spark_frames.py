@@ -18,6 +18,7 @@ from msmqwire.crypto.readings import Readings
 from msmqwire.errors import InvalidValue, UnsupportedStore
 from msmqwire.netware.readings import Readings as NcpReadings
 from spark_udfs.frames import frame
+from spark_udfs.source.filters import pushed
 from spark_udfs.source.options import BadOption
 from spark_udfs.source.packet_reader import MalformedCapture
 from spark_udfs.source.schema import arrow_fields, packet_schema
@@ -195,3 +196,23 @@ def test_all_columns_but_raw_unless_it_is_named() -> None:
     assert "raw" not in packet_schema().names
     [table] = framed(CAPTURE, columns=["raw", "kind"]).tables()
     assert table.to_pylist() == read_capture(CAPTURE, columns=["raw", "kind"]).to_pylist()
+
+
+@dataclass(frozen=True)
+class EqualTo:
+    """A filter of `pyspark.sql.datasource`, which has it from 4.1 on."""
+
+    attribute: tuple[str, ...]
+    value: Any
+
+
+class In(EqualTo):
+    """Likewise."""
+
+
+def test_filters_of_a_query_that_nothing_meets_stay_with_spark() -> None:
+    right, wrong = EqualTo(("kind",), "UserMessage"), EqualTo(("kind",), "UserMesage")
+    several, address = In(("kind",), ("Ping", "Pong")), EqualTo(("src",), "10.0.0.300")
+    conditions, remaining = pushed([right, wrong, several, address], ["kind", "src"])
+    assert conditions == [("kind", "==", "UserMessage")]
+    assert remaining == [wrong, several, address]

@@ -12,7 +12,7 @@ import pytest
 import typer
 
 import msmqwire
-from msmqwire.cli import app, filters
+from msmqwire.cli import app, filter_options, filters
 from msmqwire.columnar import COLUMNS, read_packets
 from msmqwire.columnar.arrow.rows import value_of
 from msmqwire.columnar.columns import TEXT
@@ -24,6 +24,7 @@ from msmqwire.constants import class_name
 from msmqwire.dissection.kinds import KINDS
 from msmqwire.errors import InvalidArgument, InvalidValue
 from msmqwire.lint import checks
+from tests.support.capture_files import pcap_bytes
 from tests.support.paths import EXAMPLES
 from tests.support.running import in_process as command
 
@@ -300,6 +301,59 @@ def test_arguments_of_other_functions(tmp_path: Path) -> None:
         read_packets(pa.array([b""]), columns=["kind", "src"])
     with pytest.raises(InvalidArgument, match="not none"):
         read_packets(pa.array([b""]), columns=[])
+
+
+@pytest.mark.parametrize("read", [msmqwire.parse, msmqwire.lint])
+def test_an_unknown_protocol_of_bytes(read: Any) -> None:
+    with pytest.raises(InvalidArgument, match="'sesion' is not session, ping or remote_read") as caught:
+        read(bytes(40), protocol="sesion")
+    assert caught.value.path == "protocol"
+
+
+# -- empty results that are right --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (("dissect", "--label", "nobody"), "no packet matches: 8 packets were read"),
+        (("dissect", "--json", "--label", "nobody"), "no packet matches: 8 packets were read"),
+        (
+            ("dissect", "--stats", "--json", "--endpoint", "10.9.9.9"),
+            "no packet matches: 8 packets were read",
+        ),
+        (("dissect", "--csv", "--where", "label == 'nobody'"), "no packet matches: 21 frames were read"),
+        (("dissect", "--csv", "--label", "nobody"), "no packet matches: 21 frames were read"),
+        (("pcap", "-o", "out.pcap", "--kind", "OrderAck"), "no packet matches: 8 packets were read"),
+        (("fate", "--label", "nobody"), "no message matches: 1 message was read"),
+        (("lake", "--out", "lake", "--kind", "OrderAck"), "no packet matches: 1 capture was read"),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+@pytest.mark.parametrize("at_terminal", [True, False])
+def test_that_nothing_matches_is_told_a_person(
+    words: tuple[str, ...],
+    told: str,
+    at_terminal: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(filter_options, "is_terminal", lambda stream: at_terminal)
+    name, *options = words
+    done = command(name, SESSION, *options)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.decode().splitlines().count(told) == at_terminal
+    assert told.encode() not in done.stdout
+
+
+def test_nothing_is_told_without_a_filter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filter_options, "is_terminal", lambda stream: True)
+    empty = tmp_path / "empty.pcap"
+    empty.write_bytes(pcap_bytes([]))
+    for words in (("dissect",), ("fate",), ("pcap", "-o", tmp_path / "x.pcap")):
+        done = command(words[0], empty, *words[1:])
+        assert (done.returncode, b"matches" in done.stderr) == (0, False)
 
 
 # -- nothing that can be is refused ------------------------------------------------------------------------
