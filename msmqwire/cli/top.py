@@ -112,6 +112,7 @@ def _told(local: Local) -> dict[str, Any]:
         "quota": status["quota"],
         "disk": status["disk"],
         "troubles": status["troubles"],
+        "refused": status["refused"],
         "groups": pages[0]["groups"],
         "queues": [queue for page in pages for queue in page["queues"]],
         **{name: activity[name] for name in ("sessions_total", "sessions", "transactions_total", "counters")},

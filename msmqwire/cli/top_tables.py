@@ -24,6 +24,7 @@ _HEAD_LINES: Final = 3
 _WIDE: Final = 110
 """Columns of a terminal from which less important columns are shown as well."""
 _NAME_LEAST: Final = 16
+_REFUSED_MAX: Final = 100
 Row = tuple[str | Text, ...]
 Column = tuple[str, bool, bool]
 """A column: its title, whether it has numbers, and whether it is shown on wide terminals only."""
@@ -47,6 +48,12 @@ _SESSIONS: Final[tuple[Column, ...]] = (
 )  # fmt: skip
 
 
+_REFUSED: Final[tuple[Column, ...]] = (
+    ("Refused from", False, False), ("Queue", False, False), ("Reason", False, False), ("Count", True, False),
+    ("Last", False, True), ("Label", False, True),
+)  # fmt: skip
+
+
 def screen(figures: Figures, console: Console, *, fit: bool, problem: str = "") -> RenderableType:
     """Return all that is shown; to `fit` the console, of each table only the rows that it has room for."""
     told = figures.told
@@ -60,6 +67,12 @@ def screen(figures: Figures, console: Console, *, fit: bool, problem: str = "") 
         ("Outgoing", _OUTGOING, [_outgoing(one, figures) for one in groups["outgoing"]], totals["outgoing"]),
         ("Journals and dead letters", _OTHERS, [_other(one, figures) for one in others], len(others)),
         ("Sessions", _SESSIONS, [_session(one) for one in told["sessions"]], told["sessions_total"]),
+        (
+            "Refused",
+            _REFUSED,
+            [_refusal(one) for one in told["refused"][:_REFUSED_MAX]],
+            len(told["refused"]),
+        ),
     ]
     shown = [entry for entry in tables if entry[2]]
     most = _shares([len(entry[2]) for entry in shown], console.height if fit else None)
@@ -83,9 +96,7 @@ def _shares(wanted: list[int], height: int | None) -> list[int]:
 
 def _head(figures: Figures, problem: str) -> RenderableType:
     told, rates, counters = figures.told, figures.rates, figures.told["counters"]
-    title = Text.assemble(
-        (safe(told["name"]), "bold"), f"  {told['time'][:19].replace('T', ' ')} UTC", no_wrap=True
-    )
+    title = Text.assemble((safe(told["name"]), "bold"), f"  {_time(told['time'])} UTC", no_wrap=True)
     if problem:
         title.append(f"  {safe(problem)}", "bold red")
     elif not told["served"]:
@@ -105,7 +116,7 @@ def _head(figures: Figures, problem: str) -> RenderableType:
             parts.append(f"{label} {size(counters[name])}" + ("" if rate is None else f" ({size(rate)}/s)"))
     troubles = [f"{name.replace('_', ' ')} {count:,}" for name, count in told["troubles"].items()]
     if troubles:
-        parts.append(f"refused: {', '.join(troubles)}")
+        parts.append(f"trouble: {', '.join(troubles)}")
     return Group(title, state, Text(", ".join(parts), no_wrap=True, overflow="ellipsis"))
 
 
@@ -169,6 +180,22 @@ def _session(session: dict[str, Any]) -> Row:
         f"{session['received_unacknowledged']:,}",
         f"{session['failures']:,}",
     )
+
+
+def _refusal(refusal: dict[str, Any]) -> Row:
+    return (
+        Text(safe(refusal["peer"] or "this computer")),
+        Text(safe(refusal["queue"] or "")),
+        Text(safe(refusal["reason"]), "red"),
+        f"{refusal['count']:,}",
+        _time(refusal["last"]),
+        Text(safe(refusal["label"] or "")),
+    )
+
+
+def _time(text: str) -> str:
+    """Return a time without the fractions of its seconds, in UTC."""
+    return text[:19].replace("T", " ")
 
 
 def _name(queue: dict[str, Any]) -> Text:

@@ -10,7 +10,9 @@ from uuid import UUID
 from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.model.effects import Effect, ErrorReport
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
+from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.refusals import Refusals, reason_of
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timers
 
@@ -49,6 +51,7 @@ class Context:
         effects: to be carried out once these changes are durable.
         subscribers: the protocols beside the core.
         troubles: how often each kind of trouble with others has occurred.
+        refusals: the trace of messages that ended undelivered.
         new_guid: returns a new, globally unique GUID.
     """
 
@@ -60,6 +63,7 @@ class Context:
         self.effects: list[Effect] = []
         self.subscribers: list[Subscriber] = []
         self.troubles: Counter[str] = Counter()
+        self.refusals = Refusals()
         self._reported: dict[str, tuple[int, int]] = {}  # by kind: when, and how many there were then
 
     @property
@@ -83,6 +87,39 @@ class Context:
         more = f", and {count - reported - 1} more of this kind" if count - reported > 1 else ""
         self.effects.append(ErrorReport(f"{kind}: {text}{more}", warning))
         self._reported[kind] = self.now, count
+
+    def refused(
+        self,
+        reason: int | str,
+        message: Message | None = None,
+        queue: Queue | None = None,
+        *,
+        why: str = "",
+        peer: str | None = None,
+        kind: str = "refused",
+    ) -> None:
+        """Leave the trace of a message that is refused, dropped or has expired.
+
+        Its sender learns of it only what the specification lets him know, by other means.
+
+        Args:
+            reason: a message class, or one of the texts of `refusals`. One that says that an administrator
+                has deleted the message leaves no trace.
+            message: None if it could not be read.
+            queue: where it was, or was to go; None if there is none, or no one queue.
+            why: what more is known, in words.
+            peer: the address that it came from, if the message does not know it.
+            kind: the kind of trouble that it counts as.
+        """
+        name = reason_of(reason)
+        if name is None:
+            return
+        self.troubles[kind] += 1
+        if message is not None:
+            peer = peer or message.peer or message.origin
+        self.refusals.add(
+            name, peer=peer or None, queue=queue, message=message, why=why, now=self.now, utc=self.utc
+        )
 
     def take(self) -> tuple[Changes, list[Effect]]:
         """Return the changes and effects since the last call."""

@@ -381,3 +381,13 @@ class InternalCertificate:
 
     certificate: bytes
     user: UUID
+
+
+def short_name(queue: Queue) -> str:
+    r"""Return the name without the computer, ``private$\orders``; of an outgoing queue its format name."""
+    if isinstance(queue, OutgoingQueue):
+        return str(queue.destination)
+    name = queue.pathname.partition("\\")[2]
+    if queue.queue_type is not QueueType.SYSTEM:
+        return name
+    return name.lower() if queue.owner_queue is None else f"{name};journal"

@@ -34,6 +34,7 @@ _ATTRIBUTES_OUTSIDE_PACKET: Final = frozenset(
         "lookup_identifier",
         "origin",
         "packet",
+        "peer",
         "signature_type",
         "transaction_status_queue",
     }
@@ -107,6 +108,7 @@ class Message:
         encrypted: whether `body` is encrypted: SecurityHeader.Flags.EB of a packet that was received.
         origin: where it came from over the network, or the message that it is about: see `origin_of`; empty
             for a message of this computer.
+        peer: the address that it came from, as long as it is in memory; empty where that is `origin`.
         packet: the UserMessage packet in which the message was received, as bytes; None for a new one.
     """
 
@@ -171,6 +173,7 @@ class Message:
     soap_header: str = ""
     soap_body: str = ""
     origin: str = ""
+    peer: str = ""
     packet: bytes | None = None
 
     def __init__(self, **attributes: Any) -> None:
@@ -179,6 +182,10 @@ class Message:
             if not hasattr(Message, name):
                 raise TypeError(f"a message has no {name}")
             setattr(self, name, value)
+
+    def came_from(self, address: str, origin: str) -> None:
+        """Set the address that it came from over the network, and the origin of that."""
+        self.origin, self.peer = origin, "" if address == origin else address
 
     @property
     def recoverable(self) -> bool:

@@ -46,6 +46,9 @@ class Settings:
         relay: which messages of others for queues of others are forwarded: none; those to known places, which
             are in the directory, among the hosts that the core is given or in its fixed routes, or to
             which an application of this computer sends; or all. The others are refused with NACK_BAD_DST_Q.
+        accept_other_names: whether a message is taken whose ``DIRECT=OS:`` name is of another computer, as
+            where a container or an alias has another name. If not, it is refused with NACK_BAD_DST_Q, as
+            Windows does unless its registry has IgnoreOSNameValidation.
         bind_senders: whether transactional sequences and the identifiers of MessageIDHistoryTable belong to
             the origin that they came from, so that nobody elsewhere can use up those of a sender.
         unreachable_max, unreachable_per_origin_max: places that can't be reached, which only messages of
@@ -130,6 +133,7 @@ class Settings:
     max_in_sessions: int = 0xFFFFFFFF
     incoming_sequences_max: int = 100_000
     relay: Relay = Relay.KNOWN
+    accept_other_names: bool = True
     bind_senders: bool = False
     unreachable_max: int = 1_000
     unreachable_per_origin_max: int = 100

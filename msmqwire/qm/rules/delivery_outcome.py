@@ -36,11 +36,14 @@ class DeliveryOutcome:
         else:
             self._messages.discard(position)
 
-    def dead_letter(self, position: MessagePosition, message: Message) -> None:
+    def dead_letter(
+        self, position: MessagePosition, message: Message, reason: int | str, *, why: str = ""
+    ) -> None:
         """Dead-letter a message that could not be delivered, if requested: MQQB-3.1.7.1.2-04 and -05.
 
-        [MC-MQSRM] 3.1.5.2.1 has the same rules.
+        [MC-MQSRM] 3.1.5.2.1 has the same rules. `reason` and `why` are those of `Context.refused`.
         """
+        self._context.refused(reason, message, position.queue, why=why)
         manager = self._context.queue_manager
         target: Queue | None = manager.system_deadletter_queue
         if message.transactional or message.transaction_identifier is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from ipaddress import ip_address
 from typing import Final
 
 from msmqwire.errors import InvalidName
@@ -23,6 +24,9 @@ from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.enumerations import QueueType
 
 _ADDRESSED_MAX: Final = 4096
+_ANY_ADDRESS: Final = frozenset(("0.0.0.0", "::"))  # compared only
+_LOCALHOST: Final = "localhost"
+_OF_LOCALHOST: Final = frozenset(("127.0.0.1", "::1"))
 _LAST_SYSTEM_NUMBER: Final = 4
 ORDER_QUEUE_NUMBER: Final = 4
 """PrivateQueueNumber of order_queue$: [MS-MQQB] 2.2.4."""
@@ -42,6 +46,7 @@ class Lookup:
         self._queue_manager = queue_manager
         self.addresses = {address.lower() for address in addresses}
         self.http_ports: set[int] = set()
+        self._http_hosts: set[str] | None = None
         self._by_path: dict[str, Queue] = {}
         self._by_identifier: dict[object, Queue] = {}
         self._private: dict[int, Queue] = {}
@@ -50,6 +55,13 @@ class Lookup:
         self._groups: dict[tuple[str, int], dict[int, Queue]] = {}  # by multicast address, then by number
         self._group_of: dict[int, tuple[str, int]] = {}
         self._places: Counter[object] = Counter()  # to which applications of this computer send
+
+    def receives_http_at(self, hosts: Collection[str] | None) -> None:
+        """Set the addresses at which messages are received by HTTP and HTTPS.
+
+        ``0.0.0.0`` and ``::`` stand for all of this computer, None for unknown ones.
+        """
+        self._http_hosts = None if hosts is None else {_normal(host) for host in hosts}
 
     def add(self, queue: Queue) -> None:
         """Add a queue of the collection."""
@@ -133,8 +145,20 @@ class Lookup:
         return False
 
     def is_own_host(self, name: DirectName) -> bool:
-        """Whether a name of HTTP is of this computer, whatever its port."""
-        return self.is_local(name.host) or (bool(self.http_ports) and is_loopback(name.host))
+        """Whether a name of HTTP is of this computer, whatever its port.
+
+        A loopback address is of this queue manager if it listens there: another one may at the next address.
+        """
+        host, hosts = _normal(name.host), self._http_hosts
+        if hosts is not None and host in hosts:
+            return True
+        if not self.http_ports or not is_loopback(host):
+            return self.is_local(name.host)
+        if hosts is None or not hosts.isdisjoint(_ANY_ADDRESS):
+            return True
+        if any(map(is_loopback, hosts)):
+            return host == _LOCALHOST and not hosts.isdisjoint(_OF_LOCALHOST)
+        return self.is_local(name.host)
 
     def _is_own_url(self, name: DirectName) -> bool:
         """Whether a name of HTTP is of this queue manager.
@@ -219,6 +243,14 @@ def group_of(multicast_address: str | None) -> tuple[str, int] | None:
 def place_of(name: FormatName) -> object:
     """Return where a name leads: a host in lower case, or the identifier of a queue manager or queue."""
     return name.host.lower() if isinstance(name, DirectName) else getattr(name, "guid", name)
+
+
+def _normal(host: str) -> str:
+    """Return a host in the one form by which it is compared."""
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        return host.lower()
 
 
 def _key(pathname: str) -> str:

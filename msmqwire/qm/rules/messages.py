@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
+from msmqwire.qm.model.address import UNKNOWN_ORIGIN
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import (
     Cursor,
@@ -29,6 +30,7 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition
+from msmqwire.qm.model.refusals import DISK, MEMORY, QUOTA, reason_of
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import cursors, serialization, stored_rows
 from msmqwire.qm.rules.memory_pool import Kind, MemoryPool, express_bytes
@@ -85,7 +87,6 @@ class Messages:
         Raises InvalidValue and InvalidName for a message that no packet can hold.
         """
         context = self._context
-        manager = context.queue_manager
         if transaction is not None and not message.transactional:
             message.transaction_identifier = transaction.identifier
             message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
@@ -94,12 +95,11 @@ class Messages:
             # Before the insertion: raises for what no packet can hold.
             message.packet = serialization.to_packet(message)
         size = serialization.packet_size(message)
-        full = manager.throttled or manager.total_bytes + size > manager.queue_manager_quota
-        if not (full or message.recoverable):
-            full = not self.pool.fits(Kind.EXPRESS, message.origin, size + express_bytes(message))
-        if full and not ignore_quota:
+        if not ignore_quota and (lacking := self._lacking(message, size)):
+            context.refused(lacking, message, queue, why="the queue manager has no room")
             return EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
         if _over_quota(queue, size):
+            context.refused(QUOTA, message, queue, why="the queue is full", kind="quota")
             return EnqueueStatus.QUEUE_QUOTA_EXCEEDED
         position = self._insert(queue, message, size)
         self._start_expiry(position, message)
@@ -109,6 +109,18 @@ class Messages:
             position.state, position.transaction = PositionState.LOCKED, True
             transaction.operations.append(TransactionalOperation(OperationType.ENQUEUE, position))
         return _OK
+
+    def _lacking(self, message: Message, size: int) -> str:
+        """Return what the queue manager has too little of for one more message: empty if it has room."""
+        manager = self._context.queue_manager
+        if manager.throttled:
+            return DISK
+        if manager.total_bytes + size > manager.queue_manager_quota:
+            return QUOTA
+        fits = message.recoverable or self.pool.fits(
+            Kind.EXPRESS, message.origin, size + express_bytes(message)
+        )
+        return "" if fits else MEMORY
 
     def enqueue_to_open_queue(
         self,
@@ -203,6 +215,10 @@ class Messages:
 
     def position_deleted(self, queue: Queue, position: MessagePosition, reason: int) -> None:
         """Message Position Deleted: [MS-MQDMPR] 3.1.7.2.1. `reason` is a message class."""
+        if reason != MessageClass.MQMSG_CLASS_ACK_RECEIVE and reason_of(reason) is not None:
+            # One that is in the store only, and whose sender has no interest in it, is not read for this.
+            known = position.message if position.in_memory or not position.silent else None
+            self._context.refused(reason, known, queue, peer=None if known else UNKNOWN_ORIGIN)
         if self.when_removed is not None:
             self.when_removed(queue, position, reason)
         for subscriber in self._context.subscribers:

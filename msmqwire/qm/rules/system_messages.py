@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from msmqwire.constants import MQ_OK, MessageClass
+from msmqwire.constants import MQ_OK, MessageClass, hresult_name
 from msmqwire.errors import InvalidValue
 from msmqwire.names import FormatName, PublicName
 from msmqwire.qm.model.context import Context
@@ -150,9 +150,11 @@ class SystemMessages:
             if not self._may_send_to(name, origin):
                 return
         status, descriptor = self._queues.open(name, QueueAccessType.SEND_ACCESS, asked_by=origin)
-        if status != MQ_OK or descriptor is None:
-            return
         message.destination, message.origin = name, origin
+        if status != MQ_OK or descriptor is None:
+            why = f"the queue for what was asked about a message: {hresult_name(status)}"
+            self._context.refused(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, message, why=why)
+            return
         self._identity.stamp(message)
         try:
             self._enqueue(descriptor, message)

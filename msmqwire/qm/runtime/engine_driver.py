@@ -45,6 +45,7 @@ from msmqwire.qm.runtime.disk import POLL_S, DiskRoom
 from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.limits import Traffic
 from msmqwire.qm.runtime.logs import log
+from msmqwire.qm.runtime.refused import log_refusal
 from msmqwire.qm.runtime.restoring import restoring
 from msmqwire.qm.store import Store
 
@@ -217,6 +218,10 @@ class EngineDriver:
         except Exception as exc:
             self.fail(exc)
 
+    def trace_refused(self, reason: str, peer: str, why: str) -> None:
+        """Leave the trace of a message that is refused before the core has it: see `Context.refused`."""
+        self.notify(lambda: self.core.context.refused(reason, peer=peer, why=why))
+
     def _begin_call(self) -> None:
         if isinstance(self._failure, EngineFailed):
             raise self._failure
@@ -314,6 +319,8 @@ class EngineDriver:
             self._put_off = None
         self._update_time()  # include what is due now, such as the acknowledgement of this turn's packets
         changes, effects = self.core.take()
+        for refusal in self.core.context.refusals.due(self.core.context.now):
+            log_refusal(refusal)  # also while the disk refuses
         self._changes.add(changes)
         self._effects += effects
         if self._changes:
@@ -452,7 +459,8 @@ class EngineDriver:
 
         One that rings earlier is left as it is, since deadlines move with each message: it is set anew then.
         """
-        due = self.core.deadline
+        deadlines = self.core.deadline, self.core.context.refusals.deadline
+        due = min((deadline for deadline in deadlines if deadline is not None), default=None)
         if self._alarm is not None:
             if due is not None and self._due is not None and self._due <= due:
                 return
@@ -496,6 +504,8 @@ class EngineDriver:
         if self._closed:
             return
         self._closed, self._failure = True, failure
+        for refusal in self.core.context.refusals.rest():
+            log_refusal(refusal)
         for timer in (self._alarm, self._look, self._put_off):
             if timer is not None:
                 timer.cancel()

@@ -17,6 +17,7 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import RawRequestMessage
 
 from msmqwire.errors import InvalidValue
+from msmqwire.qm.model.refusals import MEMORY, QUOTA
 from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.http_connection import HttpConnection, RequestHandler, answer
@@ -39,6 +40,8 @@ _CHUNKED: Final = "chunked"
 _POST: Final = "POST"
 _ABSOLUTE: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z\-._~!$&'()*+,;=%]*)(?::[0-9]*)?")
+_FOR_ROOM: Final = {413: QUOTA, 503: MEMORY}
+"""Statuses of messages that there is no room for."""
 _VERSIONS: Final = (HttpVersion(1, 0), HttpVersion(1, 1))
 
 
@@ -157,6 +160,7 @@ class HttpListener:
                 "too much of incomplete requests: a connection is ended", extra={"peer": ended.address}
             )
             self.traffic.turned_away += 1
+            self._driver.trace_refused(MEMORY, ended.address, "too much of incomplete requests")
             ended.abort()
 
     def lost(self, connection: HttpConnection) -> None:
@@ -178,6 +182,10 @@ class HttpListener:
             self.traffic.turned_away += 1
             details = {"peer": connection.address, "status": refused.status}
             log.info("a request of HTTP is refused", extra=details)
+            if refused.status in _FOR_ROOM:  # the others are no messages
+                self._driver.trace_refused(
+                    _FOR_ROOM[refused.status], connection.address, f"HTTP {refused.status}"
+                )
             connection.discard()
             return answer(refused.status, close=True, field=refused.field)
         finally:

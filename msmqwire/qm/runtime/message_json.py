@@ -74,8 +74,8 @@ def message_json(message: Message, body_max: int | None = None) -> dict[str, Any
         "class_name": class_name(message.message_class),
         "delivery": delivery(message),
         "priority": message.priority,
-        "sent": _time_text(message.sent_time),
-        "arrived": _time_text(message.arrival_time),
+        "sent": time_text(message.sent_time),
+        "arrived": time_text(message.arrival_time),
         "time_to_reach_queue": seconds_or_none(message.time_to_reach_queue),
         "time_to_be_received": seconds_or_none(message.time_to_be_received),
         "source": _source(message),
@@ -130,7 +130,8 @@ def time_of(seconds: int) -> datetime | None:
     return datetime.fromtimestamp(seconds, UTC) if seconds else None
 
 
-def _time_text(seconds: int) -> str | None:
+def time_text(seconds: int) -> str | None:
+    """Return a time, given in seconds since 1970-01-01 UTC, as ISO 8601; None for 0."""
     time = time_of(seconds)
     return None if time is None else time.isoformat().replace("+00:00", "Z")
 

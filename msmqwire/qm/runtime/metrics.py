@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from msmqwire.qm.model.elements import OutgoingQueue
+from msmqwire.qm.model.elements import OutgoingQueue, short_name
 from msmqwire.qm.runtime.control import ControlServer
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.metrics_http import PageServer
-from msmqwire.qm.runtime.queues import kind, short_name
+from msmqwire.qm.runtime.queues import kind
 from msmqwire.qm.runtime.rpc_network import RpcNetwork
 from msmqwire.qm.runtime.transport import TcpNetwork
 
@@ -173,3 +173,11 @@ class Metrics:
         for name, count in driver.core.context.troubles.items():
             troubles.add_metric((name,), count)
         yield troubles
+        refused = counter(
+            "msmqwire_messages_refused",
+            "Messages refused, dropped or expired.",
+            labels=("reason", "queue"),
+        )
+        for pair, count in driver.core.context.refusals.counts.items():
+            refused.add_metric(pair, count)
+        yield refused

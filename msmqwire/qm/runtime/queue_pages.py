@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.core import Core
-from msmqwire.qm.model.elements import OutgoingQueue, Queue
+from msmqwire.qm.model.elements import OutgoingQueue, Queue, short_name
 from msmqwire.qm.model.enumerations import QueueType
 from msmqwire.qm.runtime.message_json import flag, number
-from msmqwire.qm.runtime.queues import is_shown, kind, short_name
+from msmqwire.qm.runtime.queues import is_shown, kind
 
 PAGE_MAX: Final = 200
 """Limit of the queues of a page."""

@@ -11,7 +11,7 @@ from msmqwire.errors import InvalidValue, QueueError
 from msmqwire.names import DirectName, parse_path_name
 from msmqwire.qm.core import Core
 from msmqwire.qm.model import access
-from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
+from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, short_name
 from msmqwire.qm.model.enumerations import (
     INFINITE,
     DirectoryOperationResult,
@@ -26,6 +26,7 @@ from msmqwire.qm.rules.lookup import group_of
 from msmqwire.qm.runtime.local_names import path_of, queue_name
 from msmqwire.qm.runtime.message_json import flag, number
 from msmqwire.qm.runtime.queue_access import RightsOn, access_changes, access_json, changed_access
+from msmqwire.qm.runtime.refused import refused_json
 
 _UINT64_MAX: Final = (1 << 64) - 1
 LABEL_MAX: Final = 124
@@ -99,6 +100,7 @@ def manager_json(core: Core) -> dict[str, Any]:
         "messages": sum(len(queue.positions) for queue in manager.queues.values()),
         "memory": memory_json(core),
         "troubles": dict(core.context.troubles),
+        "refused": refused_json(core.context.refusals),
         "sessions": [
             {
                 "peer": session.remote_address,
@@ -129,16 +131,6 @@ def is_shown(queue: Queue) -> bool:
         return queue.acknowledged_peer is None
     of_the_computer = queue.owner_queue is None and not queue.private_queue_number
     return queue.queue_type is not QueueType.SYSTEM or of_the_computer
-
-
-def short_name(queue: Queue) -> str:
-    r"""Return the name without the computer, ``private$\orders``; of an outgoing queue its format name."""
-    if isinstance(queue, OutgoingQueue):
-        return str(queue.destination)
-    name = queue.pathname.partition("\\")[2]
-    if queue.queue_type is not QueueType.SYSTEM:
-        return name
-    return name.lower() if queue.owner_queue is None else f"{name};journal"
 
 
 def kind(queue: Queue) -> str:

@@ -199,7 +199,8 @@ class Server:
         await self._bind_http(self.http_network, own_context)
         if self.rpc_network is not None:
             await self.rpc_network.bind()
-        core.srmp.urls.listens(http=_port(self.http), https=_port(self.https))
+        hosts = {endpoint[0] or _ANY[0] for endpoint in (self.http, self.https) if endpoint is not None}
+        core.srmp.urls.listens(http=_port(self.http), https=_port(self.https), hosts=hosts)
         driver.start()
         for request in queue_requests:
             driver.call(queues.create, core, request)

@@ -12,6 +12,7 @@ from typing import Final
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.model.enumerations import ConnectionStatus
+from msmqwire.qm.model.refusals import MEMORY
 from msmqwire.qm.runtime.addresses import AddressOverrides, local_address
 from msmqwire.qm.runtime.connection import Connection
 from msmqwire.qm.runtime.descriptors import OpenConnections
@@ -149,6 +150,7 @@ class TcpNetwork:
                 "too much of incomplete packets: a connection is ended", extra={"peer": ended.address}
             )
             ended.abort()
+            self._driver.trace_refused(MEMORY, ended.address, "too much of incomplete packets")
             self._forget(ended, "too much of incomplete packets")
 
     def established(self, connection: Connection) -> None:

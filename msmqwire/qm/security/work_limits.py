@@ -95,7 +95,6 @@ class WorkLimits:
             has_own, has_share = found.own.left > 0, found.share.left > 0
         if has_own and self._total.left > (-total if has_share else 0):
             return
-        self._context.trouble("message security", f"messages of {origin} take too much work for now")
         raise TooMuchWork
 
     def spend(self, origin: str, milliseconds: float) -> None:

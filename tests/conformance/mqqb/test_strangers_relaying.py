@@ -133,7 +133,10 @@ def test_who_is_refused_gets_what_the_specification_has() -> None:
     assert [packet.MessageClass for packet in packets if packet.kind == "UserMessage"] == [0x8000]
     assert [packet.MessageClass for packet in packets if packet.kind == "FinalAck"] == [0x8000]
     assert harness.core.context.troubles["relay refused"] == 2
-    assert len(harness.effects_of(ErrorReport)) == 1, "reported once"
+    refusals = harness.core.context.refusals
+    ((key, refusal),) = refusals.kept.items()
+    assert (key.peer, key.reason, refusal.count) == (PEER_ADDRESS, "BAD_DST_Q", 2)
+    assert [(report.key, report.count) for report in refusals.rest()] == [(key, 2)], "reported once"
 
 
 def test_an_honest_sender_is_served_after_many_refusals() -> None:

@@ -103,7 +103,8 @@ def test_a_message_by_http_cannot_name_an_administration_queue_of_another_kind()
     )  # fmt: skip
     assert harness.take() == []
     assert harness.where() == {"dead": [b"m"]}
-    assert harness.core.context.troubles["not sent"] == 1
+    ((key, refusal),) = harness.core.context.refusals.kept.items()
+    assert (key.peer, key.reason, refusal.count) == (None, "malformed", 1)
 
 
 def test_an_acknowledgement_of_the_binary_protocol_for_a_message_by_http_that_failed():

@@ -37,6 +37,7 @@ from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.recovery import Stored
 from msmqwire.schema import Record
 
+_NO_WINDOW: Final = "SessionHeader.WindowSize is 0"
 _EVENTS: Final = {
     "UserMessage": SessionEvent.USER_MESSAGE,
     "SessionAck": SessionEvent.SESSION_ACK,
@@ -187,7 +188,7 @@ class BinaryEngine(TransferProtocol):
             if session.connection != connection:
                 return
             if framer.error is not None:
-                self.close(session)  # MQQB-3.1.5.1.2-02
+                self.receiving.unreadable(session, str(framer.error))
                 return
             if framer.expected is None:
                 return
@@ -214,8 +215,8 @@ class BinaryEngine(TransferProtocol):
             return
         try:
             packet = parse(data)
-        except MalformedPacket:
-            self.close(session)  # MQQB-3.1.5.1.3-01
+        except MalformedPacket as exc:
+            self.receiving.unreadable(session, str(exc))
             return
         kind = packet.schema.name
         if kind == "EstablishConnection":
@@ -223,7 +224,7 @@ class BinaryEngine(TransferProtocol):
         elif kind == "ConnectionParameters":
             self.handshake.connection_parameters(session, packet)
         elif packet.SessionHeader is not None and not packet.SessionHeader.WindowSize:
-            self.close(session)  # MQMQ-2.2.20.4-14
+            self.receiving.unreadable(session, _NO_WINDOW)  # MQMQ-2.2.20.4-14
         elif not session.step(_EVENTS[kind]):
             self.close(session)
         elif kind == "SessionAck":
@@ -237,11 +238,11 @@ class BinaryEngine(TransferProtocol):
         """Receiving a message whose MP bit is clear; it does not end the session if the rest makes sense."""
         try:
             message, header = serialization.deserialize_head(data)
-        except MalformedPacket:
-            self.close(session)  # MQQB-3.1.5.1.3-01
+        except MalformedPacket as exc:
+            self.receiving.unreadable(session, str(exc))
             return
         if header is not None and not header.WindowSize:
-            self.close(session)  # MQMQ-2.2.20.4-14
+            self.receiving.unreadable(session, _NO_WINDOW)  # MQMQ-2.2.20.4-14
         elif not session.step(SessionEvent.USER_MESSAGE):
             self.close(session)
         else:

@@ -222,7 +222,7 @@ class OutgoingSequences:
         if message_class == MessageClass.MQMSG_CLASS_ACK_RECEIVE:
             self._outcome.delivered(outgoing.position)
         else:
-            self._outcome.dead_letter(outgoing.position, message)
+            self._outcome.dead_letter(outgoing.position, message, message_class)
         self.report(transfer)
 
     def removed(self, outgoing: OutgoingMessagePosition) -> None:

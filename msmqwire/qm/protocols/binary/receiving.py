@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
-from msmqwire.constants import MQ_OK, MessageClass
+from msmqwire.constants import MQ_OK, MessageClass, hresult_name
 from msmqwire.errors import MalformedPacket
-from msmqwire.names import DirectName
+from msmqwire.names import DirectName, FormatName
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,
@@ -16,6 +16,7 @@ from msmqwire.qm.model.enumerations import (
     QueueType,
 )
 from msmqwire.qm.model.message import Message
+from msmqwire.qm.model.refusals import DISK, MALFORMED, QUOTA
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.message_security import MessageSecurity
 from msmqwire.qm.protocols.binary.order_acknowledgements import OrderAcknowledgements
@@ -38,6 +39,14 @@ _MANAGER_QUOTA_EXCEEDED: Final = EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
 _QUEUE_QUOTA_EXCEEDED: Final = EnqueueStatus.QUEUE_QUOTA_EXCEEDED
 _NEGATIVE: Final = int(AcknowledgementsRequested.ACK_NEG_ARRIVAL)
 _POSITIVE: Final = int(AcknowledgementsRequested.ACK_POS_ARRIVAL)
+
+
+class _Refusal(NamedTuple):
+    """Why a message is refused: its class, what more is known, and the kind of trouble that it is."""
+
+    message_class: int
+    why: str = ""
+    kind: str = "refused"
 
 
 class Receiving:
@@ -75,10 +84,16 @@ class Receiving:
         """Take a UserMessage packet from an open session."""
         try:
             message = serialization.deserialize(packet, data)
-        except MalformedPacket:
-            self._close(session)  # MQQB-3.1.5.1.3-01
+        except MalformedPacket as exc:
+            self.unreadable(session, str(exc))
             return
         self._message(session, message, packet.SessionHeader, packet)
+
+    def unreadable(self, session: Session, why: str) -> None:
+        """Close a session because of a packet that is none: MQQB-3.1.5.1.2-02 and MQQB-3.1.5.1.3-01."""
+        if session.is_open:  # before that no message can be lost
+            self._context.refused(MALFORMED, why=f"{why:.400}", peer=session.remote_address, kind="malformed")
+        self._close(session)
 
     def without_properties(self, session: Session, message: Message, header: Record | None) -> None:
         """Refuse a message that claims to have no MessagePropertiesHeader: MQMQ-2.2.19.2-34.
@@ -101,14 +116,17 @@ class Receiving:
 
         `packet` is what it was read from, for its signature; it may be changed.
         """
+        message.came_from(session.remote_address, session.origin)
         if message.destination is None or _lacks_sequence_number(message):
+            why = "no destination" if message.destination is None else "no number in its sequence"
+            self._context.refused(MALFORMED, message, why=why, kind="malformed")
             self._close(session)  # MQQB-3.1.5.1.3-01
             return
-        message.origin = session.origin
         local = self._is_local(message)
         manager = self._context.queue_manager
         if not local and manager.throttled:  # MQQB-3.1.5.8.2-01: it can't be saved
             # Later messages would be counted one too low, and acknowledged in place of this one.
+            self._context.refused(DISK, message)
             self._close(session)
             return
         self.count(session, recoverable=message.recoverable)
@@ -116,7 +134,9 @@ class Receiving:
             session.direct_format_session = True
         if message.transactional:
             self._transactional(session, message, packet, local=local, refusal=refusal)
-        elif refusal is None and not self._history.known(message):
+        elif refusal is not None:
+            self._context.refused(refusal, message, self._queue_of(message))
+        elif not self._history.known(message):
             self._once(session, message, packet, local=local)
         if header is not None and session.is_open:
             self._acknowledged(session, header)
@@ -167,13 +187,18 @@ class Receiving:
         refusal: int | None = None,
     ) -> bool:
         """Enqueue or refuse a message; return False if its sender has to send it again."""
-        queue = None
+        queue, judged = None, None if refusal is None else _Refusal(refusal)
         try:
-            if refusal is None:
-                refusal, queue = self._judge(message, packet, local=local)
+            if judged is None:
+                judged, queue = self._judge(message, packet, local=local)
         except TooMuchWork:
+            why = "messages from there take too much work for now"
+            self._context.refused(QUOTA, message, self._queue_of(message), why=why, kind="message security")
             self._close(session)
             return False
+        if judged is not None:
+            refusal, why, kind = judged
+            self._context.refused(refusal, message, self._queue_of(message), why=why, kind=kind)
         if not local and (message.soap_envelope or message.soap_compound_message):
             # What came over HTTP is told to readers here, and not sent on: MQMQ-2.2.19.2-39
             message.packet, message.soap_envelope, message.soap_compound_message = None, "", b""
@@ -223,49 +248,74 @@ class Receiving:
         if message.transactional:
             self._order_acks.send_final_ack(message, message_class, session)
 
+    def _queue_of(self, message: Message) -> Queue | None:
+        """Return the queue here that a message is for."""
+        if message.destination is None or not self._is_local(message):
+            return None
+        return self._queues.lookup.addressed(message.destination)
+
     def _judge(
         self, message: Message, packet: Record | None, *, local: bool
-    ) -> tuple[int | None, Queue | None]:
-        """Return the class of refusal or None, and the queue: General Processing, Security and Expiration."""
+    ) -> tuple[_Refusal | None, Queue | None]:
+        """Return why a message is refused or None, and the queue.
+
+        General Processing, Security and Expiration of [MS-MQQB] 3.1.5.8.
+        """
         if not local:
             message.hop_count += 1
             if message.hop_count > HOPS_MAX:
-                return MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED, None
+                return _Refusal(MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED), None
         queue = None
         if local:
             assert message.destination is not None, "a received message has a destination"
             queue = self._queues.lookup.addressed(message.destination)
             if queue is None or message.destination.is_read_only:
-                return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, None
+                return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q), None
+            if not self._accepts_name(message.destination):
+                why = "the name is of another computer: accept_other_names is false"
+                return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why), None
             if queue.private_queue_number == ORDER_QUEUE_NUMBER:  # of OrderAcks and FinalAcks only
-                return MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED, None
+                return _Refusal(MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED), None
             if message.transactional and not queue.transactional:
-                return MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q, None
+                return _Refusal(MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q), None
             if queue.transactional and not message.transactional:
-                return MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG, None
+                return _Refusal(MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG), None
             refusal = self._security.judge(message, queue, packet)
             if refusal is not None:
-                return refusal, None
+                return _Refusal(refusal), None
         passes = message.transactional and not local and not self._context.settings.expire_in_doubt
         if expired(message, self._context.utc) and not passes:  # MQQB-3.1.5.8-04
-            return MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT, None
+            return _Refusal(MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT), None
         if queue is None:
             assert message.destination is not None, "a received message has a destination"
             # To its sender the queue is not available, wherever it may be: MQMSG_CLASS_NACK_BAD_DST_Q.
             if not self._relaying.allows(message.destination):
-                text = f"{message.origin} may not send to {message.destination!s:.200} over this computer"
-                self._context.trouble("relay refused", text)
-                return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, None
+                why = "messages from there are not sent on over this computer"
+                return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why, "relay refused"), None
             if not self._places.may_send_to(message.destination, message.origin):
-                return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, None
+                why = "there is no memory for one more destination"
+                return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why), None
             status, descriptor = self._queues.open(
                 message.destination, QueueAccessType.SEND_ACCESS, asked_by=message.origin
             )
             if status != MQ_OK or descriptor is None or descriptor.queue is None:
-                return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, None
+                return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, hresult_name(status)), None
             queue = descriptor.queue
             self._queues.close(descriptor)
         return None, queue
+
+    def _accepts_name(self, name: FormatName) -> bool:
+        """Whether a name by which a message was addressed is one of this computer, or need not be.
+
+        An address is not looked at: it may be that of a gateway. Windows does the same.
+        """
+        if self._context.settings.accept_other_names:
+            return True
+        if not isinstance(name, DirectName) or name.protocol != "OS":
+            return True
+        computer = self._context.queue_manager.computer_name.lower()
+        in_a_domain = name.host.lower().startswith(f"{computer}.")
+        return in_a_domain or self._queues.lookup.is_local(name.host)
 
     # -- transactional messages -----------------------------------------------------------------------
 

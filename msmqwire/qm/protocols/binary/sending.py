@@ -32,6 +32,8 @@ from msmqwire.qm.rules.waiting_messages import WaitingMessages, is_over, time_li
 PIGGY_BACK_AFTER: Final = 0.75
 """Fraction of the Session Ack Send Timer after which a message carries a SessionHeader: MQQB-3.1.7.11-02."""
 
+_TOO_LATE: Final = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
+
 
 class Sending:
     """Sends what waits in outgoing queues, and gives up what has expired."""
@@ -154,7 +156,9 @@ class Sending:
         transfer.remove(outgoing)
         self._sequences.given_up(outgoing)
         self._outcome.report(message, delivered=False, reason=refused.why)
-        self._outcome.dead_letter(outgoing.position, message)
+        self._outcome.dead_letter(
+            outgoing.position, message, MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION, why=refused.why
+        )
 
     def _send_packet(
         self, session: Session, outgoing: OutgoingMessagePosition, message: Message, protected: Message
@@ -219,6 +223,7 @@ class Sending:
         if kind_of(message) == "Transactional":
             outgoing.transfer.remove(outgoing)
             self._sequences.given_up(outgoing)
+            self._context.refused(_TOO_LATE, message, outgoing.position.queue, why="it can't be reached")
             self._messages.discard(outgoing.position)
         else:
             self._undelivered(outgoing, message)
@@ -236,9 +241,9 @@ class Sending:
         outgoing.transfer.remove(outgoing)
         self._sequences.given_up(outgoing)
         if message.acknowledgements_requested & asked:
-            self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
+            self._system_messages.acknowledge(message, _TOO_LATE)
         self._outcome.report(message, delivered=False)
-        self._outcome.dead_letter(outgoing.position, message)
+        self._outcome.dead_letter(outgoing.position, message, _TOO_LATE)
 
     def purged(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
         """An administrator deletes a message before its destination has it: MQMQ-2.2.18.1.6-07."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from msmqwire.constants import MessageClass
 from msmqwire.names import FormatName, MulticastName
-from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.model.effects import HttpResponse
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import QueueType
@@ -100,12 +99,12 @@ class SrmpEngine(TransferProtocol):
         if local_address is not None:
             self.urls.is_at(local_address)
         place = len(self.context.effects)  # the response comes before receipts: SRMP-3.1.1.1.2.2-04
-        status = self.receiving.take(http, origin_of(address))
+        status = self.receiving.take(http, address)
         self.context.effects.insert(place, HttpResponse(request, status))
 
     def multicast_received(self, data: bytes, address: str, group: str, port: int) -> None:
         """A request has come by PGM from an address to a group and port; nobody gets an answer."""
-        self.receiving.take_multicast(data, origin_of(address), MulticastName(group, port))
+        self.receiving.take_multicast(data, address, MulticastName(group, port))
 
     def answered(self, request: int, status: int, address: str = "") -> None:
         """A request was answered with a status code, from an address; or handed to PGM, which is a 200."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Final
 
 from msmqwire.names.addresses import HTTP_PORTS
@@ -12,6 +13,7 @@ from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.qm.rules.recovery import Stored
 
 _PORTS: Final = b"HttpPorts"
+_HOSTS: Final = b"HttpHosts"
 _ORDER_QUEUE: Final = "MSMQ/PRIVATE$/order_queue$"
 
 
@@ -32,12 +34,16 @@ class LocalUrls:
 
     def restore(self, stored: Stored) -> None:
         """Take over the ports of the last run, unless the owner has said already where it listens now."""
-        row = stored.row(Table.META, _PORTS)
+        row, hosts = stored.row(Table.META, _PORTS), stored.row(Table.META, _HOSTS)
         if row and not self._is_told:
             self._set(json.loads(row))
+            self._lookup.receives_http_at(json.loads(hosts) if hosts else None)
 
-    def listens(self, *, http: int | None, https: int | None) -> None:
-        """Set the ports at which requests are received; None for none."""
+    def listens(self, *, http: int | None, https: int | None, hosts: Collection[str] | None = None) -> None:
+        """Set where requests are received: the ports, None for none, and the addresses, None for unknown."""
+        self._lookup.receives_http_at(hosts)
+        if hosts is not None:
+            self._context.changes.put(Table.META, _HOSTS, json.dumps(sorted(hosts)).encode())
         ports = {"http": http, "https": https}
         known = {scheme: port for scheme, port in ports.items() if port is not None}
         if known != self._ports or not self._is_told:

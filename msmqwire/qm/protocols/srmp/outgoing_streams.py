@@ -239,7 +239,7 @@ class OutgoingStreams:
         else:
             if early:
                 self._outcome.report(message, delivered=False, reason=reason)
-            self._outcome.dead_letter(outgoing.position, message)
+            self._outcome.dead_letter(outgoing.position, message, reason)
         self._end_if_done(transfer)
         self.report(transfer)
         self._send_waiting(transfer)

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
-from msmqwire.constants import MQ_OK, MQQUEUEACCESSMASK, MessageClass
+from msmqwire.constants import MQ_OK, MQQUEUEACCESSMASK, MessageClass, hresult_name
 from msmqwire.errors import InvalidName, InvalidSignature, InvalidValue, MalformedPacket
 from msmqwire.names import DirectName, FormatName, MulticastName
 from msmqwire.qm.model import access
+from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,
@@ -19,6 +20,7 @@ from msmqwire.qm.model.enumerations import (
     QueueType,
 )
 from msmqwire.qm.model.message import Message
+from msmqwire.qm.model.refusals import MALFORMED, MEMORY
 from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.deserializing import WITHOUT_MSMQ, deserialize, reach_limit
@@ -48,12 +50,30 @@ _RECEIPT_BYTES: Final = 8_192
 _POSITIVE: Final = AcknowledgementsRequested.ACK_POS_ARRIVAL
 
 
-class _Refused(Exception):
-    """A message is not taken; the status says so to its sender."""
+class _NotTaken(Exception):
+    """A message is not taken; the status says so to its sender.
 
-    def __init__(self, status: int, why: str = "") -> None:
-        super().__init__(why)
+    Nothing more is to be said of it: it is a duplicate, or its trace has been left.
+    """
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status}")
         self.status = status
+
+
+class _Refused(_NotTaken):
+    """A message is refused.
+
+    Attributes:
+        reason, queue: those of `Context.refused`.
+        message: what is refused, once it has been read.
+    """
+
+    message: Message | None = None
+
+    def __init__(self, status: int, reason: int | str, why: str = "", queue: Queue | None = None) -> None:
+        super().__init__(status)
+        self.reason, self.why, self.queue = reason, why, queue
 
 
 class _Arrived(NamedTuple):
@@ -95,45 +115,52 @@ class Receiving:
         self._redirections, self._trust = configuration.redirections, configuration.trust
         self._incoming, self._outgoing, self._places = incoming, outgoing, places
 
-    def take(self, http: HttpMessage, origin: str) -> int:
-        """Take a request and return the status that answers it: [MC-MQSRM] 3.1.5.1."""
-        return self._status(partial(from_http, http), origin)
+    def take(self, http: HttpMessage, address: str) -> int:
+        """Take a request from an address; return the status that answers it: [MC-MQSRM] 3.1.5.1."""
+        return self._status(partial(from_http, http), address)
 
-    def take_multicast(self, data: bytes, origin: str, group: MulticastName) -> int:
+    def take_multicast(self, data: bytes, address: str, group: MulticastName) -> int:
         """Take what has come by PGM to a group. The status is for nobody: SRMP-2.1.2-06."""
-        return self._status(partial(parse_multicast, data), origin, group)
+        return self._status(partial(parse_multicast, data), address, group)
 
     def _status(
-        self, parse: Callable[[], SrmpMessage], origin: str, group: MulticastName | None = None
+        self, parse: Callable[[], SrmpMessage], address: str, group: MulticastName | None = None
     ) -> int:
         try:
-            self._take(parse(), origin, group)
+            self._take(parse(), address, group)
         except MalformedPacket as exc:
-            self._context.trouble("malformed", f"a request of {origin}: {exc!s:.400}")
+            self._context.refused(MALFORMED, why=f"{exc!s:.400}", peer=address, kind="malformed")
             return BAD_REQUEST
         except _Refused as exc:
-            if exc.status != OK:
-                self._context.trouble("refused", f"a message of {origin} with {exc.status}: {exc!s:.400}")
+            self._context.refused(exc.reason, exc.message, exc.queue, why=f"{exc.why:.400}", peer=address)
+            return exc.status
+        except _NotTaken as exc:
             return exc.status
         return OK
 
-    def _take(self, received: SrmpMessage, origin: str, group: MulticastName | None) -> None:
+    def _take(self, received: SrmpMessage, address: str, group: MulticastName | None) -> None:
         envelope, utc = received.envelope, self._context.utc
         if envelope is None:
-            raise _Refused(BAD_REQUEST, "a response")
+            raise _Refused(BAD_REQUEST, MALFORMED, "a response")
         named, destination = self._destination(envelope.path.to)
         if group is not None and destination.canonical != group.canonical:
-            raise _Refused(BAD_REQUEST, f"it came to {group}, and is for {envelope.path.to:.200}")
+            why = f"it came to {group}, and is for {envelope.path.to:.200}"
+            raise _Refused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
         message = deserialize(received, utc, named)
-        message.origin = origin
-        if isinstance(destination, DirectName) and not self._queues.lookup.is_local_name(destination):
-            message.destination = destination
-            self._forward(received, message)
-            return
-        arrived = _Arrived(received, envelope, message, self._find(destination, message))
-        if is_past(reach_limit(envelope), utc):
-            raise _Refused(OK)  # SRMP-3.1.1.1.2.2-02
-        self._by_kind(arrived)
+        message.came_from(address, origin_of(address))
+        try:
+            if isinstance(destination, DirectName) and not self._queues.lookup.is_local_name(destination):
+                message.destination = destination
+                self._forward(received, message)
+                return
+            arrived = _Arrived(received, envelope, message, self._find(destination, message))
+            if is_past(reach_limit(envelope), utc):
+                reason = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
+                raise _Refused(OK, reason, queue=arrived.queues[0])  # SRMP-3.1.1.1.2.2-02
+            self._by_kind(arrived)
+        except _Refused as exc:
+            exc.message = message
+            raise
 
     # -- where to ---------------------------------------------------------------------------------------
 
@@ -156,7 +183,8 @@ class Receiving:
         name = read_destination(to, _TO)
         local = self._queues.lookup.is_local_name(name)
         if not local and not self._context.settings.transparent_store_and_forward:
-            raise _Refused(BAD_REQUEST, f"{to:.200} is of another computer")
+            why = f"{to:.200} is of another computer"
+            raise _Refused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
         return name, name
 
     def _names_this_computer(self, to: str) -> bool:
@@ -176,10 +204,13 @@ class Receiving:
             queue = lookup.addressed(name)
             queues = () if queue is None else (queue,)
         if not queues or name.is_read_only:
-            raise _Refused(BAD_REQUEST, f"there is no queue {name!s:.200}")
+            why = f"there is no queue {name!s:.200}"
+            raise _Refused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
         if any(queue.transactional != message.transactional for queue in queues):
-            kind = "not transactional" if message.transactional else "transactional"
-            raise _Refused(BAD_REQUEST, f"{name!s:.200} is {kind}")
+            reason = MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG
+            if message.transactional:
+                reason = MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q
+            raise _Refused(BAD_REQUEST, reason, queue=queues[0])
         return queues
 
     def _forward(self, received: SrmpMessage, message: Message) -> None:
@@ -187,22 +218,25 @@ class Receiving:
         name = message.destination
         assert name is not None, "a received message has a destination"
         if hops(received) > HOPS_MAX:
-            raise _Refused(BAD_REQUEST, f"it has come over {hops(received)} computers")
+            why = f"it has come over {hops(received)} computers"
+            raise _Refused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED, why)
         if not self._places.may_send_to(name, message.origin):
-            raise _Refused(BAD_REQUEST, f"nothing more may be forwarded to {name!s:.200}")
+            why = f"nothing more may be forwarded to {name!s:.200}"
+            raise _Refused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
         if self._places.awaits(name, message):
-            raise _Refused(OK)  # its sender repeats it
+            raise _NotTaken(OK)  # its sender repeats it
         status, descriptor = self._queues.open(name, QueueAccessType.SEND_ACCESS, asked_by=message.origin)
         if status != MQ_OK or descriptor is None:
-            raise _Refused(BAD_REQUEST, f"{name!s:.200} can't be opened")
+            why = f"{name!s:.200} can't be opened: {hresult_name(status)}"
+            raise _Refused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
         try:
             enqueued = self._messages.enqueue_to_open_queue(descriptor, message)
         except (InvalidName, InvalidValue) as exc:
-            raise _Refused(BAD_REQUEST, str(exc)) from None
+            raise _Refused(BAD_REQUEST, MALFORMED, str(exc)) from None
         finally:
             self._queues.close(descriptor)
         if enqueued is not EnqueueStatus.OK:
-            raise _Refused(INTERNAL_SERVER_ERROR, "there is no room to forward it")
+            raise _NotTaken(INTERNAL_SERVER_ERROR)
 
     # -- what it is -------------------------------------------------------------------------------------
 
@@ -211,7 +245,7 @@ class Receiving:
         kind, envelope = kind_of(arrived.envelope), arrived.envelope
         internal = any(queue.private_queue_number == ORDER_QUEUE_NUMBER for queue in arrived.queues)
         if kind is None:
-            raise _Refused(OK)  # SRMP-3.1.5.1.5-01
+            raise _Refused(OK, MALFORMED, "its headers contradict each other")  # SRMP-3.1.5.1.5-01
         if kind is EnvelopeKind.STREAM_RECEIPT:
             receipt = envelope.streamReceipt
             self._outgoing.received(receipt.streamId, receipt.lastOrdinal)
@@ -228,16 +262,18 @@ class Receiving:
             else:
                 self._in_stream(arrived, envelope.stream)
         elif kind is not EnvelopeKind.STREAM_RECEIPT:
-            raise _Refused(BAD_REQUEST, "the order queue takes stream receipts only")
+            why = "the order queue takes stream receipts only"
+            reason = MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED
+            raise _Refused(BAD_REQUEST, reason, why, arrived.queues[0])
         # Nobody reads the order queue: SRMP-3.1.5.1.8-01 would only fill it.
 
     def _once(self, arrived: _Arrived) -> None:
         """Put a message that is in no stream into its queues: 3.1.5.1.11 and 3.1.5.1.12."""
         arrived = self._admitted(arrived)
         if arrived.message.acknowledgements_requested:
-            self._check_room(arrived.message)
+            self._check_room(arrived)
         if self._is_duplicate(arrived.message):
-            raise _Refused(OK)
+            raise _NotTaken(OK)
         self._enqueue(arrived)
         self._remember(arrived.message)
 
@@ -247,13 +283,13 @@ class Receiving:
         One that has been accepted in a former stream only advances the new one.
         """
         arrived, message = self._admitted(arrived), arrived.message
-        self._check_room(message)
+        self._check_room(arrived)
         info = self._incoming.of(stream, message)
         follows = self._incoming.follows(info, stream, message)
         duplicate = follows and self._is_duplicate(message)
         if not follows or self._incoming.is_former(info, message, duplicate=duplicate):
             self._incoming.refused(info, stream, message)
-            raise _Refused(OK)
+            raise _NotTaken(OK)
         self._incoming.begins(info, stream)
         if not duplicate:
             self._enqueue(arrived)
@@ -278,34 +314,42 @@ class Receiving:
         try:
             authenticate(arrived.received, arrived.message, self._trust, required=required)
         except InvalidSignature as exc:
-            raise _Refused(BAD_REQUEST, str(exc)) from None
+            reason = MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE
+            raise _Refused(BAD_REQUEST, reason, str(exc), arrived.queues[0]) from None
         signed = arrived.envelope.Signature is not None
         refusals = {queue: self._refusal(queue, signed=signed) for queue in arrived.queues}
         admitting = tuple(queue for queue, refusal in refusals.items() if refusal is None)
         refusal = refusals[arrived.queues[0]]
         if refusal is not None and not admitting:
             raise refusal
+        for refused in filter(None, refusals.values()):
+            self._context.refused(refused.reason, arrived.message, refused.queue, why=refused.why)
         return arrived._replace(queues=admitting)
 
-    def _check_room(self, message: Message) -> None:
+    def _check_room(self, arrived: _Arrived) -> None:
         """Refuse a message whose receipts there may be no memory for: they are never refused themselves.
 
         A sender whose own URL can't be reached would have any number of them wait.
         """
-        if not self._messages.pool.fits(Kind.EXPRESS, message.origin, _RECEIPT_BYTES):
-            raise _Refused(INTERNAL_SERVER_ERROR, "there is no room for receipts")
+        if not self._messages.pool.fits(Kind.EXPRESS, arrived.message.origin, _RECEIPT_BYTES):
+            why = "there is no room for receipts"
+            raise _Refused(INTERNAL_SERVER_ERROR, MEMORY, why, arrived.queues[0])
 
     def _refusal(self, queue: Queue, *, signed: bool) -> _Refused | None:
         """Return why a queue does not take a message; None if it does."""
         security = self._queues.known_security_of(queue)
         if security is None:  # SRMP-3.1.5.1.12-02; the directory may answer when it is sent again
-            return _Refused(INTERNAL_SERVER_ERROR, f"{queue.pathname} can't be read in the directory")
+            why = "the queue can't be read in the directory"
+            return _Refused(INTERNAL_SERVER_ERROR, MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED, why, queue)
         if queue.authentication and not signed:
-            return _Refused(BAD_REQUEST, f"{queue.pathname} takes signed messages only")
+            why = "the queue takes signed messages only"
+            return _Refused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE, why, queue)
         if queue.privacy_level is QueuePrivacy.BODY:
-            return _Refused(BAD_REQUEST, f"{queue.pathname} takes encrypted messages only")
+            why = "the queue takes encrypted messages only"
+            return _Refused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION, why, queue)
         if not access.access_allowed(security, _EVERYONE, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE):
-            return _Refused(BAD_REQUEST, f"not everybody may write to {queue.pathname}")
+            why = "not everybody may write to the queue"
+            return _Refused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED, why, queue)
         return None
 
     def _enqueue(self, arrived: _Arrived) -> None:
@@ -319,15 +363,14 @@ class Receiving:
         if message.acknowledgements_requested & _POSITIVE and first.queue_type is not QueueType.SYSTEM:
             self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
 
-    def _put(self, queue: Queue, message: Message) -> _Refused | None:
+    def _put(self, queue: Queue, message: Message) -> _NotTaken | None:
         """Put a message into a queue; return why it is not there otherwise."""
         try:
             status = self._messages.enqueue(queue, message)
         except (InvalidName, InvalidValue) as exc:
-            return _Refused(BAD_REQUEST, str(exc))
+            return _Refused(BAD_REQUEST, MALFORMED, str(exc), queue)
         if status is EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED:
-            return _Refused(INTERNAL_SERVER_ERROR, "there is no room")
+            return _NotTaken(INTERNAL_SERVER_ERROR)
         if status is not EnqueueStatus.OK:
-            self._context.trouble("quota", f"{queue.pathname} is full")
-            return _Refused(OK)  # SRMP-3.1.5.1.12-09
+            return _NotTaken(OK)  # SRMP-3.1.5.1.12-09
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msmqwire.constants import HResult
+from msmqwire.constants import HResult, MessageClass
 from msmqwire.errors import InvalidValue
 from msmqwire.names import MulticastName
 from msmqwire.qm.model.effects import HttpRequest, Multicast
@@ -12,6 +12,7 @@ from msmqwire.qm.model.elements import ConnectionHistory, OutgoingQueue
 from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.refusals import MALFORMED
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
@@ -25,6 +26,7 @@ from msmqwire.qm.rules.waiting_messages import WaitingMessages, is_over
 from msmqwire.srmp.http_message import HttpMessage
 
 _REFUSED_FROM: Final = 400
+_TOO_LATE: Final = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
 _FAILED_FROM: Final = 500
 _ACCEPTED: Final = range(200, 300)
 _DOUBLINGS_MAX: Final = 20
@@ -135,8 +137,8 @@ class Sending:
         try:
             request = self._build(message, transfer)
         except InvalidValue as exc:
-            self._context.trouble("not sent", f"a message to {queue.destination!s:.200}: {exc}")
-            self._give_up(outgoing, message, MessageEvent.GIVEN_UP)
+            why = f"it can't be sent: {exc!s:.400}"
+            self._give_up(outgoing, message, MessageEvent.GIVEN_UP, MALFORMED, why=why)
             self.send_waiting(transfer)
             return
         if queue.state is not OutgoingQueueState.CONNECTED:
@@ -195,8 +197,7 @@ class Sending:
         elif _REFUSED_FROM <= status < _FAILED_FROM and status not in self._context.settings.retry_statuses:
             self._start_cleanup(outgoing.transfer)
             message = outgoing.position.message
-            self._context.trouble("refused", f"{outgoing.transfer.url:.200} answers {status}")
-            self._give_up(outgoing, message, MessageEvent.REFUSED)
+            self._give_up(outgoing, message, MessageEvent.REFUSED, f"HTTP {status}")
         else:
             self._failed(outgoing, f"answers {status}")
         self.send_waiting(outgoing.transfer)
@@ -262,17 +263,27 @@ class Sending:
         self.start_retransmission(transfer)
 
     def _expire(self, outgoing: OutgoingMessage, message: Message) -> None:
-        self._give_up(outgoing, message, MessageEvent.EXPIRED)
+        self._give_up(outgoing, message, MessageEvent.EXPIRED, _TOO_LATE)
 
-    def _give_up(self, outgoing: OutgoingMessage, message: Message, event: MessageEvent) -> None:
+    def _give_up(
+        self,
+        outgoing: OutgoingMessage,
+        message: Message,
+        event: MessageEvent,
+        reason: int | str,
+        *,
+        why: str = "",
+    ) -> None:
         """Delete a message, dead-lettered if it asks for that: [MC-MQSRM] 3.1.7.2.1 and 3.1.7.2.5."""
         self.removed(outgoing, event)
         self._outcome.report(message, delivered=False)
-        self._outcome.dead_letter(outgoing.position, message)
+        self._outcome.dead_letter(outgoing.position, message, reason, why=why)
 
     def give_up(self, outgoing: OutgoingMessage) -> None:
         """Give up a message of somebody else whose destination can't be reached."""
-        self._give_up(outgoing, outgoing.position.message, MessageEvent.GIVEN_UP)
+        self._give_up(
+            outgoing, outgoing.position.message, MessageEvent.GIVEN_UP, _TOO_LATE, why="it can't be reached"
+        )
 
     def removed(self, outgoing: OutgoingMessage, event: MessageEvent = MessageEvent.GIVEN_UP) -> None:
         """A message need not be sent any more."""

@@ -1,7 +1,9 @@
 // The queue manager at a glance: figures, charts of the last half hour, what was refused.
 import { get } from "./api.js";
 import { el, fill, properties, table } from "./dom.js";
-import { bytes, count, plural, rate } from "./format.js";
+import { bytes, count, plural, rate, time } from "./format.js";
+
+const REFUSED_SHOWN = 100;
 
 const GROUPS = [
   ["application", "Queues", "#/queues"], ["outgoing", "Outgoing", "#/outgoing"],
@@ -32,13 +34,24 @@ export const page = {
       { title: "Kind", class: "name", cell: ([name]) => name.replaceAll("_", " ") },
       { title: "Times", class: "number", cell: ([, times]) => count(times) },
     ]);
+    const refused = table("Messages refused, dropped or expired, the latest first", [
+      { title: "From", class: "name", cell: (one) => one.peer || "this computer" },
+      { title: "Queue", class: "code", cell: (one) => one.queue },
+      { title: "Reason", class: "code", cell: (one) => one.reason },
+      { title: "Messages", class: "number", cell: (one) => count(one.count) },
+      { title: "Last, UTC", cell: (one) => time(one.last) },
+      { title: "Label of the last", class: "name", cell: (one) => one.label },
+      { title: "Identifier of the last", class: "code", cell: (one) => one.identifier },
+    ]);
+    const more = el("p", { class: "hint", hidden: true });
     const charts = CHARTS.map((chart) => new Chart(chart));
     content.append(
       cards, el("section", {}, el("h2", {}, "Last half hour"), el("div", { class: "charts" }, charts.map((chart) => chart.element))),
       el("div", { class: "columns" },
         el("section", {}, el("h2", {}, "Queues"), groups.element),
-        el("section", {}, el("h2", {}, "Refused"), troubles.element),
-        el("section", {}, el("h2", {}, "Memory for others"), memory)));
+        el("section", {}, el("h2", {}, "Trouble"), troubles.element),
+        el("section", {}, el("h2", {}, "Memory for others"), memory)),
+      el("section", {}, el("h2", {}, "Refused"), refused.element, more));
     let samples = null;
     signal.addEventListener("abort", () => charts.forEach((chart) => chart.end()));
     return async (sample) => {
@@ -53,6 +66,9 @@ export const page = {
       if (signal.aborted) return;
       fill(cards, status, () => ofStatus(status));
       groups.show(GROUPS.map(([name, title, href]) => [name, title, href, status.groups[name]]), "");
+      refused.show(status.refused.slice(0, REFUSED_SHOWN), "No message has been refused, dropped or has expired.");
+      more.hidden = status.refused.length <= REFUSED_SHOWN;
+      more.textContent = `The latest ${count(REFUSED_SHOWN)} of ${count(status.refused.length)}; msmqwire top --json has all.`;
       troubles.show(Object.entries(status.troubles), "Nothing so far.");
       fill(memory, status.memory, () => properties(Object.entries(status.memory).filter(([name]) => name !== "limit")
         .map(([name, used]) => [name[0].toUpperCase() + name.slice(1), bytes(used)]).concat([["Limit", bytes(status.memory.limit)]])));

@@ -1,0 +1,56 @@
+"""What leaves the trace of refused messages: lines of the log, and JSON."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msmqwire.names.printable import counted
+from msmqwire.qm.model.refusals import Refusal, Refusals, shown
+from msmqwire.qm.runtime.logs import log
+from msmqwire.qm.runtime.message_json import identifier_text, time_text
+
+_EXPIRED: Final = "_TIMEOUT"
+
+
+def log_refusal(refusal: Refusal) -> None:
+    """Report refused messages with the same peer, queue and reason, as one line."""
+    key = refusal.key
+    ended = "expired" if key.reason.endswith(_EXPIRED) else "refused"
+    queue = shown(key.queue)
+    of, to = key.peer or "this computer", queue or "no queue"
+    log.warning(
+        f"{counted(refusal.count, 'message')} of {of} for {to} {ended}: {key.reason}",
+        extra={
+            "peer": key.peer,
+            "queue": queue,
+            "reason": key.reason,
+            "count": refusal.count,
+            "label": shown(refusal.label),
+            "identifier": _identifier(refusal),
+            **({"why": shown(refusal.why)} if refusal.why else {}),
+        },
+    )
+
+
+def refused_json(refusals: Refusals) -> list[dict[str, Any]]:
+    """Return the refusals that are kept, the latest first."""
+    return [_refusal_json(refusal) for refusal in reversed(refusals.kept.values())]
+
+
+def _refusal_json(refusal: Refusal) -> dict[str, Any]:
+    key = refusal.key
+    return {
+        "peer": key.peer,
+        "queue": shown(key.queue),
+        "label": shown(refusal.label),
+        "identifier": _identifier(refusal),
+        "reason": key.reason,
+        "count": refusal.count,
+        "last": time_text(refusal.last),
+    }
+
+
+def _identifier(refusal: Refusal) -> str | None:
+    """Return the identifier of the latest message; None if it has none or it could not be read."""
+    identifier = refusal.identifier
+    return identifier_text(identifier) if identifier is not None and identifier.uniquifier else None
