@@ -49,7 +49,7 @@ _SESSIONS: Final[tuple[Column, ...]] = (
 
 
 _REFUSED: Final[tuple[Column, ...]] = (
-    ("Refused from", False, False), ("Queue", False, False), ("Reason", False, False), ("Count", True, False),
+    ("Refused from", False, False), ("Queue", False, False), ("Reason", True, False), ("Count", True, False),
     ("Last", False, True), ("Label", False, True),
 )  # fmt: skip
 

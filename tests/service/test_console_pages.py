@@ -14,10 +14,12 @@ from urllib.parse import urlencode
 
 import pytest
 
+from msmqwire.names.printable import safe
 from msmqwire.qm.runtime.console.options import ConsoleLimits
 from msmqwire.qm.runtime.local import attach
 from tests.support.browser import Opened, browser, open_page
 from tests.support.console_client import WithConsole, token_of, with_console
+from tests.support.raw_peer import PEER, Message, Session, direct
 from tests.support.running import LEDGER, ORDERS, PATIENCE_S, listed, message, peeked, put, recoverable, until
 
 if TYPE_CHECKING:
@@ -98,6 +100,29 @@ def test_each_page_without_barriers_complaints_and_markup(console: WithConsole, 
     assert page.locator("main dd").first.text_content() == EVIL
     assert opened.serious_barriers() == []
     assert page.locator("img").count() == 1, "that of the header"
+    expect_nothing_strange(opened, console)
+
+
+def test_what_was_refused_is_on_the_first_page(console: WithConsole, open_page: Open) -> None:
+    opened = logged_in(console, open_page)
+    page = opened.page
+    page.get_by_text("No message has been refused, dropped or has expired.").wait_for()
+    with Session.opened((console.server.address, console.server.port)) as peer:
+        nosuch = direct(r"OS:alpha\private$\nosuch")
+        peer.push(
+            Message(b"1", queue=nosuch, label=EVIL), Message(b"2", queue=nosuch, label=EVIL, recoverable=True)
+        )
+        peer.until_acknowledged()
+    row = page.locator("tr").filter(has_text="BAD_DST_Q")
+    row.wait_for()
+    page.wait_for_function("document.querySelectorAll('.plot canvas').length === 3")
+    cells = row.locator("th, td").all_inner_texts()
+    assert cells[:4] == [PEER, r"DIRECT=OS:alpha\private$\nosuch", "BAD_DST_Q", "2"]
+    assert cells[5] == safe(EVIL)
+    assert opened.serious_barriers() == []
+    page.set_viewport_size({"width": 360, "height": 700})
+    overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert page.evaluate(overflow) == 0
     expect_nothing_strange(opened, console)
 
 

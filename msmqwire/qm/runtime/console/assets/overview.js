@@ -36,10 +36,10 @@ export const page = {
     ]);
     const refused = table("Messages refused, dropped or expired, the latest first", [
       { title: "From", class: "name", cell: (one) => one.peer || "this computer" },
-      { title: "Queue", class: "code", cell: (one) => one.queue },
+      { title: "Queue", class: "name", cell: (one) => one.queue },
       { title: "Reason", class: "code", cell: (one) => one.reason },
       { title: "Messages", class: "number", cell: (one) => count(one.count) },
-      { title: "Last, UTC", cell: (one) => time(one.last) },
+      { title: "Last (UTC)", class: "time", cell: (one) => time(one.last) },
       { title: "Label of the last", class: "name", cell: (one) => one.label },
       { title: "Identifier of the last", class: "code", cell: (one) => one.identifier },
     ]);
