@@ -17,6 +17,8 @@ EX_NOINPUT: Final = 66
 EX_UNAVAILABLE: Final = 69
 EX_SOFTWARE: Final = 70
 EX_IOERR: Final = 74
+EX_TEMPFAIL: Final = 75
+"""Whether it has succeeded is not known."""
 
 
 def dumps(data: Any, *, indent: int | None = None) -> str:

@@ -1,8 +1,9 @@
-"""A progress bar for work on captures that takes a while."""
+"""What is shown on a terminal of work that takes a while: a progress bar, or what is waited for."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -31,6 +32,34 @@ def byte_progress(total: int | None, what: str = "") -> Iterator[Advance | None]
         return
     with ExitStack() as stack:
         yield _Bar(stack, total, what).advance
+
+
+@contextmanager
+def waiting_shown(state: Callable[[], str]) -> Iterator[None]:
+    """Print what is waited for, if standard error is a terminal, whenever it has changed for `PATIENCE_S`.
+
+    `state` returns that; it is called on another thread.
+    """
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    over = threading.Event()
+
+    def show() -> None:
+        shown = ""
+        while not over.wait(PATIENCE_S):
+            words = state()
+            if words != shown:
+                print(words, file=sys.stderr, flush=True)
+            shown = words
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 class _Bar:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
 from pathlib import Path
 from typing import Annotated, Any, Final
 from uuid import UUID
 
 import typer
 
-from msmqwire.cli.common import EX_UNAVAILABLE, dumps, read_input, say
+from msmqwire.cli.common import EX_UNAVAILABLE, read_input, say
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.readings import Reading
+from msmqwire.cli.send_outcome import ASKED, Confirmation, DirectSending, print_sent
 from msmqwire.cli.send_protection import (
     Cert,
     Encrypt,
@@ -29,24 +28,17 @@ from msmqwire.cli.send_protection import (
 from msmqwire.cli.serve import Pgm, PgmInterface, TlsAuthorities, TlsVerify, address_overrides
 from msmqwire.cli.serving import parse_endpoint
 from msmqwire.cli.srmp_files import readable
-from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
+from msmqwire.errors import InvalidValue
+from msmqwire.names import parse_format_name
 from msmqwire.ping import PING_PORT
-from msmqwire.qm.client import connect
+from msmqwire.qm.client import Outcome, connect
 from msmqwire.qm.client.local_queues import outgoing
 from msmqwire.qm.client.properties import VT_BSTR, Properties
-from msmqwire.qm.client.synchronous import SyncSent
-from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.runtime.addresses import TCP_PORT
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.message_json import ACKNOWLEDGEMENTS
 from msmqwire.qm.runtime.operations import BATCH_MAX
 
-_ARRIVAL: Final = {
-    name for name, flags in ACKNOWLEDGEMENTS.items() if flags & AcknowledgementsRequested.ACK_POS_ARRIVAL
-}
-_RECEIVE: Final = {
-    name for name, flags in ACKNOWLEDGEMENTS.items() if flags & AcknowledgementsRequested.ACK_POS_RECEIVE
-}
 _REQUEST_BYTES: Final = 8 << 20
 """The approximate maximum of bytes of the messages in one request to a folder."""
 
@@ -126,16 +118,34 @@ def command(
     timeout: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="How long to wait until it is transferred.")
     ] = 30.0,
+    confirm: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="How long to wait from then on for the acknowledgement of its queue: 5 by default.",
+        ),
+    ] = None,
+    no_confirm: Annotated[
+        bool, typer.Option("--no-confirm", help="Do not ask the queue for an acknowledgement.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a message.")] = False,
 ) -> None:
     """Send a message, with --data by a queue manager here, else straight to the computer of the queue.
 
-    Prints the identifier of each message once it is transferred; with --data, once the folder has it.
-    With --ack and without --data it waits for the positive acknowledgements, prints all that came, and ends
-    with 69 if one is negative.
+    Prints the identifier of each message and what has become of it: confirmed, its queue has acknowledged
+    it; refused, with the reason; transferred, its computer has it, and the queue has not acknowledged it;
+    unknown, nobody has acknowledged it; with --data stored, as soon as the folder has it. Ends with 69 if a
+    message was refused or nobody is there, with 75 if it is not known whether the queue has it.
+
+    Without --data it asks for an acknowledgement of the arrival and waits for that, once for all messages;
+    not with --no-confirm and --admin-queue. With --ack it asks for those alone, and waits for the positive
+    ones.
     """
     if body is not None and file is not None:
         raise typer.BadParameter("--body and --file do not go together")
+    if no_confirm and confirm is not None:
+        raise typer.BadParameter("--confirm and --no-confirm do not go together")
     protection = Protection(sign, signature, hash_name, cert, key, sid, encrypt, peer_key, legacy, reading)
     protection.check(data)
     if recoverable and transactional:
@@ -173,14 +183,15 @@ def command(
             format_name, port=port, hosts=hosts, listen=listen_at, drain=timeout,
             tls_ca=tls_ca, tls_verify=tls_verify, pgm=pgm, pgm_interface=pgm_interface,
         )  # fmt: skip
-        with connection as queue:
-            sent = [queue.send(content, transactional=transactional, **properties) for _ in range(count)]
-            if recoverable or transactional or ack:
-                awaited = set(ack or ()) if admin_queue is None else set()
-                _report_outcomes(sent, awaited, time.monotonic() + timeout, as_json)
-        if not (recoverable or transactional or ack):
-            for message in sent:
-                _print(message.identifier, [], as_json)
+        name = parse_format_name(format_name)
+        confirmation = Confirmation.of(name, ack, admin_queue, confirm, without=no_confirm)
+        if confirmation.asked:
+            properties["acknowledge"] = ASKED
+        every = {"transactional": transactional, **properties}
+        sending = DirectSending(name, confirmation, timeout)
+        status = sending.send(connection, content, every, count, as_json=as_json)
+        if status:
+            raise typer.Exit(status)
 
     run_reporting_errors(run)
 
@@ -191,45 +202,6 @@ def _utf16(text: bytes) -> bytes:
         return text.decode("utf-8").encode("utf-16-le")
     except UnicodeDecodeError as exc:
         raise InvalidValue("not a text in UTF-8", path="body", offset=exc.start) from None
-
-
-def _report_outcomes(sent: list[SyncSent], awaited: set[str], until: float, as_json: bool) -> None:
-    """Print the outcome of each message. After all, raises NotDelivered for the first that was refused."""
-    failure: NotDelivered | None = None
-    for message in sent:
-        try:
-            _await_outcome(message, awaited, until)
-        except NotDelivered as exc:
-            failure = failure or exc
-            if not message.acknowledgements:
-                continue
-        except TimeoutError as exc:
-            raise Unreachable(str(exc)) from None
-        _print(message.identifier, [ack.class_name for ack in message.acknowledgements], as_json)
-    if failure is not None:
-        raise failure
-
-
-def _await_outcome(sent: SyncSent, awaited: set[str], until: float) -> None:
-    """Wait until a message is transferred, or for the positive acknowledgements that are awaited.
-
-    Negative ones are not waited for, since none need come.
-
-    Raises NotDelivered and TimeoutError.
-    """
-
-    def remaining() -> float:
-        return max(0.0, until - time.monotonic())
-
-    if awaited & _ARRIVAL:
-        sent.arrived(remaining())
-    if awaited & _RECEIVE:
-        sent.received(remaining())
-    if not awaited & (_ARRIVAL | _RECEIVE):
-        sent.transferred(remaining())
-    for ack in sent.acknowledgements:
-        if ack.negative:
-            raise NotDelivered(ack.class_name, identifier=sent.identifier, message_class=ack.message_class)
 
 
 def _send_by_folder(
@@ -256,14 +228,7 @@ def _send_by_folder(
         for sent in range(0, count, batch):
             answer = local.call("send", to=format_name, messages=[message] * min(batch, count - sent))
             for identifier in answer["sent"]:
-                _print(identifier, [], as_json)
+                print_sent(identifier, Outcome("stored"), as_json=as_json)
             if "refused" in answer:
                 say(answer["refused"])
                 raise typer.Exit(EX_UNAVAILABLE)
-
-
-def _print(identifier: str, classes: list[str], as_json: bool) -> None:
-    if as_json or not sys.stdout.isatty():
-        print(dumps({"identifier": identifier, "acknowledgements": classes}), flush=True)
-    else:
-        print(" ".join([identifier, *classes]), flush=True)

@@ -7,24 +7,8 @@ from typing import Final, NamedTuple
 
 from msmqwire.fate.model import NEGATIVE, FateEvent, State, What
 from msmqwire.fate.observations import Attributes, Observation
+from msmqwire.names.class_words import class_words
 
-_CLASS_WORDS: Final = {
-    "NACK_BAD_DST_Q": "there is no such queue",
-    "NACK_DELETED": "it was deleted before it got there",
-    "NACK_REACH_QUEUE_TIMEOUT": "its time to reach the queue was over",
-    "NACK_Q_EXCEED_QUOTA": "the queue is full",
-    "NACK_ACCESS_DENIED": "its sender may not send to the queue",
-    "NACK_HOP_COUNT_EXCEEDED": "it was passed on too often",
-    "NACK_BAD_SIGNATURE": "its signature is not valid",
-    "NACK_BAD_ENCRYPTION": "it can't be decrypted",
-    "NACK_NOT_TRANSACTIONAL_Q": "it is transactional, and the queue is not",
-    "NACK_NOT_TRANSACTIONAL_MSG": "the queue is transactional, and it is not",
-    "NACK_UNSUPPORTED_CRYPTO_PROVIDER": "its cryptographic provider is not supported",
-    "NACK_Q_DELETED": "the queue was deleted with it",
-    "NACK_Q_PURGED": "the queue was purged",
-    "NACK_RECEIVE_TIMEOUT": "nobody has read it in time",
-    "NACK_RECEIVE_REJECTED": "the application has rejected it",
-}
 _POSITIVE_ARRIVAL, _POSITIVE_RECEIVE = 1, 2  # MessagePropertiesHeader.Flags
 _HANDED: Final = frozenset({What.HANDED_OUT, What.GIVEN_BACK, What.TAKEN_IN_TRANSACTION})
 _SECOND: Final = 1_000_000_000
@@ -87,7 +71,7 @@ def _ended(known: Known, message: Attributes) -> str:
         return f"an application has read it: {event.src} answered MQMSG_CLASS_{event.message_class}"
     if event.what is What.NOT_ACCEPTED:
         return f"the server at {event.src} has refused it: {event.detail}"
-    words = _CLASS_WORDS.get(event.message_class, "it is refused")
+    words = class_words(event.message_class)
     sentence = f"the queue manager at {event.src} answered MQMSG_CLASS_{event.message_class}: {words}"
     if message.journal_negative:
         sentence += "; its sender was asked to put it into the dead-letter queue"

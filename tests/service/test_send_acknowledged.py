@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from msmqwire.names.class_words import class_with_words
 from msmqwire.qm.runtime.server import SETTINGS
 from tests.support.running import PATIENCE_S, InThread, Run, called, command, options, served
 from tests.support.sending import LEDGER, ORDERS, messages, receive_one
@@ -48,20 +49,24 @@ def test_a_negative_acknowledgement_is_printed_and_is_a_failure(
     (line,) = result.out.splitlines()
     message = json.loads(line)
     assert message["acknowledgements"] == [name]
-    assert json.loads(result.err)["error"] == f"{message['identifier']}: {name}"
+    assert json.loads(result.err)["error"] == f"{message['identifier']}: {class_with_words(name)}"
 
 
 @pytest.mark.parametrize("queue, name", [(NOWHERE, "NACK_BAD_DST_Q"), (ORDERS, "NACK_NOT_TRANSACTIONAL_Q")])
 def test_what_a_final_acknowledgement_refuses_has_its_reason(server: InThread, queue: str, name: str) -> None:
-    error = send(server, queue, "--transactional").error(69)
-    assert error["error"].endswith(f": {name}")
+    result = send(server, queue, "--transactional")
+    assert result.status == 69
+    assert json.loads(result.err)["error"].endswith(f"\\1: {class_with_words(name)}")
 
 
 def test_what_is_given_up_ends_with_unavailable() -> None:
     to = r"DIRECT=TCP:127.0.0.99\private$\x"
     arguments = ("--port", "1", "--recoverable", "--reach-within", "1", "--timeout", str(PATIENCE_S))
-    assert called("send", to, *arguments).error(69)["error"].endswith(": it was given up")
-    assert called("send", to, *arguments[:2], *arguments[3:]).error(69)["error"].endswith(": it was given up")
+    for more in (arguments, (*arguments[:2], *arguments[3:])):
+        result = called("send", to, *more)
+        reason = "it was given up: its time to reach the queue was over"
+        assert (result.status, json.loads(result.out)["reason"]) == (69, reason)
+        assert json.loads(result.err)["error"].endswith(f"\\1: {reason}")
 
 
 def test_every_acknowledgement_that_is_asked_for_is_waited_for(server: InThread) -> None:
@@ -87,7 +92,8 @@ def test_all_messages_are_waited_for_when_some_are_refused(outspoken: InThread) 
     assert result.status == 69
     printed = [json.loads(line) for line in result.out.splitlines()]
     assert [message["acknowledgements"] for message in printed] == [["NACK_BAD_DST_Q"]] * 3
-    assert json.loads(result.err)["error"] == f"{printed[0]['identifier']}: NACK_BAD_DST_Q"
+    reason = f"{class_with_words('NACK_BAD_DST_Q')} (and 2 more)"
+    assert json.loads(result.err)["error"] == f"{printed[0]['identifier']}: {reason}"
 
 
 def test_an_address_that_is_not_of_this_computer_is_said(server: InThread) -> None:

@@ -27,8 +27,8 @@ SHOWN = r"\x1b]0;owned\x07\x1b[2J[red]not red[/red]\u202e"
 STYLES = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def on_a_terminal(*arguments: str | Path) -> str:
-    """The output of a command on a terminal, without styles."""
+def on_a_terminal(*arguments: str | Path, status: int = 0) -> str:
+    """The output of a command on a terminal, without styles, that ends with a status."""
     outer, inner = pty.openpty()
     terminal = {"TERM": "xterm", "COLUMNS": "100"}
     with subprocess.Popen(
@@ -45,7 +45,7 @@ def on_a_terminal(*arguments: str | Path) -> str:
                 break
             output += chunk
         os.close(outer)
-        assert run.wait(PATIENCE_S) == 0, output
+        assert run.wait(PATIENCE_S) == status, output
     return STYLES.sub("", output.decode()).replace("\r\n", "\n")
 
 
@@ -118,7 +118,7 @@ def test_sending_straight_to_another_computer_says_what_became_of_it(data: Path)
         port = ("--port", str(server.port))
         arguments = ("send", to, *port, "--body", "x", "--recoverable", "--ack", "full_reach_queue")
         shown = on_a_terminal(*arguments)
-        assert re.fullmatch(r"[0-9a-f-]{36}\\1 ACK_REACH_QUEUE\n", shown)
+        assert re.fullmatch(r"[0-9a-f-]{36}\\1 confirmed ACK_REACH_QUEUE\n", shown)
         reported = command(*arguments).one
         assert reported["acknowledgements"] == ["ACK_REACH_QUEUE"]
         sent = command("send", to, *port, "--count", "3", "--file", "-", data=b"body").lines
@@ -138,4 +138,21 @@ def test_sending_to_a_computer_that_is_not_there_says_so() -> None:
         "--recoverable",
     )
     error = command(*arguments).error(69)
-    assert "SocketConnectFailure at 127.0.0.99" in error["error"]
+    assert error["error"] == "the message was not sent: nobody listens at 127.0.0.99:1"
+
+
+def test_a_terminal_sees_what_is_waited_for(data: Path) -> None:
+    nobody = ("send", r"DIRECT=TCP:127.0.0.99\private$\x", "--port", "1", "--timeout")
+    waiting = "nobody listens at 127.0.0.99:1: waiting for 127.0.0.99, 5 s at most"
+    first, last = on_a_terminal(*nobody, "5", status=69).splitlines()
+    assert (first, '"error"' in last) == (waiting, True)
+    assert waiting not in on_a_terminal(*nobody, "1", status=69)
+    assert waiting not in command(*nobody, "5").err
+    with process(data, "--queue", ORDERS) as server:
+        to = rf"DIRECT=TCP:{server.address}\private$\nothing"
+        arguments = ("send", to, "--port", str(server.port), "--recoverable", "--confirm", "3")
+        first, second, last = on_a_terminal(*arguments, status=75).splitlines()
+        limit = "waiting for its queue's acknowledgement, 3 s at most"
+        assert first == f"{server.address} has it: {limit}"
+        assert re.fullmatch(r"[0-9a-f-]{36}\\1 transferred", second)
+        assert '"warning"' in last

@@ -37,6 +37,7 @@ class Recorder:
 
     Attributes:
         requested_ones: what has come in, with the addresses of the peers.
+        reached_ones: numbers of requests that had a connection.
         results: the status, or the reason, of each request that was sent, by its number.
         status: the answer to requests; None to wait.
         waiting: numbers of the requests without an answer.
@@ -46,6 +47,7 @@ class Recorder:
         self._context = core.context
         self.requested_ones: list[tuple[HttpMessage, str]] = []
         self.results: dict[int, Any] = {}
+        self.reached_ones: list[int] = []
         self.status: int | None = 200
         self.waiting: list[int] = []
 
@@ -60,7 +62,10 @@ class Recorder:
         self._context.effects += [HttpResponse(number, status) for number in self.waiting]
         self.waiting.clear()
 
-    def answered(self, request: int, status: int, address: str) -> None:
+    def reached(self, request: int) -> None:
+        self.reached_ones.append(request)
+
+    def answered(self, request: int, status: int, address: str, text: str) -> None:
         self.results[request] = status, address
 
     def failed(self, request: int, reason: str) -> None:

@@ -12,6 +12,7 @@ import socket
 import struct
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -293,6 +294,12 @@ class Listener:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def stop(self) -> None:
+        """Listen no longer; whoever waits for a connection gets an OSError."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
     def ring(self) -> Session:

@@ -18,7 +18,7 @@ from msmqwire.qm.client.queue import Cursor, Queue, Transactional
 from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.remote_options import RemoteOptions, credentials_of, readable
 from msmqwire.qm.client.remote_reading import RemoteReading
-from msmqwire.qm.client.sent import Acknowledgement, Sent
+from msmqwire.qm.client.sent import Acknowledgement, Outcome, Sent
 from msmqwire.qm.client.synchronous_queue import SyncQueue
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.message_signers import load_signer
@@ -35,6 +35,7 @@ __all__ = [
     "Connection",
     "Cursor",
     "Messages",
+    "Outcome",
     "Queue",
     "QueueManager",
     "ReceivedMessage",

@@ -98,7 +98,7 @@ class Connection(EnteredOnce[Queue, SyncQueue]):
         lost = sum(not (message.stored or message.sent) for message in waiting)
         if lost:
             what = "a message was" if lost == 1 else f"{lost} messages were"
-            raise Unreachable(f"{what} not transferred{manager.obstacle()}")
+            raise Unreachable(f"{what} not transferred{manager.obstacle().aside}")
         failed = manager.failures.error()
         if failed is not None:
             raise failed

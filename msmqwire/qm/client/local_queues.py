@@ -18,7 +18,7 @@ from msmqwire.qm.client.pushed_messages import PushedMessages
 from msmqwire.qm.client.reading import Read
 from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.sending import Unit, of_another
-from msmqwire.qm.client.sent import Sent
+from msmqwire.qm.client.sent import Obstacle, Sent
 from msmqwire.qm.model.enumerations import INFINITE, AcknowledgementsRequested
 from msmqwire.qm.runtime.local_names import queue_name
 from msmqwire.qm.runtime.message_protection import protection_request
@@ -238,4 +238,4 @@ async def _send(requests: Requests, outgoing: Outgoing, transaction: str | None)
 
 def _sent(identifier: str) -> Sent:
     """Return what follows a message that the queue manager of this computer has: it needs nobody's help."""
-    return Sent(identifier, AcknowledgementsRequested.NONE, 1, lambda: "", lambda _: None)
+    return Sent(identifier, AcknowledgementsRequested.NONE, 1, lambda: Obstacle(""), lambda _: None, "stored")

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from msmqwire.constants import MQ_OK, HResult
+from msmqwire.constants import MQ_OK, HResult, MessageClass, is_negative
 from msmqwire.errors import InvalidValue, MsmqError, NotDelivered, QueueError, Unreachable
 from msmqwire.names import (
     DirectName,
@@ -23,9 +23,14 @@ from msmqwire.names import (
     parse_format_name,
 )
 from msmqwire.qm.client.protecting import Protecting, peer_of
-from msmqwire.qm.client.sent import Acknowledgement, Sent, given_up_reason
+from msmqwire.qm.client.sent import Acknowledgement, Obstacle, Sent, given_up_reason
 from msmqwire.qm.model.effects import ReadCompleted
-from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
+from msmqwire.qm.model.elements import (
+    ConnectionHistory,
+    OpenQueueDescriptor,
+    OutgoingQueue,
+    Transaction,
+)
 from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,
     ConnectionStatus,
@@ -56,7 +61,14 @@ from msmqwire.qm.store import Store
 from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qm.store.sqlite import SqliteStore
 
-_NO_FAILURE: Final = (ConnectionStatus.ESTABLISHED, ConnectionStatus.IN_PROCESS)
+_UNDER_WAY: Final = (ConnectionStatus.IN_PROCESS, ConnectionStatus.ESTABLISH_PACKET_RECEIVED)
+_FAILURES: Final = {
+    ConnectionStatus.DNS_FAILURE: "{} has no address",
+    ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE: "no route to its queue manager is known",
+    ConnectionStatus.CONNECTION_REFUSED: "{} refuses the session",
+}
+"""What has failed, in words."""
+_POSITIVE: Final = (MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 _STOP_S: Final = 10.0
 """Seconds that leaving waits for a disk that refuses commits."""
 _FAILURES_MAX: Final = 10_000
@@ -164,7 +176,7 @@ class ClientManager:
             driver, core.srmp, network, overrides=self._overrides, context=self._context
         )
         self._multicast = driver.multicast = multicast_of(driver, self._pgm)
-        core.outcome.when_sent = self._outcome
+        core.outcome.when_sent, core.outcome.when_transmitted = self._outcome, self._transmitted
         driver.broken.add_done_callback(self._broken)
         driver.start()
         if self._listen is not None:
@@ -242,7 +254,7 @@ class ClientManager:
         if _any(is_http, descriptor.format_name) and transaction is not None:
             why = "its receipts come by HTTP: send it through a queue manager that listens"
             raise InvalidValue(why, path="transactional")
-        if requested and not is_http(message.administration) and _any(_is_of_srmp, descriptor.format_name):
+        if requested and not is_http(message.administration) and _any(is_of_srmp, descriptor.format_name):
             # It would be sent by a request of the other side, which can't reach this one.
             raise InvalidValue("receipts by HTTP need an admin_queue DIRECT=HTTP://...", path="acknowledge")
         if requested and not elsewhere:
@@ -257,13 +269,14 @@ class ClientManager:
         if status:
             code = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
             raise QueueError("no room for it: too much waits to be transferred, or the disk is full", code)
-        copies = max(1, len(descriptor.children))
+        queues = {child.queue.number for child in descriptor.children if child.queue is not None}
         sent = Sent(
             identifier_text(message.identifier),
             AcknowledgementsRequested.NONE if elsewhere else requested,
-            copies,
+            max(1, len(queues)),
             self.obstacle,
             self._mark_reported,
+            "confirmed" if _all(is_http, descriptor.format_name) else "transferred",
         )
         self._pending[message.identifier] = sent
         if requested and not elsewhere:
@@ -341,25 +354,24 @@ class ClientManager:
             transfer for transfer in transfers if transfer.table and transfer.queue.acknowledged_peer is None
         ]
 
-    def obstacle(self) -> str:
-        """Return why messages are not transferred, in parentheses; an empty text if none wait."""
+    def obstacle(self) -> Obstacle:
+        """Return why messages are not transferred."""
         for transfer in self.transfers():
-            history, session = transfer.queue.connection_history, transfer.session
-            peer = session.remote_address if session is not None else ""
-            if session is not None and session.is_open:
-                return f" (not acknowledged by {peer})"
-            if history and history[-1].status not in _NO_FAILURE:
-                last = history[-1]
-                return f" ({last.status.value} at {', '.join(last.addresses) or transfer.host})"
-            return f" (no answer from {peer or transfer.host})"
+            return _obstacle(transfer)
         for by_http in self._http_transfers():
-            history = by_http.queue.connection_history
-            failed = history and history[-1].status not in _NO_FAILURE
-            return f" ({history[-1].status.value if failed else 'no answer'} at {by_http.url})"
-        return ""
+            if by_http.answer:
+                return Obstacle(by_http.answer, refuses=True)
+            failure = _last_failure(by_http.queue)
+            return Obstacle(failure.detail if failure is not None else f"no answer from {by_http.url}")
+        return Obstacle("")
 
     def _mark_reported(self, identifier: str) -> None:
         self.failures.mark_reported(identifier_from(identifier))
+
+    def _transmitted(self, identifier: ObjectId, queue: int, origin: str) -> None:
+        sent = self._pending.get(identifier)
+        if sent is not None:
+            sent.set_transmitted(queue, origin)
 
     def _outcome(self, identifier: ObjectId, delivered: bool, final: int | str | None) -> None:
         if not delivered:
@@ -415,9 +427,11 @@ class ClientManager:
             self._read()
 
     def _acknowledge(self, message: Message) -> None:
+        """Record an acknowledgement. A peer may send messages that are none."""
+        about = message.message_class
         sent = self._asking.get(ObjectId.from_bytes(message.correlation_identifier))
-        if sent is not None:
-            sent.acknowledge(Acknowledgement(message.message_class, message.sent_time))
+        if sent is not None and (is_negative(about) or about in _POSITIVE):
+            sent.acknowledge(Acknowledgement(about, message.sent_time, message.origin))
 
 
 def _any(test: Callable[[FormatName], bool], name: FormatName) -> bool:
@@ -425,7 +439,39 @@ def _any(test: Callable[[FormatName], bool], name: FormatName) -> bool:
     return any(map(test, name.elements)) if isinstance(name, MultipleElementName) else test(name)
 
 
-def _is_of_srmp(name: FormatName) -> bool:
+def _all(test: Callable[[FormatName], bool], name: FormatName) -> bool:
+    """Return whether a test is true of a name, or of all of its elements."""
+    return all(map(test, name.elements)) if isinstance(name, MultipleElementName) else test(name)
+
+
+def _obstacle(transfer: Transfer) -> Obstacle:
+    """Return why the messages of a transfer by sessions are not transferred."""
+    session, failure = transfer.session, _last_failure(transfer.queue)
+    peer = session.remote_address if session is not None else ""
+    peer = peer or transfer.host or str(transfer.queue.destination)
+    if failure is not None:
+        words = failure.detail or _FAILURES.get(failure.status, failure.status.value + " at {}").format(peer)
+        return Obstacle(words, refuses=failure.status is ConnectionStatus.CONNECTION_REFUSED)
+    if transfer.ended_unacknowledged:
+        refuses = transfer.ended_unacknowledged > 1
+        when = "each time it gets the message" if refuses else "before it has acknowledged the message"
+        why = "its quota may be used up, or its disk full"
+        return Obstacle(f"{peer} ends the session {when}: {why}", refuses)
+    if session is not None and session.is_open:
+        return Obstacle(f"not acknowledged by {peer}")
+    return Obstacle(f"no answer from {peer}")
+
+
+def _last_failure(queue: OutgoingQueue) -> ConnectionHistory | None:
+    """Return the last attempt to reach a queue if it has failed, whether or not there is one under way."""
+    for reached in reversed(queue.connection_history):
+        if reached.status not in _UNDER_WAY:
+            return None if reached.status is ConnectionStatus.ESTABLISHED else reached
+    return None
+
+
+def is_of_srmp(name: FormatName) -> bool:
+    """Return whether a queue is reached by HTTP or multicast, which carry no acknowledgements back."""
     return is_http(name) or isinstance(name, MulticastName)
 
 

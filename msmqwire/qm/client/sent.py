@@ -3,12 +3,55 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
 
 from msmqwire.constants import class_name, is_about_receive, is_negative
 from msmqwire.errors import InvalidValue, MsmqError, NotDelivered
+from msmqwire.names.class_words import class_with_words
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
+
+_ACKNOWLEDGEMENTS_MAX: Final = 32
+"""Acknowledgements that are kept of one message, for each of its queues; honest ones are two."""
+_POSITIVE: Final = AcknowledgementsRequested.ACK_POS_ARRIVAL | AcknowledgementsRequested.ACK_POS_RECEIVE
+
+OutcomeName = Literal["confirmed", "refused", "transferred", "unknown", "stored"]
+
+
+class Outcome(NamedTuple):
+    """What has become of a message, as far as is known.
+
+    Attributes:
+        name: ``confirmed``, its queue has acknowledged it, or an HTTP server has accepted it; ``refused``, a
+            negative acknowledgement, an HTTP status or a session that the other side ends says so;
+            ``transferred``, the other side has acknowledged its packet, which says nothing of the queue;
+            ``unknown``, nobody has acknowledged it, so that it may be in its queue if it was sent;
+            ``stored``, the queue manager of this computer has it, and sends it.
+        reason: what was said, or what is missing, in words; None if the name says all.
+    """
+
+    name: OutcomeName
+    reason: str | None = None
+
+
+class Obstacle(NamedTuple):
+    """What keeps messages from being transferred.
+
+    Attributes:
+        words: what it is; empty if there is none.
+        refuses: whether the other side refuses them, by an answer or the end of each session.
+    """
+
+    words: str
+    refuses: bool = False
+
+    @property
+    def aside(self) -> str:
+        """The words in parentheses behind a space, or nothing."""
+        return f" ({self.words})" if self.words else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +61,12 @@ class Acknowledgement:
     Attributes:
         message_class: MESSAGE_CLASS_VALUES.
         time: when the other side created it, in seconds since 1970-01-01 UTC.
+        peer: the address that it came from, of IPv6 the /64 network; empty for one that was made here.
     """
 
     message_class: int
     time: int
+    peer: str = ""
 
     @property
     def class_name(self) -> str:
@@ -52,12 +97,12 @@ class Sent:
     Attributes:
         identifier: its identifier, ``guid\number``.
         copies: number of destination queues; each sends the acknowledgements requested.
-        acknowledgements: those received, in order of arrival.
+        acknowledgements: those received, in order of arrival; copies of them are left out.
     """
 
     __slots__ = (
-        "__weakref__", "_delivered", "_ended", "_final", "_obstacle", "_report", "_requested", "_waiting",
-        "acknowledgements", "copies", "identifier",
+        "__weakref__", "_delivered", "_ended", "_final", "_obstacle", "_places", "_report", "_requested",
+        "_transferred", "_transferred_at", "_waiting", "acknowledgements", "copies", "identifier",
     )  # fmt: skip
 
     def __init__(
@@ -65,13 +110,20 @@ class Sent:
         identifier: str,
         requested: AcknowledgementsRequested,
         copies: int,
-        obstacle: Callable[[], str],
+        obstacle: Callable[[], Obstacle],
         report: Callable[[str], None],
+        transferred: OutcomeName = "transferred",
     ) -> None:
-        """`obstacle` tells why messages are not transferred; `report` is called when a failure is told."""
+        """`obstacle` tells why messages are not transferred; `report` is called when a failure is told.
+
+        `transferred` is the outcome of a message that is transferred and not acknowledged by its queue.
+        """
         self.identifier, self.copies, self._obstacle, self._report = identifier, copies, obstacle, report
         self.acknowledgements: list[Acknowledgement] = []
         self._requested = requested
+        self._transferred: OutcomeName = transferred
+        self._transferred_at = 0.0
+        self._places: dict[int, str] = {}
         self._delivered: bool | None = None
         self._final: int | str | None = None
         self._ended: Callable[[], MsmqError] | None = None
@@ -89,12 +141,23 @@ class Sent:
         """
         if self._delivered is None:
             self._delivered, self._final = delivered, final
+            self._transferred_at = asyncio.get_running_loop().time()
             self._wake()
 
+    def set_transmitted(self, queue: int, origin: str) -> None:
+        """Record that a copy leaves an outgoing queue, by its number, over a connection with an origin."""
+        self._places[queue] = origin
+
     def acknowledge(self, acknowledgement: Acknowledgement) -> None:
-        """Record an acknowledgement."""
-        self.acknowledgements.append(acknowledgement)
-        self._wake()
+        """Record an acknowledgement.
+
+        Each queue sends each only once: a peer that repeats them, or makes them up, can't fill the memory.
+        """
+        about, peer = acknowledgement.message_class, acknowledgement.peer
+        same = sum(ack.message_class == about and ack.peer == peer for ack in self.acknowledgements)
+        if same < self.copies and len(self.acknowledgements) < _ACKNOWLEDGEMENTS_MAX * self.copies:
+            self.acknowledgements.append(acknowledgement)
+            self._wake()
 
     def end(self, error: Callable[[], MsmqError]) -> None:
         """Stop waiting for events; `error` creates the exception for those who still wait."""
@@ -107,6 +170,9 @@ class Sent:
     async def transferred(self, timeout: float | None = None) -> None:
         """Wait until the other side has it: on disk, if it is recoverable or transactional.
 
+        That says nothing of the queue: a queue manager takes a message for a queue that it does not have,
+        or that is full, and throws it away. `outcome` waits for the acknowledgement of the queue.
+
         Raises NotDelivered if it was given up (its time to reach the queue is over, say) or refused (it is
         transactional and its queue is not, say); TimeoutError; Unreachable if the connection is left before.
         """
@@ -117,6 +183,88 @@ class Sent:
 
     def _outcome_is_known(self) -> bool:
         return self._delivered is not None
+
+    @property
+    def transmitted(self) -> bool:
+        """Whether it has left over a connection at least once, acknowledged or not."""
+        return bool(self._places) or self._delivered is True
+
+    async def outcome(self, timeout: float | None = None, *, confirm: float | None = None) -> Outcome:
+        """Wait until it is known what has become of the message, and return that; nothing of it is raised.
+
+        Of a message that asks for an acknowledgement of its arrival (``acknowledge="full_reach_queue"``), to
+        come here, that decides, or of its reception if it asks for that alone. One that asks for neither is
+        ``transferred`` at best, over HTTP ``confirmed``. Once `timeout` is over, or the connection was left,
+        the outcome is what is known by then; while the connection is open it may still change.
+
+        Args:
+            timeout: seconds to wait at most; None for no limit.
+            confirm: seconds to wait for the queue's acknowledgement from the transfer on; `timeout` limits
+                the time until the transfer only then. None for no such limit.
+        """
+        loop = asyncio.get_running_loop() if self._ended is None else None
+        start = loop.time() if loop is not None else 0.0
+        while (known := self._decided()) is None and loop is not None and self._ended is None:
+            end = None if timeout is None else start + timeout
+            if confirm is not None and self._delivered:
+                end = self._transferred_at + confirm
+            try:
+                async with asyncio.timeout_at(end):
+                    await self._change()
+            except TimeoutError:
+                break
+        outcome = known or self._decided() or self._undecided()
+        if outcome.name == "refused":
+            self._report(self.identifier)
+        return outcome
+
+    def _decided(self) -> Outcome | None:
+        """Return the outcome that no event can change any more; None if there is none yet."""
+        counted = list(self._counted())
+        for ack in counted:
+            if ack.negative:
+                return Outcome("refused", class_with_words(ack.class_name))
+        if len(counted) == self.copies:
+            return Outcome("confirmed")
+        if self._delivered is None:
+            return None
+        if self._delivered:
+            return None if self._requested & _POSITIVE else Outcome(self._transferred)
+        if self._final is None and self._places:
+            return Outcome("unknown", "its time was over before it was acknowledged")
+        if isinstance(self._final, int):
+            return Outcome("refused", class_with_words(class_name(self._final)))
+        return Outcome("refused", self._final or "it was given up: its time to reach the queue was over")
+
+    def _counted(self) -> Iterator[Acknowledgement]:
+        """Yield the acknowledgements that decide: of each origin no more than copies have gone there.
+
+        So none speaks for the queue of another one, and none takes back what it has said.
+        """
+        requested = self._requested
+        about_receive = not requested & AcknowledgementsRequested.ACK_POS_ARRIVAL and bool(
+            requested & AcknowledgementsRequested.ACK_POS_RECEIVE
+        )
+        left = Counter(self._places.values())
+        for ack in self.acknowledgements:
+            if not ack.peer or (ack.about_receive != about_receive and not _refuses_arrival(ack)):
+                continue
+            if self.copies == 1:  # it may come from another address of the same computer
+                yield ack
+                return
+            if left[ack.peer] > 0:
+                left[ack.peer] -= 1
+                yield ack
+
+    def _undecided(self) -> Outcome:
+        """Return the outcome of a message that is waited for no longer."""
+        if self._delivered:
+            return Outcome("transferred", "the queue has not acknowledged it")
+        obstacle = self._obstacle()
+        if obstacle.refuses:
+            return Outcome("refused", obstacle.words)
+        ended = None if self._ended is None else str(self._ended())
+        return Outcome("unknown", obstacle.words or ended or "it is not transferred yet")
 
     async def arrived(self, timeout: float | None = None) -> Acknowledgement:
         """Wait for the acknowledgement that it has reached its queue, or the last of its queues.
@@ -183,19 +331,31 @@ class Sent:
                 await self._changes_until(holds)
         except TimeoutError:
             what = "no acknowledgement" if self._delivered else "not transferred"
-            obstacle = "" if self._delivered else self._obstacle()
+            obstacle = "" if self._delivered else self._obstacle().aside
             raise TimeoutError(f"{self.identifier}: {what} within {timeout:g} s{obstacle}") from None
 
     async def _changes_until(self, holds: Callable[[], bool]) -> None:
         while not holds():
             if self._ended is not None:
                 raise self._ended()
-            change = asyncio.get_running_loop().create_future()
-            self._waiting.append(change)
+            await self._change()
+
+    async def _change(self) -> None:
+        change = asyncio.get_running_loop().create_future()
+        self._waiting.append(change)
+        try:
             await change
+        finally:
+            with suppress(ValueError):  # it is there no more once it has been woken
+                self._waiting.remove(change)
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, []
         for change in waiting:
             if not change.done():
                 change.set_result(None)
+
+
+def _refuses_arrival(acknowledgement: Acknowledgement) -> bool:
+    """Return whether an acknowledgement reports that the message has not reached its queue."""
+    return acknowledgement.negative and not acknowledgement.about_receive

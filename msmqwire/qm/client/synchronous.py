@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, ParamSpec, TypeVar
 
-from msmqwire.qm.client.sent import Acknowledgement, Sent
+from msmqwire.qm.client.sent import Acknowledgement, Outcome, Sent
 from msmqwire.qm.runtime.local import connection_closed
 from msmqwire.qm.runtime.tasks import cancel_other_tasks
 
@@ -154,6 +154,15 @@ class SyncSent:
     def transferred(self, timeout: float | None = None) -> None:
         """See `Sent.transferred`."""
         self._connection.run_if_known(self._sent.transferred(timeout))
+
+    @property
+    def transmitted(self) -> bool:
+        """See `Sent.transmitted`."""
+        return self._sent.transmitted
+
+    def outcome(self, timeout: float | None = None, *, confirm: float | None = None) -> Outcome:
+        """See `Sent.outcome`."""
+        return self._connection.run_if_known(self._sent.outcome(timeout, confirm=confirm))
 
     def arrived(self, timeout: float | None = None) -> Acknowledgement:
         """See `Sent.arrived`."""

@@ -189,12 +189,14 @@ class ConnectionHistory:
         time: seconds since 1970-01-01 UTC.
         error: an HRESULT, 0 for none.
         addresses: AddressList.
+        detail: what has failed, for people; empty if the state says all.
     """
 
     status: ConnectionStatus
     time: int
     error: int
     addresses: tuple[str, ...]
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from msmqwire.qm.model.context import Context
-from msmqwire.qm.model.elements import Queue
+from msmqwire.qm.model.elements import OutgoingQueue, Queue
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.lookup import Lookup
@@ -19,11 +19,19 @@ class DeliveryOutcome:
         when_sent: called for each message that is delivered (True) or given up (False), with the class of
             the final acknowledgement that says why, or with the reason as text; called twice for a
             transactional message that is delivered and then positively acknowledged.
+        when_transmitted: called each time that a message leaves over a connection, with the number of its
+            outgoing queue and the origin that it goes to.
     """
 
     def __init__(self, context: Context, messages: Messages, lookup: Lookup) -> None:
         self._context, self._messages, self._lookup = context, messages, lookup
         self.when_sent: Callable[[ObjectId, bool, int | str | None], None] | None = None
+        self.when_transmitted: Callable[[ObjectId, int, str], None] | None = None
+
+    def transmitted(self, message: Message, queue: OutgoingQueue, origin: str) -> None:
+        """Tell the owner, if interested, that a message leaves; whether it arrives is not known yet."""
+        if self.when_transmitted is not None:
+            self.when_transmitted(message.identifier, queue.number, origin)
 
     def delivered(self, position: MessagePosition) -> None:
         """Source Journaling, and the end of a message here: [MS-MQQB] 3.1.5.5.4, [MC-MQSRM] 3.1.5.2.2."""

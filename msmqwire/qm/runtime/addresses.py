@@ -9,6 +9,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Final, TypeAlias
 from uuid import UUID
 
+from msmqwire.names.printable import format_endpoint
 from msmqwire.ping import PING_PORT
 
 TCP_PORT: Final = 1801
@@ -57,6 +58,19 @@ def canonical(address: str) -> str:
     if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)
     return str(parsed)
+
+
+def no_connection(error: Exception, host: str, port: int, address: str) -> str:
+    """Return in words why no connection to a host, at this address, could be opened."""
+    place = format_endpoint(host or address, port)
+    if host and host != address:
+        place += f" ({address})"
+    if isinstance(error, ConnectionRefusedError):
+        return f"nobody listens at {place}"
+    if isinstance(error, TimeoutError):
+        return f"no answer from {place}"
+    reason = error.strerror if isinstance(error, OSError) else None
+    return f"no connection to {place}: {reason or error}"
 
 
 def local_address(listening: str, peer: str) -> tuple[str, int] | None:

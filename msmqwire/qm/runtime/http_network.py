@@ -31,8 +31,11 @@ class HttpEngine(Protocol):
         One `HttpResponse` of this number answers it.
         """
 
-    def answered(self, request: int, status: int, address: str) -> None:
-        """The request of an `HttpRequest` has an answer from an address."""
+    def reached(self, request: int) -> None:
+        """The request of an `HttpRequest` has a connection, over which it is sent now."""
+
+    def answered(self, request: int, status: int, address: str, text: str) -> None:
+        """The request of an `HttpRequest` has an answer from an address: a status and its text."""
 
     def failed(self, request: int, reason: str) -> None:
         """The request of an `HttpRequest` has none."""

@@ -9,7 +9,7 @@ import asyncio
 import io
 import socket
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from functools import partial
 from ipaddress import ip_address
@@ -23,7 +23,7 @@ from aiohttp.connector import Connection
 from aiohttp.payload import BytesIOPayload
 from yarl import URL
 
-from msmqwire.qm.runtime.addresses import AddressOverrides, canonical
+from msmqwire.qm.runtime.addresses import AddressOverrides, canonical, no_connection
 from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import HttpTraffic, Limits
@@ -44,13 +44,18 @@ _OWN_FIELDS: Final = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type",
 
 _PEER: Final[ContextVar[str]] = ContextVar("_PEER", default="")
 """The address that the request of a task goes to."""
+_REQUEST: Final[ContextVar[int]] = ContextVar("_REQUEST")
+"""The number of the request of a task."""
 
 
 class HttpAnswered(Protocol):
     """The engine, as far as outgoing requests go."""
 
-    def answered(self, request: int, status: int, address: str) -> None:
-        """A request has an answer from an address."""
+    def reached(self, request: int) -> None:
+        """A request has a connection, over which it is sent now."""
+
+    def answered(self, request: int, status: int, address: str, text: str) -> None:
+        """A request has an answer from an address: a status and its text."""
 
     def failed(self, request: int, reason: str) -> None:
         """A request has none."""
@@ -80,6 +85,7 @@ class HttpSender:
         open_connections.add(self._count)
         connector = _Connector(
             limits.http_response_bytes,
+            lambda request: driver.notify(engine.reached, request),
             resolver=_Resolver(resolver, overrides),
             use_dns_cache=False,
             ssl=context,
@@ -116,6 +122,7 @@ class HttpSender:
 
     async def _send(self, request: int, url: str, message: HttpMessage) -> None:
         self._traffic.sent += 1
+        _REQUEST.set(request)
         try:
             await self._exchange(request, url, message)
         except TimeoutError:
@@ -153,7 +160,8 @@ class HttpSender:
         ) as response:
             if response.status not in _STATUSES:
                 raise ValueError(f"{response.status} is no status of HTTP")
-            self._driver.notify(self._engine.answered, request, response.status, _PEER.get())
+            text = response.reason or ""
+            self._driver.notify(self._engine.answered, request, response.status, _PEER.get(), text)
             log.debug("sent by HTTP", extra={"url": url, "status": response.status})
             await _drain(response)
 
@@ -187,7 +195,7 @@ def _reason(exc: Exception) -> str:
         case aiohttp.ServerDisconnectedError():
             text = "the connection was ended before the answer"
         case aiohttp.ClientConnectorError():
-            text = str(exc.os_error)
+            text = no_connection(exc.os_error, exc.host, exc.port or 0, exc.host)
         case aiohttp.ClientResponseError():
             text = f"no answer of HTTP: {exc.message}"
         case _:
@@ -244,15 +252,17 @@ def _result(host: str, address: str, port: int) -> ResolveResult:
 class _Connector(aiohttp.TCPConnector):
     """Opens connections that take no more than so many bytes for an answer."""
 
-    def __init__(self, response_bytes: int, **options: Any) -> None:
+    def __init__(self, response_bytes: int, reached: Callable[[int], None], **options: Any) -> None:
         super().__init__(**options)
+        self._reached = reached
         self._factory = partial(_Response, response_bytes, self._loop)  # type: ignore[assignment]
 
     async def connect(self, req: aiohttp.ClientRequest, *rest: Any, **options: Any) -> Connection:
-        """Return a connection for a request; note its address."""
+        """Return a connection for a request; note its address, and report that it is there."""
         connection = await super().connect(req, *rest, **options)
         peer = connection.transport.get_extra_info("peername") if connection.transport else None
         _PEER.set(canonical(peer[0]) if peer else "")
+        self._reached(_REQUEST.get())
         return connection
 
 

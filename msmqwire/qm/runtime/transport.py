@@ -13,7 +13,7 @@ from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.model.enumerations import ConnectionStatus
 from msmqwire.qm.model.refusals import MEMORY
-from msmqwire.qm.runtime.addresses import AddressOverrides, local_address
+from msmqwire.qm.runtime.addresses import AddressOverrides, local_address, no_connection
 from msmqwire.qm.runtime.connection import Connection
 from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
@@ -233,7 +233,8 @@ class TcpNetwork:
             self.traffic.connect_failed += 1
             log.info("can't connect", extra={"peer": address, "port": port, "error": str(exc) or "no answer"})
             if self.connections.pop(number, None) is not None:
-                self._driver.notify(self._engine.connect_failed, number, _STATUS)
+                why = no_connection(exc, host, port, address)
+                self._driver.notify(self._engine.connect_failed, number, _STATUS, why)
 
     def _check_descriptors(self) -> None:
         """Raise OSError if no descriptor may be used for one more outgoing connection."""

@@ -230,18 +230,25 @@ class Connecting:
                 transfer.queue.state = OutgoingQueueState.WAITING
         self._context.effects.append(Connect(connection, session.remote_address, session.remote_host_name))
 
-    def connect_failed(self, session: Session, status: ConnectionStatus) -> None:
+    def connect_failed(self, session: Session, status: ConnectionStatus, detail: str) -> None:
         """Handle a transport connection that could not be opened."""
         self._sessions.forget_connection(session)
-        self.failed(session, status, None)
+        self.failed(session, status, None, detail)
 
-    def failed(self, session: Session, status: ConnectionStatus, state: OutgoingQueueState | None) -> None:
+    def failed(
+        self,
+        session: Session,
+        status: ConnectionStatus,
+        state: OutgoingQueueState | None,
+        detail: str = "",
+    ) -> None:
         """Record a failed attempt, MQQB-3.1.5.2-03, and retry while messages wait."""
         self._count_failure(session, status)
         for transfer in session.transfers:
             self._transfers.record(
-                transfer, status, HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, session.remote_address
-            )
+                transfer, status, HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, session.remote_address,
+                detail,
+            )  # fmt: skip
             if state is not None and transfer.queue.state not in HELD:
                 transfer.queue.state = state
         self.retry_later(session)

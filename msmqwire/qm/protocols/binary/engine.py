@@ -155,11 +155,11 @@ class BinaryEngine(TransferProtocol):
         if session is not None:
             self.handshake.request(session)
 
-    def connect_failed(self, connection: int, status: ConnectionStatus) -> None:
-        """A connection that was requested can't be opened."""
+    def connect_failed(self, connection: int, status: ConnectionStatus, detail: str = "") -> None:
+        """A connection that was requested can't be opened; `detail` says why, for people."""
         session = self._by_connection.get(connection)
         if session is not None:
-            self.connecting.connect_failed(session, status)
+            self.connecting.connect_failed(session, status, detail)
 
     def disconnected(self, connection: int) -> None:
         """A connection has been closed by the other side or the network: [MS-MQQB] 3.1.7.3."""
@@ -170,6 +170,7 @@ class BinaryEngine(TransferProtocol):
             if session.state is SessionState.CLOSED or session.state is SessionState.WAITING_RECONNECT:
                 self.connecting.failed(session, ConnectionStatus.SOCKET_CONNECT_FAILURE, None)
             else:
+                session.ended_by_peer()
                 self.close(session)
 
     def received(self, connection: int, data: bytes) -> None:

@@ -182,6 +182,7 @@ class Sending:
             self._timers.start_ack_send(session)
         outgoing.state = MESSAGES[kind][outgoing.state, MessageEvent.SENT]
         outgoing.transmitted = True
+        self._outcome.transmitted(message, transfer.queue, session.origin)
         self._waiting.moved()
         if not context.timers.active(Timer.SESSION_ACK_WAIT, key):
             self._timers.start_ack_wait(session)

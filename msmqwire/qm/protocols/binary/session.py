@@ -181,6 +181,11 @@ class Session:
         self.last_acked_recoverable = self.recoverable_message_received_count
         return fields
 
+    def ended_by_peer(self) -> None:
+        """The other side has ended the connection: count that for transfers whose messages it leaves open."""
+        for transfer in {outgoing.transfer for _, outgoing in self.in_flight}:
+            transfer.ended_unacknowledged += 1
+
     # -- sent ------------------------------------------------------------------------------
 
     def count_sent(self, outgoing: OutgoingMessagePosition, *, recoverable: bool) -> None:

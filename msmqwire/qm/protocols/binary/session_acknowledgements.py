@@ -60,6 +60,7 @@ class SessionAcknowledgements:
     def _acknowledged(self, outgoing: OutgoingMessagePosition) -> None:
         """AckSequenceNumber covers a message: [MS-MQQB] 3.1.5.5.1 and 3.1.5.5.2."""
         outgoing.received_session_ack = True
+        outgoing.transfer.ended_unacknowledged = 0
         # Not RecoverableSequenceNumber: it is 0 for every 65,536th recoverable message too.
         if outgoing.state is MessageState.WAITING_FOR_SESSION_ACK and not outgoing.recoverable:
             outgoing.transfer.remove(outgoing)

@@ -105,6 +105,8 @@ class Transfer:
         next_number: OutgoingTxSequenceNumber.
         last_ack, last_ack_count, time_of_last_ack, resend_index, resend_time, unacked_sequence: as in
             OutgoingTransferSequence, [MS-MQQB] 3.1.1.3.1.1; times are seconds since 1970-01-01 UTC.
+        ended_unacknowledged: connections in a row that the other side has ended with messages of this
+            transfer sent and none acknowledged.
     """
 
     def __init__(self, queue: OutgoingQueue, peer: Peer, host: str, *, direct: bool) -> None:
@@ -124,6 +126,7 @@ class Transfer:
         self.resend_index = 0
         self.resend_time = 0
         self.unacked_sequence: deque[SequenceInfo] = deque()
+        self.ended_unacknowledged = 0
 
     @property
     def qm_guid(self) -> UUID | None:

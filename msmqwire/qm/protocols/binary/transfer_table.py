@@ -78,10 +78,12 @@ class TransferTable:
         self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
         transfer.begin_session(self._context.utc)
 
-    def record(self, transfer: Transfer, status: ConnectionStatus, error: int, address: str) -> None:
+    def record(
+        self, transfer: Transfer, status: ConnectionStatus, error: int, address: str, detail: str = ""
+    ) -> None:
         """Add an entry to ConnectionHistory: MQQB-3.1.5.2-03."""
         transfer.queue.connection_history.append(
-            ConnectionHistory(status, self._context.utc, error, (address,) if address else ())
+            ConnectionHistory(status, self._context.utc, error, (address,) if address else (), detail)
         )
 
     def forget(self, queue: OutgoingQueue) -> None:

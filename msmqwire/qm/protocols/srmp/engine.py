@@ -106,9 +106,16 @@ class SrmpEngine(TransferProtocol):
         """A request has come by PGM from an address to a group and port; nobody gets an answer."""
         self.receiving.take_multicast(data, address, MulticastName(group, port))
 
-    def answered(self, request: int, status: int, address: str = "") -> None:
-        """A request was answered with a status code, from an address; or handed to PGM, which is a 200."""
-        transfer = self.sending.answered(request, status)
+    def reached(self, request: int) -> None:
+        """A request has a connection to its server, over which it is sent."""
+        self.sending.reached(request)
+
+    def answered(self, request: int, status: int, address: str = "", text: str = "") -> None:
+        """A request was answered with a status code, from an address; or handed to PGM, which is a 200.
+
+        `text` is what stands beside the code, of any content.
+        """
+        transfer = self.sending.answered(request, status, text)
         if transfer is not None and address:
             self.places.reached(transfer, address)
 

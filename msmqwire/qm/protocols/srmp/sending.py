@@ -7,6 +7,7 @@ from typing import Final
 from msmqwire.constants import HResult, MessageClass
 from msmqwire.errors import InvalidValue
 from msmqwire.names import MulticastName
+from msmqwire.names.printable import cut, safe
 from msmqwire.qm.model.effects import HttpRequest, Multicast
 from msmqwire.qm.model.elements import ConnectionHistory, OutgoingQueue
 from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState
@@ -30,6 +31,8 @@ _TOO_LATE: Final = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
 _FAILED_FROM: Final = 500
 _ACCEPTED: Final = range(200, 300)
 _DOUBLINGS_MAX: Final = 20
+_TEXT_MAX: Final = 100
+_DETAIL_MAX: Final = 300
 
 
 class Sending:
@@ -182,24 +185,32 @@ class Sending:
         self._start_cleanup(transfer)
         self._record(transfer, ConnectionStatus.IN_PROCESS, 0)
 
-    def _record(self, transfer: Transfer, status: ConnectionStatus, error: int) -> None:
-        transfer.queue.connection_history.append(ConnectionHistory(status, self._context.utc, error, ()))
+    def _record(self, transfer: Transfer, status: ConnectionStatus, error: int, detail: str = "") -> None:
+        history = transfer.queue.connection_history
+        history.append(ConnectionHistory(status, self._context.utc, error, (), detail))
 
     # -- what becomes of it -----------------------------------------------------------------------------
 
-    def answered(self, request: int, status: int) -> Transfer | None:
+    def reached(self, request: int) -> None:
+        """A request is sent over a connection."""
+        outgoing = self._requests.get(request)
+        if outgoing is not None:
+            self._outcome.transmitted(outgoing.position.message, outgoing.transfer.queue, "")
+
+    def answered(self, request: int, status: int, text: str) -> Transfer | None:
         """A request was answered, or handed to PGM: [MC-MQSRM] 3.1.7.2.5. Return whose it was, if any."""
         outgoing = self._taken(request)
         if outgoing is None:
             return None
+        answer = _answer(status, text)
         if status in _ACCEPTED:
             self._accepted(outgoing)
         elif _REFUSED_FROM <= status < _FAILED_FROM and status not in self._context.settings.retry_statuses:
             self._start_cleanup(outgoing.transfer)
             message = outgoing.position.message
-            self._give_up(outgoing, message, MessageEvent.REFUSED, f"HTTP {status}")
+            self._give_up(outgoing, message, MessageEvent.REFUSED, f"HTTP {status}", why=answer)
         else:
-            self._failed(outgoing, f"answers {status}")
+            self._failed(outgoing, f"answers {answer}", answer)
         self.send_waiting(outgoing.transfer)
         return outgoing.transfer
 
@@ -233,7 +244,7 @@ class Sending:
         transfer = outgoing.transfer
         if transfer.failures or not _is_established(transfer.queue):
             self._record(transfer, ConnectionStatus.ESTABLISHED, 0)
-        transfer.failures = 0
+        transfer.failures, transfer.answer = 0, ""
         self._start_cleanup(transfer)
         outgoing.step(MessageEvent.ACCEPTED)
         if not outgoing.is_done:
@@ -242,17 +253,18 @@ class Sending:
         transfer.remove(outgoing)
         self._outcome.delivered(outgoing.position)
 
-    def _failed(self, outgoing: OutgoingMessage, reason: str) -> None:
+    def _failed(self, outgoing: OutgoingMessage, reason: str, answer: str = "") -> None:
         """The transfer of a message has failed: it waits for the Retransmission Timer."""
         transfer, queue = outgoing.transfer, outgoing.transfer.queue
         outgoing.step(MessageEvent.FAILED)
         transfer.failed, transfer.blocked = outgoing, True
-        transfer.failures += 1
+        transfer.failures, transfer.answer = transfer.failures + 1, answer
         if transfer.failures == 1:
             self._context.trouble("unreachable", f"{transfer.url or queue.label:.200}: {reason:.200}")
         self._record(
-            transfer, ConnectionStatus.SOCKET_CONNECT_FAILURE, HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE
-        )
+            transfer, ConnectionStatus.SOCKET_CONNECT_FAILURE, HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE,
+            reason[:_DETAIL_MAX],
+        )  # fmt: skip
         self.streams.stop_waiting(transfer)
         if not transfer.is_held:
             queue.state = OutgoingQueueState.INACTIVE
@@ -276,7 +288,7 @@ class Sending:
     ) -> None:
         """Delete a message, dead-lettered if it asks for that: [MC-MQSRM] 3.1.7.2.1 and 3.1.7.2.5."""
         self.removed(outgoing, event)
-        self._outcome.report(message, delivered=False)
+        self._outcome.report(message, delivered=False, reason=why or None)
         self._outcome.dead_letter(outgoing.position, message, reason, why=why)
 
     def give_up(self, outgoing: OutgoingMessage) -> None:
@@ -364,6 +376,11 @@ class Sending:
 
 def _has_expired(message: Message, utc: int) -> bool:
     return is_over(message, message.time_to_reach_queue, utc)
+
+
+def _answer(status: int, text: str) -> str:
+    """Return a status code and its text in one line, which is cut if it is long."""
+    return f"HTTP {status} {cut(safe(text), _TEXT_MAX)}".rstrip()
 
 
 def _is_established(queue: OutgoingQueue) -> bool:

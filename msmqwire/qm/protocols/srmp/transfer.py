@@ -107,6 +107,7 @@ class Transfer:
         resend_index: ResendIntervalIndex, from 0.
         resend_at: EodResendTime.
         failures: attempts that have failed in a row.
+        answer: the status and text that the last attempt was answered with, if it failed by that.
         digests: of the requests whose messages are to be forwarded.
     """
 
@@ -127,6 +128,7 @@ class Transfer:
         self.acknowledgements = self.acknowledged_at = 0
         self.resend_index = self.resend_at = 0
         self.failures = 0
+        self.answer = ""
         self.digests: set[bytes] = set()
 
     @property
