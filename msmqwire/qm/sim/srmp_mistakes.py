@@ -76,9 +76,9 @@ def _not_bridged(original: Any) -> Any:
 
 
 def _not_resent(original: Any) -> Any:
-    def failed(self: Sending, outgoing: Any, reason: str) -> None:
+    def failed(self: Sending, outgoing: Any, *why: str) -> None:
         if outgoing.stream:
-            original(self, outgoing, reason)
+            original(self, outgoing, *why)
         else:
             self._accepted(outgoing)
 
