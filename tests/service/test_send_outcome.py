@@ -40,6 +40,7 @@ from tests.support.running import (
     peeked,
     process,
     served,
+    until,
 )
 from tests.support.sending import connect, messages, run
 
@@ -476,10 +477,7 @@ def test_http_nobody() -> None:
 def test_the_log_of_a_server_has_the_text_too(tmp_path: Path) -> None:
     with http(403, "only for friends") as queue, process(tmp_path / "beta", "--ping", "off") as server:
         called("send", queue, "--data", server.data)
-        end = time.monotonic() + PATIENCE_S
-        while "answers HTTP 403 only for friends" not in server.log_text():
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        until(lambda: "HTTP 403 only for friends" in server.log_text(), "the log has the text")
 
 
 # -- multicast, and several kinds -----------------------------------------------------------------------
