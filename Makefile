@@ -21,7 +21,7 @@ export NO_MKDOCS_2_WARNING := 1
 # The tests start hundreds of processes: each would compile the library anew, and pytest rewrite every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format types floors docs machine-code columns codec api srmp-docs settings-docs conformance conformance-check mutate unit compiled nightly fuzz bench clean
+.PHONY: demo test lint format types floors docs machine-code columns codec api srmp-docs settings-docs finding-docs conformance conformance-check mutate unit compiled nightly fuzz bench clean
 
 demo: $(VENV)/.installed
 	@PYTHON=$(BIN)/python sh examples/demo.sh
@@ -69,6 +69,9 @@ srmp-docs: $(VENV)/.installed-dev
 
 settings-docs: $(VENV)/.installed-dev
 	$(BIN)/python tools/settings_docs.py
+
+finding-docs: $(VENV)/.installed-dev
+	$(BIN)/python tools/finding_docs.py
 
 conformance-check: $(VENV)/.installed-dev
 	$(BIN)/python tools/conformance.py --check

@@ -90,6 +90,8 @@ def run_capture(items: Iterable[Item], out: TextIO, *, as_json: bool = False) ->
         print(counted(sum(counts.values()), "finding") + (f": {total}" if total else ""), file=out)
         for (severity, name), count in sorted(ids.items()):
             print(f"  {count:>6}  {severity:<6}  {name}", file=out)
+        if ids:
+            print("docs/findings.md explains each.", file=out)
     return counts
 
 
@@ -133,7 +135,7 @@ def command(
     Findings say what departs from the specifications, by requirement id.
 
     SHOULD and MUST are the strength of the requirement; ATTACK is a known shape of attack. A NOTE is what
-    is strange, but nobody's fault.
+    is strange, but nobody's fault. docs/findings.md explains each id.
     """
     security = MessageSecurity(key, cert, reading)
     try:

@@ -47,6 +47,7 @@ from msmqwire.headers.multiqueue import (
     RESPONSE_ID,
     SIGNATURE_ID,
 )
+from msmqwire.headers.properties import LABEL_LENGTH_MAX
 from msmqwire.headers.session import SESSION_HEADER_SIZE
 from msmqwire.lint.finding import Finding
 from msmqwire.lint.malformed_bytes import INTERNAL_PACKETS, USER_FLAGS_AT, MalformedBytes
@@ -57,6 +58,7 @@ from msmqwire.lint.sizes import (
     DATA_LENGTH,
     EXTENSION_SIZE,
     HTTP_BODY,
+    LABEL_LENGTH,
     MESSAGE_SIZE,
     SIGNATURE_SIZE,
     SIZES,
@@ -99,12 +101,19 @@ PROVIDER_SIZE: Final = listed(
     "SecurityHeader.ProviderInfoSize",
     BYTES,
 )
+ALLOCATION: Final = listed(
+    "MQMQ-2.2.19.3-16-SIZE",
+    "AllocationBodySize is more than the packet holds",
+    "MessagePropertiesHeader.AllocationBodySize",
+    BYTES,
+)
 NOT_CONFORMING: Final = listed(
     "MQQB-3.1.5.1.3-01", "The bytes are no packet of [MS-MQQB] chapter 2", "", BYTES
 )
 
-_RULES: Final = {**RULES, BAD_COUNT.id: BAD_COUNT, PROVIDER_SIZE.id: PROVIDER_SIZE}
+_RULES: Final = {**RULES, **{check.id: check for check in (BAD_COUNT, PROVIDER_SIZE, ALLOCATION)}}
 _FULL: Final = 1 << 32
+_BEFORE_BODY: Final = (LABEL_LENGTH, EXTENSION_SIZE, MESSAGE_SIZE)
 _LISTS: Final = (
     ("Destination", DESTINATION_ID),
     ("Administration", ADMINISTRATION_ID),
@@ -411,10 +420,14 @@ class _Scan(MalformedBytes):
                 return
         if path.endswith("MessageSize") and self._body_past_end():
             return
+        if path.endswith("LabelLength") and self.data[offset] <= LABEL_LENGTH_MAX:
+            return  # it reaches past the packet
         yield _RULES[req].at(path, offset, error.why)
 
     def _body_past_end(self) -> bool:
         """Return whether MessageSize reaches past the packet; else an acknowledgement has a wrong one."""
         start = self.start("MessagePropertiesHeader")
-        size = self.sized(start, MESSAGE_SIZE) if start is not None else None
-        return start is None or size is None or start + MESSAGE_SIZE.head + size > self.end
+        if start is None:
+            return True
+        sizes = [(self.sized(start, sized) or 0) * sized.times for sized in _BEFORE_BODY]
+        return start + MESSAGE_SIZE.head + sum(sizes) > self.end

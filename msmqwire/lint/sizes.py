@@ -27,7 +27,7 @@ class Sized:
     Attributes:
         header, name, at, width: the field: its header, its offset there and its size in bytes.
         head: the offset in that header from which it counts: behind the fixed part, or the start.
-        req: the requirement on it.
+        req: the id of the rule about it.
         times: bytes that it counts by one.
     """
 
@@ -47,20 +47,21 @@ def _sized(header: Header, name: str, req: str, times: int = 1) -> Sized:
     return Sized(header.name, name, field_offset(header, name), field.size, head, req, times)
 
 
+LABEL_LENGTH: Final = _sized(MESSAGE_PROPERTIES_HEADER, "LabelLength", "MQMQ-2.2.19.3-07-SIZE", 2)
 MESSAGE_SIZE: Final = _sized(MESSAGE_PROPERTIES_HEADER, "MessageSize", "MQMQ-2.2.19.3-15")
 EXTENSION_SIZE: Final = _sized(MESSAGE_PROPERTIES_HEADER, "ExtensionSize", "MQMQ-2.2.19.3-41")
 DATA_LENGTH: Final = _sized(SRMP_ENVELOPE_HEADER, "DataLength", "MQRR-2.2.5.1.2.1-04", 2)
 HTTP_BODY: Final = _sized(COMPOUND_MESSAGE_HEADER, "HTTPBodySize", "MQRR-2.2.5.1.2.2-04")
 SIGNATURE_SIZE: Final = _sized(MQF_SIGNATURE_HEADER, "Size", "MQMQ-2.2.20.3-03")
 SIZES: Final = (
-    _sized(MESSAGE_PROPERTIES_HEADER, "LabelLength", "MQMQ-2.2.19.3-07", 2),
+    LABEL_LENGTH,
     MESSAGE_SIZE,
-    _sized(MESSAGE_PROPERTIES_HEADER, "AllocationBodySize", "MQMQ-2.2.19.3-16"),
+    _sized(MESSAGE_PROPERTIES_HEADER, "AllocationBodySize", "MQMQ-2.2.19.3-16-SIZE"),
     EXTENSION_SIZE,
     _sized(SECURITY_HEADER, "SenderIdSize", "MQMQ-2.2.20.6-15"),
     _sized(SECURITY_HEADER, "EncryptionKeySize", "MQMQ-2.2.20.6-16"),
     _sized(SECURITY_HEADER, "SignatureSize", "MQMQ-2.2.20.6-17"),
-    _sized(SECURITY_HEADER, "SenderCertSize", "MQMQ-2.2.20.6-18"),
+    _sized(SECURITY_HEADER, "SenderCertSize", "MQMQ-2.2.20.6-18-SIZE"),
     _sized(SECURITY_HEADER, "ProviderInfoSize", "MQMQ-2.2.20.6-19"),
     _sized(SOAP_HEADER, "HeaderDataLength", "MQMQ-2.2.20.7-03", 2),
     _sized(DEAD_LETTER_HEADER, "HeaderSize", "MQRR-2.2.5.4-01"),

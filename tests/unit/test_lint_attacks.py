@@ -109,15 +109,15 @@ def test_all_lying_sizes_are_found_not_only_the_first() -> None:
 @pytest.mark.parametrize(
     "name, path, offset, value, id",
     [
-        ("message", "MessagePropertiesHeader.LabelLength", 105, 250, "MQMQ-2.2.19.3-07"),
+        ("message", "MessagePropertiesHeader.LabelLength", 105, 250, "MQMQ-2.2.19.3-07-SIZE"),
         ("message", "MessagePropertiesHeader.MessageSize", 136, 0xFFFFFFFF, "MQMQ-2.2.19.3-15"),
-        ("message", "MessagePropertiesHeader.AllocationBodySize", 140, 0x7FFFFFFF, "MQMQ-2.2.19.3-16"),
+        ("message", "MessagePropertiesHeader.AllocationBodySize", 140, 0x7FFFFFFF, "MQMQ-2.2.19.3-16-SIZE"),
         ("message", "MessagePropertiesHeader.ExtensionSize", 156, 0xFFFFFFFC, "MQMQ-2.2.19.3-41"),
         ("message", "MessagePropertiesHeader.ExtensionSize", 156, 5, "MQMQ-2.2.19.3-41"),
         ("signed", "SecurityHeader.SenderIdSize", 106, 0xFFFF, "MQMQ-2.2.20.6-15"),
         ("signed", "SecurityHeader.EncryptionKeySize", 108, 0xFFFF, "MQMQ-2.2.20.6-16"),
         ("signed", "SecurityHeader.SignatureSize", 110, 0xFFFF, "MQMQ-2.2.20.6-17"),
-        ("signed", "SecurityHeader.SenderCertSize", 112, 0xFFFFFFFF, "MQMQ-2.2.20.6-18"),
+        ("signed", "SecurityHeader.SenderCertSize", 112, 0xFFFFFFFF, "MQMQ-2.2.20.6-18-SIZE"),
         ("signed", "SecurityHeader.ProviderInfoSize", 116, 0x80000000, "MQMQ-2.2.20.6-19"),
         ("signed", "SecurityHeader.ProviderInfoSize", 116, 200, "MQMQ-2.2.20.6-19"),
         ("soap", "SoapHeader.HeaderDataLength", 184, 0x80000000, "MQMQ-2.2.20.7-03"),
@@ -264,6 +264,17 @@ def test_an_unknown_format_type() -> None:
 def test_a_final_ack_with_another_body() -> None:
     findings = lint(patched("final", MessagePropertiesHeader__MessageSize=32))
     assert brief(findings) == [("MQQB-2.2.5-07-SIZE", "MUST", "MessagePropertiesHeader.MessageSize", 100)]
+
+
+def test_a_body_that_the_label_pushes_past_the_end_is_no_acknowledgement() -> None:
+    """Alone the size would fit, behind the label the body ends past the packet."""
+    changes = {"MessagePropertiesHeader.Label": "l" * 40, "MessagePropertiesHeader.MessageBody": "61" * 80}
+    packet = make("message", changes).to_bytes()
+    size_at = 136
+    data = packet[:size_at] + (100).to_bytes(4, "little") + packet[size_at + 4 :]
+    findings = [(found.id, found.path, found.offset) for found in lint(data)]
+    path = "MessagePropertiesHeader.MessageSize"
+    assert findings == [("ATTACK-LENGTH", path, size_at), ("MQMQ-2.2.19.3-15", path, size_at)]
 
 
 @pytest.mark.requirement("MQQB-2.2.7-01", "MQQB-2.2.7-08")

@@ -1,0 +1,59 @@
+"""The page of findings: an entry for each rule, with what, why and what to do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from msmqwire.lint import Check, checks
+from tools.finding_docs import TARGET, anchor, main, texts
+from tools.finding_texts import TEXTS
+
+
+def test_the_page_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--check"]) == 0, capsys.readouterr().err
+
+
+def test_every_rule_has_an_entry() -> None:
+    entries = {}
+    for entry in TARGET.read_text(encoding="utf-8").split("\n### ")[1:]:
+        id, _, rest = entry.partition(" {: #")
+        assert rest.startswith(f"{anchor(id)} }}\n")
+        entries[id] = rest
+    rules = {check.id: check for check in checks()}
+    assert entries.keys() == rules.keys()
+    assert len({anchor(id) for id in entries}) == len(entries)
+    for id, entry in entries.items():
+        assert f".** {rules[id].severity}" in entry
+        why, what = re.findall(r"^\*(?:Why it matters|What to do)\.\* (.+\.)$", entry, re.MULTILINE)
+        assert (why, what) == texts(rules[id])
+        is_of_a_table = not id.startswith(("ATTACK-", "READING-"))
+        assert ("*The requirement.* " in entry) == is_of_a_table
+
+
+def test_a_rule_that_nobody_has_explained_stops_the_tool() -> None:
+    with pytest.raises(LookupError, match="nothing about NEW-1-01"):
+        texts(Check("NEW-1-01", "MUST", "x is not y", "", frozenset()))
+
+
+def test_every_text_is_of_some_rule() -> None:
+    for pattern, *sentences in TEXTS:
+        assert any(re.fullmatch(pattern, check.id) for check in checks()), pattern
+        assert all(sentence.endswith(".") and len(sentence) > 7 for sentence in sentences), pattern
+
+
+def test_the_entry_of_body_types() -> None:
+    text = TARGET.read_text(encoding="utf-8").partition("### MQMQ-2.2.19.3-12 ")[2].partition("\n### ")[0]
+    assert "**BodyType is not a VARIANT type.** NOTE, at `MessagePropertiesHeader.BodyType`." in text
+    assert "the program that receives the message chooses by it how to read the body" in text
+
+
+def test_the_check_tells_of_an_old_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.md"
+    assert main([], page) == 0
+    assert main(["--check"], page) == 0
+    page.write_text("old")
+    assert main(["--check"], page) == 1
+    assert "run python tools/finding_docs.py" in capsys.readouterr().err
