@@ -17,6 +17,7 @@ from fuzz.readers.inputs import ROOT
 from fuzz.readers.registry import Target, all_targets
 from fuzz.readers.runner import Result, run
 from fuzz.readers.tally import add
+from msmqwire.names.nearest import unknown_name
 
 
 def main() -> int:
@@ -25,7 +26,7 @@ def main() -> int:
     targets = {target.name: target for target in all_targets()}
     unknown = [name for name in options.target if name not in targets]
     if unknown:
-        print(f"no target {', '.join(unknown)}; there are {', '.join(targets)}", file=sys.stderr)
+        print(unknown_name(unknown[0], targets, "target", see="--list prints all"), file=sys.stderr)
         return 2
     chosen = [targets[name] for name in options.target] or list(targets.values())
     if options.list:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, BinaryIO, Final, cast
 import typer
 
 from msmqwire.cli.common import NoInput, standard_input
-from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.errors import run_reporting_errors, usage
 from msmqwire.cli.netware_output import AsJson, AsTable, print_one, print_rows, wants_table
 from msmqwire.cli.netware_session import (
     As,
@@ -27,7 +27,7 @@ from msmqwire.cli.netware_session import (
 )
 from msmqwire.errors import NcpRefused
 from msmqwire.netware.constants import ANY_SERVER, CompletionCode
-from msmqwire.netware.type_names import QUEUE_TYPES, type_word
+from msmqwire.netware.type_names import QUEUE_TYPES, type_number, type_word
 from msmqwire.qms.client import FileServer, JobEntry, Queue
 from msmqwire.qms.client.files import BLOCK_SIZE, FILE_SIZE_MAX
 from msmqwire.qms.client.job import id_text
@@ -72,6 +72,9 @@ def queues(
     as_table: AsTable = False,
 ) -> None:
     """List the queues of a file server, with the status of those that one may use."""
+    with usage("--type"):
+        for one in type_ or ():
+            type_number(one, QUEUE_TYPES)
 
     async def work(server: FileServer) -> list[dict[str, Any]]:
         found = await server.queues(type_ or tuple(QUEUE_TYPES))

@@ -7,9 +7,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from msmqwire.cli.errors import usage
 from msmqwire.cli.netware_admin import Data, in_folder
 from msmqwire.cli.netware_output import AsJson, AsTable, print_one, print_rows, wants_table
-from msmqwire.netware.type_names import OBJECT_TYPES
+from msmqwire.netware.type_names import OBJECT_TYPES, type_number
 from msmqwire.qm.runtime.local import Local
 from msmqwire.qms.runtime.bindery_requests import RIGHTS
 
@@ -83,6 +84,9 @@ def list_(
     as_table: AsTable = False,
 ) -> None:
     """List the objects of the bindery, queues among them, by their IDs."""
+    with usage("--type"):
+        if kind is not None:
+            type_number(kind)
     in_folder(data, lambda local: print_rows(_objects(local, kind), _COLUMNS, wants_table(as_json, as_table)))
 
 

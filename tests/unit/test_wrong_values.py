@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +27,7 @@ from msmqwire.dissection.kinds import KINDS
 from msmqwire.errors import InvalidArgument, InvalidValue
 from msmqwire.lint import checks
 from tests.support.capture_files import pcap_bytes
-from tests.support.paths import EXAMPLES
+from tests.support.paths import EXAMPLES, ROOT
 from tests.support.running import in_process as command
 
 SESSION = str(EXAMPLES / "session.pcap")
@@ -88,6 +90,8 @@ ROWS: Final = [
     (("serve", "--data", "q"), ("--log", "warn"), "--log: 'warn' is no level; did you mean warning?"),
     (("serve", "--data", "q"), ("--set", "windowsize=1"), "did you mean window_size"),
     (("serve", "--data", "q"), ("--set", "relay=non"), "did you mean none or known? There are"),
+    (("netware", "queues", "--connect", "[::1]:1", "--as", "u"), ("--type", "prnt"), "mean print?"),
+    (("netware", "object", "list", "--data", "q"), ("--type", "usr"), "--type: 'usr' is no type; did"),
     (("netware", "serve", "--data", "q"), ("--log", "warn"), "did you mean warning?"),
     (("netware", "serve", "--data", "q"), ("--reading", "charg=big"), "did you mean charge"),
 ]  # fmt: skip
@@ -111,6 +115,13 @@ def test_an_unknown_protocol_of_the_fuzzer_is_wrong_usage(tmp_path: Path) -> Non
     assert done.returncode == 2
     assert b"did you mean binary? There are" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_target_of_the_readers() -> None:
+    words = [sys.executable, "-m", "fuzz.readers", "--target", "packets.sesion", "--runs", "1"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "'packets.sesion' is no target; did you mean packets.session? (--list prints all)" in done.stderr
 
 
 # -- every option of the commands about captures ----------------------------------------------------------
