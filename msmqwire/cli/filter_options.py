@@ -11,6 +11,7 @@ from msmqwire.cli import filters
 from msmqwire.cli.errors import usage
 from msmqwire.dissection import Item
 from msmqwire.dissection.kinds import KINDS
+from msmqwire.lint.finding import SEVERITIES
 from msmqwire.names.printable import counted
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ Queue = Annotated[str | None, typer.Option("--queue", help="Only messages to suc
 Findings = Annotated[
     list[str] | None,
     typer.Option(
-        "--findings", help="Only packets with findings: any, MUST, SHOULD, ATTACK, an id or its beginning."
+        "--findings",
+        help=f"Only packets with findings: {filters.ANY}, {', '.join(SEVERITIES)}, an id or its beginning.",
     ),
 ]
 Where = Annotated[

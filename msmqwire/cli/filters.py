@@ -7,7 +7,7 @@ import operator
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -16,7 +16,8 @@ from msmqwire.dissection.kinds import kind_named
 from msmqwire.dissection.summaries import queue_text
 from msmqwire.dissection.times import parse_time
 from msmqwire.errors import InvalidArgument
-from msmqwire.lint import Severity, checks
+from msmqwire.lint import checks
+from msmqwire.lint.finding import SEVERITIES
 from msmqwire.names.addresses import captured_address
 from msmqwire.names.grammar import PORT_MAX
 from msmqwire.names.nearest import unknown_name
@@ -33,7 +34,6 @@ Condition = tuple[str, str, Any]
 """A condition on time or kind, as `msmqwire.read_capture` takes it."""
 
 ANY: Final = "any"
-SEVERITIES: Final = get_args(Severity)
 _FINDINGS: Final = f"there are {ANY}, {', '.join(SEVERITIES)}, and the ids that msmqwire lint prints"
 _PART_ENDS: Final = re.compile(r"[-.]")
 _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {

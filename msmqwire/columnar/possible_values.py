@@ -13,6 +13,9 @@ from functools import cache, partial
 from typing import Any, Final, get_args
 from uuid import UUID
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from msmqwire.capture.ip import Transport
 from msmqwire.columnar.columns import Column
 from msmqwire.columnar.expression import Containing, Matching
@@ -52,17 +55,21 @@ class _Names:
     unnamed: Callable[[], Collection[str]] = frozenset
 
     def all(self) -> Iterator[str]:
+        """Yield all values."""
         yield from self.names
         yield from self.unnamed()
 
     def problem(self, value: str) -> InvalidArgument | None:
+        """Return what is wrong with a value."""
         if value in self.names or value in self.unnamed():
             return None
         unnamed = [one for one in self.unnamed() if one.lower() == value.lower()]
         return unknown_name(value, [*unnamed, *self.names], self.what, path=PATH, see=self.see)
 
     def problem_of_pattern(self, pattern: Matching | Containing, shown: str) -> InvalidArgument | None:
-        if any(pattern.judge(lambda _, value=value: value) for value in self.all()):  # type: ignore[misc]
+        """Return what is wrong with a pattern that matches no value."""
+        every = pa.record_batch({pattern.column.name: list(self.all())})
+        if pc.any(pattern.mask(every)).as_py():
             return None
         found = unknown_name(shown.strip("%_^$"), self.names, self.what, path=PATH, see=self.see)
         hint = found.why.partition(f" is no {self.what}")[2]
@@ -88,6 +95,7 @@ class _Texts:
     example: str
 
     def problem(self, value: str) -> InvalidArgument | None:
+        """Return what is wrong with a value."""
         try:
             right = self.form(value)
         except InvalidArgument as exc:
@@ -100,6 +108,7 @@ class _Texts:
         return InvalidArgument(why, path=PATH, near=(right,))
 
     def problem_of_pattern(self, pattern: Matching | Containing, shown: str) -> InvalidArgument | None:
+        """Return what is wrong with a pattern that has a character which no value has."""
         if isinstance(pattern, Matching) and pattern.regular:
             return None
         text = shown.lower() if isinstance(pattern, Matching) and pattern.ignore_case else shown
@@ -116,7 +125,7 @@ def _handle(text: str) -> str:
 
 
 @cache
-def _unnamed_classes() -> frozenset[str]:
+def _all_classes() -> frozenset[str]:
     return frozenset(class_name(number) for number in range(_CLASS_MAX + 1))
 
 
@@ -126,8 +135,8 @@ _GUIDS: Final = _Texts("GUID", lambda text: str(UUID(text)), "0123456789abcdef-"
 _HANDLES: Final = _Texts("handle of 40 hex digits", _handle, "0123456789abcdef", "0" * 40)
 _RECEIPTS: Final = tuple(kind.value for kind in EnvelopeKind if kind is not EnvelopeKind.USER_MESSAGE)
 _CLASSES: Final = _Names(
-    "message class", tuple(name for name in sorted(_unnamed_classes()) if not name.startswith("0x")),
-    unnamed=_unnamed_classes,
+    "message class", tuple(name for name in sorted(_all_classes()) if not name.startswith("0x")),
+    unnamed=_all_classes,
 )  # fmt: skip
 
 POSSIBLE: Final[dict[str, _Names | _Texts]] = {
