@@ -6,13 +6,12 @@ a finding names and the kinds of packet it applies to. The other modules of this
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
-from msmqwire.lint.finding import Finding, Severity
+from msmqwire.lint.finding import Finding, Severity, requirement_of
 from msmqwire.schema import Record
 from msmqwire.schema.layout import Field, layout
 
@@ -76,12 +75,10 @@ class Check:
 
     @property
     def requirement(self) -> str:
-        """The id of the requirement, in the tables of the specifications; that of an attack is its own."""
-        found = _REQUIREMENT.match(self.id)
-        return self.id if found is None else found[0]
+        """The id of the requirement: see `Finding.requirement`."""
+        return requirement_of(self.id)
 
 
-_REQUIREMENT: Final = re.compile(r"[A-Z]+-[\w.]+-\d+(?=-[A-Z]|$)")
 REGISTER: Final[list[Check]] = []
 """All rules. One about several fields is there for each of them, with the same id, severity and title."""
 _RULES: Final[dict[str, tuple[Severity, str]]] = {}

@@ -135,7 +135,7 @@ def test_lint_judges_remote_read_in_captures(tmp_path, capsys):
         expected = path in files
         assert ("R_StartReceive request: MUST MQRR-3.1.4.7-17 ulAction byte 60" in out) is expected
         assert ("R_CloseCursor request: MUST MQRR-3.1.4.5-03 hCursor byte 44" in out) is expected
-        assert out.splitlines()[-1 - 2 * expected].startswith("2 findings" if expected else "0 findings")
+        assert out.splitlines()[-1 - 3 * expected].startswith("2 findings" if expected else "0 findings")
 
 
 def test_rows_of_calls_with_long_names_are_aligned():

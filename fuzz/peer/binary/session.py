@@ -196,7 +196,7 @@ class PeerSession:
         broken = [
             finding
             for finding in lint_packet(packet, data)
-            if finding.severity in BREACHES and finding.id not in _TOLERATED
+            if finding.severity in BREACHES and finding.requirement not in _TOLERATED
         ]
         echo = self.may_close and kind in ("EstablishConnection", "ConnectionParameters")
         if broken and not echo:  # what is wrong in an echo was wrong in what is echoed
@@ -331,6 +331,6 @@ def _malformed(error: MalformedPacket) -> PeerFailure:
 
 
 def _wrong(kind: str, findings: list[Finding]) -> PeerFailure:
-    ids = tuple(dict.fromkeys(finding.id for finding in findings))
+    ids = tuple(dict.fromkeys(finding.requirement for finding in findings))
     first = findings[0]
     return PeerFailure(ids, f"the peer sends a wrong {kind}: {first.path}: {first.message}", WRONG_ANSWER)

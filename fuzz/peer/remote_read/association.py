@@ -206,7 +206,7 @@ class PeerAssociation:
 
     def _take(self, result: ScanResult) -> None:
         if result.error is not None:
-            ids = dict.fromkeys(found.id for found in lint_malformed_rpc(result.data, result.error))
+            ids = dict.fromkeys(found.requirement for found in lint_malformed_rpc(result.data, result.error))
             if result.error.requirement:
                 ids = {result.error.requirement: None}
             text = f"the peer sends what can't be read: {result.error}"
@@ -216,7 +216,7 @@ class PeerAssociation:
         packet = result.packet
         broken = [finding for finding in lint_rpc(packet) if finding.severity in BREACHES]
         if broken:
-            ids = dict.fromkeys(finding.id for finding in broken)
+            ids = dict.fromkeys(finding.requirement for finding in broken)
             text = f"the peer sends a wrong {packet.kind}: {broken[0].path}: {broken[0].message}"
             raise PeerFailure(tuple(ids), text, "wrong answer")
         match packet.ptype:

@@ -197,7 +197,9 @@ class Expected:
             message = from_http(http)
         except MalformedPacket as error:
             found = lint_malformed_srmp(http.to_bytes(), error)
-            ids = tuple(dict.fromkeys(finding.id for finding in found if finding.id.startswith("SRMP")))
+            ids = tuple(
+                dict.fromkeys(finding.requirement for finding in found if finding.id.startswith("SRMP"))
+            )
             text = f"the peer sends a receipt that is malformed: {error}"
             raise PeerFailure(ids or ("SRMP-3.1.5.1.2-01",), text, "malformed receipt") from None
         envelope = message.envelope
@@ -222,7 +224,7 @@ class Expected:
     def _judge_form(self, message: SrmpMessage) -> None:
         findings = [finding for finding in lint_srmp(message) if finding.severity in BREACHES]
         if findings:
-            ids = tuple(dict.fromkeys(finding.id for finding in findings))
+            ids = tuple(dict.fromkeys(finding.requirement for finding in findings))
             text = f"the peer sends a wrong receipt: {findings[0].path}: {findings[0].message}"
             raise PeerFailure(ids, text, WRONG_ANSWER)
         if message.body is not None or message.extension is not None:
