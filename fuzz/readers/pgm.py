@@ -26,6 +26,7 @@ from msmqwire.pgm import (
     build_pgm,
     checksum_is_right,
     parse_pgm,
+    read_pgm,
 )
 from msmqwire.pgm.effects import Deliver
 from msmqwire.pgm.layouts import OptionFlags
@@ -67,12 +68,15 @@ def packets(data: bytes) -> None:
     """A packet comes back whole, and worked out anew it is the same packet with a right checksum."""
     right = checksum_is_right(data)
     try:
-        packet = parse_pgm(data)
+        packet, fault = read_pgm(data)
+        assert build_pgm(packet) == data
+        if fault is not None:
+            raise fault
     except MalformedPacket as refusal:
         assert refusal.offset is not None
         assert 0 <= refusal.offset <= len(data)
         return
-    assert build_pgm(packet) == data
+    assert not packet.trailing
     assert fields_to_json(packet)["Type"] == packet.Type
     anew = build_pgm(replace(packet, Checksum=None))
     assert checksum_is_right(anew)

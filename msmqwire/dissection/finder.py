@@ -286,7 +286,10 @@ class PacketFinder:
         """Scan the packet at the start of the buffer; return False if more bytes are needed."""
         buffer = self._buffer
         if len(buffer) < PREFIX_SIZE:
-            return False
+            if not final or begins_packet(buffer):
+                return False
+            self._sync_loss = SkipReason.of_prefix(buffer)
+            return True
         try:
             length = packet_length(buffer)
         except MalformedPacket as exc:

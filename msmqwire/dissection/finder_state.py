@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.headers.base import PREFIX_SIZE, SIGNATURE, VERSION
+from msmqwire.headers.base import PREFIX_SIZE, SIGNATURE, SIGNATURE_END, VERSION
 from msmqwire.packets import packet_length
 
 FAILED_MAX: Final = 6
@@ -63,8 +63,8 @@ class SkipReason(NamedTuple):
 
     @classmethod
     def of_prefix(cls, prefix: bytes | bytearray) -> SkipReason:
-        """Return why no packet begins with these bytes: another version or signature."""
-        version, signature = struct.unpack_from("<B3xI", prefix)
+        """Return why no packet begins with these bytes: another version or signature, as far as they go."""
+        version, signature = struct.unpack_from("<B3xI", prefix.ljust(SIGNATURE_END, b"\0"))
         if version != VERSION:
             return cls(Why.OTHER_VERSION, version)
         return cls(Why.OTHER_SIGNATURE, signature)

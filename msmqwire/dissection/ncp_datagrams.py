@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from msmqwire.capture import Datagram
 from msmqwire.dissection.item import Item
-from msmqwire.dissection.ncp_exchanges import REPLY_TYPES, REQUEST_TYPES, NcpExchanges
+from msmqwire.dissection.ncp_exchanges import REPLY_TYPES, REQUEST_TYPES, UNREAD_TYPES, NcpExchanges
 from msmqwire.dissection.pgm_items import LocateFrames
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding, NcpLint, lint_malformed_ncp
@@ -20,19 +20,19 @@ FLOWS_MAX: Final = 4096
 HELD_MAX: Final = 16 << 20
 """Bytes of memory that these may take together; above it, the oldest are forgotten."""
 
-_TYPES: Final = frozenset(kind.to_bytes(2, "big") for kind in (*REQUEST_TYPES, *REPLY_TYPES, WATCHDOG))
+_TYPES: Final = frozenset(
+    kind.to_bytes(2, "big") for kind in (*REQUEST_TYPES, *REPLY_TYPES, *UNREAD_TYPES, WATCHDOG)
+)
 _LEAST: Final = 6
 """Bytes of the shortest packet: a request to end a connection, as some clients send it."""
 
 
 def is_ncp(datagram: Datagram, ports: Collection[int]) -> bool:
-    """Return whether a UDP datagram is NCP: on its port, and on others given if it begins like a packet."""
+    """Return whether a UDP datagram is NCP: on its port, or others given, and it begins with a type of it."""
     ends = datagram.src_port, datagram.dst_port
-    if NCP_PORT in ends:
-        return True
-    if not (ends[0] in ports or ends[1] in ports):
+    if not (NCP_PORT in ends or ends[0] in ports or ends[1] in ports):
         return False
-    return len(datagram.payload) >= _LEAST and datagram.payload[:2] in _TYPES
+    return len(datagram.payload) + datagram.missing >= _LEAST and datagram.payload[:2] in _TYPES
 
 
 class _Flow(NamedTuple):

@@ -33,7 +33,7 @@ DATA_MAX: Final = 1024
 REQUEST_TYPES: Final = frozenset({CREATE_CONNECTION, SERVICE_REQUEST, DESTROY_CONNECTION})
 REPLY_TYPES: Final = frozenset({REPLY, BUSY})
 
-_UNREAD: Final = {0x7777: "of packet burst", 0xBBBB: "of a broadcast"}
+UNREAD_TYPES: Final = {0x7777: "of packet burst", 0xBBBB: "of a broadcast"}
 _CALL_COST: Final = 1024  # bytes, about, that a request takes
 _SEQUENCE: Final = 256  # numbers of the sequence; then they begin again
 
@@ -106,8 +106,8 @@ class NcpExchanges:
             preamble: what stands in front of it over TCP.
         """
         kind = int.from_bytes(data[:2], "big")
-        if kind in _UNREAD:
-            return Exchanged(reason=f"NCP {_UNREAD[kind]}, type {kind:#06x}")
+        if kind in UNREAD_TYPES:
+            return Exchanged(reason=f"NCP {UNREAD_TYPES[kind]}, type {kind:#06x}")
         start = 0 if preamble is None else len(preamble.to_bytes())
         if by_client is None and kind == WATCHDOG:
             return _watchdog(data)
@@ -122,7 +122,7 @@ class NcpExchanges:
 
     def _request(self, data: bytes, frame: int, preamble: Record | None, start: int) -> Exchanged:
         try:
-            request = parse_request(data, self._readings)
+            request = parse_request(data, self._readings, strict=False)
         except MalformedPacket as exc:
             known = _beginning(data)
             number = None if known is None else self._begin(known, data, frame)[0].number
@@ -199,12 +199,9 @@ class NcpExchanges:
 
 def _watchdog(data: bytes) -> Exchanged:
     try:
-        record, end = NCP_WATCHDOG.read(data)
-        if end != len(data):
-            raise MalformedPacket(f"{len(data) - end} bytes too many", path=NCP_WATCHDOG.name, offset=end)
+        return Exchanged(NcpPacket(NCP_WATCHDOG.parse(data)))
     except MalformedPacket as exc:
         return Exchanged(error=exc)
-    return Exchanged(NcpPacket(record))
 
 
 def _beginning(data: bytes) -> NcpRequest | None:

@@ -1,7 +1,8 @@
 """Finder of the units of NCP in one direction of a captured connection.
 
 A unit whose length can be believed is followed by the next one, whatever else is wrong with it. Otherwise,
-and in the middle of a stream, the next unit is the next signature with a length and a type that can be.
+and in the middle of a stream, the next unit is the next signature with a length and a type that can be. Until
+a signature has been seen, nothing says that the direction is NCP, and its bytes are skipped.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ REQUEST: Final = TCP_REQUEST_SIGNATURE.to_bytes(4, "big")
 REPLY: Final = TCP_REPLY_SIGNATURE.to_bytes(4, "big")
 """What each unit of the server begins with."""
 
+_NO_SIGNATURE: Final = f"no NCP begins here: neither {REQUEST.decode()} nor {REPLY.decode()}"
 _SIGNATURE: Final = re.compile(re.escape(REQUEST) + b"|" + re.escape(REPLY))
 _KEPT: Final = len(REQUEST) - 1  # bytes at the end that may begin a signature
 _SIGNED_AT: Final = 4  # the byte with the bit that tells of a packet signature
@@ -82,7 +84,7 @@ def _believed(preamble: Header, buffer: bytes | bytearray, at: int) -> bool | No
 class NcpFinder(StreamFinder[NcpUnit]):
     """Finds the units of one direction, requests or replies."""
 
-    __slots__ = ("_expected", "_searched")
+    __slots__ = ("_expected", "_is_known", "_searched")
 
     _kind = "unit"
 
@@ -90,12 +92,18 @@ class NcpFinder(StreamFinder[NcpUnit]):
         super().__init__(midstream=midstream)
         self._expected = NCP_TCP_REPLY if by_server else NCP_TCP_REQUEST  # for bytes that are neither
         self._searched = 0  # no unit begins before this offset in the buffer
+        self._is_known = False  # whether a signature has been seen
+
+    def _of_others(self) -> str:
+        self._is_known = self._is_known or self._buffer[: len(REQUEST)] in (REQUEST, REPLY)
+        return "" if self._is_known else _NO_SIGNATURE
 
     def _message_size(self) -> int:
         size = unit_size(self._preamble(), self._buffer)
         return size if size <= len(self._buffer) else 0
 
     def _take(self, size: int) -> NcpRange:
+        self._is_known = True
         data = bytes(self._buffer[:size])
         preamble, end = _preamble(data).read(data)
         return self._range(size, NcpUnit(preamble, data[end:]))

@@ -10,9 +10,9 @@ from msmqwire.capture.ip import Transport
 from msmqwire.dissection.item import PGM_KIND, SRMP_KIND, Item
 from msmqwire.dissection.pgm_sessions import Apdu, Lost, Origin, PgmSessions
 from msmqwire.errors import MalformedPacket
-from msmqwire.lint import Finding, lint_malformed_srmp, lint_srmp
-from msmqwire.pgm import checksum_is_right, parse_pgm
-from msmqwire.pgm.layouts import CHECKSUM_OFFSET
+from msmqwire.lint import Finding, lint_malformed_srmp, lint_pgm, lint_srmp
+from msmqwire.pgm import Opaque, checksum_is_right, read_pgm
+from msmqwire.pgm.layouts import TSDU_LENGTH
 from msmqwire.srmp.message import parse_multicast
 from msmqwire.srmp.recognition import is_srmp_apdu
 
@@ -24,17 +24,25 @@ LocateFrames = Callable[[tuple[int, ...]], tuple[str, tuple[int, ...]]]
 
 
 def is_pgm(datagram: Datagram) -> bool:
-    """Return whether a datagram is PGM: IP protocol 113, or UDP to a port of PGM.
+    """Return whether a datagram is PGM: IP protocol 113, or over UDP a port of PGM and what PGM looks like.
 
-    What comes from such a port, which may have been given to any program, must have a checksum that is right.
+    A port alone tells nothing, as it may have been given to any program. A packet has a type of RFC 3208 and
+    the body of it, and options that can be read, or checksum or length of the data are right.
     """
     if datagram.transport == "pgm":
         return True
-    if datagram.transport != "udp":
+    if datagram.transport != "udp" or PGM_PORTS.isdisjoint((datagram.src_port, datagram.dst_port)):
         return False
-    if datagram.dst_port in PGM_PORTS:
+    try:
+        packet, fault = read_pgm(datagram.payload)
+    except MalformedPacket:
+        return False
+    if isinstance(packet.body, Opaque) or (fault is not None and fault.path != TSDU_LENGTH):
+        return False
+    size, there = packet.TSDULength, len(packet.data) + len(packet.trailing) + datagram.missing
+    if packet.options or size == there:
         return True
-    return datagram.src_port in PGM_PORTS and checksum_is_right(datagram.payload)
+    return bool(packet.Checksum) and checksum_is_right(datagram.payload)  # 0 is none
 
 
 class PgmItems:
@@ -52,16 +60,16 @@ class PgmItems:
     def feed(self, datagram: Datagram) -> Iterator[Item]:
         """Yield the items of a datagram that is PGM."""
         payload = datagram.payload
-        packet, error = None, None
+        packet, fault, error = None, None, None
         try:
-            packet = parse_pgm(payload)
+            packet, fault = read_pgm(payload)
+            if datagram.missing:
+                raise MalformedPacket(
+                    f"{datagram.missing} bytes are not in the capture", path="data", offset=len(payload)
+                )
         except MalformedPacket as exc:
-            error = exc.detached()
-        found: list[Finding] = []
-        damaged = packet is not None and not checksum_is_right(payload)
-        if self._lint and damaged:
-            text = "the checksum is wrong, or missing from data"
-            found = [Finding("SRMP-2.1.3-01", "MUST", "Checksum", CHECKSUM_OFFSET, text)]
+            packet, error = None, exc.detached()
+        found = lint_pgm(packet, fault, payload) if self._lint and packet is not None else []
         kind = "Malformed" if packet is None else PGM_KIND
         file, frames = self._locate(datagram.frames)
         size = len(payload) + datagram.missing
@@ -70,7 +78,8 @@ class PgmItems:
             datagram.src, datagram.src_port, datagram.dst, datagram.dst_port,
             packet, kind, size, found, error, payload, "",
         )  # fmt: skip
-        if packet is not None and not damaged:
+        has_data = packet is not None and (fault is None or fault.path == TSDU_LENGTH)
+        if packet is not None and has_data and checksum_is_right(payload):
             for result in self._sessions.feed(datagram, packet):
                 yield from self._result(result)
 

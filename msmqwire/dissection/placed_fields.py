@@ -166,6 +166,9 @@ def _pgm(packet: PgmPacket) -> Iterator[PlacedField]:
         at += size
     if packet.data:
         yield PlacedField("data", at, len(packet.data), f"{len(packet.data)} bytes")
+        at += len(packet.data)
+    if packet.trailing:
+        yield PlacedField("TrailingData", at, len(packet.trailing), f"{len(packet.trailing)} bytes")
 
 
 def _option_text(option: dict[str, Any]) -> str:

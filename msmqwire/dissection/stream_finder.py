@@ -108,6 +108,9 @@ class StreamFinder(ABC, Generic[MessageT]):
                 try:
                     size = self._message_size()
                 except MalformedPacket as exc:
+                    if reason := self._of_others():
+                        self._lose_sync(reason)
+                        continue
                     self._error = exc.detached()
                     self._begin_search(self._start + 1)
                     continue
@@ -139,6 +142,10 @@ class StreamFinder(ABC, Generic[MessageT]):
 
         Raises MalformedPacket if the message can't be framed.
         """
+
+    def _of_others(self) -> str:
+        """Return why the buffer is skipped that does not begin with a whole message; empty if it is not."""
+        return ""
 
     @abstractmethod
     def _take(self, size: int) -> StreamRange[MessageT]:
@@ -190,7 +197,7 @@ class StreamFinder(ABC, Generic[MessageT]):
         size = len(self._buffer)
         if not size:
             return
-        if self._sync_loss:
-            yield self._skip(size, self._sync_loss)
+        if reason := self._sync_loss or self._of_others():
+            yield self._skip(size, reason)
         else:
             yield self._malformed(size, self._error or self._broken_off(size), cut=cut)

@@ -15,6 +15,8 @@ from msmqwire.dissection.ncp_datagrams import NcpDatagrams, is_ncp
 from msmqwire.dissection.pgm_items import LocateFrames, PgmItems, is_pgm
 from msmqwire.dissection.rpc_calls import Handles
 from msmqwire.errors import MalformedPacket
+from msmqwire.framing import begins_packet
+from msmqwire.headers.base import PREFIX_SIZE
 from msmqwire.lint import (
     Finding,
     PingLint,
@@ -31,7 +33,7 @@ from msmqwire.lint import (
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.netware.readings import PROPOSED, Readings
 from msmqwire.packets import parse
-from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
+from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE, has_ping_signature, is_ping
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 from msmqwire.srmp.message import SrmpMessage
@@ -46,6 +48,7 @@ HELD_MAX: Final = 32 << 20
 HALF_ENDED_MAX: Final = 4096
 """Connections remembered of which one direction has ended and the other delivered nothing."""
 
+_NO_SIGNATURE: Final = f"the size of a ping, without its signature {PING_SIGNATURE:#06x}"
 _BY_THE_CAPTURE: Final = ("ATTACK-RPC-FRAGMENT", "ATTACK-TRUNCATED")
 
 
@@ -137,12 +140,22 @@ class Tracker:
             self.add_connection(flows[0]).resume(flows)
 
     def _udp(self, datagram: Datagram) -> Iterator[Item]:
+        """Yield the item of a datagram that shows what it is; a port alone tells nothing.
+
+        A ping is known by its signature. On its ports, one of another size is malformed, as is a packet of a
+        session; what has only the size of one is skipped, so that it can be seen.
+        """
         payload = datagram.payload
-        has_signature = len(payload) == PING_SIZE and payload[2:4] == PING_SIGNATURE.to_bytes(2, "little")
-        if is_ncp(datagram, () if has_signature else self._other_ports):
+        if is_ncp(datagram, () if is_ping(payload) else self._other_ports):
             yield self._ncp_datagrams.item(datagram)
-        elif has_signature or not self.ping_ports.isdisjoint((datagram.src_port, datagram.dst_port)):
+        elif is_ping(payload):
             yield self._ping(datagram)
+        elif not self.ping_ports.isdisjoint((datagram.src_port, datagram.dst_port)):
+            begins_session = len(payload) >= PREFIX_SIZE and begins_packet(payload[:PREFIX_SIZE])
+            if has_ping_signature(payload) or begins_session:
+                yield self._ping(datagram)
+            elif len(payload) + datagram.missing == PING_SIZE:
+                yield self._datagram_item(datagram, None, "Skipped", [], reason=_NO_SIGNATURE)
 
     def _ping(self, datagram: Datagram) -> Item:
         payload = datagram.payload
@@ -157,12 +170,24 @@ class Tracker:
         elif self._lint and error is not None:
             findings = _unless_cut(lint_malformed(payload, error, "ping"), cut=datagram.missing > 0)
         kind = packet.schema.name if packet else "Malformed"
-        size = len(payload) + datagram.missing
+        return self._datagram_item(datagram, packet, kind, findings, error)
+
+    def _datagram_item(
+        self,
+        datagram: Datagram,
+        packet: Record | None,
+        kind: str,
+        findings: list[Finding],
+        error: MalformedPacket | None = None,
+        reason: str = "",
+    ) -> Item:
         file, frames = self._locate(datagram.frames)
+        size = len(datagram.payload) + datagram.missing
+        raw = b"" if reason else datagram.payload
         return Item(
-            file, datagram.time_ns, frames, "udp", None,
+            file, datagram.time_ns, frames, datagram.transport, None,
             datagram.src, datagram.src_port, datagram.dst, datagram.dst_port,
-            packet, kind, size, findings, error, payload, "",
+            packet, kind, size, findings, error, raw, reason,
         )  # fmt: skip
 
     def _lint_ping(self, datagram: Datagram, packet: Record) -> list[Finding]:

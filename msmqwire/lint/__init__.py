@@ -4,7 +4,8 @@
 requests and responses, `lint_malformed` bytes that are no packet; `lint_srmp` a message of SRMP,
 `lint_malformed_srmp` bytes that are none; `lint_rpc` a call or answer of remote read, `RemoteReadLint` their
 order, `lint_malformed_rpc` bytes of RPC that can't be read; `NcpLint` packets of NCP and their order,
-`lint_malformed_ncp` bytes that are none. `checks` lists all rules. `lint` judges any of them alone.
+`lint_malformed_ncp` bytes that are none; `lint_pgm` a packet of PGM. `checks` lists all rules. `lint` judges
+any of them alone.
 
 The package itself can be called as `lint`: ``msmqwire.lint(packet)``.
 """
@@ -21,6 +22,7 @@ from msmqwire.lint.ncp_attacks import lint_malformed_ncp
 from msmqwire.lint.ncp_session import NcpLint
 from msmqwire.lint.one import lint
 from msmqwire.lint.packet import checks, lint_packet
+from msmqwire.lint.pgm import lint_pgm
 from msmqwire.lint.pings import PingLint
 from msmqwire.lint.registry import Check
 from msmqwire.lint.remote_read_calls import lint_malformed_rpc, lint_rpc
@@ -47,6 +49,7 @@ __all__ = [
     "lint_malformed_rpc",
     "lint_malformed_srmp",
     "lint_packet",
+    "lint_pgm",
     "lint_rpc",
     "lint_srmp",
     "lint_wrong_signature",

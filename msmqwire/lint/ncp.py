@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeAlias, get_args
 
 from msmqwire.lint.finding import Finding, Severity
+from msmqwire.lint.ncp_attacks import LENGTH
 from msmqwire.lint.registry import NCP, Check, listed
 from msmqwire.netware.constants import (
     ANY_JOB_TYPE,
@@ -70,6 +71,8 @@ ITEM: Final = _rule("QMS-qdir-10", "Q_DIRECTORY is a set instead of an item")
 SETS: Final = _rule("QMS-createq-06", "A property of a queue is an item instead of a set")
 TRAILING: Final = listed("ATTACK-NCP-TRAILING", "Bytes follow the data of a call", "", NCP, "ATTACK")
 
+_STRUCTURE_AT: Final = 9
+"""What the length word of a request counts begins behind it, at this byte. Zeros behind that are padding."""
 _DEFINED: Final = sum(JobControlFlags)
 _JOB: Final = "Job"
 _LOW_HALF: Final = 0xFFFF
@@ -120,13 +123,21 @@ def _structures(packet: NcpPacket) -> list[Record]:
 
 def _problems(packet: NcpPacket) -> Iterator[Problem]:
     inner, data = packet.packet, packet.data
-    if isinstance(inner, Record) or inner.call is None:
+    if isinstance(inner, Record):
+        if any(inner.TrailingData or b""):
+            yield TRAILING, "NcpWatchdog.TrailingData", f"{len(inner.TrailingData)} bytes"
         return
-    if isinstance(inner, NcpReply):
-        if any(inner.trailing) and not packet.is_busy:
-            yield TRAILING, "TrailingData", f"{len(inner.trailing)} bytes"
-    elif inner.trailing:
-        yield TRAILING, "TrailingData", f"{len(inner.trailing)} bytes"
+    trailing = inner.trailing
+    if isinstance(inner, NcpRequest) and inner.subfunction is not None:
+        counted, there = inner.subfunction.StructureLength, len(inner.to_bytes()) - _STRUCTURE_AT
+        padding = trailing[max(0, len(trailing) - max(0, there - counted)) :]
+        if there - counted != len(padding) or any(padding):
+            yield LENGTH, "NcpSubfunctionHeader.StructureLength", f"{counted}, but {there} bytes follow"
+        trailing = trailing[: len(trailing) - len(padding)]
+    if inner.call is None:
+        return
+    if (any(trailing) and not packet.is_busy) if isinstance(inner, NcpReply) else trailing:
+        yield TRAILING, "TrailingData", f"{len(trailing)} bytes"
     if data is None:
         return
     name, job = inner.call.name, data.get(_JOB)

@@ -11,11 +11,12 @@ from msmqwire.lint.attacks import lint_malformed
 from msmqwire.lint.finding import Finding
 from msmqwire.lint.ncp import lint_ncp
 from msmqwire.lint.packet import lint_packet
+from msmqwire.lint.pgm import lint_pgm
 from msmqwire.lint.remote_read_calls import lint_rpc
 from msmqwire.lint.srmp import lint_srmp
 from msmqwire.lint.srmp_attacks import lint_malformed_srmp
 from msmqwire.netware.ncp_packet import NcpPacket
-from msmqwire.pgm import PgmPacket
+from msmqwire.pgm import PgmPacket, build_pgm, read_pgm
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 from msmqwire.srmp.message import SrmpMessage, parse_message
@@ -47,11 +48,10 @@ def lint(
     The package `msmqwire.lint` is called for the same: ``msmqwire.lint(packet)``.
 
     Args:
-        packet: a packet, a message of SRMP, a call of remote read, a packet of NCP, or one of PGM, of which
-            nothing is judged; bytes, which may be malformed; or an item of `msmqwire.dissect`. The findings
-            of an item are those that it has, which are also about its place in the session; if it was
-            dissected with ``lint=False``, those of its packet alone, and none of bytes that are malformed:
-            judge its `raw`.
+        packet: a packet, a message of SRMP, a call of remote read, a packet of NCP or of PGM; bytes, which
+            may be malformed; or an item of `msmqwire.dissect`. The findings of an item are those that it
+            has, which are also about its place in the session; if it was dissected with ``lint=False``,
+            those of its packet alone, and none of bytes that are malformed: judge its `raw`.
         protocol: what bytes are: ``session``, ``ping``, ``remote_read`` or ``srmp``.
 
     Raises:
@@ -68,7 +68,8 @@ def lint(
     if isinstance(packet, bytes | bytearray | memoryview):
         return _lint_bytes(bytes(packet), protocol)
     if isinstance(packet, PgmPacket):
-        return []
+        built = build_pgm(packet)
+        return lint_pgm(*read_pgm(built), built)
     if not hasattr(packet, "findings"):
         raise TypeError(f"lint judges packets, bytes and items, not {type(packet).__name__}")
     return list(packet.findings) or _lint_dissected(packet)
@@ -91,4 +92,4 @@ def _lint_dissected(item: Dissected) -> list[Finding]:
     packet = item.packet
     if isinstance(packet, Record):
         return lint_packet(packet, item.raw)
-    return lint(packet) if isinstance(packet, SrmpMessage | RpcPacket | NcpPacket) else []
+    return lint(packet) if isinstance(packet, SrmpMessage | RpcPacket | NcpPacket | PgmPacket) else []

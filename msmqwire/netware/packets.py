@@ -143,12 +143,17 @@ def connection_number(header: Record) -> int:
     return int(header.ConnectionNumberLow | header.ConnectionNumberHigh << 8)
 
 
-def parse_request(data: bytes, readings: Readings = PROPOSED) -> NcpRequest:
+def parse_request(data: bytes, readings: Readings = PROPOSED, *, strict: bool = True) -> NcpRequest:
     """Return the request that takes exactly these bytes. Raises MalformedPacket with path and offset.
 
-    A request whose length word tells another length is refused; so is one too short for its call. Bytes that
-    the length word counts and the call has not are kept as `trailing`. The type is not looked at further
-    than to know a service request.
+    A request too short for its call is refused. Bytes that the call has not are kept as `trailing`. The type
+    is not looked at further than to know a service request.
+
+    Args:
+        data: the bytes from the header on.
+        readings: how disputed fields are read.
+        strict: whether a request whose length word tells another length is refused, as servers do. Readers
+            of captures take what is there.
     """
     if len(data) == _SHORT_DESTROY and int.from_bytes(data[:2], "big") == DESTROY_CONNECTION:
         return NcpRequest(NCP_SHORT_DESTROY_HEADER.parse(data), readings=readings)
@@ -160,7 +165,7 @@ def parse_request(data: bytes, readings: Readings = PROPOSED) -> NcpRequest:
     if header.FunctionCode == FUNCTION_23:
         subfunction, start = _read(NCP_SUBFUNCTION_HEADER, data, _HEAD)
         number = subfunction.SubFunctionCode
-        if subfunction.StructureLength != len(data) - _SUBFUNCTION_AT:
+        if strict and subfunction.StructureLength != len(data) - _SUBFUNCTION_AT:
             why = f"{subfunction.StructureLength}, but {len(data) - _SUBFUNCTION_AT} bytes follow"
             raise MalformedPacket(why, path="NcpSubfunctionHeader.StructureLength", offset=_HEAD)
     call = CALLS.get((header.FunctionCode, number))

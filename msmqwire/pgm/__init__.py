@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from msmqwire.pgm.layouts import OptionFlags, OptionType, PgmType
-    from msmqwire.pgm.packets import build_pgm, checksum_is_right, parse_pgm
+    from msmqwire.pgm.packets import build_pgm, checksum_is_right, parse_pgm, read_pgm
     from msmqwire.pgm.values import (
         Data,
         Nak,
@@ -54,11 +54,12 @@ __all__ = [
     "build_pgm",
     "checksum_is_right",
     "parse_pgm",
+    "read_pgm",
 ]
 
 _HOMES: Final = {
     "layouts": ("OptionFlags", "OptionType", "PgmType"),
-    "packets": ("build_pgm", "checksum_is_right", "parse_pgm"),
+    "packets": ("build_pgm", "checksum_is_right", "parse_pgm", "read_pgm"),
 }
 """The modules of the names; the others are in `values`."""
 

@@ -98,6 +98,7 @@ COMMON_HEADER: Final = Layout(
 )
 COMMON_HEADER_SIZE: Final = COMMON_HEADER.size
 CHECKSUM_OFFSET: Final = 6
+TSDU_LENGTH: Final = "TSDULength"
 TSDU_LENGTH_OFFSET: Final = 14
 
 NLA_HEAD: Final = Layout(AFI="H", Reserved="H")

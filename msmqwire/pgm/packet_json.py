@@ -15,8 +15,9 @@ def fields_to_json(packet: PgmPacket) -> dict[str, Any]:
     """Return the fields of a packet: numbers as they are, bytes as hex, addresses as text.
 
     `Type` and the types of options have their name beside them, null for one that RFC 3208 does not have. The
-    fields of the body, which depend on the type, stand under ``Body``.
+    fields of the body, which depend on the type, stand under ``Body``. ``TrailingData`` is there if any are.
     """
+    trailing = {"TrailingData": packet.trailing.hex()} if packet.trailing else {}
     return {
         "SourcePort": packet.SourcePort,
         "DestinationPort": packet.DestinationPort,
@@ -29,6 +30,7 @@ def fields_to_json(packet: PgmPacket) -> dict[str, Any]:
         "Body": {field.name: _value(getattr(packet.body, field.name)) for field in fields(packet.body)},
         "OptionExtensions": [_option(option) for option in packet.options],
         "Data": packet.data.hex(),
+        **trailing,
     }
 
 

@@ -16,6 +16,7 @@ from msmqwire.pgm.layouts import (
     GSI_SIZE,
     NLA_HEAD,
     NLA_SIZES,
+    TSDU_LENGTH,
     TSDU_LENGTH_OFFSET,
     Layout,
     OptionFlags,
@@ -38,24 +39,41 @@ def parse_pgm(data: bytes) -> PgmPacket:
     The checksum is not looked at: `checksum_is_right`. A packet of an unknown type keeps all that follows
     the common header as one.
     """
+    packet, fault = read_pgm(data)
+    if fault is not None:
+        raise fault
+    return packet
+
+
+def read_pgm(data: bytes) -> tuple[PgmPacket, MalformedPacket | None]:
+    """Return the packet in these bytes as far as it can be read, and why `parse_pgm` refuses it, if it does.
+
+    For readers of captures. Data end where TSDULength says, or the packet does; what is behind them is
+    `PgmPacket.trailing`. Of options that can't be read, all that follows the body is. Raises MalformedPacket
+    with path and offset if the common header or the body of its type is cut short or can't be.
+    """
     if len(data) > PACKET_SIZE_MAX:
         raise MalformedPacket(f"{len(data)} bytes, more than {PACKET_SIZE_MAX}", offset=PACKET_SIZE_MAX)
     reader = Reader(data, 0, len(data))
     head = reader.read(COMMON_HEADER, "header")
-    flags = OptionFlags(head["Options"])
+    flags, size = OptionFlags(head["Options"]), head["TSDULength"]
     options: tuple[Option, ...] = ()
-    content = b""
+    content, fault = b"", None
     body: Body
     if head["Type"] in BODIES:
         body = _parse_body(reader, head["Type"])
-        options = parse_options(reader) if flags & OptionFlags.E else ()
-        if reader.left != head["TSDULength"]:
-            why = f"{head['TSDULength']}, but {reader.left} bytes follow the header"
-            raise MalformedPacket(why, path="TSDULength", offset=TSDU_LENGTH_OFFSET)
-        content = reader.take(reader.left, "data")
+        start = reader.offset
+        try:
+            options = parse_options(reader) if flags & OptionFlags.E else ()
+            if reader.left != size:
+                why = f"{size}, but {reader.left} bytes follow the header"
+                fault = MalformedPacket(why, path=TSDU_LENGTH, offset=TSDU_LENGTH_OFFSET)
+            content = reader.take(min(size, reader.left), "data")
+        except MalformedPacket as exc:
+            reader.offset, fault = start, exc.detached()
     else:
         body = Opaque(reader.take(reader.left, "body"))
-    return PgmPacket(
+    packet = PgmPacket(
         Type=head["Type"],
         SourcePort=head["SourcePort"],
         DestinationPort=head["DestinationPort"],
@@ -65,8 +83,10 @@ def parse_pgm(data: bytes) -> PgmPacket:
         data=content,
         Options=flags,
         Checksum=head["Checksum"],
-        TSDULength=head["TSDULength"],
+        TSDULength=size,
+        trailing=reader.take(reader.left, "data"),
     )
+    return packet, fault
 
 
 def build_pgm(packet: PgmPacket) -> bytes:
@@ -88,7 +108,8 @@ def build_pgm(packet: PgmPacket) -> bytes:
         "GSI": packet.GSI,
         "TSDULength": len(packet.data) if packet.TSDULength is None else packet.TSDULength,
     }
-    built = COMMON_HEADER.build(head) + build_body(packet.body) + build_options(options) + packet.data
+    built = COMMON_HEADER.build(head) + build_body(packet.body) + build_options(options)
+    built += packet.data + packet.trailing
     if len(built) > PACKET_SIZE_MAX:
         raise InvalidValue(f"{len(built)} bytes, more than {PACKET_SIZE_MAX}", path="data")
     if packet.Checksum is None:

@@ -193,7 +193,8 @@ class PgmPacket:
     """A packet: the common header of section 8, the body of its type, options, data.
 
     `Options`, `Checksum` and `TSDULength` that are None are worked out by building; given ones stay, even
-    wrong ones.
+    wrong ones. `trailing` has what follows the data, or options that can't be read; a packet without a fault
+    has none.
     """
 
     Type: int
@@ -206,6 +207,7 @@ class PgmPacket:
     Options: OptionFlags | None = None
     Checksum: int | None = None
     TSDULength: int | None = None
+    trailing: bytes = b""
 
     def __repr__(self) -> str:
         options = f", {len(self.options)} options" if self.options else ""

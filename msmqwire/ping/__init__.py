@@ -41,4 +41,9 @@ _SIGNATURE_OFFSET: Final = field_offset(PING, "Signature")
 
 def is_ping(data: bytes) -> bool:
     """Return whether bytes have the size and the signature of a Ping Packet."""
-    return len(data) == PING_SIZE and data.startswith(_SIGNATURE_BYTES, _SIGNATURE_OFFSET)
+    return len(data) == PING_SIZE and has_ping_signature(data)
+
+
+def has_ping_signature(data: bytes) -> bool:
+    """Return whether bytes have the signature of a Ping Packet at its place."""
+    return data.startswith(_SIGNATURE_BYTES, _SIGNATURE_OFFSET)

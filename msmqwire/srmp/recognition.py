@@ -1,4 +1,9 @@
-"""Which HTTP messages are SRMP, and the messages that they carry: [MC-MQSRM] 2.1.1, 2.2.2."""
+"""Which HTTP messages are SRMP, and the messages that they carry: [MC-MQSRM] 2.1.1, 2.2.2.
+
+A path alone tells nothing: any web server may have ``/msmq/`` among its own. SRMP shows itself by the
+SOAPAction of MSMQ, by an envelope with an element of its namespace, or by a path of queues with the
+Content-Type of a message and no other SOAPAction. What a queue manager would take is SRMP, too.
+"""
 
 from __future__ import annotations
 
@@ -6,36 +11,103 @@ import re
 from typing import Final
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.srmp.fields import find_all
-from msmqwire.srmp.http_message import HEADER_FIELDS, HttpMessage, RequestLine
+from msmqwire.srmp.fields import CONTENT_TYPE, CRLF, find_all
+from msmqwire.srmp.http_message import HEADER_FIELDS, SOAP_ACTION, HttpMessage, RequestLine
 from msmqwire.srmp.message import SrmpMessage, from_http
+from msmqwire.srmp.multipart import MULTIPART_TYPE, TEXT_XML
 from msmqwire.srmp.schema_names import SRMP
 
 _CONTENT_ENCODING: Final = "Content-Encoding"
-_PATH: Final = "/msmq/"  # in any case of letters
+_METHOD: Final = "POST"
 _NAMESPACE: Final = SRMP.encode()
-_REQUEST: Final = re.compile(rb"POST [^ \r\n]*/(?i:msmq)/")
+_HEAD_MAX: Final = 0x1_0000
+"""Bytes in which the header of a message that can't be framed is looked for."""
+_QUEUES: Final = re.compile(r"(?:https?://[^/]*)?/msmq/(private(?:\$|%24)/)?", re.IGNORECASE)
+_REQUEST: Final = re.compile(rb"POST ([^ \r\n]*)")
+_ENVELOPE: Final = re.compile(rb"<(?:[\w.-]{1,64}:)?Envelope[\s/>]")
+_DECLARATION: Final = re.compile(
+    rb"<[^<>]*[\s\"']xmlns(?::[\w.-]{1,64})?\s{0,9}=\s{0,9}[\"']" + re.escape(_NAMESPACE) + rb"[\"']"
+)
+_NO_MARKUP: Final = ((b"<!--", b"-->"), (b"<![CDATA[", b"]]>"))
 
 
 def is_srmp(http: HttpMessage) -> bool:
-    """Return whether a request is meant to be SRMP: a POST to a path with ``/msmq/``, or of its elements.
+    """Return whether a request is meant to be SRMP: a POST that shows it, to any path.
 
-    Redirections let a queue have any URL, so the namespace of SRMP anywhere in the entity is enough.
+    Redirections let a queue have any URL.
     """
     start = http.start
-    if not isinstance(start, RequestLine) or start.method != "POST":
+    if not isinstance(start, RequestLine) or start.method != _METHOD:
         return False
-    return _PATH in start.target.lower() or _NAMESPACE in http.entity
+    content_type, action = (
+        next((http.fields[number].value for number in find_all(http.fields, name)), None)
+        for name in (CONTENT_TYPE, SOAP_ACTION[0])
+    )
+    return _is_meant(start.target, content_type, action, http.entity) or _is_taken(start.target, http)
 
 
 def is_srmp_apdu(data: bytes) -> bool:
     """Return whether what came over PGM is meant to be SRMP, whose header does not matter: SRMP-2.1.2-04."""
-    return data.startswith(b"POST ") or _NAMESPACE in data
+    return _has_envelope(data) or begins_srmp(data)
 
 
 def begins_srmp(data: bytes) -> bool:
-    """Return whether bytes that can't be framed begin like a request to a queue."""
-    return _REQUEST.match(data) is not None
+    """Return whether bytes that can't be framed, or may be cut off, begin like a request of SRMP."""
+    request = _REQUEST.match(data)
+    if request is None:
+        return False
+    head, _, entity = data[:_HEAD_MAX].partition(CRLF + CRLF)
+    values = {}
+    for line in head.split(CRLF)[1:]:
+        name, colon, value = line.decode("latin-1").partition(":")
+        if colon:
+            values.setdefault(name.lower(), value.strip())
+    content_type, action = values.get(CONTENT_TYPE.lower()), values.get(SOAP_ACTION[0].lower())
+    return _is_meant(request[1].decode("latin-1"), content_type, action, entity)
+
+
+def _is_meant(target: str, content_type: str | None, action: str | None, entity: bytes) -> bool:
+    if action is not None and action.strip("\"'") == SOAP_ACTION[1].strip('"'):
+        return True
+    media_type = None if content_type is None else content_type.partition(";")[0].strip().lower()
+    fits = media_type in (TEXT_XML, MULTIPART_TYPE)
+    queues = _QUEUES.match(target)
+    if queues is None:
+        return fits and _has_envelope(entity)
+    if (fits and action is None) or (queues[1] is not None and (fits or media_type is None)):
+        return True
+    return entity.lstrip()[:1] in (b"<", b"-") and _has_envelope(entity)
+
+
+def _is_taken(target: str, http: HttpMessage) -> bool:
+    """Return whether a queue manager would take a request, however its envelope spells the namespace."""
+    if _QUEUES.match(target) is None:
+        return False
+    try:
+        read_srmp(http)
+    except MalformedPacket:
+        return False
+    return True
+
+
+def _has_envelope(data: bytes) -> bool:
+    """Return whether there is an envelope with the namespace of SRMP, not only a text that mentions it."""
+    if _NAMESPACE not in data:
+        return False
+    for begin, end in _NO_MARKUP:
+        data = _without(data, begin, end)
+    envelope = _ENVELOPE.search(data)
+    return envelope is not None and _DECLARATION.search(data, envelope.start()) is not None
+
+
+def _without(data: bytes, begin: bytes, end: bytes) -> bytes:
+    """Return bytes without what stands between two marks; a part that does not end goes to the end."""
+    kept, at = [], 0
+    while (start := data.find(begin, at)) >= 0:
+        kept.append(data[at:start])
+        stop = data.find(end, start)
+        at = len(data) if stop < 0 else stop + len(end)
+    return b"".join([*kept, data[at:]])
 
 
 def read_srmp(http: HttpMessage) -> SrmpMessage:

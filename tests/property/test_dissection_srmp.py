@@ -14,6 +14,7 @@ from msmqwire.columnar import COLUMNS, arrow_schema, read_capture
 from msmqwire.columnar.arrow.rows import batches
 from msmqwire.dissection import Item, dissect
 from msmqwire.dissection.http_finder import HttpFinder
+from msmqwire.pgm import checksum_is_right
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support import srmp_captures as s
@@ -103,11 +104,13 @@ PGM = s.multicast_with_a_repair()
 @given(st.lists(st.tuples(st.sampled_from(PGM), st.integers(0, 500), st.binary(max_size=2)), max_size=12))
 def test_damaged_and_disordered_pgm_never_raises_and_every_packet_has_an_item(packets):
     damaged = [data[:at] + patch + data[at + len(patch) :] for data, at, patch in packets]
-    items = dissected(list(s.over_udp(damaged)))
-    assert [
-        item.raw for item in items if len(item.frames) == 1 and item.kind in ("PgmPacket", "Malformed")
-    ] == damaged
-    for item in items:
+    over_ip, over_udp = dissected(list(s.over_ip(damaged))), dissected(list(s.over_udp(damaged)))
+    kinds = ("PgmPacket", "Malformed")
+    assert [item.raw for item in over_ip if len(item.frames) == 1 and item.kind in kinds] == damaged
+    listed = {item.frames[0] for item in over_udp if item.kind in kinds}
+    for number, data in enumerate(damaged, 1):
+        assert number in listed or not checksum_is_right(data)
+    for item in (*over_ip, *over_udp):
         item.to_json()
 
 

@@ -351,7 +351,7 @@ def test_filters():
     assert filtered(filters.by_endpoint(":18010"), filters.meets([filters.by_kind(["UserMessage"])])) == [
         ("UserMessage", 5)
     ]
-    assert filtered(filters.by_endpoint("10.0.0.66:4058")) == [("Malformed", None)]
+    assert filtered(filters.by_endpoint("10.0.0.66:4058")) == [("Skipped", None)]
     assert {stream for _, stream in filtered(filters.by_endpoint("10.0.0.66"))} == {None, 2}
     assert filtered(filters.by_label("*ELSE*")) == []
     assert filtered(filters.by_label("ON ANOTHER ?ORT")) == [("UserMessage", 5)]

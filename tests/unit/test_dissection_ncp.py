@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -14,8 +15,9 @@ from msmqwire.cli.dissect import command
 from msmqwire.columnar import read_capture
 from msmqwire.dissection import Item, Tracker, dissect, ncp_datagrams
 from msmqwire.dissection.ncp_exchanges import UNANSWERED_MAX
+from msmqwire.errors import MalformedPacket
 from msmqwire.netware.headers import DESTROY_CONNECTION, NCP_PORT, NO_CONNECTION
-from msmqwire.netware.packets import make_reply
+from msmqwire.netware.packets import make_reply, parse_request
 from msmqwire.netware.readings import Readings
 from spark_udfs.source.options import BadOption, Options
 from tests.support import captures as c
@@ -116,11 +118,15 @@ def test_ncp_is_found_on_every_port(port, given, mss):
 def test_other_protocols_on_its_port_and_other_bytes():
     message = h.user_message()
     assert shown(items(conversation((True, message)).frames)) == [("UserMessage", None)]
-    found = items(conversation((True, b"\x10\1"), (False, b"welcome")).close().frames)
-    assert [(item.kind, item.raw, item.error.path, item.error.offset) for item in found] == [
-        ("Malformed", b"\x10\1", "NcpTcpRequest.Signature", 0),
-        ("Malformed", b"welcome", "NcpTcpReply.Signature", 0),
-    ]
+    for said in ((b"\x10\1", b"welcome"), (b"\x16\3\1\0\x9d\1" + bytes(156), b"D"), (b"\r\n", b"tNc")):
+        found = items(conversation((True, said[0]), (False, said[1])).close().frames)
+        assert [(item.kind, item.size, item.reason, item.findings) for item in found] == [
+            ("Skipped", len(data), "no NCP begins here: neither DmdT nor tNcP", []) for data in said
+        ]
+    (begun, broken) = items(conversation((True, b"DmdT"), (False, b"tNcP" + bytes(4))).close().frames)
+    assert [(item.kind, item.error.path) for item in (begun, broken)] == [
+        ("Malformed", "NcpTcpRequest"), ("Malformed", "NcpTcpReply.Length")
+    ]  # fmt: skip
     assert items(conversation((True, b"D"), (False, b"tNcPuzzle"), port=4444).close().frames) == []
 
 
@@ -193,7 +199,6 @@ def test_signed_units_other_functions_and_types():
 
 
 MALFORMED = {
-    "structure length": (24, "ff", "NcpSubfunctionHeader.StructureLength", 23, "ATTACK-NCP-LENGTH"),
     "small unit": (4, "00000011", "NcpTcpRequest.Length", 4, "ATTACK-NCP-LENGTH"),
     "large unit": (4, "7fffffff", "NcpTcpRequest.Length", 4, "ATTACK-NCP-LENGTH"),
     "signature": (0, "446d6455", "NcpTcpRequest.Signature", 0, None),
@@ -203,16 +208,65 @@ MALFORMED = {
 @pytest.mark.parametrize("case", MALFORMED)
 def test_malformed_units_are_told_and_the_next_is_found(case):
     at, patch, path, offset, finding = MALFORMED[case]
-    (by_client, unit), *rest = READING[2:]
+    first, second, (by_client, unit), *rest = READING
     broken = unit[:at] + bytes.fromhex(patch) + unit[at + len(patch) // 2 :]
-    found = items(conversation((by_client, broken), *rest).close().frames)
+    found = items(conversation(first, second, (by_client, broken), *rest).close().frames)[2:]
     assert [item.kind for item in found][-2:] == [f"{READ_JOB} request", f"{READ_JOB} reply"]
     malformed = next(item for item in found if item.src == c.CLIENT)
     assert (malformed.kind, malformed.raw) == ("Malformed", broken)
     assert (malformed.error.path, malformed.error.offset) == (path, offset)
     assert [found.id for found in malformed.findings] == ([finding] if finding else [])
     answered = next(item for item in found if item.src == c.SERVER)
-    assert answered.kind == (f"{READ_JOB} reply" if case == "structure length" else "Ncp reply")
+    assert answered.kind == "Ncp reply"
+
+
+def with_length(packet: bytes, change: int, behind: bytes = b"") -> bytes:
+    """A request over UDP whose length word tells so many bytes more, and with other bytes behind it."""
+    length = int.from_bytes(packet[7:9], "big") + change
+    return packet[:7] + length.to_bytes(2, "big") + packet[9:] + behind
+
+
+LENGTHS = [
+    (-1, b"", ["ATTACK-NCP-LENGTH"], "8, but 9 bytes follow"),
+    (1, b"", ["ATTACK-NCP-LENGTH"], "10, but 9 bytes follow"),
+    (0, b"\0\1", ["ATTACK-NCP-LENGTH"], "9, but 11 bytes follow"),
+    (0, bytes(9), [], ""),
+    (2, bytes(2), ["ATTACK-NCP-TRAILING"], "2 bytes"),
+]
+
+
+@pytest.mark.parametrize("change, behind, ids, why", LENGTHS)
+def test_a_request_is_read_whatever_its_length_word_tells(change, behind, ids, why):
+    plain = [(by_client, unit[16 if by_client else 8 :]) for by_client, unit in READING[:4]]
+    sent = with_length(plain[2][1], change, behind)
+    asked, answered = items(datagrams(*plain[:2], (True, sent), plain[3]))[2:]
+    assert (asked.kind, asked.raw, asked.packet.packet.to_bytes()) == (f"{READ_JOB} request", sent, sent)
+    assert asked.packet.data == items(datagrams(*plain))[2].packet.data
+    assert [(found.id, found.message) for found in asked.findings] == [(id, why) for id in ids]
+    assert (answered.kind, answered.request_frame) == (f"{READ_JOB} reply", 3)
+    with pytest.raises(MalformedPacket, match="bytes follow") if sent[8] != len(sent) - 9 else nullcontext():
+        parse_request(sent)  # servers take nothing but what fits
+
+
+@pytest.mark.parametrize("behind, ids", [(bytes(4), []), (b"\0\0\0\1", ["ATTACK-NCP-TRAILING"])])
+def test_what_follows_a_watchdog_packet_is_kept(behind, ids):
+    sent = WATCHDOG[:9] + b"Y" + behind
+    (item,) = items(datagrams((True, sent)))
+    assert (item.kind, item.raw, item.packet.packet.to_bytes()) == ("Watchdog reply", sent, sent)
+    assert item.to_json()["fields"]["NcpWatchdog"]["TrailingData"] == behind.hex()
+    assert [(found.id, found.offset) for found in item.findings] == [(id, 10) for id in ids]
+    (whole,) = items(datagrams((True, sent[:10])))
+    assert whole.packet.packet.TrailingData is None
+    assert whole.packet.packet.to_bytes() == sent[:10]
+
+
+def test_a_datagram_on_its_port_is_ncp_by_its_type_only():
+    query = bytes.fromhex("1234 0100 0001 0000 0000 0000 0161 0000 0100 01")
+    assert items(datagrams((True, query), (False, query), (True, WATCHDOG[:1]), (True, b""))) == []
+    found = items(datagrams((True, b"\x77\x77" + bytes(20)), (True, b"\x22\x22" + bytes(4))))
+    assert [(item.kind, item.reason) for item in found] == [
+        ("Skipped", "NCP of packet burst, type 0x7777"), ("Malformed", "")
+    ]  # fmt: skip
 
 
 def test_a_unit_and_a_list_that_end_early():
@@ -246,7 +300,7 @@ def test_over_udp_a_datagram_is_a_packet(port, given):
     assert {(item.transport, item.stream) for item in found} == {("udp", None)}
     assert [item.raw for item in found] == [data for _, data in sent]
     assert found[3].packet.data.Job.jobDescription == "report"
-    assert (found[7].error.path, found[7].error.offset) == ("NcpSubfunctionHeader.StructureLength", 7)
+    assert (found[7].error.path, found[7].error.offset) == ("NcpJobOfQueue.JobNumber", 17)
     assert not items(datagrams(*sent, port=4444), ports=given)
 
 

@@ -189,6 +189,17 @@ def emit(arrays: ScanArrays, flow: Any, start: int, size: int, kind: int) -> int
 
 
 @jit
+def _loss_of_prefix(memory: Any, start: int, stop: int) -> int:
+    """Return why no packet begins here: `SkipReason.of_prefix`."""
+    if memory[start] != VERSION:
+        return _OTHER_VERSION | u8(memory, start) << WHY_BITS
+    signature = 0
+    for i in range(SIGNATURE_AT, min(SIGNATURE_END, stop - start)):
+        signature |= u8(memory, start + i) << 8 * (i - SIGNATURE_AT)
+    return _OTHER_SIGNATURE | signature << WHY_BITS
+
+
+@jit
 def _scan_packet(
     arrays: ScanArrays, flow: Any, start: int, stop: int, shift: int, final: bool
 ) -> tuple[int, int, int]:
@@ -200,17 +211,16 @@ def _scan_packet(
     """
     memory, field_offsets = arrays.memory, arrays.field_offsets
     if stop - start < PREFIX_SIZE:
+        if final and not begins_packet(memory, start, stop):
+            flow[LOSS] = _loss_of_prefix(memory, start, stop)
         return start, CONTINUE, 0
     r = arrays.state[ROWS] + (flow[RUN_FRAMES] > 0)  # behind the row of the run, which comes first
     if r + 1 >= arrays.rows.shape[0]:
         return start, ROWS_FULL, 0
     length = packet_length(memory, start)
     if length < 0:
-        if memory[start] != VERSION:
-            flow[LOSS] = _OTHER_VERSION | u8(memory, start) << WHY_BITS
-            return start, CONTINUE, 0
-        if u32(memory, start + SIGNATURE_AT) != SIGNATURE:
-            flow[LOSS] = _OTHER_SIGNATURE | u32(memory, start + SIGNATURE_AT) << WHY_BITS
+        if memory[start] != VERSION or u32(memory, start + SIGNATURE_AT) != SIGNATURE:
+            flow[LOSS] = _loss_of_prefix(memory, start, stop)
             return start, CONTINUE, 0
         if stop - start < BASE_HEADER_SIZE and not final:
             return start, CONTINUE, 0
