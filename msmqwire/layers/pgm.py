@@ -41,7 +41,7 @@ from msmqwire.pgm.layouts import (
     PgmType,
 )
 from msmqwire.pgm.options import build_options, complete_options
-from msmqwire.pgm.packets import NLAS, build_body, build_nla, build_pgm, field_layout, parse_pgm
+from msmqwire.pgm.packets import NLAS, build_body, build_nla, build_pgm, field_layout, read_pgm
 from msmqwire.pgm.values import BODIES, Nla, Opaque, PgmPacket
 
 PGM_PROTOCOL: Final = 113
@@ -273,7 +273,7 @@ class PGM(ScapyPacket):
         """Return this layer; raw bytes for a datagram that is no packet of PGM."""
         if kargs.get("_underlayer") is not None:
             try:
-                parse_pgm(_pkt)
+                read_pgm(_pkt)
             except MalformedPacket:
                 return conf.raw_layer  # type: ignore[no-any-return]
         return cls
@@ -299,8 +299,11 @@ class PGM(ScapyPacket):
         return build_pgm(packet)
 
     def dissect(self, s: bytes) -> None:
-        """Take all layers of a packet. Raises MalformedPacket."""
-        packet = parse_pgm(s)
+        """Take all layers of a packet. Raises MalformedPacket.
+
+        Bytes that TSDULength does not count are data, too, and so are options that can't be read.
+        """
+        packet, _ = read_pgm(s)
         self.fields = {name: getattr(packet, name) for name in COMMON_HEADER.names}
         self.fields["Options"] = self.get_field("Options").any2i(self, int(packet.Options or 0))
         self.explicit = 1
@@ -311,7 +314,7 @@ class PGM(ScapyPacket):
         body = _layer_of(packet.body)
         body.fields["OptionExtensions"] = [_layer_of(option) for option in packet.options]
         self.add_payload(body)
-        body.do_dissect_payload(packet.data)
+        body.do_dissect_payload(packet.data + packet.trailing)
 
     def mysummary(self) -> str:
         kind = self.getfieldval("Type")

@@ -36,14 +36,13 @@ from msmqwire.srmp.multipart import (
     parse_multipart,
     payload_part,
 )
+from msmqwire.srmp.recognition import has_envelope
 from msmqwire.srmp.request import request_address
 from msmqwire.srmp.schema import HEADER
-from msmqwire.srmp.schema_names import SRMP
 
 ELEMENTS: Final[dict[str, type[_Element]]] = {}
 """The layers of elements that hold others, by their names."""
 
-_NAMESPACE: Final = SRMP.encode()
 _METHOD: Final = b"POST"
 
 
@@ -309,8 +308,8 @@ def _reads(parse: Any, data: bytes) -> bool:
 
 
 def entity_layer(data: bytes) -> type[ScapyPacket] | None:
-    """Return the layer of the entity of a request, which SRMP's namespace tells; None for any other."""
-    if _NAMESPACE not in data:
+    """Return the layer of the entity of a request, which an envelope of SRMP tells; None for any other."""
+    if not has_envelope(data):
         return None
     if data.startswith(b"<"):
         return MSMQSRMPEnvelope

@@ -48,7 +48,7 @@ def is_srmp(http: HttpMessage) -> bool:
 
 def is_srmp_apdu(data: bytes) -> bool:
     """Return whether what came over PGM is meant to be SRMP, whose header does not matter: SRMP-2.1.2-04."""
-    return _has_envelope(data) or begins_srmp(data)
+    return has_envelope(data) or begins_srmp(data)
 
 
 def begins_srmp(data: bytes) -> bool:
@@ -57,7 +57,7 @@ def begins_srmp(data: bytes) -> bool:
     if request is None:
         return False
     head, _, entity = data[:_HEAD_MAX].partition(CRLF + CRLF)
-    values = {}
+    values: dict[str, str] = {}
     for line in head.split(CRLF)[1:]:
         name, colon, value = line.decode("latin-1").partition(":")
         if colon:
@@ -73,10 +73,10 @@ def _is_meant(target: str, content_type: str | None, action: str | None, entity:
     fits = media_type in (TEXT_XML, MULTIPART_TYPE)
     queues = _QUEUES.match(target)
     if queues is None:
-        return fits and _has_envelope(entity)
+        return fits and has_envelope(entity)
     if (fits and action is None) or (queues[1] is not None and (fits or media_type is None)):
         return True
-    return entity.lstrip()[:1] in (b"<", b"-") and _has_envelope(entity)
+    return entity.lstrip()[:1] in (b"<", b"-") and has_envelope(entity)
 
 
 def _is_taken(target: str, http: HttpMessage) -> bool:
@@ -90,7 +90,7 @@ def _is_taken(target: str, http: HttpMessage) -> bool:
     return True
 
 
-def _has_envelope(data: bytes) -> bool:
+def has_envelope(data: bytes) -> bool:
     """Return whether there is an envelope with the namespace of SRMP, not only a text that mentions it."""
     if _NAMESPACE not in data:
         return False

@@ -23,7 +23,8 @@ from msmqwire.packets import (
     SESSION_ACK,
     USER_MESSAGE,
 )
-from msmqwire.ping import PING, PING_PORT, PING_SIZE
+from msmqwire.ping import PING, PING_PORT, PING_SIGNATURE, PING_SIZE
+from msmqwire.schema import field_offset
 from msmqwire.schema.nodes import inner_headers
 from msmqwire.schema.sizes import least_size
 from msmqwire.schema.texts import encode_text
@@ -149,6 +150,8 @@ def _constants(readers: Readers, kept: Kept) -> dict[str, str]:
         "PACKET_SIZE_MIN": str(base.PACKET_SIZE_MIN),
         "PACKET_SIZE_OFFSET": str(base.PACKET_SIZE_OFFSET),
         "PING_PORT": str(PING_PORT),
+        "PING_SIGNATURE_BYTES": bytes_of(PING_SIGNATURE.to_bytes(2, "little")),
+        "PING_SIGNATURE_OFFSET": str(field_offset(PING, "Signature")),
         "PING_SIZE": str(PING_SIZE),
         "PORT": str(PORT),
         "PUBLIC": str(PUBLIC),

@@ -1,10 +1,11 @@
--- Ping packets, datagrams of their own.
+-- Ping packets, datagrams of their own. A port may be that of any program, so the signature has to be there.
 
 local ping = Proto("msmq_ping", "Microsoft Message Queuing Ping")
 
 function ping.dissector(tvb, pinfo, root)
   local size = tvb:len()
-  if size < 1 then return 0 end
+  local signature = @PING_SIGNATURE_OFFSET@ + 1
+  if sub(tvb:raw(), signature, signature + 1) ~= @PING_SIGNATURE_BYTES@ then return 0 end
   local tree = shown(root) and root or nil
   B, D = tvb, tvb:raw()
   P, L, PE, I = 0, size, huge, 0

@@ -18,9 +18,32 @@ local function hand_over(call, ...)
   B, D, P, L, PE, I = b, d, p, l, pe, i
 end
 
+-- A text without what stands between two marks; a part that does not end goes to the end.
+local function without(text, first, last)
+  local kept, at = {}, 1
+  local start = find(text, first, at, true)
+  while start do
+    kept[#kept + 1] = sub(text, at, start - 1)
+    local _, stop = find(text, last, start, true)
+    if not stop then return table.concat(kept) end
+    at = stop + 1
+    start = find(text, first, at, true)
+  end
+  return table.concat(kept) .. sub(text, at)
+end
+
+-- Whether a text has an envelope with the namespace of SRMP, and does not only mention it.
+local function is_envelope(text)
+  if not find(text, "http://schemas.xmlsoap.org/srmp/", 1, true) then return false end
+  text = without(without(text, "<!--", "-->"), "<![CDATA[", "]]>")
+  local start = find(text, "<[%w._-]*:?Envelope[%s/>]")
+  local declared = "<[^<>]*[%s\"']xmlns:?[%w._-]*%s*=%s*[\"']http://schemas%.xmlsoap%.org/srmp/[\"']"
+  return start and find(text, declared, start)
+end
+
 -- Shows what an envelope says of its message, if it is one of SRMP.
 local function show_envelope(text, bytes, item)
-  if not find(text, "http://schemas.xmlsoap.org/srmp/", 1, true) then return end
+  if not is_envelope(text) then return end
   local tags = 0
   for tag, value in sub(text, 1, text_max):gmatch("<([^<>]*)>([^<]*)") do
     tags = tags + 1
@@ -123,7 +146,7 @@ local srmp = Proto("msmq_srmp", "Message Queuing SRMP")
 function srmp.dissector(tvb, pinfo, root)
   if shown(root) then
     local text = tvb:raw()
-    if find(text, "http://schemas.xmlsoap.org/srmp/", 1, true) then
+    if is_envelope(text) then
       local item = add(root, srmp, tvb())
       show_envelope(text, tvb(), item)
       add(item, extra.packet, tvb(), "SrmpMessage"):set_generated()
