@@ -22,9 +22,9 @@ def _rule(name: str, title: str, path: str) -> Check:
     return listed(f"PGM-{name}", title, path, _PGM, "SHOULD")
 
 
-CHECKSUM: Final = _rule("CHECKSUM", "The checksum of a packet fits, and data have one", "Checksum")
-TSDU_LENGTH: Final = _rule("TSDU-LENGTH", "TSDULength counts the data, without headers", LENGTH)
-OPTIONS: Final = _rule("OPTIONS", "The lengths of options fit", "options")
+CHECKSUM: Final = _rule("CHECKSUM", "The checksum of PGM is wrong, or data have none", "Checksum")
+TSDU_LENGTH: Final = _rule("TSDU-LENGTH", "TSDULength is not the length of the data", LENGTH)
+OPTIONS: Final = _rule("OPTIONS", "The lengths of the options of PGM do not fit", "options")
 
 
 def lint_pgm(packet: PgmPacket, fault: MalformedPacket | None, data: bytes) -> list[Finding]:

@@ -175,7 +175,7 @@ def test_traffic_that_is_not_msmq_on_its_port_is_skipped():
 def test_ports_by_option():
     talk = c.TcpConversation((c.CLIENT, 5), (c.SERVER, 4444)).handshake().send(b"xx")
     assert dissected(talk.frames) == []
-    assert shown(dissected(talk.frames, ports=[4444])) == [("Malformed", 2)]
+    assert shown(dissected(talk.frames, ports=[4444])) == [("Skipped", 2)]
 
 
 # --- pings -----------------------------------------------------------------------------------------------

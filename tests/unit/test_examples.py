@@ -56,7 +56,7 @@ def test_the_hostile_capture():
     assert dissection.errors == []
     kinds = {stream: [item.kind for item in of_stream(items, stream)] for stream in (None, *range(7))}
     assert kinds == {
-        None: ["Ping", "Malformed", "Malformed"],
+        None: ["Ping", "Skipped", "Malformed"],
         0: [],  # the web page
         1: [*ESTABLISHED, *["UserMessage"] * 4, "SessionAck", "OrderAck", "UserMessage"],
         2: [
