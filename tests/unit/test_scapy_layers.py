@@ -462,5 +462,9 @@ def test_pgm_over_ip() -> None:
     packet = IP(bytes(IP(src="127.0.0.1", dst="239.0.0.1") / PGM(SourcePort=1) / PGMData() / b"part"))
     assert (packet.proto, packet[PGM].Type, packet[PGM].TSDULength, packet[Raw].load) == (113, 4, 4, b"part")
     assert "PGM ODATA 1 > 0" in packet.summary()
-    broken = IP(src="127.0.0.1", dst="239.0.0.1", proto=113) / Raw(bytes(packet[PGM])[:-1])
-    assert type(IP(bytes(broken)).payload) is Raw
+    ip = IP(src="127.0.0.1", dst="239.0.0.1", proto=113)
+    for size in (0, 3, 0xFFFF):  # a wrong length leaves the rest readable
+        data = bytes(packet[PGM])[:14] + size.to_bytes(2, "big") + bytes(packet[PGM])[16:]
+        read = IP(bytes(ip / Raw(data)))
+        assert (read[PGM].TSDULength, read[Raw].load, bytes(read.payload)) == (size, b"part", data)
+    assert type(IP(bytes(ip / Raw(bytes(packet[PGM])[:19]))).payload) is Raw
