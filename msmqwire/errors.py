@@ -181,7 +181,19 @@ class Unreachable(MsmqError):
     """A queue manager that does not answer or is gone."""
 
 
-class EndUnknown(Unreachable):
+class ManagerStopped(QueueError, Unreachable):
+    """A queue manager that stops ends what waits: MQ_ERROR_OPERATION_CANCELLED. Nothing was received."""
+
+
+class TransactionAborted(Unreachable):
+    """A transaction is over: its queue manager was lost before the commit, and nothing of it was done."""
+
+
+class OutcomeUnknown(Unreachable):
+    """A queue manager was lost while it was to change something: it has done so, wholly, or not at all."""
+
+
+class EndUnknown(OutcomeUnknown):
     """A queue manager was lost while it was to delete a received message: it has, or the message is back.
 
     Attributes:

@@ -6,8 +6,10 @@ from typing import Annotated, Final
 
 import typer
 
+from msmqwire.cli.confirm import Yes, confirm
 from msmqwire.cli.netware_admin import Data, in_folder
 from msmqwire.cli.netware_output import AsJson, AsTable, print_one, print_rows, wants_table
+from msmqwire.names.printable import counted, safe
 from msmqwire.netware.type_names import QUEUE_TYPES
 from msmqwire.qms.runtime.queue_requests import SETS
 
@@ -98,11 +100,20 @@ def show(name: Name, data: Data, as_json: AsJson = False, as_table: AsTable = Fa
 
 
 @app.command("delete")
-def delete(name: Name, data: Data, as_json: AsJson = False, as_table: AsTable = False) -> None:
+def delete(
+    name: Name, data: Data, yes: Yes = False, as_json: AsJson = False, as_table: AsTable = False
+) -> None:
     """Delete a queue with all its jobs and its directory."""
-    in_folder(
-        data, lambda local: print_one(local.call("queue_delete", queue=name), wants_table(as_json, as_table))
-    )
+
+    table, agreed = wants_table(as_json, as_table), None
+    if not yes:
+        counts: list[int] = []
+        in_folder(data, lambda local: counts.append(local.call("queue_show", queue=name)["jobs"]))
+        (agreed,) = counts
+        if agreed:
+            what = counted(agreed, "job")
+            confirm(f"Delete {safe(name)} with its {what}", f"{name} has {what}")
+    in_folder(data, lambda local: print_one(local.call("queue_delete", queue=name, at_most=agreed), table))
 
 
 @app.command("grant")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,9 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from msmqwire.cli.common import dumps
+from msmqwire.cli.confirm import Yes, confirm
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.errors import InvalidValue
-from msmqwire.names.printable import safe
+from msmqwire.names.printable import counted, safe
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.queue_access import RIGHTS
 
@@ -231,24 +233,64 @@ def set_(
 
 
 @app.command("purge")
-def purge(queue: Name, data: Data, as_json: AsJson = False) -> None:
+def purge(queue: Name, data: Data, yes: Yes = False, as_json: AsJson = False) -> None:
     """Delete the messages of a queue."""
 
+    def found(status: dict[str, Any]) -> tuple[int, str, str]:
+        what = counted(status["messages"], "message")
+        return status["messages"], f"Delete {what} of {safe(queue)}", f"{queue} has {what}"
+
     def run() -> None:
-        with attach(data) as local:
-            result = local.call("purge", queue=queue)
-            _print_done(result, f"messages deleted: {result['purged']}", as_json)
+        result = _delete_agreed(data, "purge", queue, found, yes=yes)
+        _print_done(result, f"messages deleted: {result['purged']}", as_json)
 
     run_reporting_errors(run)
 
 
 @app.command("delete")
-def delete(queue: Name, data: Data, as_json: AsJson = False) -> None:
+def delete(queue: Name, data: Data, yes: Yes = False, as_json: AsJson = False) -> None:
     """Delete a queue and all its messages."""
 
+    def found(status: dict[str, Any]) -> tuple[int, str, str]:
+        there = {
+            "": status["messages"],
+            " in its journal": status.get("journal_messages", 0),
+            " in its subqueues": sum(status.get("subqueues", {}).values()),
+        }
+        parts = [counted(count, "message") + where for where, count in there.items() if count]
+        what = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+        return sum(there.values()), f"Delete {safe(queue)} with its {what}", f"{queue} has {what}"
+
     def run() -> None:
-        with attach(data) as local:
-            result = local.call("delete", queue=queue)
-            _print_done(result, f"deleted, messages in it: {result['deleted']}", as_json)
+        result = _delete_agreed(data, "delete", queue, found, yes=yes)
+        _print_done(result, f"deleted, messages in it: {result['deleted']}", as_json)
 
     run_reporting_errors(run)
+
+
+def _delete_agreed(
+    data: Path, op: str, queue: str, found: Callable[[dict[str, Any]], tuple[int, str, str]], *, yes: bool
+) -> dict[str, Any]:
+    """Make a request that deletes the messages of a queue, once that was agreed to; return its answer.
+
+    If more have come than was said, it is asked again. The folder is not open while a question waits.
+
+    Args:
+        data, op, queue: the folder; the request and its queue.
+        found: returns from the properties of the queue how many messages would be deleted, and the question
+            and reason of `confirm`.
+        yes: whether not to ask.
+    """
+    agreed = None
+    while True:
+        if not yes:
+            with attach(data) as local:
+                agreed, question, why = found(local.call("show", queue=queue))
+            if agreed:
+                confirm(question, why)
+        with attach(data) as local:
+            try:
+                return local.call(op, queue=queue, at_most=agreed)
+            except InvalidValue as exc:
+                if yes or exc.path != "at_most":
+                    raise

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -14,12 +15,14 @@ from msmqwire.cli.common import dumps
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.messages import show
 from msmqwire.cli.remote_reading import Auth, IsRemote, MapperPort, PasswordFile, Remote, RpcPort, User
-from msmqwire.qm.runtime.local import Local, attach
+from msmqwire.errors import EndUnknown, Unreachable
+from msmqwire.names.printable import counted
+from msmqwire.qm.runtime.local import GONE, attach
 from msmqwire.qm.runtime.operations import BATCH_MAX
+from msmqwire.qm.runtime.waiting import WaitingLocal
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER_PORT
 
 _BATCH: Final = 100
-_SLICE_MS: Final = 60_000
 
 Data = Annotated[Path | None, typer.Option(help="Folder of the queue manager.")]
 Name = Annotated[
@@ -41,40 +44,52 @@ def _folder(data: Path | None) -> Path:
     return data
 
 
-class _Deadline:
-    """A deadline for several requests; each waits for a part of the time, so that it can be interrupted."""
+@contextmanager
+def _waiting(folder: Path) -> Iterator[WaitingLocal]:
+    """Attach to a folder; say on a terminal when its server is waited for."""
 
-    def __init__(self, seconds: float) -> None:
-        self._until = time.monotonic() + seconds
+    def waits(seconds: float) -> None:
+        if sys.stderr is not None and sys.stderr.isatty():
+            print(f"the server of {folder} has gone: waiting up to {seconds:.0f} s for it", file=sys.stderr)
 
-    def wait_ms(self) -> int:
-        """Return how many milliseconds the next request may wait."""
-        remaining = int((self._until - time.monotonic()) * 1000)
-        return max(0, min(remaining, _SLICE_MS))
+    with WaitingLocal(folder, waits) as local:
+        yield local
 
 
-def _receive(local: Local, queue: str, count: int, timeout: float, as_json: bool) -> None:
-    """Print messages and confirm those printed, even if interrupted: the others return to the queue."""
-    printed: list[int] = []
-    remaining, deadline = count, _Deadline(timeout)
+def _receive(local: WaitingLocal, queue: str, count: int, timeout: float, as_json: bool) -> None:
+    """Print messages and confirm those printed, even if interrupted: the others return to the queue.
+
+    Nothing is waited for before they are confirmed, so that their end is known if the server goes meanwhile.
+    """
+    printed: dict[int, str] = {}
+    remaining = count
     try:
         while remaining:
-            wait = deadline.wait_ms()
-            batch = min(remaining, _BATCH)
-            done, printed = printed, []  # the request confirms them, even if it is interrupted
-            messages = local.call("receive", queue=queue, count=batch, wait_ms=wait, done=done)["messages"]
+            batch, messages = min(remaining, _BATCH), []
+            if printed:
+                done, printed = printed, {}  # the request confirms them, even if it is interrupted
+                messages = _ending(local, "receive", done, queue=queue, count=batch)["messages"]
+            if not messages:
+                messages = local.wait("receive", timeout, queue=queue, count=batch)
+            if not messages:
+                break
             for message in messages:
                 receipt = message["receipt"]
                 show(message, as_json)
-                printed.append(receipt)
+                printed[receipt] = message["identifier"]
                 remaining -= 1
-            if not messages and not deadline.wait_ms():
-                break
-            if messages:
-                deadline = _Deadline(timeout)
     finally:
         if printed:
-            local.call("end", done=printed)
+            _ending(local, "end", printed)
+
+
+def _ending(local: WaitingLocal, op: str, printed: dict[int, str], **request: Any) -> dict[str, Any]:
+    """Make a request that deletes messages which were printed. Raises EndUnknown if the server has gone."""
+    try:
+        return local.call(op, done=list(printed), **request)
+    except Unreachable:
+        which = f"{counted(len(printed), 'message')} printed may be back in the queue"
+        raise EndUnknown(f"{GONE}; {which}: {', '.join(printed.values())}") from None
 
 
 def receive(
@@ -98,7 +113,7 @@ def receive(
     folder = _folder(data)
 
     def run() -> None:
-        with attach(folder) as local:
+        with _waiting(folder) as local:
             _receive(local, queue, count, timeout, as_json)
 
     run_reporting_errors(run)
@@ -125,19 +140,17 @@ def peek(
     folder = _folder(data)
 
     def run() -> None:
-        remaining, after, deadline = count, None, _Deadline(timeout)
-        with attach(folder) as local:
-            while remaining:
-                wait = 0 if after is not None else deadline.wait_ms()
-                batch = min(remaining, _BATCH)
-                messages = local.call("peek", queue=queue, count=batch, wait_ms=wait, after=after)["messages"]
+        with _waiting(folder) as local:
+            messages = local.wait("peek", timeout, queue=queue, count=min(count, _BATCH))
+            remaining = count
+            while messages:
                 for message in messages:
                     show(message, as_json)
                 remaining -= len(messages)
-                if messages:
-                    after = messages[-1]["lookup_identifier"]
-                elif after is not None or not deadline.wait_ms():
+                if not remaining:
                     break
+                batch, after = min(remaining, _BATCH), messages[-1]["lookup_identifier"]
+                messages = local.call("peek", queue=queue, count=batch, after=after)["messages"]
 
     run_reporting_errors(run)
 

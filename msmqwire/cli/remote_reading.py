@@ -11,6 +11,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from msmqwire.cli.common import NoInput, dumps
+from msmqwire.cli.confirm import Yes, confirm
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.messages import show
 from msmqwire.constants import HResult
@@ -178,6 +179,7 @@ def purge(
     user: User = None,
     password_file: PasswordFile = None,
     auth: Auth = None,
+    yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Delete the messages of a queue of another computer; see queue purge for those of a folder."""
@@ -188,6 +190,8 @@ def purge(
     remote = Remote(rpc_port, endpoint_mapper, user, password_file, auth)
 
     def run() -> None:
+        if not yes:  # there may be none: remote read has no call that counts them
+            confirm(f"Delete all messages of {safe(queue)}", f"all messages of {queue} would be deleted")
         with _opened(queue, remote) as opened:
             opened.purge()
         text_only = sys.stdout.isatty() and not as_json

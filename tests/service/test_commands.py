@@ -110,14 +110,14 @@ def test_a_list_has_every_queue_by_name(folder: Path) -> None:
 
 def test_a_purged_queue_is_empty(folder: Path) -> None:
     sent(folder, "--recoverable", "--count", "5", "--body", "x")
-    assert run(folder, "queue", "purge", ORDERS).one == {"queue": ORDERS, "purged": 5}
+    assert run(folder, "queue", "purge", ORDERS, "--yes").one == {"queue": ORDERS, "purged": 5}
     assert run(folder, "queue", "purge", ORDERS).one == {"queue": ORDERS, "purged": 0}
     assert run(folder, "peek", ORDERS).lines == []
 
 
 def test_a_queue_with_messages_is_deleted_with_them(folder: Path) -> None:
     sent(folder, "--recoverable", "--count", "3")
-    assert run(folder, "queue", "delete", ORDERS).one == {"queue": ORDERS, "deleted": 3}
+    assert run(folder, "queue", "delete", ORDERS, "-y").one == {"queue": ORDERS, "deleted": 3}
     run(folder, "queue", "create", ORDERS)
     assert run(folder, "peek", ORDERS).lines == []
 

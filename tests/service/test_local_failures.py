@@ -16,7 +16,8 @@ from msmqwire.errors import InvalidValue, StoreRefused, Unreachable
 from msmqwire.qm.runtime import local as local_module
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.control import REQUEST_MAX
-from msmqwire.qm.runtime.local import Local, attach
+from msmqwire.qm.runtime.local import attach
+from msmqwire.qm.runtime.waiting import WaitingLocal
 from msmqwire.qm.store.sqlite import SqliteStore
 from tests.support.running import (
     ORDERS,
@@ -193,7 +194,7 @@ def test_what_was_printed_before_an_interruption_is_gone(
         shown.append(message["identifier"])
 
     monkeypatch.setattr(reading, "show", show)
-    with pytest.raises(failure), attach(folder) as local:
+    with pytest.raises(failure), WaitingLocal(folder, lambda _: None) as local:
         reading._receive(local, ORDERS, 4, 0, True)
     assert peeked(folder, ORDERS) == [b"3", b"4"]
 
@@ -206,7 +207,7 @@ def test_what_was_printed_is_gone_if_the_wait_for_more_is_interrupted(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    def receive(local: Local) -> None:
+    def receive(local: WaitingLocal) -> None:
         before = signal.signal(signal.SIGALRM, interrupt)
         try:
             signal.setitimer(signal.ITIMER_REAL, 1)
@@ -215,7 +216,7 @@ def test_what_was_printed_is_gone_if_the_wait_for_more_is_interrupted(
             signal.signal(signal.SIGALRM, before)
 
     monkeypatch.setattr(reading, "show", lambda *_: None)
-    with pytest.raises(KeyboardInterrupt), attach(folder) as local:
+    with pytest.raises(KeyboardInterrupt), WaitingLocal(folder, lambda _: None) as local:
         receive(local)
     until(lambda: listed(folder)[ORDERS]["messages"] == 0, "both messages are removed")
 

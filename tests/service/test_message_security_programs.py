@@ -210,7 +210,7 @@ def test_what_a_restart_keeps(
     )
     with served(there) as second:
         assert called(*peeked).lines == before
-        assert done("queue", "purge", ORDERS, "--data", there.data)["purged"] == 3
+        assert done("queue", "purge", ORDERS, "--yes", "--data", there.data)["purged"] == 3
         hosts = dict.fromkeys(pair.hosts, (second.address, second.port))
         with served(replace(here, overrides=AddressOverrides(hosts=hosts))):
             assert protection(pair.received()) == (b"alone", True, "2.0", "aes256")

@@ -76,7 +76,7 @@ def test_a_message_to_all_queues_of_a_group(tmp_path: Path, pgm: PgmOptions) -> 
         assert groups(two) == {IPv4Address(ADDRESS)}
         send(one, GROUP, b"third")
         assert len(arrived(two, 3, OTHER)) == 3
-        assert called("queue", "delete", OTHER, "--data", beta).one["deleted"] == 3
+        assert called("queue", "delete", OTHER, "--yes", "--data", beta).one["deleted"] == 3
         until(lambda: groups(two) == set(), "the group is left")
         assert listed(beta)[ORDERS]["messages"] == 2
 

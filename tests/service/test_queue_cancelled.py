@@ -279,7 +279,7 @@ def test_a_fault_inside_ends_what_waits(data: Path) -> None:
             queue = await manager.create_queue(ORDERS)
             waiting = asyncio.create_task(queue.receive())
             await asyncio.sleep(0.05)
-            requests = manager._requests
+            requests = manager._requests._connection
             assert isinstance(requests, InStoreRequests)
             requests._driver.fail(ZeroDivisionError())
             for work in (waiting, queue.peek()):
@@ -295,7 +295,7 @@ def test_a_disk_that_refuses_changes_is_told(data: Path, monkeypatch: pytest.Mon
     async def scenario() -> None:
         async with msmqwire.attach(data, create=True) as manager:
             queue = await manager.create_queue(ORDERS)
-            requests = manager._requests
+            requests = manager._requests._connection
             assert isinstance(requests, InStoreRequests)
 
             def refuse(changes: object) -> None:

@@ -344,7 +344,7 @@ def test_a_fault_inside_ends_the_iteration(data: Path) -> None:
     async def scenario() -> None:
         async with msmqwire.attach(data, create=True) as manager:
             queue = await manager.create_queue(ORDERS)
-            requests = manager._requests
+            requests = manager._requests._connection
             assert isinstance(requests, InStoreRequests)
 
             async def receive() -> None:

@@ -43,7 +43,8 @@ def queue() -> Iterator[RemoteQueue]:
 
 
 def run(queue: RemoteQueue, command: str, *arguments: str | Path, name: str = NAME) -> Run:
-    return called(command, "--remote", name, *arguments, "--rpc-port", str(queue.port))
+    agreed = ["--yes"] if command == "purge" else []
+    return called(command, "--remote", name, *agreed, *arguments, "--rpc-port", str(queue.port))
 
 
 def bodies(run: Run) -> list[bytes]:
@@ -90,6 +91,9 @@ def test_peeking_moving_and_purging(queue: RemoteQueue) -> None:
         called("move", "--remote", NAME, poison, *options, identifier.upper()).one["identifier"] == identifier
     )
     queue.messages.append(message(4))
+    refused = called("purge", "--remote", NAME, "--rpc-port", str(queue.port))
+    assert (refused.status, refused.out, queue.bodies) == (2, "", [b"body 4"])
+    assert "--yes deletes them" in refused.err
     assert run(queue, "purge").one == {"queue": NAME}
     assert queue.bodies == []
 

@@ -157,7 +157,7 @@ def test_commands(alpha: Alpha, data: Path, tmp_path: Path) -> None:
     moved = called("move", "--remote", NAME, rf"{NAME};poison", *remote).one
     assert moved == {"identifier": expected[2]["identifier"], "to": rf"{NAME};poison"}
     assert called("receive", "--remote", rf"{NAME};poison", *remote).one["body"] == expected[2]["body"]
-    assert called("purge", "--remote", NAME, *remote).one == {"queue": NAME}
+    assert called("purge", "--remote", NAME, "--yes", *remote).one == {"queue": NAME}
     assert called("receive", "--remote", NAME, *remote, "--timeout", "0.2").lines == []
     missing = called("receive", "--remote", rf"DIRECT=TCP:{ADDRESS}\private$\nothing", *remote)
     assert missing.error(66)["name"] == "MQ_ERROR_QUEUE_NOT_FOUND"

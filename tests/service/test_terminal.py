@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,40 +10,15 @@ import pytest
 from tests.support.running import (
     LEDGER,
     ORDERS,
-    PATIENCE_S,
     called,
     command,
-    command_line,
-    environment,
     process,
 )
+from tests.support.terminal import on_a_terminal
 
 TO_ORDERS = rf"DIRECT=OS:.\{ORDERS}"
 EVIL = "\x1b]0;owned\x07\x1b[2J[red]not red[/red]\u202e"
 SHOWN = r"\x1b]0;owned\x07\x1b[2J[red]not red[/red]\u202e"
-STYLES = re.compile(r"\x1b\[[0-9;]*m")
-
-
-def on_a_terminal(*arguments: str | Path, status: int = 0) -> str:
-    """The output of a command on a terminal, without styles, that ends with a status."""
-    outer, inner = pty.openpty()
-    terminal = {"TERM": "xterm", "COLUMNS": "100"}
-    with subprocess.Popen(
-        command_line(*arguments), stdin=inner, stdout=inner, stderr=inner, env={**environment(), **terminal}
-    ) as run:
-        os.close(inner)
-        output = b""
-        while True:
-            try:
-                chunk = os.read(outer, 1 << 16)
-            except OSError:  # on Linux, when the other side is closed
-                break
-            if not chunk:
-                break
-            output += chunk
-        os.close(outer)
-        assert run.wait(PATIENCE_S) == status, output
-    return STYLES.sub("", output.decode()).replace("\r\n", "\n")
 
 
 @pytest.fixture
@@ -91,7 +63,9 @@ def test_a_queue_is_shown_line_by_line(folder: Path) -> None:
 
 def test_what_was_done_is_said_in_words(folder: Path) -> None:
     called("send", TO_ORDERS, "--recoverable", "--count", "3", "--data", folder)
-    assert on_a_terminal("queue", "purge", ORDERS, "--data", folder) == f"{ORDERS}: messages deleted: 3\n"
+    assert on_a_terminal("queue", "purge", ORDERS, "--yes", "--data", folder) == (
+        f"{ORDERS}: messages deleted: 3\n"
+    )
     assert on_a_terminal("queue", "delete", ORDERS, "--data", folder) == (
         f"{ORDERS}: deleted, messages in it: 0\n"
     )

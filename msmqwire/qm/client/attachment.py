@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
-from uuid import UUID
 
 from msmqwire.crypto.readings import DEFAULT, Readings
-from msmqwire.errors import InvalidValue, Unreachable
+from msmqwire.errors import InvalidValue
 from msmqwire.qm.client.entering import EnteredOnce
 from msmqwire.qm.client.local_queues import LocalReading, LocalSending
 from msmqwire.qm.client.queue import Queue
@@ -16,7 +13,7 @@ from msmqwire.qm.client.synchronous import SyncConnection
 from msmqwire.qm.client.synchronous_queue import SyncQueue
 from msmqwire.qm.runtime.local_names import queue_name
 from msmqwire.qm.runtime.message_signers import own_signer
-from msmqwire.qm.runtime.requests import Requests, open_requests
+from msmqwire.qm.runtime.requests import LastingRequests, open_requests
 from msmqwire.qm.security.signing import Signer
 
 
@@ -26,15 +23,19 @@ class QueueManager:
     Attributes:
         name: the name of the computer.
         identifier: its GUID.
-        served: whether a server runs; without one, nothing is sent to other computers, and express messages
-            are refused: they would be lost.
     """
 
-    def __init__(
-        self, requests: Requests, name: str, identifier: UUID, folder: str | os.PathLike[str]
-    ) -> None:
-        self._requests, self.name, self.identifier = requests, name, identifier
-        self.served, self._folder = requests.served, folder
+    def __init__(self, requests: LastingRequests, folder: str | os.PathLike[str]) -> None:
+        self._requests, self._folder = requests, folder
+        self.name, self.identifier = requests.name, requests.identifier
+
+    @property
+    def served(self) -> bool:
+        """Whether it was reached through a server.
+
+        Without one nothing is sent to other computers, and express messages are refused: they would be lost.
+        """
+        return self._requests.served
 
     def queue(self, name: str) -> Queue:
         r"""Return a queue, to be sent to and read. Whether it is there shows when it is used.
@@ -81,12 +82,17 @@ class SyncQueueManager:
     """The queue manager of a folder: `QueueManager` without ``await``, for any number of threads.
 
     Attributes:
-        name, identifier, served: as there.
+        name, identifier: as there.
     """
 
     def __init__(self, connection: SyncConnection, manager: QueueManager) -> None:
         self._connection, self._manager = connection, manager
-        self.name, self.identifier, self.served = manager.name, manager.identifier, manager.served
+        self.name, self.identifier = manager.name, manager.identifier
+
+    @property
+    def served(self) -> bool:
+        """See `QueueManager.served`."""
+        return self._manager.served
 
     def queue(self, name: str) -> SyncQueue:
         """Return a queue. See `QueueManager.queue`."""
@@ -102,14 +108,6 @@ class SyncQueueManager:
         return SyncQueue(self._connection, self._connection.run(work))
 
 
-def _who(status: Mapping[str, Any]) -> tuple[str, UUID]:
-    """Return the name and the identifier of the queue manager. Raises Unreachable."""
-    try:
-        return status["name"], UUID(status["identifier"])
-    except (KeyError, ValueError, TypeError, AttributeError):
-        raise Unreachable("what answers is no queue manager of this version") from None
-
-
 class Attachment(EnteredOnce[QueueManager, SyncQueueManager]):
     """The result of `msmqwire.attach`, which can be entered once."""
 
@@ -118,18 +116,11 @@ class Attachment(EnteredOnce[QueueManager, SyncQueueManager]):
     def __init__(self, folder: str | os.PathLike[str], create: bool) -> None:
         super().__init__()
         self._folder, self._create = folder, create
-        self._requests: Requests | None = None
+        self._requests: LastingRequests | None = None
 
     async def _open(self) -> QueueManager:
-        requests = await open_requests(self._folder, create=self._create)
-        try:
-            status = await requests.call("status")
-            name, identifier = _who(status)
-        except BaseException:
-            await requests.close()
-            raise
-        self._requests = requests
-        return QueueManager(requests, name, identifier, self._folder)
+        self._requests = await open_requests(self._folder, create=self._create)
+        return QueueManager(self._requests, self._folder)
 
     def _synchronous(self, sync: SyncConnection, opened: QueueManager) -> SyncQueueManager:
         return SyncQueueManager(sync, opened)

@@ -22,12 +22,15 @@ from typing import Any, Final, Protocol, cast
 from msmqwire.errors import (
     EngineFailed,
     InvalidName,
+    InvalidValue,
     LocatedError,
+    ManagerStopped,
     MsmqError,
     NcpRefused,
     QueueError,
     StoreError,
 )
+from msmqwire.names.printable import counted
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.served_folder import ControlAddress, ServedFolder
 
@@ -199,6 +202,17 @@ class ControlServer:
         return hmac.compare_digest(token.encode("utf-8", "surrogatepass"), self._token.encode())
 
 
+def check_at_most(request: Mapping[str, Any], there: int, what: str) -> None:
+    """Raise InvalidValue if a request would delete more things than its ``at_most`` allows."""
+    most = request.get("at_most")
+    if most is None:
+        return
+    if isinstance(most, bool) or not isinstance(most, int) or most < 0:
+        raise InvalidValue(f"{most!r:.100} is not a number from 0 on", path="at_most")
+    if there > most:
+        raise InvalidValue(f"it has {counted(there, what)} by now", path="at_most")
+
+
 def _error(reason: str, kind: str) -> dict[str, Any]:
     return {"error": reason, "path": "", "offset": None, "kind": kind}
 
@@ -210,6 +224,8 @@ def _error_json(exc: Exception) -> dict[str, Any]:
             return {**exc.to_json(), "kind": NAME, "hresult": f"0x{exc.hresult:08X}"}
         case LocatedError():
             return {**exc.to_json(), "kind": VALUE}
+        case ManagerStopped():
+            return {**exc.to_json(), "kind": QUEUE, "stops": True}
         case QueueError():
             return {**exc.to_json(), "kind": QUEUE}
         case NcpRefused():

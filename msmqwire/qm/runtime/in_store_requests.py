@@ -44,7 +44,7 @@ class InStoreRequests:
     See `msmqwire.qm.runtime.requests.Requests`.
     """
 
-    served = False
+    served = lost = False
 
     def __init__(self, folder: DataFolder, *, create: bool) -> None:
         """Open the store. Raises the subclasses of StoreError."""

@@ -7,15 +7,17 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from msmqwire.errors import (
     InvalidName,
     InvalidValue,
+    ManagerStopped,
     MsmqError,
     NcpRefused,
+    OutcomeUnknown,
     QueueError,
     StoreInUse,
     StoreRefused,
@@ -39,6 +41,14 @@ STARTING_S: Final = 10.0
 RETRY_S: Final = 0.05
 DISK_S: Final = 10.0
 """Seconds that a disk may refuse commits before a request fails."""
+GONE: Final = "the server has gone"
+_WITHOUT_EFFECT: Final = (
+    "status", "list", "queues", "activity", "show", "peek", "read", "cancel", "open_cursor", "close_cursor",
+    "subscribe", "begin", "abort", "refresh_keys", "keep_peer_keys",
+    "object_list", "object_show", "queue_list", "queue_show",
+)  # fmt: skip
+"""Requests that leave nothing behind when their connection is lost, or that can be made again: what `read`
+receives is only locked. The last four are of the service for NetWare."""
 _POLL_S: Final = 0.1
 
 
@@ -55,8 +65,9 @@ class Local(Protocol):
         """Run a request of `msmqwire.qm.runtime.operations`, and return its answer.
 
         Raises InvalidValue, InvalidName and QueueError; Unreachable if the server has gone, or if an earlier
-        request was interrupted before it was answered; StoreRefused if no server runs and the disk refuses
-        the commit; RuntimeError for an internal error of the server.
+        request was interrupted before it was answered; OutcomeUnknown, which is one, if it may have carried
+        out a request that changes something; StoreRefused if no server runs and the disk refuses the commit;
+        RuntimeError for an internal error of the server.
         """
 
     def close(self) -> None:
@@ -101,8 +112,8 @@ def attach_to(folder: ServedFolder, in_store: Callable[[], Local]) -> Local:
             time.sleep(RETRY_S)
 
 
-class _Base:
-    """The context manager of both implementations."""
+class LocalBase:
+    """The context manager of the implementations."""
 
     def close(self) -> None:
         raise NotImplementedError
@@ -136,7 +147,7 @@ def server_of(folder: ServedFolder) -> Served | None:
     return Served(connection, address.token)
 
 
-class Served(_Base):
+class Served(LocalBase):
     """Access through the server of a folder."""
 
     served = True
@@ -150,27 +161,29 @@ class Served(_Base):
     def call(self, op: str, /, **request: Any) -> dict[str, Any]:
         if self._gone:
             raise Unreachable(self._gone)
-        self._numbers += 1
-        line = {"id": self._numbers, "op": op, **request}
-        if self._token and self._numbers == 1:
+        line = {"id": self._numbers + 1, "op": op, **request}
+        if self._token and not self._numbers:
             line["token"] = self._token
         data = json.dumps(line).encode()
         if len(data) > control.REQUEST_MAX:
             raise InvalidValue(
                 f"the request has {len(data)} bytes, and may have {control.REQUEST_MAX}", path=op
             )
+        self._numbers += 1
+        sent = False  # a part of a line is no request
         try:
             self._connection.sendall(data + b"\n")
+            sent = True
             answer = self._file.readline()
         except OSError as exc:
-            self._end(f"the server has gone: {exc.strerror or exc}")
-            raise Unreachable(self._gone) from None
+            self._end(f"{GONE}: {exc.strerror or exc}")
+            raise lost(op, request, self._gone) if sent else Unreachable(self._gone) from None
         except BaseException:  # or the next request would be given the answer of this one
             self._end("a request was interrupted before it was answered")
             raise
         if not answer.endswith(b"\n"):
-            self._end("the server has gone")
-            raise Unreachable(self._gone)
+            self._end(GONE)
+            raise lost(op, request, self._gone)
         response = json.loads(answer)
         if "error" in response:
             raise error_of(response["error"])
@@ -187,11 +200,26 @@ class Served(_Base):
         self._connection.close()
 
 
+def lost(op: str, request: Mapping[str, Any], why: str) -> Unreachable:
+    """Return the exception for a request whose connection was lost before its answer."""
+    match op:
+        case "receive" | "end":
+            changes = bool(request.get("done"))
+        case "send" | "move":
+            changes = request.get("transaction") is None
+        case "create":
+            changes = not request.get("missing")  # else it can be made again
+        case _:
+            changes = op not in _WITHOUT_EFFECT
+    return OutcomeUnknown(f"{why}, and may have done this before: {op}") if changes else Unreachable(why)
+
+
 def error_of(error: dict[str, Any]) -> MsmqError | RuntimeError:
     """Return the exception for an error of the control channel."""
     match error["kind"]:
         case control.QUEUE:
-            return QueueError(error["error"], int(error["hresult"], 16))
+            kind = ManagerStopped if error.get("stops") else QueueError
+            return kind(error["error"], int(error["hresult"], 16))
         case control.NAME:
             code = int(error["hresult"], 16)
             return InvalidName(error["error"], path=error["path"], offset=error["offset"], hresult=code)
@@ -209,7 +237,7 @@ def connection_closed() -> InvalidValue:
     return InvalidValue("it was left, and can't be used any more", path="connection")
 
 
-class InStore(_Base):
+class InStore(LocalBase):
     """Access to the store of a folder, opened exclusively; nothing is sent to other computers."""
 
     served = False

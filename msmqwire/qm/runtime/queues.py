@@ -23,6 +23,7 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.lookup import group_of
+from msmqwire.qm.runtime.control import check_at_most
 from msmqwire.qm.runtime.local_names import path_of, queue_name
 from msmqwire.qm.runtime.message_json import flag, number
 from msmqwire.qm.runtime.queue_access import RightsOn, access_changes, access_json, changed_access
@@ -373,9 +374,13 @@ def available_position(queue: Queue, request: Mapping[str, Any]) -> MessagePosit
 
 
 def purge(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Delete all messages that can be read, or only the one with a lookup identifier."""
+    """Delete all messages that can be read, or only the one with a lookup identifier.
+
+    With ``at_most`` a queue that has more messages is left as it is; so it is by `delete`.
+    """
     queue = find(core, request)
     before = len(queue.positions)
+    check_at_most(request, before, "message")
     if request.get("lookup_identifier") is None:
         core.messages.purge(queue)
     else:
@@ -388,6 +393,8 @@ def delete(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
     """Delete a queue and all its messages."""
     queue = find(core, request)
     _check_application_queue(queue, request, "deleted")
+    parts = [queue, *queue.subqueues.values(), *filter(None, [queue.journal])]
+    check_at_most(request, sum(len(part.positions) for part in parts), "message")
     answer = {"queue": short_name(queue), "deleted": len(queue.positions)}
     core.queues.delete(queue)
     return answer

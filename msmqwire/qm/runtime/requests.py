@@ -8,32 +8,41 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from typing import Any, Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
 
-from msmqwire.errors import StoreInUse
+from msmqwire.errors import StoreInUse, Unreachable
 from msmqwire.qm.runtime.folder import DataFolder
 from msmqwire.qm.runtime.in_store_requests import InStoreRequests
-from msmqwire.qm.runtime.local import RETRY_S, STARTING_S
+from msmqwire.qm.runtime.local import GONE, RETRY_S, STARTING_S, connection_closed
 from msmqwire.qm.runtime.pushed import Pushed
-from msmqwire.qm.runtime.served_requests import ServedRequests
+from msmqwire.qm.runtime.served_requests import NotSent, ServedRequests
+
+T = TypeVar("T")
 
 
 class Requests(Protocol):
-    """The queue manager of a folder.
+    """A connection to the queue manager of a folder. It is that once and for all: see `LastingRequests`.
 
     Attributes:
         served: whether requests go through a server.
+        lost: whether that has gone, so that nothing can be asked here any more.
     """
 
     served: bool
+
+    @property
+    def lost(self) -> bool: ...
 
     async def call(self, op: str, /, **request: Any) -> dict[str, Any]:
         """Run a request of `msmqwire.qm.runtime.operations`, and return its answer.
 
         Of one that asks for records ``records`` are the messages, each as its receipt and record.
 
-        Raises InvalidValue, InvalidName and QueueError; Unreachable if the server has gone; StoreRefused if
-        no server runs and the disk refuses the commit; EngineFailed and RuntimeError for an internal error.
+        Raises InvalidValue, InvalidName and QueueError; Unreachable if the server has gone, OutcomeUnknown if
+        it may have carried out a request that changes something; StoreRefused if no server runs and the disk
+        refuses the commit; EngineFailed and RuntimeError for an internal error.
         """
 
     async def subscribe(self, queue: str, window: int) -> Pushed:
@@ -53,20 +62,116 @@ class Requests(Protocol):
         """
 
 
-async def open_requests(path: str | os.PathLike[str], *, create: bool = False) -> Requests:
+class LastingRequests:
+    """The queue manager of a folder, over restarts of its server.
+
+    What belongs to one connection (messages received and not ended, cursors, transactions, subscriptions) is
+    asked for there, and is over with it.
+
+    Attributes:
+        name, identifier: of the queue manager.
+    """
+
+    def __init__(self, folder: DataFolder, connection: Requests, who: tuple[str, UUID]) -> None:
+        """Take a connection, and the name and identifier of the queue manager that has answered there."""
+        self._folder, self._connection = folder, connection
+        self.name, self.identifier = who
+        self._connecting = asyncio.Lock()
+        self._transactions: dict[UUID, Requests] = {}
+        self._closed = False
+
+    @property
+    def served(self) -> bool:
+        """Whether requests go through a server."""
+        return self._connection.served
+
+    async def connection(self) -> Requests:
+        """Return the present connection, another one if that was lost.
+
+        Raises Unreachable while nobody serves the folder: the store is for the next server to open.
+        """
+        if not self._connection.lost or self._closed:
+            return self._connection
+        async with self._connecting:
+            if self._connection.lost and not self._closed:
+                served = await ServedRequests.connect(self._folder)
+                if served is None:
+                    raise Unreachable(f"{GONE}, and is not back yet: nobody serves {self._folder.path}")
+                if await _who(served) != (self.name, self.identifier):
+                    await served.close()
+                    raise Unreachable(f"another queue manager serves {self._folder.path} now")
+                if self._closed:
+                    await served.close()
+                    raise connection_closed()
+                self._connection = served
+        return self._connection
+
+    async def use(self, work: Callable[[Requests], Coroutine[Any, Any, T]]) -> tuple[Requests, T]:
+        """Do `work`, which is one request, with a connection; return that and the result.
+
+        It is done again on another connection if the server turns out to have gone before the request.
+        """
+        while True:
+            connection = await self.connection()
+            try:
+                return connection, await work(connection)
+            except NotSent:
+                continue
+
+    async def call(self, op: str, /, **request: Any) -> dict[str, Any]:
+        """Run a request on any connection; see `Requests.call`."""
+        return (await self.use(lambda connection: connection.call(op, **request)))[1]
+
+    async def begin(self) -> tuple[UUID, Requests]:
+        """Begin a transaction; return it and its connection."""
+        connection, answer = await self.use(lambda connection: connection.call("begin"))
+        identifier = UUID(answer["transaction"])
+        self._transactions[identifier] = connection
+        return identifier, connection
+
+    def ended(self, transaction: UUID) -> None:
+        """Forget a transaction."""
+        self._transactions.pop(transaction, None)
+
+    async def connection_of(self, transaction: UUID | None) -> Requests:
+        """Return the connection to which a transaction belongs, or the present one."""
+        connection = None if transaction is None else self._transactions.get(transaction)
+        return connection or await self.connection()
+
+    async def close(self) -> None:
+        """End the session; see `Requests.close`."""
+        self._closed = True
+        await self._connection.close()
+
+
+async def open_requests(path: str | os.PathLike[str], *, create: bool = False) -> LastingRequests:
     """Open the queues of a folder: through its server, or in its store if none runs.
 
-    Raises as `msmqwire.qm.runtime.local.attach` does.
+    Raises as `msmqwire.qm.runtime.local.attach` does, and Unreachable for what is no queue manager.
     """
     folder = DataFolder(path)
     until = time.monotonic() + STARTING_S
     while True:
         served = await ServedRequests.connect(folder)
         if served is not None:
-            return served
+            return LastingRequests(folder, served, await _who(served))
         try:
-            return await InStoreRequests.start(folder, create=create)
+            in_store = await InStoreRequests.start(folder, create=create)
+            return LastingRequests(folder, in_store, await _who(in_store))
         except StoreInUse:
             if time.monotonic() > until:
                 raise
             await asyncio.sleep(RETRY_S)
+
+
+async def _who(connection: Requests) -> tuple[str, UUID]:
+    """Return the name and the identifier of the queue manager. Raises Unreachable after closing."""
+    try:
+        status = await connection.call("status")
+        return str(status["name"]), UUID(status["identifier"])
+    except (KeyError, ValueError, TypeError, AttributeError):
+        await connection.close()
+        raise Unreachable("what answers is no queue manager of this version") from None
+    except BaseException:
+        await connection.close()
+        raise

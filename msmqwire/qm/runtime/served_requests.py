@@ -12,11 +12,15 @@ from msmqwire.errors import InvalidValue, LocatedError, MalformedPacket, MsmqErr
 from msmqwire.qm.runtime import control
 from msmqwire.qm.runtime.control_frames import Incoming
 from msmqwire.qm.runtime.folder import DataFolder
-from msmqwire.qm.runtime.local import connection_closed, error_of
+from msmqwire.qm.runtime.local import GONE, connection_closed, error_of, lost
 from msmqwire.qm.runtime.pushed import Pushed, Subscribed
 
 _READS_MAX: Final = 900
 """Limit of reads under way, less than the control channel has: there is always room to cancel one."""
+
+
+class NotSent(Unreachable):
+    """The server had gone before the request: it may be made on another connection."""
 
 
 class _Records:
@@ -36,7 +40,7 @@ class ServedRequests(asyncio.Protocol):
         """Create the client's side of a connection, in the running loop."""
         self._token = token
         self._number = 0
-        self._pending: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._pending: dict[int, asyncio.Future[dict[str, Any] | None]] = {}
         self._subscribed = Subscribed()
         self._incoming = Incoming(self._answered, self._message)
         self._answer: _Records | None = None  # whose frames are due
@@ -83,10 +87,9 @@ class ServedRequests(asyncio.Protocol):
     async def _call(self, op: str, request: dict[str, Any]) -> dict[str, Any]:
         if self._closed:
             raise connection_closed()
-        if self._gone is not None:
-            raise Unreachable(self._gone)
-        self._number += 1
-        number = self._number
+        if self.lost:
+            raise NotSent(self._gone or GONE)
+        number = self._number + 1
         line = {"id": number, "op": op, **request}
         if self._token and number == 1:
             line["token"] = self._token
@@ -94,14 +97,19 @@ class ServedRequests(asyncio.Protocol):
         if len(data) > control.REQUEST_MAX:
             why = f"the request has {len(data)} bytes, and may have {control.REQUEST_MAX}"
             raise InvalidValue(why, path=op)
+        self._number = number
         future = self._pending[number] = asyncio.get_running_loop().create_future()
         try:
             self._write(data + b"\n")
+            if self.lost:  # the line is not there to its end, and so is no request
+                raise NotSent(self._gone or GONE)
             if not self._writable.is_set():
                 await self._writable.wait()
             response = await future
         finally:
             self._pending.pop(number, None)
+        if response is None:
+            raise lost(op, request, self._gone or GONE)
         if "error" in response:
             raise error_of(response["error"])
         answer: dict[str, Any] = response["answer"]
@@ -120,6 +128,11 @@ class ServedRequests(asyncio.Protocol):
     def _write(self, data: bytes) -> None:
         if self._transport is not None and self._gone is None:
             self._transport.write(data)
+
+    @property
+    def lost(self) -> bool:
+        """Whether the server has gone, so that nothing can be asked here any more."""
+        return self._gone is not None or (self._transport is not None and self._transport.is_closing())
 
     # -- what the server sends ----------------------------------------------------------------------------
 
@@ -176,9 +189,7 @@ class ServedRequests(asyncio.Protocol):
             self._resolve(answer.number, answer.response)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        reason = "the server has gone"
-        if isinstance(exc, OSError):
-            reason = f"the server has gone: {exc.strerror or exc}"
+        reason = f"{GONE}: {exc.strerror or exc}" if isinstance(exc, OSError) else GONE
         self._end(Unreachable(reason), reason)
         self._writable.set()
         if not self._lost.done():
@@ -189,8 +200,12 @@ class ServedRequests(asyncio.Protocol):
             return
         self._gone = reason
         for future in self._pending.values():
-            if not future.done():
+            if future.done():
+                continue
+            if self._closed:
                 future.set_exception(error)
+            else:
+                future.set_result(None)
         self._subscribed.fail_all(error)
         if self._transport is not None:
             self._transport.close()

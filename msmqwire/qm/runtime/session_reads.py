@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from msmqwire.constants import MQ_OK, HResult
-from msmqwire.errors import InvalidValue, QueueError
+from msmqwire.errors import InvalidValue, ManagerStopped, QueueError
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor
 from msmqwire.qm.model.enumerations import INFINITE, MessageSeekAction, PositionState, QueueAccessType
@@ -36,6 +36,7 @@ _SEEKS: Final = {
     "next": MessageSeekAction.SEEK_NEXT,
     "previous": MessageSeekAction.SEEK_PREVIOUS,
 }
+_NOTHING_CAME: Final = (HResult.MQ_ERROR_OPERATION_CANCELLED, HResult.MQ_ERROR_IO_TIMEOUT)
 _UINT64_MAX: Final = (1 << 64) - 1
 _TAG_MAX: Final = (1 << 53) - 1
 
@@ -145,7 +146,11 @@ class SessionReads:
         descriptor, begin = self._driver.put_off(self._chosen, request, action)
         read = await self.wait(begin, descriptor, tag)
         if read.status != MQ_OK:
-            raise QueueError(queues.reason(read.status, queues.text(request, "queue")), read.status)
+            name = queues.text(request, "queue")
+            if read.status in _NOTHING_CAME and request.get("wait_ms", 0) != 0 and not self.may_wait:
+                code = HResult.MQ_ERROR_OPERATION_CANCELLED
+                raise ManagerStopped(queues.reason(code, name), code)
+            raise QueueError(queues.reason(read.status, name), read.status)
         return descriptor, read, durable or has_waited(read)
 
     def _chosen(self, request: Request, action: str) -> tuple[OpenQueueDescriptor, Callable[[], Read]]:

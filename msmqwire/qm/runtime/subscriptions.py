@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msmqwire.constants import MQ_OK, HResult
-from msmqwire.errors import InvalidValue, MsmqError, QueueError
+from msmqwire.errors import InvalidValue, ManagerStopped, MsmqError, QueueError
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import OpenQueueDescriptor
 from msmqwire.qm.model.enumerations import PositionState, QueueAccessType
@@ -201,7 +201,7 @@ class Subscriptions:
             raise InvalidValue(f"there is a subscription {subscription} already", path="subscription")
         if self._stopped:
             code = HResult.MQ_ERROR_OPERATION_CANCELLED
-            raise QueueError(queues.reason(code, queues.text(request, "queue")), code)
+            raise ManagerStopped(queues.reason(code, queues.text(request, "queue")), code)
         if len(self._subscriptions) >= SUBSCRIPTIONS_MAX or self._held.room() < window:
             why = "too many messages are received and not ended, or may be pushed"
             raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
@@ -249,7 +249,7 @@ class Subscriptions:
         self._stopped = True
         code = HResult.MQ_ERROR_OPERATION_CANCELLED
         for subscription in list(self._subscriptions.values()):
-            self._failed(subscription, QueueError("the queue manager stops", code))
+            self._failed(subscription, ManagerStopped("the queue manager stops", code))
 
     def _failed(self, subscription: Subscription, error: MsmqError) -> None:
         assert self._sink is not None, "there is a subscription"

@@ -8,6 +8,7 @@ from msmqwire.errors import NcpRefused
 from msmqwire.names.nearest import unknown_name
 from msmqwire.netware.constants import CompletionCode, ObjectType, QueueStatus
 from msmqwire.netware.type_names import QUEUE_TYPES, type_number, type_word
+from msmqwire.qm.runtime.control import check_at_most
 from msmqwire.qms.model.bindery import Q_OPERATORS, Q_SERVERS, Q_USERS, BinderyObject
 from msmqwire.qms.model.queue import Queue
 from msmqwire.qms.rules.service import QueueService
@@ -77,9 +78,10 @@ def show(service: QueueService, request: Request) -> Answer:
 
 
 def delete(service: QueueService, request: Request) -> Answer:
-    """Delete a queue with its jobs and its directory."""
+    """Delete a queue with its jobs and its directory; one with more than ``at_most`` is left as it is."""
     queue = _queue(service, request)
     name, jobs = service.objects[queue.id].name, len(queue.jobs)
+    check_at_most(request, jobs, "job")
     service.queues.destroy(SUPERVISOR, queue.id)
     return {"queue": name, "deleted": jobs}
 

@@ -1,0 +1,33 @@
+"""The question before a whole queue of messages is deleted."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Final
+
+import typer
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Delete its messages without asking.")]
+_ANSWERS: Final = {"y": True, "yes": True, "n": False, "no": False, "": False}
+
+
+def confirm(question: str, why: str) -> None:
+    """Ask on a terminal whether to go on.
+
+    Args:
+        question: without its mark.
+        why: what is in the way where nobody can be asked.
+
+    Raises typer.Exit with the status 1 for no, typer.BadParameter where nobody can be asked.
+    """
+    if sys.stdin is None or sys.stderr is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise typer.BadParameter(f"{why}; --yes deletes them", param_hint="--yes")
+    answer = None
+    while answer is None:
+        print(f"{question}? [y/N] ", end="", file=sys.stderr, flush=True)
+        line = sys.stdin.readline()
+        if not line:  # Ctrl-D
+            print(file=sys.stderr)
+        answer = _ANSWERS.get(line.strip().lower())
+    if not answer:
+        raise typer.Exit(1)
