@@ -137,6 +137,8 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Attachment:
     `SyncQueueManager`: the same without ``await``. Leaving it ends what waits: such a read raises QueueError
     with MQ_ERROR_OPERATION_CANCELLED. Messages that were received and not ended return to their queues.
 
+    A server may be restarted meanwhile: calls raise Unreachable during the outage and succeed after it.
+
     Args:
         path: the folder, DIR of ``msmqwire serve --data DIR``.
         create: create a queue manager, with the name of this computer, if the folder has none.

@@ -61,7 +61,8 @@ class Queue:
     """A queue, of this computer or another.
 
     Any number of tasks may use it at a time. What a queue manager refuses is a QueueError with its code
-    (`hresult`) and the name of that (`name`); a queue manager that is gone is Unreachable.
+    (`hresult`) and the name of that (`name`). A queue manager that is gone is Unreachable, and OutcomeUnknown
+    if it may have done what it was asked for; once it is back, calls succeed again.
 
     Attributes:
         format_name: its format name.
@@ -113,7 +114,8 @@ class Queue:
         """Do several things together, all or none; an exception inside the block does none.
 
         Messages that are sent in it leave in order. Messages that are received with it are back in their
-        queue if it is aborted.
+        queue if it is aborted. Leaving the block raises TransactionAborted if the queue manager was lost
+        before the commit, and OutcomeUnknown if it was lost during that.
         """
         unit = await self._sending.begin()
         transactional = Transactional(self._sending, unit)
@@ -145,8 +147,9 @@ class Queue:
             ReadTimeout: no message has come in time.
             QueueError: with the code; MQ_ERROR_TRANSACTION_USAGE for a transaction and a queue that is not
                 transactional.
-            EndUnknown: the queue manager of another computer was lost when the message was to be deleted,
-                which is the exception's attribute `message`.
+            EndUnknown: the queue manager was lost when the message was to be deleted, which is the
+                exception's attribute `message`.
+            TransactionAborted: the queue manager was lost since the transaction was begun.
         """
         action = Action.MQ_ACTION_RECEIVE
         return await self.take(Read(action, _milliseconds(timeout), transaction=_identifier(transaction)))
@@ -215,8 +218,8 @@ class Queue:
         deleted before the next one is asked for.
 
         Raises what `receive` raises but ReadTimeout. Iterating raises QueueError when the queue is deleted,
-        MQ_ERROR_QUEUE_DELETED or MQ_ERROR_QUEUE_NOT_AVAILABLE, and when the queue manager stops,
-        MQ_ERROR_OPERATION_CANCELLED.
+        MQ_ERROR_QUEUE_DELETED or MQ_ERROR_QUEUE_NOT_AVAILABLE; ManagerStopped when the queue manager stops,
+        and Unreachable when it is lost: enter another block once it is back.
         """
         _check_window(window)
         read = Read(Action.MQ_ACTION_RECEIVE, _milliseconds(timeout))
