@@ -10,15 +10,16 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from contextlib import suppress
 from typing import Any, Final
 
-from msmqwire.errors import QueueError, Unreachable
+from msmqwire.errors import Unreachable
 from msmqwire.qm.client.local_queues import LocalReading, LocalSending
 from msmqwire.qm.client.pushed_messages import Messages
 from msmqwire.qm.client.queue import Queue
-from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.runtime.folder import DataFolder
 from msmqwire.qm.runtime.local_names import queue_name
+from msmqwire.qm.runtime.requests import LastingRequests
 from msmqwire.qm.runtime.served_requests import ServedRequests
 from tools import torture_books as books
 from tools.torture_participant import Participant
@@ -51,24 +52,28 @@ class _Receiver:
 
     async def run(self) -> None:
         """Receive; a server that is gone is waited for, and the store never opened without one."""
+        requests = await self._attached()
+        name = str(queue_name(rf"private$\{self._queue}", requests.name))
+        sending = LocalSending(requests, name, requests.identifier)
+        queue = Queue(sending, LocalReading(requests, name, requests.name))
         drained = False
         while not drained:
-            requests = await ServedRequests.connect(DataFolder(self._participant.plan["data"][self._queue]))
-            if requests is None:
-                await asyncio.sleep(_POLL_S)
-                continue
             try:
-                computer = (await requests.call("status"))["name"]
-                name = str(queue_name(rf"private$\{self._queue}", computer))
-                sending = LocalSending(requests, name, NULL_GUID)
-                drained = await self._receive(Queue(sending, LocalReading(requests, name, computer)))
-            except Unreachable:
-                self._participant.book.write("disconnected")
-            except QueueError as exc:  # it stops in good order
-                self._participant.book.write("failed", why=str(exc))
+                drained = await self._receive(queue)
+            except Unreachable as exc:  # the next use connects again
+                self._participant.book.write("disconnected", why=str(exc))
                 await asyncio.sleep(_POLL_S)
-            finally:
-                await requests.close()
+        await requests.close()
+
+    async def _attached(self) -> LastingRequests:
+        """Attach to the queue manager of the queue once that is served."""
+        folder = DataFolder(self._participant.plan["data"][self._queue])
+        while True:
+            served = await ServedRequests.connect(folder)
+            with suppress(Unreachable):
+                if served is not None:
+                    return await LastingRequests.of(folder, served)
+            await asyncio.sleep(_POLL_S)
 
     async def _receive(self, queue: Queue) -> bool:
         """Receive until nothing comes; return whether that was so and a stop was asked for."""

@@ -211,7 +211,7 @@ def lost(op: str, request: Mapping[str, Any], why: str) -> Unreachable:
             changes = not request.get("missing")  # else it can be made again
         case _:
             changes = op not in _WITHOUT_EFFECT
-    return OutcomeUnknown(f"{why}, and may have done this before: {op}") if changes else Unreachable(why)
+    return OutcomeUnknown(f"{why}; whether it did this is not known: {op}") if changes else Unreachable(why)
 
 
 def error_of(error: dict[str, Any]) -> MsmqError | RuntimeError:

@@ -80,6 +80,11 @@ class LastingRequests:
         self._transactions: dict[UUID, Requests] = {}
         self._closed = False
 
+    @classmethod
+    async def of(cls, folder: DataFolder, connection: Requests) -> LastingRequests:
+        """Begin with a connection. Raises Unreachable for what is no queue manager."""
+        return cls(folder, connection, await _who(connection))
+
     @property
     def served(self) -> bool:
         """Whether requests go through a server."""
@@ -154,10 +159,9 @@ async def open_requests(path: str | os.PathLike[str], *, create: bool = False) -
     while True:
         served = await ServedRequests.connect(folder)
         if served is not None:
-            return LastingRequests(folder, served, await _who(served))
+            return await LastingRequests.of(folder, served)
         try:
-            in_store = await InStoreRequests.start(folder, create=create)
-            return LastingRequests(folder, in_store, await _who(in_store))
+            return await LastingRequests.of(folder, await InStoreRequests.start(folder, create=create))
         except StoreInUse:
             if time.monotonic() > until:
                 raise
