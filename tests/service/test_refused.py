@@ -134,9 +134,9 @@ def test_later_ones_of_a_minute_are_one_more_line_with_their_number(tmp_path: Pa
         assert [line["count"] for line in lines(server)] == [1, 4], "the rest is reported at the end"
 
 
-def test_a_line_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
-    monkeypatch.setattr(refusals, "REPORT_MS", 1_000)
+def test_a_line_a_minute(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with alpha(tmp_path / "alpha") as server:
+        server.do(lambda running: setattr(running.driver.core.context.refusals, "report_ms", 1_000))
         for _ in range(3):
             push(server, Message(b"1", queue=direct(NOSUCH.removeprefix("DIRECT="))))
         begun = time.monotonic()

@@ -22,6 +22,8 @@ from msmqwire.qm.model.refusals import (
     reason_of,
     shown,
 )
+from tests.support.engine_harness import EngineHarness
+from tests.support.handwritten_peer import direct
 
 PEER = "10.0.0.1"
 NOWHERE = r"DIRECT=OS:here\private$\nowhere"
@@ -171,3 +173,17 @@ def test_names_that_peers_or_programs_make_are_few_labels_of_the_metric() -> Non
 )
 def test_reasons_are_few_whatever_class_a_peer_answers(reason: int | str, name: str | None) -> None:
     assert reason_of(reason) == name
+
+
+def test_the_peer_is_its_address_as_long_as_the_message_is_in_memory() -> None:
+    harness = EngineHarness()
+    harness.queue("orders")
+    peer = harness.accept_session(address="fd00::5")
+    peer.send_message(destination=direct("nosuch"))
+    peer.send_message(destination=direct("orders"), time_to_be_received=1)
+    harness.advance(60_000)
+    kept = harness.core.context.refusals.kept
+    assert [(key.peer, key.reason) for key in kept] == [
+        ("fd00::5", "BAD_DST_Q"),
+        ("fd00::5", "RECEIVE_TIMEOUT"),
+    ]

@@ -28,6 +28,7 @@ PEER_REPORTS_MAX: Final = 10
 REPORTS_MAX: Final = 200
 """Peers, queues and reasons that have reports of their own in a minute: of one peer, and of all."""
 REPORT_MS: Final = 60_000
+"""Milliseconds in which there is one report for the same peer, queue and reason."""
 _TEXT_MAX: Final = 200
 _ADMINISTRATIVE: Final = frozenset(
     {
@@ -89,12 +90,14 @@ class Refusals:
         kept: those of the latest `KEPT_MAX` peers, queues and reasons, the latest one last.
         counts: how many there were by reason and queue, which is `OTHER` for one that does not exist.
         deadline: when `due` has reports, in milliseconds since the system started; None if there are none.
+        report_ms: `REPORT_MS`, unless a test is in a hurry.
     """
 
     def __init__(self) -> None:
         self.kept: dict[RefusalKey, Refusal] = {}
         self.counts: dict[tuple[str, str], int] = {}
         self.deadline: int | None = None
+        self.report_ms = REPORT_MS
         self._lines: dict[RefusalKey, _Line] = {}
         self._lines_of: Counter[str | None] = Counter()  # by peer
 
@@ -163,7 +166,7 @@ class Refusals:
             if line.refusal.count:
                 reports.append(line.refusal)
                 line.refusal = Refusal(key, None, None, "", 0, line.refusal.last)
-                line.due = now + REPORT_MS
+                line.due = now + self.report_ms
             else:
                 self._forget(key)
         self.deadline = min((line.due for line in self._lines.values()), default=None)
