@@ -125,6 +125,20 @@ class CaptureError(MsmqError):
         self.why, self.file, self.offset, self.cut = why, file, offset, cut
 
 
+class CaptureWarning(UserWarning):
+    """Something of captures was not read; what was is in the result.
+
+    Attributes:
+        error: where reading a file stopped, and why; None if it is about single frames.
+        frames_not_read: why frames were not read, each reason with the number of frames.
+    """
+
+    def __init__(self, about: CaptureError | str, frames_not_read: tuple[tuple[str, int], ...] = ()) -> None:
+        super().__init__(str(about))
+        self.error = about if isinstance(about, CaptureError) else None
+        self.frames_not_read = frames_not_read
+
+
 class UnsupportedStore(MsmqError, ValueError):
     """A URL, or an option of its store, that this installation can't use: the caller's fault."""
 

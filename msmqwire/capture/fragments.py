@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final, NamedTuple, Protocol
 
+from msmqwire.capture.record import NO_TIME
 from msmqwire.capture.segment_buffer import Segment, SegmentBuffer
 
 FRAGMENTED_MAX: Final = 1024
@@ -49,6 +50,9 @@ class FragmentStore(Protocol):
         self, key: FragmentKey, fragment: Segment, *, more: bool, next_header: int
     ) -> ReassembledDatagram | None:
         """Add a fragment at its offset in the datagram; return the datagram if it is complete."""
+
+    def frames(self) -> int:
+        """Return how many frames the incomplete datagrams have."""
 
 
 class _PartialDatagram:
@@ -95,6 +99,8 @@ class Fragments:
         """Add a fragment at its offset in the datagram; return the datagram if it is complete."""
         while self._partials:
             oldest, partial = next(iter(self._partials.items()))
+            if partial.since_ns == NO_TIME:
+                partial.since_ns = fragment.time_ns  # it waits from the next fragment with a time on
             if fragment.time_ns - partial.since_ns <= FRAGMENT_NS_MAX:
                 break
             self._drop(oldest, "fragment-timeout")
@@ -126,6 +132,10 @@ class Fragments:
         while len(self._partials) > FRAGMENTED_MAX or self._cost > FRAGMENT_BYTES_MAX:
             self._drop(next(iter(self._partials)), "fragment-limit")
         return None
+
+    def frames(self) -> int:
+        """Return how many frames the incomplete datagrams have."""
+        return sum(len(partial.frames) for partial in self._partials.values())
 
     def _forget(self, key: object) -> _PartialDatagram:
         partial = self._partials.pop(key)

@@ -12,7 +12,7 @@ from ipaddress import IPv4Address, IPv6Address
 from struct import Struct
 from typing import Final, Literal, NamedTuple
 
-from msmqwire.capture import links
+from msmqwire.capture import links, not_read
 from msmqwire.capture.fragments import Fragments, FragmentStore, ReassembledDatagram
 from msmqwire.capture.record import Record
 from msmqwire.capture.segment_buffer import Segment
@@ -83,11 +83,15 @@ class IpDecoder:
             ``bad-udp``, ``bad-pgm`` (inconsistent headers), ``other-protocol``, ``bad-fragment``,
             ``fragment-timeout`` and ``fragment-limit`` (fragments of a datagram that was never completed).
             Fragments of a datagram that is still incomplete are not counted.
+        not_read: how many frames were not read though packets of interest may be in them, by reason; without
+            those counted in `ignored` too: see `frames_not_read`.
         fragments: the incomplete datagrams.
     """
 
     def __init__(self) -> None:
         self.ignored: Counter[str] = Counter()
+        self.not_read: Counter[str] = Counter()
+        self._ignored_before: Counter[str] = Counter()
         self.fragments: FragmentStore = Fragments(self.ignored)
         self._texts: dict[bytes, str] = {}
 
@@ -115,11 +119,28 @@ class IpDecoder:
         ip_start = links.ip_offset(linktype, data)
         if ip_start < 0:
             result: Datagram | str | None = _NO_IP[ip_start]
+            self._note_no_ip(ip_start, linktype, data)
         elif data[ip_start] >> 4 == 4:
             result = self._ipv4(record, ip_start)
         else:
             result = self._ipv6(record, ip_start)
         return self._counted(result)
+
+    def frames_not_read(self) -> Counter[str]:
+        """Return how many frames were not read though packets of interest may be in them, by reason."""
+        counts = Counter(self.not_read)
+        for name, reason in _NOT_READ.items():
+            counts[reason] += self.ignored[name] - self._ignored_before[name]
+        return +counts
+
+    def count_anew(self) -> None:
+        """Forget what was not read: another reader has counted it."""
+        self.not_read.clear()
+        self._ignored_before = Counter(self.ignored)
+
+    def end(self) -> None:
+        """Count the frames of datagrams that are incomplete at the end of the capture."""
+        self.not_read[not_read.INCOMPLETE] += self.fragments.frames()
 
     def finish(self, record: Record, reassembled: ReassembledDatagram) -> Datagram | None:
         """Return the datagram that a record completes, whose fragments another has put together.
@@ -133,6 +154,18 @@ class IpDecoder:
             return self._counted(self._of_ipv4(record, src, dst, reassembled))
         *_, src, dst = _IPV6(record.data, ip_start)
         return self._counted(self._of_ipv6(record, src, dst, reassembled, 1))
+
+    def _note_no_ip(self, ip_start: int, linktype: int, data: bytes) -> None:
+        """Count a frame in which there is no IP, unless it is another program's."""
+        if ip_start == links.UNKNOWN_LINK:
+            self.not_read[not_read.link_reason(linktype)] += 1
+        elif ip_start == links.NOT_IP and (reason := not_read.of_frame(linktype, data)):
+            self.not_read[reason] += 1
+
+    def _note(self, reason: int | None, frames: tuple[int, ...]) -> None:
+        """Count the frames of a datagram whose content is not read, for a reason by its index."""
+        if reason is not None:
+            self.not_read[not_read.REASONS[reason]] += len(frames)
 
     def _counted(self, result: Datagram | str | None) -> Datagram | None:
         """Return a datagram, or count the reason to ignore its record."""
@@ -271,12 +304,21 @@ class IpDecoder:
             start, end = 0, size
             transport, seq, ack, flags = "pgm", 0, 0, 0
         else:
+            self._note(not_read.PROTOCOLS.get(protocol), frames)
             return "other-protocol"
         payload = data[start:end]
+        if protocol == _UDP and (dst_port in not_read.TUNNEL_PORTS or src_port == not_read.TEREDO_PORT):
+            self._note(not_read.of_udp(src_port, dst_port, payload, end - start), frames)
         return Datagram(
             transport, self._text(src), src_port, self._text(dst), dst_port,
             record.time_ns, frames, record.file, payload, end - start - len(payload), seq, ack, flags,
         )  # fmt: skip
 
 
+_NOT_READ: Final = {
+    "cut": not_read.CUT,
+    **dict.fromkeys(("bad-ip", "bad-tcp", "bad-udp", "bad-pgm"), not_read.CONTRADICTORY),
+    **dict.fromkeys(("bad-fragment", "fragment-timeout", "fragment-limit"), not_read.INCOMPLETE),
+}
+"""Entries of `IpDecoder.ignored` as reasons."""
 _NO_IP: Final = {links.NOT_IP: "not-ip", links.CUT: "cut", links.UNKNOWN_LINK: "unknown-link"}

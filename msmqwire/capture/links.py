@@ -21,8 +21,12 @@ NOT_IP: Final = -1
 CUT: Final = -2
 UNKNOWN_LINK: Final = -3
 
-_IPV4_TYPE, _IPV6_TYPE = b"\x08\x00", b"\x86\xdd"
-_TAG_TYPES: Final = (b"\x81\x00", b"\x88\xa8", b"\x91\x00")
+IP_TYPES: Final = (0x0800, 0x86DD)
+TAG_TYPES: Final = (0x8100, 0x88A8, 0x9100)
+"""EtherTypes of IP, and of tags of VLANs."""
+_IPV4_TYPE, _IPV6_TYPE = (number.to_bytes(2, "big") for number in IP_TYPES)
+_TAG_TYPES: Final = tuple(number.to_bytes(2, "big") for number in TAG_TYPES)
+_TYPES_AT: Final = {ETHERNET: (12, 14), COOKED: (14, 16), COOKED_2: (0, 20)}  # and where what follows starts
 _FAMILIES: Final = {  # the address families of Linux, the BSDs, macOS and Windows
     family.to_bytes(4, "big"): version
     for family, version in ((2, 4), (10, 6), (23, 6), (24, 6), (28, 6), (30, 6))
@@ -36,6 +40,29 @@ def ip_offset(linktype: int, data: bytes) -> int:
     """
     link_offset = _LINKS.get(linktype)
     return UNKNOWN_LINK if link_offset is None else link_offset(data)
+
+
+def is_known(linktype: int) -> bool:
+    """Whether frames of a link type are read."""
+    return linktype in _LINKS
+
+
+def type_of(linktype: int, data: bytes) -> tuple[int, int] | None:
+    """Return the EtherType behind all VLAN tags of a frame, and the offset of what it is about.
+
+    None where the link has none, and for a frame that ends before.
+    """
+    if linktype not in _TYPES_AT:
+        return None
+    where, at = _TYPES_AT[linktype]
+    for _ in range(TAGS_MAX + 1):
+        ethertype = data[where : where + 2]
+        if len(ethertype) < 2:
+            return None
+        if ethertype not in _TAG_TYPES:
+            break
+        where, at = at + 2, at + 4
+    return int.from_bytes(ethertype, "big"), at
 
 
 def _of_type(data: bytes, at: int, ethertype: bytes) -> int:

@@ -7,7 +7,7 @@ from math import gcd
 from struct import Struct
 from typing import Final, NamedTuple
 
-from msmqwire.capture.record import RECORD_SIZE_MAX, Record, ReportDamage, record_limit
+from msmqwire.capture.record import RECORD_SIZE_MAX, Record, ReportDamage, record_limit, representable
 from msmqwire.capture.source import Buffer
 
 SECTION_HEADER: Final = 0x0A0D0D0A  # the same in both byte orders
@@ -166,7 +166,7 @@ class Blocks:
         if kind == SIMPLE_PACKET:
             time_ns = 0
         else:
-            time_ns = (high << 32 | low) * multiplier // divisor + offset_ns
+            time_ns = representable((high << 32 | low) * multiplier // divisor + offset_ns)
         buffer.at += size
         return Record(
             buffer.file, self.number, time_ns, linktype, data[at : at + captured], length, interface

@@ -31,6 +31,7 @@ from msmqwire.capture.events import Data, EndReason, Event, GapReason, Moment, d
 from msmqwire.capture.eviction import evicted_at_once, eviction_rank
 from msmqwire.capture.idle_checks import IdleChecks
 from msmqwire.capture.ip import ACK, FIN, RST, SYN, Datagram
+from msmqwire.capture.record import NO_TIME
 from msmqwire.capture.segment_buffer import Segment
 from msmqwire.capture.waiting import WaitingDirections
 
@@ -219,6 +220,7 @@ class Reassembler:
             or (seq - direction.next) & 0xFFFF_FFFF
             or direction.peer.waiting
             or time_ns - direction.last_ns >= self._idle_ns
+            or time_ns == NO_TIME
         ):
             return self._segment(datagram)
         direction.peer.acked = ack
@@ -308,7 +310,8 @@ class Reassembler:
         if transport != "tcp":
             return []
         events: list[Event] = []
-        if time_ns and not self._now - CLOCK_BACK_NS < time_ns < self._now:
+        has_time = time_ns not in (0, NO_TIME)
+        if has_time and not self._now - CLOCK_BACK_NS < time_ns < self._now:
             self._now = time_ns
             self._sweep_at = min(self._sweep_at, time_ns + SWEEP_NS)
         key, moment = datagram[1:5], Moment(time_ns, frames[-1])
@@ -322,7 +325,7 @@ class Reassembler:
             direction = self._connect(key, events)
         peer = direction.peer
         direction.seen, direction.frames = True, frames[-1:]
-        direction.last_ns = time_ns or direction.last_ns
+        direction.last_ns = time_ns if has_time else direction.last_ns
         if flags & ACK:
             peer.acked = ack
         if flags & RST:

@@ -6,13 +6,14 @@ from struct import Struct
 from typing import BinaryIO, Final
 
 from msmqwire.capture.pcapng import ENHANCED_PACKET, INTERFACE_DESCRIPTION, SECTION_HEADER
-from msmqwire.capture.record import RECORD_SIZE_USUAL, Record
+from msmqwire.capture.record import NO_TIME, RECORD_SIZE_USUAL, Record
 from msmqwire.errors import InvalidValue
 
 ETHERNET: Final = 1
 """LINKTYPE_ETHERNET."""
 _PCAP_NANOSECONDS: Final = 0xA1B23C4D
 _PCAP_TIMES: Final = 1_000_000_000 << 32
+_PCAPNG_LAST: Final = (1 << 64) - 1
 _PCAP_HEADER: Final = Struct("<IHHiIII")
 _PCAP_RECORD: Final = Struct("<IIII")
 _SECTION: Final = Struct("<IIIHHqI")
@@ -51,7 +52,9 @@ class PcapngWriter:
 
     def write(self, record: Record) -> None:
         """Write a frame. Raises InvalidValue for a time that the format can't represent."""
-        if not 0 <= record.time_ns < 1 << 64:
+        # The last time of the format stands for none: it is beyond those that are read.
+        time_ns = _PCAPNG_LAST if record.time_ns == NO_TIME else record.time_ns
+        if not 0 <= time_ns <= _PCAPNG_LAST:
             raise InvalidValue(f"frame {record.number} has a time that pcapng can't represent")
         interface = self._interfaces.get(record.linktype)
         if interface is None:
@@ -59,7 +62,7 @@ class PcapngWriter:
             self._describe(record.linktype)
         padding = -len(record.data) % 4
         size = _ENHANCED.size + len(record.data) + padding + 4
-        high, low = divmod(record.time_ns, 1 << 32)
+        high, low = divmod(time_ns, 1 << 32)
         head = _ENHANCED.pack(ENHANCED_PACKET, size, interface, high, low, len(record.data), record.length)
         self._file.write(b"".join((head, record.data, bytes(padding), _UINT32.pack(size))))
 

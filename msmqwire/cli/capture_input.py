@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Annotated, Any, NamedTuple, TextIO
 
 import typer
 
+from msmqwire.capture.not_read import NotRead, sentence
 from msmqwire.capture.paths import expand, file_size
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, parse_options
@@ -85,10 +86,20 @@ class MessageSecurity(NamedTuple):
 
 
 def report(dissection: Dissection, err: TextIO) -> int:
-    """Report the files that could not be read to their end; return the exit status."""
+    """Report the files that could not be read to their end, and the frames that were not read.
+
+    Returns the exit status; that of frames alone is 0.
+    """
     for error in dissection.errors:
         say(f"{error.file}: {error.why}", err, offset=error.offset)
+    report_not_read(dissection.frames_not_read, err)
     return EX_DATAERR if dissection.errors else 0
+
+
+def report_not_read(not_read: Sequence[NotRead], err: TextIO) -> None:
+    """Print a line about the frames that were not read, if there are any."""
+    if not_read:
+        print(sentence(not_read), file=err)
 
 
 def storage_options_of(texts: list[str] | None) -> StorageOptions:
@@ -134,7 +145,7 @@ def opened(
             known = not any(hasattr(file, "read") for file in files)
             size = sum(file_size(path, storage_options) for path in files) if known else None
             progress = stack.enter_context(byte_progress(size))
-        yield dissect(
+        dissection = dissect(
             files,
             ports=ports,
             lint=lint,
@@ -143,3 +154,5 @@ def opened(
             storage_options=storage_options,
             **security.arguments(),
         )
+        dissection.warns = False  # `report` says it
+        yield dissection

@@ -150,7 +150,7 @@ def _item_row(kind_width: int, item: Item) -> str:
     first, last = (item.frames[0], item.frames[-1]) if item.frames else ("", "")
     return _row(
         kind_width,
-        item.time,
+        item.time or "-",
         str(first) if first == last else f"{first}-{last}",
         "" if item.stream is None else str(item.stream),
         format_endpoint(item.src, item.src_port),

@@ -70,7 +70,10 @@ def meets(conditions: list[Condition]) -> Filter:
 
     def test(item: Item) -> bool:
         values = {"time": item.time_ns, "kind": item.kind}
-        return all(_OPERATORS[op](values[name], value) for name, op, value in conditions)
+        # As of columns, a value that is not there meets no condition.
+        return all(
+            values[name] is not None and _OPERATORS[op](values[name], value) for name, op, value in conditions
+        )
 
     return test
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from msmqwire.capture.not_read import to_json
 from msmqwire.capture.paths import capture_files, local_path
 from msmqwire.capture.stores import is_url
 from msmqwire.cli import filters
@@ -19,6 +21,7 @@ from msmqwire.cli.capture_input import (
     StorageOption,
     StoredCaptures,
     no_input,
+    report_not_read,
     storage_options_of,
 )
 from msmqwire.cli.common import EX_DATAERR, dumps, say
@@ -26,7 +29,7 @@ from msmqwire.cli.errors import run_reporting_errors, usage
 from msmqwire.cli.filter_options import Columns, From, Kind, Port, To, column_names, say_no_match
 from msmqwire.cli.progress import byte_progress
 from msmqwire.cli.readings import CaptureReading
-from msmqwire.errors import UnsupportedStore
+from msmqwire.errors import CaptureWarning, UnsupportedStore
 
 if TYPE_CHECKING:
     from msmqwire.lake import LakeCommit
@@ -83,7 +86,8 @@ def command(
     def run() -> LakeCommit:
         from msmqwire.lake import write_lake
 
-        with usage(), byte_progress(None) as progress:
+        with usage(), byte_progress(None) as progress, warnings.catch_warnings():
+            warnings.simplefilter("ignore", CaptureWarning)  # what was not read is in the result
             return write_lake(
                 files,
                 out,
@@ -125,6 +129,7 @@ def _report(commit: LakeCommit, *, as_json: bool) -> int:
         say(f"{error.file}: {error.why}", offset=error.offset)
     if as_json:
         data: dict[str, Any] = {field.name: getattr(commit, field.name) for field in fields(commit)}
+        data["frames_not_read"] = to_json(commit.frames_not_read)
         data["damages"] = [{"file": e.file, "offset": e.offset, "error": e.why} for e in commit.damages]
         print(dumps(data))
     else:
@@ -134,4 +139,5 @@ def _report(commit: LakeCommit, *, as_json: bool) -> int:
             f" {commit.rows} rows in {commit.files} files{replaced}",
             file=sys.stderr,
         )
+    report_not_read(commit.frames_not_read, sys.stderr)
     return EX_DATAERR if commit.damages else 0

@@ -78,9 +78,8 @@ def run_capture(items: Iterable[Item], out: TextIO, *, as_json: bool = False) ->
     ids: Counter[tuple[str, str]] = Counter()
     for item in items:
         frames = ",".join(str(frame) for frame in item.frames[:8])
-        origin = (
-            f"{item.time} frame {frames} stream {item.stream if item.stream is not None else '-'} {item.kind}"
-        )
+        stream = "-" if item.stream is None else item.stream
+        origin = f"{item.time or '-'} frame {frames} stream {stream} {item.kind}"
         for finding in item.findings:
             counts[finding.severity] += 1
             ids[finding.severity, finding.id] += 1

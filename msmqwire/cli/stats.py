@@ -39,6 +39,9 @@ def print_stats(counts: dict[str, Any], out: TextIO, *, as_json: bool) -> None:
         (one["severity"], one["id"], one["count"], one["packets"], one["title"] or one["message"])
         for one in counts["requirements"]
     ))  # fmt: skip
+    _print_table(out, "Frames not read", ("reason", "frames"), (
+        (one["reason"], one["frames"]) for one in counts["frames_not_read"]
+    ))  # fmt: skip
     for name, count in counts["left_out"].items():
         if count:
             what = counted(count, "finding" if name == "requirements" else "packet")

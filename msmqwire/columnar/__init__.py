@@ -8,6 +8,7 @@ from typing import Any, Final, overload
 
 import pyarrow as pa
 
+from msmqwire.capture.not_read import warn_of
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.columnar.columns import BY_NAME, COLUMNS, GENERIC_GROUPS, Column, arrow_schema, unknown_column
@@ -17,7 +18,7 @@ from msmqwire.columnar.filters import Condition, Filter, Where, conditions_of
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection import Dissection, Source, dissect
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent
-from msmqwire.errors import CaptureError, InvalidArgument
+from msmqwire.errors import CaptureWarning, InvalidArgument
 from msmqwire.names.nearest import unknown_name
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
@@ -44,18 +45,6 @@ PACKET_COLUMNS: Final[tuple[Column, ...]] = (
     *(column for column in COLUMNS if column.group not in ("where", *GENERIC_GROUPS)),
 )
 """The columns that depend only on the bytes of a packet, not on a capture or a request before it."""
-
-
-class CaptureWarning(UserWarning):
-    """A capture file could not be read to its end; the rows up to there are in the result.
-
-    Attributes:
-        error: where reading stopped, and why.
-    """
-
-    def __init__(self, error: CaptureError) -> None:
-        super().__init__(str(error))
-        self.error = error
 
 
 def chosen_columns(names: Collection[str] | None) -> list[Column]:
@@ -176,7 +165,8 @@ def read_capture(
             their order are the same for any number; with more than one, batches may be smaller, and the
             sources are read ahead in these threads.
 
-    A truncated or damaged file is reported by a `CaptureWarning` when its end is reached.
+    A truncated or damaged file is reported by a `CaptureWarning` when its end is reached, and so are frames
+    that were not read though packets may be in them, as those of unknown link types and in tunnels.
 
     Raises:
         FileNotFoundError: a path or pattern names no file.
@@ -216,6 +206,7 @@ def read_capture(
         )
         for error in dissection.errors:
             warnings.warn(CaptureWarning(error), stacklevel=3)
+        warn_of(dissection.frames_not_read, stacklevel=4)
 
     reader = pa.RecordBatchReader.from_batches(schema, rows())
     return reader if batch_rows else reader.read_all()

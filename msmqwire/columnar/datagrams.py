@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,9 +11,8 @@ import numpy as np
 
 from msmqwire.capture import Datagram, IpDecoder, Record
 from msmqwire.columnar.arrow.buffers import BufferPool
-from msmqwire.columnar.arrow.rows import INT64_MAX
 from msmqwire.columnar.bridge.flow_keys import address_of, key_of
-from msmqwire.columnar.bridge.frames import FileScanner, no_interfaces
+from msmqwire.columnar.bridge.frames import FileScanner, no_counts, no_interfaces
 from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.compiled.datagram_scan import (
     C_OFFSET,
@@ -21,7 +21,6 @@ from msmqwire.columnar.compiled.datagram_scan import (
     pair_of,
     scan_datagrams,
 )
-from msmqwire.columnar.compiled.fixed_cells import NO_TIME
 from msmqwire.columnar.compiled.flow_table import KEY_FIELDS, new_seed
 from msmqwire.columnar.compiled.network import HEADER_FIELDS, PGM, TCP, UDP
 from msmqwire.columnar.compiled.stop_codes import StopCode
@@ -70,7 +69,7 @@ class DatagramReader(FileScanner):
         self._decoder = IpDecoder()
         self._state = np.zeros(entry.STATE, np.int64)
         self._state[entry.HASH_SEED] = new_seed()
-        self._interfaces = no_interfaces()
+        self._interfaces, self._not_read = no_interfaces(), no_counts()
         self._chunk, self.memory = CHUNK, np.empty(CHUNK, np.uint8)
         self._header = np.zeros(HEADER_FIELDS, np.int64)
         self._table = np.empty(4 * PAIRS, np.int32)
@@ -103,6 +102,18 @@ class DatagramReader(FileScanner):
                 raise AssertionError("batches of a skipped capture")
         finally:
             self._skipping = False
+            self.frames_not_read()
+            self._decoder.count_anew()
+
+    def frames_not_read(self, *, at_end: bool = False) -> Counter[str]:
+        """Return how many frames were not read so far though packets may be in them, by reason.
+
+        ``at_end`` says once that the capture has ended, so that fragments that are left count.
+        """
+        self._move_counts(self._decoder)
+        if at_end:
+            self._decoder.end()
+        return self._decoder.frames_not_read()
 
     def finish(self) -> Iterator[Datagrams]:
         """Yield the last batch, unless it is empty."""
@@ -128,7 +139,12 @@ class DatagramReader(FileScanner):
             self._state, self.memory, self._header, self._table, self._keys, self._cells, self._payloads
         )
         stop_code = scan_datagrams(
-            arrays, self._interfaces, self._shift + start, not self._skipping, self._with_payloads
+            arrays,
+            self._interfaces,
+            self._shift + start,
+            not self._skipping,
+            self._with_payloads,
+            self._not_read,
         )
         return StopCode(stop_code)
 
@@ -150,6 +166,8 @@ class DatagramReader(FileScanner):
 
     def _take_record(self, record: Record) -> Iterator[Datagrams]:
         datagram = self._decoder.decode(record)
+        if datagram is None:
+            self._note_link(self._decoder, record.linktype)
         if datagram is None or self._skipping:
             return
         offset, size = int(self._cells[C_OFFSET, self._state[entry.ROWS]]), len(datagram.payload)
@@ -166,9 +184,8 @@ class DatagramReader(FileScanner):
             used = int(self._state[entry.ARENA])
             self._payloads[used : used + size] = np.frombuffer(datagram.payload, np.uint8)
             self._state[entry.ARENA] += size
-        time_ns = datagram.time_ns if abs(datagram.time_ns) <= INT64_MAX else NO_TIME
         self._cells[:, self._state[entry.ROWS]] = (
-            offset, time_ns, self._state[entry.FILE], _TRANSPORTS[datagram.transport], pair,
+            offset, datagram.time_ns, self._state[entry.FILE], _TRANSPORTS[datagram.transport], pair,
             datagram.seq, datagram.ack, datagram.flags, size, datagram.missing,
         )  # fmt: skip
         self._state[entry.ROWS] += 1

@@ -13,7 +13,7 @@ from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.bridge.connection_table import TIME_MAX
 from msmqwire.columnar.bridge.flow_keys import key_of
 from msmqwire.columnar.bridge.fragment_table import FragmentTable
-from msmqwire.columnar.bridge.frames import FileScanner, no_interfaces
+from msmqwire.columnar.bridge.frames import FileScanner, no_counts, no_interfaces
 from msmqwire.columnar.bridge.row_buffer import RowBuffer
 from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.compiled.flow_table import KEY_FIELDS
@@ -41,7 +41,7 @@ class Decoder(RowBuffer, FileScanner):
             fragments = FragmentTable(dissection.decoder.ignored)
         self._fragments = dissection.decoder.fragments = fragments
         maker.files = dissection.files
-        self._interfaces = no_interfaces()
+        self._interfaces, self._not_read = no_interfaces(), no_counts()
         self._frames_before = 0  # of the file
 
     def batches(self) -> Generator[Any, None, None]:
@@ -52,6 +52,7 @@ class Decoder(RowBuffer, FileScanner):
                 yield from self._add_items(self._connections.pause())
                 yield from self._flush()
                 dissection.errors.clear()
+                dissection.decoder.count_anew()
             dissection.begin_source(number)
             self.drops_rows = number < dissection.warm_up
             with dissection.open_source(source) as stream:
@@ -59,6 +60,7 @@ class Decoder(RowBuffer, FileScanner):
             self._update_counters()
         if dissection.flushes:
             yield from self._add_items(self._connections.flush(self))
+            dissection.decoder.end()
         else:
             yield from self._add_items(self._connections.pause(dissection.successor_ns))
         self._update_counters()
@@ -82,7 +84,7 @@ class Decoder(RowBuffer, FileScanner):
         connections.reserve(0)
         stop_code = scan(
             self.scan_arrays(), connections.flow_arrays, self._fragments.arrays, self._interfaces,
-            self.tcp_ports, self._udp_ports,
+            self.tcp_ports, self._udp_ports, self._not_read,
         )  # fmt: skip
         self._dissection.records = self._frames_before + int(self._state[entry.FRAME_NO])
         return StopCode(stop_code)
@@ -94,6 +96,8 @@ class Decoder(RowBuffer, FileScanner):
             record = record._replace(number=self._frames_before + record.number)
         decoder, joined = self._dissection.decoder, self._fragments.take_joined()
         datagram = decoder.decode(record) if joined is None else decoder.finish(record, joined)
+        if datagram is None:
+            self._note_link(decoder, record.linktype)
         if datagram is None or (self._state[entry.IS_UNDECIDED] and (yield from self._take_whole(datagram))):
             return
         yield from self._add_items(self._connections.feed(datagram, self))
@@ -146,6 +150,7 @@ class Decoder(RowBuffer, FileScanner):
     def _update_counters(self) -> None:
         """Update the counters of the dissection."""
         self._fragments.update_counters()
+        self._move_counts(self._dissection.decoder)
         ignored = self._dissection.decoder.ignored
         for index, reason in ((entry.NOT_IP_COUNT, "not-ip"), (entry.OTHER_COUNT, "other-protocol")):
             if self._state[index]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -59,6 +60,7 @@ class PartReader:
         where: Sequence[Condition] = (),
         *,
         errors: list[CaptureError] | None = None,
+        not_read: Counter[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part as record batches with these columns.
 
@@ -67,13 +69,14 @@ class PartReader:
             columns: names of `COLUMNS`, in their order.
             where: conditions that all rows meet.
             errors: gets the errors in the files of the part, with their offsets there, once all is read.
+            not_read: gets the counts of frames of the part that were not read, by reason; likewise.
 
         Raises:
             OSError: a file can't be read.
             ValueError: no such column or operator.
         """
         if isinstance(part, ExactPart):
-            yield from self._exact_batches(part, columns, where, errors)
+            yield from self._exact_batches(part, columns, where, errors, not_read)
             return
         flows = None if part.is_only else FlowNumbers()
         decoded = list(columns)
@@ -111,6 +114,8 @@ class PartReader:
             if errors is not None:
                 located = (_located_in(part.windows, error) for error in dissection.errors)
                 errors += [error for error in located if error is not None]
+            if not_read is not None:
+                not_read += dissection.decoder.frames_not_read()
 
     def _exact_batches(
         self,
@@ -118,6 +123,7 @@ class PartReader:
         columns: Sequence[str],
         where: Sequence[Condition],
         errors: list[CaptureError] | None,
+        not_read: Counter[str] | None,
     ) -> Iterator[pa.RecordBatch]:
         from msmqwire.columnar.arrow.batch import BatchMaker
         from msmqwire.columnar.resumable_decoder import ResumableDecoder
@@ -133,6 +139,8 @@ class PartReader:
         yield from decoder.finish(at_end=part.is_last)
         if errors is not None:
             errors += decoder.dissection.errors
+        if not_read is not None:
+            not_read += decoder.dissection.decoder.frames_not_read()
 
 
 def _column(name: str, batch: pa.RecordBatch, part: Part, flows: FlowNumbers | None) -> pa.Array:

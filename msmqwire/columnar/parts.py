@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, Final, Literal, cast
 
 from msmqwire.capture import open_records
+from msmqwire.capture.record import NO_TIME
 from msmqwire.capture.splits import Window, divide, last_part, whole_file
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url
 from msmqwire.errors import CaptureError
@@ -65,7 +66,7 @@ class Part:
         return windows
 
     def joined_ns(self) -> int:
-        """Return the time of the first frame that the task of the next part reads; 0 for none."""
+        """Return the time of the first frame with one that the task of the next part reads; 0 for none."""
         joined: list[Window] = []
         for window in (*self.warm_up, *self.windows):
             if joined and joined[-1].path == window.path:
@@ -76,7 +77,8 @@ class Part:
         for window in first:
             with window.open() as stream, suppress(CaptureError):
                 for record in open_records(cast(BinaryIO, stream)):
-                    return record.time_ns
+                    if record.time_ns != NO_TIME:
+                        return record.time_ns
         return 0
 
 

@@ -88,6 +88,7 @@ class ResumableDecoder(Decoder):
         """Yield the last batches; at the end of the capture also what is unfinished."""
         if at_end:
             yield from self._add_items(self._connections.flush(self))
+            self._dissection.decoder.end()
             self._update_counters()
         yield from self._flush()
         yield from self._maker.finish()

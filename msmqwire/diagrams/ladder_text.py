@@ -37,8 +37,11 @@ def label(rung: Rung) -> str:
 
 
 def seconds(rung: Rung, ladder: Ladder) -> str:
-    """Return the time of a packet after the first one."""
-    return f"{(rung.time_ns - ladder.rungs[0].time_ns) / 1e9:+.6f} s"
+    """Return the time of a packet after the first one that has one; "-" for none."""
+    first_ns = next((one.time_ns for one in ladder.rungs if one.time_ns is not None), None)
+    if rung.time_ns is None or first_ns is None:
+        return "-"
+    return f"{(rung.time_ns - first_ns) / 1e9:+.6f} s"
 
 
 def lines(ladder: Ladder, width: int = WIDTH) -> Iterator[tuple[str, str]]:

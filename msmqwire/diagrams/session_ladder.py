@@ -26,7 +26,7 @@ class Rung(NamedTuple):
     """One packet of a ladder, or bytes that were skipped.
 
     Attributes:
-        time_ns: when it was captured, nanoseconds since 1970-01-01 UTC.
+        time_ns: when it was captured, nanoseconds since 1970-01-01 UTC; None for none.
         to_right: whether it goes to the right.
         kind: its name, as that of an item.
         group: what it is for.
@@ -36,7 +36,7 @@ class Rung(NamedTuple):
         frame: the last frame that carries it.
     """
 
-    time_ns: int
+    time_ns: int | None
     to_right: bool
     kind: str
     group: Group
@@ -154,7 +154,7 @@ class _Drawing:
 
     def __init__(self, first: Item, limit: int) -> None:
         left, right = _ends(first)
-        self.session = Session(first.stream, left, right, first.time_ns, first.time_ns)
+        self.session = Session(first.stream, left, right)
         self.rungs: list[Rung] = []
         self.left_out = 0
         self._key, self._limit = session_key(first, (left, right)), limit

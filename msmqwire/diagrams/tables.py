@@ -78,7 +78,7 @@ def _shown_as(thing: object) -> tuple[str, tuple[str, ...], Callable[[Any], tupl
 
 def _row_of_item(item: Item) -> tuple[str, ...]:
     return (
-        item.time,
+        item.time or "-",
         str(item.frames[-1]) if item.frames else "",
         format_endpoint(item.src, item.src_port),
         format_endpoint(item.dst, item.dst_port),

@@ -11,8 +11,9 @@ from numbers import Integral
 from typing import Any, BinaryIO
 
 from msmqwire.capture import IpDecoder, expand, open_records
+from msmqwire.capture.not_read import NotRead, listed, warn_of
 from msmqwire.capture.paths import open_file
-from msmqwire.capture.record import RECORD_SIZE_MAX
+from msmqwire.capture.record import RECORD_SIZE_LIMIT, RECORD_SIZE_MAX
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.capture.tcp import START_SEGMENTS
 from msmqwire.crypto.readings import DEFAULT, Readings
@@ -71,15 +72,20 @@ def dissect(
         readings: how signatures and session keys are read.
         ncp_readings: how fields of NCP are read whose byte order is disputed.
 
+    Frames that were not read though packets may be in them, as those of unknown link types and in tunnels,
+    are counted in `Dissection.frames_not_read`, and reported by a `CaptureWarning` after the last item.
+
     Raises:
         FileNotFoundError: a path or pattern names no file.
         UnsupportedStore: the store of a URL can't be used.
         OSError: it can't be reached, or, while the items are read, a file of it can't be read.
-        InvalidArgument: no such port.
+        InvalidArgument: no such port, or no frame can be so small.
         InvalidValue: something is no private key, or no certificate.
     """
     check_ports(ports)
-    return Dissection(
+    if record_size_max < 1:
+        raise InvalidArgument(f"a frame has at least 1 byte, not {record_size_max}", path="record_size_max")
+    dissection = Dissection(
         sources,
         ports=ports,
         lint=lint,
@@ -92,6 +98,8 @@ def dissect(
         examiner=Examiner.from_files(keys, certificates, readings),
         ncp_readings=ncp_readings,
     )
+    dissection.warns = True
+    return dissection
 
 
 def check_ports(ports: Collection[int]) -> None:
@@ -119,6 +127,7 @@ class Dissection(Iterator[Item]):
         successor_ns: the time of the first frame that the reader of the next part has.
         record_size_max: bytes of the largest frame that is read.
         examiner: has the keys and certificates given.
+        warns: whether a `CaptureWarning` says at the end of the items what was not read.
         numbers_across: whether items have frames that are numbered on from file to file, and as `file` the
             one that is being read.
     """
@@ -150,9 +159,9 @@ class Dissection(Iterator[Item]):
         self.flushes = flush
         self.warm_up = warm_up
         self.successor_ns = successor_ns
-        self.record_size_max = record_size_max
+        self.record_size_max = min(record_size_max, RECORD_SIZE_LIMIT)
         self._storage_options = storage_options
-        self.numbers_across = False
+        self.numbers_across = self.warns = False
         self.decoder = IpDecoder()
         self.examiner = examiner
         self.tracker = Tracker(
@@ -171,11 +180,17 @@ class Dissection(Iterator[Item]):
     def __setstate__(self, saved: dict[str, Any]) -> None:
         vars(self).update(saved)
         self.sources, self.errors, self.examiner = [], [], NOTHING_GIVEN
+        self.decoder.count_anew()
         self._progress, self._storage_options = None, NO_OPTIONS
         self._items = self._all_items()
 
     def __next__(self) -> Item:
         return next(self._items)
+
+    @property
+    def frames_not_read(self) -> tuple[NotRead, ...]:
+        """The frames that were not read so far though packets of interest may be in them, by reason."""
+        return listed(self.decoder.frames_not_read())
 
     def counters(self) -> dict[str, int]:
         """Return the counts of what was ignored, repeated or lost, by reason."""
@@ -189,11 +204,16 @@ class Dissection(Iterator[Item]):
                 for _ in self.tracker.pause():
                     pass
                 self.errors.clear()
+                self.decoder.count_anew()
             self.begin_source(number)
             for item in self._source_items(source):
                 if number >= self.warm_up:
                     yield item
         yield from self.tracker.flush() if self.flushes else self.tracker.pause(self.successor_ns)
+        if self.flushes:
+            self.decoder.end()
+        if self.warns:
+            warn_of(self.frames_not_read, stacklevel=4)
 
     def begin_source(self, number: int) -> None:
         """Prepare to read a source: long before the first item, starts of directions need not be certain."""

@@ -31,7 +31,8 @@ class Item:
 
     Attributes:
         file: the capture file of the frame that completed it.
-        time_ns: when that frame was captured, nanoseconds since 1970-01-01 UTC.
+        time_ns: when that frame was captured, nanoseconds since 1970-01-01 UTC; None for a time that 64 bits
+            can't represent.
         frames: the numbers of the frames that carry it, from 1 in each file.
         transport: ``tcp``, ``udp``, or ``pgm`` for IP protocol 113.
         stream: the number of the TCP connection; None without TCP.
@@ -51,7 +52,7 @@ class Item:
     """
 
     file: str
-    time_ns: int
+    time_ns: int | None
     frames: tuple[int, ...]
     transport: Transport
     stream: int | None
@@ -71,9 +72,9 @@ class Item:
     examiner: Examiner = field(default=NOTHING_GIVEN, repr=False, compare=False)
 
     @property
-    def time(self) -> str:
-        """The time as text, UTC with nanoseconds: ``2026-03-01T12:00:00.000001000Z``."""
-        return format_time(self.time_ns)
+    def time(self) -> str | None:
+        """The time as text, UTC with nanoseconds: ``2026-03-01T12:00:00.000001000Z``; None without one."""
+        return None if self.time_ns is None else format_time(self.time_ns)
 
     @property
     def signature_status(self) -> SignatureStatus | None:

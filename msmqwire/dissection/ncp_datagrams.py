@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from msmqwire.capture import Datagram
+from msmqwire.capture.record import time_or_none
 from msmqwire.dissection.item import Item
 from msmqwire.dissection.ncp_exchanges import REPLY_TYPES, REQUEST_TYPES, UNREAD_TYPES, NcpExchanges
 from msmqwire.dissection.pgm_items import LocateFrames
@@ -85,7 +86,7 @@ class NcpDatagrams:
         size = len(datagram.payload) + datagram.missing
         raw = b"" if read.reason else datagram.payload
         return Item(
-            file, datagram.time_ns, frames, datagram.transport, None,
+            file, time_or_none(datagram.time_ns), frames, datagram.transport, None,
             datagram.src, datagram.src_port, datagram.dst, datagram.dst_port,
             read.packet, kind, size, findings, error, raw, read.reason,
             read.number, read.request_frame,

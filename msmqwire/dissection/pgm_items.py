@@ -7,6 +7,7 @@ from typing import Final
 
 from msmqwire.capture import Datagram
 from msmqwire.capture.ip import Transport
+from msmqwire.capture.record import time_or_none
 from msmqwire.dissection.item import PGM_KIND, SRMP_KIND, Item
 from msmqwire.dissection.pgm_sessions import Apdu, Lost, Origin, PgmSessions
 from msmqwire.errors import MalformedPacket
@@ -74,7 +75,7 @@ class PgmItems:
         file, frames = self._locate(datagram.frames)
         size = len(payload) + datagram.missing
         yield Item(
-            file, datagram.time_ns, frames, datagram.transport, None,
+            file, time_or_none(datagram.time_ns), frames, datagram.transport, None,
             datagram.src, datagram.src_port, datagram.dst, datagram.dst_port,
             packet, kind, size, found, error, payload, "",
         )  # fmt: skip
@@ -93,8 +94,9 @@ class PgmItems:
             file, frames = self._locate((result.frame,))
             reason = f"not in the capture: sequence numbers {result.first} to {result.last} of PGM"
             yield Item(
-                file, result.time_ns, frames, *_ends(result.origin), None, "Skipped", 0, [], None, b"", reason
-            )
+                file, time_or_none(result.time_ns), frames, *_ends(result.origin),
+                None, "Skipped", 0, [], None, b"", reason,
+            )  # fmt: skip
             return
         if not is_srmp_apdu(result.data):
             return  # another protocol; its packets have items
@@ -108,7 +110,7 @@ class PgmItems:
             found = lint_malformed_srmp(result.data, error) if self._lint else []
         file, frames = self._locate(result.frames)
         yield Item(
-            file, result.time_ns, frames, *_ends(result.origin),
+            file, time_or_none(result.time_ns), frames, *_ends(result.origin),
             message, kind, len(result.data), found, error, result.data, "",
         )  # fmt: skip
 

@@ -21,7 +21,7 @@ def one_line(item: Item) -> str:
         parts.append(cut(about, ABOUT_MAX))
     if item.findings:
         parts.append(counted(len(item.findings), "finding"))
-    return f"<Item {item.time} {', '.join(parts)}>"
+    return f"<Item {item.time or '-'} {', '.join(parts)}>"
 
 
 def item_view(item: Item) -> View:
@@ -41,7 +41,7 @@ def _ends(item: Item) -> str:
 
 
 def _properties(item: Item) -> Iterator[tuple[str, str]]:
-    yield "time", item.time
+    yield "time", item.time or "-"
     frames = ", ".join(map(str, item.frames[:8])) + (", ..." if len(item.frames) > 8 else "")
     yield "frames", f"{frames} of {item.file}"
     yield "transport", item.transport if item.stream is None else f"{item.transport}, stream {item.stream}"

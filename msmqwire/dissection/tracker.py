@@ -7,6 +7,7 @@ from typing import Final
 
 from msmqwire.capture import Data, Datagram, End, Event, Flow, Reassembler
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
+from msmqwire.capture.record import time_or_none
 from msmqwire.dissection.connection import Connection
 from msmqwire.dissection.finder import ScanResult
 from msmqwire.dissection.item import SRMP_KIND, Item
@@ -185,7 +186,7 @@ class Tracker:
         size = len(datagram.payload) + datagram.missing
         raw = b"" if reason else datagram.payload
         return Item(
-            file, datagram.time_ns, frames, datagram.transport, None,
+            file, time_or_none(datagram.time_ns), frames, datagram.transport, None,
             datagram.src, datagram.src_port, datagram.dst, datagram.dst_port,
             packet, kind, size, findings, error, raw, reason,
         )  # fmt: skip
@@ -294,7 +295,7 @@ class Tracker:
             if self._lint:
                 findings = lint_packet(packet, result.data) + self._lint_signature(packet)
                 findings += connection.lint.packet(
-                    connection.from_initiator(flow), packet, result.data, result.time_ns
+                    connection.from_initiator(flow), packet, result.data, time_or_none(result.time_ns)
                 )
         elif error is not None:
             kind = "Malformed"
@@ -312,7 +313,7 @@ class Tracker:
             connection.lint.gap()
         file, frames = self._locate(result.frames)
         return Item(
-            file, result.time_ns, frames, "tcp", flow.stream,
+            file, time_or_none(result.time_ns), frames, "tcp", flow.stream,
             flow.src, flow.src_port, flow.dst, flow.dst_port,
             packet, kind, result.size, findings, error, result.data, result.reason,
             result.exchange, result.request_frame, self._examiner,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from msmqwire.capture.record import NO_TIME
 from msmqwire.columnar import Condition, arrow_schema
 from msmqwire.columnar.columns import BY_NAME
-from msmqwire.columnar.compiled.fixed_cells import NO_TIME
 from msmqwire.columnar.exact_parts import ExactPart
 from msmqwire.columnar.part_reader import PartReader
 from msmqwire.columnar.parts import Part
@@ -59,11 +60,13 @@ class PartFiles:
         files: as the manifest will name them.
         staged: where each of them is until then, below the lake.
         damages: the captures that could not be read to their ends.
+        not_read: how many frames were not read though packets may be in them, by reason.
     """
 
     files: tuple[LakeFile, ...]
     staged: tuple[str, ...]
     damages: tuple[Damage, ...]
+    not_read: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -92,18 +95,20 @@ class PartWriter:
         Raises:
             OSError: a file can't be read or written.
         """
-        errors: list[CaptureError] = []
+        errors, not_read = list[CaptureError](), Counter[str]()
         files = _PartitionFiles(self)
         decoded = dict.fromkeys([*self.columns, "time", *([self.by] if self.by else [])])
         try:
-            for batch in self.reader.batches(part, list(decoded), self.where, errors=errors):
+            for batch in self.reader.batches(
+                part, list(decoded), self.where, errors=errors, not_read=not_read
+            ):
                 files.add(batch)
             written, staged = files.finish()
         except BaseException:
             files.discard()
             raise
         damages = tuple(Damage(error.file, error.offset, error.why, error.cut) for error in errors)
-        return PartFiles(written, staged, damages)
+        return PartFiles(written, staged, damages, dict(not_read))
 
 
 class _PartitionFiles:

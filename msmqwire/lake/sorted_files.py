@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs, parquet
 
-from msmqwire.columnar.compiled.fixed_cells import NO_TIME
+from msmqwire.capture.record import NO_TIME
 from msmqwire.lake.manifest import LakeFile
 
 ROW_GROUP_ROWS: Final = 65_536

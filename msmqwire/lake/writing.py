@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
+from msmqwire.capture.not_read import NotRead, listed, warn_of
 from msmqwire.capture.paths import capture_files
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.columnar import Condition, Expression, Where, chosen_columns
@@ -48,6 +50,7 @@ class LakeCommit:
         files: files written.
         rows_replaced: rows that the lake had of the same packets before.
         damages: captures that could not be read to their ends.
+        frames_not_read: why frames of what was read are not, each reason with the number of frames.
     """
 
     number: int
@@ -57,6 +60,7 @@ class LakeCommit:
     files: int
     rows_replaced: int
     damages: tuple[CaptureError, ...]
+    frames_not_read: tuple[NotRead, ...] = ()
 
 
 def write_lake(
@@ -103,6 +107,8 @@ def write_lake(
         storage_options: as for `msmqwire.dissect`.
         progress: is told how many bytes of captures more are written.
         write: writes the parts elsewhere, in place of `workers`.
+
+    Frames that were not read though packets may be in them are reported by a `CaptureWarning`.
 
     Raises:
         FileNotFoundError: a path or pattern names no file.
@@ -181,7 +187,9 @@ def write_lake(
                 progress(sum(window.end - window.start for window in plan.parts[number].windows))
         complete = [written for written in results if written is not None]
         folder.commit(_committed(manifest, plan, complete, run))
-    return _commit_of(manifest, plan, complete)
+    commit = _commit_of(manifest, plan, complete)
+    warn_of(commit.frames_not_read, stacklevel=3)
+    return commit
 
 
 def _settings(
@@ -271,6 +279,7 @@ def _commit_of(manifest: Manifest, plan: Plan, results: Sequence[PartFiles]) -> 
         files=sum(len(written.files) for written in results),
         rows_replaced=sum(file.rows for part in plan.replaced for file in part.files),
         damages=tuple(_errors(results)),
+        frames_not_read=listed(sum((Counter(written.not_read) for written in results), Counter())),
     )
 
 

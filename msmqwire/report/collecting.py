@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, Final
 
+from msmqwire.capture.not_read import to_json
 from msmqwire.dissection import Dissection, Item
 from msmqwire.lint import SEVERITIES
 from msmqwire.names.printable import cut, format_endpoint, safe
@@ -15,7 +16,7 @@ from msmqwire.report.limits import Limits
 from msmqwire.report.packet_table import PacketTable
 from msmqwire.report.repeats import Repeats
 from msmqwire.report.requirements import Requirements, worst
-from msmqwire.report.sessions import Sessions, is_by_initiator, split_time
+from msmqwire.report.sessions import Sessions, is_by_initiator, span_with, split_time
 from msmqwire.report.tallies import Tallies
 from msmqwire.report.timeline import Timeline
 from msmqwire.schema import Record
@@ -47,7 +48,7 @@ class Collector:
         self.requirements = Requirements(limits)
         self.details = Details(limits)
         self._start_ns: int | None = None
-        self._end_ns = 0
+        self._end_ns: int | None = None
         self._repeats = Repeats(limits.identities)
         self._pending: dict[Hashable, tuple[int, str]] = {}
 
@@ -108,9 +109,9 @@ class Collector:
             counts[0] += 1
             counts[1] += item.size
             counts[2] += found
-        self.timeline.add(item.time_ns, facts.group, item.size, found)
-        self._start_ns = item.time_ns if self._start_ns is None else min(self._start_ns, item.time_ns)
-        self._end_ns = max(self._end_ns, item.time_ns)
+        if item.time_ns is not None:
+            self.timeline.add(item.time_ns, facts.group, item.size, found)
+        self._start_ns, self._end_ns = span_with(self._start_ns, self._end_ns, item.time_ns)
 
     def _request_of(self, item: Item, session: int) -> int:
         """Return the row of the request that an item answers, or note it as one; -1 if it answers none."""
@@ -145,8 +146,8 @@ class Collector:
                 "sessions": len(self.sessions.sessions),
                 **{severity: self.severities[severity] for severity in SEVERITIES},
             },
-            "start": None if self._start_ns is None else split_time(self._start_ns),
-            "end": None if self._start_ns is None else split_time(self._end_ns),
+            "start": split_time(self._start_ns),
+            "end": split_time(self._end_ns),
             "groups": list(GROUPS),
             "kinds": [[name, *counts] for name, counts in _busiest(self.kinds)],
             "protocols": [[name, *counts] for name, counts in _busiest(self.protocols)],
@@ -155,6 +156,7 @@ class Collector:
                 for error in errors[: self.limits.problems]
             ],
             "damages": len(errors),
+            "frames_not_read": to_json(dissection.frames_not_read),
             "counters": {name: count for name, count in dissection.counters().items() if count},
             **self.tallies.to_json(),
             "sessions": [session.to_json() for session in self.sessions.sessions],

@@ -35,10 +35,12 @@ NUMBERS: Final = (
 )
 """The columns, all of integers; -1 stands for none.
 
-`again` is 1 for a packet sent again, `answers` the row of the request."""
+`again` is 1 for a packet sent again, `answers` the row of the request. Before 1970 seconds are negative, and
+nanoseconds only of a packet without a time."""
 _SECONDS_MAX: Final = 1 << 53
 """What JavaScript counts exactly."""
 _BILLION: Final = 1_000_000_000
+_NONE: Final = -1
 
 
 class PacketTable:
@@ -76,7 +78,7 @@ class PacketTable:
         answers: int,
     ) -> int:
         """Add the row of an item; return its number."""
-        seconds, nanoseconds = divmod(item.time_ns, _BILLION)
+        seconds, nanoseconds = (_NONE, _NONE) if item.time_ns is None else divmod(item.time_ns, _BILLION)
         names, texts = self.names, self.texts
         body_size = -1 if facts.body_size is None else facts.body_size
         ids = ",".join(dict.fromkeys(finding.id for finding in item.findings))

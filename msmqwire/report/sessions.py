@@ -21,7 +21,7 @@ class Session:
     Attributes:
         stream: the number of the TCP connection; None without TCP.
         left, right: address and port of both ends, that of the first sender first.
-        start_ns, end_ns: times of the first and the last packet.
+        start_ns, end_ns: the earliest and the latest time of a packet; None if no packet has one.
         protocols: how many packets there are of each.
         groups: how many packets there are of each.
         packets, bytes: to the right, and to the left.
@@ -34,8 +34,8 @@ class Session:
     stream: int | None
     left: str
     right: str
-    start_ns: int
-    end_ns: int
+    start_ns: int | None = None
+    end_ns: int | None = None
     protocols: Counter[Protocol] = field(default_factory=Counter)
     groups: Counter[Group] = field(default_factory=Counter)
     packets: list[int] = field(default_factory=lambda: [0, 0])
@@ -48,7 +48,7 @@ class Session:
     def add(self, item: Item, facts: Facts, sender: str, *, is_again: bool) -> None:
         """Count an item, and note what it tells of the handshake."""
         to_left = sender != self.left
-        self.start_ns, self.end_ns = min(self.start_ns, item.time_ns), max(self.end_ns, item.time_ns)
+        self.start_ns, self.end_ns = span_with(self.start_ns, self.end_ns, item.time_ns)
         self.protocols[facts.protocol] += 1
         self.groups[facts.group] += 1
         self.packets[to_left] += 1
@@ -96,9 +96,18 @@ class Session:
         }
 
 
-def split_time(time_ns: int) -> list[int]:
+def span_with(start_ns: int | None, end_ns: int | None, time_ns: int | None) -> tuple[int | None, int | None]:
+    """Return the earliest and the latest time, with one more; None for none."""
+    if time_ns is None:
+        return start_ns, end_ns
+    if start_ns is None or end_ns is None:
+        return time_ns, time_ns
+    return min(start_ns, time_ns), max(end_ns, time_ns)
+
+
+def split_time(time_ns: int | None) -> list[int] | None:
     """Return a time as seconds and nanoseconds, which JavaScript has no integers large enough for."""
-    return list(divmod(time_ns, 1_000_000_000))
+    return None if time_ns is None else list(divmod(time_ns, 1_000_000_000))
 
 
 def is_by_initiator(item: Item, *, is_first_sender: bool) -> bool:
@@ -140,5 +149,5 @@ class Sessions:
             self.left_out += 1
             return -1
         number = self._numbers[key] = len(self.sessions)
-        self.sessions.append(Session(item.stream, *ends, item.time_ns, item.time_ns))
+        self.sessions.append(Session(item.stream, *ends))
         return number

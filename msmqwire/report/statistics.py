@@ -60,6 +60,7 @@ class Statistics:
                 {name: value for name, value in one.items() if name != "examples"}
                 for one in data["requirements"]
             ],
+            "frames_not_read": data["frames_not_read"],
             "left_out": {
                 "sessions": collector.sessions.left_out,
                 "requirements": collector.requirements.left_out,

@@ -9,7 +9,7 @@ from msmqwire.dissection.item import Item
 from msmqwire.names.printable import cut
 from msmqwire.report.facts import Facts, Group
 from msmqwire.report.limits import Limits
-from msmqwire.report.sessions import split_time
+from msmqwire.report.sessions import span_with, split_time
 from msmqwire.schema import Record
 from msmqwire.srmp.attributes import attribute
 from msmqwire.srmp.message import SrmpMessage
@@ -49,8 +49,8 @@ class Endpoint:
 class Queue:
     """A queue: packets about it, messages to it or from it, and the bytes of their bodies."""
 
-    start_ns: int
-    end_ns: int
+    start_ns: int | None = None
+    end_ns: int | None = None
     packets: int = 0
     messages: int = 0
     body_bytes: int = 0
@@ -114,8 +114,8 @@ class Tallies:
             if len(self.queues) == self._limits.queues:
                 self.left_out["queues"] += 1
                 return
-            queue = self.queues[name] = Queue(item.time_ns, item.time_ns)
-        queue.start_ns, queue.end_ns = min(queue.start_ns, item.time_ns), max(queue.end_ns, item.time_ns)
+            queue = self.queues[name] = Queue()
+        queue.start_ns, queue.end_ns = span_with(queue.start_ns, queue.end_ns, item.time_ns)
         queue.packets += 1
         queue.findings += len(item.findings)
         if facts.body_size is not None:

@@ -12,10 +12,11 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from msmqwire.capture.not_read import sentence, to_json
 from msmqwire.capture.paths import file_size
 from msmqwire.capture.stores import parse_options
 from msmqwire.errors import UnsupportedStore
@@ -43,12 +44,14 @@ class Counts:
         malformed: packets that can't.
         skipped_bytes: bytes that belong to no packet.
         damaged_files: truncated or damaged files.
+        frames_not_read: why frames that may have packets were not read, each reason with their number.
     """
 
     packets: int = 0
     malformed: int = 0
     skipped_bytes: int = 0
     damaged_files: int = 0
+    frames_not_read: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def status(self) -> int:
@@ -137,10 +140,18 @@ def flows_of(spark: SparkSession, args: argparse.Namespace, *, piece_size: int |
     )
     for damaged in flows.damaged:
         report(f"{damaged.file}, byte {damaged.offset}: {damaged.error}")
+    if flows.frames_not_read:
+        report(sentence(flows.frames_not_read))
     if flows.boundaries:
         chunks = sum(len(of_flow) + 1 for of_flow in flows.boundaries.values())
         report(f"{len(flows.boundaries)} connections are divided into {chunks} chunks")
     return flows
+
+
+def counts_of(flows: Flows, observed: dict[str, Any]) -> Counts:
+    """Return the counts of a job on flows, with what was observed of its rows."""
+    not_read = to_json(flows.frames_not_read)
+    return Counts(**observed, damaged_files=len(flows.damaged), frames_not_read=not_read)
 
 
 def count_columns(kind: Any, size: Any, packets: Any) -> list[Any]:

@@ -77,7 +77,7 @@ def _decode(spark: SparkSession, args: Namespace) -> common.Counts:
     columns = [name for name in names if name not in partition_columns] + partition_columns
     rows = rows.withColumn("date", F.to_date("time")).select(columns)
     common.write(rows, args, partition_columns=partition_columns)
-    return common.Counts(**observation.get, damaged_files=len(flows.damaged))
+    return common.counts_of(flows, observation.get)
 
 
 if __name__ == "__main__":

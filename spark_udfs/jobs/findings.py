@@ -114,7 +114,7 @@ def _findings(spark: SparkSession, args: Namespace) -> common.Counts:
     table = reader.load(args.out)
     for row in table.groupBy("severity", "id").count().orderBy("severity", "id").collect():
         print(f"{row['count']:>12,}  {row.severity:<6}  {row.id}")
-    return common.Counts(**observation.get, damaged_files=len(flows.damaged))
+    return common.counts_of(flows, observation.get)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def _sessions(spark: SparkSession, args: Namespace) -> common.Counts:
         ),
     )
     common.write(rows, args, form=args.format)
-    return common.Counts(**observation.get, damaged_files=len(flows.damaged))
+    return common.counts_of(flows, observation.get)
 
 
 if __name__ == "__main__":

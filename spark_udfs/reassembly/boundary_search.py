@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from msmqwire.capture import Datagram, Reassembler
 from msmqwire.capture.ip import FIN, RST, SYN
+from msmqwire.capture.record import NO_TIME
 from msmqwire.dissection.tracker import CONNECTIONS_MAX
 from msmqwire.framing import begins_packet
 from msmqwire.headers.base import PREFIX_SIZE
@@ -127,7 +128,8 @@ def find_boundaries(batches: Iterable[Any], chunk_size: int) -> Iterator[tuple[i
                 yield from ((current_flow, boundary) for boundary in search.pending)
                 search, current_flow = _Search(chunk_size), flow
             segment = Datagram(
-                "tcp", src, src_port, dst, dst_port, time_ns or 0, (position_of(index, offset),), "",
+                "tcp", src, src_port, dst, dst_port,
+                NO_TIME if time_ns is None else time_ns, (position_of(index, offset),), "",
                 bytes(size), missing, seq, ack, flags,
             )  # fmt: skip
             for boundary in search.feed(segment, begins):

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from msmqwire.capture import Datagram
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
+from msmqwire.capture.record import NO_TIME
 
 SEGMENT_COLUMNS: Final = (
     "flow", "file_index", "offset", "file", "time_ns", "transport", "src", "src_port", "dst", "dst_port",
@@ -64,7 +65,8 @@ class Segments:
             ) in zip(*columns, strict=True):  # fmt: skip
                 self.files[index] = file
                 yield flow, Datagram(
-                    transport, src, src_port, dst, dst_port, time_ns or 0, (position_of(index, offset),),
+                    transport, src, src_port, dst, dst_port,
+                    NO_TIME if time_ns is None else time_ns, (position_of(index, offset),),
                     file, payload, missing, seq, ack, flags,
                 )  # fmt: skip
 

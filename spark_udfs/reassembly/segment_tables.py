@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from msmqwire.capture import Datagram
 from msmqwire.capture.ip import Transport
+from msmqwire.capture.record import NO_TIME
 from msmqwire.columnar.compiled.grouped_scan import (
     SEGMENT_CHUNK,
     SEGMENT_FIELDS,
@@ -64,7 +65,7 @@ class Tables:
 
     def table(self, batch: Any) -> Table:
         """Return the table of a batch."""
-        numbers = {name: pc.fill_null(batch.column(name), 0).cast(pa.int64()).to_numpy() for name in _NUMERIC}
+        numbers = {name: _numbers(batch, name) for name in _NUMERIC}
         payloads = batch.column("payload").cast(pa.large_binary())
         offsets = np.frombuffer(payloads.buffers()[1], np.int64)[payloads.offset :][: len(payloads) + 1]
         rows = np.zeros((batch.num_rows, SEGMENT_FIELDS), np.int64)
@@ -122,6 +123,11 @@ class Tables:
                     boundaries, rows[start:stop, SEGMENT_FRAME], side="right"
                 )
                 rows[start:stop, SEGMENT_IS_DIVIDED] = 1
+
+
+def _numbers(batch: Any, name: str) -> Any:
+    """Return the numbers of a column; for none 0, in place of a time `NO_TIME`."""
+    return pc.fill_null(batch.column(name), NO_TIME if name == "time_ns" else 0).cast(pa.int64()).to_numpy()
 
 
 class Texts:

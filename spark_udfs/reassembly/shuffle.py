@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from msmqwire.capture.not_read import NotRead, listed
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.dissection.pgm_items import PGM_PORTS
 from msmqwire.netware.headers import NCP_PORT
@@ -29,7 +30,7 @@ from spark_udfs.reassembly.boundary_search import (
 from spark_udfs.reassembly.chunks import OFFSET_BITS, SEGMENT_COLUMNS, ChunkBoundaries, ChunkBoundary
 from spark_udfs.source.options import Paths, paths_option
 from spark_udfs.source.schema import row_batches, spark_schema
-from spark_udfs.source.segment_reader import DAMAGED
+from spark_udfs.source.segment_reader import DAMAGED, UNREAD
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -59,6 +60,7 @@ class Flows:
         ports: as for `msmqwire.dissect`.
         end_ns: when the last TCP segment was captured.
         boundaries: the chunk boundaries of giant flows.
+        frames_not_read: why frames that may have packets were not read, each reason with their number.
     """
 
     segments: DataFrame
@@ -66,6 +68,7 @@ class Flows:
     ports: tuple[int, ...]
     end_ns: int
     boundaries: ChunkBoundaries = field(default_factory=dict)
+    frames_not_read: tuple[NotRead, ...] = ()
 
     def shuffled(self, partitions: int | None = None) -> DataFrame:
         """Return the segments, those of a flow or chunk in one partition, in the order of the capture."""
@@ -100,8 +103,9 @@ def load_flows(
         reader = reader.option("splitSize", str(split_size))
     if storage_options:
         reader = reader.option("storageOptions", json.dumps(dict(storage_options)))
-    survey = _survey(reader.option("columns", ",".join(_SURVEY_COLUMNS)).load(), piece_size)
-    reader = reader.option("columns", ",".join(SEGMENT_COLUMNS))
+    reader = reader.option("columns", ",".join(_SURVEY_COLUMNS)).option("notRead", "true")
+    survey = _survey(reader.load(), piece_size)
+    reader = reader.option("columns", ",".join(SEGMENT_COLUMNS)).option("notRead", "false")
     # Each query has a load of its own: a filter that was pushed down stays with its load.
     segments = reader.load().where(_may_be_msmq(ports)).select(*SEGMENT_COLUMNS)
     boundaries: ChunkBoundaries = {}
@@ -109,7 +113,7 @@ def load_flows(
         is_giant = (F.col("transport") == "tcp") & F.col("flow").isin(survey.giants)
         giants = reader.load().where(is_giant).select(*SEGMENT_COLUMNS)
         boundaries = plan_boundaries(giants, piece_size, ports=ports, partitions=partitions)
-    return Flows(segments, survey.damaged, tuple(ports), survey.end_ns, boundaries)
+    return Flows(segments, survey.damaged, tuple(ports), survey.end_ns, boundaries, survey.not_read)
 
 
 def _may_be_msmq(ports: Collection[int]) -> Column:
@@ -130,17 +134,22 @@ class _Survey(NamedTuple):
         end_ns: when the last TCP segment was captured.
         giants: the flows to divide.
         damaged: the damaged files.
+        not_read: the frames that were not read.
     """
 
     end_ns: int
     giants: list[int]
     damaged: tuple[DamagedFile, ...]
+    not_read: tuple[NotRead, ...]
 
 
 def _survey(segments: DataFrame, piece_size: int | None) -> _Survey:
     is_tcp, is_damaged = F.col("transport") == "tcp", F.col("transport") == DAMAGED
+    is_unread = F.col("transport") == UNREAD
     damage = F.struct("file", "offset", "error")
-    by_flow = segments.groupBy("flow").agg(
+    reason = F.when(is_unread, F.col("error")).alias("reason")
+    by_flow = segments.groupBy("flow", reason).agg(
+        F.sum(F.when(is_unread, F.col("size"))).alias("frames"),
         F.sum(F.when(is_tcp, F.col("size"))).alias("size"),
         F.max(F.when(is_tcp, F.col("time_ns"))).alias("end_ns"),
         F.collect_list(F.when(is_damaged, damage)).alias("damaged"),
@@ -150,8 +159,10 @@ def _survey(segments: DataFrame, piece_size: int | None) -> _Survey:
         F.max("end_ns").alias("end_ns"),
         F.collect_list(F.when(is_giant, F.col("flow"))).alias("giants"),
         F.flatten(F.collect_list("damaged")).alias("damaged"),
+        F.collect_list(F.when(F.col("reason").isNotNull(), F.struct("reason", "frames"))).alias("not_read"),
     ).collect()
-    return _Survey(row.end_ns or 0, row.giants, tuple(DamagedFile(*file) for file in sorted(row.damaged)))
+    damaged = tuple(DamagedFile(*file) for file in sorted(row.damaged))
+    return _Survey(row.end_ns or 0, row.giants, damaged, listed(Counter(dict(row.not_read))))
 
 
 def plan_boundaries(

@@ -39,7 +39,7 @@ _SWITCH: Final = ("true", "false")
 _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _NAMES: Final = (
     "read", "ports", "columns", "bodyLimit", "mode", "columnNameOfCorruptRecord", "splitSize", "splits",
-    "overlap", "pushdown", "keyFile", "certFile", "readings", "storageOptions", "path", "paths",
+    "overlap", "pushdown", "notRead", "keyFile", "certFile", "readings", "storageOptions", "path", "paths",
 )  # fmt: skip
 
 
@@ -72,6 +72,7 @@ class Options:
         splits: how the offsets are determined at which files are split.
         overlap: bytes before a split that are read to learn the state of connections.
         pushdown: whether filters are taken over from Spark.
+        not_read: whether segments have rows that count the frames that were not read.
         keys: contents of files with private keys of receiving queue managers.
         certificates: contents of files with certificates of senders.
         readings: how signatures and session keys are read.
@@ -90,6 +91,7 @@ class Options:
     splits: Splits = "walked"
     overlap: int = OVERLAP
     pushdown: bool = False
+    not_read: bool = False
     keys: tuple[bytes, ...] = field(default=(), repr=False)
     certificates: tuple[bytes, ...] = ()
     readings: Readings = DEFAULT
@@ -123,6 +125,7 @@ class Options:
             splits=cast(Splits, _word("splits", options.get("splits", "walked").lower(), SPLITS)),
             overlap=_size("overlap", options.get("overlap", str(OVERLAP))),
             pushdown=_word("pushdown", options.get("pushdown", "false").lower(), _SWITCH) == "true",
+            not_read=_word("notRead", options.get("notread", "false").lower(), _SWITCH) == "true",
             keys=keys,
             certificates=certificates,
             readings=readings,

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from msmqwire.capture.record import NO_TIME
 from msmqwire.columnar import CaptureWarning
 from msmqwire.columnar.compiled.datagram_scan import (
     C_ACK,
@@ -29,7 +30,6 @@ from msmqwire.columnar.compiled.datagram_scan import (
     C_TIME,
     C_TRANSPORT,
 )
-from msmqwire.columnar.compiled.fixed_cells import NO_TIME
 from msmqwire.columnar.compiled.network import PGM, TCP, UDP
 from msmqwire.columnar.datagrams import DatagramReader, Datagrams, Pair
 from msmqwire.columnar.filters import SimpleCondition, meeting
@@ -55,7 +55,8 @@ SEGMENT_SCHEMA: Final = pa.schema(
         _field(
             "transport",
             pa.string(),
-            "tcp, udp, pgm (IP protocol 113), or damaged: the file can't be read further.",
+            "tcp, udp, pgm (IP protocol 113), or damaged: the file can't be read further; with the option"
+            " notRead also unread: as many frames as size says were not read, for the reason in error.",
         ),
         _field("src", pa.string(), "Address of the sender."),
         _field("src_port", pa.int32(), "Port of the sender."),
@@ -74,6 +75,8 @@ SEGMENT_SCHEMA: Final = pa.schema(
 """The columns of ``read=segments``."""
 DAMAGED: Final = "damaged"
 """The transport of a row that reports a file that can't be read to its end."""
+UNREAD: Final = "unread"
+"""The transport of a row that says how many frames of a part were not read, and why."""
 PUSHED: Final = ("file", "transport", "src", "src_port", "dst", "dst_port")
 """The columns whose conditions are checked before a row is made."""
 
@@ -115,7 +118,8 @@ class SegmentReader:
         names = [*self.columns, *(condition[0] for condition in self.where)]
         if self.options.mode == "DROPMALFORMED":
             names.append("transport")
-        for batch in segment_batches(part, columns=names, strict=self.options.mode == "FAILFAST"):
+        strict, not_read = self.options.mode == "FAILFAST", self.options.not_read
+        for batch in segment_batches(part, columns=names, strict=strict, not_read=not_read):
             rows = meeting(batch, self.where)
             if self.options.mode == "DROPMALFORMED":
                 rows = rows.filter(pc.not_equal(rows.column("transport"), DAMAGED))
@@ -123,7 +127,11 @@ class SegmentReader:
 
 
 def segment_batches(
-    part: Part, *, columns: Collection[str] = SEGMENT_SCHEMA.names, strict: bool = False
+    part: Part,
+    *,
+    columns: Collection[str] = SEGMENT_SCHEMA.names,
+    strict: bool = False,
+    not_read: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the segments of a part, in the order of the capture.
 
@@ -135,6 +143,8 @@ def segment_batches(
         part: what to read.
         columns: the names of columns of `SEGMENT_SCHEMA`; the others cost nothing.
         strict: whether a damaged file raises an exception.
+        not_read: whether rows with the transport `UNREAD` follow: one for each reason why frames were not
+            read though packets may be in them.
 
     Raises:
         MalformedCapture: with `strict`, for a damaged file.
@@ -162,6 +172,13 @@ def segment_batches(
         yield _damage_row(damage, part.file_index + number, schema)
     for datagrams in reader.finish():
         yield maker.batch(datagrams)
+    if not_read:
+        counts = reader.frames_not_read(at_end=part.is_last)
+        rows = [
+            _row_about(part.windows[-1].path, part.file_index, 0, UNREAD, reason, frames)
+            for reason, frames in counts.items()
+        ]
+        yield pa.RecordBatch.from_pylist(rows, schema)
 
 
 class _SegmentBatchMaker:
@@ -224,9 +241,15 @@ def _pair_columns(pairs: Sequence[Pair]) -> dict[str, pa.Array]:
 
 
 def _damage_row(error: CaptureError, file_index: int, schema: pa.Schema) -> pa.RecordBatch:
-    row = {
-        "file": error.file, "file_index": file_index, "offset": error.offset, "transport": DAMAGED, "flow": 0,
-        "seq": 0, "ack": 0, "flags": 0, "payload": error.why.encode(), "missing": 0,
-        "size": 0, "error": error.why,
-    }  # fmt: skip
+    row = _row_about(error.file, file_index, error.offset, DAMAGED, error.why, 0)
     return pa.RecordBatch.from_pylist([row], schema)
+
+
+def _row_about(
+    file: str, file_index: int, offset: int, transport: str, about: str, size: int
+) -> dict[str, Any]:
+    """A row that is no segment."""
+    return {
+        "file": file, "file_index": file_index, "offset": offset, "transport": transport, "flow": 0,
+        "seq": 0, "ack": 0, "flags": 0, "payload": about.encode(), "missing": 0, "size": size, "error": about,
+    }  # fmt: skip

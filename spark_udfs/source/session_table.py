@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from msmqwire.capture import Datagram, End, Gap
 from msmqwire.capture.ip import ACK, SYN
+from msmqwire.capture.record import time_or_none
 from msmqwire.capture.tcp import IDLE_NS_MAX
 from msmqwire.columnar.columns import BOOL, INT32, INT64, TEXT, TIME
 from msmqwire.dissection import MSMQ_PORT, Item, Tracker
@@ -221,12 +222,13 @@ class Session:
     def row(self, flow: int, end_ns: int) -> dict[str, Any]:
         """The row of `SESSION_SCHEMA`."""
         first = self.first
+        first_ns, last_ns = time_or_none(first.time_ns), time_or_none(self.last_ns)
         endpoints = [(first.src, first.src_port), (first.dst, first.dst_port)]
         client, server = endpoints if endpoints[0] == self.client else reversed(endpoints)
         row = {
-            "first": first.time_ns,
-            "last": self.last_ns,
-            "duration_ns": self.last_ns - first.time_ns,
+            "first": first_ns,
+            "last": last_ns,
+            "duration_ns": None if first_ns is None or last_ns is None else last_ns - first_ns,
             "file": first.file,
             "flow": flow,
             "client": client[0],

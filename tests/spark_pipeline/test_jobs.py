@@ -18,6 +18,8 @@ import msmqwire
 from spark_udfs.jobs import decode, findings, sessions
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support import unread_frames as u
+from tests.support.paths import ROOT
 
 EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
 SMALL = h.user_message(session=h.session_header(), properties=h.properties_header(label="a", body=b"small"))
@@ -49,7 +51,7 @@ def last_line(text: str) -> dict[str, object]:
 def test_decode(spark, captures, tmp_path, capsys):
     out = tmp_path / "table"
     assert decode.main([str(captures), "--out", str(out), "--by-kind", "--partitions", "3"]) == 0
-    counts = {"packets": 16, "malformed": 0, "skipped_bytes": 0, "damaged_files": 0}
+    counts = {"packets": 16, "malformed": 0, "skipped_bytes": 0, "damaged_files": 0, "frames_not_read": []}
     assert last_line(capsys.readouterr().err) == counts
     assert sorted(path.name for path in out.glob("date=*")) == ["date=2023-11-14", "date=2023-11-15"]
     table = pq.read_table(out)
@@ -61,6 +63,38 @@ def test_decode(spark, captures, tmp_path, capsys):
     assert decode.main([str(captures), "--out", str(out)]) == 2  # the folder exists
 
 
+@pytest.mark.parametrize("job", [decode, findings, sessions])
+def test_frames_that_were_not_read(spark, captures, tmp_path, capsys, job):
+    """They are said and counted, once, however the files are divided; the status is 0."""
+    frames = [u.UNREAD[name][:2] for name in ("radiotap", "ESP", "radiotap", "VXLAN", "radiotap")]
+    (captures / "day-2.pcapng").write_bytes(u.capture_of([*frames, *u.OTHERS.values()]))
+    arguments = [str(captures), "--out", str(tmp_path / "table"), "--split-size", "300"]
+    assert job.main(arguments) == 0
+    err = capsys.readouterr().err
+    assert last_line(err)["frames_not_read"] == [
+        {"reason": "link type 127", "frames": 3},
+        {"reason": "encrypted (ESP)", "frames": 1},
+        {"reason": "tunnelled (VXLAN)", "frames": 1},
+    ]
+    line = "5 frames were not read: 3 of link type 127, 1 encrypted (ESP), 1 tunnelled (VXLAN)"
+    assert err.splitlines().count(line) == 1
+
+
+@pytest.mark.parametrize("name", ["bigts", "ts_nsasus"])
+def test_times_that_64_bits_do_not_have(spark, tmp_path, capsys, name):
+    """Rows without a time; 65, as of any capture with skipped bytes."""
+    case = ROOT / "tests/vectors/cases/01_time_beyond_64_bits" / f"{name}.pcapng"
+    for number, job in enumerate((decode, findings, sessions)):
+        assert job.main([str(case), "--out", str(tmp_path / str(number))]) == 65
+    rows = pq.read_table(tmp_path / "0").to_pylist()
+    assert [(row["time"], row["kind"]) for row in rows] == [(None, "Malformed"), (None, "Skipped")]
+    (session,) = pq.read_table(tmp_path / "2").to_pylist()
+    assert session["last"] is None or session["last"].year == 2023
+    packets = spark.read.format("msmq").load(str(case))
+    assert [row.time for row in packets.collect()] == [None, None]
+    assert spark.read.format("msmq").option("read", "sessions").load(str(case)).count() == 1
+
+
 def test_decode_reports_what_was_lost(spark, captures, tmp_path, capsys):
     bad = c.TcpConversation(("10.0.0.1", 6000)).handshake().send(SMALL).send(b"noise").send(SMALL).close()
     (captures / "bad.pcapng").write_bytes(c.pcapng_bytes(bad.frames))
@@ -70,7 +104,7 @@ def test_decode_reports_what_was_lost(spark, captures, tmp_path, capsys):
     arguments = [str(captures), "--out", str(out), "--columns", "time,kind,error"]
     assert decode.main(arguments) == 65
     err = capsys.readouterr().err
-    counts = {"packets": 18, "malformed": 0, "skipped_bytes": 5, "damaged_files": 1}
+    counts = {"packets": 18, "malformed": 0, "skipped_bytes": 5, "damaged_files": 1, "frames_not_read": []}
     assert last_line(err) == counts
     assert "day-1.pcapng, byte" in err
     skipped = pq.read_table(out).filter(pc.field("kind") == "Skipped")
@@ -85,7 +119,7 @@ def test_a_malformed_packet_is_no_loss(spark, tmp_path, capsys):
     (tmp_path / "one.pcapng").write_bytes(c.pcapng_bytes(frames))
     assert decode.main([str(tmp_path / "one.pcapng"), "--out", str(tmp_path / "table")]) == 0
     assert last_line(capsys.readouterr().err) == {
-        "packets": 1, "malformed": 1, "skipped_bytes": 0, "damaged_files": 0,
+        "packets": 1, "malformed": 1, "skipped_bytes": 0, "damaged_files": 0, "frames_not_read": [],
     }  # fmt: skip
 
 

@@ -20,6 +20,7 @@ NAMES = [column.name for column in COLUMNS]
 
 def generic(files: list[bytes]) -> tuple[Dissection, pa.Table]:
     dissection = dissect(streams(files), lint=False)
+    dissection.warns = False  # the counts are compared
     return dissection, table(batches(dissection, COLUMNS, batch_rows=1000))
 
 
@@ -56,4 +57,5 @@ def assert_same(files: list[bytes], **sizes: int) -> None:
         assert actual[name].to_pylist() == expected[name].to_pylist(), name
     assert [str(error) for error in by_columns.errors] == [str(error) for error in by_items.errors]
     assert by_columns.counters() == by_items.counters()
+    assert by_columns.frames_not_read == by_items.frames_not_read
     assert by_columns.records == by_items.records

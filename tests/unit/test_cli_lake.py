@@ -43,7 +43,7 @@ def test_what_was_done(captures, tmp_path):
     assert status == 0
     assert json.loads(output) == {
         "number": 1, "captures_read": 0, "captures_unchanged": 2, "rows": 0, "files": 0, "rows_replaced": 0,
-        "damages": [],
+        "damages": [], "frames_not_read": [],
     }  # fmt: skip
     assert named_rows(out) == expected_rows(sorted(captures.iterdir()))
 

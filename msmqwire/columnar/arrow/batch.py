@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from msmqwire.capture.record import NO_TIME
 from msmqwire.columnar.arrow import plans
 from msmqwire.columnar.arrow.buffers import Bitmaps, BufferPool, SharedTexts
 from msmqwire.columnar.arrow.errors import ERRORS, ErrorCells
@@ -21,7 +22,6 @@ from msmqwire.columnar.arrow.signatures import forged
 from msmqwire.columnar.arrow.variable_width import VariableWidthColumns
 from msmqwire.columnar.columns import BOOL, BY_NAME, OF_BODY, Column, arrow_schema
 from msmqwire.columnar.compiled import certificates, fixed_cells
-from msmqwire.columnar.compiled.fixed_cells import NO_TIME
 from msmqwire.columnar.compiled.packet import KINDS, PING_KIND
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import (

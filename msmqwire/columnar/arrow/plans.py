@@ -51,6 +51,7 @@ _VARIABLE_WIDTH: Final[dict[Form, int]] = {
     "queue": vc.QUEUE_NAME,
     "sender": vc.SENDER,
 }
+_NO_LIMIT: Final = 1 << 62  # more bytes than any body has
 _SENDER: Final = "SecurityHeader.SecurityData.SecurityID"
 _QUEUES: Final[dict[Any, tuple[str, str]]] = {
     destination: ("DestinationQueue", "Flags.DQ"),
@@ -190,7 +191,8 @@ def variable_width_plans(columns: Sequence[Column], body_limit: int | None) -> t
     for column, state, plan in zip(columns, states, plans, strict=True):
         form = form_of(column)
         state[vc.C_FORM] = _VARIABLE_WIDTH[form]
-        state[vc.C_SIZE_MAX] = body_limit if column.name == "body" and body_limit is not None else 1 << 62
+        limit = _NO_LIMIT if body_limit is None or column.name != "body" else body_limit
+        state[vc.C_SIZE_MAX] = min(limit, _NO_LIMIT)
         state[vc.C_NULL_IF_EMPTY] = column.convert is not None
         if form == "queue":
             _plan_queue(column, plan)

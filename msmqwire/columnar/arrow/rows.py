@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,11 +18,8 @@ from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.srmp.attributes import attribute
 from msmqwire.srmp.message import SrmpMessage
 
-INT64_MAX: Final = (1 << 63) - 1
-"""The last time that a column can represent, in the year 2262. A later one is null."""
-
 _WHERE: dict[str, Callable[[Item], Any]] = {
-    "time": lambda item: item.time_ns if -INT64_MAX <= item.time_ns <= INT64_MAX else None,
+    "time": lambda item: item.time_ns,
     "file": lambda item: item.file,
     "frame": lambda item: item.frames[-1] if item.frames else None,
     "transport": lambda item: item.transport,

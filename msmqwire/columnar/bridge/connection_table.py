@@ -10,6 +10,7 @@ from msmqwire.capture import Data, Datagram
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
 from msmqwire.capture.direction import Direction
 from msmqwire.capture.eviction import evicted_at_once
+from msmqwire.capture.record import NO_TIME
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX, CLOCK_BACK_NS
 from msmqwire.columnar.bridge.bulk_steps import BulkSteps, Items, RowSink
@@ -138,7 +139,7 @@ class ConnectionTable(BulkSteps):
         """
         tracker, key = self._tracker, datagram[1:5]
         self._export_clock()
-        if abs(datagram.time_ns) >= TIME_MAX and not self._beyond_time:
+        if abs(datagram.time_ns) >= TIME_MAX and datagram.time_ns != NO_TIME and not self._beyond_time:
             self.release_all()
             self._beyond_time, self._state[FREE_NUMBERS] = True, 0
         if datagram.transport != "tcp":

@@ -107,6 +107,14 @@ class FragmentTable:
         compiled.free(self.arrays, slot)
         return datagram
 
+    def frames(self) -> int:
+        """Return how many frames the incomplete datagrams have."""
+        count, slot = 0, int(self.arrays.totals[compiled.OLDEST])
+        while slot >= 0:
+            count += int(self.arrays.partials[slot, FRAMES])
+            slot = int(self.arrays.partials[slot, compiled.NEWER])
+        return count
+
     def update_counters(self) -> None:
         """Count the fragments dropped since it was last called."""
         for index, reason in _DROPPED.items():

@@ -8,11 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from msmqwire.capture import Record, pcap, pcapng
+from msmqwire.capture import IpDecoder, Record, links, not_read, pcap, pcapng
 from msmqwire.capture.files import open_buffer
 from msmqwire.capture.record import RECORD_SIZE_MAX, ReportDamage, record_limit
 from msmqwire.capture.source import Buffer
 from msmqwire.columnar.compiled import state as entry
+from msmqwire.columnar.compiled.network import NOT_READ_FIELDS, UNKNOWN_LINK, UNKNOWN_LINK_FRAMES
 from msmqwire.columnar.compiled.stop_codes import StopCode
 
 _NO_INTERFACE: Final = (-1, 0, 1, 1, 0)
@@ -21,6 +22,13 @@ _NO_INTERFACE: Final = (-1, 0, 1, 1, 0)
 def no_interfaces() -> Any:
     """Return an array for the interfaces of a section."""
     return np.array([_NO_INTERFACE], np.int64)
+
+
+def no_counts() -> Any:
+    """Return an array for the counts of frames that are not read."""
+    counts = np.zeros(NOT_READ_FIELDS, np.int64)
+    counts[UNKNOWN_LINK] = -1
+    return counts
 
 
 class FileScanner(ABC):
@@ -35,6 +43,7 @@ class FileScanner(ABC):
     _state: Any
     _chunk: int
     _interfaces: Any
+    _not_read: Any
 
     @property
     def _on_damage(self) -> ReportDamage | None:
@@ -155,6 +164,25 @@ class FileScanner(ABC):
             self.memory[start : start + size].tobytes(), int(state[entry.RECORD_LENGTH]),
             int(state[entry.RECORD_INTERFACE]),
         )  # fmt: skip
+
+    def _move_counts(self, decoder: IpDecoder) -> None:
+        """Add the frames that the scan has not read to those of a decoder."""
+        counts = self._not_read
+        for index in np.flatnonzero(counts[: len(not_read.REASONS)]).tolist():
+            frames = int(counts[index])
+            decoder.not_read[not_read.REASONS[index]] += frames
+            if index < not_read.FIRST_UDP:
+                decoder.ignored["not-ip" if index < not_read.FIRST_PROTOCOL else "other-protocol"] += frames
+        if frames := int(counts[UNKNOWN_LINK_FRAMES]):
+            decoder.not_read[not_read.link_reason(int(counts[UNKNOWN_LINK]))] += frames
+            decoder.ignored["unknown-link"] += frames
+        counts[:UNKNOWN_LINK] = counts[UNKNOWN_LINK_FRAMES] = 0
+
+    def _note_link(self, decoder: IpDecoder, linktype: int) -> None:
+        """Let the scan count further frames of this link type, if it is unknown."""
+        if linktype != self._not_read[UNKNOWN_LINK] and not links.is_known(linktype):
+            self._move_counts(decoder)
+            self._not_read[UNKNOWN_LINK] = linktype
 
     # -- pcapng -------------------------------------------------------------------------------------
 

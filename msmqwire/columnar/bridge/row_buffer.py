@@ -7,12 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from msmqwire.capture.record import NO_TIME
 from msmqwire.columnar.arrow.batch import BatchMaker, Extra
-from msmqwire.columnar.arrow.rows import INT64_MAX
 from msmqwire.columnar.bridge.connection_table import ConnectionTable
 from msmqwire.columnar.bridge.flow_keys import key_of
 from msmqwire.columnar.compiled import state as entry
-from msmqwire.columnar.compiled.fixed_cells import NO_TIME
 from msmqwire.columnar.compiled.flow_table import FLOW_FIELDS
 from msmqwire.columnar.compiled.generated import SLOTS, ping
 from msmqwire.columnar.compiled.network import HEADER_FIELDS
@@ -107,7 +106,7 @@ class RowBuffer:
             extra = len(self._extras)
             self._extras.append(_extra(item))
         cells = self.rows[row]
-        cells[entry.R_TIME] = item.time_ns if abs(item.time_ns) <= INT64_MAX else NO_TIME
+        cells[entry.R_TIME] = NO_TIME if item.time_ns is None else item.time_ns
         cells[entry.R_FRAME] = item.frames[-1] if item.frames else -1
         cells[entry.R_STREAM] = _NO_STREAM[item.transport] if item.stream is None else item.stream
         cells[entry.R_SRC_HIGH : entry.R_IPV6 + 1] = key_of(item.src, item.src_port, item.dst, item.dst_port)

@@ -9,15 +9,22 @@ from msmqwire.columnar.compiled.flow_table import KEY_FIELDS, find, insert
 from msmqwire.columnar.compiled.jit import copy, inlined, jit
 from msmqwire.columnar.compiled.network import (
     ACK,
+    FIRST_REASON,
     FLAGS,
     FRAGMENT,
+    OTHER,
+    PORTS,
     SEQ,
     START,
     STOP,
     TCP,
     UDP,
     UNDECIDED,
+    UNKNOWN_LINK,
+    UNKNOWN_LINK_FRAMES,
+    is_tunnel_port,
     parse_frame,
+    tunnel_of,
 )
 from msmqwire.columnar.compiled.records import next_record
 from msmqwire.columnar.compiled.stop_codes import (
@@ -78,7 +85,12 @@ def pair_of(state: Any, table: Any, keys: Any, header: Any) -> int:
 
 @jit
 def scan_datagrams(
-    arrays: DatagramArrays, interfaces: Any, start: int, with_rows: bool, with_payloads: bool
+    arrays: DatagramArrays,
+    interfaces: Any,
+    start: int,
+    with_rows: bool,
+    with_payloads: bool,
+    not_read: Any,
 ) -> int:
     """Scan record by record; return the stop code. The next cell of C_OFFSET is then the record's offset.
 
@@ -88,6 +100,7 @@ def scan_datagrams(
         start: the offset of the memory in the file.
         with_rows: whether rows are written.
         with_payloads: whether payloads are copied.
+        not_read: counts of frames that are not read; see `network.NOT_READ_FIELDS`.
     """
     state, memory, header = arrays.state, arrays.memory, arrays.header
     cells, payloads = arrays.cells, arrays.payloads
@@ -107,8 +120,15 @@ def scan_datagrams(
         protocol = parse_frame(memory, first, uncut, length, state[entry.RECORD_LINK], header)
         is_tcp = protocol == TCP
         is_datagram = is_tcp or protocol == UDP
-        if is_datagram and header[START] > stop:
+        if (is_datagram and header[START] > stop) or (
+            not is_datagram and protocol != FRAGMENT and uncut > stop
+        ):
             protocol, is_datagram = UNDECIDED, False
+        if protocol >= FIRST_REASON:
+            not_read[protocol - FIRST_REASON] += 1
+        elif protocol == UNDECIDED and state[entry.RECORD_LINK] == not_read[UNKNOWN_LINK]:
+            not_read[UNKNOWN_LINK_FRAMES] += 1
+            protocol = OTHER
         if with_rows and is_datagram:
             end = min(header[STOP], stop)
             size = end - header[START]
@@ -131,6 +151,10 @@ def scan_datagrams(
                 copy(memory, header[START], size, payloads, state[entry.ARENA])
                 state[entry.ARENA] += size
             state[entry.ROWS] += 1
+            if protocol == UDP and is_tunnel_port(header[PORTS]):
+                reason = tunnel_of(memory, header[START], end, header[STOP] - header[START], header[PORTS])
+                if reason >= 0:
+                    not_read[reason] += 1
         state[entry.POS] = following
         state[entry.FRAME_NO] += 1
         if protocol == UNDECIDED or protocol == FRAGMENT:

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from msmqwire.capture.record import NO_TIME
 from msmqwire.columnar.compiled.jit import brief, copy, inlined, jit, u8, u16, u32
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import (
@@ -35,9 +36,6 @@ so."""
 TIME, FRAME, STREAM, SIZE = range(4)
 SRC_PORT, DST_PORT, FILE, TRANSPORT, KIND, SRC, DST = range(7)
 """The columns that are not from packets, of 64 and of 32 bits."""
-
-NO_TIME: Final = -(1 << 63)
-"""Stands for a time that a column can't represent."""
 
 PADDING: Final = 16
 """Bytes that must follow shared texts, and the space to which they are written."""

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from msmqwire.capture.fragments import DATAGRAM_MAX, FRAGMENT_NS_MAX, FRAME_COST
+from msmqwire.capture.record import NO_TIME
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.columnar.compiled.flow_table import EMPTY, KEY_FIELDS, find, insert, remove
 from msmqwire.columnar.compiled.jit import copy, inlined, jit, u64
@@ -53,6 +54,7 @@ whether the capture has cut off some of its bytes."""
 
 LOW_BITS: Final = 40
 """A time is given as what is above so many bits of its nanoseconds, and these: so it may be of any size."""
+_NO_TIME_HIGH: Final = NO_TIME >> LOW_BITS
 NEVER_USED: Final = 0
 """The next entry of one of ``frames`` that was never used: the one behind it. Entry 0 is none."""
 _ALL_HERE: Final = np.uint64(0x0808080808080808)
@@ -264,6 +266,8 @@ def add_fragment(arrays: FragmentArrays, header: Any, source: Any, high: int, lo
     totals, partials = arrays.totals, arrays.partials
     while totals[COUNT]:
         oldest = partials[totals[OLDEST]]
+        if oldest[SINCE_HIGH] == _NO_TIME_HIGH and oldest[SINCE_LOW] == 0:
+            oldest[SINCE_HIGH], oldest[SINCE_LOW] = high, low
         if not _exceeds(high, low, oldest[SINCE_HIGH], oldest[SINCE_LOW]):
             break
         _drop(arrays, totals[OLDEST], TIMED_OUT)

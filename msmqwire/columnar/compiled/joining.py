@@ -20,6 +20,7 @@ from msmqwire.columnar.compiled.network import (
     IS_IPV6,
     NO_ROOM,
     OTHER,
+    PROTOCOL_REASONS,
     TCP_NUMBER,
     UDP_NUMBER,
     UNDECIDED,
@@ -61,6 +62,7 @@ def join(arrays: ScanArrays, fragments: FragmentArrays) -> int:
     size, protocol = partial[SIZE], partial[NEXT_HEADER]
     if protocol != TCP_NUMBER and protocol != UDP_NUMBER:
         plain = not header[IS_IPV6] and protocol != _AUTHENTICATION_HEADER and protocol != _PGM_NUMBER
+        plain = plain and PROTOCOL_REASONS[protocol] < 0
         return OTHER if plain else UNDECIDED
     if partial[IS_CUT]:
         return UNDECIDED

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.capture import links
-from msmqwire.columnar.compiled.jit import b16, b32, b64, inlined, u32
+import numpy as np
+
+from msmqwire.capture import links, not_read
+from msmqwire.columnar.compiled.jit import b16, b32, b64, inlined, jit, u8, u32
 
 TCP: Final = 1
 UDP: Final = 2
@@ -16,8 +18,14 @@ FRAGMENT: Final = 6
 INCOMPLETE: Final = 7
 NO_ROOM: Final = 8
 """Of a fragment: the datagram is not complete, or the arena has no room for it."""
+UNKNOWN_LINK, UNKNOWN_LINK_FRAMES = len(not_read.REASONS), len(not_read.REASONS) + 1
+NOT_READ_FIELDS: Final = len(not_read.REASONS) + 2
+"""Counts of frames that are not read, by index: for each reason of `not_read.REASONS`; then a link type that
+the generic reader has found to be unknown, -1 for none, and its frames since."""
 UNDECIDED: Final = -1
 """For the generic reader: extension headers, PGM, and what is cut off or contradictory."""
+FIRST_REASON: Final = 16
+"""In place of NOT_IP or OTHER, and above: why a frame is not read, by its index in `not_read.REASONS`."""
 TCP_NUMBER, UDP_NUMBER = 6, 17
 """Protocols of IP."""
 
@@ -36,11 +44,36 @@ _RAW_0, _RAW_1, _RAW_2 = links.RAW_IP
 _COOKED, _COOKED_2, _IPV4, _IPV6 = links.COOKED, links.COOKED_2, links.IPV4, links.IPV6
 _TAGS_MAX = links.TAGS_MAX
 _FRAGMENT_HEADER = 44
+_LENGTHS, _IPX_TYPE = not_read.LENGTHS, not_read.IPX_TYPE
+_PPPOE_TYPE, _PPPOE, _PPP_NETWORK_MAX = 0x8864, not_read.PPPOE, not_read.PPP_NETWORK_MAX
+_TYPES = np.array([*not_read.ETHERTYPES], np.int64)
+_TYPE_REASONS = np.array([*not_read.ETHERTYPES.values()], np.int64)
+PROTOCOL_REASONS: Final = np.array([not_read.PROTOCOLS.get(number, -1) for number in range(256)], np.int64)
+"""For each protocol of IP the index of the reason why it is not read, -1 for one of other programs."""
+_VXLAN_PORT, _VXLAN_PORT_BEFORE = not_read.VXLAN_PORTS
+_GENEVE_PORT, _GTP_PORT, _TEREDO_PORT = not_read.GENEVE_PORT, not_read.GTP_PORT, not_read.TEREDO_PORT
+_VXLAN, _GENEVE, _GTP, _TEREDO = not_read.VXLAN, not_read.GENEVE, not_read.GTP, not_read.TEREDO
 
 
 @inlined
 def _of_version(memory: Any, offset: int, stop: int, version: int) -> int:
     return offset if offset < stop and memory[offset] >> 4 == version else UNDECIDED
+
+
+@jit
+def _reason_of_type(memory: Any, offset: int, stop: int, ethertype: int) -> int:
+    """Return NOT_IP or a reason for an EtherType that is none of IP; UNDECIDED where more is to be read."""
+    if ethertype < _LENGTHS or ethertype == _IPX_TYPE:
+        return UNDECIDED
+    if ethertype == _PPPOE_TYPE:
+        if offset + 8 > stop:
+            return UNDECIDED
+        is_data = b16(memory, offset) == 0x1100 and b16(memory, offset + 6) <= _PPP_NETWORK_MAX
+        return FIRST_REASON + _PPPOE if is_data else NOT_IP
+    for i in range(_TYPES.size):
+        if _TYPES[i] == ethertype:
+            return FIRST_REASON + _TYPE_REASONS[i]
+    return NOT_IP
 
 
 @inlined
@@ -51,7 +84,8 @@ def _of_type(memory: Any, offset: int, stop: int, ethertype: int) -> int:
         if ethertype == 0x86DD:
             return _of_version(memory, offset, stop, 6)
         if ethertype != 0x8100 and ethertype != 0x88A8 and ethertype != 0x9100:
-            return -NOT_IP
+            reason = _reason_of_type(memory, offset, stop, ethertype)
+            return UNDECIDED if reason == UNDECIDED else -reason
         if offset + 4 > stop:
             return UNDECIDED
         ethertype = b16(memory, offset + 2)
@@ -61,7 +95,7 @@ def _of_type(memory: Any, offset: int, stop: int, ethertype: int) -> int:
 
 @inlined
 def _of_link(memory: Any, offset: int, stop: int, linktype: int) -> int:
-    """Return the offset of the IP packet; -NOT_IP if there is none, or UNDECIDED."""
+    """Return the offset of the IP packet; UNDECIDED, or the negative of NOT_IP or of a reason without one."""
     if linktype == _ETHERNET:
         return (
             _of_type(memory, offset + 14, stop, b16(memory, offset + 12))
@@ -137,11 +171,12 @@ def _fragment(header: Any, key: int, start: int, end: int, offset: int, more: in
 def parse_frame(memory: Any, start: int, stop: int, length: int, linktype: int, header: Any) -> int:
     """Fill ``header`` from the frame from ``start`` to ``stop``, which had ``length`` bytes on the wire.
 
-    Returns TCP, UDP, FRAGMENT, OTHER, NOT_IP or UNDECIDED; only with the first three the header is complete.
+    Returns TCP, UDP, FRAGMENT, OTHER, NOT_IP, UNDECIDED or a reason, see FIRST_REASON; only with the first
+    three the header is complete.
     """
     offset = _of_link(memory, start, stop, linktype)
     if offset < 0:
-        return NOT_IP if offset == -NOT_IP else UNDECIDED
+        return -offset if offset != UNDECIDED else UNDECIDED
     if offset >= stop:
         return UNDECIDED
     version = memory[offset] >> 4
@@ -193,7 +228,72 @@ def parse_frame(memory: Any, start: int, stop: int, length: int, linktype: int, 
     else:
         return UNDECIDED
     if protocol != TCP_NUMBER and protocol != UDP_NUMBER:
-        return OTHER
+        return OTHER if PROTOCOL_REASONS[protocol] < 0 else FIRST_REASON + PROTOCOL_REASONS[protocol]
     if end > stop:
         return UNDECIDED  # cut off
     return parse_transport(memory, inner, end, protocol, header)
+
+
+@inlined
+def _has_ip(memory: Any, offset: int, stop: int, ethertype: int) -> bool:
+    version = 4 if ethertype == 0x0800 else 6
+    return (ethertype == 0x0800 or ethertype == 0x86DD) and offset < stop and memory[offset] >> 4 == version
+
+
+@inlined
+def _has_frame(memory: Any, offset: int, stop: int) -> bool:
+    if offset + 15 > stop:
+        return False
+    ethertype = b16(memory, offset + 12)
+    is_tag = ethertype == 0x8100 or ethertype == 0x88A8 or ethertype == 0x9100
+    return is_tag or _has_ip(memory, offset + 14, stop, ethertype)
+
+
+@inlined
+def is_tunnel_port(ports: int) -> bool:
+    """Whether one of the ports of a UDP datagram is that of a tunnel; `tunnel_of` tells whether it is one."""
+    port = ports & 0xFFFF
+    return (
+        port == _VXLAN_PORT
+        or port == _VXLAN_PORT_BEFORE
+        or port == _GENEVE_PORT
+        or port == _GTP_PORT
+        or port == _TEREDO_PORT
+        or ports >> 16 == _TEREDO_PORT
+    )
+
+
+@jit
+def tunnel_of(memory: Any, start: int, stop: int, size: int, ports: int) -> int:
+    """Return the index of the tunnel in a UDP datagram, -1 for none: `not_read.of_udp`.
+
+    What was captured of its ``size`` bytes is from ``start`` to ``stop``.
+    """
+    port = ports & 0xFFFF
+    if stop - start < 8:
+        return -1
+    if port == _VXLAN_PORT or port == _VXLAN_PORT_BEFORE:
+        fits = memory[start] & 8 != 0 and memory[start + 7] == 0 and _has_frame(memory, start + 8, stop)
+        return _VXLAN if fits else -1
+    if port == _GENEVE_PORT:
+        if memory[start] >= 0x40:
+            return -1
+        at, inner = start + 8 + 4 * u8(memory, start), b16(memory, start + 2)
+        fits = _has_frame(memory, at, stop) if inner == 0x6558 else _has_ip(memory, at, stop, inner)
+        return _GENEVE if fits else -1
+    if port == _GTP_PORT:
+        if stop - start < 12 or memory[start] & 0xF8 != 0x30 or memory[start + 1] != 0xFF:
+            return -1
+        if b16(memory, start + 2) + 8 != size:
+            return -1
+        if memory[start] & 4 != 0 and memory[start + 11] != 0:
+            return _GTP
+        at = start + 12 if memory[start] & 7 != 0 else start + 8
+        version = memory[at] >> 4 if at < stop else 0
+        return _GTP if version == 4 or version == 6 else -1
+    if port == _TEREDO_PORT or ports >> 16 == _TEREDO_PORT:
+        at = start if b16(memory, start) != 0 else start + 8
+        if at + 6 > stop or memory[at] >> 4 != 6:
+            return -1
+        return _TEREDO if at - start + 40 + b16(memory, at + 4) == size else -1
+    return -1

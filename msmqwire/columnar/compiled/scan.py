@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.columnar.compiled.fragments import FragmentArrays
+from msmqwire.columnar.compiled.fragments import FRAMES, JOINED, FragmentArrays
 from msmqwire.columnar.compiled.generated import FIELD_SLOTS, ping
 from msmqwire.columnar.compiled.jit import LINE, jit, prefetch, u16
 from msmqwire.columnar.compiled.joining import join, settle
 from msmqwire.columnar.compiled.network import (
+    FIRST_REASON,
     FRAGMENT,
     INCOMPLETE,
     NO_ROOM,
@@ -24,7 +25,11 @@ from msmqwire.columnar.compiled.network import (
     TCP,
     UDP,
     UNDECIDED,
+    UNKNOWN_LINK,
+    UNKNOWN_LINK_FRAMES,
+    is_tunnel_port,
     parse_frame,
+    tunnel_of,
 )
 from msmqwire.columnar.compiled.packet import PING_KIND
 from msmqwire.columnar.compiled.records import next_record
@@ -95,6 +100,7 @@ def scan(
     interfaces: Any,
     tcp_ports: Any,
     udp_ports: Any,
+    not_read: Any,
 ) -> int:
     """Scan record by record; return the stop code.
 
@@ -105,6 +111,7 @@ def scan(
         interfaces: see `msmqwire.columnar.compiled.state`.
         tcp_ports: for each port whether its TCP connections are MSMQ.
         udp_ports: for each port what its UDP datagrams are, PINGS or OTHER_DATAGRAMS; 0 if that is unknown.
+        not_read: counts of frames that are not read; see NOT_READ_FIELDS.
     """
     state, memory, header = arrays.state, arrays.memory, arrays.header
     while True:
@@ -128,6 +135,18 @@ def scan(
             stop_code = take_segment(arrays, flow_arrays, tcp_ports)
         elif protocol == UDP:
             stop_code = take_ping(arrays, udp_ports)
+            if stop_code == CONTINUE and is_tunnel_port(header[PORTS]):
+                size = header[STOP] - header[START]
+                reason = tunnel_of(memory, header[START], header[STOP], size, header[PORTS])
+                if reason >= 0:
+                    slot = fragments.totals[JOINED]
+                    not_read[reason] += fragments.partials[slot, FRAMES] if is_fragment else 1
+        elif protocol >= FIRST_REASON:
+            not_read[protocol - FIRST_REASON] += 1
+            stop_code = CONTINUE
+        elif protocol == UNDECIDED and state[RECORD_LINK] == not_read[UNKNOWN_LINK]:
+            not_read[UNKNOWN_LINK_FRAMES] += 1
+            stop_code = CONTINUE
         elif protocol == NOT_IP:
             state[NOT_IP_COUNT] += 1
             stop_code = CONTINUE

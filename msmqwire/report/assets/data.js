@@ -2,6 +2,7 @@
 // The data of the report: what every part needs at once, and packets and their details unpacked when needed.
 
 const report = JSON.parse(byId("report").textContent);
+for (const one of report.sessions) for (const name of ["start", "end"]) one[name] ??= NO_TIME;
 const SEVERITIES = ["", "NOTE", "SHOULD", "MUST", "ATTACK"];
 const packets = { count: 0, names: [], texts: [] };
 

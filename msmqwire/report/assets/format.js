@@ -34,8 +34,12 @@ function dayOf(seconds) {
   return Number.isNaN(date.getTime()) ? null : date.toISOString().slice(0, date.toISOString().indexOf("T"));
 }
 
-/** Return a time of UTC: "12:00:01.002033469"; the seconds as they are outside of the calendar. */
+/** In place of a time that the capture can't say; only this has negative nanoseconds. */
+const NO_TIME = [-1, -1];
+
+/** Return a time of UTC: "12:00:01.002033469"; the seconds as they are outside of the calendar; nothing for none. */
 function formatClock(seconds, nanoseconds, digits = 9) {
+  if (nanoseconds < 0) return "";
   const fraction = digits ? `.${pad(nanoseconds, 9).slice(0, digits)}` : "";
   if (dayOf(seconds) === null) return `${seconds}${fraction}`;
   const inDay = ((seconds % 86400) + 86400) % 86400;
@@ -44,18 +48,21 @@ function formatClock(seconds, nanoseconds, digits = 9) {
 
 /** Return a whole time: "2026-03-01 12:00:01.002033469 UTC". */
 function formatTime([seconds, nanoseconds], digits = 9) {
+  if (nanoseconds < 0) return "no time";
   const day = dayOf(seconds);
   const clock = formatClock(seconds, nanoseconds, digits);
   return day === null ? `${clock} s` : `${day} ${clock} UTC`;
 }
 
-/** Return the seconds between two times, as exact as a double is. */
+/** Return the seconds between two times, as exact as a double is; NaN if one is unknown. */
 function between([seconds, nanoseconds], [laterSeconds, laterNanoseconds]) {
+  if (nanoseconds < 0 || laterNanoseconds < 0) return NaN;
   return laterSeconds - seconds + (laterNanoseconds - nanoseconds) / 1e9;
 }
 
-/** Return a span of time in the unit that suits it: "1.20 ms", "3 min 5 s". */
+/** Return a span of time in the unit that suits it: "1.20 ms", "3 min 5 s"; "?" for NaN. */
 function formatSpan(seconds) {
+  if (Number.isNaN(seconds)) return "?";
   const size = Math.abs(seconds);
   const sign = seconds < 0 ? "-" : "";
   if (size === 0) return "0 s";

@@ -26,7 +26,8 @@ class Overview {
       element("h2", {}, "Overview"),
       element("div", { class: "cards" }, this.cards()),
       this.damage(),
-      totals.packets ? [element("h3", {}, "Over time"), this.timeline.node] : element("p", { class: "notice" }, "There are no packets of MSMQ or NetWare's queues in these captures."),
+      report.start ? [element("h3", {}, "Over time"), this.timeline.node] : null,
+      totals.packets ? null : element("p", { class: "notice" }, "There are no packets of MSMQ or NetWare's queues in these captures."),
       element("div", { class: "tables" },
         this.summaryTable("Protocols", ["Protocol", "Packets", "Bytes", "Findings"], report.protocols.map(([name, count, bytes, found]) =>
           [name, formatCount(count), formatBytes(bytes), formatCount(found)])),
@@ -75,7 +76,9 @@ class Overview {
       const [words, format] = COUNTERS[name] || [`Frames ignored: ${name.replaceAll("-", " ")}`, formatCount];
       return `${words}: ${format(count)}`;
     });
+    const notRead = report.frames_not_read.map(({ reason, frames }) => `${formatCount(frames)}: ${reason}`);
     return [
+      notRead.length ? element("div", { class: "notice", role: "note" }, element("h3", {}, "Frames that were not read"), element("ul", {}, notRead.map((line) => element("li", {}, line)))) : null,
       lines.length ? element("div", { class: "notice", role: "note" }, element("h3", {}, "Damage of the files"), element("ul", {}, lines.map((line) => element("li", {}, line)))) : null,
       report.left_out.length ? element("div", { class: "notice", role: "note" }, element("h3", {}, "Left out of this page"), element("ul", {}, report.left_out.map((line) => element("li", {}, line)))) : null,
       counters.length ? element("div", { class: "quiet" }, element("h3", {}, "Repeated, lost and ignored"), element("ul", {}, counters.map((line) => element("li", {}, line)))) : null,

@@ -117,6 +117,7 @@ class PacketsPanel {
       input.setAttribute("aria-invalid", isWrong ? "true" : "false");
       if (moment === null) continue;
       tests.push((row) => {
+        if (packets.nanoseconds[row] < 0) return false;
         const distance = packets.seconds[row] - moment[0] || packets.nanoseconds[row] - moment[1];
         return sign > 0 ? distance >= 0 : distance < 0;
       });

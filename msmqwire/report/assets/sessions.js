@@ -17,7 +17,7 @@ class SessionsPanel {
         { title: "First sender", width: "11rem", cell: (row) => of(row).left, sort: (row) => of(row).left },
         { title: "Other end", width: "11rem", cell: (row) => of(row).right, sort: (row) => of(row).right },
         { title: "Begins", width: "8.7rem", cell: (row) => formatClock(...of(row).start, 6), sort: (row) => of(row).start[0] + of(row).start[1] / 1e9 },
-        { title: "Lasts", number: true, width: "6rem", cell: (row) => formatSpan(between(of(row).start, of(row).end)), sort: (row) => between(of(row).start, of(row).end) },
+        { title: "Lasts", number: true, width: "6rem", cell: (row) => formatSpan(between(of(row).start, of(row).end)), sort: (row) => between(of(row).start, of(row).end) || 0 },
         { title: "Packets", number: true, width: "5.4rem", cell: (row) => formatCount(sum(of(row).packets)), sort: (row) => sum(of(row).packets) },
         { title: "Messages", number: true, width: "6.2rem", cell: (row) => formatCount(of(row).groups.message || 0), sort: (row) => of(row).groups.message || 0 },
         { title: "Bytes", number: true, width: "6.2rem", cell: (row) => formatBytes(sum(of(row).bytes)), sort: (row) => sum(of(row).bytes) },
