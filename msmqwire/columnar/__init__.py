@@ -181,6 +181,8 @@ def read_capture(
     Filter(where)  # raises now, not with the first batch
     if workers < 1:
         raise InvalidArgument(f"at least one is wanted, not {workers}", path="workers")
+    if body_limit is not None and body_limit < 0:
+        raise InvalidArgument(f"a body has at least 0 bytes, not {body_limit}", path="body_limit")
     dissection = dissect(
         sources,
         ports=ports,

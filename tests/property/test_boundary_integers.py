@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Iterator
 
@@ -9,6 +10,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given
 
+import msmqwire
 from msmqwire.capture.record import NO_TIME
 from tests.property.test_columnar import PING
 from tests.support import captures as c
@@ -122,6 +124,24 @@ def test_small_buffers_change_nothing(name, changes, rows):
 @pytest.mark.parametrize("tsresol", [0, 1, 9, 18, 19, 20, 127, 0x80, 0x80 | 30, 0x80 | 63, 0x80 | 64, 0xFF])
 def test_any_resolution_and_offset_of_time(order, tsoffset, tsresol):
     assert_same([pcapng(order, tsresol, tsoffset)])
+
+
+@pytest.mark.parametrize("number", [1 << 31, 1 << 32, (1 << 63) - 1, 1 << 63, 1 << 64, 1 << 80])
+def test_limits_of_any_size(number):
+    """Of a file that declares no limit itself, too."""
+    without = pcap_bytes(talk())
+    for data in (without[:16] + bytes(4) + without[20:], FILES["pcapng"][0]):
+        expected = msmqwire.read_capture(io.BytesIO(data))
+        for limits in ({"record_size_max": number}, {"body_limit": number}):
+            assert msmqwire.read_capture(io.BytesIO(data), **limits).equals(expected)
+
+
+@pytest.mark.parametrize(
+    "limits", [{"record_size_max": 0}, {"record_size_max": -(1 << 70)}, {"body_limit": -1}]
+)
+def test_limits_that_nothing_meets(limits):
+    with pytest.raises(msmqwire.MsmqError):
+        msmqwire.read_capture(io.BytesIO(FILES["pcap"][0]), **limits)
 
 
 # What pcapng has for a time beyond those of 64 bits: ticks of 2^64 - 1 nanoseconds.

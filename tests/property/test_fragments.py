@@ -14,6 +14,7 @@ from hypothesis import given
 
 from msmqwire.capture import fragments as limits
 from msmqwire.capture.fragments import DATAGRAM_MAX, FRAGMENT_NS_MAX, FragmentKey, Fragments, FragmentStore
+from msmqwire.capture.record import NO_TIME
 from msmqwire.capture.segment_buffer import SEGMENT_COST, Segment
 from msmqwire.columnar.bridge.fragment_table import FragmentTable
 from tests.property.test_columnar import PING
@@ -39,6 +40,7 @@ steps = st.one_of(
     st.integers(-5, 1000),
     st.sampled_from([FRAGMENT_NS_MAX - 1, FRAGMENT_NS_MAX, FRAGMENT_NS_MAX + 1, -FRAGMENT_NS_MAX]),
     st.sampled_from([1 << 40, -(1 << 40), 1 << 64, -(1 << 80)]),
+    st.none(),  # no time
 )
 
 
@@ -60,10 +62,11 @@ def joined(store: FragmentStore, arriving: list[Any]) -> Iterator[Any]:
     """What a store returns for each fragment, every one of which has other bytes."""
     time_ns = 1_700_000_000_000_000_000
     for number, (key, start, size, cut, more, protocol, step) in enumerate(arriving):
-        time_ns += step
+        time_ns += step or 0
         data = bytes((31 * number + i) & 0xFF for i in range(min(size, 1500)))
         data = (data * (size // 1500 + 1))[:size] if cut is None else data[:cut]
-        fragment = Segment(start, start + size, data, time_ns, number)
+        at_ns = NO_TIME if step is None else time_ns
+        fragment = Segment(start, start + size, data, at_ns, number)
         yield store.add(KEYS[key], fragment, more=more, next_header=protocol)
 
 
@@ -104,6 +107,26 @@ def test_what_was_cut_off_of_8_bytes_stays_missing_when_the_rest_of_them_arrives
     *_, found = joined(table, [of_16, cut, rest])
     assert (len(found.payload), found.size) == (2, 16)
     compare([of_16, cut, rest])
+
+
+def test_a_fragment_without_a_time_waits_for_the_others():
+    """However much later they come; those that come never are dropped after as long as any, then."""
+    for store in (Fragments(ignored := Counter()), FragmentTable(also := Counter())):
+
+        def add(ident, start, time_ns, more, store=store):
+            fragment = Segment(start, start + 8, bytes(8), time_ns, start + 1)
+            return store.add((V4, V4, 17, ident), fragment, more=more, next_header=17)
+
+        assert add(1, 0, NO_TIME, True) is None
+        assert add(2, 0, NO_TIME, True) is None
+        assert add(1, 8, 1_700_000_000_000_000_000, False) is not None
+        assert store.frames() == 1
+        assert add(3, 0, 1_700_000_000_000_000_000 + 2 * FRAGMENT_NS_MAX, True) is None
+        assert store.frames() == 2
+        assert add(3, 8, 1_700_000_000_000_000_001 + 3 * FRAGMENT_NS_MAX, True) is None
+        assert store.frames() == 1
+    store.update_counters()
+    assert ignored == also == {"fragment-timeout": 2}
 
 
 def test_many_datagrams_leave_nothing_behind():
