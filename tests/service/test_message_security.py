@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
@@ -181,7 +182,8 @@ def test_keys_change_while_servers_run(pair: Pair) -> None:
 
 def test_without_a_key_of_the_other_side_it_is_given_up_with_the_reason(pair: Pair) -> None:
     refused = pair.send_directly("--body", "x", "--recoverable", "--encrypt", "aes256")
-    assert "no public key of the queue manager" in refused.error(69)["error"]
+    assert (refused.status, json.loads(refused.out)["outcome"]) == (69, "refused")
+    assert "no public key of the queue manager" in json.loads(refused.err)["error"]
 
 
 def test_legacy_algorithms_need_to_be_allowed_twice_through_a_folder(pair: Pair) -> None:

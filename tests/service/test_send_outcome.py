@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -396,6 +396,14 @@ def test_python_waits_and_does_not_raise(alpha: InThread) -> None:
         assert sent.outcome(PATIENCE_S) == Outcome("confirmed", None)
         assert sent.transmitted
     assert sent.outcome().name == "confirmed"
+
+
+def test_python_aborts(alpha: InThread) -> None:
+    with connect(alpha, LEDGER) as queue:
+        with suppress(KeyError), queue.transaction() as transaction:
+            sent = transaction.send(b"x", acknowledge="full_reach_queue")
+            raise KeyError
+        assert sent.outcome() == Outcome("refused", "its transaction was aborted")
 
 
 def test_python_without_a_peer() -> None:

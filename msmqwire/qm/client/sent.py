@@ -263,8 +263,10 @@ class Sent:
         obstacle = self._obstacle()
         if obstacle.refuses:
             return Outcome("refused", obstacle.words)
-        ended = None if self._ended is None else str(self._ended())
-        return Outcome("unknown", obstacle.words or ended or "it is not transferred yet")
+        ended = None if self._ended is None else self._ended()
+        if isinstance(ended, NotDelivered):  # its transaction was aborted
+            return Outcome("refused", ended.why)
+        return Outcome("unknown", obstacle.words or str(ended or "it is not transferred yet"))
 
     async def arrived(self, timeout: float | None = None) -> Acknowledgement:
         """Wait for the acknowledgement that it has reached its queue, or the last of its queues.
