@@ -36,6 +36,7 @@ GROUPS: Final = {
     "MQQB": "Sessions, acknowledgements and pings",
     "MQRR": "Remote read",
     "SRMP": "Messages over HTTP",
+    "PGM": "Multicast by PGM",
     "QMS": "NetWare queues",
     "READING": "How a sender of NCP writes its numbers",
 }
@@ -69,6 +70,8 @@ def page() -> str:
     """Return the text of the page."""
     parts = [HEAD, *(f"- [{heading}](#{_slug(heading)})" for heading in GROUPS.values()), ""]
     listed = list(checks())
+    if strange := {check.id.partition("-")[0] for check in listed} - GROUPS.keys():
+        raise LookupError(f"no group of tools/finding_docs.py has {', '.join(sorted(strange))}")
     for prefix, heading in GROUPS.items():
         parts.append(f"## {heading}\n")
         parts += [_entry(check) for check in listed if check.id.partition("-")[0] == prefix]

@@ -153,6 +153,25 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         "carried past a scanner. A client that repeats a request sends the same one.",
         _ATTACK_DO,
     ),
+    # -- multicast --
+    (
+        "PGM-CHECKSUM",
+        "A receiver that verifies the checksum drops the datagram, and asks for it again. Captures that are "
+        "taken on the sending computer often have no checksum yet: its network card computes it.",
+        "Capture on the receiving side. If it is wrong there too, something between them damages or changes "
+        "datagrams.",
+    ),
+    (
+        "PGM-OPTIONS",
+        "Receivers skip options by their lengths: with wrong ones they miss an option, or take data for one.",
+        "Find out which driver of PGM sends it. What can be read of the datagram is shown.",
+    ),
+    (
+        "PGM-TSDU-LENGTH",
+        "Receivers take so many bytes as data: too many, and the message has bytes of the header or none; "
+        "too few, and its end is lost. Some senders count the header.",
+        "Nothing, if the receivers take the messages. The data are shown up to the end of the datagram.",
+    ),
     # -- NetWare --
     (
         "READING-.*",
