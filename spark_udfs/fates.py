@@ -4,7 +4,8 @@ Rows are shuffled three times and sorted within their partitions, so that no tas
 connection, one sequence or one message at a time:
 
 - by connection, to what its packets say of messages;
-- what is said by a number, by the sequence or the receive that it belongs to;
+- what is said by a number, by the sequence or the receive that it belongs to, and what queue managers claim,
+  by their GUID;
 - all of it by message.
 """
 
@@ -29,7 +30,7 @@ from msmqwire.columnar.parts import Part
 from msmqwire.errors import CaptureError
 from msmqwire.fate import BODY_LIMIT, COLUMNS, KINDS
 from msmqwire.fate.connections import Connection, is_start, where_of
-from msmqwire.fate.messages import Message
+from msmqwire.fate.messages import Namesakes
 from msmqwire.fate.numbers import Numbers
 from msmqwire.fate.observations import Observation
 from msmqwire.fate.rows import Row, rows
@@ -207,14 +208,15 @@ def _message_stage(batches: Iterable[Any], *, acknowledgements: bool) -> Iterato
 
     def made() -> Iterator[dict[str, Any]]:
         for key, group in groupby(_dicts(batches), key=lambda row: row["key"]):
-            message, first = Message(), None
+            namesakes = Namesakes()
             for row in group:
                 sighting = sighting_of(row)
                 if isinstance(sighting, Observation):
-                    first = sighting.where.position if first is None else first
-                    message.add(sighting)
-            if acknowledgements or not message.is_acknowledgement:
-                yield fate_row(message.fate(key, complete=True)) | {"position": first}
+                    namesakes.add(sighting)
+            for message in namesakes.messages:
+                if acknowledgements or not message.is_acknowledgement:
+                    position = message.observations[0].where.position
+                    yield fate_row(namesakes.fate(message, key)) | {"position": position}
 
     return row_batches(made(), _FATES)
 

@@ -24,6 +24,7 @@ from tools.generated_pages import write_or_check  # noqa: E402
 TARGET: Final = ROOT / "docs" / "findings.md"
 TABLES: Final = ROOT / "docs" / "conformance"
 SPECIFICATIONS: Final = {
+    "DMPR": "[MS-MQDMPR]",
     "MQMQ": "[MS-MQMQ]",
     "MQQB": "[MS-MQQB]",
     "MQRR": "[MS-MQRR]",
@@ -34,6 +35,7 @@ GROUPS: Final = {
     "ATTACK": "Known shapes of attack",
     "MQMQ": "Headers of messages",
     "MQQB": "Sessions, acknowledgements and pings",
+    "DMPR": "Queue managers",
     "MQRR": "Remote read",
     "SRMP": "Messages over HTTP",
     "PGM": "Multicast by PGM",

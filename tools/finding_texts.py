@@ -59,6 +59,17 @@ _PROXY_DO: Final = (
 )
 
 TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
+    (
+        "DMPR-3.1.1-05",
+        "Machines that were cloned with MSMQ installed have the same GUID, and number their messages alike: "
+        "a receiver takes one of two messages for a copy and drops it, and acknowledgements go to the "
+        "address at which the GUID was last. It may also be a forged sender, or one machine with several "
+        "addresses: a new lease of DHCP, NAT between two places of a capture, several networks.",
+        "Ask whether both addresses are one machine. If not, and both are yours, delete the value QMId under "
+        "`HKLM\\Software\\Microsoft\\MSMQ\\Parameters\\MachineCache` of the clone, set `SysPrep` in "
+        "`Parameters` to 1 and restart the service, or install MSMQ after cloning. `msmqwire fate` tells the "
+        "messages of both apart.",
+    ),
     # -- attacks --
     (
         "ATTACK-SRMP-LENGTH",

@@ -121,6 +121,12 @@ class Direction:
             return not -FAR < distance(seq + len(segment.payload), self.next) <= 0
         return False
 
+    def is_beyond_what_was_delivered(self) -> bool:
+        """Whether the receiver has acknowledged bytes that are not delivered, besides a FIN."""
+        if self.acked is None or self.state == UNKNOWN:
+            return False
+        return self.state == OPENING or (self.state == OPEN and 1 < distance(self.acked, self.next) < FAR)
+
     def is_gap_acknowledged(self) -> bool:
         """Whether the receiver has acknowledged data beyond the first gap. There must be one."""
         return self.acked is not None and self.unwrap(self.acked) >= self.buffer[0].start

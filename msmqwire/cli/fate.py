@@ -56,7 +56,13 @@ def command(
         list[str] | None, typer.Option("--label", help="Only messages with a label, with * and ?.")
     ] = None,
     stuck: Annotated[
-        bool, typer.Option("--stuck", help="Only messages for which something did not come that should.")
+        bool, typer.Option("--stuck", help="Only messages that no queue manager has taken over.")
+    ] = False,
+    missing: Annotated[
+        bool,
+        typer.Option(
+            "--missing", help="Only messages of which an acknowledgement that should have come did not."
+        ),
     ] = False,
     acknowledgements: Annotated[
         bool, typer.Option("--acknowledgements", help="Messages that acknowledge others, too.")
@@ -71,7 +77,7 @@ def command(
 
     Where it went, which acknowledgements came and after what time, whether it was sent again, and how far it
     came: its state, the reason if it was refused, and what it waits for. What a capture can't show, as it
-    begins late or ends early, is said to be unknown.
+    begins late, ends early or has one direction only, is said to be unknown.
 
     Acknowledgements from where the message was not sent to are told, and change nothing. Ends with status 65
     if a file is cut off or damaged; messages up to there are told.
@@ -83,7 +89,7 @@ def command(
     for name in state or ():
         if name.lower() not in _STATES:
             raise typer.BadParameter(unknown_name(name, _STATES, "state").why, param_hint="--state")
-    tests = list(_tests(state, queue, label, stuck=stuck))
+    tests = list(_tests(state, queue, label, stuck=stuck, missing=missing))
     try:
         storage_options = storage_options_of(storage_option)
         sources = [standard_input() if name == "-" else name for name in captures]
@@ -113,7 +119,12 @@ def command(
 
 
 def _tests(
-    state: list[str] | None, queue: list[str] | None, label: list[str] | None, *, stuck: bool
+    state: list[str] | None,
+    queue: list[str] | None,
+    label: list[str] | None,
+    *,
+    stuck: bool,
+    missing: bool,
 ) -> Iterator[Test]:
     """Yield what messages must meet."""
     if state:
@@ -125,6 +136,8 @@ def _tests(
         yield lambda fate: _matches(fate.label, label)
     if stuck:
         yield lambda fate: fate.stuck
+    if missing:
+        yield lambda fate: bool(fate.missing)
 
 
 def _matches(text: str | None, patterns: list[str]) -> bool:
@@ -146,7 +159,8 @@ def _show(fates: Iterable[MessageFate], out: TextIO, *, as_json: bool, events: b
             print(file=out)
         heading = [time_text(fate.sent_ns) or "-", fate.identity, fate.label or "-", fate.destination or "-"]
         print(safe("  ".join(heading)), file=out)
-        facts = [fate.state.value + (" (stuck)" if fate.stuck else ""), fate.reason]
+        lacks = " (stuck)" if fate.stuck else f" (no {fate.missing})" if fate.missing else ""
+        facts = [f"{fate.state.value}{lacks}", fate.reason]
         facts += [f"{name} after {duration(ns)}" for name, ns in fate.latencies.items()]
         facts += [count_of(fate.retransmissions, "retransmission")] * bool(fate.retransmissions)
         facts += [count_of(fate.hops, "hop")] * bool(fate.hops)
@@ -192,6 +206,10 @@ def _summary_lines(one: QueueSummary) -> Iterator[str]:
         yield f"  {reason}: {count}"
     if one.retransmissions:
         yield f"  {count_of(one.retransmissions, 'retransmission')}"
+    for missing, count in one.missing.items():
+        yield f"  {count} without {missing}"
+    for finding in one.findings:
+        yield f"  {finding}"
     if one.stuck:
         more = ", ..." if one.stuck > len(one.stuck_messages) else ""
         yield f"  {one.stuck} stuck: {', '.join(one.stuck_messages)}{more}"

@@ -71,7 +71,9 @@ def _of_generic_reader(group: str, *columns: tuple[str, Any, str]) -> tuple[Colu
 
 NCP_GROUPS: Final = ("ncp", "job")
 """The columns that only packets of NCP have."""
-GENERIC_GROUPS: Final = (*NCP_GROUPS, "receipt", "call")
+PAIR_GROUP: Final = "pair"
+"""The columns that say which answer belongs to which request: what the generic reader finds, not a packet."""
+GENERIC_GROUPS: Final = (*NCP_GROUPS, "receipt", "call", PAIR_GROUP)
 """The columns that only packets of the generic reader have: of NCP, SRMP and remote read."""
 
 WHERE: Final = (
@@ -271,6 +273,11 @@ COLUMNS: Final[tuple[Column, ...]] = (
         ("job_file_size", INT64, "Bytes of data in its file."),
         ("job_description", TEXT, "What it is, for people."),
         ("queue_record", BINARY, "What the client tells the queue server."),
+    ),
+    *_of_generic_reader(
+        PAIR_GROUP,
+        ("exchange", INT64, "Number of a request in its connection, from 0, and of the answer to it."),
+        ("one_sided", BOOL, "Of HTTP: nothing that the other side sent was captured up to here."),
     ),
 )
 

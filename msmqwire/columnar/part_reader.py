@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from msmqwire.capture.window import Window
 from msmqwire.columnar import BATCH_ROWS, Condition, chosen_columns, record_batches
+from msmqwire.columnar.columns import BY_NAME, PAIR_GROUP
 from msmqwire.columnar.exact_parts import ExactPart
 from msmqwire.columnar.filters import Filter
 from msmqwire.columnar.flow_number import FlowNumbers
@@ -32,8 +33,9 @@ ENDPOINTS: Final = ("transport", "src", "src_port", "dst", "dst_port")
 class PartReader:
     """Reads the packets of parts, as `msmqwire.read_capture` reads those of a capture.
 
-    Where there are several parts, ``stream`` is the flow number (`flow_number`), and ``frame`` is null for
-    files that are split; exact parts have both as one reader does.
+    Where there are several parts, ``stream`` is the flow number (`flow_number`), ``frame`` is null for
+    files that are split, and so are ``exchange`` and ``one_sided``, which take what was before; exact parts
+    have all of them as one reader does.
 
     Attributes:
         ports: as for `msmqwire.dissect`.
@@ -149,6 +151,8 @@ def _column(name: str, batch: pa.RecordBatch, part: Part, flows: FlowNumbers | N
         return pc.if_else(is_split, pa.scalar(None, pa.int64()), batch.column("frame"))
     if name == "stream" and flows is not None:
         return flows.column(batch)
+    if BY_NAME[name].group == PAIR_GROUP and flows is not None:
+        return pa.nulls(batch.num_rows, BY_NAME[name].type)
     return batch.column(name)
 
 

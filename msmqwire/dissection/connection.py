@@ -84,6 +84,8 @@ class Connection:
         self._client: Endpoint | None = None
         if flow.dst_port in ports and flow.src_port not in ports:
             self._client = flow.sender
+        elif flow.src_port in ports and flow.dst_port not in ports:
+            self._client = flow.receiver
         self.finders: dict[Endpoint, PacketFinder] = {}
         self._flows: dict[Endpoint, Flow] = {}
         self.pending: dict[Endpoint, list[Data]] = {}

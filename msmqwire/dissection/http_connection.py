@@ -24,7 +24,8 @@ STATUS: Final = b"HTTP/"
 UNANSWERED_MAX: Final = 4096
 """Requests of a connection that wait for their responses. Once there are more, none is paired."""
 
-_OTHER: Final = "HTTP that is not SRMP"
+OTHER_HTTP: Final = "HTTP that is not SRMP"
+"""Why bytes of a connection with SRMP are skipped that are whole messages."""
 
 
 class _Request(NamedTuple):
@@ -228,7 +229,7 @@ class HttpConnection:
 
     def _skip(self, direction: _Direction, found: HttpRange) -> Iterator[ScanResult]:
         if self.is_srmp:
-            yield from direction.skip(found, found.reason or _OTHER)
+            yield from direction.skip(found, found.reason or OTHER_HTTP)
         else:
             direction.count(found, UNKNOWN)
 

@@ -49,6 +49,8 @@ class Item:
             where that is unknown.
         request_frame: the last frame of the request to which a message or answer is the response.
         examiner: has the keys and certificates given.
+        one_sided: of HTTP: whether nothing that the other side of its connection has sent was captured up to
+            here, not even a segment without data; None for other items.
     """
 
     file: str
@@ -70,6 +72,7 @@ class Item:
     exchange: int | None = None
     request_frame: int | None = None
     examiner: Examiner = field(default=NOTHING_GIVEN, repr=False, compare=False)
+    one_sided: bool | None = None
 
     @property
     def time(self) -> str | None:

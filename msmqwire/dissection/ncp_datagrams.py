@@ -83,13 +83,14 @@ class NcpDatagrams:
         self._held += flow.held - held
         self._bound()
         file, frames = self._locate(datagram.frames)
+        asked = None if read.request_frame is None else self._locate((read.request_frame,))[1][0]
         size = len(datagram.payload) + datagram.missing
         raw = b"" if read.reason else datagram.payload
         return Item(
             file, time_or_none(datagram.time_ns), frames, datagram.transport, None,
             datagram.src, datagram.src_port, datagram.dst, datagram.dst_port,
             read.packet, kind, size, findings, error, raw, read.reason,
-            read.number, read.request_frame,
+            read.number, asked,
         )  # fmt: skip
 
     @staticmethod

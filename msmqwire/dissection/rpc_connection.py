@@ -115,18 +115,24 @@ class RpcConnection:
             cut = event.reason not in ("fin", "rst")
             yield from self._results(direction, direction.finder.end(cut=cut))
             while direction.fragments:
-                yield self._give_up(direction, "the last fragment is missing", cut=cut)
+                yield self._give_up(direction, "the last fragment is missing", cut=cut or direction.lossy)
             yield from direction.report_skipped()
 
-    def lint_call(self, lint: RemoteReadLint, flow: Flow, packet: RpcPacket) -> list[Finding]:
-        """Judge the last result of a direction by the calls before it."""
+    def lint_call(
+        self, lint: RemoteReadLint, flow: Flow, packet: RpcPacket, *, is_behind: bool = False
+    ) -> list[Finding]:
+        """Judge the last result of a direction by the calls before it.
+
+        `is_behind` says that its sender has received what was not captured, which may be the answers.
+        """
         if packet.encrypted:
             self._whole = False
         client, server = flow.sender, flow.receiver
         if packet.ptype != PduType.REQUEST:
             client, server = server, client
         new_group = self._association.began_group
-        return lint.packet(client[0], server, packet, whole=self._whole, new_group=new_group)
+        whole = self._whole and not is_behind
+        return lint.packet(client[0], server, packet, whole=whole, new_group=new_group)
 
     def discard(self) -> list[tuple[Flow, list[ScanResult]]]:
         """Let go of the buffered bytes of both directions, and of open calls, to free memory."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Final
 
@@ -31,6 +32,9 @@ from msmqwire.lint import (
     lint_srmp,
     lint_wrong_signature,
 )
+from msmqwire.lint.queue_managers import TWO_ADDRESSES, Place, QueueManagers, two_addresses
+from msmqwire.lint.registry import FieldOffsets
+from msmqwire.lint.srmp_attacks import NOT_CONFORMING
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.netware.readings import PROPOSED, Readings
 from msmqwire.packets import parse
@@ -50,7 +54,7 @@ HALF_ENDED_MAX: Final = 4096
 """Connections remembered of which one direction has ended and the other delivered nothing."""
 
 _NO_SIGNATURE: Final = f"the size of a ping, without its signature {PING_SIGNATURE:#06x}"
-_BY_THE_CAPTURE: Final = ("ATTACK-RPC-FRAGMENT", "ATTACK-TRUNCATED")
+_BY_THE_CAPTURE: Final = ("ATTACK-RPC-FRAGMENT", "ATTACK-TRUNCATED", NOT_CONFORMING.id)
 
 
 class Tracker:
@@ -87,11 +91,12 @@ class Tracker:
         self.connections: dict[int, Connection] = {}
         self.held = 0
         self._handles, self._remote_read_lint = Handles(), RemoteReadLint()
+        self._to_come: Counter[Flow] = Counter()  # events that are known, and not looked at
         self._half_ended: dict[int, None] = {}
         self._pings: dict[tuple[str, int, str], PingLint] = {}
         self._pgm_items = PgmItems(lint=lint, locate=locate)
         self._ncp_datagrams = NcpDatagrams(lint=lint, locate=locate, readings=readings)
-        self._lint = lint
+        self._lint, self._queue_managers = lint, QueueManagers()
         self._examiner, self._readings = examiner, readings
         self._locate = locate
 
@@ -103,13 +108,21 @@ class Tracker:
         if datagram.transport == "udp":
             yield from self._udp(datagram)
             return
-        for event in self.reassembler.feed(datagram):
+        yield from self._events(self.reassembler.feed(datagram))
+
+    def _events(self, events: list[Event]) -> Iterator[Item]:
+        """Yield the items that events complete which became known at once, a direction after the other."""
+        if len(events) > 1:
+            self._to_come = Counter(event.flow for event in events if not isinstance(event, End))
+        for event in events:
+            if self._to_come:
+                self._to_come[event.flow] -= 1
             yield from self.event(event)
+        self._to_come.clear()
 
     def flush(self, time_ns: int = 0) -> Iterator[Item]:
         """End the capture, at this time or that of the last datagram; yield the last items."""
-        for event in self.reassembler.flush(time_ns):
-            yield from self.event(event)
+        yield from self._events(self.reassembler.flush(time_ns))
         yield from self._pgm_items.flush()
 
     def pause(self, successor_ns: int = 0) -> Iterator[Item]:
@@ -274,6 +287,20 @@ class Tracker:
         is_wrong = examined is not None and examined.signature_status is SignatureStatus.INVALID
         return lint_wrong_signature(packet) if is_wrong else []
 
+    def _lint_address(
+        self, flow: Flow, connection: Connection, packet: Record, result: ScanResult
+    ) -> Iterator[Finding]:
+        """Yield that the queue manager which has sent a packet was seen at another address, too."""
+        claim = connection.lint.claim(connection.from_initiator(flow), packet)
+        if claim is None:
+            return
+        guid, path = claim
+        file, frames = self._locate(result.frames)
+        here = Place(flow.src, file, frames[-1])
+        there = self._queue_managers.add(guid, here)
+        if there is not None:
+            yield TWO_ADDRESSES.at(path, FieldOffsets(packet).of(path), two_addresses(guid, here, there))
+
     def _item(self, flow: Flow, connection: Connection, result: ScanResult) -> Item:
         packet, error = result.packet, result.error
         findings: list[Finding] = []
@@ -285,7 +312,9 @@ class Tracker:
             kind = packet.kind
             if self._lint and connection.rpc is not None:
                 findings = lint_rpc(packet)
-                findings += connection.rpc.lint_call(self._remote_read_lint, flow, packet)
+                findings += connection.rpc.lint_call(
+                    self._remote_read_lint, flow, packet, is_behind=self._is_behind(flow)
+                )
         elif isinstance(packet, NcpPacket):
             kind = packet.kind
             if self._lint and connection.ncp is not None:
@@ -294,9 +323,11 @@ class Tracker:
             kind = packet.schema.name
             if self._lint:
                 findings = lint_packet(packet, result.data) + self._lint_signature(packet)
+                findings += self._lint_address(flow, connection, packet, result)
                 findings += connection.lint.packet(
-                    connection.from_initiator(flow), packet, result.data, time_or_none(result.time_ns)
-                )
+                    connection.from_initiator(flow), packet, result.data, time_or_none(result.time_ns),
+                    is_behind=self._is_behind(flow),
+                )  # fmt: skip
         elif error is not None:
             kind = "Malformed"
             if self._lint and connection.http is not None:
@@ -312,12 +343,31 @@ class Tracker:
             kind = "Skipped"
             connection.lint.gap()
         file, frames = self._locate(result.frames)
+        asked = None if result.request_frame is None else self._locate((result.request_frame,))[1][0]
         return Item(
             file, time_or_none(result.time_ns), frames, "tcp", flow.stream,
             flow.src, flow.src_port, flow.dst, flow.dst_port,
             packet, kind, result.size, findings, error, result.data, result.reason,
-            result.exchange, result.request_frame, self._examiner,
+            result.exchange, asked, self._examiner,
+            None if connection.http is None else self._is_one_sided(flow),
         )  # fmt: skip
+
+    def _is_behind(self, flow: Flow) -> bool:
+        """Whether the sender has received something that was not captured, or not in order.
+
+        It has acknowledged it, or nothing of the other direction was captured at all.
+        """
+        other = self.reassembler.direction((flow.dst, flow.dst_port, flow.src, flow.src_port))
+        if other is None:
+            return False
+        if not other.seen or other.is_beyond_what_was_delivered():
+            return True
+        return other.flow is not None and self._to_come.get(other.flow, 0) > 0
+
+    def _is_one_sided(self, flow: Flow) -> bool:
+        """Whether no segment of the other direction was captured so far."""
+        other = self.reassembler.direction((flow.dst, flow.dst_port, flow.src, flow.src_port))
+        return other is not None and not other.seen
 
 
 def _unless_cut(findings: list[Finding], *, cut: bool) -> list[Finding]:

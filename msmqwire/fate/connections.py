@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
 from msmqwire.constants import MessageClass
+from msmqwire.dissection.http_connection import OTHER_HTTP
 from msmqwire.fate.model import TEXT_MAX, What
 from msmqwire.fate.observations import (
     NULL_GUID,
     AboutNumber,
     Attributes,
+    Claim,
     Numbered,
     Observation,
     Sighting,
@@ -19,6 +21,7 @@ from msmqwire.fate.observations import (
     correlated,
     identity,
     identity_of_srmp,
+    queue_manager_group,
     read_group,
     sequence_group,
 )
@@ -35,8 +38,13 @@ OUTSTANDING_MAX: Final = 1 << 20
 """Messages without a session acknowledgement on all of them; of more, connections are taken as ended."""
 REQUESTS_MAX: Final = 1 << 10
 """Requests of HTTP on a connection that wait for a response; of more, the oldest are forgotten."""
+CLAIMS_MAX: Final = 16
+"""Queue managers that claim an address on one connection; of more, the rest are not looked at."""
 
 _NO_LIMIT: Final = 0xFFFFFFFF
+_ONE_SIDED: Final = "nothing that the other side sent was captured, so an answer may have been missed"
+_MISSED: Final = "the capture does not have the whole connection, so an answer may have been missed"
+_FORGOTTEN: Final = "more connections were captured than are followed, so an answer may have been missed"
 _STARTS: Final = ("EstablishConnection", "ConnectionParameters")
 _MESSAGES: Final = ("UserMessage", "OrderAck", "FinalAck")
 _RECEIPTS: Final = {
@@ -70,7 +78,9 @@ class Connection:
 
     def __init__(self, *, from_start: bool) -> None:
         self._session = Session(from_start=from_start)
-        self._requests: deque[str] = deque(maxlen=REQUESTS_MAX)
+        self._requests: OrderedDict[int, str] = OrderedDict()  # identities of messages, by exchange
+        self._has_gaps, self._is_one_sided = False, False  # of HTTP
+        self._claims: set[tuple[str, str]] = set()
         self.last: Where | None = None
 
     @property
@@ -90,7 +100,8 @@ class Connection:
             self._session.parameters(row)
         elif kind in ("Malformed", "Skipped"):
             self._session.gap(row)
-            self._requests.clear()
+            self._has_gaps |= kind == "Skipped" and row.error != OTHER_HTTP
+            yield from self._unreadable(row, where)
         elif kind == "SrmpMessage":
             yield from self._srmp(row, where)
             return
@@ -102,13 +113,19 @@ class Connection:
         if header is not None:
             yield from self._session.header(row, where, header)
 
-    def end(self) -> Iterator[Sighting]:
-        """Yield what is left to say when no more of the connection is known."""
+    def end(self, *, early: bool = False) -> Iterator[Sighting]:
+        """Yield what is left to say when no more of the connection is known, or looked at if `early`."""
         if self.last is None:
             return
-        yield from self._session.end(self.last)
-        for key in self._requests:
-            yield Observation(key, self.last, What.UNACKNOWLEDGED, detail="the request has no response")
+        yield from self._session.end(self.last, unknown=_FORGOTTEN if early else "")
+        unknown = (
+            _FORGOTTEN if early else _ONE_SIDED if self._is_one_sided else _MISSED if self._has_gaps else ""
+        )
+        for key in self._requests.values():
+            yield Observation(
+                key, self.last, What.UNACKNOWLEDGED,
+                is_certain=not unknown, detail=unknown or "the request has no response",
+            )  # fmt: skip
 
     # -- messages by [MS-MQQB] ------------------------------------------------------------------------
 
@@ -124,6 +141,7 @@ class Connection:
             message=_attributes(row, "tcp"),
         )  # fmt: skip
         yield from _number(row, where, key, other.guid)
+        yield from self._claim(row, where, key, side.guid)
         if row.kind == "OrderAck":
             yield from _order_ack(row, where)
         elif row.kind == "FinalAck":
@@ -137,21 +155,37 @@ class Connection:
                     acknowledged_by=key,
                 )  # fmt: skip
 
+    def _claim(self, row: Row, where: Where, key: str, sender_qm: str) -> Iterator[Claim]:
+        """Yield that a queue manager is where a message comes from, if it sends its own: once for each.
+
+        A router has raised the hop count: MQQB-3.1.5.8.2-17.
+        """
+        source, claims = row.source_qm or "", self._claims
+        if row.hop_count or row.message_class in ACKNOWLEDGING or sender_qm not in ("", source):
+            return
+        if (source, row.src) not in claims and len(claims) < CLAIMS_MAX:
+            claims.add((source, row.src))
+            yield Claim(queue_manager_group(source), where, key)
+
     # -- SRMP -----------------------------------------------------------------------------------------
 
     def _srmp(self, row: Row, where: Where) -> Iterator[Sighting]:
+        self._is_one_sided = bool(row.one_sided)
         if row.http_status is not None:
-            if row.http_status >= 200 and self._requests:
+            answered = self._answered(row) if row.http_status >= 200 else None
+            if answered is not None:
                 accepted = row.http_status < 300
                 what = What.ACCEPTED if accepted else What.NOT_ACCEPTED
-                detail = f"HTTP status {row.http_status}"
-                yield Observation(self._requests.popleft(), where, what, detail=detail)
+                yield Observation(answered, where, what, detail=f"HTTP status {row.http_status}")
             return
         if row.srmp_id is None:
             return
         # Receipts name it so, whatever SourceQmGuid is: SRMP-2.2.5.4-04, example 4.4
         key = identity_of_srmp(row.srmp_id)
-        self._requests.append(key)
+        if row.exchange is not None:
+            self._requests[row.exchange] = key
+            if len(self._requests) > REQUESTS_MAX:
+                self._requests.popitem(last=False)
         yield Observation(
             key, where, What.SENT, sender_qm=row.source_qm or "", message=_attributes(row, "http")
         )
@@ -167,6 +201,17 @@ class Connection:
             group, owner = stream
             sender = row.source_qm or ""
             yield AboutNumber(group, row.receipt_ordinal, owner, where, What.STREAM_RECEIPT, sender)
+
+    def _answered(self, row: Row) -> str | None:
+        """Return the message whose request this answers: the reader pairs them, for all that ask."""
+        return None if row.exchange is None else self._requests.pop(row.exchange, None)
+
+    def _unreadable(self, row: Row, where: Where) -> Iterator[Observation]:
+        """Yield that the answer to a request can't be read."""
+        answered = self._answered(row)
+        if answered is not None:
+            why = "its response can't be read"
+            yield Observation(answered, where, What.UNACKNOWLEDGED, is_certain=False, detail=why)
 
 
 class Connections:
@@ -190,12 +235,12 @@ class Connections:
         yield from connection.feed(row, where)
         self._size += connection.size - before
         while len(self._connections) > CONNECTIONS_MAX or self._size > OUTSTANDING_MAX:
-            yield from self._end(next(iter(self._connections)))
+            yield from self._end(next(iter(self._connections)), early=True)
 
-    def _end(self, stream: int) -> Iterator[Sighting]:
+    def _end(self, stream: int, *, early: bool = False) -> Iterator[Sighting]:
         connection = self._connections.pop(stream)
         self._size -= connection.size
-        yield from connection.end()
+        yield from connection.end(early=early)
 
     def end(self) -> Iterator[Sighting]:
         """Yield what is left to say at the end of the capture."""
@@ -221,6 +266,7 @@ def _attributes(row: Row, transport: str) -> Attributes:
         time_to_reach_queue=_limit(row.time_to_reach_queue),
         time_to_be_received=_limit(row.time_to_be_received),
         hop_count=row.hop_count or 0,
+        beginning=None if row.encrypted else row.body,
     )
 
 

@@ -7,9 +7,11 @@ from typing import Final, NamedTuple, TypeVar
 
 from msmqwire.constants import MessageClass, class_name
 from msmqwire.constants.message_class import is_about_receive, is_negative
-from msmqwire.fate.model import NEGATIVE, FateEvent, State, What
+from msmqwire.fate.model import NEGATIVE, FateEvent, Missing, State, What
 from msmqwire.fate.observations import Attributes, Observation
-from msmqwire.fate.words import Known, explain
+from msmqwire.fate.words import Known, explain, is_stuck
+from msmqwire.lint.finding import Finding
+from msmqwire.lint.queue_managers import TWO_ADDRESSES
 
 ADDRESSES_MAX: Final = 32
 """Addresses of a message's way that are remembered, on each side, and of queue managers."""
@@ -18,6 +20,7 @@ LATENCY_MAX: Final = (1 << 63) - 1
 
 _POSITIVE_ARRIVAL, _POSITIVE_RECEIVE, _NEGATIVE_ANY = 1, 2, 4 | 8  # MessagePropertiesHeader.Flags
 _BAD_REQUEST: Final = "HTTP status 400"  # it is not sent again: SRMP-3.1.7.2.5-05
+_SOURCE, _SOURCE_OFFSET = "UserHeader.SourceQueueManager", 16
 _TCP: Final = "direct=tcp:"
 _DEAD_LETTER: Final = (";deadletter", ";deadxact")
 _JOURNAL: Final = ";journal"
@@ -38,10 +41,14 @@ _FROM_RECEIVER: Final = _BY_MESSAGE | {What.ORDER_ACK, What.STREAM_RECEIPT}
 _READS: Final = frozenset(
     {What.PEEKED, What.HANDED_OUT, What.GIVEN_BACK, What.TAKEN, What.TAKEN_IN_TRANSACTION}
 )
-_STATES: Final = {
+_REACHED_BY_HOP: Final = {
     What.RECEIVED: State.RECEIVED,
     What.ACCEPTED: State.RECEIVED,
     What.STORED: State.STORED,
+}
+"""What is known of one hop only."""
+_STATES: Final = {
+    **_REACHED_BY_HOP,
     What.ORDER_ACK: State.DELIVERED,
     What.STREAM_RECEIPT: State.DELIVERED,
 }
@@ -117,6 +124,68 @@ def _with(items: tuple[_Item, ...], item: _Item) -> tuple[_Item, ...]:
     return items if item in items or len(items) >= ADDRESSES_MAX else (*items, item)
 
 
+class Hop:
+    """How a message fared from the one that sent it last to the next: by all attempts since it was passed on.
+
+    It is SENT until it is known to have been received, or stored; what that has shown is not undone by an
+    attempt after it. Else the last attempt counts: REFUSED if it was answered so.
+
+    Attributes:
+        to: where the last attempt was sent to.
+    """
+
+    def __init__(self) -> None:
+        self.to = ""
+        self._reached, self._event = State.SENT, -1
+        self._attempts: dict[int | None, tuple[int, Observation | None]] = {}  # by stream, the last one last
+        self._unstored: Observation | None = None
+
+    @property
+    def state(self) -> State:
+        """How far it has come."""
+        return State.REFUSED if self._is_refused else self._reached
+
+    @property
+    def event(self) -> int:
+        """The number of the event that shows it; -1 if none does."""
+        return self._last[0] if self._is_refused else self._event
+
+    @property
+    def outcome(self) -> Observation | None:
+        """What is known of what is missing."""
+        if self._reached is State.STORED:
+            return None
+        return self._last[1] if self._reached is State.SENT else self._unstored
+
+    @property
+    def _last(self) -> tuple[int, Observation | None]:
+        return next(reversed(self._attempts.values()), (-1, None))
+
+    @property
+    def _is_refused(self) -> bool:
+        outcome = self._last[1]
+        if self._reached is not State.SENT or outcome is None:
+            return False
+        return outcome.what is What.NOT_ACCEPTED and outcome.detail == _BAD_REQUEST
+
+    def add(self, observation: Observation, event: int) -> None:
+        """Take what was seen of it."""
+        what, stream = observation.what, observation.where.stream
+        if what in SENDINGS:
+            self._unstored = None
+            self.to = observation.where.dst
+            self._attempts.pop(stream, None)
+            self._attempts[stream] = event, None
+        elif stream not in self._attempts:  # it is of a hop before
+            return
+        elif what in (What.NOT_ACCEPTED, What.UNACKNOWLEDGED):
+            self._attempts[stream] = event, observation
+        elif what is What.NOT_STORED:
+            self._unstored = observation
+        elif what in _REACHED_BY_HOP and _RANK[_REACHED_BY_HOP[what]] > _RANK[self._reached]:
+            self._reached, self._event = _REACHED_BY_HOP[what], event
+
+
 class Judgement(NamedTuple):
     """What observations come to; the attributes are those of `MessageFate`."""
 
@@ -127,6 +196,8 @@ class Judgement(NamedTuple):
     explanation: str
     stuck: bool
     latencies: Mapping[str, int]
+    missing: Missing
+    findings: tuple[Finding, ...]
 
 
 def judge(
@@ -135,6 +206,7 @@ def judge(
     way: Way,
     observations: Sequence[Observation],
     retransmissions: int = 0,
+    namesakes: Sequence[str] = (),
 ) -> Judgement:
     """Return what observations of a message, in their order, come to.
 
@@ -144,10 +216,12 @@ def judge(
         way: where it went.
         observations: what was seen of it.
         retransmissions: how often it was sent again.
+        namesakes: of other messages with its identity, what they are.
     """
     sent_ns = next((o.where.time_ns for o in observations if o.what in SENDINGS), None)
     events: list[FateEvent] = []
-    state, reason, decisive = State.UNKNOWN if message is None else State.SENT, "", None
+    hop = Hop()
+    final, reason, decisive = State.UNKNOWN, "", None
     latencies: dict[str, int] = {}
     has_arrived = True
     read_from, believed = "", set[tuple[str, int | None]]()
@@ -159,6 +233,9 @@ def judge(
         events.append(_event(observation, doubt))
         if doubt:
             continue
+        if observation.what is What.FORWARDED:
+            hop = Hop()
+        hop.add(observation, len(events) - 1)
         if observation.what in (What.HANDED_OUT, What.PEEKED):
             read_from = observation.detail
         if message is None:
@@ -169,18 +246,57 @@ def judge(
         time_ns = observation.where.time_ns
         if sent_ns is not None and time_ns is not None and 0 <= time_ns - sent_ns <= LATENCY_MAX:
             latencies.setdefault(reached.value, time_ns - sent_ns)
-        if _RANK[reached] > _RANK[state]:
-            state, decisive = reached, events[-1]
+        if observation.what in _REACHED_BY_HOP or observation.what is What.NOT_ACCEPTED:
+            continue
+        if _RANK[reached] > _RANK[final]:
+            final, decisive = reached, events[-1]
         if reached in NEGATIVE and not reason:
-            reason = events[-1].message_class or events[-1].detail * (reached is State.REFUSED)
+            reason = events[-1].message_class
             has_arrived = not reason or is_about_receive(observation.message_class or 0)
+    state = State.UNKNOWN if message is None else final
+    if message is not None and final is State.UNKNOWN:
+        state = hop.state
+        decisive = events[hop.event] if hop.event >= 0 else None
+        if state is State.REFUSED and decisive is not None:
+            reason = decisive.detail
     if state not in NEGATIVE:
         reason = ""
     elif not has_arrived:  # an acknowledgement of order covers messages that the receiver has rejected, too
         latencies.pop(State.DELIVERED, None)
-    known = Known(message, state, decisive, tuple(events), _last_sending(observations), retransmissions)
-    explanation, stuck = explain(known)
-    return Judgement(sent_ns, tuple(events), state, reason, explanation, stuck, latencies)
+    if state is not State.REFUSED:  # one attempt was refused, and that was not the end
+        latencies.pop(State.REFUSED, None)
+    missing = Missing.NOTHING if message is None else _missing(state, message, hop)
+    found = [event.detail for event in events if event.what is What.SECOND_ADDRESS]
+    known = Known(message, state, missing, decisive, tuple(events), hop.to, _why(hop), retransmissions)
+    explanation = explain(known, namesakes)
+    return Judgement(
+        sent_ns, tuple(events), state, reason, explanation, is_stuck(state, missing), latencies, missing,
+        tuple(TWO_ADDRESSES.at(_SOURCE, _SOURCE_OFFSET, words) for words in found),
+    )  # fmt: skip
+
+
+def _missing(state: State, message: Attributes, hop: Hop) -> Missing:
+    """Return what should have come of a message in a state, and did not."""
+    outcome = hop.outcome
+    if state is State.SENT:
+        if outcome is None or not outcome.is_certain:
+            return Missing.NOTHING
+        if outcome.what is What.NOT_ACCEPTED:
+            return Missing.ACCEPTANCE
+        return Missing.RESPONSE if message.transport == "http" else Missing.SESSION_ACK
+    if state not in (State.RECEIVED, State.STORED):
+        return Missing.NOTHING
+    if state is State.RECEIVED and outcome is not None and outcome.is_certain:
+        return Missing.STORAGE
+    if message.transactional:
+        return Missing.ORDER
+    asks = message.ack_flags & _POSITIVE_ARRIVAL and message.admin_queue is not None
+    return Missing.ARRIVAL if asks else Missing.NOTHING
+
+
+def _why(hop: Hop) -> str:
+    outcome = hop.outcome
+    return "" if outcome is None else outcome.detail
 
 
 def _event(observation: Observation, doubt: str) -> FateEvent:
@@ -197,15 +313,6 @@ def _event(observation: Observation, doubt: str) -> FateEvent:
         detail=observation.detail,
         doubt=doubt,
     )
-
-
-def _last_sending(observations: Sequence[Observation]) -> tuple[Observation, ...]:
-    """Return the last sending of a message and what is known of it on the same connection from there on."""
-    sent = [number for number, o in enumerate(observations) if o.what in SENDINGS]
-    if not sent:
-        return ()
-    stream = observations[sent[-1]].where.stream
-    return tuple(o for o in observations[sent[-1] :] if o.where.stream == stream)
 
 
 def _reached(observation: Observation, read_from: str) -> State | None:

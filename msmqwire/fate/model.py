@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from msmqwire.lint.finding import Finding
+
 
 class What(StrEnum):
     """What an event is."""
@@ -31,6 +33,7 @@ class What(StrEnum):
     GIVEN_BACK = "given back"
     TAKEN = "taken"
     TAKEN_IN_TRANSACTION = "taken in a transaction"
+    SECOND_ADDRESS = "at a second address"
 
 
 class State(StrEnum):
@@ -53,6 +56,18 @@ class State(StrEnum):
     REJECTED = "rejected"
     DEAD_LETTERED = "dead-lettered"
     UNKNOWN = "unknown"
+
+
+class Missing(StrEnum):
+    """What should have come of a message, and did not."""
+
+    NOTHING = ""
+    SESSION_ACK = "session acknowledgement"
+    RESPONSE = "response"
+    ACCEPTANCE = "acceptance"
+    STORAGE = "acknowledgement of storage"
+    ORDER = "order acknowledgement"
+    ARRIVAL = "arrival acknowledgement"
 
 
 NEGATIVE = frozenset({State.EXPIRED, State.REFUSED, State.DELETED, State.REJECTED, State.DEAD_LETTERED})
@@ -91,7 +106,8 @@ class MessageFate:
     r"""What became of a message.
 
     Attributes:
-        identity: ``GUID\number``: the queue manager that sent it first, and its MessageID there.
+        identity: ``GUID\number``: the queue manager that sent it first, and its MessageID there. Two messages
+            have the same if two queue managers have the same GUID, or one has counted anew.
         source_qm, message_id: the two halves. A message of SRMP without Msmq has what its ``id`` says; if
             that is some other text, the identity is this text, and the halves are empty and None.
         label, destination, admin_queue, body_size, recoverable, transactional: its own; None if unknown,
@@ -110,9 +126,13 @@ class MessageFate:
         reason: the class that says why it has ended so, without ``MQMSG_CLASS_``, or ``HTTP status 400``;
             empty if nothing does.
         explanation: state and reason in words, and what it waits for.
-        stuck: whether something that should have come did not: its next acknowledgement.
+        stuck: whether it is known that no queue manager has taken it over from the one that sent it last: its
+            state is ``sent``, and `missing` is not empty.
         latencies: nanoseconds from `sent_ns` to the first event that shows a state, by the state's text.
         complete: False if there were too many messages to wait for more about this one.
+        missing: what should have come and did not, as text of `Missing`; empty if nothing is known to miss.
+        sender: the address that it was seen to be sent from first; empty if it was not.
+        findings: what is odd about it: that its queue manager's GUID is at two addresses.
     """
 
     identity: str
@@ -138,6 +158,9 @@ class MessageFate:
     stuck: bool
     latencies: Mapping[str, int] = field(default_factory=dict)
     complete: bool = True
+    missing: str = ""
+    sender: str = ""
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +193,8 @@ class QueueSummary:
         stuck: how many are stuck.
         stuck_messages: the identities of the first of them, at most `STUCK_MAX`.
         reasons: messages by the class that says why they have ended so.
+        missing: messages by what should have come and did not.
+        findings: what is odd about them, in words, each once, at most `FINDINGS_MAX`.
     """
 
     queue: str | None
@@ -181,6 +206,8 @@ class QueueSummary:
     stuck: int
     stuck_messages: tuple[str, ...]
     reasons: Mapping[str, int]
+    missing: Mapping[str, int] = field(default_factory=dict)
+    findings: tuple[str, ...] = ()
 
 
 EVENTS_MAX = 64
@@ -189,3 +216,5 @@ TEXT_MAX = 1024
 """Characters of a label, or of the name of a queue."""
 STUCK_MAX = 10
 """Identities of stuck messages in the summary of a queue."""
+FINDINGS_MAX = 10
+"""Findings in the summary of a queue."""

@@ -12,7 +12,8 @@ from heapq import heappop, heappush
 from typing import Final
 
 from msmqwire.fate.model import What
-from msmqwire.fate.observations import AboutNumber, Numbered, Observation
+from msmqwire.fate.observations import AboutNumber, Claim, Numbered, Observation
+from msmqwire.lint.queue_managers import Place, QueueManagers, two_addresses
 
 _Heap = list[tuple[int, int, Numbered]]
 """Messages by their number, those that are equal in their order."""
@@ -91,10 +92,14 @@ class Numbers:
 
     def __init__(self) -> None:
         self._groups: OrderedDict[str, Group] = OrderedDict()
+        self._queue_managers = QueueManagers()
         self._size = 0
 
-    def feed(self, sighting: Numbered | AboutNumber) -> Iterator[Observation]:
+    def feed(self, sighting: Numbered | AboutNumber | Claim) -> Iterator[Observation]:
         """Take the next sighting; yield what it says of messages."""
+        if isinstance(sighting, Claim):
+            yield from self._claimed(sighting)
+            return
         group = self._groups.get(sighting.group)
         if isinstance(sighting, AboutNumber):
             if group is not None:
@@ -114,3 +119,12 @@ class Numbers:
         while self._size > NUMBERED_MAX:
             _, forgotten = self._groups.popitem(last=False)
             self._size -= forgotten.size
+
+    def _claimed(self, claim: Claim) -> Iterator[Observation]:
+        """Yield that the queue manager which has sent a message is at another address, too."""
+        where = claim.where
+        here = Place(where.src, where.file, where.frame)
+        there = self._queue_managers.add(claim.group, here)
+        if there is not None:
+            guid = claim.group.rpartition(" ")[2]
+            yield Observation(claim.key, where, What.SECOND_ADDRESS, detail=two_addresses(guid, here, there))

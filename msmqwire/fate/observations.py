@@ -34,7 +34,10 @@ class Where(NamedTuple):
 
 
 class Attributes(NamedTuple):
-    """What a message says of itself. Times to live are seconds from `sent_time`, None for no limit."""
+    """What a message says of itself. Times to live are seconds from `sent_time`, None for no limit.
+
+    `beginning` is that of its body, None if it is encrypted.
+    """
 
     label: str | None
     destination: str | None
@@ -52,6 +55,7 @@ class Attributes(NamedTuple):
     time_to_reach_queue: int | None
     time_to_be_received: int | None
     hop_count: int
+    beginning: bytes | None
 
 
 class Observation(NamedTuple):
@@ -128,7 +132,21 @@ class AboutNumber(NamedTuple):
     sender_qm: str = ""
 
 
-Sighting = Observation | Numbered | AboutNumber
+class Claim(NamedTuple):
+    """A message that its own queue manager sends, whose GUID is so at the address that it comes from.
+
+    Attributes:
+        group: `queue_manager_group` of the GUID.
+        where: where it was seen.
+        key: its identity.
+    """
+
+    group: str
+    where: Where
+    key: str
+
+
+Sighting = Observation | Numbered | AboutNumber | Claim
 
 
 def identity(source_qm: str, message_id: int) -> str:
@@ -163,3 +181,8 @@ def sequence_group(timestamp: int, ordinal: int) -> str:
 def read_group(server: str, handle: str) -> str:
     """Return the group of the receives by a handle of a server of remote read."""
     return f"read {server} {handle}"
+
+
+def queue_manager_group(guid: str) -> str:
+    """Return the group of what is said of a queue manager."""
+    return f"queue manager {guid}"

@@ -26,6 +26,7 @@ class Row(NamedTuple):
     dst: str
     dst_port: int
     kind: str
+    error: str | None
     time_to_reach_queue: int | None
     source_qm: str | None
     destination_qm: str | None
@@ -47,6 +48,7 @@ class Row(NamedTuple):
     correlation_id: bytes | None
     body_size: int | None
     body: bytes | None
+    encrypted: bool | None
     ack_sequence: int | None
     recoverable_ack_sequence: int | None
     recoverable_ack_flags: int | None
@@ -67,6 +69,8 @@ class Row(NamedTuple):
     receive_ack: int | None
     call_status: int | None
     read_queue: str | None
+    exchange: int | None
+    one_sided: bool | None
 
 
 class SessionHeader(NamedTuple):
@@ -114,7 +118,18 @@ KINDS: Final = (
 
 
 _SHARED: Final = frozenset(
-    {"file", "src", "dst", "kind", "source_qm", "destination_qm", "destination", "admin_queue", "class_name"}
+    {
+        "error",
+        "file",
+        "src",
+        "dst",
+        "kind",
+        "source_qm",
+        "destination_qm",
+        "destination",
+        "admin_queue",
+        "class_name",
+    }
 )
 """Texts of which many rows have the same: they are in memory once for each batch."""
 

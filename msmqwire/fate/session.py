@@ -12,6 +12,11 @@ from msmqwire.fate.observations import Observation, Where
 from msmqwire.fate.rows import Row, SessionHeader
 from msmqwire.fate.session_counts import COUNTS, Counter
 
+_LOST: Final = "the capture does not have the whole connection, so an acknowledgement may have been missed"
+_LOST_STORING: Final = "the capture does not have the whole connection, so its storing may have been missed"
+_ONE_SIDED: Final = (
+    "nothing that the other side sent was captured, so an acknowledgement may have been missed"
+)
 EARLY_MAX: Final = 64
 """Acknowledgements kept until the numbers of messages are known; of more, the oldest are forgotten."""
 
@@ -31,6 +36,8 @@ class Side:
         guid: its queue manager; empty if unknown.
         window: how many messages it lets the other side send without an acknowledgement; None if unknown.
         early: its acknowledgements of messages whose numbers are unknown so far.
+        is_heard: whether anything that it has sent is in the capture.
+        is_missed: whether something that it has sent since its last count is not in the capture.
     """
 
     def __init__(self, *, from_start: bool) -> None:
@@ -38,6 +45,7 @@ class Side:
         self.guid = ""
         self.window: int | None = None
         self.early: deque[Acknowledged] = deque(maxlen=EARLY_MAX)
+        self.is_heard = self.is_missed = False
 
     @property
     def size(self) -> int:
@@ -46,6 +54,7 @@ class Side:
 
     def gap(self) -> None:
         """Something that it has sent is not in the capture, or can't be read."""
+        self.is_missed = True
         self.all.gap()
         self.recoverable.gap()
 
@@ -82,12 +91,14 @@ class Session:
         side, other = self.sides(row)
         answers = self._established or row.src_port == MSMQ_PORT != row.dst_port
         initiator, acceptor = (other, side) if answers else (side, other)
-        initiator.guid, acceptor.guid = row.client_guid or "", row.server_guid or ""
-        self._established = True
+        initiator.guid = initiator.guid if answers and initiator.is_heard else row.client_guid or ""
+        acceptor.guid = row.server_guid or ""
+        self._established = side.is_heard = True
 
     def parameters(self, row: Row) -> None:
         """Take ConnectionParameters."""
-        self.sides(row)[0].window = row.window_size
+        side = self.sides(row)[0]
+        side.is_heard, side.window = True, row.window_size
 
     def gap(self, row: Row) -> None:
         """Take bytes that were skipped, or can't be read."""
@@ -96,6 +107,7 @@ class Session:
     def message(self, row: Row, key: str) -> None:
         """Count a message."""
         side = self.sides(row)[0]
+        side.is_heard = True
         side.all.sent(key)
         if row.recoverable:
             side.recoverable.sent(key)
@@ -104,6 +116,7 @@ class Session:
         """Take a SessionHeader; yield what it acknowledges."""
         side, other = self.sides(row)
         side.window = header.window
+        side.is_heard, side.is_missed = True, False
         side.all.synchronise(header.sent)
         side.recoverable.synchronise(header.sent_recoverable)
         early, other.early = other.early, deque(maxlen=EARLY_MAX)
@@ -120,32 +133,51 @@ class Session:
         for message in sender.recoverable.acknowledge_some(by.header.stored, by.header.stored_flags):
             yield Observation(message.key, by.where, What.STORED, sender_qm=receiver.guid)
 
-    def end(self, last: Where) -> Iterator[Observation]:
-        """Yield what is not acknowledged, when no more of the connection is known."""
+    def end(self, last: Where, *, unknown: str = "") -> Iterator[Observation]:
+        """Yield what is not acknowledged, when no more of the connection is known.
+
+        Args:
+            last: where its last packet was seen.
+            unknown: why that says nothing, if it is so.
+        """
         sides = list(self._sides.items())
         for number, (address, side) in enumerate(sides):
-            other = sides[1 - number][1] if len(sides) == 2 else None
+            sender_of_acks, other = sides[1 - number] if len(sides) == 2 else (("", 0), None)
+            where = last._replace(src=sender_of_acks[0], dst=address[0])
             unreceived = set()
-            where = last._replace(src=sides[1 - number][0][0] if other else "", dst=address[0])
-            detail = _unreceived(side, other)
-            for message in side.all.outstanding:
-                unreceived.add(message.key)
-                yield Observation(
-                    message.key, where, What.UNACKNOWLEDGED, is_certain=not side.all.lost, detail=detail
-                )
-            detail = _unsaved(side)
-            for message in side.recoverable.outstanding:
-                if message.key not in unreceived:
-                    yield Observation(
-                        message.key, where, What.NOT_STORED,
-                        is_certain=not side.recoverable.lost, detail=detail,
-                    )  # fmt: skip
+            doubt = unknown or _doubt(side, other)
+            for counter, what, lost, certain in (
+                (side.all, What.UNACKNOWLEDGED, _LOST, _unreceived(side, other)),
+                (side.recoverable, What.NOT_STORED, _LOST_STORING, _unsaved(side)),
+            ):
+                for message in counter.outstanding:
+                    why = doubt or (lost if counter.lost else "")
+                    if what is What.UNACKNOWLEDGED:
+                        unreceived.add(message.key)
+                        why = why or counter.disorder(message)
+                    elif message.key in unreceived:
+                        continue
+                    yield Observation(message.key, where, what, is_certain=not why, detail=why or certain)
+
+
+def _doubt(side: Side, other: Side | None) -> str:
+    """Return why acknowledgements of a side's messages may have been missed, whatever their numbers.
+
+    Nobody sends a message before the other side has opened the session, nor more than its window lets:
+    MQQB-3.1.5.4.2-03, MQQB-3.1.7.1-03.
+    """
+    if other is None or not other.is_heard:
+        return _ONE_SIDED
+    if other.is_missed:
+        return _LOST
+    unacknowledged = ((side.all.count or 0) - (side.all.acknowledged or 0)) % COUNTS
+    if not side.all.lost and other.window and unacknowledged > max(other.window, side.window or 0):
+        return f"more were sent than the window of {other.window} lets, so acknowledgements were missed"
+    return ""
 
 
 def _unreceived(side: Side, other: Side | None) -> str:
     """Say how far the messages of a side are acknowledged."""
-    if side.all.lost:
-        return "the capture does not have the whole connection, so an acknowledgement may have been missed"
     count, acknowledged = side.all.count or 0, side.all.acknowledged
     if acknowledged is None:
         sent = "1 message was" if count == 1 else f"{count} messages were"
@@ -158,8 +190,6 @@ def _unreceived(side: Side, other: Side | None) -> str:
 
 def _unsaved(side: Side) -> str:
     """Say how far the recoverable messages of a side are stored."""
-    if side.recoverable.lost:
-        return "the capture does not have the whole connection, so its storing may have been missed"
     count, acknowledged = side.recoverable.count or 0, side.recoverable.acknowledged
     if acknowledged is None:
         return f"it has told of storing none of {count} recoverable messages"

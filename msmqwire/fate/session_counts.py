@@ -83,6 +83,14 @@ class Counter:
             self.outstanding[-1 - back] = message._replace(number=(count - back) % COUNTS)
         self._unnumbered = 0
 
+    def disorder(self, message: Outstanding) -> str:
+        """Return why a message that waits may have been received; nothing if nothing says so."""
+        if message.number is None or self.acknowledged is None:
+            return ""
+        if (self.acknowledged - message.number) % COUNTS >= _HALF:
+            return ""
+        return f"its number {message.number} was acknowledged before it, so the capture is not in order"
+
     def acknowledge(self, number: int) -> list[Outstanding]:
         """Return those that an acknowledgement of all up to a number covers for the first time.
 

@@ -11,6 +11,7 @@ from msmqwire.fate.model import What
 from msmqwire.fate.observations import (
     AboutNumber,
     Attributes,
+    Claim,
     Numbered,
     Observation,
     Sighting,
@@ -36,6 +37,7 @@ _ATTRIBUTES: Final = pa.struct(
         ("time_to_reach_queue", _INT64),
         ("time_to_be_received", _INT64),
         ("hop_count", _INT32),
+        ("beginning", pa.binary()),
     ]
 )
 SIGHTING_SCHEMA: Final = pa.schema(
@@ -64,7 +66,7 @@ SIGHTING_SCHEMA: Final = pa.schema(
     ]
 )
 """A row for each sighting. Those with a ``group`` are about a number: messages that have one have no
-``what``, and what is said of one no ``key``.
+``what``, and what is said of one no ``key``; or a claim of an address, which has no ``number``.
 """
 
 
@@ -94,6 +96,8 @@ def sighting_of(row: Mapping[str, Any]) -> Sighting:
             detail=row["detail"],
             message=None if message is None else Attributes(*(message[name] for name in Attributes._fields)),
         )
+    if row["number"] is None:
+        return Claim(row["group"], where, row["key"])
     about = row["group"], row["number"], row["owner"], where
     if row["what"] is None:
         return Numbered(*about, row["key"], row["is_received"], row["receiver_qm"], row["destination_qm"])

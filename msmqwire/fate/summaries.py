@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from msmqwire.fate.model import STUCK_MAX, Latency, MessageFate, QueueSummary
+from msmqwire.fate.model import FINDINGS_MAX, STUCK_MAX, Latency, MessageFate, QueueSummary
 
 QUEUES_MAX: Final = 1 << 14
 """Queues that are told apart; the messages to more of them are summed up as `OTHER_QUEUES`."""
@@ -24,13 +24,15 @@ class Summed(NamedTuple):
     reason: str
     stuck: bool
     latencies: Mapping[str, int]
+    missing: str
+    findings: tuple[str, ...]
 
     @classmethod
     def of(cls, fate: MessageFate) -> Summed:
         """Return what is summed up of a fate."""
         return cls(
             fate.identity, fate.body_size, fate.retransmissions, fate.state.value, fate.reason, fate.stuck,
-            fate.latencies,
+            fate.latencies, fate.missing, tuple(finding.message for finding in fate.findings),
         )  # fmt: skip
 
 
@@ -41,6 +43,8 @@ class QueueSums:
         self.messages = self.bytes = self.retransmissions = self.stuck = 0
         self.states: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
+        self.missing: Counter[str] = Counter()
+        self.findings: list[str] = []
         self.stuck_messages: list[str] = []
         self._latencies: dict[str, array[int]] = {}
 
@@ -52,6 +56,11 @@ class QueueSums:
         self.states[message.state] += 1
         if message.reason:
             self.reasons[message.reason] += 1
+        if message.missing:
+            self.missing[message.missing] += 1
+        for finding in message.findings:
+            if finding not in self.findings and len(self.findings) < FINDINGS_MAX:
+                self.findings.append(finding)
         if message.stuck:
             self.stuck += 1
             if len(self.stuck_messages) < STUCK_MAX:
@@ -71,6 +80,8 @@ class QueueSums:
             stuck=self.stuck,
             stuck_messages=tuple(self.stuck_messages),
             reasons=dict(sorted(self.reasons.items())),
+            missing=dict(sorted(self.missing.items())),
+            findings=tuple(self.findings),
         )
 
 

@@ -36,6 +36,10 @@ EVENT_TYPE: Final = pa.struct(
     ]
 )
 """An event, as `FateEvent` has it."""
+FINDING_TYPE: Final = pa.struct(
+    [("id", _TEXT), ("severity", _TEXT), ("path", _TEXT), ("offset", _INT64), ("message", _TEXT)]
+)
+"""A finding, as `msmqwire.lint.Finding` has it."""
 FATE_SCHEMA: Final = pa.schema(
     [
         ("identity", _TEXT),
@@ -61,6 +65,9 @@ FATE_SCHEMA: Final = pa.schema(
         ("events", pa.list_(EVENT_TYPE)),
         ("events_omitted", _INT64),
         ("complete", _BOOL),
+        ("missing", _TEXT),
+        ("sender", _TEXT),
+        ("findings", pa.list_(FINDING_TYPE)),
     ]
 )
 """A row for each message, as `MessageFate` has it; ``latencies`` has a field for each state."""
@@ -79,6 +86,8 @@ SUMMARY_SCHEMA: Final = pa.schema(
         ("stuck", _INT64),
         ("stuck_messages", pa.list_(_TEXT)),
         ("reasons", pa.list_(COUNT_TYPE)),
+        ("missing", pa.list_(COUNT_TYPE)),
+        ("findings", pa.list_(_TEXT)),
     ]
 )
 """A row for each queue, as `QueueSummary` has it; what is by name there is a list of names here."""
@@ -90,6 +99,7 @@ def fate_row(fate: MessageFate) -> dict[str, Any]:
     row["state"] = fate.state.value
     row["latencies"] = {state_column(state): fate.latencies.get(state) for state in _STATES}
     row["events"] = [event_row(event) for event in fate.events]
+    row["findings"] = [finding.to_json() for finding in fate.findings]
     return row
 
 
@@ -97,7 +107,9 @@ def summed_of(row: Mapping[str, Any]) -> Summed:
     """Return what is summed up of a message, from a row of `FATE_SCHEMA`."""
     latencies = {state.value: row["latencies"][state_column(state)] for state in _STATES}
     known = {state: latency for state, latency in latencies.items() if latency is not None}
-    return Summed(**{name: row[name] for name in Summed._fields} | {"latencies": known})
+    found = tuple(finding["message"] for finding in row["findings"])
+    kept = {name: row[name] for name in Summed._fields}
+    return Summed(**kept | {"latencies": known, "findings": found})
 
 
 def event_row(event: FateEvent) -> dict[str, Any]:
@@ -110,7 +122,8 @@ def summary_row(summary: QueueSummary) -> dict[str, Any]:
     """Return a summary as a row of `SUMMARY_SCHEMA`."""
     row = {name: getattr(summary, name) for name in SUMMARY_SCHEMA.names}
     row["stuck_messages"] = list(summary.stuck_messages)
-    for name in ("states", "reasons"):
+    row["findings"] = list(summary.findings)
+    for name in ("states", "reasons", "missing"):
         row[name] = [{"name": key, "count": count} for key, count in getattr(summary, name).items()]
     row["latencies"] = [
         {"state": state, "count": one.count, "p50": one.p50, "p95": one.p95, "max": one.max}
@@ -145,7 +158,7 @@ def summary_json(summary: QueueSummary) -> dict[str, Any]:
     """Return a summary as JSON: the attributes under their names."""
     data = summary_row(summary)
     data["states"] = {state_column(state): count for state, count in summary.states.items()}
-    data["reasons"] = dict(summary.reasons)
+    data["reasons"], data["missing"] = dict(summary.reasons), dict(summary.missing)
     data["latencies"] = {
         state_column(row["state"]): {key: row[key] for key in ("count", "p50", "p95", "max")}
         for row in data["latencies"]

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from msmqwire.fate.model import NEGATIVE, FateEvent, State, What
-from msmqwire.fate.observations import Attributes, Observation
+from msmqwire.fate.model import NEGATIVE, FateEvent, Missing, State, What
+from msmqwire.fate.observations import Attributes
 from msmqwire.names.class_words import class_words
 
-_POSITIVE_ARRIVAL, _POSITIVE_RECEIVE = 1, 2  # MessagePropertiesHeader.Flags
+_POSITIVE_RECEIVE: Final = 2  # MessagePropertiesHeader.Flags
 _HANDED: Final = frozenset({What.HANDED_OUT, What.GIVEN_BACK, What.TAKEN_IN_TRANSACTION})
 _SECOND: Final = 1_000_000_000
+
+
+OPEN: Final = {
+    (State.SENT, Missing.NOTHING): "sent to {to}; {why}",
+    (State.SENT, Missing.SESSION_ACK): "sent to {to}, and no acknowledgement came in the capture: {why}",
+    (State.SENT, Missing.RESPONSE): "sent to {to}, and no acknowledgement came in the capture: {why}",
+    (State.SENT, Missing.ACCEPTANCE): "the server at {to} has not accepted it: {why}",
+    (State.RECEIVED, Missing.NOTHING): "{by} has received it; {more}",
+    (State.RECEIVED, Missing.STORAGE): "{by} has received it, and not acknowledged its storing: {why}",
+    (
+        State.RECEIVED,
+        Missing.ORDER,
+    ): "{by} has received it; no acknowledgement of its order came in the capture",
+    (State.RECEIVED, Missing.ARRIVAL): "{by} has received it; {no_arrival}",
+    (State.STORED, Missing.NOTHING): "{by} has stored it; {more}",
+    (State.STORED, Missing.ORDER): "{by} has stored it; no acknowledgement of its order came in the capture",
+    (State.STORED, Missing.ARRIVAL): "{by} has stored it; {no_arrival}",
+}
+"""How far a message has come that has not ended, by state and what is missing: there are no other pairs."""
+_NO_ARRIVAL: Final = "the acknowledgement of arrival that it asks for did not come"
+_NOT_ASKED: Final = "it asks for no acknowledgement that would tell more"
+_STUCK: Final = frozenset({Missing.SESSION_ACK, Missing.RESPONSE, Missing.ACCEPTANCE})
 
 
 class Known(NamedTuple):
@@ -20,35 +42,49 @@ class Known(NamedTuple):
     Attributes:
         message: what it says of itself; None if it was not seen.
         state: the last thing that is known of it.
+        missing: what should have come.
         decisive: the event that shows the state; None for one that was only sent.
         events: all events.
-        last_sending: the last sending, and what is known of it on the same connection.
+        to: where the last attempt to send it went.
+        why: what is known of that, in words; empty if nothing is.
         retransmissions: how often it was sent again.
     """
 
     message: Attributes | None
     state: State
+    missing: Missing
     decisive: FateEvent | None
     events: tuple[FateEvent, ...]
-    last_sending: tuple[Observation, ...]
+    to: str
+    why: str
     retransmissions: int
 
 
-def explain(known: Known) -> tuple[str, bool]:
-    """Return the fate in words, and whether something that should have come did not."""
+def is_stuck(state: State, missing: Missing) -> bool:
+    """Whether a message is known to be where it was sent from."""
+    return state is State.SENT and missing in _STUCK
+
+
+def explain(known: Known, namesakes: Sequence[str] = ()) -> str:
+    """Return the fate in words; `namesakes` are other messages with the same identity."""
     if known.message is None:
-        sentences, stuck = [_unseen(known)], False
+        sentences = [_unseen(known)]
     elif known.state in NEGATIVE or known.state is State.READ:
-        sentences, stuck = [_ended(known, known.message)], False
+        sentences = [_ended(known, known.message)]
+    elif known.state is State.DELIVERED:
+        sentences = [_delivered(known, known.message), *_deadline(known, known.message)]
     else:
-        sentence, stuck = _open(known, known.message)
-        sentences = [sentence]
-        sentences += _deadline(known, known.message, stuck=stuck)
+        sentences = [_open(known), *_deadline(known, known.message)]
     if known.retransmissions:
         again = "once" if known.retransmissions == 1 else f"{known.retransmissions} times"
         sentences.append(f"it was sent again {again}")
+    seconds = [event for event in known.events if event.what is What.SECOND_ADDRESS]
+    sentences += [event.detail for event in seconds]
+    if namesakes:
+        more = f", and {len(namesakes) - 1} more" if len(namesakes) > 1 else ""
+        sentences.append(f"another message has the same identity: {namesakes[0]}{more}")
     sentences += _not_believed(known.events)
-    return "; ".join(sentences), stuck
+    return "; ".join(sentences)
 
 
 def _unseen(known: Known) -> str:
@@ -78,32 +114,18 @@ def _ended(known: Known, message: Attributes) -> str:
     return sentence
 
 
-def _open(known: Known, message: Attributes) -> tuple[str, bool]:
+def _open(known: Known) -> str:
     """Say how far a message has come that has not ended."""
-    if known.state is State.DELIVERED:
-        return _delivered(known, message), False
-    last = known.last_sending[0] if known.last_sending else None
-    missing = next(
-        (o for o in reversed(known.last_sending) if o.what in (What.UNACKNOWLEDGED, What.NOT_STORED)), None
+    if not known.to:  # a remote reader has found it where that tells nothing
+        return "it was seen in a journal, and not on its way; nothing more is known"
+    by = "" if known.decisive is None else known.decisive.src
+    return OPEN[known.state, known.missing].format(
+        to=known.to,
+        by=by,
+        why=known.why or "nothing more is known",
+        more=known.why or _NOT_ASKED,
+        no_arrival=_NO_ARRIVAL,
     )
-    refused = next((o for o in reversed(known.last_sending) if o.what is What.NOT_ACCEPTED), None)
-    if refused is not None:
-        return f"the server at {refused.where.src} has not accepted it: {refused.detail}", True
-    to = "" if last is None else last.where.dst
-    if missing is not None and missing.what is What.UNACKNOWLEDGED:
-        if not missing.is_certain:
-            return f"sent to {to}; {missing.detail}", False
-        return f"sent to {to}, and no acknowledgement came in the capture: {missing.detail}", True
-    if missing is not None:
-        return f"{to} has received it, and not stored it: {missing.detail}", missing.is_certain
-    if known.state is State.SENT:
-        return f"sent to {to}; nothing more is known", False
-    has = "stored" if known.state is State.STORED else "received"
-    if message.transactional:
-        return f"{to} has {has} it; no acknowledgement of its order came in the capture", True
-    if message.ack_flags & _POSITIVE_ARRIVAL and message.admin_queue is not None:
-        return f"{to} has {has} it; the acknowledgement of arrival that it asks for did not come", True
-    return f"{to} has {has} it; it asks for no acknowledgement that would tell more", False
 
 
 def _delivered(known: Known, message: Attributes) -> str:
@@ -125,14 +147,14 @@ def _read_from(events: tuple[FateEvent, ...]) -> str:
     return reads[-1].detail if reads else ""
 
 
-def _deadline(known: Known, message: Attributes, *, stuck: bool) -> Iterator[str]:
+def _deadline(known: Known, message: Attributes) -> Iterator[str]:
     """Say whether the time of a message was over before the capture has last to do with it.
 
     One that nothing is missing of may have reached its queue in time.
     """
     times = [event.time_ns for event in known.events if event.time_ns is not None]
     limits = [(message.time_to_be_received, "to be received")]
-    if stuck or known.state is State.SENT:
+    if known.missing or known.state is State.SENT:
         limits.insert(0, (message.time_to_reach_queue, "to reach its queue"))
     for limit, name in limits:
         if limit is None or message.sent_time is None or not times:

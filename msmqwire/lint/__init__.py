@@ -24,6 +24,7 @@ from msmqwire.lint.one import lint
 from msmqwire.lint.packet import checks, lint_packet
 from msmqwire.lint.pgm import lint_pgm
 from msmqwire.lint.pings import PingLint
+from msmqwire.lint.queue_managers import QueueManagers
 from msmqwire.lint.registry import Check
 from msmqwire.lint.remote_read_calls import lint_malformed_rpc, lint_rpc
 from msmqwire.lint.remote_read_session import RemoteReadLint
@@ -39,6 +40,7 @@ __all__ = [
     "Finding",
     "NcpLint",
     "PingLint",
+    "QueueManagers",
     "RemoteReadLint",
     "SessionLint",
     "Severity",

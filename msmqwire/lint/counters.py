@@ -100,6 +100,10 @@ class Counters:
         for side in self._sides.values():
             side.forget()
 
+    def fall_behind(self, initiator: bool) -> None:
+        """Note that a side has received what was not captured, and may have sent acknowledgements for it."""
+        self._sides[initiator].acked = self._sides[not initiator].acked = None
+
     def restart(self) -> None:
         """Begin a session in which nothing was sent."""
         for initiator, side in self._sides.items():
@@ -137,13 +141,19 @@ class Counters:
             why = f"{waiting} messages are not acknowledged, with a window of {of}"
             yield check.at(check.path, offsets.of(check.path), why)
 
-    def header(self, initiator: bool, packet: Record, offsets: FieldOffsets) -> Iterator[Finding]:
-        """Check a SessionHeader, alone or at the end of a message already counted."""
+    def header(
+        self, initiator: bool, packet: Record, offsets: FieldOffsets, *, is_behind: bool = False
+    ) -> Iterator[Finding]:
+        """Check a SessionHeader, alone or at the end of a message already counted.
+
+        What it acknowledges is not judged if the side has received what was not captured.
+        """
         header = packet.SessionHeader
         yield from self._claims(self._sides[initiator], header, offsets)
         peer = self._sides[not initiator]
-        yield from self._acknowledges(peer, header, offsets)
-        yield from self._stored(peer, header, offsets)
+        if not is_behind:
+            yield from self._acknowledges(peer, header, offsets)
+            yield from self._stored(peer, header, offsets)
         self.window(initiator, header.WindowSize)
 
     def _claims(self, side: _Side, header: Any, offsets: FieldOffsets) -> Iterator[Finding]:

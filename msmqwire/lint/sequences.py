@@ -82,12 +82,14 @@ class Sequences:
     def __init__(self) -> None:
         self._sequences: dict[tuple[bool, UUID, UUID, int], _Sequence] = {}
         self._latest: dict[tuple[bool, UUID, UUID, Hashable], int] = {}
+        self._missed: set[tuple[bool, UUID, UUID, Hashable]] = set()  # of these, messages may be
         self._by_id: dict[tuple[bool, int], tuple[bool, UUID, UUID, int]] = {}
 
     def gap(self) -> None:
         """Note that messages may have been missed."""
         for sequence in self._sequences.values():
             sequence.whole = False
+        self._missed = set(self._latest)
 
     def message(self, initiator: bool, packet: Record, offsets: FieldOffsets) -> Iterator[Finding]:
         """Check a transactional message in one direction."""
@@ -104,13 +106,15 @@ class Sequences:
             remember(self._latest, queue, ident, SEQUENCES_MAX)
         sequence = self._sequences.get(key)
         if sequence is None:
-            if latest is not None and ident > latest and previous and number > previous:
+            has_all = queue not in self._missed
+            if has_all and latest is not None and ident > latest and previous and number > previous:
                 path = "TransactionHeader.PreviousTxSequenceNumber"
                 why = f"{previous}, but the sequence is new after {latest:#x}"
                 yield STARTS_AT_HEAD.at(path, offsets.of(path), why)
             sequence = _Sequence(number)
         else:
             yield from self._follows(sequence, packet, offsets)
+        self._missed.discard(queue)
         sequence.last = max(sequence.last, number)
         remember(sequence.messages, number, user.MessageID, NUMBERS_MAX)
         remember(self._sequences, key, sequence, SEQUENCES_MAX)

@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum, auto
 from typing import Any, Final, Literal, TypeAlias
+from uuid import UUID
 
 from msmqwire.lint.counters import Counters
 from msmqwire.lint.finding import Finding
 from msmqwire.lint.registry import FieldOffsets, listed
 from msmqwire.lint.sequences import Sequences
 from msmqwire.schema import NULL_GUID, Record
+
+CLAIMS_MAX: Final = 16
+"""Queue managers of a connection whose addresses are noted; of more, the rest are not looked at."""
 
 Direction: TypeAlias = Literal["c2s", "s2c"]
 _MESSAGES = frozenset({"UserMessage", "OrderAck", "FinalAck"})
@@ -96,6 +100,8 @@ class SessionLint:
 
     def __init__(self, midstream: bool = False) -> None:
         self._state = State.UNKNOWN if midstream else State.START
+        self._is_whole = not midstream  # what opens it is judged
+        self._is_first = True  # the next packet is the first
         self._request: Record | None = None
         self._parameters: Record | None = None
         self._counters = Counters(known=not midstream)
@@ -103,6 +109,8 @@ class SessionLint:
         self._ack_timeout_ns: int | None = None
         self._silent_since: dict[bool, int | None] = {True: None, False: None}
         self._silence_reported = False
+        self._own: dict[bool, UUID] = {}  # the queue managers of both sides
+        self._claims: set[tuple[bool, UUID]] = set()
 
     @property
     def state(self) -> State:
@@ -112,10 +120,14 @@ class SessionLint:
     def gap(self) -> None:
         """Note that bytes of the connection were missed: numbers are learned again."""
         if self._state is not State.OPEN:
-            self._state = State.UNKNOWN
+            self._miss()
         self._counters.forget()
         self._sequences.gap()
         self._silent_since = {True: None, False: None}
+
+    def _miss(self) -> None:
+        """Note that something of the opening was missed: what is of it is learned, unchecked."""
+        self._state, self._is_whole = State.UNKNOWN, False
 
     def packet(
         self,
@@ -123,6 +135,8 @@ class SessionLint:
         packet: Record,
         data: bytes | None = None,
         time_ns: int | None = None,
+        *,
+        is_behind: bool = False,
     ) -> list[Finding]:
         """Return the findings of the next packet in the session; `lint_packet` checks it by itself.
 
@@ -131,6 +145,8 @@ class SessionLint:
             packet: the packet.
             data: its bytes; not needed.
             time_ns: when it passed, in nanoseconds; without it timers are not checked.
+            is_behind: this side has received something of the other one that was not captured, or not in
+                order: what it answers is unknown.
         """
         if direction not in (True, False, "c2s", "s2c"):
             raise ValueError(f"{direction!r} is not c2s, s2c, True or False")
@@ -139,7 +155,11 @@ class SessionLint:
         if kind not in OUT_OF_ORDER:
             raise ValueError(f"{kind} is no packet of a session")
         offsets = FieldOffsets(packet)
+        if is_behind and self._state is not State.OPEN:
+            self._miss()
         findings = [*self._order(initiator, kind, packet, offsets)]
+        if is_behind:
+            self._counters.fall_behind(initiator)
         findings.extend(self._silence(initiator, offsets, time_ns))
         if kind in _MESSAGES:
             findings.extend(self._counters.message(initiator, packet, offsets))
@@ -148,7 +168,7 @@ class SessionLint:
             if kind != "UserMessage":
                 findings.extend(self._sequences.acknowledged(initiator, packet, offsets))
         if packet.get("SessionHeader") is not None:
-            findings.extend(self._counters.header(initiator, packet, offsets))
+            findings.extend(self._counters.header(initiator, packet, offsets, is_behind=is_behind))
         if time_ns is not None:
             waits = self._counters.waiting(initiator)
             if waits and self._silent_since[initiator] is None:
@@ -157,10 +177,37 @@ class SessionLint:
         findings.sort(key=lambda finding: finding.offset)
         return findings
 
+    def claim(self, initiator: bool, packet: Record) -> tuple[UUID, str] | None:
+        """Return the queue manager that a packet shows to be where it comes from, and the field that says so.
+
+        Once for each; None if it shows none. Only its own messages tell: a router has raised the hop count of
+        those that it passes on, MQQB-3.1.5.8.2-17.
+        """
+        kind = packet.schema.name
+        if kind == "EstablishConnection":
+            path = f"{_EC}.{'ClientGuid' if initiator else 'ServerGuid'}"
+            guid = packet[_EC].ClientGuid if initiator else packet[_EC].ServerGuid
+            if guid == NULL_GUID or packet.InternalHeader.Flags.CS:
+                return None
+            self._own[initiator] = guid
+        elif kind == "UserMessage" and not packet.UserHeader.Flags.RC:
+            path, guid = "UserHeader.SourceQueueManager", packet.UserHeader.SourceQueueManager
+            if self._own.get(initiator, guid) != guid:
+                return None
+        else:
+            return None
+        if (initiator, guid) in self._claims or len(self._claims) >= CLAIMS_MAX:
+            return None
+        self._claims.add((initiator, guid))
+        return guid, path
+
     # -- opening -------------------------------------------------------------------------------
 
     def _order(self, initiator: bool, kind: str, packet: Record, offsets: FieldOffsets) -> Iterator[Finding]:
-        if self._state is State.UNKNOWN:
+        is_first, self._is_first = self._is_first, False
+        if not self._is_whole:
+            # What comes first shows that nothing was missed before it.
+            self._is_whole = is_first and initiator and kind == "EstablishConnection"
             self._learn(initiator, kind, packet)
             return
         if self._state is State.REFUSED:
@@ -187,7 +234,10 @@ class SessionLint:
     def _learn(self, initiator: bool, kind: str, packet: Record) -> None:
         """Take the state of the session from a packet, unchecked."""
         if kind in ("EstablishConnection", "ConnectionParameters"):
-            self._counters.restart()
+            if self._is_whole:
+                self._counters.restart()
+            else:
+                self._counters.forget()
         if kind == "EstablishConnection":
             self._state = State.EC_ASKED if initiator else State.EC_ANSWERED
             self._request = packet if initiator else None

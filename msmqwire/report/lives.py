@@ -38,7 +38,7 @@ class Lives:
     Attributes:
         count: messages.
         states: messages by state, those beyond the limit too.
-        stuck: messages that lack an acknowledgement, likewise.
+        stuck: messages that no queue manager has taken over, likewise.
         texts: names, labels and words, by number.
     """
 

@@ -62,6 +62,27 @@ def test_acknowledgements_on_request(spark: Any, runs: Path) -> None:
     assert {row["message_class"] for row in rows} > {"NORMAL", "ORDER_ACK"}
 
 
+def test_messages_of_machines_with_one_guid(spark: Any, tmp_path: Path) -> None:
+    """Also where no two have the same number: what queue managers claim is put together by their GUID."""
+    first = Link().send(message(1)).send(message(2))
+    clone = Link("10.0.0.7", start_ns=first.time_ns).send(message(1, label="of the clone")).send(message(7))
+    clone.answer(session_ack(ack=2))
+    path = tmp_path / "clones.pcap"
+    path.write_bytes(capture(first, clone).read())
+    expected = [fate_row(fate) for fate in fates([path])]
+    assert [(row["message_id"], len(row["findings"])) for row in expected] == [(1, 0), (2, 0), (1, 1), (7, 0)]
+    with mock.patch.object(row_buffer, "CHUNK", 700):
+        table = spark_udfs.fate(spark, path, split_size=600).cache()
+    rows = collected(table, "position")
+    for row in rows:
+        del row["position"]
+    assert rows == expected
+    sums = collected(spark_udfs.fate_summary(table), "queue")
+    assert sums == [summary_row(one) for one in summary(fates([path]))]
+    assert "one queue manager GUID at two addresses" in sums[0]["findings"][0]
+    table.unpersist()
+
+
 def test_a_capture_that_is_cut_off(spark: Any, tmp_path: Path) -> None:
     link = Link().send(message(1)).send(message(2))
     link.answer(session_ack(ack=2))

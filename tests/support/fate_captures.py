@@ -66,7 +66,7 @@ def session_ack(**fields: int) -> bytes:
 def order_ack(number: int, **more: Any) -> bytes:
     """An OrderAck of the receiver, for the sequence of `message`."""
     more.setdefault("source", h.SERVER)
-    return _to_order_queue(0x00FF, h.order_ack_body(number=number, previous=number - 1), **more)
+    return _to_order_queue(0x00FF, h.order_ack_body(number=number, previous=max(0, number - 1)), **more)
 
 
 def final_ack(number: int, transaction: int, message_class: int, **more: Any) -> bytes:

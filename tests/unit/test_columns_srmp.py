@@ -80,10 +80,12 @@ def test_an_envelope_fills_the_columns_of_its_message():
         "body_size": 13, "hash_algorithm": 32_772, "extension": b"", "body": b"First Message",
         "srmp_id": "uuid:1@00000000-0000-0000-0000-000000000008",
         "srmp_stream": "uid:2744e4e1-2b48-43e8-b441-42745f280d53\\4839986701558349830",
+        "exchange": 0, "one_sided": False,
     }  # fmt: skip
     assert str(request["sent_time"]) == "2007-06-19 16:59:59+00:00"
-    assert response["http_status"] == 200
-    assert all(response[name] is None for name in NAMES[15:] if name != "http_status")
+    assert {name: response[name] for name in NAMES[15:] if response[name] is not None} == {
+        "http_status": 200, "exchange": 0, "one_sided": False,
+    }  # fmt: skip
 
 
 def text(name: FormatName | None) -> str | None:

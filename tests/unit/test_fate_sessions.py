@@ -101,7 +101,8 @@ def test_recoverable_messages_are_stored_by_number_and_flags(
     assert [number for number in range(1, 5) if fates[number].state is State.STORED] == stored
     assert {fates[100 + number].state for number in range(1, 5)} == {State.RECEIVED}
     waiting = [fates[number] for number in range(1, 5) if number not in stored]
-    assert all(fate.state is State.RECEIVED and fate.stuck for fate in waiting)
+    assert all((fate.state, fate.stuck) == (State.RECEIVED, False) for fate in waiting)
+    assert {fate.missing for fate in waiting} <= {"acknowledgement of storage"}
     assert all(told(fate)[-1] == "not stored" for fate in waiting)
 
 
@@ -185,8 +186,9 @@ def test_a_message_that_is_passed_on() -> None:
     second.send(message(1, user={"flags": h.MP | 1}))
     fate = fate_in(first, second)
     assert told(fate) == ["sent", "received", "forwarded", "unacknowledged"]
-    assert (fate.retransmissions, fate.hops, fate.state) == (0, 1, State.RECEIVED)
-    assert fate.stuck
+    # It is where it was passed on: how far it came before is told by the events.
+    assert (fate.retransmissions, fate.hops, fate.state) == (0, 1, State.SENT)
+    assert (fate.stuck, fate.missing) == (True, "session acknowledgement")
     assert fate.explanation.startswith(f"sent to {RECEIVER}, and no acknowledgement came")
 
 
@@ -208,7 +210,8 @@ def test_order_acknowledgements_cover_the_sequence_up_to_a_number() -> None:
     link.answer(order_ack(2))
     fates = fates_in(link)
     assert [fate.state for fate in fates] == [State.DELIVERED, State.DELIVERED, State.STORED]
-    assert [fate.stuck for fate in fates] == [False, False, True]
+    assert [fate.missing for fate in fates] == ["", "", "order acknowledgement"]
+    assert not any(fate.stuck for fate in fates)
     assert fates[2].explanation == (
         f"{RECEIVER} has stored it; no acknowledgement of its order came in the capture"
     )
@@ -293,7 +296,7 @@ def test_an_acknowledgement_of_arrival_that_does_not_come() -> None:
     link = Link().send(message(1, acks=POSITIVE_ARRIVAL))
     link.answer(session_ack(ack=1))
     fate = fate_in(link)
-    assert (fate.state, fate.stuck) == (State.RECEIVED, True)
+    assert (fate.state, fate.stuck, fate.missing) == (State.RECEIVED, False, "arrival acknowledgement")
     assert "the acknowledgement of arrival that it asks for did not come" in fate.explanation
 
 

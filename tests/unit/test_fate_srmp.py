@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 import msmqwire
 from msmqwire.fate import MessageFate, State
 from tests.support import captures as c
 from tests.support import srmp_captures as s
-from tests.support.fate_captures import THIRD, capture, fates_in, told
+from tests.support.fate_captures import THIRD, Link, capture, fates_in, message, told
 
 SENT, OK = s.published("4.3-1"), s.published("4.3-2")
 DELIVERY, COMMITMENT = s.published("4.3-3"), s.published("4.3-5")
@@ -17,6 +19,7 @@ FAILED = OK.replace(b"200 OK", b"500 Internal Server Error")
 REFUSED = OK.replace(b"200 OK", b"400 Bad Request")
 # The published receipts name the message by another GUID than it has itself.
 ORIGINAL = b"uuid:1@00000000-0000-0000-0000-000000000008"
+ORIGINAL_QM, SENT_AT = UUID(int=8), 1_184_815_492
 PUBLISHED = b"uuid:1@00000000-0000-0000-0000-000000000000"
 
 
@@ -49,23 +52,68 @@ def test_the_original_is_named_as_expected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("response", "state", "reason", "stuck"),
+    ("response", "state", "reason", "missing"),
     [
-        (OK, State.RECEIVED, "", True),  # it asks for a delivery receipt
-        (FAILED, State.SENT, "", True),
-        (REFUSED, State.REFUSED, "HTTP status 400", False),
-        (b"", State.SENT, "", True),
+        (OK, State.RECEIVED, "", "arrival acknowledgement"),  # it asks for a delivery receipt
+        (FAILED, State.SENT, "", "acceptance"),
+        (REFUSED, State.REFUSED, "HTTP status 400", ""),
+        (b"", State.SENT, "", "response"),
     ],
 )
-def test_responses(response: bytes, state: State, reason: str, stuck: bool) -> None:
+def test_responses(response: bytes, state: State, reason: str, missing: str) -> None:
     fate = first(sent(response=response))
-    assert (fate.state, fate.reason, fate.stuck, fate.transport) == (state, reason, stuck, "http")
+    assert (fate.state, fate.reason, fate.missing, fate.transport) == (state, reason, missing, "http")
+    assert fate.stuck is (state is State.SENT)
 
 
 def test_responses_answer_pipelined_requests_in_their_order() -> None:
     other = SENT.replace(ORIGINAL, ORIGINAL.replace(b":1@", b":2@"))
     talk = s.http().send(SENT + other).send(REFUSED + OK, by_client=False)
     assert [fate.state for fate in fates_in(talk)] == [State.REFUSED, State.RECEIVED]
+
+
+@pytest.mark.parametrize(
+    ("responses", "state", "reason", "missing"),
+    [
+        ([REFUSED, REFUSED, OK], State.RECEIVED, "", "arrival acknowledgement"),
+        ([OK, REFUSED], State.RECEIVED, "", "arrival acknowledgement"),
+        ([FAILED, REFUSED], State.REFUSED, "HTTP status 400", ""),
+        ([REFUSED, FAILED], State.SENT, "", "acceptance"),
+        ([REFUSED, b""], State.SENT, "", "response"),
+        ([b"", OK], State.RECEIVED, "", "arrival acknowledgement"),
+    ],
+)
+@pytest.mark.parametrize("one_connection", [False, True])
+def test_the_last_attempt_counts_and_none_undoes_an_acceptance(
+    responses: list[bytes], state: State, reason: str, missing: str, one_connection: bool
+) -> None:
+    if one_connection and responses[0]:
+        talks = [s.http()]
+        for response in responses:
+            talks[0].send(SENT)
+            if response:
+                talks[0].send(response, by_client=False)
+    else:
+        talks = []
+        for number, response in enumerate(responses):
+            start_ns = talks[-1].time_ns if talks else c.START_NS
+            talk = s.http(client=(c.CLIENT, 50_000 + number), start_ns=start_ns).send(SENT)
+            talks.append(talk.send(response, by_client=False) if response else talk)
+    (fate,) = fates_in(*talks)
+    assert (fate.state, fate.reason, fate.missing) == (state, reason, missing)
+    assert fate.retransmissions == len(responses) - 1
+    assert ("refused" in fate.latencies) is (state is State.REFUSED)
+
+
+def test_a_message_that_is_sent_by_http_and_by_tcp_is_one() -> None:
+    """Its body may have another form there, the time at which it was sent may not."""
+    talk = sent()
+    for later, count in ((0, 1), (60, 2)):
+        data = message(
+            1, source=ORIGINAL_QM.bytes_le, body=b"other form", user={"sent_time": SENT_AT + later}
+        )
+        fates = fates_in(talk, Link(start_ns=talk.time_ns, client=c.CLIENT).send(data))
+        assert [fate.transport for fate in fates] == ["http", "tcp"][:count]
 
 
 def test_receipts() -> None:

@@ -16,11 +16,11 @@ from msmqwire.columnar.arrow import plans
 from msmqwire.columnar.arrow.buffers import Bitmaps, BufferPool, SharedTexts
 from msmqwire.columnar.arrow.errors import ERRORS, ErrorCells
 from msmqwire.columnar.arrow.fixed_width import FixedWidthColumns
-from msmqwire.columnar.arrow.rows import value_of_packet
+from msmqwire.columnar.arrow.rows import OF_PAIR, value_of_packet
 from msmqwire.columnar.arrow.signature_codes import STATUSES, SignatureCodes
 from msmqwire.columnar.arrow.signatures import forged
 from msmqwire.columnar.arrow.variable_width import VariableWidthColumns
-from msmqwire.columnar.columns import BOOL, BY_NAME, OF_BODY, Column, arrow_schema
+from msmqwire.columnar.columns import BOOL, BY_NAME, OF_BODY, PAIR_GROUP, Column, arrow_schema
 from msmqwire.columnar.compiled import certificates, fixed_cells
 from msmqwire.columnar.compiled.packet import KINDS, PING_KIND
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
@@ -67,12 +67,14 @@ class Extra(NamedTuple):
         path: the path of the field.
         offset: its offset.
         message: an HTTP message of SRMP, or a packet of RPC or NCP.
+        pair: the values of `OF_PAIR`; empty if there are none.
     """
 
     error: str | None = None
     path: str | None = None
     offset: int | None = None
     message: SrmpMessage | RpcPacket | NcpPacket | None = None
+    pair: tuple[Any, ...] = ()
 
 
 _INT64S: Final = {
@@ -189,6 +191,7 @@ class BatchMaker:
         elsewhere = ("integer", "class", "where", "examined", "generic")
         variable = [c for c in self._columns if forms[c.name] not in elsewhere]
         variable += [c for c in self._columns if c.name == "raw"]
+        self._of_pair = [(number, c) for number, c in enumerate(OF_PAIR) if c in self._columns]
         self._variable_width = VariableWidthColumns(variable, batch_rows, BATCH_BYTES_MAX, body_limit)
         self._forms = forms | {column.name: "variable" for column in variable}
         self._sides = [name for name in _SIDES if name in forms]
@@ -254,6 +257,9 @@ class BatchMaker:
                 self._errors.add(to + i, extra)
             else:
                 self._add_message(to + i, extra.message)
+            if extra.pair:
+                for number, column in self._of_pair:
+                    self._add_cell(to + i, column, extra.pair[number])
         self._statuses[to : to + n] = _UNSIGNED
         self._fixed_width.add(block, to)
         self._variable_width.add(block, to, _reparse)
@@ -263,15 +269,19 @@ class BatchMaker:
 
     def _add_message(self, row: int, message: SrmpMessage | RpcPacket | NcpPacket) -> None:
         """Make the cells of a message now: it takes more memory than these."""
-        self._add_cells(row, message, [column for column in self._columns if column.group != "where"])
+        self._add_cells(
+            row, message, [column for column in self._columns if column.group not in ("where", PAIR_GROUP)]
+        )
 
     def _add_cells(self, row: int, packet: Packet, columns: Sequence[Column]) -> None:
         """Make cells of a row by the generic reader, in place of what the compiled code has."""
         for column in columns:
-            cell = value_of_packet(column, packet, self._body_limit, self._examiner)
-            if cell is not None:
-                self._cells.setdefault(column.name, {})[row] = cell
-                self._cell_bytes += len(cell) if isinstance(cell, str | bytes) else 0
+            self._add_cell(row, column, value_of_packet(column, packet, self._body_limit, self._examiner))
+
+    def _add_cell(self, row: int, column: Column, cell: Any) -> None:
+        if cell is not None:
+            self._cells.setdefault(column.name, {})[row] = cell
+            self._cell_bytes += len(cell) if isinstance(cell, str | bytes) else 0
 
     def _examine(self, block: RowBlock, to: int) -> None:
         """Decrypt bodies and verify signatures, where there are any and the columns ask for it."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
-from msmqwire.columnar.columns import EXAMINED, OF_BODY, Column, arrow_schema
+from msmqwire.columnar.columns import COLUMNS, EXAMINED, OF_BODY, PAIR_GROUP, Column, arrow_schema
 from msmqwire.dissection import Item
 from msmqwire.dissection.item import Packet
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner
@@ -35,6 +35,8 @@ _WHERE: dict[str, Callable[[Item], Any]] = {
     "error_offset": lambda item: item.error.offset if item.error else None,
     "raw": lambda item: item.raw or None,
 }
+OF_PAIR: Final = tuple(column for column in COLUMNS if column.group == PAIR_GROUP)
+"""The columns that an item has under their names, and its packet does not have."""
 
 
 def value_of(column: Column, item: Item, body_limit: int | None = None) -> Any:
@@ -42,6 +44,8 @@ def value_of(column: Column, item: Item, body_limit: int | None = None) -> Any:
     getter = _WHERE.get(column.name)
     if getter is not None:
         return getter(item)
+    if column.group == PAIR_GROUP:
+        return getattr(item, column.name)
     return value_of_packet(column, item.packet, body_limit, item.examiner)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from msmqwire.capture.record import NO_TIME
 from msmqwire.columnar.arrow.batch import BatchMaker, Extra
+from msmqwire.columnar.arrow.rows import OF_PAIR
 from msmqwire.columnar.bridge.connection_table import ConnectionTable
 from msmqwire.columnar.bridge.flow_keys import key_of
 from msmqwire.columnar.compiled import state as entry
@@ -172,10 +173,13 @@ class RowBuffer:
 
 
 def _extra(item: Item) -> Extra:
+    pair = tuple(getattr(item, column.name) for column in OF_PAIR)
     if isinstance(item.packet, SrmpMessage | RpcPacket | NcpPacket):
-        return Extra(message=item.packet)
+        return Extra(message=item.packet, pair=pair)
     error = item.error
-    return Extra(item.reason) if error is None else Extra(error.why, error.path, error.offset)
+    if error is None:
+        return Extra(item.reason, pair=pair)
+    return Extra(error.why, error.path, error.offset, pair=pair)
 
 
 def _in_range(ports: Collection[int]) -> list[int]:

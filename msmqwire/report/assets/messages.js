@@ -41,7 +41,7 @@ class MessagesPanel {
       stuck ? choice("stuck", "Stuck", stuck) : null);
     this.search = element("input", { type: "search", id: "message-search", placeholder: "label, queue or words", autocomplete: "off", on: { input: whenQuiet(() => this.apply()) } });
     fill(panel, element("h2", {}, "Messages"),
-      element("p", { class: "muted" }, "What became of each message, as far as the captures show it. Times are counted from when it was seen first; half of those to a queue take no longer than the first time in its row. A message is stuck if an acknowledgement that should have come did not."),
+      element("p", { class: "muted" }, "What became of each message, as far as the captures show it. Times are counted from when it was seen first; half of those to a queue take no longer than the first time in its row. A message is stuck if no queue manager has taken it over."),
       element("div", { class: "table-holder wide", tabindex: 0, role: "group", "aria-label": "Queues" }, this.queueTable(queues)),
       this.chips,
       element("div", { class: "filter search" }, element("label", { for: "message-search" }, "Search"), this.search),
