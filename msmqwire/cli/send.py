@@ -9,7 +9,7 @@ from uuid import UUID
 
 import typer
 
-from msmqwire.cli.common import EX_UNAVAILABLE, read_input, say
+from msmqwire.cli.common import EX_TEMPFAIL, EX_UNAVAILABLE, read_input, say
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.readings import Reading
 from msmqwire.cli.send_outcome import ASKED, Confirmation, DirectSending, print_sent
@@ -28,7 +28,7 @@ from msmqwire.cli.send_protection import (
 from msmqwire.cli.serve import Pgm, PgmInterface, TlsAuthorities, TlsVerify, address_overrides
 from msmqwire.cli.serving import parse_endpoint
 from msmqwire.cli.srmp_files import readable
-from msmqwire.errors import InvalidValue
+from msmqwire.errors import InvalidValue, OutcomeUnknown
 from msmqwire.names import parse_format_name
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.client import Outcome, connect
@@ -226,7 +226,12 @@ def _send_by_folder(
         if peer_keys is not None:
             local.call("keep_peer_keys", **peer_keys)
         for sent in range(0, count, batch):
-            answer = local.call("send", to=format_name, messages=[message] * min(batch, count - sent))
+            part = [message] * min(batch, count - sent)
+            try:
+                answer = local.call("send", to=format_name, messages=part)
+            except OutcomeUnknown as exc:
+                say(str(exc))
+                raise typer.Exit(EX_TEMPFAIL) from None
             for identifier in answer["sent"]:
                 print_sent(identifier, Outcome("stored"), as_json=as_json)
             if "refused" in answer:

@@ -11,9 +11,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import msmqwire
+from msmqwire.cli import app
 from msmqwire.constants import MessageClass
+from msmqwire.errors import OutcomeUnknown
 from msmqwire.qm.client import Outcome
 from tests.support.acknowledging_peer import (
     ARRIVED,
@@ -513,3 +516,33 @@ def test_a_message_that_is_confirmed_is_there(alpha: InThread) -> None:
     body = f"{time.monotonic()}"
     check(send_to(alpha, ORDERS, "--body", body), 0, "confirmed")
     assert body.encode() in peeked(alpha.data, ORDERS)
+
+
+def test_a_folder_whose_server_is_lost_meanwhile_leaves_it_unknown(
+    alpha: InThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control channel was lost after the request had been sent: perhaps the message is stored."""
+    from msmqwire.cli import send as command
+
+    real = command.attach
+
+    @contextmanager
+    def attach(data: Path) -> Iterator[object]:
+        with real(data) as local:
+            call = local.call
+
+            def lost(op: str, **request: object) -> object:
+                if op == "send":
+                    raise OutcomeUnknown("the server has gone; whether it did this is not known: send")
+                return call(op, **request)
+
+            monkeypatch.setattr(local, "call", lost)
+            yield local
+
+    monkeypatch.setattr(command, "attach", attach)
+    result = CliRunner().invoke(
+        app, ["send", rf"DIRECT=OS:alpha\{ORDERS}", "--data", str(alpha.data), "--body", "x"]
+    )
+    assert result.exit_code == NOT_KNOWN, result.output
+    assert "whether it did this is not known" in result.stderr
+    assert result.stdout == ""
