@@ -241,12 +241,17 @@ def system_messaging() -> bytes:
         Message(queue, xml.encode(), 0, "XmlMessageFormatter"),
         Message(queue, nrbf_string("order 17"), 0x300, "BinaryMessageFormatter", recoverable=True),
         Message(queue, "order 17".encode("utf-16-le"), 0x1F, "ActiveX: String"),
-        Message(queue, b"order 17", 0x1E, "ActiveX: Char()"),
+        Message(queue, "order 17".encode("utf-16-le"), 0x1F, "ActiveX: Char()"),
         Message(queue, bytes(range(32)), 0x1011, "ActiveX: Byte()"),
+        Message(queue, b"\xff", 11, "ActiveX: Boolean"),
+        Message(queue, struct.pack("<H", ord("x")), 18, "ActiveX: Char"),
+        Message(queue, struct.pack("<q", 125_000), 6, "ActiveX: Decimal"),
+        Message(queue, struct.pack("<q", 639_078_000_000_000_000), 7, "ActiveX: DateTime"),  # ticks
         Message(queue, struct.pack("<q", 1 << 40), 20, "ActiveX: Int64"),
         Message(queue, struct.pack("<f", 1.5), 4, "ActiveX: Single"),
-        Message(queue, UUID(int=17).bytes_le, 72, "ActiveX: Guid"),
-        Message(queue, b"a stream", 66, "ActiveX: IStream"),
+        Message(queue, UUID(int=5).bytes_le + b"persisted", 68, "ActiveX: IPersistStream"),
+        Message(queue, b"", 1, "ActiveX: Nothing"),
+        Message(queue, b"order 17", 0x1E, "BodyStream, BodyType 30"),
         Message(queue, b"BodyStream", 0, "BodyStream", response=r"OS:DESK21\private$\replies"),
     )
     return session.to_bytes()
