@@ -106,7 +106,7 @@ value(
     "Acknowledgements are asked for without an administration queue, or the reverse",
     "UserHeader.Flags.AQ",
     USER | REMOTE,
-    "NOTE",  # Windows sends both: the message of [MS-MQQB] 4.1.5
+    "NOTE",  # Windows asks without a queue: the message of [MS-MQQB] 4.1.7
 )
 def _admin_queue(packet: Any) -> Problem:
     requested, kind = int(packet.MessagePropertiesHeader.Flags) & 0x0F, packet.UserHeader.Flags.AQ
@@ -183,7 +183,8 @@ value(
     "MessagePropertiesHeader.BodyType",
     MESSAGES,
     lambda number: number != _VARIANT,
-    "VT_VARIANT without VT_VECTOR",
+    "VT_VARIANT without VT_VECTOR or VT_ARRAY",
+    "NOTE",
 )
 
 

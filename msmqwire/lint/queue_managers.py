@@ -16,7 +16,7 @@ from msmqwire.lint.registry import listed
 GUIDS_MAX: Final = 1 << 14
 """Queue managers whose addresses are remembered; of more, the one that was silent longest is forgotten."""
 ADDRESSES_MAX: Final = 16
-"""Addresses of a queue manager that are remembered, and told."""
+"""Addresses of a queue manager that are remembered; more make no findings."""
 
 TWO_ADDRESSES: Final = listed("DMPR-3.1.1-05", "One queue manager GUID at two addresses", severity="NOTE")
 

@@ -154,7 +154,7 @@ CASES = [
     broken(
         "message",
         {"MessagePropertiesHeader.BodyType": 12},
-        ("MQMQ-2.2.12-06", "MUST", "MessagePropertiesHeader.BodyType", 128),
+        ("MQMQ-2.2.12-06", "NOTE", "MessagePropertiesHeader.BodyType", 128),
     ),
     broken(
         "message",
@@ -272,8 +272,8 @@ def test_a_response_queue_at_any_administration_queue_breaks_no_rule(admin: dict
     assert lint_packet(packet) == lint_packet(msmqwire.parse(packet.to_bytes())) == []
 
 
-# ActiveXMessageFormatter and COM (types of a VARIANT, arrays, 66 to 69 for objects), MQSendMessage with any
-# PROPVARIANT, BinaryMessageFormatter (0x300), XmlMessageFormatter (0).
+# COM and ActiveXMessageFormatter (types of a VARIANT, arrays, 31 for text, 68 and 69 for objects),
+# BinaryMessageFormatter (0x300), XmlMessageFormatter (0), MQSendMessage with the type of any PROPVARIANT.
 SENT_TYPES = (
     *range(0, 9), 10, 11, 14, *range(16, 24), 0x1E, 0x1F, 64, *range(65, 70), 72, 0x300, 0x1011,
     0x101F, 0x100C, 0x2002, 0x2003, 0x2008, 0x200C, 0x2011, 0x4008,

@@ -81,18 +81,19 @@ def test_opening(syntax, opnum, changed, of_open, of_move, path, value):
 
 @pytest.mark.requirement("MQRR-2.2.3-02", "MQRR-2.2.3-03")
 @pytest.mark.parametrize(
-    "form, id, path",
+    "form, id, severity, path",
     [
-        (queue_format(3, "HTTP://host/q"), "MQRR-2.2.3-02", "pQueueFormat.m_pDirectID"),
-        (queue_format(3, "OS:h\\q", m_reserved=1), "MQRR-2.2.3-03", "pQueueFormat.m_reserved"),
-        (queue_format(3, "DIRECT=OS:h\\q"), "MQRR-2.2.3-02", "pQueueFormat.m_pDirectID"),
-        (queue_format(8, "DIRECT=HTTP://h/q;s"), "MQRR-2.2.3-02", "pQueueFormat.m_pDirectID"),
+        (queue_format(3, "HTTP://host/q"), "MQRR-2.2.3-02", "MUST", "pQueueFormat.m_pDirectID"),
+        # [MS-MQMQ] 2.2.7: clients SHOULD write 0, servers don't look at it.
+        (queue_format(3, "OS:h\\q", m_reserved=1), "MQRR-2.2.3-03", "SHOULD", "pQueueFormat.m_reserved"),
+        (queue_format(3, "DIRECT=OS:h\\q"), "MQRR-2.2.3-02", "MUST", "pQueueFormat.m_pDirectID"),
+        (queue_format(8, "DIRECT=HTTP://h/q;s"), "MQRR-2.2.3-02", "MUST", "pQueueFormat.m_pDirectID"),
     ],
 )
-def test_names_of_queues(form, id, path):
+def test_names_of_queues(form, id, severity, path):
     talk = r.Talk()
     talk.ask(Opnum.R_OpenQueue, r.open_arguments(pQueueFormat=form))
-    assert found(items(talk)[2]) == [(id, "MUST", path)]
+    assert found(items(talk)[2]) == [(id, severity, path)]
 
 
 @pytest.mark.parametrize("prefix", ["", "DIRECT=", "Direct="])
