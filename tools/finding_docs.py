@@ -94,7 +94,7 @@ def texts(check: Check) -> tuple[str, str]:
     """Return why a finding matters and what to do about it. Raises LookupError if nobody has said so."""
     if check.measured and check.id not in _OWN:
         return MEASURED
-    if check.mask or re.match(r"Reserved1? is not 0|Reserved bits|Unused bits", check.title):
+    if check.mask or re.match(r"(m_r|R)eserved1? is not 0|Reserved bits|Unused bits", check.title):
         return RESERVED
     for pattern, why, advice in TEXTS:
         if re.fullmatch(pattern, check.id):

@@ -25,6 +25,9 @@ _HANDSHAKE_DO: Final = (
     "computers with one address, a device that rewrites packets, or a queue manager of another program are "
     "the usual causes."
 )
+_ACKNOWLEDGING_DO: Final = (
+    "Look at the receiver's queue manager: what answers there is not Windows, or was changed on the way."
+)
 _SENDER_DO: Final = (
     "Mend the program or library that built the packet; Windows does not send it. If you do not know the "
     "sender, its queue manager GUID and address are in the report."
@@ -53,6 +56,7 @@ _ATTACK_DO: Final = (
     "Treat the sender as hostile until you know better: find it by its address, keep the capture, and see "
     "that the receiver has the security updates for Message Queuing."
 )
+_ANSWERS_DO: Final = "Look at what answers there: a proxy or another web server instead of Message Queuing."
 _PROXY_DO: Final = (
     "Find out whether a proxy stands between sender and receiver and how it reads the head; block the sender"
     " if it is none of yours."
@@ -61,14 +65,15 @@ _PROXY_DO: Final = (
 TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "DMPR-3.1.1-05",
-        "Machines that were cloned with MSMQ installed have the same GUID, and number their messages alike: "
-        "a receiver takes one of two messages for a copy and drops it, and acknowledgements go to the "
-        "address at which the GUID was last. It may also be a forged sender, or one machine with several "
-        "addresses: a new lease of DHCP, NAT between two places of a capture, several networks.",
-        "Ask whether both addresses are one machine. If not, and both are yours, delete the value QMId under "
-        "`HKLM\\Software\\Microsoft\\MSMQ\\Parameters\\MachineCache` of the clone, set `SysPrep` in "
-        "`Parameters` to 1 and restart the service, or install MSMQ after cloning. `msmqwire fate` tells the "
-        "messages of both apart.",
+        "Machines that were cloned with MSMQ installed have the same GUID, and may number their messages "
+        "alike: a receiver can take one of two messages for a copy and drop it, and acknowledgements can go "
+        "to the other machine. It may also be a forged sender, or one machine with several addresses: a new "
+        "lease of DHCP, NAT between two places of a capture, several networks.",
+        "Ask whether both addresses are one machine. If not, and both are yours, give the clone a GUID of "
+        "its own: stop its Message Queuing service, delete the value `QMId` under "
+        "`HKLM\\Software\\Microsoft\\MSMQ\\Parameters\\MachineCache`, set the DWORD `SysPrep` under "
+        "`HKLM\\Software\\Microsoft\\MSMQ\\Parameters` to 1, and start the service. Or remove Message "
+        "Queuing there and install it again. `msmqwire fate` shows the messages of each address.",
     ),
     # -- attacks --
     (
@@ -199,9 +204,20 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         _QMS_DO,
     ),
     (
-        "QMS-(jobfields|flags|monitor|ext).*",
-        "Programs that list or change jobs go by this field, and show or change the wrong job by a wrong "
-        "one.",
+        "QMS-ext-08",
+        "Servers of NetWare hold no more: a server refuses what is beyond, or programs can't show it.",
+        _QMS_DO,
+    ),
+    (
+        "QMS-jobfields-(19|25|29|38)|QMS-flags-11",
+        "Programs show this field to users or choose jobs by it: with a wrong value a job is shown with a "
+        "wrong time or text, is given to another server, or waits for ever.",
+        _PRINT_DO,
+    ),
+    (
+        "QMS-(jobfields|monitor|ext).*",
+        "Programs list and change jobs by this field. With a wrong value they show or change another job, "
+        "or none.",
         _QMS_DO,
     ),
     (
@@ -220,27 +236,27 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     (
         "MQMQ-2.2.12-06",
-        "VT_VARIANT says that each element has a type of its own. Alone it names no type, and receivers in "
-        "COM fail.",
+        "VT_VARIANT is the type of the elements of an array, each of which says its own. Alone it does not "
+        "say how to read the body. The queue manager does not look at it.",
         "Have the sender use the type of the value itself, or VT_ARRAY or VT_VECTOR with VT_VARIANT.",
     ),
     (
         "MQMQ-2.2.19.2-26",
-        "Acknowledgements need a queue to go to: without it none comes, though the sender asked for them; "
-        "with a queue and no acknowledgement asked for, none comes either. Windows sends both.",
+        "Acknowledgements go to the administration queue: without one none comes, though the sender asked "
+        "for them, as Windows does in the example of [MS-MQQB] 4.1.7. If there is a queue and nothing was "
+        "asked for, none comes either.",
         "If the sender waits for acknowledgements, have it set both the administration queue and the kinds "
         "(`AdministrationQueue` and `AcknowledgeType` in System.Messaging).",
     ),
     (
         "MQMQ-2.2.19.1-07",
-        "Transactional messages are read in the order in which they were sent. A program that went by the "
-        "priority would take them in another.",
+        "Transactional messages are read in the order in which they were sent. A queue manager that goes by "
+        "the priority changes their order.",
         _SENDER_DO,
     ),
     (
         "MQMQ-2.2.19.2-10",
-        "Each router on the way counts one more, and a message with 29 is given up. More than that no router"
-        " writes.",
+        "Each router on the way adds one, and gives the message up when there are 29. No router writes more.",
         "Look for routers that send to each other in a circle, and at the program that built the packet.",
     ),
     (
@@ -341,6 +357,13 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         _ENCRYPTED_DO,
     ),
     (
+        "MQMQ-2.2.20.6-(06|13)",
+        "The receiver sets this once it has verified the signature. One that takes it from the packet holds "
+        "a forged message to be authenticated.",
+        "Treat the sender as hostile unless you know the program that built the packet; verify the signature "
+        "with `--cert`.",
+    ),
+    (
         "MQMQ-2.2.20.6-.*",
         "The receiver can't tell who sent the message: access to the queue is judged for an unknown sender, "
         "or the message is refused.",
@@ -355,7 +378,25 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         "another protocol on this port.",
     ),
     (
-        "MQMQ-2.2.19.1-(09|10|11|13|15|24)|MQMQ-2.2.20-04|MQQB-2.2.(1-07|6-02-SH)",
+        "MQMQ-2.2.19.1-15",
+        "TR asks for a trace of the message, and DebugHeader, which names the queue for it, is missing: the "
+        "trace has nowhere to go.",
+        _SENDER_DO,
+    ),
+    (
+        "MQMQ-2.2.19.1-24",
+        "Only messages expire. A program that goes by the time drops an acknowledgement or a packet of the "
+        "session.",
+        _SENDER_DO,
+    ),
+    (
+        "MQQB-2.2.1-07",
+        "CS refuses a connection while it is being opened. In a SessionAck it has no meaning: the receiver "
+        "ignores it, or closes the session.",
+        _SENDER_DO,
+    ),
+    (
+        "MQMQ-2.2.19.1-(09|10|11|13)|MQMQ-2.2.20-04|MQQB-2.2.6-02-SH",
         "The bits say which headers follow and whether a packet is a message: the receiver reads other "
         "headers than were meant, or closes the session.",
         _SENDER_DO,
@@ -384,13 +425,14 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     (
         "MQRR-2.2.5.1.2.1-04-UNIT",
-        "Programs that count characters look for the next header twice as far away. Real senders write both.",
+        "Programs that count characters look for the next header twice as far away. Some senders count "
+        "bytes, some characters.",
         "Nothing, if the receiver takes the message. In your own sender, count characters with the null.",
     ),
     (
         "MQRR-2.2.5.1.2.*",
-        "Who reads the body by these numbers gets other bytes than the sender meant. Windows finds the body "
-        "in the HTTP message itself and takes what departs here.",
+        "A program that finds the body by these numbers reads other bytes than the sender meant. Windows "
+        "finds the body in the HTTP message itself, and accepts other numbers.",
         "Nothing, if it is a note. Otherwise look at the HTTP message in the packet.",
     ),
     (
@@ -401,7 +443,20 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     # -- sessions --
     (
-        "MQQB-3.1.5.3.1-.*|MQQB-2.2.(3.1|1-08).*|MQQB-3.1.5.(2.3|3.2-06|4.1).*",
+        "MQQB-2.2.1-08",
+        "The sender asked for one queue manager and another one answers: another computer has the address "
+        "now, or a copy of the machine. It should refuse the connection. If neither side notices, messages "
+        "go to the wrong computer.",
+        _HANDSHAKE_DO,
+    ),
+    (
+        "MQQB-2.2.3.1-(09|18)",
+        "Windows always writes this value. Nothing else depends on it, but a receiver may close a connection "
+        "that has another.",
+        "Nothing, if the connection opens. Another value is a sign that the queue manager is not Windows.",
+    ),
+    (
+        "MQQB-3.1.5.3.1-.*|MQQB-2.2.3.1.*|MQQB-3.1.5.(2.3|3.2-06|4.1).*",
         "Both sides learn from this exchange whom they talk to and how. A side that sees something "
         "unexpected closes the connection and tries again: messages wait though the network is fine.",
         _HANDSHAKE_DO,
@@ -409,7 +464,7 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "MQQB-2.2.2.1-.*",
         "The timers decide how long messages wait for acknowledgement: too short, and they are sent twice; "
-        "too long, and a dead connection is noticed late.",
+        "too long, and a dead connection is noticed late. A receiver may close the session instead.",
         "Check the settings of the queue manager that sends the packet.",
     ),
     (
@@ -447,10 +502,25 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         " installation of Message Queuing on one of them.",
     ),
     (
-        "MQQB-2.2.4.*|MQQB-2.2.5.*",
-        "The sender of a transactional message keeps it until this acknowledgement comes. It does not know "
-        "one with wrong fields: it sends the message again, and in the end reports it as undelivered.",
-        "Look at the receiver's queue manager: what answers there is not Windows, or was changed on the way.",
+        "MQQB-2.2.(4.1-03-SENT|5.1-03-SENT)",
+        "The sender ignores an acknowledgement of what it has not sent, and the message that was meant stays "
+        "unacknowledged. If the capture lacks that message, this explains it.",
+        "See whether the capture has gaps. If not, look at the receiver's queue manager, or for somebody who "
+        "forges acknowledgements.",
+    ),
+    (
+        "MQQB-2.2.4.*",
+        "The sender of transactional messages sends them again until they are acknowledged in order. It may "
+        "not recognize an acknowledgement with wrong fields: the messages come again, and in the end are "
+        "reported as undelivered.",
+        _ACKNOWLEDGING_DO,
+    ),
+    (
+        "MQQB-2.2.5.*",
+        "By this acknowledgement the sender of a transactional message learns whether a program received it "
+        "or the receiver refused it. It may not recognize one with wrong fields: the message counts as "
+        "undelivered though it was received, or a refusal stays unknown.",
+        _ACKNOWLEDGING_DO,
     ),
     (
         "MQQB-2.2.7-.*",
@@ -472,6 +542,19 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         "Look at the server: its version and whether its store was damaged.",
     ),
     (
+        "MQRR-3.1.4.(4-06|7-29|11-14)",
+        "The server answers with a value that the client can't use in its next call: 0 stands for no cursor "
+        "and no queue, and of an identifier only 7 bytes count. The client gets an error, or asks for "
+        "another message.",
+        "Look at the server: its version, and whether it is Windows.",
+    ),
+    (
+        "MQRR-3.1.4.(2|11)-(06|08|09|11|12|17)",
+        "The server judges by these values how many clients it serves, and how they have to authenticate "
+        "themselves. It may refuse the client, or count it as another kind.",
+        _RPC_DO,
+    ),
+    (
         "MQRR-3.1.4.*|MQRR-2.2.3-.*",
         "The server refuses the call, and the program that reads the queue gets an error or waits. A client "
         "that makes up handles and numbers shows it too.",
@@ -479,9 +562,36 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     # -- SRMP --
     (
-        "SRMP-2.1.1-1[123]|SRMP-2.1.(2|3).*",
-        "Sender and receiver disagree on whether the message arrived, or the message is dropped on its way.",
-        "Look at what answers or relays there: a proxy or another web server instead of Message Queuing.",
+        "SRMP-2.1.1-11",
+        "The receiver finds the end of the message by Content-Length. Without a right one it waits for bytes "
+        "that do not come, or refuses the request.",
+        "Have the sender count all bytes after the head. A proxy that changes the encoding may leave the "
+        "field out.",
+    ),
+    (
+        "SRMP-2.1.1-12",
+        "The sender goes by the status and ignores the rest: the message was accepted. Message Queuing "
+        "answers without a text, so that something else may have answered, and the message never reached a "
+        "queue.",
+        _ANSWERS_DO,
+    ),
+    (
+        "SRMP-2.1.3.1-15",
+        "Multicast carries messages of at most 64 KiB: receivers drop this one.",
+        "Have the program divide the message, or send where the data is instead of the data.",
+    ),
+    (
+        "SRMP-2.1.2-03",
+        "Receivers of a multicast know the message by the group that it came to. One that goes by the head "
+        "drops it.",
+        "Nothing, if the receivers take the message. In your own sender, write address and port of the group "
+        "as the example in [MC-MQSRM] 4.5 has them.",
+    ),
+    (
+        "SRMP-2.1.1-13",
+        "The sender does not know by this status whether the message arrived: it sends it again, or gives it "
+        "up.",
+        _ANSWERS_DO,
     ),
     (
         "SRMP-2.1.1-.*",
@@ -519,9 +629,22 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         _XML_DO,
     ),
     (
-        "SRMP-2.2.2-(0[789]|1[0-5]).*",
-        "Receivers take the body and the extension from the parts by their names and order; with others they"
-        " take the message without them, or not as Windows does.",
+        "SRMP-2.2.2-08",
+        "A receipt is an envelope alone. The sender of the message may not take this for a receipt, and its "
+        "message counts as lost.",
+        _ANSWERS_DO,
+    ),
+    (
+        "SRMP-2.2.2-(09|1[0-5])",
+        "Receivers find the parts all the same. The message was not made by Windows, or a proxy has changed "
+        "it.",
+        "Nothing, if you know the sender. In your own sender, write the parts as the example in [MC-MQSRM] "
+        "4.2 has them.",
+    ),
+    (
+        "SRMP-2.2.2-07",
+        "Receivers find body and extension by the names and the order of the parts. Where these differ, a "
+        "receiver takes the message without them, or refuses it.",
         "Compare the parts with the example in [MC-MQSRM] 4.2, and mend the sender.",
     ),
     (
@@ -538,6 +661,12 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         "SRMP-2.2.5.3.*|SRMP-3.1.7.2.4-15",
         "Messages of a stream are taken once and in order by these elements. With a wrong one the receiver "
         "waits for what never comes, or drops the message.",
+        _XML_DO,
+    ),
+    (
+        "SRMP-2.2.5.2-.*|SRMP-2.2.5.2.1-01",
+        "services says whether the message is recoverable and which receipts the sender wants. A receiver "
+        "that can't read it refuses the message.",
         _XML_DO,
     ),
     (
@@ -558,10 +687,15 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         _XML_DO,
     ),
     (
+        "SRMP-2.2-01|SRMP-2.2.3-07",
+        "Windows does not write it. A receiver may ignore it or refuse the message.",
+        "Nothing, if the message is taken. In your own sender, leave it out.",
+    ),
+    (
         "SRMP-2.2(-|.3|.4|.5|.6).*",
-        "Receivers find destination, identity and properties of the message in these elements. Where they "
-        "refuse a wrong one the message is dropped; where they take it, its property has a default or "
-        "another meaning.",
+        "Receivers find destination, identity and properties of the message in these elements. A receiver "
+        "refuses the message because of a wrong one, or takes it with a default or another meaning in its "
+        "place.",
         _XML_DO,
     ),
 )
