@@ -56,7 +56,7 @@ def _ladder(page: Any) -> bytes:
 
 def _finding(page: Any) -> bytes:
     page.click("#tab-findings")
-    page.click(".requirement:has-text('MQMQ-2.2.20.4-06')")
+    page.click(".requirement:has-text('MQMQ-2.2.19.3-43')")
     page.wait_for_selector("#findings .hex .marked")
     picture: bytes = page.screenshot()
     return picture

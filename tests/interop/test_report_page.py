@@ -146,10 +146,12 @@ def test_fields_and_bytes_mark_each_other(
     opened = open_page(reports("hostile.pcapng"))
     page = ready(opened)
     go(page, "findings")
-    page.click(".requirement:has-text('MQMQ-2.2.20.4-06')")
+    page.click(".requirement:has-text('MQMQ-2.2.19.3-43')")
     page.wait_for_selector("#findings .hex .marked")
-    assert page.locator("#findings .hex-bytes .marked").all_text_contents() == ["05", "00"]
-    assert page.locator("#findings tr.marked th").text_content() == "AckSequenceNumber"
+    assert page.locator("#findings .hex-bytes .marked").all_text_contents() == (
+        ["6c", "00", "61", "00", "62", "00", "65", "00", "ff", "ff", "ff", "ff"]
+    )
+    assert page.locator("#findings tr.marked th").text_content() == "Label"
     assert "must" in page.locator("#findings tr.marked").get_attribute("class").split()
     page.hover("#findings tr.field:has-text('Signature')")
     assert page.locator("#findings .hex-bytes .marked").all_text_contents() == ["4c", "49", "4f", "52"]
