@@ -60,11 +60,11 @@ def test_what_a_final_acknowledgement_refuses_has_its_reason(server: InThread, q
 
 
 def test_what_is_given_up_ends_with_unavailable() -> None:
-    to = r"DIRECT=TCP:127.0.0.99\private$\x"
-    arguments = ("--port", "1", "--recoverable", "--reach-within", "1", "--timeout", str(PATIENCE_S))
-    for more in (arguments, (*arguments[:2], *arguments[3:])):
-        result = called("send", to, *more)
-        reason = "it was given up: its time to reach the queue was over"
+    arguments = ("--port", "1", "--reach-within", "1", "--timeout", str(PATIENCE_S))
+    by_session, by_http = r"DIRECT=TCP:127.0.0.99\private$\x", "DIRECT=HTTP://127.0.0.99:1/msmq/private$/x"
+    for to, more in ((by_session, ("--recoverable",)), (by_session, ()), (by_http, ())):
+        result = called("send", to, *arguments, *more)
+        reason = "its time to reach the queue was over: nobody listens at 127.0.0.99:1"
         assert (result.status, json.loads(result.out)["reason"]) == (69, reason)
         assert json.loads(result.err)["error"].endswith(f"\\1: {reason}")
 

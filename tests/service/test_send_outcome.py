@@ -414,7 +414,8 @@ def test_python_without_a_peer() -> None:
         sent = queue.send(b"x", time_to_reach_queue=2)
         assert sent.outcome(0.3) == Outcome("unknown", f"nobody listens at {PEER}:9")
         assert not sent.transmitted
-        assert sent.outcome() == Outcome("refused", "it was given up: its time to reach the queue was over")
+        why = f"its time to reach the queue was over: nobody listens at {PEER}:9"
+        assert sent.outcome() == Outcome("refused", why)
 
 
 def test_python_through_a_folder(alpha: InThread) -> None:

@@ -25,12 +25,7 @@ from msmqwire.names import (
 from msmqwire.qm.client.protecting import Protecting, peer_of
 from msmqwire.qm.client.sent import Acknowledgement, Obstacle, Sent, given_up_reason
 from msmqwire.qm.model.effects import ReadCompleted
-from msmqwire.qm.model.elements import (
-    ConnectionHistory,
-    OpenQueueDescriptor,
-    OutgoingQueue,
-    Transaction,
-)
+from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
 from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,
     ConnectionStatus,
@@ -44,6 +39,7 @@ from msmqwire.qm.protocols.binary.transfer import Transfer
 from msmqwire.qm.protocols.srmp.transfer import Transfer as HttpTransfer
 from msmqwire.qm.rules.queues import is_http
 from msmqwire.qm.rules.read_results import PENDING
+from msmqwire.qm.rules.unreached import failure_words, last_failure
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.engine_driver import EngineDriver
@@ -61,13 +57,6 @@ from msmqwire.qm.store import Store
 from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qm.store.sqlite import SqliteStore
 
-_UNDER_WAY: Final = (ConnectionStatus.IN_PROCESS, ConnectionStatus.ESTABLISH_PACKET_RECEIVED)
-_FAILURES: Final = {
-    ConnectionStatus.DNS_FAILURE: "{} has no address",
-    ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE: "no route to its queue manager is known",
-    ConnectionStatus.CONNECTION_REFUSED: "{} refuses the session",
-}
-"""What has failed, in words."""
 _POSITIVE: Final = (MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 _STOP_S: Final = 10.0
 """Seconds that leaving waits for a disk that refuses commits."""
@@ -361,7 +350,7 @@ class ClientManager:
         for by_http in self._http_transfers():
             if by_http.answer:
                 return Obstacle(by_http.answer, refuses=True)
-            failure = _last_failure(by_http.queue)
+            failure = last_failure(by_http.queue)
             return Obstacle(failure.detail if failure is not None else f"no answer from {by_http.url}")
         return Obstacle("")
 
@@ -446,12 +435,12 @@ def _all(test: Callable[[FormatName], bool], name: FormatName) -> bool:
 
 def _obstacle(transfer: Transfer) -> Obstacle:
     """Return why the messages of a transfer by sessions are not transferred."""
-    session, failure = transfer.session, _last_failure(transfer.queue)
+    session, failure = transfer.session, last_failure(transfer.queue)
     peer = session.remote_address if session is not None else ""
     peer = peer or transfer.host or str(transfer.queue.destination)
     if failure is not None:
-        words = failure.detail or _FAILURES.get(failure.status, failure.status.value + " at {}").format(peer)
-        return Obstacle(words, refuses=failure.status is ConnectionStatus.CONNECTION_REFUSED)
+        refuses = failure.status is ConnectionStatus.CONNECTION_REFUSED
+        return Obstacle(failure_words(failure, peer), refuses)
     if transfer.ended_unacknowledged:
         refuses = transfer.ended_unacknowledged > 1
         when = "each time it gets the message" if refuses else "before it has acknowledged the message"
@@ -460,14 +449,6 @@ def _obstacle(transfer: Transfer) -> Obstacle:
     if session is not None and session.is_open:
         return Obstacle(f"not acknowledged by {peer}")
     return Obstacle(f"no answer from {peer}")
-
-
-def _last_failure(queue: OutgoingQueue) -> ConnectionHistory | None:
-    """Return the last attempt to reach a queue if it has failed, whether or not there is one under way."""
-    for reached in reversed(queue.connection_history):
-        if reached.status not in _UNDER_WAY:
-            return None if reached.status is ConnectionStatus.ESTABLISHED else reached
-    return None
 
 
 def is_of_srmp(name: FormatName) -> bool:

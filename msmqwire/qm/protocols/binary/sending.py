@@ -27,6 +27,7 @@ from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Trans
 from msmqwire.qm.protocols.binary.transfer_table import TransferTable
 from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.rules import serialization
+from msmqwire.qm.rules.unreached import too_late
 from msmqwire.qm.rules.waiting_messages import WaitingMessages, is_over, time_limit
 
 PIGGY_BACK_AFTER: Final = 0.75
@@ -243,8 +244,11 @@ class Sending:
         self._sequences.given_up(outgoing)
         if message.acknowledgements_requested & asked:
             self._system_messages.acknowledge(message, _TOO_LATE)
-        self._outcome.report(message, delivered=False)
-        self._outcome.dead_letter(outgoing.position, message, _TOO_LATE)
+        transfer, why = outgoing.transfer, ""
+        if not outgoing.transmitted:  # else the destination may have it
+            why = too_late(transfer.queue, transfer.host or str(transfer.queue.destination))
+        self._outcome.report(message, delivered=False, reason=why or None)
+        self._outcome.dead_letter(outgoing.position, message, _TOO_LATE, why=why)
 
     def purged(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
         """An administrator deletes a message before its destination has it: MQMQ-2.2.18.1.6-07."""

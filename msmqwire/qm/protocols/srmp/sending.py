@@ -23,6 +23,7 @@ from msmqwire.qm.protocols.srmp.queue_names import write_http
 from msmqwire.qm.protocols.srmp.requests import build_request, forward_request
 from msmqwire.qm.protocols.srmp.states import MessageEvent, MessageState
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
+from msmqwire.qm.rules.unreached import too_late
 from msmqwire.qm.rules.waiting_messages import WaitingMessages, is_over
 from msmqwire.srmp.http_message import HttpMessage
 
@@ -195,6 +196,7 @@ class Sending:
         """A request is sent over a connection."""
         outgoing = self._requests.get(request)
         if outgoing is not None:
+            outgoing.sent = True
             self._outcome.transmitted(outgoing.position.message, outgoing.transfer.queue, "")
 
     def answered(self, request: int, status: int, text: str) -> Transfer | None:
@@ -275,7 +277,10 @@ class Sending:
         self.start_retransmission(transfer)
 
     def _expire(self, outgoing: OutgoingMessage, message: Message) -> None:
-        self._give_up(outgoing, message, MessageEvent.EXPIRED, _TOO_LATE)
+        transfer, why = outgoing.transfer, ""
+        if not outgoing.sent:  # else the destination may have it
+            why = too_late(transfer.queue, transfer.url)
+        self._give_up(outgoing, message, MessageEvent.EXPIRED, _TOO_LATE, why=why)
 
     def _give_up(
         self,

@@ -29,6 +29,7 @@ class OutgoingMessage:
         previous_number: that of the message before it that was not given up; 0 for the first of a stream.
         renumbered: whether it had another number before, in a stream whose first message was given up.
         request: the number of the last request it was sent in.
+        sent: whether a request of it had a connection, over which it was sent.
         overdue: whether its time was over while the response to that was awaited.
         digest: of the request that brought it; empty for a message that begins here.
     """
@@ -40,6 +41,7 @@ class OutgoingMessage:
         "previous_number",
         "renumbered",
         "request",
+        "sent",
         "state",
         "stream",
         "transfer",
@@ -54,7 +56,7 @@ class OutgoingMessage:
         self.state = MessageState.PREPARE_TO_SEND
         self.tx_sequence_id, self.tx_sequence_number, self.previous_number = NO_SEQUENCE, 0, 0
         self.request = 0
-        self.overdue = self.renumbered = False
+        self.overdue = self.renumbered = self.sent = False
         self.urgency = -message.priority, order
         self.digest = digest_of(message)
 
