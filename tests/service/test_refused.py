@@ -332,6 +332,35 @@ def test_another_queue_manager_at_another_loopback_address(tmp_path: Path) -> No
         assert peeked(one.data, ORDERS) == [b"own"], "without a server too"
 
 
+@pytest.mark.parametrize("protocol, host", [("OS", "localhost"), ("TCP", "127.0.0.1")])
+def test_another_queue_manager_at_the_usual_loopback_address(
+    tmp_path: Path, protocol: str, host: str
+) -> None:
+    with process(tmp_path / "beta", "--queue", ORDERS, address="127.0.0.1", name="beta") as two:
+        foreign = rf"DIRECT={protocol}:{host}\{ORDERS}"
+        there = ("--host", f"{host}=127.0.0.1:{two.port}")
+        with process(tmp_path / "alpha", "--queue", ORDERS, *there, address="127.0.0.44") as one:
+            called("send", foreign, "--body", "foreign", "--data", one.data, "--recoverable")
+            called("send", rf"DIRECT=TCP:127.0.0.44\{ORDERS}", "--body", "own", "--data", one.data)
+            until(lambda: peeked(two.data, ORDERS), "the message")
+            assert (peeked(one.data, ORDERS), peeked(two.data, ORDERS)) == ([b"own"], [b"foreign"])
+            one.stop()
+        called("send", foreign, "--body", "later", "--data", one.data, "--recoverable")
+        called("send", rf"DIRECT=OS:.\{ORDERS}", "--body", "here", "--data", one.data, "--recoverable")
+        assert peeked(one.data, ORDERS) == [b"here"], "without a server too"
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "127.0.0.1"])
+@pytest.mark.parametrize("to", ["OS:localhost", "TCP:127.0.0.1", "OS:.", "OS:ALPHA"])
+def test_sessions_lead_to_the_own_queue(tmp_path: Path, address: str, to: str) -> None:
+    data = tmp_path / "alpha"
+    with served(options(data, ORDERS, address=address)) as server:
+        called("send", rf"DIRECT={to}\{ORDERS}", "--body", "served", "--data", data, "--recoverable")
+        assert in_queue(server) == [b"served"]
+    called("send", rf"DIRECT={to}\{ORDERS}", "--body", "later", "--data", data, "--recoverable")
+    assert peeked(data, ORDERS) == [b"served", b"later"]
+
+
 @pytest.mark.parametrize("address", ["0.0.0.0", "127.0.0.1"])
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "alpha"])
 def test_names_of_this_computer_are_its_own(tmp_path: Path, address: str, host: str) -> None:

@@ -11,7 +11,9 @@ from uuid import UUID, uuid4
 from msmqwire.constants import HResult
 from msmqwire.errors import InvalidName, StoreMissing
 from msmqwire.names import PathName
+from msmqwire.names.addresses import is_loopback
 from msmqwire.qm.core import Core
+from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.settings import KeptSettings, Settings
@@ -32,7 +34,9 @@ STORE: Final = "queues.msmq"
 CONTROL: Final = "control"
 QUOTA: Final = 8 << 30
 """Default quota of a new queue manager in bytes. The specification's QueueManagerQuota is 1 MiB."""
-_LOCAL: Final = (".", "localhost", "127.0.0.1", "::1")
+_LISTENING: Final = b"ListensAt"
+_LOCALHOST: Final = "localhost"
+_OF_LOCALHOST: Final = ("127.0.0.1", "::1")
 
 
 class DataFolder(ServedFolder):
@@ -78,13 +82,23 @@ def stored_name(store: Store) -> str:
         return check_name(manager.computer_name) if manager.computer_name else ""
 
 
+def own_addresses(listening: str) -> tuple[str, ...]:
+    """Return the names and addresses of a queue manager that listens at an address; empty if it is not known.
+
+    One that listens at an address of the loopback has no other of those: another one may listen there.
+    """
+    if listening == _LOCALHOST or not is_loopback(listening):
+        return (".", listening, _LOCALHOST, *_OF_LOCALHOST)
+    return (".", listening, _LOCALHOST) if listening in _OF_LOCALHOST else (".", listening)
+
+
 def open_core(
     store: Store,
     name: str,
     *,
+    listening: str | None = None,
     settings: Settings | None = None,
     keep: KeptSettings | None = None,
-    addresses: tuple[str, ...] = (),
     known_hosts: Collection[str] = (),
     srmp: SrmpConfiguration | None = None,
     remote_read: RemoteReadConfiguration | None = None,
@@ -95,18 +109,21 @@ def open_core(
 ) -> Core:
     """Create the core of a store without starting it; a new queue manager gets `QUOTA` by default.
 
+    `listening` is the address at which it is reached by sessions: by default that of the last run.
+
     Raises StoreDamaged.
     """
     if quota is None and not stored_name(store):
         quota = QUOTA
     with restoring(store):
-        return Core(
+        before = (store.row(Table.META, _LISTENING) or b"").decode()
+        core = Core(
             store,
             new_guid=uuid4,
             computer_name=name,
             settings=settings,
             keep=keep,
-            addresses=(*_LOCAL, *addresses),
+            addresses=own_addresses(before if listening is None else listening),
             known_hosts=known_hosts,
             srmp=srmp,
             remote_read=remote_read,
@@ -115,3 +132,6 @@ def open_core(
             identifier=identifier,
             quota=quota,
         )
+    if listening is not None and listening != before:
+        core.context.changes.put(Table.META, _LISTENING, listening.encode())
+    return core

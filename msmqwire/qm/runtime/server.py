@@ -176,7 +176,7 @@ class Server:
             self.name,
             settings=options.settings,
             keep=options.keep,
-            addresses=() if options.listen[0] in _ANY else (options.listen[0],),
+            listening=options.listen[0],
             known_hosts=options.overrides.known_hosts,
             srmp=options.srmp,
             remote_read=_remote_read(options),
@@ -199,7 +199,7 @@ class Server:
         await self._bind_http(self.http_network, own_context)
         if self.rpc_network is not None:
             await self.rpc_network.bind()
-        hosts = {endpoint[0] or _ANY[0] for endpoint in (self.http, self.https) if endpoint is not None}
+        hosts = {endpoint[0] or _ANY for endpoint in (self.http, self.https) if endpoint is not None}
         core.srmp.urls.listens(http=_port(self.http), https=_port(self.https), hosts=hosts)
         driver.start()
         for request in queue_requests:
@@ -339,7 +339,7 @@ def multicast_of(driver: EngineDriver, options: PgmOptions) -> MulticastOnDemand
     )
 
 
-_ANY: Final = ("0.0.0.0", "::", "")
+_ANY: Final = "0.0.0.0"
 _TRANSACTIONAL: Final = ";transactional"
 
 
