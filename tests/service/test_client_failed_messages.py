@@ -102,9 +102,7 @@ def test_leaving_tells_of_a_time_that_was_over(properties: dict[str, Any]) -> No
             client.send(b"x", time_to_reach_queue=1, **properties)
 
     start = time.monotonic()
-    with pytest.raises(
-        NotDelivered, match="its time to reach the queue was over: nobody listens at 127.0.0.99:1"
-    ) as caught:
+    with pytest.raises(NotDelivered, match="was over: nobody listens at 127") as caught:
         send()
     assert caught.value.message_class is None
     assert time.monotonic() - start < PATIENCE_S

@@ -8,6 +8,7 @@ import pytest
 
 from msmqwire.constants import MessageClass
 from msmqwire.names import parse_format_name
+from msmqwire.qm.model.address import UNKNOWN_ORIGIN
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
 from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId
 from msmqwire.qm.model.refusals import (
@@ -17,11 +18,13 @@ from msmqwire.qm.model.refusals import (
     PEER_REPORTS_MAX,
     REPORT_MS,
     REPORTS_MAX,
+    Refusal,
     RefusalKey,
     Refusals,
     reason_of,
     shown,
 )
+from msmqwire.qm.runtime.refused import log_refusal
 from tests.support.engine_harness import EngineHarness
 from tests.support.handwritten_peer import direct
 
@@ -187,3 +190,26 @@ def test_the_peer_is_its_address_as_long_as_the_message_is_in_memory() -> None:
         ("fd00::5", "BAD_DST_Q"),
         ("fd00::5", "RECEIVE_TIMEOUT"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ((PEER, "a", "quota"), "1 message of 10.0.0.1 for a refused: quota"),
+        (
+            (None, "private$\\a", "RECEIVE_TIMEOUT"),
+            "1 message of this computer for private$\\a expired: RECEIVE_TIMEOUT",
+        ),
+        ((PEER, OTHER, "quota"), "1 message of 10.0.0.1 for several queues refused: quota"),
+        ((OTHER, OTHER, "quota"), "1 message of several peers for several queues refused: quota"),
+        (
+            (UNKNOWN_ORIGIN, None, "malformed"),
+            "1 message of an unknown peer for an unknown queue refused: malformed",
+        ),
+    ],
+)
+def test_lines_of_the_log(
+    key: tuple[str | None, str | None, str], line: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    log_refusal(Refusal(RefusalKey(*key), None, None, "", 1, 1_000))
+    assert caplog.messages == [line]

@@ -240,9 +240,14 @@ class Messages:
         """Copy a message to a journal or dead-letter queue, if its quota allows: DMPR-3.1.1.12-22."""
         size = serialization.packet_size(message)
         if _over_quota(journal, size):
+            self._lost_copy(message, journal)
             return
         position = self._insert(journal, message.copy(), size)
         self.position_available(journal, position)
+
+    def _lost_copy(self, message: Message, queue: Queue) -> None:
+        why = "the queue is full: the copy of the message is lost"
+        self._context.refused(QUOTA, message, queue, why=why, kind="quota")
 
     def lock(self, position: MessagePosition, transaction: Transaction | None, reason: int) -> None:
         """Lock a message that was read until its transaction, or its reader, is done with it."""
@@ -469,6 +474,7 @@ class Messages:
         """
         message = position.message
         if target.queue_type is QueueType.SYSTEM and _over_quota(target, position.size):
+            self._lost_copy(message, target)
             self.discard(position)
             return position
         if isinstance(position.queue, OutgoingQueue):

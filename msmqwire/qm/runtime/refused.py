@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msmqwire.names.printable import counted
-from msmqwire.qm.model.refusals import Refusal, Refusals, shown
+from msmqwire.qm.model.address import UNKNOWN_ORIGIN
+from msmqwire.qm.model.refusals import OTHER, Refusal, Refusals, shown
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.message_json import identifier_text, time_text
 
 _EXPIRED: Final = "_TIMEOUT"
+_PEERS: Final = {None: "this computer", OTHER: "several peers", UNKNOWN_ORIGIN: "an unknown peer"}
 
 
 def log_refusal(refusal: Refusal) -> None:
@@ -17,7 +19,8 @@ def log_refusal(refusal: Refusal) -> None:
     key = refusal.key
     ended = "expired" if key.reason.endswith(_EXPIRED) else "refused"
     queue = shown(key.queue)
-    of, to = key.peer or "this computer", queue or "no queue"
+    of = _PEERS.get(key.peer, key.peer)
+    to = "several queues" if key.queue == OTHER else queue or "an unknown queue"
     log.warning(
         f"{counted(refusal.count, 'message')} of {of} for {to} {ended}: {key.reason}",
         extra={

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msmqwire.constants import HResult, MessageClass
 from msmqwire.names import MultipleElementName
 from msmqwire.qm.model.changes import Table
-from msmqwire.qm.model.elements import Queue
+from msmqwire.qm.model.elements import Queue, short_name
 from msmqwire.qm.model.enumerations import (
     INFINITE,
     DeliveryGuarantee,
@@ -89,6 +89,8 @@ def test_a_full_journal_gets_no_more_copies(harness: EngineHarness) -> None:
         body_of(harness.core.messages.dequeue(harness.open(queue)))
     assert queue.journal is not None
     assert [body[:1] for body in bodies(queue.journal)] == [b"1", b"2"]
+    (lost,) = harness.core.context.refusals.kept.values()
+    assert (lost.key.queue, lost.key.reason, lost.count) == (short_name(queue.journal), "quota", 1)
 
 
 # -- the place of a message -----------------------------------------------------------------------------
