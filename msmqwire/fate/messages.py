@@ -17,7 +17,7 @@ HELD_MAX: Final = 1 << 20
 _REPEATED_MAX: Final = EVENTS_MAX // 2
 """Events of a message after which only those of a new kind are kept."""
 NAMESAKES_MAX: Final = 16
-"""Messages of one identity that are told apart; what is of more is taken to be of the last."""
+"""Messages of one identity that have fates of their own; what belongs to further ones counts for the last."""
 _SHOWN: Final = SENDINGS | {What.HANDED_OUT, What.PEEKED}
 """What shows the message itself."""
 _ONCE: Final = frozenset({What.ORDER_ACK, What.STREAM_RECEIPT})

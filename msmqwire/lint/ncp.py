@@ -72,7 +72,7 @@ SETS: Final = _rule("QMS-createq-06", "A property of a queue is an item instead 
 TRAILING: Final = listed("ATTACK-NCP-TRAILING", "Bytes follow the data of a call", "", NCP, "ATTACK")
 
 _STRUCTURE_AT: Final = 9
-"""What the length word of a request counts begins behind it, at this byte. Zeros behind that are padding."""
+"""The byte at which begins what the length word of a request counts. Zeros after that are padding."""
 _DEFINED: Final = sum(JobControlFlags)
 _JOB: Final = "Job"
 _LOW_HALF: Final = 0xFFFF

@@ -48,7 +48,7 @@ def parse_pgm(data: bytes) -> PgmPacket:
 def read_pgm(data: bytes) -> tuple[PgmPacket, MalformedPacket | None]:
     """Return the packet in these bytes as far as it can be read, and why `parse_pgm` refuses it, if it does.
 
-    For readers of captures. Data end where TSDULength says, or the packet does; what is behind them is
+    For readers of captures. Data end where TSDULength says, or the packet does; what follows them is
     `PgmPacket.trailing`. Of options that can't be read, all that follows the body is. Raises MalformedPacket
     with path and offset if the common header or the body of its type is cut short or can't be.
     """
