@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from msmqwire.capture import Datagram, IpDecoder, open_records
+from msmqwire.capture.record import NO_TIME
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.capture.tcp import IDLE_NS_MAX
 from msmqwire.columnar import CaptureWarning
@@ -53,7 +54,7 @@ def session_batches(
 
 def _session_rows(segments: Iterable[Datagram], ports: Collection[int]) -> Iterator[dict[str, Any]]:
     flows = dict[int, FlowSessions]()
-    now = next_sweep = 0
+    now, next_sweep = NO_TIME, 0
     for segment in segments:
         number = flow_number(segment.src, segment.src_port, segment.dst, segment.dst_port)
         if number not in flows:
@@ -65,7 +66,7 @@ def _session_rows(segments: Iterable[Datagram], ports: Collection[int]) -> Itera
             for idle in [number for number, flow in flows.items() if now - flow.last_ns >= IDLE_NS_MAX]:
                 yield from flows.pop(idle).flush(now)
     for flow in flows.values():
-        yield from flow.flush(now)
+        yield from flow.flush(0 if now == NO_TIME else now)
 
 
 def _segments(paths: Iterable[str], storage_options: StorageOptions) -> Iterator[Datagram]:

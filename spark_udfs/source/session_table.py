@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from msmqwire.capture import Datagram, End, Gap
 from msmqwire.capture.ip import ACK, SYN
-from msmqwire.capture.record import time_or_none
+from msmqwire.capture.record import NO_TIME, representable, time_or_none
 from msmqwire.capture.tcp import IDLE_NS_MAX
 from msmqwire.columnar.columns import BOOL, INT32, INT64, TEXT, TIME
 from msmqwire.dissection import MSMQ_PORT, Item, Tracker
@@ -60,7 +60,7 @@ SESSION_SCHEMA: Final = pa.schema(
     [
         _field("first", TIME, "When its first segment was captured."),
         _field("last", TIME, "When its last segment was captured."),
-        _field("duration_ns", INT64, "Nanoseconds between the two."),
+        _field("duration_ns", INT64, "Nanoseconds between the two; null if 64 bits can't represent them."),
         _field("file", TEXT, "The capture file of the first segment."),
         _field("flow", INT64, "A number for the pair of endpoints, the same in both directions."),
         _field("client", TEXT, "Address of the initiator."),
@@ -217,18 +217,22 @@ class Session:
                 return ending
         if "fin" in endings:
             return "fin" if endings.count("fin") == 2 else "half-fin"
-        return "idle" if end_ns - self.last_ns >= IDLE_NS_MAX else "capture"
+        is_idle = self.last_ns != NO_TIME and end_ns - self.last_ns >= IDLE_NS_MAX
+        return "idle" if is_idle else "capture"
 
     def row(self, flow: int, end_ns: int) -> dict[str, Any]:
         """The row of `SESSION_SCHEMA`."""
         first = self.first
         first_ns, last_ns = time_or_none(first.time_ns), time_or_none(self.last_ns)
+        duration_ns = None
+        if first_ns is not None and last_ns is not None:
+            duration_ns = time_or_none(representable(last_ns - first_ns))
         endpoints = [(first.src, first.src_port), (first.dst, first.dst_port)]
         client, server = endpoints if endpoints[0] == self.client else reversed(endpoints)
         row = {
             "first": first_ns,
             "last": last_ns,
-            "duration_ns": None if first_ns is None or last_ns is None else last_ns - first_ns,
+            "duration_ns": duration_ns,
             "file": first.file,
             "flow": flow,
             "client": client[0],

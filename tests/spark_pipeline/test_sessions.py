@@ -92,6 +92,27 @@ def test_a_whole_session(tmp_path):
     assert {row[f"{side}_{name}"] for side in ("client", "server") for name in zero} == {0}
 
 
+FIRST_NS, LAST_NS = -9_223_372_036_000_000_000, 9_223_372_036_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("times", "duration_ns", "ended"),
+    [
+        ((-(10**18), -(10**18) + 5000), 5000, "capture"),  # before 1970
+        ((FIRST_NS, LAST_NS), None, "capture"),
+        ((LAST_NS + 10**10, LAST_NS + 10**10), None, "capture"),
+    ],
+)
+def test_a_session_of_any_time(tmp_path, times, duration_ns, ended):
+    """However far apart its times are, or if it has none: a session is a row."""
+    talk = handshake(c.TcpConversation())
+    frames = [c.Frame(times[number > 0], frame.data) for number, frame in enumerate(talk.frames)]
+    (row,) = table(tmp_path, c.pcapng_bytes(frames, tsresol=6, tsoffset=-(1 << 34)))
+    known = [time if time < 1 << 63 else None for time in times]
+    assert [row["first"], row["last"]] == known
+    assert (row["duration_ns"], row["ended"]) == (duration_ns, ended)
+
+
 def test_a_connection_with_srmp_is_a_session_and_other_web_traffic_is_none(tmp_path):
     with_srmp = s.http().send(s.published("4.2") + s.GET).send(s.RESPONSE + s.PAGE, by_client=False).close()
     without = s.http(client=(c.CLIENT, 6000)).send(s.GET).send(s.PAGE, by_client=False).close()
