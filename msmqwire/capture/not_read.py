@@ -161,11 +161,15 @@ def of_udp(src_port: int, dst_port: int, payload: bytes, size: int) -> int | Non
         # RFC 7348: the flag that says that the network has a number, and eight reserved bits.
         fits = len(payload) >= 8 and payload[0] & 8 and not payload[7] and _has_frame(payload, 8)
         return VXLAN if fits else None
-    if dst_port == GENEVE_PORT and len(payload) >= 8 and payload[0] < 0x40:  # RFC 8926: version 0
+    if dst_port == GENEVE_PORT:
+        if len(payload) < 8 or payload[0] >= 0x40:  # RFC 8926: version 0
+            return None
         at, inner = 8 + 4 * payload[0], _word(payload, 2)
         fits = _has_frame(payload, at) if inner == 0x6558 else _has_ip(payload, at, inner)
         return GENEVE if fits else None
-    if dst_port == GTP_PORT and len(payload) >= 12:
+    if dst_port == GTP_PORT:
+        if len(payload) < 12:
+            return None
         # 3GPP TS 29.281: version 1, a packet of a user, all bytes behind the first 8; extensions may follow.
         is_packet = payload[0] & 0xF8 == 0x30 and payload[1] == 0xFF and _word(payload, 2) + 8 == size
         if is_packet and payload[0] & 4 and payload[11]:

@@ -160,8 +160,9 @@ class Connection:
 
         A router has raised the hop count: MQQB-3.1.5.8.2-17.
         """
-        source, claims = row.source_qm or "", self._claims
-        if row.hop_count or row.message_class in ACKNOWLEDGING or sender_qm not in ("", source):
+        source, claims = _known(row.source_qm), self._claims
+        is_own = source and sender_qm in ("", source)
+        if row.hop_count or row.message_class in ACKNOWLEDGING or not is_own:
             return
         if (source, row.src) not in claims and len(claims) < CLAIMS_MAX:
             claims.add((source, row.src))

@@ -192,7 +192,7 @@ class SessionLint:
             self._own[initiator] = guid
         elif kind == "UserMessage" and not packet.UserHeader.Flags.RC:
             path, guid = "UserHeader.SourceQueueManager", packet.UserHeader.SourceQueueManager
-            if self._own.get(initiator, guid) != guid:
+            if guid == NULL_GUID or self._own.get(initiator, guid) != guid:
                 return None
         else:
             return None

@@ -121,6 +121,7 @@ OTHERS: Final[dict[str, tuple[int, bytes]]] = {
     "a port of GTP": (1, in_udp(b"\x30\xff\0\0" + bytes(40), 2152)),
     "an echo of GTP": (1, in_udp(b"\x32\1\0\4\0\0\0\0" + bytes(4), 2152)),
     "a port of Teredo": (1, in_udp(b"\x60" + bytes(60), 3544)),
+    "a port of GENEVE, which goes before that of Teredo": (1, in_udp(INNER_6, 6081, from_port=3544)),
 }
 """Frames of other programs, which do not count."""
 

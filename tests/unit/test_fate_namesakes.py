@@ -96,6 +96,14 @@ def test_it_is_seen_without_the_opening_of_sessions() -> None:
     assert [[f.message for f in fate.findings] for fate in fates_in(*links)] == [[], [words]]
 
 
+def test_the_guid_of_nobody_is_at_no_address() -> None:
+    """Two senders that name no queue manager are no clones."""
+    first = Link(established=False).send(message(1, source=bytes(16)))
+    links = first, after(first, established=False).send(message(2, source=bytes(16)))
+    assert address_findings(*links) == []
+    assert [fate.findings for fate in fates_in(*links)] == [(), ()]
+
+
 @pytest.mark.parametrize(
     ("there", "is_other"),
     [
