@@ -25,10 +25,13 @@ _HEAD_MAX: Final = 0x1_0000
 _QUEUES: Final = re.compile(r"(?:https?://[^/]*)?/msmq/(private(?:\$|%24)/)?", re.IGNORECASE)
 _REQUEST: Final = re.compile(rb"POST ([^ \r\n]*)")
 _ENVELOPE: Final = re.compile(rb"<(?:[\w.-]{1,64}:)?Envelope[\s/>]")
+_TAG: Final = re.compile(rb"<(?:[^<>\"']++|\"[^<\"]*+\"|'[^<']*+')*+(?:>|\Z)")
 _DECLARATION: Final = re.compile(
-    rb"<[^<>]*[\s\"']xmlns(?::[\w.-]{1,64})?\s{0,9}=\s{0,9}[\"']" + re.escape(_NAMESPACE) + rb"[\"']"
+    rb"[\s\"']xmlns(?::[\w.-]{1,64})?\s{0,9}=\s{0,9}[\"']" + re.escape(_NAMESPACE) + rb"[\"']"
 )
-_NO_MARKUP: Final = ((b"<!--", b"-->"), (b"<![CDATA[", b"]]>"))
+_NO_MARKUP: Final = re.compile(rb"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)", re.DOTALL)
+"""Comments, text and instructions, each of which may have in it what another begins with. One without an end
+goes to that of the data."""
 
 
 def is_srmp(http: HttpMessage) -> bool:
@@ -94,20 +97,11 @@ def has_envelope(data: bytes) -> bool:
     """Return whether there is an envelope with the namespace of SRMP, not only a text that mentions it."""
     if _NAMESPACE not in data:
         return False
-    for begin, end in _NO_MARKUP:
-        data = _without(data, begin, end)
-    envelope = _ENVELOPE.search(data)
-    return envelope is not None and _DECLARATION.search(data, envelope.start()) is not None
-
-
-def _without(data: bytes, begin: bytes, end: bytes) -> bytes:
-    """Return bytes without what stands between two marks; a part that does not end goes to the end."""
-    kept, at = [], 0
-    while (start := data.find(begin, at)) >= 0:
-        kept.append(data[at:start])
-        stop = data.find(end, start)
-        at = len(data) if stop < 0 else stop + len(end)
-    return b"".join([*kept, data[at:]])
+    markup = _NO_MARKUP.sub(b"", data)
+    envelope = _ENVELOPE.search(markup)
+    if envelope is None:
+        return False
+    return any(_DECLARATION.search(tag[0]) for tag in _TAG.finditer(markup, envelope.start()))
 
 
 def read_srmp(http: HttpMessage) -> SrmpMessage:

@@ -251,6 +251,16 @@ def test_the_parts_of_srmp(tmp_path, script):
     assert tcp[3].split("|")[1].replace(":", "") == b"hello".hex()
 
 
+@pytest.mark.parametrize("hiding", ["<x><![CDATA[<!--]]></x>", "<!--<![CDATA[-->", "<?x <!-- ?>", ""])
+def test_no_part_of_an_envelope_hides_its_namespace(tmp_path, script, hiding):
+    text = f"<Envelope>{hiding}<a x='>' xmlns='http://schemas.xmlsoap.org/srmp/'><to>y</to></a></Envelope>"
+    head = f"POST /w HTTP/1.1\r\nHost: a\r\nContent-Type: text/xml\r\nContent-Length: {len(text)}\r\n\r\n"
+    web = c.TcpConversation((c.CLIENT, 30_000), (c.SERVER, 80)).handshake().send((head + text).encode())
+    path = tmp_path / "a.pcap"
+    path.write_bytes(c.pcap_bytes(web.close().frames))
+    assert w.run(script, path, "-Y", "msmq.srmp.to", "-T", "fields", "-e", "msmq.srmp.to").strip() == "y"
+
+
 def test_traffic_of_other_programs_keeps_its_name(tmp_path, script):
     """A datagram on the ping port without the signature, and XML that only mentions the namespace of SRMP."""
     datagrams = [

@@ -325,6 +325,25 @@ def test_what_a_queue_manager_takes_is_listed_however_it_spells_the_namespace():
     assert kinds(items(s.http(8080).send(hidden).close().frames)) == ["SrmpMessage"]
 
 
+@pytest.mark.parametrize(
+    ("before", "attribute"),
+    [
+        (b"<x><![CDATA[<!--]]></x>", b""),
+        (b"<!--<![CDATA[--><x/>", b""),
+        (b"<?x <!-- ?>", b""),
+        (b"", b" x='>'"),
+        (b"", b' x=">"'),
+    ],
+)
+def test_no_part_of_an_envelope_hides_its_namespace(before, attribute):
+    """Neither a mark in a part in which it is none, nor the end of a tag in quotes."""
+    path = b"<path" + attribute + b' xmlns="' + NAMESPACE + b'"/>'
+    envelope = b"<e:Envelope xmlns:e='e'><e:Header>" + before + path + b"</e:Header></e:Envelope>"
+    sent = post("/moved", "text/xml", envelope)
+    found = items(s.http(8080).send(sent).close().frames)
+    assert [item.raw for item in found] == [sent]
+
+
 def test_marks_that_do_not_end_take_no_time_for_each():
     data = b"<!--" * 200_000 + b"<![CDATA[" * 100_000 + b"<" * 500_000 + NAMESPACE
     assert not is_srmp_apdu(data)

@@ -18,16 +18,29 @@ local function hand_over(call, ...)
   B, D, P, L, PE, I = b, d, p, l, pe, i
 end
 
--- A text without what stands between two marks; a part that does not end goes to the end.
-local function without(text, first, last)
-  local kept, at = {}, 1
-  local start = find(text, first, at, true)
+-- Parts in which nothing is markup. Each may have what another begins with.
+local no_markup = {["<!--"] = "-->", ["<![CDATA["] = "]]>", ["<?"] = "?>"}
+
+-- Where the part that begins at a place ends, if one does; one without an end goes to that of the text.
+local function end_of_part(text, start)
+  for first, last in pairs(no_markup) do
+    if sub(text, start, start + #first - 1) == first then
+      local _, stop = find(text, last, start + #first, true)
+      return stop or #text
+    end
+  end
+end
+
+-- A text without these parts.
+local function markup(text)
+  local kept, at, start = {}, 1, find(text, "<[!?]")
   while start do
-    kept[#kept + 1] = sub(text, at, start - 1)
-    local _, stop = find(text, last, start, true)
-    if not stop then return table.concat(kept) end
-    at = stop + 1
-    start = find(text, first, at, true)
+    local stop = end_of_part(text, start)
+    if stop then
+      kept[#kept + 1] = sub(text, at, start - 1)
+      at = stop + 1
+    end
+    start = find(text, "<[!?]", (stop or start) + 1)
   end
   return table.concat(kept) .. sub(text, at)
 end
@@ -35,10 +48,16 @@ end
 -- Whether a text has an envelope with the namespace of SRMP, and does not only mention it.
 local function is_envelope(text)
   if not find(text, "http://schemas.xmlsoap.org/srmp/", 1, true) then return false end
-  text = without(without(text, "<!--", "-->"), "<![CDATA[", "]]>")
+  text = markup(text)
   local start = find(text, "<[%w._-]*:?Envelope[%s/>]")
-  local declared = "<[^<>]*[%s\"']xmlns:?[%w._-]*%s*=%s*[\"']http://schemas%.xmlsoap%.org/srmp/[\"']"
-  return start and find(text, declared, start)
+  if not start then return false end
+  local declared = "[%s\"']xmlns:?[%w._-]*%s*=%s*[\"']http://schemas%.xmlsoap%.org/srmp/[\"']"
+  for part in sub(text, start):gmatch("<([^<]*)") do
+    local at = find(part, declared)
+    -- In a tag no ">" is in front of it, but in quotes.
+    if at and not sub(part, 1, at):gsub('"[^"]*"', ""):gsub("'[^']*'", ""):find(">", 1, true) then return true end
+  end
+  return false
 end
 
 -- Shows what an envelope says of its message, if it is one of SRMP.
