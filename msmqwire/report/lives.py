@@ -69,7 +69,7 @@ class Lives:
             return
         number = self.texts.number
         first = fate.sent_ns if fate.sent_ns is not None else _first_time(fate)
-        seconds, nanoseconds = (_UNKNOWN, 0) if first is None else divmod(first, 1_000_000_000)
+        seconds, nanoseconds = (_UNKNOWN, _UNKNOWN) if first is None else divmod(first, 1_000_000_000)
         events = fate.events[: self._limits.events]
         values = {
             "identity": number(safe(fate.identity)),
@@ -96,7 +96,7 @@ class Lives:
     def _add_event(self, event: FateEvent) -> None:
         number = self.texts.number
         seconds, nanoseconds = (
-            (_UNKNOWN, 0) if event.time_ns is None else divmod(event.time_ns, 1_000_000_000)
+            (_UNKNOWN, _UNKNOWN) if event.time_ns is None else divmod(event.time_ns, 1_000_000_000)
         )
         doubt = f"not believed: {event.doubt}" if event.doubt else ""
         about = ", ".join(filter(None, (event.message_class, event.detail, doubt)))

@@ -18,7 +18,7 @@ from msmqwire.fate import fates
 from msmqwire.report import Limits, write_report
 from tests.support.browser import Opened, browser, open_page
 from tests.support.captures import TcpConversation, pcap_bytes
-from tests.support.paths import EXAMPLES
+from tests.support.paths import EXAMPLES, ROOT
 
 __all__ = ["browser", "open_page"]
 
@@ -424,4 +424,21 @@ def test_a_report_of_nothing_says_so(tmp_path: Path, open_page: Callable[..., Op
         go(page, part)
         assert words in page.inner_text(f"#{part}")
     assert json.loads(page.evaluate("JSON.stringify(report.totals)"))["packets"] == 0
+    opened.expect_quiet()
+
+
+def test_packets_without_a_time(tmp_path: Path, open_page: Callable[..., Opened]) -> None:
+    """They are packets as all are, and no part of the page counts from a time that is not there."""
+    late = sorted((ROOT / "tests/vectors/cases/01_time_beyond_64_bits").glob("*.pcapng"))
+    path = tmp_path / "report.html"
+    write_report(dissect(late), path)
+    opened = open_page(path.as_uri())
+    page = ready(opened)
+    assert page.inner_text("#subtitle") == "2 packets in 2 captures"
+    for part in PARTS:
+        go(page, part)
+        text = page.inner_text(f"#{part}")
+        assert not re.search(r"NaN|undefined|[+Δ] ?\?", text), text
+    go(page, "sessions")
+    assert "TCP connection 0, no time: 1 malformed packet, 1 gap." in page.inner_text("#sessions")
     opened.expect_quiet()

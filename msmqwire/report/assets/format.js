@@ -60,6 +60,12 @@ function between([seconds, nanoseconds], [laterSeconds, laterNanoseconds]) {
   return laterSeconds - seconds + (laterNanoseconds - nanoseconds) / 1e9;
 }
 
+/** Return the span between two times behind some words: ", after 1.20 ms"; nothing if it is unknown. */
+function spanAfter(words, time, later) {
+  const span = between(time, later);
+  return Number.isNaN(span) ? "" : words + formatSpan(span);
+}
+
 /** Return a span of time in the unit that suits it: "1.20 ms", "3 min 5 s"; "?" for NaN. */
 function formatSpan(seconds) {
   if (Number.isNaN(seconds)) return "?";

@@ -173,12 +173,12 @@ class Ladder {
     const isBelow = this.height >= ZOOMS[2];
     const middle = LADDER_MARGIN + number * this.height + this.height * (isBelow ? 0.72 : 0.5);
     const classes = ["arrow", group, place === this.current ? "current" : "", this.related.has(row) ? "related" : "", packets.again[row] ? "again" : ""].filter(Boolean).join(" ");
-    const since = formatSpan(between(begin, rowTime(row)));
-    const delta = place ? formatSpan(between(rowTime(this.rows[place - 1]), rowTime(row))) : "";
+    const since = spanAfter("+", begin, rowTime(row));
+    const delta = place ? spanAfter("Δ ", rowTime(this.rows[place - 1]), rowTime(row)) : "";
     const parts = [
       drawn("rect", { class: "arrow-ground", x: 0, y: LADDER_MARGIN + number * this.height, width: right + 40, height: this.height }),
-      drawn("text", { class: "arrow-time", x: isNarrow ? 82 : 84, y: middle + 4, "text-anchor": "end" }, `+${since}`),
-      isNarrow || !delta ? null : drawn("text", { class: "arrow-delta", x: TIME_WIDTH - 12, y: middle + 4, "text-anchor": "end" }, `Δ ${delta}`),
+      drawn("text", { class: "arrow-time", x: isNarrow ? 82 : 84, y: middle + 4, "text-anchor": "end" }, since),
+      isNarrow || !delta ? null : drawn("text", { class: "arrow-delta", x: TIME_WIDTH - 12, y: middle + 4, "text-anchor": "end" }, delta),
       group === "gap" ? this.gap(left, right, middle) : this.line(row, left, right, middle),
       this.words(row, left, right, middle, isBelow),
     ];
@@ -208,7 +208,7 @@ class Ladder {
   words(row, left, right, y, isBelow) {
     const about = rowText("about", row);
     const request = packets.answers[row];
-    const after = request >= 0 ? `, after ${formatSpan(between(rowTime(request), rowTime(row)))}` : "";
+    const after = request >= 0 ? spanAfter(", after ", rowTime(request), rowTime(row)) : "";
     const again = packets.again[row] ? "sent again: " : "";
     const kind = rowGroup(row) === "gap" ? `${formatBytes(packets.size[row])} skipped` : rowName("kind", row);
     const room = Math.floor((right - left - 40) / CHARACTER);

@@ -28,9 +28,8 @@ function eventList(life, current = -1) {
   return element("ol", { class: "events" }, eventsOf(life).map((event) => {
     const row = rowOfEvent(event);
     const what = report.lives.whats[lives.events.what[event]];
-    const isKnown = lives.events.seconds[event] >= 0;
     return element("li", { class: row === current && row >= 0 ? "current" : null },
-      element("span", { class: "event-time" }, isKnown ? `+${formatSpan(between(begin, eventTime(event)))}` : "?"),
+      element("span", { class: "event-time" }, spanAfter("+", begin, eventTime(event)) || "?"),
       element("span", {}, element("b", {}, what), ` ${text("src", event)} → ${text("dst", event)}`,
         text("about", event) ? element("span", { class: "muted" }, ` ${text("about", event)}`) : null, " ",
         row >= 0 ? button(`packet ${formatCount(row + 1)}`, () => openDrawer(row), { class: "link" }) : null));

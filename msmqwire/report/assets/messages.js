@@ -16,7 +16,7 @@ class MessagesPanel {
       empty: "There are no such messages.",
       open: openLife,
       columns: [
-        { title: "First seen", width: "8.7rem", cell: (life) => (lives.seconds[life] < 0 ? "" : formatClock(...lifeTime(life), 6)), sort: (life) => lives.seconds[life] + lives.nanoseconds[life] / 1e9 },
+        { title: "First seen", width: "8.7rem", cell: (life) => formatClock(...lifeTime(life), 6), sort: (life) => lives.seconds[life] + lives.nanoseconds[life] / 1e9 },
         { title: "State", width: "9rem", cell: (life) => stateBadge(stateName(life), Boolean(lives.stuck[life])), sort: (life) => lives.state[life] },
         { title: "Label", width: "10rem", cell: (life) => lifeText("label", life), sort: (life) => lifeText("label", life) },
         { title: "Queue", width: "15rem", cell: (life) => lifeText("queue", life) || "not known", sort: (life) => lifeText("queue", life) },

@@ -303,7 +303,7 @@ function packetHead(row, level = "h3") {
     element("dl", { class: "facts" }, facts.filter(([, value]) => value).map(([name, value]) =>
       element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
     request >= 0 ? element("p", {}, "Answers ", button(`packet ${formatCount(request + 1)}`, () => openDrawer(request), { class: "link" }),
-      ` after ${formatSpan(between(rowTime(request), rowTime(row)))}.`) : null,
+      `${spanAfter(" after ", rowTime(request), rowTime(row))}.`) : null,
     packets.again[row] ? element("p", { class: "notice" }, "The same was sent before: this is sent again.") : null,
   );
 }

@@ -98,8 +98,9 @@ function setUpPrinting() {
 
 async function begin() {
   const { totals } = report;
-  byId("subtitle").textContent = report.start
-    ? `${counted(totals.packets, "packet")} in ${counted(totals.captures, "capture")}, ${formatTime(report.start, 3)} to ${formatTime(report.end, 3)}`
+  const span = report.start ? `, ${formatTime(report.start, 3)} to ${formatTime(report.end, 3)}` : "";
+  byId("subtitle").textContent = totals.packets
+    ? `${counted(totals.packets, "packet")} in ${counted(totals.captures, "capture")}${span}`
     : `${counted(totals.captures, "capture")} without packets of MSMQ`;
   await unpackPackets();
   await unpackLives();

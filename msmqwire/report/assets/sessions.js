@@ -49,7 +49,7 @@ class SessionsPanel {
     const stream = session.stream === null ? "datagrams" : `TCP connection ${session.stream}`;
     fill(this.title, `Session ${formatCount(number + 1)}: ${session.left} ↔ ${session.right}`);
     const kinds = Object.entries(session.groups).map(([group, count]) => counted(count, ...GROUP_WORDS[group])).join(", ");
-    fill(this.about, `${session.protocol}, ${stream}, ${formatTime(session.start, 6)}, ${formatSpan(between(session.start, session.end))}: ${kinds}. `,
+    fill(this.about, `${session.protocol}, ${stream}, ${formatTime(session.start, 6)}${spanAfter(", ", session.start, session.end)}: ${kinds}. `,
       button("These packets in the table", () => showPackets({ session: number }), { class: "link" }));
     this.ladder.show(number);
   }
