@@ -172,10 +172,10 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     # -- multicast --
     (
         "PGM-CHECKSUM",
-        "A receiver that verifies the checksum drops the datagram, and asks for it again. Captures that are "
-        "taken on the sending computer often have no checksum yet: its network card computes it.",
-        "Capture on the receiving side. If it is wrong there too, something between them damages or changes "
-        "datagrams.",
+        "A receiver that verifies the checksum drops the datagram, and asks for it again. Network cards "
+        "compute the checksums of TCP and UDP, not this one: it is what the sender has written.",
+        "Capture on the sending side, too. If it is right there, something on the way damages or changes "
+        "datagrams; if not, the sender's driver of PGM writes it so.",
     ),
     (
         "PGM-OPTIONS",

@@ -276,7 +276,8 @@ def command(
                 left, asked, unit = chosen.count, chosen.asked, "packet"
             if packets.are_some and not left:
                 say_no_match(sys.stderr, "packet", asked, unit)
-            status = live.end(dissection, sys.stderr, shown) or report(dissection, sys.stderr)
+            of_live, of_files = live.end(dissection, sys.stderr, shown), report(dissection, sys.stderr)
+            status = of_live or of_files
     except InvalidValue as exc:
         say(exc)
         raise typer.Exit(EX_DATAERR) from None

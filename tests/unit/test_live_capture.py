@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import msmqwire
+from tests.support.captures import pcap_bytes
 from tests.support.paths import EXAMPLES, ROOT
 
 SESSION = ROOT / "examples/session.pcap"
@@ -174,6 +175,17 @@ def test_a_tool_that_fails_later_is_an_error_after_the_rows(tmp_path: Path) -> N
         status, rows, err = ended(process)
     assert (status, len(rows)) == (66, len(list(msmqwire.dissect(SESSION))))
     assert json.loads(err[-1]) == {"error": "eth7: The network adapter is gone.", "path": "", "offset": None}
+
+
+def test_what_was_not_read_is_said_even_if_the_tool_fails(tmp_path: Path) -> None:
+    captured = tmp_path / "captured.pcap"
+    captured.write_bytes(pcap_bytes([bytes(60)] * 3, linktype=127))
+    script = f'out(open({str(captured)!r}, "rb").read()); say("dumpcap: It is gone."); sys.exit(2)'
+    with running("--json", "--interface", "eth7", env=play(tmp_path, script)) as process:
+        status, rows, err = ended(process)
+    assert (status, rows) == (66, [])
+    assert json.loads(err[-2])["error"] == "eth7: It is gone."
+    assert err[-1] == "3 frames were not read: 3 of link type 127"
 
 
 @pytest.mark.parametrize(
