@@ -52,8 +52,8 @@ hide:
 
 What `lint`, `dissect`, reports, Spark and the Wireshark dissector find, by id. An id is that of the
 requirement, in the tables of [conformance](conformance/index.md), with a word after it for a second rule
-about one requirement, or begins with `ATTACK` or `READING`. `msmqwire dissect FILE --findings ID --hexdump`
-shows the packets.
+about one requirement, or begins with `ATTACK`, `PGM` or `READING`. `msmqwire dissect FILE --findings ID
+--hexdump` shows the packets.
 
 | severity | meaning | `lint --check` |
 | --- | --- | --- |
@@ -63,7 +63,7 @@ shows the packets.
 | NOTE | strange, but nobody's fault: ordinary programs do it, or receivers do not care | passes |
 
 A finding in a capture may have another cause than its packet: frames that the capture lacks.
-`msmqwire dissect FILE --stats` says whether there are gaps. This page is made from the register of rules by
+`msmqwire dissect FILE --kind Skipped` shows such gaps. This page is made from the register of rules by
 `python tools/finding_docs.py`.
 """
 

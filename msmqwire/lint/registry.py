@@ -48,7 +48,7 @@ class Check:
 
     Attributes:
         id: that of the requirement, with a word after it for a second rule about the same requirement
-            (``MQMQ-2.2.19.3-07-SIZE``), or ``PGM-<NAME>`` or ``ATTACK-<NAME>``.
+            (``MQMQ-2.2.19.3-07-SIZE``), or ``PGM-<NAME>``, ``READING-<NAME>`` or ``ATTACK-<NAME>``.
         severity: see `Finding.severity`.
         title: what is wrong, without the value.
         path: the field that a finding names; empty if it differs between findings.
