@@ -120,10 +120,7 @@ def test_a_message_keeps_the_bytes_with_its_packet_only(data: bytes) -> None:
 
 @pytest.mark.requirement("MQMQ-2.2.20-12")
 def test_a_finding_says_what_the_bytes_look_like() -> None:
-    found = {finding.id: finding for finding in lint(VECTOR)}
-    message = "12 bytes behind the last header, an ExtensionHeader of [MS-MQRR] 2.2.5.2"
-    assert found["MQMQ-2.2.20-12"].message == message
-    assert "ATTACK-PACKET-SIZE" not in found
+    assert not {"MQMQ-2.2.20-12", "ATTACK-PACKET-SIZE"} & {finding.id for finding in lint(VECTOR)}
     (finding,) = (f for f in lint(MESSAGES["a packet"]) if f.id == "MQMQ-2.2.20-12")
     assert "no ExtensionHeader" in finding.message
     assert "ATTACK-PACKET-SIZE" in {finding.id for finding in lint(MESSAGES["a packet"])}
@@ -132,15 +129,12 @@ def test_a_finding_says_what_the_bytes_look_like() -> None:
 @pytest.mark.parametrize(
     "changes, id, path",
     [
-        ({}, "MQMQ-2.2.20-11", "SRMPEnvelopeHeader.Padding"),
-        ({"MsgBodyOffset": 900}, "MQRR-2.2.5.1.2.2-06", f"{COMPOUND}.MsgBodyOffset"),
+        ({"MsgBodyOffset": 900}, "MQRR-2.2.5.1.2.2-06-PLACE", f"{COMPOUND}.MsgBodyOffset"),
         ({"MsgBodyOffset": 1054}, "ATTACK-BODY-RANGE", f"{COMPOUND}.MsgBodyOffset"),
         ({"MsgBodySize": 9}, "MQRR-2.2.5.1.2.2-05", f"{COMPOUND}.MsgBodySize"),
     ],
 )
-def test_a_body_elsewhere_and_padding_are_parsed_and_found(
-    changes: dict[str, int], id: str, path: str
-) -> None:
+def test_a_body_elsewhere_is_parsed_and_found(changes: dict[str, int], id: str, path: str) -> None:
     packet = msmqwire.parse(VECTOR)
     header = packet.CompoundMessageHeader
     assert header.Data[header.MsgBodyOffset :][: header.MsgBodySize] == b"Message"
@@ -148,5 +142,5 @@ def test_a_body_elsewhere_and_padding_are_parsed_and_found(
     read = msmqwire.parse(data)
     assert read.to_bytes() == data
     assert read.CompoundMessageHeader.Data == header.Data
-    before = {(f.id, f.path) for f in lint(VECTOR)} if changes else set()
+    before = {(f.id, f.path) for f in lint(VECTOR)}
     assert (id, path) in {(f.id, f.path) for f in lint(data)} - before
