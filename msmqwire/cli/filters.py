@@ -123,9 +123,10 @@ def _endpoint(text: str) -> tuple[str, int | None]:
         address, bracket, colon, number = text, "]", "", ""
     if (not address and not colon) or not bracket or colon not in ("", ":"):
         raise InvalidArgument(f"{text!r:.80} is not ADDRESS, ADDRESS:PORT or :PORT", path="endpoint")
-    if colon and not (number.isascii() and number.isdigit() and int(number[:6]) <= PORT_MAX):
+    digits = number.lstrip("0") or number[:1]
+    if colon and not (digits.isascii() and digits.isdigit() and len(digits) <= 5 and int(digits) <= PORT_MAX):
         raise InvalidArgument(f"{text!r:.80}: a port is 0 to {PORT_MAX:,}", path="endpoint")
-    return captured_address(address, "endpoint") if address else "", int(number) if colon else None
+    return captured_address(address, "endpoint") if address else "", int(digits) if colon else None
 
 
 def message_packet(item: Item) -> Record | None:

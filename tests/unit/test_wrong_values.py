@@ -46,6 +46,7 @@ FILTERS: Final = [
     (("--endpoint", "10.0.0.0/8"), "is no address, but a network"),
     (("--endpoint", "server"), "'server' is no address"),
     (("--endpoint", ":99999"), "a port is 0 to 65,535"),
+    (("--endpoint", ":0655351"), "a port is 0 to 65,535"),
     (("--endpoint", "10.0.0.1:port"), "a port is 0 to 65,535"),
     (("--endpoint", "[::1"), "is not ADDRESS, ADDRESS:PORT or :PORT"),
     (("--endpoint", ""), "is not ADDRESS, ADDRESS:PORT or :PORT"),
