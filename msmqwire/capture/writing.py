@@ -17,13 +17,16 @@ _PCAPNG_LAST: Final = (1 << 64) - 1
 _PCAP_HEADER: Final = Struct("<IHHiIII")
 _PCAP_RECORD: Final = Struct("<IIII")
 _SECTION: Final = Struct("<IIIHHqI")
-_INTERFACE: Final = Struct("<IIHHIHHB3xII")
+_INTERFACE: Final = Struct("<IIHHIHHB3xHHqII")
 _ENHANCED: Final = Struct("<IIIIIII")
 _UINT32: Final = Struct("<I")
 _BYTE_ORDER_MAGIC: Final = 0x1A2B3C4D
 _IF_TSRESOL: Final = 9
+_IF_TSOFFSET: Final = 14
 _NANOSECONDS: Final = 9
 """The value of if_tsresol for units of 10^-9 seconds."""
+_EARLIEST_S: Final = NO_TIME // 1_000_000_000
+"""The value of if_tsoffset for times before 1970: no time is earlier."""
 
 
 def pcap_header(linktype: int = ETHERNET) -> bytes:
@@ -38,7 +41,7 @@ def pcap_record(time_ns: int, data: bytes, length: int) -> bytes:
 
 
 class PcapngWriter:
-    """Writes frames to a pcapng file, with an interface for each link type that comes.
+    """Writes frames to a pcapng file, with an interface for each link type that comes, one more before 1970.
 
     Args:
         file: where the blocks are written; it is not closed.
@@ -46,32 +49,31 @@ class PcapngWriter:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._interfaces: dict[int, int] = {}
+        self._interfaces: dict[tuple[int, int], int] = {}
         size = _SECTION.size
         file.write(_SECTION.pack(SECTION_HEADER, size, _BYTE_ORDER_MAGIC, 1, 0, -1, size))
 
     def write(self, record: Record) -> None:
-        """Write a frame. Raises InvalidValue for a time that the format can't represent."""
+        """Write a frame."""
         # The last time of the format stands for none: it is beyond those that are read.
         time_ns = _PCAPNG_LAST if record.time_ns == NO_TIME else record.time_ns
-        if not 0 <= time_ns <= _PCAPNG_LAST:
-            raise InvalidValue(f"frame {record.number} has a time that pcapng can't represent")
-        interface = self._interfaces.get(record.linktype)
+        offset_s = _EARLIEST_S if time_ns < 0 else 0
+        interface = self._interfaces.get((record.linktype, offset_s))
         if interface is None:
-            interface = self._interfaces[record.linktype] = len(self._interfaces)
-            self._describe(record.linktype)
+            interface = self._interfaces[record.linktype, offset_s] = len(self._interfaces)
+            self._describe(record.linktype, offset_s)
         padding = -len(record.data) % 4
         size = _ENHANCED.size + len(record.data) + padding + 4
-        high, low = divmod(time_ns, 1 << 32)
+        high, low = divmod(time_ns - offset_s * 1_000_000_000, 1 << 32)
         head = _ENHANCED.pack(ENHANCED_PACKET, size, interface, high, low, len(record.data), record.length)
         self._file.write(b"".join((head, record.data, bytes(padding), _UINT32.pack(size))))
 
-    def _describe(self, linktype: int) -> None:
+    def _describe(self, linktype: int, offset_s: int) -> None:
         size, no_limit, end_of_options = _INTERFACE.size, 0, 0
         self._file.write(
             _INTERFACE.pack(
                 INTERFACE_DESCRIPTION, size, linktype, 0, no_limit,
-                _IF_TSRESOL, 1, _NANOSECONDS, end_of_options, size,
+                _IF_TSRESOL, 1, _NANOSECONDS, _IF_TSOFFSET, 8, offset_s, end_of_options, size,
             )
         )  # fmt: skip
 

@@ -14,7 +14,7 @@ import pytest
 
 import msmqwire
 from msmqwire.capture import open_records
-from msmqwire.capture.record import Record
+from msmqwire.capture.record import NO_TIME, Record
 from msmqwire.capture.writing import PcapngWriter, PcapWriter
 from msmqwire.errors import InvalidValue
 from tests.support import captures as c
@@ -155,6 +155,18 @@ def test_a_pcapng_file_has_an_interface_for_each_link_type() -> None:
     assert [r.interface for r in read] == [0, 1, 0, 0]
 
 
+def test_a_pcapng_file_has_any_time_and_frames_before_1970_an_interface_of_their_own() -> None:
+    file = io.BytesIO()
+    writer = PcapngWriter(file)
+    times = [-1, 0, 1 - (1 << 63), NO_TIME, -(10**18)]
+    for time_ns in times:
+        writer.write(record(1, time_ns=time_ns))
+    file.seek(0)
+    read = list(open_records(file))
+    assert [one.time_ns for one in read] == times
+    assert [one.interface for one in read] == [0, 1, 0, 1, 0]
+
+
 def test_a_pcap_file_has_one_link_type_and_times_until_2106() -> None:
     writer = PcapWriter(io.BytesIO())
     writer.write(record(1))
@@ -162,5 +174,3 @@ def test_a_pcap_file_has_one_link_type_and_times_until_2106() -> None:
         writer.write(record(113))
     with pytest.raises(InvalidValue, match="time"):
         writer.write(record(1, time_ns=(1 << 32) * 10**9))
-    with pytest.raises(InvalidValue, match="time"):
-        PcapngWriter(io.BytesIO()).write(record(1, time_ns=-1))
