@@ -43,7 +43,7 @@ from msmqwire.cli.show import STYLES, hexdump, raw_dump
 from msmqwire.dissection import Dissection, Item
 from msmqwire.dissection.summaries import summary
 from msmqwire.errors import InvalidValue, UnsupportedStore
-from msmqwire.names.printable import format_endpoint, safe
+from msmqwire.names.printable import counted, format_endpoint, safe
 from msmqwire.schema import Record
 
 _KIND_WIDTH = len("R_StartReceive response")
@@ -260,16 +260,16 @@ def command(
                 sink = tables.to_csv(binary(file))
             chosen = packets.test()
             if stats:
-                shown = f"{print_counts(dissection, chosen, file, as_json=as_json)} packets"
+                shown = counted(print_counts(dissection, chosen, file, as_json=as_json), "packet")
             elif sink is None:
                 printer = Printer(file, as_json=as_json, dump=dump, flushes=live.is_live)
                 print_items(dissection, chosen, printer)
-                shown = f"{printer.printed} packets, {printer.with_findings} with findings"
+                shown = f"{counted(printer.printed, 'packet')}, {printer.with_findings:,} with findings"
             else:
                 rows = tables.write(
                     dissection, packets, sink, columns=names, body_limit=body_limit, workers=workers or 1
                 )
-                shown, left, asked, unit = f"{rows} rows", rows, dissection.records, "frame"
+                shown, left, asked, unit = counted(rows, "row"), rows, dissection.records, "frame"
                 if not live.has_summary:
                     print(shown, file=sys.stderr)
             if sink is None:

@@ -30,6 +30,7 @@ from msmqwire.cli.filter_options import Columns, From, Kind, Port, To, column_na
 from msmqwire.cli.progress import byte_progress
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.errors import CaptureWarning, UnsupportedStore
+from msmqwire.names.printable import counted
 
 if TYPE_CHECKING:
     from msmqwire.lake import LakeCommit
@@ -133,10 +134,10 @@ def _report(commit: LakeCommit, *, as_json: bool) -> int:
         data["damages"] = [{"file": e.file, "offset": e.offset, "error": e.why} for e in commit.damages]
         print(dumps(data))
     else:
-        replaced = f", {commit.rows_replaced} replaced" if commit.rows_replaced else ""
+        replaced = f", {commit.rows_replaced:,} replaced" if commit.rows_replaced else ""
         print(
-            f"{commit.captures_read} captures read, {commit.captures_unchanged} unchanged:"
-            f" {commit.rows} rows in {commit.files} files{replaced}",
+            f"{counted(commit.captures_read, 'capture')} read, {commit.captures_unchanged:,} unchanged:"
+            f" {counted(commit.rows, 'row')} in {counted(commit.files, 'file')}{replaced}",
             file=sys.stderr,
         )
     report_not_read(commit.frames_not_read, sys.stderr)

@@ -18,6 +18,7 @@ from msmqwire.capture.live import CaptureFailed, LiveCapture, StoppableInput
 from msmqwire.capture.stores import is_url
 from msmqwire.cli.common import EX_NOINPUT, NoInput, say, standard_input
 from msmqwire.dissection import Dissection
+from msmqwire.names.printable import counted
 
 Interface = Annotated[
     str | None,
@@ -76,8 +77,8 @@ class LiveInput:
         failure, dropped = None, None
         if isinstance(stream, LiveCapture):
             failure, dropped = stream.failure(), stream.dropped()
-        lost = "" if dropped is None else f", {dropped} dropped"
-        print(f"{stream.name}: {dissection.records} frames{lost}; {shown}", file=err)
+        lost = "" if dropped is None else f", {dropped:,} dropped"
+        print(f"{stream.name}: {counted(dissection.records, 'frame')}{lost}; {shown}", file=err)
         if stream.is_stopped:
             errors = dissection.errors
             errors[:] = [error for error in errors if not (error.cut and error.file == stream.name)]

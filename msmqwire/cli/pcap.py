@@ -49,6 +49,7 @@ from msmqwire.dissection import Dissection, Item
 from msmqwire.dissection.excerpt import Found, FrameSet, TooManyConnections, find, frames_of_connections
 from msmqwire.durable import new_content
 from msmqwire.errors import CaptureError, InvalidValue, UnsupportedStore
+from msmqwire.names.printable import counted
 
 
 def command(
@@ -116,7 +117,7 @@ def command(
         raise typer.Exit(EX_DATAERR) from None
     except (UnsupportedStore, NoInput) as exc:
         raise no_input(exc) from None
-    print(f"{found.packets} packets, {found.frames.count} frames", file=sys.stderr)
+    print(f"{counted(found.packets, 'packet')}, {counted(found.frames.count, 'frame')}", file=sys.stderr)
     if packets.are_some and not found.packets:
         say_no_match(sys.stderr, "packet", chosen.asked, "packet")
     raise typer.Exit(report(dissection, sys.stderr))

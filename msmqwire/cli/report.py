@@ -26,6 +26,7 @@ from msmqwire.cli.filter_options import Port
 from msmqwire.cli.output import refuse_to_overwrite
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.errors import InvalidValue, UnsupportedStore
+from msmqwire.names.printable import counted
 from msmqwire.report import Limits, write_report
 from msmqwire.report.limits import DETAILS_DEFAULT, PACKETS_DEFAULT
 
@@ -79,10 +80,8 @@ def command(
                 version=__version__,
                 limits=Limits(packets=packets, details=details),
             )
-        print(
-            f"{output}: {written.packets:,} packets, {written.findings:,} findings, {written.size:,} bytes",
-            file=sys.stderr,
-        )
+        counts = (written.packets, "packet"), (written.findings, "finding"), (written.size, "byte")
+        print(f"{output}: {', '.join(counted(*one) for one in counts)}", file=sys.stderr)
         status = report(dissection, sys.stderr)
     except InvalidValue as exc:
         say(exc)
