@@ -171,5 +171,5 @@ def test_an_error_in_the_scan_reaches_the_caller_behind_the_rows_before_it() -> 
 
 @pytest.mark.parametrize("workers", [0, -1])
 def test_no_worker_is_an_error_at_once(workers: int) -> None:
-    with pytest.raises(ValueError, match=f"at least one worker is wanted, not {workers}"):
+    with pytest.raises(ValueError, match=f"workers: at least one is wanted, not {workers}"):
         msmqwire.read_capture([], workers=workers)

@@ -93,6 +93,7 @@ def remembered(decoder: ResumableDecoder) -> dict[str, Any]:
     after = resumed(decoder._save())
     after._update_counters()  # as at the end of a window
     after._state[OF_THE_INPUT] = 0
+    after._dissection.decoder.count_anew()  # each part counts the frames that it has not read itself
     names = ("_dissection", "_connections", "_state", "_interfaces", "_form", "_frames_before")
     whole = {name: getattr(after, name) for name in names}
     return dict(leaves(whole, "", {}))
