@@ -166,7 +166,7 @@ def test_a_lake_is_exact_or_not(tmp_path):
     with pytest.raises(LakeMismatch, match="splits"):
         write([capture], tmp_path / "walked")
     msmqwire.write_lake(capture, tmp_path / "walked", splits="searched")
-    with pytest.raises(ValueError, match="walked, searched, exact"):
+    with pytest.raises(ValueError, match="walked, searched and exact"):
         msmqwire.write_lake(capture, tmp_path / "other", splits="guessed")  # type: ignore[arg-type]
 
 

@@ -116,7 +116,7 @@ def test_rows_with_findings_are_marked() -> None:
     assert markup.attributes <= {"class"}
     assert text.count('<tr class="found">') == 2
     row = markup.cells.index("UserMessage")
-    assert markup.cells[row - 2 : row + 3] == ["10.0.0.1:49759", "10.0.0.2:1801", "UserMessage", "2,224", "2"]
+    assert markup.cells[row - 2 : row + 3] == ["10.0.0.1:49759", "10.0.0.2:1801", "UserMessage", "2,224", "1"]
     assert "DIRECT=OS:a04bm02\\q" in in_rich(table)
 
 
