@@ -23,7 +23,7 @@ def test_a_row_for_each_item() -> None:
     assert len(table.rows) == len(items) == 8
     assert table.rows[6] == (
         "6", "2026-03-01T12:00:00.002619000Z", "15", "10.0.0.1:49759", "10.0.0.2:1801", "UserMessage",
-        "2,224", "2", r'DIRECT=OS:a04bm02\q "mqsender label" 2000 bytes',
+        "2,224", "1", r'DIRECT=OS:a04bm02\q "mqsender label" 2000 bytes',
     )  # fmt: skip
     assert table.marked == {number for number, item in enumerate(items) if item.findings} == {3, 6}
     assert (repr(table), table.remark) == ("<Table of 8 items>", "")
