@@ -151,14 +151,14 @@ def test_not_there_in_time(server: InThread, properties: dict[str, Any]) -> None
         with pytest.raises(NotDelivered) as caught:
             sent.arrived()
         check_refusal(caught, sent, "NACK_REACH_QUEUE_TIMEOUT")
-        with pytest.raises(NotDelivered, match="it was given up"):
+        with pytest.raises(NotDelivered, match="its time to reach the queue was over"):
             sent.transferred()
 
 
 def test_given_up_without_an_acknowledgement(server: InThread) -> None:
     with connect(server, port=1) as client:
         sent = client.send(b"x", acknowledge="pos_arrival", time_to_reach_queue=1)
-        with pytest.raises(NotDelivered, match="it was given up") as caught:
+        with pytest.raises(NotDelivered, match="its time to reach the queue was over") as caught:
             sent.arrived()
         assert caught.value.message_class is None
 

@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import permutations
+from types import SimpleNamespace
 from typing import Any, Final, Protocol
 from unittest.mock import patch
 
 from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.model.effects import Connect, Effect, Send
+from msmqwire.qm.model.refusals import Refusals
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.connection import Connection
@@ -53,7 +55,7 @@ class Recorder:
     def connected(self, connection: int) -> None:
         self.events.append(("connected", connection))
 
-    def connect_failed(self, connection: int, status: object) -> None:
+    def connect_failed(self, connection: int, status: object, detail: str = "") -> None:
         self.events.append(("connect_failed", connection, status))
 
     def received(self, connection: int, data: bytes) -> None:
@@ -103,6 +105,7 @@ class Core:
     def __init__(self) -> None:
         self.binary = Recorder()
         self.effects: list[Effect] = []
+        self.context = SimpleNamespace(now=0, refusals=Refusals())
 
     def at(self, now_ms: int, utc: int) -> None:
         """No timers."""

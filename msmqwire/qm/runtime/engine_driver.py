@@ -504,14 +504,14 @@ class EngineDriver:
         if self._closed:
             return
         self._closed, self._failure = True, failure
-        for refusal in self.core.context.refusals.rest():
-            log_refusal(refusal)
         for timer in (self._alarm, self._look, self._put_off):
             if timer is not None:
                 timer.cancel()
         for future in self._waiting:
             if not future.done():
                 future.set_exception(failure)
+        for refusal in self.core.context.refusals.rest():  # last: nobody waits for ever where a report fails
+            log_refusal(refusal)
 
 
 def _nothing() -> None:
