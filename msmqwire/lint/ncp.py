@@ -124,7 +124,7 @@ def _structures(packet: NcpPacket) -> list[Record]:
 def _problems(packet: NcpPacket) -> Iterator[Problem]:
     inner, data = packet.packet, packet.data
     if isinstance(inner, Record):
-        if any(inner.TrailingData or b""):
+        if any(inner.TrailingData):
             yield TRAILING, "NcpWatchdog.TrailingData", f"{len(inner.TrailingData)} bytes"
         return
     trailing = inner.trailing

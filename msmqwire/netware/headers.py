@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msmqwire.schema import MORE, REST, Header, bit, flags, maybe, raw, reserved, uint
+from msmqwire.schema import REST, Header, bit, flags, maybe, raw, reserved, uint
 
 NCP_PORT: Final = 524
 """TCP and UDP port."""
@@ -98,7 +98,7 @@ NCP_WATCHDOG: Final = Header(
         uint(16, "RequestType", "0x3E3E.", default=WATCHDOG, must=frozenset({WATCHDOG}), big_endian=True),
         raw("Reserved", 7, "Sent back as it came."),
         uint(8, "Signature", "'?' from the server; 'Y' from a client that is there.", default=0x3F),
-        maybe(MORE, raw("TrailingData", REST, "What some clients fill a packet up with, as a rule zeros.")),
+        raw("TrailingData", REST, "What some clients fill a packet up with, as a rule zeros."),
     ),
     "Whether a client is still there, asked over UDP and IPX; it answers with the same bytes.",
 )

@@ -28,7 +28,7 @@ from tests.support import srmp_captures as s
 
 NAMES = tuple(packet_schema(raw=True).names)
 SCHEMA = arrow_fields(spark_schema(packet_schema(raw=True)))
-UNKNOWN = ("frame", "stream")  # of a capture read in several partitions
+UNKNOWN = ("frame", "stream", "exchange", "one_sided")  # of a capture read in several partitions
 ALL = 1 << 40
 SEGMENT = ["file_index", "time_ns", "src", "src_port", "dst", "dst_port", "seq", "ack", "flags", "payload"]
 

@@ -221,8 +221,8 @@ def test_rights_of_a_queue_by_user(data: Path) -> None:
         assert (deadletter["allow"], deadletter["deny"]) == ({BOB: ["peek"]}, {})
         assert called("queue", "show", "system$;deadletter", "--data", data).one["allow"] == {BOB: ["peek"]}
         assert called("queue", "show", "system$;journal", "--data", data).one["allow"] == {"callers": ["all"]}
-        check(port, "", "peek", r"DIRECT=OS:127.0.0.1\SYSTEM$;DEADLETTER")
-        check(port, "receive peek", "receive peek", r"DIRECT=OS:127.0.0.1\SYSTEM$;JOURNAL")
+        check(port, "", "peek", rf"DIRECT=OS:{ADDRESS}\SYSTEM$;DEADLETTER")
+        check(port, "receive peek", "receive peek", rf"DIRECT=OS:{ADDRESS}\SYSTEM$;JOURNAL")
         wrong = (
             ("--label", "x", 69, "but for allow and deny"),
             ("--allow", "callers:send", 65, "such a queue"),

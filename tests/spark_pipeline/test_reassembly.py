@@ -146,7 +146,7 @@ def test_parts_are_preferred_unless_their_states_are_too_large(spark, files, sma
     rows = packets(spark, files, split_size=40_000, reassembly="parts")
     assert "Exchange" not in plan_of(rows)
     assert rows_of(rows.toArrow().to_batches()) == expected
-    with pytest.raises(ValueError, match="auto, parts, shuffle"):
+    with pytest.raises(ValueError, match="auto, parts and shuffle"):
         packets(spark, files, reassembly="magic")
 
 

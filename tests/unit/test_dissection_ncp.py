@@ -256,7 +256,7 @@ def test_what_follows_a_watchdog_packet_is_kept(behind, ids):
     assert item.to_json()["fields"]["NcpWatchdog"]["TrailingData"] == behind.hex()
     assert [(found.id, found.offset) for found in item.findings] == [(id, 10) for id in ids]
     (whole,) = items(datagrams((True, sent[:10])))
-    assert whole.packet.packet.TrailingData is None
+    assert whole.packet.packet.TrailingData == b""
     assert whole.packet.packet.to_bytes() == sent[:10]
 
 

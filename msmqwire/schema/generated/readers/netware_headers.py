@@ -71,19 +71,14 @@ def read_NcpWatchdog(data: bytes, p0: int, e0: int) -> tuple[Any, int]:
     if p0+10 > e0: raise Refused
     v1, v2, v3, = unpack_from_big_H7sB(data, p0)
     if v1 not in (15934,): raise Refused
-    if p0+10 < e0:
-        if p0+10 > e0: raise Refused
-        v5 = data[p0+10:e0]
-        v4: Any = v5
-        p6: int = e0
-    else:
-        v4 = None; p6 = p0+10
-    r7 = new_NcpWatchdog()
-    r7.RequestType = v1
-    r7.Reserved = v2
-    r7.Signature = v3
-    r7.TrailingData = v4
-    return r7, p6
+    if p0+10 > e0: raise Refused
+    v4 = data[p0+10:e0]
+    r5 = new_NcpWatchdog()
+    r5.RequestType = v1
+    r5.Reserved = v2
+    r5.Signature = v3
+    r5.TrailingData = v4
+    return r5, e0
 
 
 def read_NcpSubfunctionHeader(data: bytes, p0: int, e0: int) -> tuple[Any, int]:

@@ -41,9 +41,7 @@ def write_NcpWatchdog(r0: Any) -> bytes:
     if len(r0.Reserved) != 7: raise Refused
     out.append(r0.Reserved)
     out.append(pack_big_B(r0.Signature))
-    m1 = r0.TrailingData
-    if m1 is not None:
-        out.append(m1)
+    out.append(r0.TrailingData)
     return b''.join(out)
 
 
