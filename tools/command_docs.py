@@ -7,33 +7,31 @@ from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
-import typer
-from typer.core import TyperGroup
+import click
 
 from msmqwire.cli import app
 
 HEAD = """\
 # Commands
 
-What `--help` prints. `msmqwire --install-completion` adds completion to the current shell.
+What `--help` prints. A shell completes them after `msmqwire export completion`.
 """
 
 
 def commands() -> Iterator[tuple[str, str]]:
     """Yield each command with its help, groups before their commands."""
     with patch.dict(os.environ, {"COLUMNS": "84", "NO_COLOR": "1"}):
-        root = typer.main.get_command(app)
-        yield from _below(root, typer.Context(root, info_name="msmqwire", terminal_width=84))
+        yield from _below(app, click.Context(app, info_name="msmqwire", terminal_width=84))
 
 
-def _below(command: Any, context: typer.Context) -> Iterator[tuple[str, str]]:
+def _below(command: Any, context: click.Context) -> Iterator[tuple[str, str]]:
     yield context.command_path, command.get_help(context)
-    if isinstance(command, TyperGroup):
+    if isinstance(command, click.Group):
         for name in command.list_commands(context):
             below = command.get_command(context, name)
             if below is not None and not below.hidden:
                 yield from _below(
-                    below, typer.Context(below, info_name=name, parent=context, terminal_width=84)
+                    below, click.Context(below, info_name=name, parent=context, terminal_width=84)
                 )
 
 

@@ -6,37 +6,33 @@ import os
 import sys
 import traceback
 from io import TextIOWrapper
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
-import typer
+import click
 
 from msmqwire import __version__
 from msmqwire.cli.commands import LazyGroup
 from msmqwire.cli.common import EX_IOERR, EX_SOFTWARE, say
 
-app = typer.Typer(
-    cls=LazyGroup,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="Reads, writes, judges and speaks the Microsoft Message Queuing (MSMQ) protocols.",
+app = LazyGroup(
+    "msmqwire",
+    "Reads, writes, judges and speaks the Microsoft Message Queuing (MSMQ) protocols.",
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=lambda context, _option, requested: _print_version(context) if requested else None,
+            help="Print name and version.",
+        )
+    ],
 )
 
 
-def _print_version(requested: bool) -> None:
-    if requested:
-        print(f"msmqwire {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print name and version."),
-    ] = False,
-) -> None:
-    """Options of all commands."""
+def _print_version(context: click.Context) -> NoReturn:
+    print(f"msmqwire {__version__}")
+    context.exit()
 
 
 def main() -> NoReturn:

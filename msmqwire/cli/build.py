@@ -6,9 +6,10 @@ import json
 import sys
 from typing import Annotated, Any, BinaryIO, TextIO
 
-import typer
+from click.exceptions import Exit
 
 from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, NoInput, read_input, say
+from msmqwire.cli.options import Argument, Option
 from msmqwire.errors import LocatedError
 from msmqwire.packets import build
 
@@ -44,8 +45,8 @@ def _build(packet: Any) -> bytes:
 
 
 def command(
-    file: Annotated[str, typer.Argument(help="File with one JSON object; - is standard input.")] = "-",
-    hex_text: Annotated[bool, typer.Option("--hex", help="Write hex text.")] = False,
+    file: Annotated[str, Argument(help="File with one JSON object; - is standard input.")] = "-",
+    hex_text: Annotated[bool, Option("--hex", help="Write hex text.")] = False,
 ) -> None:
     """Build the bytes of a packet from the JSON object that parse prints.
 
@@ -56,5 +57,5 @@ def command(
         text = read_input(file)
     except NoInput as exc:
         say(str(exc))
-        raise typer.Exit(EX_NOINPUT) from None
-    raise typer.Exit(run(text, sys.stdout.buffer, sys.stderr, hex_text=hex_text))
+        raise Exit(EX_NOINPUT) from None
+    raise Exit(run(text, sys.stdout.buffer, sys.stderr, hex_text=hex_text))

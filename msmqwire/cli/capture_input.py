@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Annotated, Any, NamedTuple, TextIO
 
-import typer
+from click.exceptions import Exit
 
 from msmqwire.capture.not_read import NotRead, sentence
 from msmqwire.capture.paths import expand, file_size
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, parse_options
 from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, EX_USAGE, NoInput, say
+from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.progress import byte_progress
 from msmqwire.cli.readings import capture_readings_of
 from msmqwire.dissection import Dissection, dissect
@@ -21,14 +22,14 @@ from msmqwire.errors import UnsupportedStore
 
 Captures = Annotated[
     list[str],
-    typer.Argument(help="pcap or pcapng files, also gzip or zstd; folders; patterns; URLs of stores; - ."),
+    Argument(help="pcap or pcapng files, also gzip or zstd; folders; patterns; URLs of stores; - ."),
 ]
 StoredCaptures = Annotated[
-    list[str], typer.Argument(help="pcap or pcapng files, also gzip or zstd; folders; patterns; URLs.")
+    list[str], Argument(help="pcap or pcapng files, also gzip or zstd; folders; patterns; URLs.")
 ]
 RecordSizeMax = Annotated[
     int,
-    typer.Option(
+    Option(
         "--record-size-max",
         min=1,
         metavar="BYTES",
@@ -37,7 +38,7 @@ RecordSizeMax = Annotated[
 ]
 StorageOption = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--storage-option",
         metavar="NAME=VALUE",
         help="An argument of the file systems of URLs: region=eu-west-1, anonymous=true.",
@@ -45,7 +46,7 @@ StorageOption = Annotated[
 ]
 Key = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--key",
         metavar="FILE",
         help="A private key of a receiving queue manager, PEM or DER: bodies are decrypted.",
@@ -53,7 +54,7 @@ Key = Annotated[
 ]
 Cert = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--cert",
         metavar="FILE",
         help="Certificates of senders, PEM or DER: whose signatures are valid.",
@@ -74,7 +75,7 @@ class MessageSecurity(NamedTuple):
     readings: list[str] | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """Return them as arguments of `msmqwire.dissect`. Raises typer.BadParameter."""
+        """Return them as arguments of `msmqwire.dissect`. Raises BadParameter."""
         readings, ncp_readings = capture_readings_of(self.readings)
         keys, certificates = self.keys or (), self.certificates or ()
         return {
@@ -107,15 +108,15 @@ def storage_options_of(texts: list[str] | None) -> StorageOptions:
     return parse_options(texts) if texts else NO_OPTIONS
 
 
-def no_input(error: NoInput | OSError | UnsupportedStore) -> typer.Exit:
+def no_input(error: NoInput | OSError | UnsupportedStore) -> Exit:
     """Report input that can't be opened; return the exit. An output error is raised again."""
     if isinstance(error, UnsupportedStore):
         say(str(error))
-        return typer.Exit(EX_USAGE)
+        return Exit(EX_USAGE)
     if isinstance(error, OSError) and error.filename is None:
         raise error
     say(f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error))
-    return typer.Exit(EX_NOINPUT)
+    return Exit(EX_NOINPUT)
 
 
 @contextmanager

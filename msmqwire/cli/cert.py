@@ -8,10 +8,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from click import BadParameter
 
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.folder_keys import AsJson, Data, key_file, show_rows, tell_server, time_text
+from msmqwire.cli.options import Group, Option
 from msmqwire.cli.srmp_files import readable
 from msmqwire.errors import InvalidValue, StoreRefused
 from msmqwire.headers.security_descriptor import sid_bytes, sid_text
@@ -27,15 +28,13 @@ from msmqwire.qm.runtime.message_signers import (
 from msmqwire.qm.runtime.new_keys import BITS, BITS_MAX, BITS_MIN
 from msmqwire.qm.runtime.user_certificates import open_users, register_certificate, registered_certificates
 
-app = typer.Typer(
-    add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="Certificates of users."
-)
+app = Group("cert", "Certificates of users.")
 
 Sid = Annotated[
     str | None,
-    typer.Option(metavar="SID", help="The user, S-1-5-...; by default the one who runs this command."),
+    Option(metavar="SID", help="The user, S-1-5-...; by default the one who runs this command."),
 ]
-Cert = Annotated[Path, typer.Option(metavar="FILE", help="The certificate, PEM or DER.")]
+Cert = Annotated[Path, Option(metavar="FILE", help="The certificate, PEM or DER.")]
 _DIGEST_SIZE = 16
 _DAYS = 8 * 365
 _DAYS_MAX = 100 * 365
@@ -67,13 +66,13 @@ def create(
     data: Data,
     sid: Sid = None,
     subject: Annotated[
-        str | None, typer.Option(metavar="NAME", help=r"Its subject; COMPUTER\user by default.")
+        str | None, Option(metavar="NAME", help=r"Its subject; COMPUTER\user by default.")
     ] = None,
-    days: Annotated[int, typer.Option(min=1, max=_DAYS_MAX, help="How long it is valid.")] = _DAYS,
-    bits: Annotated[int, typer.Option(min=BITS_MIN, max=BITS_MAX, help="Length of its key.")] = BITS,
+    days: Annotated[int, Option(min=1, max=_DAYS_MAX, help="How long it is valid.")] = _DAYS,
+    bits: Annotated[int, Option(min=BITS_MIN, max=BITS_MAX, help="Length of its key.")] = BITS,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write it there too, as PEM, to be registered where it sends to."),
+        Option(metavar="FILE", help="Write it there too, as PEM, to be registered where it sends to."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -111,7 +110,7 @@ def register(
     sid: Sid = None,
     group: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="SID",
             help="A group that the user is in, more than once for several: rights of the group are the "
             "user's. Instead of those told before.",
@@ -140,15 +139,15 @@ def register(
 @app.command("revoke")
 def revoke(
     data: Data,
-    cert: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate, PEM or DER.")] = None,
+    cert: Annotated[Path | None, Option(metavar="FILE", help="The certificate, PEM or DER.")] = None,
     digest: Annotated[
-        str | None, typer.Option(metavar="HEX", help="Its digest instead, as cert list prints it.")
+        str | None, Option(metavar="HEX", help="Its digest instead, as cert list prints it.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Believe a certificate no more: messages that it signs are refused. That is for good."""
     if (cert is None) == (digest is None):
-        raise typer.BadParameter("either --cert or --digest says which certificate")
+        raise BadParameter("either --cert or --digest says which certificate")
     known = _digest(digest) if digest is not None else b""
 
     def run() -> None:
@@ -162,13 +161,13 @@ def revoke(
 
 
 def _digest(text: str) -> bytes:
-    """Raises typer.BadParameter."""
+    """Raises BadParameter."""
     try:
         digest = bytes.fromhex(text)
     except ValueError:
         digest = b""
     if len(digest) != _DIGEST_SIZE:
-        raise typer.BadParameter(f"{text!r:.80} is not {_DIGEST_SIZE} bytes in hex", param_hint="--digest")
+        raise BadParameter(f"{text!r:.80} is not {_DIGEST_SIZE} bytes in hex", param_hint="--digest")
     return digest
 
 

@@ -7,9 +7,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, Final
 
-import typer
-import typer.core
-import typer.main
+import click
+
+from msmqwire.cli.options import Command, Group, command
 
 _PLACES: Final = {
     "parse": ("parse", "command"),
@@ -89,29 +89,26 @@ class LazyCommands(Mapping[str, Any]):
 
 
 @cache
-def _command(name: str, module: str, attribute: str) -> Any:
-    app = getattr(import_module(f"msmqwire.cli.{module}"), attribute)
-    if not isinstance(app, typer.Typer):
-        function, app = app, typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(name)(function)
-    return typer.main.get_command(app)
+def _command(name: str, module: str, attribute: str) -> Command | Group:
+    found = getattr(import_module(f"msmqwire.cli.{module}"), attribute)
+    return found if isinstance(found, Group) else command(name, found)
 
 
-class LazyGroup(typer.core.TyperGroup):
-    """The group of these commands."""
+class LazyGroup(Group):
+    """A group whose commands are imported when they are asked for.
+
+    Attributes:
+        places: the module of each command, and what it is there: a function, or a group.
+        summaries: the first sentence of the help of each command.
+    """
 
     places: ClassVar[Mapping[str, tuple[str, str]]] = _PLACES
     summaries: ClassVar[Mapping[str, str]] = _SUMMARIES
 
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
+    def __init__(self, name: str, help: str, **attributes: Any) -> None:
+        super().__init__(name, help, **attributes)
         self.commands: Any = LazyCommands(self.places)
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of the commands, in their order."""
-        return list(self.places)
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands for ``--help``, without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, self.summaries[name]) for name in self.places])
+    def sections(self, ctx: click.Context) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """Yield the list of commands, without importing them."""
+        yield "Commands", [(name, self.summaries[name]) for name in self.places]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 from typing import Annotated, Final
 
-import typer
+from click import BadParameter
+from click.exceptions import Exit
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Delete its messages without asking.")]
+from msmqwire.cli.options import Option
+
+Yes = Annotated[bool, Option("--yes", "-y", help="Delete its messages without asking.")]
 _ANSWERS: Final = {"y": True, "yes": True, "n": False, "no": False, "": False}
 
 
@@ -18,10 +21,10 @@ def confirm(question: str, why: str) -> None:
         question: without its mark.
         why: what is in the way where nobody can be asked.
 
-    Raises typer.Exit with the status 1 for no, typer.BadParameter where nobody can be asked.
+    Raises Exit with the status 1 for no, BadParameter where nobody can be asked.
     """
     if sys.stdin is None or sys.stderr is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise typer.BadParameter(f"{why}; --yes deletes them", param_hint="--yes")
+        raise BadParameter(f"{why}; --yes deletes them", param_hint="--yes")
     answer = None
     while answer is None:
         print(f"{question}? [y/N] ", end="", file=sys.stderr, flush=True)
@@ -30,4 +33,4 @@ def confirm(question: str, why: str) -> None:
             print(file=sys.stderr)
         answer = _ANSWERS.get(line.strip().lower())
     if not answer:
-        raise typer.Exit(1)
+        raise Exit(1)

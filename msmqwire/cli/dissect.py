@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Annotated, Any, TextIO
 
-import typer
+from click import BadParameter
+from click.exceptions import Exit
 
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.cli import filters, tables
@@ -37,6 +38,7 @@ from msmqwire.cli.filter_options import (
     wanted,
 )
 from msmqwire.cli.live import CaptureFilter, Follow, Interface, live_input
+from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.output import Output, binary, output
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.cli.show import STYLES, hexdump, raw_dump
@@ -165,18 +167,14 @@ def _item_row(kind_width: int, item: Item) -> str:
 def command(
     captures: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="pcap or pcapng files, also gzip or zstd; folders; patterns; URLs of stores; - ."
-        ),
+        Argument(help="pcap or pcapng files, also gzip or zstd; folders; patterns; URLs of stores; - ."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-    table: Annotated[bool, typer.Option("--table", help="A table (the default).")] = False,
-    dump: Annotated[bool, typer.Option("--hexdump", help="Every field beside its bytes.")] = False,
+    as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
+    table: Annotated[bool, Option("--table", help="A table (the default).")] = False,
+    dump: Annotated[bool, Option("--hexdump", help="Every field beside its bytes.")] = False,
     stats: Annotated[
         bool,
-        typer.Option(
-            "--stats", help="Only counts: kinds, queues, sessions, findings; with --json an object."
-        ),
+        Option("--stats", help="Only counts: kinds, queues, sessions, findings; with --json an object."),
     ] = False,
     port: Port = None,
     start: From = None,
@@ -187,20 +185,18 @@ def command(
     queue: Queue = None,
     findings: Findings = None,
     where: Where = None,
-    no_lint: Annotated[bool, typer.Option("--no-lint", help="Do not judge the packets: faster.")] = False,
+    no_lint: Annotated[bool, Option("--no-lint", help="Do not judge the packets: faster.")] = False,
     parquet: Annotated[
-        str | None, typer.Option("--parquet", help="Write columns to packets.parquet in this folder or URL.")
+        str | None, Option("--parquet", help="Write columns to packets.parquet in this folder or URL.")
     ] = None,
-    arrow: Annotated[
-        str | None, typer.Option("--arrow", help="Write columns to this Arrow file or URL.")
-    ] = None,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Columns as CSV; bytes as hex.")] = False,
+    arrow: Annotated[str | None, Option("--arrow", help="Write columns to this Arrow file or URL.")] = None,
+    as_csv: Annotated[bool, Option("--csv", help="Columns as CSV; bytes as hex.")] = False,
     columns: Columns = None,
     body_limit: Annotated[
-        int | None, typer.Option("--body-limit", min=0, help="Bytes of a body in columns, at the most.")
+        int | None, Option("--body-limit", min=0, help="Bytes of a body in columns, at the most.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Threads that make columns. Default: 1.")
+        int | None, Option("--workers", min=1, help="Threads that make columns. Default: 1.")
     ] = None,
     out: Output = None,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
@@ -222,18 +218,18 @@ def command(
     Ends with status 65 if a file is cut off or damaged; what precedes the damage is printed.
     """
     if sum((as_json, table, dump, as_csv, parquet is not None, arrow is not None)) > 1:
-        raise typer.BadParameter("only one of --json, --table, --hexdump, --parquet, --arrow and --csv")
+        raise BadParameter("only one of --json, --table, --hexdump, --parquet, --arrow and --csv")
     if stats and (table or dump or as_csv or parquet is not None or arrow is not None):
-        raise typer.BadParameter("--stats goes with --json only", param_hint="--stats")
+        raise BadParameter("--stats goes with --json only", param_hint="--stats")
     to_columns = as_csv or parquet is not None or arrow is not None
     if not to_columns and any(given is not None for given in (columns, body_limit, workers)):
-        raise typer.BadParameter("--columns, --body-limit and --workers go with --parquet, --arrow or --csv")
+        raise BadParameter("--columns, --body-limit and --workers go with --parquet, --arrow or --csv")
     if no_lint and findings:
-        raise typer.BadParameter("it finds nothing with --no-lint", param_hint="--findings")
+        raise BadParameter("it finds nothing with --no-lint", param_hint="--findings")
     packets = wanted(start, end, host, kind, label, queue, findings, where)
     names = column_names(columns)
     if out is not None and (parquet is not None or arrow is not None):
-        raise typer.BadParameter("--parquet and --arrow say where to", param_hint="--output")
+        raise BadParameter("--parquet and --arrow say where to", param_hint="--output")
     try:
         storage_options = storage_options_of(storage_option)
         sink = None
@@ -280,9 +276,9 @@ def command(
             status = of_live or of_files
     except InvalidValue as exc:
         say(exc)
-        raise typer.Exit(EX_DATAERR) from None
+        raise Exit(EX_DATAERR) from None
     except UnsupportedStore as exc:
         raise no_input(exc) from None
     except (NoInput, OSError) as exc:
         raise no_input(exc) from None
-    raise typer.Exit(status)
+    raise Exit(status)

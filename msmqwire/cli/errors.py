@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-import typer
+from click import BadParameter
+from click.exceptions import Exit
 
 from msmqwire.cli.common import (
     EX_DATAERR,
@@ -81,7 +82,7 @@ def usage(option: str = "") -> Iterator[None]:
         yield
     except InvalidArgument as exc:
         name = option or f"--{exc.path.replace('_', '-')}"
-        raise typer.BadParameter(exc.why, param_hint=name) from None
+        raise BadParameter(exc.why, param_hint=name) from None
 
 
 def run_reporting_errors(run: Callable[[], Any]) -> None:
@@ -90,10 +91,10 @@ def run_reporting_errors(run: Callable[[], Any]) -> None:
         run()
     except NoInput as exc:
         say(str(exc))
-        raise typer.Exit(EX_NOINPUT) from None
+        raise Exit(EX_NOINPUT) from None
     except MsmqError as exc:
         say(_shown(exc))
-        raise typer.Exit(status_of(exc)) from None
+        raise Exit(status_of(exc)) from None
 
 
 def _shown(exc: MsmqError) -> dict[str, object] | str:

@@ -1,20 +1,13 @@
-"""``msmqwire export``: what other tools take from the schemas."""
+"""``msmqwire export``: what other tools take from the schemas and the commands."""
 
 from __future__ import annotations
 
-import typer
+from enum import StrEnum
+from typing import Annotated
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Write what makes other tools understand the protocols.",
-)
+from msmqwire.cli.options import Argument, Group
 
-
-@app.callback()
-def _group() -> None:
-    """Options of all its commands."""
+app = Group("export", "Write what makes other tools understand the protocols.")
 
 
 @app.command("wireshark")
@@ -34,9 +27,32 @@ def man() -> None:
 
     To install it: msmqwire export man > ~/.local/share/man/man1/msmqwire.1
     """
-    import typer.main
-
     from msmqwire.cli import app as whole
     from msmqwire.cli.man_page import man_page
 
-    print(man_page(typer.main.get_command(whole)), end="")
+    print(man_page(whole), end="")
+
+
+class Shell(StrEnum):
+    """The shells that can complete words."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+@app.command("completion")
+def completion(
+    shell: Annotated[Shell, Argument(metavar="bash|zsh|fish", help="The shell.")],
+) -> None:
+    """Write what makes a shell complete commands, options and their values.
+
+    To install it: msmqwire export completion bash > ~/.local/share/bash-completion/completions/msmqwire
+    """
+    from click.shell_completion import get_completion_class
+
+    from msmqwire.cli import app as whole
+
+    made = get_completion_class(shell.value)
+    assert made is not None, "click knows these shells"
+    print(made(whole, {}, "msmqwire", "_MSMQWIRE_COMPLETE").source(), end="")

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Final, TextIO
 
-import typer
+from click import BadParameter
+from click.exceptions import Exit
 
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.cli.capture_input import (
@@ -21,6 +22,7 @@ from msmqwire.cli.capture_input import (
 )
 from msmqwire.cli.common import NoInput, dumps, standard_input
 from msmqwire.cli.filter_options import Chosen, say_no_match
+from msmqwire.cli.options import Option
 from msmqwire.errors import UnsupportedStore
 from msmqwire.names.nearest import unknown_name
 from msmqwire.names.printable import safe
@@ -39,36 +41,34 @@ _STATES: Final = (
 
 def command(
     captures: StoredCaptures,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-    as_table: Annotated[bool, typer.Option("--table", help="A table (the default).")] = False,
-    summed: Annotated[bool, typer.Option("--summary", help="A line for each queue, not message.")] = False,
+    as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
+    as_table: Annotated[bool, Option("--table", help="A table (the default).")] = False,
+    summed: Annotated[bool, Option("--summary", help="A line for each queue, not message.")] = False,
     events: Annotated[
-        bool, typer.Option("--events", help="Below each message what the capture shows of it.")
+        bool, Option("--events", help="Below each message what the capture shows of it.")
     ] = False,
     state: Annotated[
-        list[str] | None, typer.Option("--state", help=f"Only messages in a state: {', '.join(_STATES)}.")
+        list[str] | None, Option("--state", help=f"Only messages in a state: {', '.join(_STATES)}.")
     ] = None,
     queue: Annotated[
         list[str] | None,
-        typer.Option("--queue", help="Only messages to a queue: its format name, with * and ?."),
+        Option("--queue", help="Only messages to a queue: its format name, with * and ?."),
     ] = None,
     label: Annotated[
-        list[str] | None, typer.Option("--label", help="Only messages with a label, with * and ?.")
+        list[str] | None, Option("--label", help="Only messages with a label, with * and ?.")
     ] = None,
     stuck: Annotated[
-        bool, typer.Option("--stuck", help="Only messages that no queue manager has taken over.")
+        bool, Option("--stuck", help="Only messages that no queue manager has taken over.")
     ] = False,
     missing: Annotated[
         bool,
-        typer.Option(
-            "--missing", help="Only messages of which an acknowledgement that should have come did not."
-        ),
+        Option("--missing", help="Only messages of which an acknowledgement that should have come did not."),
     ] = False,
     acknowledgements: Annotated[
-        bool, typer.Option("--acknowledgements", help="Messages that acknowledge others, too.")
+        bool, Option("--acknowledgements", help="Messages that acknowledge others, too.")
     ] = False,
     port: Annotated[
-        list[int] | None, typer.Option("--port", min=1, max=65535, help="One more port of MSMQ.")
+        list[int] | None, Option("--port", min=1, max=65535, help="One more port of MSMQ.")
     ] = None,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
     storage_option: StorageOption = None,
@@ -83,12 +83,12 @@ def command(
     if a file is cut off or damaged; messages up to there are told.
     """
     if as_json and as_table:
-        raise typer.BadParameter("only one of --json and --table")
+        raise BadParameter("only one of --json and --table")
     if events and (summed or as_json):
-        raise typer.BadParameter("--events is for a table of messages; with --json they are there")
+        raise BadParameter("--events is for a table of messages; with --json they are there")
     for name in state or ():
         if name.lower() not in _STATES:
-            raise typer.BadParameter(unknown_name(name, _STATES, "state").why, param_hint="--state")
+            raise BadParameter(unknown_name(name, _STATES, "state").why, param_hint="--state")
     tests = list(_tests(state, queue, label, stuck=stuck, missing=missing))
     try:
         storage_options = storage_options_of(storage_option)
@@ -115,7 +115,7 @@ def command(
             status = report(dissection, sys.stderr)
     except (NoInput, OSError, UnsupportedStore) as exc:
         raise no_input(exc) from None
-    raise typer.Exit(status)
+    raise Exit(status)
 
 
 def _tests(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TextIO, TypeVar
 
-import typer
-
 from msmqwire.cli import filters
 from msmqwire.cli.errors import usage
+from msmqwire.cli.options import Option
 from msmqwire.dissection import Item
 from msmqwire.dissection.kinds import KINDS
 from msmqwire.lint.finding import SEVERITIES
@@ -18,33 +17,33 @@ if TYPE_CHECKING:
     from msmqwire.columnar.expression import Expression
 
 Port = Annotated[
-    list[int] | None, typer.Option("--port", min=1, max=65535, help="One more port of MSMQ, or of NCP.")
+    list[int] | None, Option("--port", min=1, max=65535, help="One more port of MSMQ, or of NCP.")
 ]
-From = Annotated[str | None, typer.Option("--from", help="Not before this time (ISO 8601 or seconds).")]
-To = Annotated[str | None, typer.Option("--to", help="Before this time.")]
+From = Annotated[str | None, Option("--from", help="Not before this time (ISO 8601 or seconds).")]
+To = Annotated[str | None, Option("--to", help="Before this time.")]
 Endpoint = Annotated[
-    list[str] | None, typer.Option("--endpoint", help="To or from ADDRESS, ADDRESS:PORT or :PORT.")
+    list[str] | None, Option("--endpoint", help="To or from ADDRESS, ADDRESS:PORT or :PORT.")
 ]
 Kind = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--kind",
         help="Only packets of this name, like UserMessage or SrmpMessage.",
-        autocompletion=lambda: list(KINDS),
+        complete=lambda: list(KINDS),
     ),
 ]
-Label = Annotated[str | None, typer.Option("--label", help="Only messages with such a label (* and ?).")]
-Queue = Annotated[str | None, typer.Option("--queue", help="Only messages to such a queue.")]
+Label = Annotated[str | None, Option("--label", help="Only messages with such a label (* and ?).")]
+Queue = Annotated[str | None, Option("--queue", help="Only messages to such a queue.")]
 Findings = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--findings",
         help=f"Only packets with findings: {filters.ANY}, {', '.join(SEVERITIES)}, an id or its beginning.",
     ),
 ]
 Where = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--where",
         metavar="EXPRESSION",
         help="Only packets of which an expression over the columns is true: kind == 'UserMessage' and "
@@ -53,11 +52,11 @@ Where = Annotated[
 ]
 
 
-Columns = Annotated[str | None, typer.Option("--columns", help="Names of columns, by commas.")]
+Columns = Annotated[str | None, Option("--columns", help="Names of columns, by commas.")]
 
 
 def column_names(text: str | None) -> list[str] | None:
-    """Return the names that ``--columns`` has. Raises typer.BadParameter for one that no column has."""
+    """Return the names that ``--columns`` has. Raises BadParameter for one that no column has."""
     if text is None:
         return None
     from msmqwire.columnar import chosen_columns
@@ -139,7 +138,7 @@ def wanted(
     findings: list[str] | None,
     where: str | None,
 ) -> Wanted:
-    """Return what the options ask for. Raises typer.BadParameter for what no packet can meet."""
+    """Return what the options ask for. Raises BadParameter for what no packet can meet."""
     with usage():
         conditions = filters.by_time(start, end)
         item_filters = [filters.by_endpoint(text) for text in host or ()]

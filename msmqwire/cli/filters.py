@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-import typer
+from click import BadParameter
 
 from msmqwire.dissection import Item
 from msmqwire.dissection.kinds import kind_named
@@ -79,7 +79,7 @@ def meets(conditions: list[Condition]) -> Filter:
 
 
 def expression_of(text: str) -> Expression:
-    """Parse an expression over columns. Raises typer.BadParameter, which shows the place."""
+    """Parse an expression over columns. Raises BadParameter, which shows the place."""
     from msmqwire.columnar.expression_parser import InvalidExpression, parse_expression
 
     try:
@@ -87,7 +87,7 @@ def expression_of(text: str) -> Expression:
     except InvalidExpression as exc:
         shown = "".join(char if char.isprintable() else "?" for char in text)
         where = f"{exc.why}\n  {shown}\n  {' ' * exc.position}^"
-        raise typer.BadParameter(where, param_hint="--where") from None
+        raise BadParameter(where, param_hint="--where") from None
 
 
 def by_expression(expression: Expression) -> Filter:

@@ -8,20 +8,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from msmqwire.cli.common import dumps
+from msmqwire.cli.options import Option
 from msmqwire.errors import StoreMissing
 from msmqwire.names.printable import safe
 from msmqwire.qm.runtime.folder import DataFolder
 from msmqwire.qm.runtime.key_ring import KeyFile
 from msmqwire.qm.runtime.local import server_of
 
-Data = Annotated[Path, typer.Option(help="Folder of the queue manager.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+Data = Annotated[Path, Option(help="Folder of the queue manager.")]
+AsJson = Annotated[bool, Option("--json", help="One JSON object a line.")]
 
 
 def key_file(data: Path, *, create: bool = False) -> KeyFile:

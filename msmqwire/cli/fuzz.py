@@ -6,11 +6,12 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
-import typer
+from click.exceptions import Exit
 
 from msmqwire.cli.common import EX_IOERR, EX_SOFTWARE, EX_USAGE, NoInput, say
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.fuzz_report import progress, show
+from msmqwire.cli.options import Argument, Option
 from msmqwire.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -26,39 +27,35 @@ _PORT_HELP: Final = "Where the peer listens for another protocol; 1801, 80, 2103
 
 
 def command(
-    peer: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The peer.")],
-    seconds: Annotated[float, typer.Option("--time", metavar="SECONDS", help="How long.")] = 60.0,
-    seed: Annotated[int, typer.Option("--seed", help="What is drawn depends on it alone.")] = 0,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where what is found is written.")] = Path(
+    peer: Annotated[str, Argument(metavar="HOST:PORT", help="The peer.")],
+    seconds: Annotated[float, Option("--time", metavar="SECONDS", help="How long.")] = 60.0,
+    seed: Annotated[int, Option("--seed", help="What is drawn depends on it alone.")] = 0,
+    out: Annotated[Path, Option("--out", metavar="DIR", help="Where what is found is written.")] = Path(
         "msmqwire-fuzz"
     ),
     bound: Annotated[
-        float, typer.Option("--bound", metavar="SECONDS", help="A fresh session is answered within it.")
+        float, Option("--bound", metavar="SECONDS", help="A fresh session is answered within it.")
     ] = 5.0,
-    protocol: Annotated[list[str] | None, typer.Option("--protocol", help=_PROTOCOL_HELP)] = None,
-    port: Annotated[
-        list[str] | None, typer.Option("--port", metavar="PROTOCOL=PORT", help=_PORT_HELP)
-    ] = None,
-    queue: Annotated[str, typer.Option("--queue", help="A queue that the peer has.")] = r"private$\orders",
+    protocol: Annotated[list[str] | None, Option("--protocol", help=_PROTOCOL_HELP)] = None,
+    port: Annotated[list[str] | None, Option("--port", metavar="PROTOCOL=PORT", help=_PORT_HELP)] = None,
+    queue: Annotated[str, Option("--queue", help="A queue that the peer has.")] = r"private$\orders",
     transactional_queue: Annotated[
-        str | None, typer.Option("--transactional-queue", help="A transactional queue that the peer has.")
+        str | None, Option("--transactional-queue", help="A transactional queue that the peer has.")
     ] = None,
     replay: Annotated[
-        Path | None, typer.Option("--replay", metavar="SEEDFILE", help="Do again what an earlier run found.")
+        Path | None, Option("--replay", metavar="SEEDFILE", help="Do again what an earlier run found.")
     ] = None,
     restart: Annotated[
         str | None,
-        typer.Option(
-            "--restart", metavar="COMMAND", help="Brings the peer back after its end, by the shell."
-        ),
+        Option("--restart", metavar="COMMAND", help="Brings the peer back after its end, by the shell."),
     ] = None,
     pid: Annotated[
-        int | None, typer.Option("--pid", min=1, help="A process whose resident memory is watched.")
+        int | None, Option("--pid", min=1, help="A process whose resident memory is watched.")
     ] = None,
     consent: Annotated[
-        str | None, typer.Option("--consent", metavar="HOST", help="Another computer, named once more.")
+        str | None, Option("--consent", metavar="HOST", help="Another computer, named once more.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document at the end.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print one JSON document at the end.")] = False,
 ) -> None:
     """Test a peer by property, and keep what shows each failure: a capture, a seed to replay, a test.
 
@@ -71,7 +68,7 @@ def command(
         from fuzz.peer.target import RunOptions, queue_path
     except ModuleNotFoundError as exc:
         say(f"{exc.name} is missing: pip install 'msmqwire[fuzz]'")
-        raise typer.Exit(EX_SOFTWARE) from None
+        raise Exit(EX_SOFTWARE) from None
 
     if not all(math.isfinite(number) and number > 0 for number in (seconds, bound)):
         _refuse("--time and --bound are numbers of seconds above 0")
@@ -97,10 +94,10 @@ def command(
             _refuse(exc.why)
         except OSError as exc:
             say(f"{exc.filename or out}: {exc.strerror or exc}")
-            raise typer.Exit(EX_IOERR) from None
+            raise Exit(EX_IOERR) from None
         show(result, as_json=as_json)
         if result.failures:
-            raise typer.Exit(FOUND)
+            raise Exit(FOUND)
 
     run_reporting_errors(report)
 
@@ -118,4 +115,4 @@ def _ports(given: list[str]) -> dict[str, int]:
 
 def _refuse(why: str) -> NoReturn:
     say(why)
-    raise typer.Exit(EX_USAGE)
+    raise Exit(EX_USAGE)

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
 
-import typer
+from click import BadParameter
 
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.folder_keys import AsJson, Data, key_file, show_rows, tell_server, time_text
+from msmqwire.cli.options import Argument, Group, Option
 from msmqwire.cli.srmp_files import readable
 from msmqwire.constants import CryptographicProvider, KeyAlgorithm
 from msmqwire.names.nearest import unknown_name
@@ -20,13 +21,11 @@ from msmqwire.qm.runtime.key_ring import PROVIDERS, SHORT_NAMES, KeyRing, KeyUse
 from msmqwire.qm.runtime.new_keys import BITS, BITS_MAX, BITS_MIN, new_key, own_keys
 from msmqwire.qm.runtime.peer_keys import public_keys, read_peer_keys
 
-app = typer.Typer(
-    add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="Keys of a queue manager."
-)
+app = Group("key", "Keys of a queue manager.")
 
 Providers = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--provider",
         metavar="|".join(PROVIDERS),
         help="Cryptographic provider, more than once for several; all three by default.",
@@ -36,11 +35,11 @@ _KINDS = {KeyUse.EXCHANGE: KeyAlgorithm.CALG_RSA_KEYX, KeyUse.SIGNATURE: KeyAlgo
 
 
 def _providers(names: list[str] | None) -> list[CryptographicProvider]:
-    """Raises typer.BadParameter."""
+    """Raises BadParameter."""
     for name in names or ():
         if name not in PROVIDERS:
             wrong = unknown_name(name, PROVIDERS, "provider")
-            raise typer.BadParameter(wrong.why, param_hint="--provider")
+            raise BadParameter(wrong.why, param_hint="--provider")
     return [PROVIDERS[name] for name in dict.fromkeys(names or PROVIDERS)]
 
 
@@ -78,7 +77,7 @@ def _rows(ring: KeyRing) -> list[dict[str, Any]]:
 @app.command("create")
 def create(
     data: Data,
-    bits: Annotated[int, typer.Option(min=BITS_MIN, max=BITS_MAX, help="Length of the keys.")] = BITS,
+    bits: Annotated[int, Option(min=BITS_MIN, max=BITS_MAX, help="Length of the keys.")] = BITS,
     provider: Providers = None,
     as_json: AsJson = False,
 ) -> None:
@@ -101,13 +100,13 @@ def create(
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The key: PEM or DER, not encrypted.")],
+    file: Annotated[Path, Argument(metavar="FILE", help="The key: PEM or DER, not encrypted.")],
     data: Data,
-    use: Annotated[KeyUse, typer.Option(help="What the key is for.")] = KeyUse.EXCHANGE,
+    use: Annotated[KeyUse, Option(help="What the key is for.")] = KeyUse.EXCHANGE,
     provider: Providers = None,
     peer: Annotated[
         UUID | None,
-        typer.Option(
+        Option(
             metavar="GUID",
             help="FILE has the public key of this queue manager, to encrypt for it: what key show --public "
             "prints there, a PUBLICKEYBLOB (also in hex), or PEM or DER.",
@@ -118,7 +117,7 @@ def import_(
     """Take over a private key for this queue manager, or the public one of another queue manager."""
     chosen = _providers(provider)
     if peer is not None and (provider or use is not KeyUse.EXCHANGE):
-        raise typer.BadParameter("--peer does not go together with --provider and --use")
+        raise BadParameter("--peer does not go together with --provider and --use")
 
     def run() -> None:
         readable(file)
@@ -146,14 +145,14 @@ def list_(data: Data, as_json: AsJson = False) -> None:
 @app.command("show")
 def show(
     data: Data,
-    public: Annotated[bool, typer.Option("--public", help="The public parts; others are not shown.")] = False,
+    public: Annotated[bool, Option("--public", help="The public parts; others are not shown.")] = False,
 ) -> None:
     """Print the keys that others are told, a line each: provider, use, PUBLICKEYBLOB in hex.
 
     Another queue manager encrypts for this one with them: send --peer-key FILE, key import --peer GUID FILE.
     """
     if not public:
-        raise typer.BadParameter("private keys are not shown", param_hint="--public")
+        raise BadParameter("private keys are not shown", param_hint="--public")
 
     def run() -> None:
         from msmqwire.crypto.keys import public_key_blob

@@ -8,7 +8,7 @@ import warnings
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from click.exceptions import Exit
 
 from msmqwire.capture.not_read import to_json
 from msmqwire.capture.paths import capture_files, local_path
@@ -27,6 +27,7 @@ from msmqwire.cli.capture_input import (
 from msmqwire.cli.common import EX_DATAERR, dumps, say
 from msmqwire.cli.errors import run_reporting_errors, usage
 from msmqwire.cli.filter_options import Columns, From, Kind, Port, To, column_names, say_no_match
+from msmqwire.cli.options import Option
 from msmqwire.cli.progress import byte_progress
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.errors import CaptureWarning, UnsupportedStore
@@ -38,15 +39,15 @@ if TYPE_CHECKING:
 
 def command(
     captures: StoredCaptures,
-    out: Annotated[str, typer.Option("--out", metavar="DIR", help="The folder; created if missing.")],
+    out: Annotated[str, Option("--out", metavar="DIR", help="The folder; created if missing.")],
     by: Annotated[
         str | None,
-        typer.Option("--by", metavar="COLUMN", help="Partition by kind or destination too."),
+        Option("--by", metavar="COLUMN", help="Partition by kind or destination too."),
     ] = None,
-    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that decode and write.")] = 1,
+    workers: Annotated[int, Option("--workers", min=1, help="Processes that decode and write.")] = 1,
     columns: Columns = None,
     body_limit: Annotated[
-        int | None, typer.Option("--body-limit", min=0, help="Bytes of a body, at the most.")
+        int | None, Option("--body-limit", min=0, help="Bytes of a body, at the most.")
     ] = None,
     start: From = None,
     end: To = None,
@@ -54,13 +55,13 @@ def command(
     port: Port = None,
     splits: Annotated[
         str,
-        typer.Option("--splits", metavar="HOW", help="How captures are divided: walked, searched or exact."),
+        Option("--splits", metavar="HOW", help="How captures are divided: walked, searched or exact."),
     ] = "walked",
     storage_option: StorageOption = None,
     key: Key = None,
     cert: Cert = None,
     reading: CaptureReading = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as one JSON object.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print what was done as one JSON object.")] = False,
 ) -> None:
     """Decode captures into a lake: Parquet files by date, to which later runs add what is new.
 
@@ -113,7 +114,7 @@ def command(
         raise no_input(exc) from None
     if where and results[0].captures_read and not results[0].rows:
         say_no_match(sys.stderr, "packet", results[0].captures_read, "capture")
-    raise typer.Exit(_report(results[0], as_json=as_json))
+    raise Exit(_report(results[0], as_json=as_json))
 
 
 def _is_of_lake(file: str | None, out: str) -> bool:

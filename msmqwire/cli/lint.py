@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, TextIO
 
-import typer
+from click import BadParameter
+from click.exceptions import Exit
 
 from msmqwire.capture import is_capture
 from msmqwire.capture.paths import expand, local_path, open_file
@@ -28,6 +29,7 @@ from msmqwire.cli.capture_input import (
 from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, from_hex, read_input, say, standard_input
 from msmqwire.cli.dissect import finding_text
 from msmqwire.cli.filter_options import Port
+from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.parse import AnyKind, Kind, is_srmp, protocol_of
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.dissection import Item
@@ -111,17 +113,15 @@ def _print(
 def command(
     files: Annotated[
         list[str],
-        typer.Argument(
-            help="Captures, or files with one packet or message of SRMP each; - is standard input."
-        ),
+        Argument(help="Captures, or files with one packet or message of SRMP each; - is standard input."),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-    hex_text: Annotated[bool, typer.Option("--hex", help="The files are packets in hex text.")] = False,
-    protocol: Annotated[AnyKind, typer.Option(help="What files that are no captures hold.")] = AnyKind.AUTO,
+    as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
+    hex_text: Annotated[bool, Option("--hex", help="The files are packets in hex text.")] = False,
+    protocol: Annotated[AnyKind, Option(help="What files that are no captures hold.")] = AnyKind.AUTO,
     port: Port = None,
     check: Annotated[
         bool,
-        typer.Option("--check", help="End with status 65 on a MUST or ATTACK finding, not on others."),
+        Option("--check", help="End with status 65 on a MUST or ATTACK finding, not on others."),
     ] = False,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
     storage_option: StorageOption = None,
@@ -146,7 +146,7 @@ def command(
             )
         else:
             if any(security):
-                raise typer.BadParameter("--key, --cert and --reading go with captures")
+                raise BadParameter("--key, --cert and --reading go with captures")
             status = 0
             for name in files:
                 data = read_input(name, storage_options)
@@ -163,10 +163,10 @@ def command(
                 )
     except LocatedError as exc:
         say(exc)
-        raise typer.Exit(EX_DATAERR) from None
+        raise Exit(EX_DATAERR) from None
     except (NoInput, OSError, UnsupportedStore) as exc:
         raise no_input(exc) from None
-    raise typer.Exit(status)
+    raise Exit(status)
 
 
 def _captures(

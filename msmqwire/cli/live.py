@@ -11,28 +11,27 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, Final, TextIO
 
-import typer
+from click import BadParameter
 
 from msmqwire.capture.followed import FollowedFile
 from msmqwire.capture.live import CaptureFailed, LiveCapture, StoppableInput
 from msmqwire.capture.stores import is_url
 from msmqwire.cli.common import EX_NOINPUT, NoInput, say, standard_input
+from msmqwire.cli.options import Option
 from msmqwire.dissection import Dissection
 from msmqwire.names.printable import counted
 
 Interface = Annotated[
     str | None,
-    typer.Option(
-        "--interface", metavar="NAME", help="Capture from this network interface, by dumpcap or tcpdump."
-    ),
+    Option("--interface", metavar="NAME", help="Capture from this network interface, by dumpcap or tcpdump."),
 ]
 CaptureFilter = Annotated[
     str | None,
-    typer.Option("--capture-filter", metavar="TEXT", help="Which frames of the interface, as tcp port 1801."),
+    Option("--capture-filter", metavar="TEXT", help="Which frames of the interface, as tcp port 1801."),
 ]
 Follow = Annotated[
     bool,
-    typer.Option("--follow", help="Wait for more at the end of the last capture, until Ctrl-C or SIGTERM."),
+    Option("--follow", help="Wait for more at the end of the last capture, until Ctrl-C or SIGTERM."),
 ]
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _ENDED_BY_FORCE: Final = 2
@@ -103,22 +102,22 @@ def live_input(
     A second signal ends the tool by force, a third one the command.
 
     Raises:
-        typer.BadParameter: captures and an interface, or neither; an interface without a name; a filter
+        BadParameter: captures and an interface, or neither; an interface without a name; a filter
             without an interface.
         NoInput: the interface or the file can't be opened; standard input is closed.
     """
     if interface == "":
-        raise typer.BadParameter("no name", param_hint="--interface")
+        raise BadParameter("no name", param_hint="--interface")
     if interface is not None and paths:
-        raise typer.BadParameter("captures or an interface, not both", param_hint="--interface")
+        raise BadParameter("captures or an interface, not both", param_hint="--interface")
     if interface is None and not paths:
-        raise typer.BadParameter("captures, or an --interface", param_hint="CAPTURES")
+        raise BadParameter("captures, or an --interface", param_hint="CAPTURES")
     if capture_filter is not None and interface is None:
-        raise typer.BadParameter("goes with --interface", param_hint="--capture-filter")
+        raise BadParameter("goes with --interface", param_hint="--capture-filter")
     if follow and interface is not None:
-        raise typer.BadParameter("a capture, not an interface", param_hint="--follow")
+        raise BadParameter("a capture, not an interface", param_hint="--follow")
     if follow and "-" in paths[:-1]:
-        raise typer.BadParameter("not with standard input before the last capture", param_hint="--follow")
+        raise BadParameter("not with standard input before the last capture", param_hint="--follow")
     stream: EndlessStream | None = None
     if follow and paths[-1] != "-":
         stream = _followed(paths[-1])
@@ -140,9 +139,9 @@ def live_input(
 
 
 def _followed(path: str) -> FollowedFile:
-    """Open a capture that grows. Raises typer.BadParameter and NoInput."""
+    """Open a capture that grows. Raises BadParameter and NoInput."""
     if is_url(path) or os.path.isdir(path):
-        raise typer.BadParameter(f"{path}: only a local file can be followed", param_hint="--follow")
+        raise BadParameter(f"{path}: only a local file can be followed", param_hint="--follow")
     try:
         return FollowedFile(path)
     except OSError as exc:

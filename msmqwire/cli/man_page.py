@@ -21,7 +21,7 @@ _EXIT_STATUS: Final = (
 
 def man_page(command: Any) -> str:
     """Return the page of a command and of all its subcommands."""
-    from typer import Context
+    from click import Context
 
     context = Context(command, info_name="msmqwire")
     lines = [
@@ -46,7 +46,7 @@ def man_page(command: Any) -> str:
 
 
 def _commands(group: Any, context: Any) -> Iterator[str]:
-    from typer import Context
+    from click import Context
 
     for name in group.list_commands(context):
         command = group.get_command(context, name)

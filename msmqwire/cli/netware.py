@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-import typer
-
 from msmqwire.cli.commands import LazyGroup
 
 _CLIENT: Final = ("queues", "jobs", "show", "submit", "hold", "release", "position", "move", "remove")
@@ -46,9 +44,4 @@ class _NetwareGroup(LazyGroup):
     }
 
 
-app = typer.Typer(cls=_NetwareGroup, add_completion=False, rich_markup_mode=None, no_args_is_help=True)
-
-
-@app.callback()
-def main() -> None:
-    """NetWare's queue services: a server, its bindery and queues, and a client."""
+app = _NetwareGroup("netware", "NetWare's queue services: a server, its bindery and queues, and a client.")

@@ -6,15 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
+from click import BadParameter
 
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.options import Option
 from msmqwire.errors import InvalidValue, NcpRefused
 from msmqwire.netware.constants import CompletionCode
 from msmqwire.qm.runtime.local import Local
 from msmqwire.qms.runtime.administration import attach
 
-Data = Annotated[Path, typer.Option(help="Folder of the queue service, with or without a server.")]
+Data = Annotated[Path, Option(help="Folder of the queue service, with or without a server.")]
 _WRONG: Final = (
     CompletionCode.INVALID_NAME,
     CompletionCode.WILD_CARD_NOT_ALLOWED,
@@ -31,10 +32,10 @@ def in_folder(data: Path, work: Callable[[Local], None], *, create: bool = False
             try:
                 work(local)
             except InvalidValue as exc:  # all values are those of the command line
-                raise typer.BadParameter(str(exc)) from None
+                raise BadParameter(str(exc)) from None
             except NcpRefused as exc:
                 if exc.code in _WRONG:
-                    raise typer.BadParameter(exc.why) from None
+                    raise BadParameter(exc.why) from None
                 raise
 
     run_reporting_errors(run)

@@ -8,8 +8,6 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Annotated, Any, BinaryIO, Final, cast
 
-import typer
-
 from msmqwire.cli.common import NoInput, standard_input
 from msmqwire.cli.errors import run_reporting_errors, usage
 from msmqwire.cli.netware_output import AsJson, AsTable, print_one, print_rows, wants_table
@@ -25,6 +23,7 @@ from msmqwire.cli.netware_session import (
     queue_of,
     time_of,
 )
+from msmqwire.cli.options import Argument, Option
 from msmqwire.errors import NcpRefused
 from msmqwire.netware.constants import ANY_SERVER, CompletionCode
 from msmqwire.netware.type_names import QUEUE_TYPES, type_number, type_word
@@ -52,7 +51,7 @@ _JOB_COLUMNS: Final = {
 }
 ByOperator = Annotated[
     bool | None,
-    typer.Option(
+    Option(
         "--operator/--user",
         help="Which of the two holds is meant; by default the user's if the job is one's own, the operator's "
         "if it is not. A job is serviced when it has neither.",
@@ -65,7 +64,7 @@ def queues(
     identity: As,
     type_: Annotated[
         list[str] | None,
-        typer.Option("--type", help=f"Only those: {', '.join(QUEUE_TYPES)}; may be repeated."),
+        Option("--type", help=f"Only those: {', '.join(QUEUE_TYPES)}; may be repeated."),
     ] = None,
     reading: Reading = None,
     as_json: AsJson = False,
@@ -137,7 +136,7 @@ def show(
     connect: Connect,
     identity: As,
     job: Annotated[
-        int | None, typer.Argument(metavar="[JOB]", min=0, max=0xFFFFFFFF, help="A job's number.")
+        int | None, Argument(metavar="[JOB]", min=0, max=0xFFFFFFFF, help="A job's number.")
     ] = None,
     reading: Reading = None,
     as_json: AsJson = False,
@@ -159,32 +158,30 @@ def submit(
     connect: Connect,
     identity: As,
     body_file: Annotated[
-        str, typer.Option("--body-file", metavar="FILE", help="The data of the job; - for standard input.")
+        str, Option("--body-file", metavar="FILE", help="The data of the job; - for standard input.")
     ],
-    description: Annotated[str, typer.Option(help="A text for people, at most 49 characters.")] = "",
-    job_type: Annotated[int, typer.Option(help="What queue servers ask for, 0 to 65534.")] = 0,
-    hold: Annotated[bool, typer.Option("--hold", help="Not serviced until it is released.")] = False,
+    description: Annotated[str, Option(help="A text for people, at most 49 characters.")] = "",
+    job_type: Annotated[int, Option(help="What queue servers ask for, 0 to 65534.")] = 0,
+    hold: Annotated[bool, Option("--hold", help="Not serviced until it is released.")] = False,
     target_server: Annotated[
         str | None,
-        typer.Option(metavar="NAME[:TYPE]", help="The only queue server that may service it; print-server."),
+        Option(metavar="NAME[:TYPE]", help="The only queue server that may service it; print-server."),
     ] = None,
     at: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="TIME",
             help="Not serviced before, 2026-11-23T08:30:00 by the clock of the file server; with a zone it "
             "is converted to UTC, which msmqwire netware serve has. By default at the first opportunity.",
         ),
     ] = None,
     auto_start: Annotated[
-        bool, typer.Option("--auto-start", help="Started, not removed, if the connection breaks before.")
+        bool, Option("--auto-start", help="Started, not removed, if the connection breaks before.")
     ] = False,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Stays in the queue, and is not removed, if its service fails.")
+        bool, Option("--restart", help="Stays in the queue, and is not removed, if its service fails.")
     ] = False,
-    queue_record: Annotated[
-        str, typer.Option(metavar="HEX", help="Bytes for the queue server, at most 152.")
-    ] = "",
+    queue_record: Annotated[str, Option(metavar="HEX", help="Bytes for the queue server, at most 152.")] = "",
     reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
@@ -300,7 +297,7 @@ def position(
     queue: QueueName,
     job: JobNumber,
     place: Annotated[
-        int, typer.Argument(metavar="N", min=1, max=0xFFFFFFFF, help="1 is the head; beyond the end is last.")
+        int, Argument(metavar="N", min=1, max=0xFFFFFFFF, help="1 is the head; beyond the end is last.")
     ],
     connect: Connect,
     identity: As,
@@ -322,7 +319,7 @@ def position(
 def move(
     queue: QueueName,
     job: JobNumber,
-    destination: Annotated[str, typer.Argument(metavar="DESTINATION", help="Another queue, NAME[:TYPE].")],
+    destination: Annotated[str, Argument(metavar="DESTINATION", help="Another queue, NAME[:TYPE].")],
     connect: Connect,
     identity: As,
     reading: Reading = None,

@@ -5,31 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
-import typer
-
 from msmqwire.cli.errors import usage
 from msmqwire.cli.netware_admin import Data, in_folder
 from msmqwire.cli.netware_output import AsJson, AsTable, print_one, print_rows, wants_table
+from msmqwire.cli.options import Argument, Group, Option
 from msmqwire.netware.type_names import OBJECT_TYPES, type_number
 from msmqwire.qm.runtime.local import Local
 from msmqwire.qms.runtime.bindery_requests import RIGHTS
 
-app = typer.Typer(
-    add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="Objects of the bindery."
-)
+app = Group("object", "Objects of the bindery.")
 
 Name = Annotated[
-    str, typer.Argument(metavar="NAME[:TYPE]", help="TYPE where objects of several types have the name.")
+    str, Argument(metavar="NAME[:TYPE]", help="TYPE where objects of several types have the name.")
 ]
 _COLUMNS: Final = {"object": "name", "type": "type", "ID": "id"}
 
 
 @app.command("create")
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="At most 47 characters; capitals.")],
+    name: Annotated[str, Argument(metavar="NAME", help="At most 47 characters; capitals.")],
     kind: Annotated[
         str,
-        typer.Option(
+        Option(
             "--type",
             metavar="TYPE",
             help="user, group, print-server, job-server, archive-server, file-server, or a number.",
@@ -38,18 +35,18 @@ def create(
     data: Data,
     member_of: Annotated[
         list[str] | None,
-        typer.Option(metavar="GROUP", help="A group to be in; more than once for several."),
+        Option(metavar="GROUP", help="A group to be in; more than once for several."),
     ] = None,
     equivalent_to: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="NAME[:TYPE]",
             help="Whose rights it has as well: SUPERVISOR for those of a supervisor; more than once.",
         ),
     ] = None,
     trustee: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="PATH=RIGHTS",
             help=f"Rights in a directory of a volume, made if missing: SYS:DATA=RWC, of {''.join(RIGHTS)}.",
         ),
@@ -78,7 +75,7 @@ def list_(
     data: Data,
     kind: Annotated[
         str | None,
-        typer.Option("--type", metavar="TYPE", help=f"Only these: {', '.join(OBJECT_TYPES)}, or a number."),
+        Option("--type", metavar="TYPE", help=f"Only these: {', '.join(OBJECT_TYPES)}, or a number."),
     ] = None,
     as_json: AsJson = False,
     as_table: AsTable = False,

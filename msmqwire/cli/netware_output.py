@@ -6,16 +6,16 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from msmqwire.cli.common import dumps
+from msmqwire.cli.options import Option
 from msmqwire.names.printable import safe
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
-AsTable = Annotated[bool, typer.Option("--table", help="A table for people; the default on a terminal.")]
+AsJson = Annotated[bool, Option("--json", help="One JSON object a line.")]
+AsTable = Annotated[bool, Option("--table", help="A table for people; the default on a terminal.")]
 
 
 def wants_table(as_json: bool, as_table: bool) -> bool:

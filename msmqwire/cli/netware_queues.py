@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-import typer
-
 from msmqwire.cli.confirm import Yes, confirm
 from msmqwire.cli.netware_admin import Data, in_folder
 from msmqwire.cli.netware_output import AsJson, AsTable, print_one, print_rows, wants_table
+from msmqwire.cli.options import Argument, Group, Option
 from msmqwire.names.printable import counted, safe
 from msmqwire.netware.type_names import QUEUE_TYPES
 from msmqwire.qms.runtime.queue_requests import SETS
 
-app = typer.Typer(
-    add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="Queues of the bindery."
-)
+app = Group("queue", "Queues of the bindery.")
 
 Name = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="QUEUE[:TYPE]",
         help=f"TYPE ({', '.join(QUEUE_TYPES)}) where queues of several types have the name.",
     ),
 ]
-Property = Annotated[str, typer.Option("--property", metavar="|".join(SETS), help="The set of the queue.")]
-Member = Annotated[str, typer.Option("--member", metavar="NAME[:TYPE]", help="The object.")]
+Property = Annotated[str, Option("--property", metavar="|".join(SETS), help="The set of the queue.")]
+Member = Annotated[str, Option("--member", metavar="NAME[:TYPE]", help="The object.")]
 _COLUMNS: Final = {
     "queue": "queue",
     "type": "type",
@@ -38,25 +35,21 @@ _COLUMNS: Final = {
 
 @app.command("create")
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="At most 47 characters; capitals.")],
-    kind: Annotated[
-        str, typer.Option("--type", metavar="TYPE", help=f"{', '.join(QUEUE_TYPES)}, or a number.")
-    ],
+    name: Annotated[str, Argument(metavar="NAME", help="At most 47 characters; capitals.")],
+    kind: Annotated[str, Option("--type", metavar="TYPE", help=f"{', '.join(QUEUE_TYPES)}, or a number.")],
     data: Data,
-    path: Annotated[
-        str, typer.Option(metavar="PATH", help="The directory for the queue directory: SYS:SYSTEM.")
-    ],
+    path: Annotated[str, Option(metavar="PATH", help="The directory for the queue directory: SYS:SYSTEM.")],
     user: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME[:TYPE]", help="A user or group for Q_USERS; more than once."),
+        Option(metavar="NAME[:TYPE]", help="A user or group for Q_USERS; more than once."),
     ] = None,
     operator: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME[:TYPE]", help="A user or group for Q_OPERATORS; more than once."),
+        Option(metavar="NAME[:TYPE]", help="A user or group for Q_OPERATORS; more than once."),
     ] = None,
     server: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME[:TYPE]", help="A queue server for Q_SERVERS; more than once."),
+        Option(metavar="NAME[:TYPE]", help="A queue server for Q_SERVERS; more than once."),
     ] = None,
     as_json: AsJson = False,
     as_table: AsTable = False,

@@ -7,9 +7,10 @@ from math import isnan
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
+from click import BadParameter
 
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.options import Option
 from msmqwire.cli.readings import named_values
 from msmqwire.cli.serving import LogLevel, check_level, is_served, parse_endpoint, stop_event, when_free
 from msmqwire.errors import InvalidValue, Unreachable
@@ -75,42 +76,42 @@ async def _started(options: NetwareOptions) -> NetwareServer:
 
 
 def command(
-    data: Annotated[Path, typer.Option(help="Folder of the bindery and the queues; made if it is missing.")],
-    listen: Annotated[str, typer.Option(metavar="ADDR:PORT", help="Where to take NCP over TCP.")] = (
+    data: Annotated[Path, Option(help="Folder of the bindery and the queues; made if it is missing.")],
+    listen: Annotated[str, Option(metavar="ADDR:PORT", help="Where to take NCP over TCP.")] = (
         f"{LOOPBACK}:{NCP_PORT}"
     ),
-    max_objects: Annotated[int, typer.Option(min=1, help="Objects in the bindery.")] = _SETTINGS.objects_max,
-    max_queues: Annotated[int, typer.Option(min=0, help="Queues.")] = _SETTINGS.queues_max,
-    max_jobs: Annotated[int, typer.Option(min=1, max=JOBS_MAX, help="Jobs in a queue.")] = _SETTINGS.jobs_max,
+    max_objects: Annotated[int, Option(min=1, help="Objects in the bindery.")] = _SETTINGS.objects_max,
+    max_queues: Annotated[int, Option(min=0, help="Queues.")] = _SETTINGS.queues_max,
+    max_jobs: Annotated[int, Option(min=1, max=JOBS_MAX, help="Jobs in a queue.")] = _SETTINGS.jobs_max,
     max_servers: Annotated[
-        int, typer.Option(min=1, max=QUEUE_SERVERS_MAX, help="Queue servers attached to a queue.")
+        int, Option(min=1, max=QUEUE_SERVERS_MAX, help="Queue servers attached to a queue.")
     ] = _SETTINGS.servers_max,
     max_job_size: Annotated[
-        int, typer.Option(min=1, max=4096, help="MiB of the file of a job.")
+        int, Option(min=1, max=4096, help="MiB of the file of a job.")
     ] = _SETTINGS.file_bytes_max >> 20,
     max_files_size: Annotated[
-        int, typer.Option(min=1, help="MiB of all files together.")
+        int, Option(min=1, help="MiB of all files together.")
     ] = _SETTINGS.files_bytes_max >> 20,
     min_free: Annotated[
         int,
-        typer.Option(min=0, max=1 << 30, help="MiB of disk space below which no file is created or grows."),
+        Option(min=0, max=1 << 30, help="MiB of disk space below which no file is created or grows."),
     ] = MIN_FREE >> 20,
     max_open_files: Annotated[
-        int, typer.Option(min=1, help="Files that a connection has open.")
+        int, Option(min=1, help="Files that a connection has open.")
     ] = _SETTINGS.handles_max,
     max_connections: Annotated[
-        int, typer.Option(min=1, max=_CONNECTIONS_MAX, help="Service connections.")
+        int, Option(min=1, max=_CONNECTIONS_MAX, help="Service connections.")
     ] = _LIMITS.connections,
     max_connections_per_peer: Annotated[
         int,
-        typer.Option(min=1, help="TCP connections from one address, or one IPv6 network of 64 bits."),
+        Option(min=1, help="TCP connections from one address, or one IPv6 network of 64 bits."),
     ] = _LIMITS.connections_per_peer,
     max_held: Annotated[
-        int, typer.Option(min=1, help="MiB of incomplete requests and unread replies, of all connections.")
+        int, Option(min=1, help="MiB of incomplete requests and unread replies, of all connections.")
     ] = _LIMITS.held_bytes >> 20,
     partial: Annotated[
         float,
-        typer.Option(
+        Option(
             min=0.1,
             max=_SECONDS_MAX,
             help="Seconds for a request to end that has begun, for a reply to be read, and for a "
@@ -119,13 +120,11 @@ def command(
     ] = _LIMITS.partial_s,
     idle: Annotated[
         float,
-        typer.Option(
-            min=0.1, max=_SECONDS_MAX, help="Seconds after which a connection that is not used ends."
-        ),
+        Option(min=0.1, max=_SECONDS_MAX, help="Seconds after which a connection that is not used ends."),
     ] = _LIMITS.idle_s,
     reading: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="NAME=VALUE",
             help="How a field is read on whose byte order sources disagree; more than once for several: "
             + "; ".join(f"{name}={' or '.join(values)}" for name, values in Readings.fields().items())
@@ -141,7 +140,7 @@ def command(
     check_level(log)
     for option, seconds in (("--partial", partial), ("--idle", idle)):
         if isnan(seconds):
-            raise typer.BadParameter(f"{option} is no number")
+            raise BadParameter(f"{option} is no number")
     options = NetwareOptions(
         data,
         parse_endpoint(listen, NCP_PORT),
@@ -170,8 +169,8 @@ def command(
 
 
 def _readings(texts: list[str] | None) -> Readings:
-    """Parse the options. Raises typer.BadParameter."""
+    """Parse the options. Raises BadParameter."""
     try:
         return Readings.of(named_values(texts))
     except InvalidValue as exc:
-        raise typer.BadParameter(exc.why, param_hint="--reading") from None
+        raise BadParameter(exc.why, param_hint="--reading") from None

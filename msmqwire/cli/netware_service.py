@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 from typing import Annotated, Any, Final
 
-import typer
+from click.exceptions import Exit
 
 from msmqwire.cli.netware_output import AsJson, AsTable, print_one, wants_table
 from msmqwire.cli.netware_session import (
@@ -21,6 +21,7 @@ from msmqwire.cli.netware_session import (
     on_server,
     queue_of,
 )
+from msmqwire.cli.options import Option
 from msmqwire.errors import InvalidValue, NcpRefused
 from msmqwire.netware.constants import ANY_JOB_TYPE, SERVER_STATUS_SIZE, CompletionCode
 from msmqwire.qms.client import FileServer, Queue, ServicedJob
@@ -42,7 +43,7 @@ def command(
     identity: As,
     program: Annotated[
         str,
-        typer.Option(
+        Option(
             "--command",
             metavar="CMD",
             help="What the shell runs for a job, with the job's data on standard input, its fields as "
@@ -51,15 +52,15 @@ def command(
         ),
     ],
     job_type: Annotated[
-        int, typer.Option(min=0, max=ANY_JOB_TYPE, help="Only jobs of this type; 65535 for any.")
+        int, Option(min=0, max=ANY_JOB_TYPE, help="Only jobs of this type; 65535 for any.")
     ] = ANY_JOB_TYPE,
     wait: Annotated[
-        float, typer.Option(min=0, max=_WAIT_MAX, metavar="SECONDS", help="How long to wait for each job.")
+        float, Option(min=0, max=_WAIT_MAX, metavar="SECONDS", help="How long to wait for each job.")
     ] = 0,
-    count: Annotated[int, typer.Option(min=1, help="How many jobs at most.")] = 1,
+    count: Annotated[int, Option(min=1, help="How many jobs at most.")] = 1,
     server_status: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="What users and operators read of this server, at most 64 bytes."),
+        Option(metavar="TEXT", help="What users and operators read of this server, at most 64 bytes."),
     ] = None,
     reading: Reading = None,
     as_json: AsJson = False,
@@ -94,9 +95,9 @@ def command(
     try:
         succeeded = on_server(connect, identity, reading, work)
     except asyncio.CancelledError:
-        raise typer.Exit(_SIGNALLED + signal.SIGTERM) from None
+        raise Exit(_SIGNALLED + signal.SIGTERM) from None
     if not succeeded:
-        raise typer.Exit(EX_COMMAND)
+        raise Exit(EX_COMMAND)
 
 
 def _status_bytes(text: str) -> bytes:

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Annotated, Final, TypeVar
 
-import typer
+from click import BadParameter
 
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.readings import named_values
 from msmqwire.errors import InvalidValue
 from msmqwire.netware.type_names import OBJECT_TYPES, QUEUE_TYPES
@@ -18,11 +19,11 @@ from msmqwire.qms.client import FileServer, Queue, connect
 T = TypeVar("T")
 
 Connect = Annotated[
-    str, typer.Option("--connect", metavar="ADDR:PORT", help="The file server, NCP over TCP; port 524.")
+    str, Option("--connect", metavar="ADDR:PORT", help="The file server, NCP over TCP; port 524.")
 ]
 As = Annotated[
     str,
-    typer.Option(
+    Option(
         "--as",
         metavar="NAME[:TYPE]",
         help=f"Who to log in as, without a password. TYPE is {', '.join(OBJECT_TYPES)} or a number; user.",
@@ -30,16 +31,14 @@ As = Annotated[
 ]
 QueueName = Annotated[
     str,
-    typer.Argument(
-        metavar="QUEUE", help=f"NAME[:TYPE]; TYPE is {', '.join(QUEUE_TYPES)} or a number; print."
-    ),
+    Argument(metavar="QUEUE", help=f"NAME[:TYPE]; TYPE is {', '.join(QUEUE_TYPES)} or a number; print."),
 ]
 JobNumber = Annotated[
-    int, typer.Argument(metavar="JOB", min=0, max=0xFFFFFFFF, help="Its number, as jobs and submit print it.")
+    int, Argument(metavar="JOB", min=0, max=0xFFFFFFFF, help="Its number, as jobs and submit print it.")
 ]
 Reading = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--reading",
         metavar="NAME=VALUE",
         help="How the server has a field on whose byte order sources disagree; may be repeated.",
@@ -65,7 +64,7 @@ def on_server(
         try:
             results.append(asyncio.run(logged_in()))
         except InvalidValue as exc:  # all values are those of the command line
-            raise typer.BadParameter(str(exc)) from None
+            raise BadParameter(str(exc)) from None
 
     run_reporting_errors(run)
     return results[0]

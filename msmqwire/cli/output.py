@@ -8,15 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, BinaryIO, TextIO
 
-import typer
+from click import BadParameter
+from click.exceptions import Exit
 
 from msmqwire.capture.paths import expand
 from msmqwire.capture.stores import StorageOptions, is_url
 from msmqwire.cli.common import EX_IOERR, say
+from msmqwire.cli.options import Option
 
 Output = Annotated[
     str | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Where to, instead of standard output; - is that."),
+    Option("-o", "--output", metavar="FILE", help="Where to, instead of standard output; - is that."),
 ]
 
 
@@ -30,8 +32,8 @@ def output(path: str | None, captures: list[str], storage_options: StorageOption
         storage_options: those of the captures.
 
     Raises:
-        typer.BadParameter: the file is one of the captures, or in a store.
-        typer.Exit: it can't be written.
+        BadParameter: the file is one of the captures, or in a store.
+        Exit: it can't be written.
         OSError, UnsupportedStore: a capture can't be looked at.
     """
     if path is None or path == "-":
@@ -42,7 +44,7 @@ def output(path: str | None, captures: list[str], storage_options: StorageOption
         file = open(path, "w", encoding="utf-8", errors="backslashreplace", newline="\n")  # noqa: SIM115
     except OSError as exc:
         say(f"{path}: {exc.strerror}")
-        raise typer.Exit(EX_IOERR) from None
+        raise Exit(EX_IOERR) from None
     with file:
         yield file
 
@@ -53,12 +55,12 @@ def binary(out: TextIO) -> BinaryIO:
 
 
 def refuse_to_overwrite(path: str, captures: list[str], storage_options: StorageOptions) -> None:
-    """Raise typer.BadParameter if an output is no local file, or one of the captures, which would be lost."""
+    """Raise BadParameter if an output is no local file, or one of the captures, which would be lost."""
     if is_url(path):
-        raise typer.BadParameter("a local file, or - for standard output", param_hint="--output")
+        raise BadParameter("a local file, or - for standard output", param_hint="--output")
     if not os.path.exists(path):
         return
     local = [capture for capture in captures if capture != "-" and not is_url(capture)]
     files = (os.fspath(file) for file in expand(local, storage_options, may_miss=True))
     if any(os.path.exists(file) and os.path.samefile(path, file) for file in files):
-        raise typer.BadParameter(f"{path} is one of the captures", param_hint="--output")
+        raise BadParameter(f"{path} is one of the captures", param_hint="--output")

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Final, TextIO
 
-import typer
+from click import BadParameter
+from click.exceptions import Exit
 
 from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, NoInput, dumps, from_hex, read_input, say
 from msmqwire.cli.errors import usage
+from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.readings import named_values
 from msmqwire.errors import LocatedError, MalformedPacket
 from msmqwire.names.nearest import unknown_name
@@ -106,14 +108,14 @@ def run_ncp(
     readings: Mapping[str, str] | None = None,
     indent: int | None = None,
 ) -> int:
-    """Print the packet, or those of units over TCP; return the exit status. Raises typer.BadParameter."""
+    """Print the packet, or those of units over TCP; return the exit status. Raises BadParameter."""
     from msmqwire.netware.packet_json import parse_sent
     from msmqwire.netware.packets import CALLS_BY_NAME
     from msmqwire.netware.readings import Readings
 
     if call is not None and call not in CALLS_BY_NAME:
         wrong = unknown_name(call, CALLS_BY_NAME, "call of NCP", see="docs/columns.md#values lists all")
-        raise typer.BadParameter(wrong.why, param_hint="--call")
+        raise BadParameter(wrong.why, param_hint="--call")
     with usage("--reading"):
         readings_of_ncp = Readings.of(readings or {})
     answered = None if call is None else CALLS_BY_NAME[call]
@@ -143,23 +145,17 @@ def _to_json(data: bytes, kind: AnyKind) -> dict[str, Any]:
 def command(
     file: Annotated[
         str,
-        typer.Argument(
-            help="File with the bytes of one packet, PDUs of RPC or units of NCP; - is standard input."
-        ),
+        Argument(help="File with the bytes of one packet, PDUs of RPC or units of NCP; - is standard input."),
     ] = "-",
-    hex_text: Annotated[bool, typer.Option("--hex", help="The input is hex text.")] = False,
-    protocol: Annotated[ParseKind, typer.Option(help="What the bytes are.")] = ParseKind.AUTO,
+    hex_text: Annotated[bool, Option("--hex", help="The input is hex text.")] = False,
+    protocol: Annotated[ParseKind, Option(help="What the bytes are.")] = ParseKind.AUTO,
     call: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="The call that a reply of NCP answers, ReadQueueJobEntry for instance."
-        ),
+        Option(metavar="NAME", help="The call that a reply of NCP answers, ReadQueueJobEntry for instance."),
     ] = None,
     reading: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE", help="How a field of NCP is read on whose byte order sources disagree."
-        ),
+        Option(metavar="NAME=VALUE", help="How a field of NCP is read on whose byte order sources disagree."),
     ] = None,
 ) -> None:
     """Parse one packet and print it as one JSON object; of RPC each PDU as an object, of NCP each unit."""
@@ -169,16 +165,16 @@ def command(
             data = from_hex(data)
     except NoInput as exc:
         say(str(exc))
-        raise typer.Exit(EX_NOINPUT) from None
+        raise Exit(EX_NOINPUT) from None
     except LocatedError as exc:
         say(exc)
-        raise typer.Exit(EX_DATAERR) from None
+        raise Exit(EX_DATAERR) from None
     indent = 2 if sys.stdout.isatty() else None
     if protocol is ParseKind.NCP:
         readings = named_values(reading)
-        raise typer.Exit(run_ncp(data, sys.stdout, sys.stderr, call=call, readings=readings, indent=indent))
+        raise Exit(run_ncp(data, sys.stdout, sys.stderr, call=call, readings=readings, indent=indent))
     if call is not None or reading:
-        raise typer.BadParameter("for NCP only", param_hint="--call" if call else "--reading")
+        raise BadParameter("for NCP only", param_hint="--call" if call else "--reading")
     if protocol is ParseKind.RPC:
-        raise typer.Exit(run_rpc(data, sys.stdout, sys.stderr, indent=indent))
-    raise typer.Exit(run(data, sys.stdout, sys.stderr, kind=AnyKind(protocol.value), indent=indent))
+        raise Exit(run_rpc(data, sys.stdout, sys.stderr, indent=indent))
+    raise Exit(run(data, sys.stdout, sys.stderr, kind=AnyKind(protocol.value), indent=indent))

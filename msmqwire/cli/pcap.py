@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Annotated, Any, BinaryIO, cast
 
-import typer
+from click import BadParameter
+from click.exceptions import Exit
 
 from msmqwire.capture import Record, open_records
 from msmqwire.capture.record import RECORD_SIZE_MAX
@@ -43,6 +44,7 @@ from msmqwire.cli.filter_options import (
     say_no_match,
     wanted,
 )
+from msmqwire.cli.options import Option
 from msmqwire.cli.output import refuse_to_overwrite
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.dissection import Dissection, Item
@@ -56,13 +58,11 @@ def command(
     captures: Captures,
     out: Annotated[
         str,
-        typer.Option("-o", "--output", metavar="FILE", help="Where to: .pcap, or pcapng otherwise; - ."),
+        Option("-o", "--output", metavar="FILE", help="Where to: .pcap, or pcapng otherwise; - ."),
     ],
     connections: Annotated[
         bool,
-        typer.Option(
-            "--connections", help="All frames between the endpoints of these packets, not theirs only."
-        ),
+        Option("--connections", help="All frames between the endpoints of these packets, not theirs only."),
     ] = False,
     port: Port = None,
     start: From = None,
@@ -89,7 +89,7 @@ def command(
     packets = wanted(start, end, host, kind, label, queue, findings, where)
     chosen = packets.test()
     if out == "-" and sys.stdout.isatty():
-        raise typer.BadParameter("a capture is not written to a terminal", param_hint="--output")
+        raise BadParameter("a capture is not written to a terminal", param_hint="--output")
     try:
         storage_options = storage_options_of(storage_option)
         with ExitStack() as stack:
@@ -111,16 +111,16 @@ def command(
             _write(out, _records(dissection, storage_options), found.frames)
     except InvalidValue as exc:
         say(exc)
-        raise typer.Exit(EX_DATAERR) from None
+        raise Exit(EX_DATAERR) from None
     except TooManyConnections as exc:
         say(f"--connections: {exc}")
-        raise typer.Exit(EX_DATAERR) from None
+        raise Exit(EX_DATAERR) from None
     except (UnsupportedStore, NoInput) as exc:
         raise no_input(exc) from None
     print(f"{counted(found.packets, 'packet')}, {counted(found.frames.count, 'frame')}", file=sys.stderr)
     if packets.are_some and not found.packets:
         say_no_match(sys.stderr, "packet", chosen.asked, "packet")
-    raise typer.Exit(report(dissection, sys.stderr))
+    raise Exit(report(dissection, sys.stderr))
 
 
 def _found(

@@ -7,9 +7,10 @@ import time
 from dataclasses import asdict
 from typing import Annotated, Any, Final
 
-import typer
+from click.exceptions import Exit
 
 from msmqwire.cli.common import EX_UNAVAILABLE, dumps, say
+from msmqwire.cli.options import Argument, Option
 from msmqwire.errors import MalformedPacket, Unreachable
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.client.probing import SESSION_PORT, Handshake, PingAnswer, handshake, ping
@@ -18,24 +19,24 @@ _SECONDS_MAX: Final = 3600
 
 
 def command(
-    host: Annotated[str, typer.Argument(metavar="HOST", help="Name or address of the computer.")],
-    count: Annotated[int, typer.Option("--count", "-c", min=1, help="Pings to send.")] = 4,
+    host: Annotated[str, Argument(metavar="HOST", help="Name or address of the computer.")],
+    count: Annotated[int, Option("--count", "-c", min=1, help="Pings to send.")] = 4,
     interval_s: Annotated[
-        float, typer.Option("--interval", "-i", min=0.01, max=_SECONDS_MAX, help="Seconds between them.")
+        float, Option("--interval", "-i", min=0.01, max=_SECONDS_MAX, help="Seconds between them.")
     ] = 1.0,
     timeout_s: Annotated[
         float,
-        typer.Option("--timeout", "-W", min=0.001, max=_SECONDS_MAX, help="Seconds to wait for an answer."),
+        Option("--timeout", "-W", min=0.001, max=_SECONDS_MAX, help="Seconds to wait for an answer."),
     ] = 2.0,
     session: Annotated[
-        bool, typer.Option("--session", help="Open a session too: version, queue manager, times, refusal.")
+        bool, Option("--session", help="Open a session too: version, queue manager, times, refusal.")
     ] = False,
-    no_ping: Annotated[bool, typer.Option("--no-ping", help="Only open a session.")] = False,
-    ping_port: Annotated[int, typer.Option("--ping-port", min=1, max=65535, help="UDP port.")] = PING_PORT,
+    no_ping: Annotated[bool, Option("--no-ping", help="Only open a session.")] = False,
+    ping_port: Annotated[int, Option("--ping-port", min=1, max=65535, help="UDP port.")] = PING_PORT,
     port: Annotated[
-        int, typer.Option("--port", "-p", min=1, max=65535, help="TCP port of the session.")
+        int, Option("--port", "-p", min=1, max=65535, help="TCP port of the session.")
     ] = SESSION_PORT,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Ask a queue manager whether it is there, by the ping of [MS-MQQB] 2.1.2, and open a session with it.
 
@@ -47,7 +48,7 @@ def command(
     if session or no_ping:
         reached = _session(host, timeout_s, port, as_json=as_json) and reached
     if not reached:
-        raise typer.Exit(EX_UNAVAILABLE)
+        raise Exit(EX_UNAVAILABLE)
 
 
 def _ping(host: str, count: int, interval_s: float, timeout_s: float, port: int, *, as_json: bool) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,37 +14,34 @@ from rich.text import Text
 from msmqwire.cli.common import dumps
 from msmqwire.cli.confirm import Yes, confirm
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.options import Argument, Group, Option
 from msmqwire.errors import InvalidValue
 from msmqwire.names.printable import counted, safe
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.queue_access import RIGHTS
 
-app = typer.Typer(
-    add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="Queues of a folder."
-)
+app = Group("queue", "Queues of a folder.")
 
-Data = Annotated[Path, typer.Option(help="Folder of the queue manager.")]
-Name = Annotated[str, typer.Argument(metavar="QUEUE", help=r"Its name: private$\orders.")]
-Label = Annotated[str | None, typer.Option(help="A text that says what it is for.")]
-Quota = Annotated[str | None, typer.Option(metavar="KIB", help="KiB of its messages, or none for no limit.")]
-Journal = Annotated[bool | None, typer.Option("--journal/--no-journal", help="Keep what was received.")]
-JournalQuota = Annotated[str | None, typer.Option(metavar="KIB", help="KiB of its journal, or none.")]
+Data = Annotated[Path, Option(help="Folder of the queue manager.")]
+Name = Annotated[str, Argument(metavar="QUEUE", help=r"Its name: private$\orders.")]
+Label = Annotated[str | None, Option(help="A text that says what it is for.")]
+Quota = Annotated[str | None, Option(metavar="KIB", help="KiB of its messages, or none for no limit.")]
+Journal = Annotated[bool | None, Option("--journal/--no-journal", help="Keep what was received.")]
+JournalQuota = Annotated[str | None, Option(metavar="KIB", help="KiB of its journal, or none.")]
 Authenticated = Annotated[
-    bool | None, typer.Option("--authenticated/--not-authenticated", help="Take signed messages only.")
+    bool | None, Option("--authenticated/--not-authenticated", help="Take signed messages only.")
 ]
-Privacy = Annotated[
-    str | None, typer.Option(help="Take messages that are not encrypted: none, optional, body.")
-]
-Priority = Annotated[int | None, typer.Option(help="Base priority, -32768 to 32767.")]
-Kind = Annotated[str | None, typer.Option("--type", help="GUID that says what kind of queue it is.")]
+Privacy = Annotated[str | None, Option(help="Take messages that are not encrypted: none, optional, body.")]
+Priority = Annotated[int | None, Option(help="Base priority, -32768 to 32767.")]
+Kind = Annotated[str | None, Option("--type", help="GUID that says what kind of queue it is.")]
 Multicast = Annotated[
     str | None,
-    typer.Option(metavar="ADDR:PORT", help="Multicast group to receive from, 234.1.1.1:8001, or none."),
+    Option(metavar="ADDR:PORT", help="Multicast group to receive from, 234.1.1.1:8001, or none."),
 ]
 _ACCESS = "USER:RIGHT,RIGHT"
 Allow = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         metavar=_ACCESS,
         help=r"What a remote reader may do; more than once for several. USER is DOMAIN\user, a SID, callers "
         f"(all that the server lets in), everyone or anonymous; RIGHT is of {', '.join(RIGHTS)}, or none "
@@ -54,9 +50,9 @@ Allow = Annotated[
 ]
 Deny = Annotated[
     list[str] | None,
-    typer.Option(metavar=_ACCESS, help="What he must not; it goes before what callers are allowed."),
+    Option(metavar=_ACCESS, help="What he must not; it goes before what callers are allowed."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+AsJson = Annotated[bool, Option("--json", help="One JSON object a line.")]
 
 
 def _settings(
@@ -146,9 +142,7 @@ def _print_done(result: dict[str, Any], text: str, as_json: bool) -> None:
 def create(
     queue: Name,
     data: Data,
-    transactional: Annotated[
-        bool, typer.Option("--transactional", help="Takes transactional messages.")
-    ] = False,
+    transactional: Annotated[bool, Option("--transactional", help="Takes transactional messages.")] = False,
     label: Label = None,
     quota: Quota = None,
     journal: Journal = None,
@@ -213,7 +207,7 @@ def set_(
     allow: Allow = None,
     deny: Deny = None,
     paused: Annotated[
-        bool | None, typer.Option("--pause/--resume", help="Of a queue on the way to another computer.")
+        bool | None, Option("--pause/--resume", help="Of a queue on the way to another computer.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
+from click import BadParameter
 
 from msmqwire.cli import remote_reading
 from msmqwire.cli.common import dumps
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.messages import show
+from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.remote_reading import Auth, IsRemote, MapperPort, PasswordFile, Remote, RpcPort, User
 from msmqwire.errors import EndUnknown, Unreachable
 from msmqwire.names.printable import counted
@@ -24,23 +25,23 @@ from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER_PORT
 
 _BATCH: Final = 100
 
-Data = Annotated[Path | None, typer.Option(help="Folder of the queue manager.")]
+Data = Annotated[Path | None, Option(help="Folder of the queue manager.")]
 Name = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="QUEUE",
         help=r"private$\orders, with ;name for a subqueue, ;journal for its journal; see --remote.",
     ),
 ]
 Timeout = Annotated[
-    float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for a message; 0 does not wait.")
+    float, Option(min=0, metavar="SECONDS", help="How long to wait for a message; 0 does not wait.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a message.")]
+AsJson = Annotated[bool, Option("--json", help="One JSON object a message.")]
 
 
 def _folder(data: Path | None) -> Path:
     if data is None:
-        raise typer.BadParameter("a folder, or --remote for a queue of another computer", param_hint="--data")
+        raise BadParameter("a folder, or --remote for a queue of another computer", param_hint="--data")
     return data
 
 
@@ -95,7 +96,7 @@ def _ending(local: WaitingLocal, op: str, printed: dict[int, str], **request: An
 def receive(
     queue: Name,
     data: Data = None,
-    count: Annotated[int, typer.Option(min=1, help="How many messages at most.")] = 1,
+    count: Annotated[int, Option(min=1, help="How many messages at most.")] = 1,
     timeout: Timeout = 0,
     is_remote: IsRemote = False,
     rpc_port: RpcPort = None,
@@ -122,7 +123,7 @@ def receive(
 def peek(
     queue: Name,
     data: Data = None,
-    count: Annotated[int, typer.Option(min=1, help="How many messages at most.")] = 1,
+    count: Annotated[int, Option(min=1, help="How many messages at most.")] = 1,
     timeout: Timeout = 0,
     is_remote: IsRemote = False,
     rpc_port: RpcPort = None,
@@ -157,13 +158,11 @@ def peek(
 
 def move(
     queue: Name,
-    to: Annotated[
-        str, typer.Argument(metavar="TO", help=r"A subqueue of the same queue: private$\orders;poison.")
-    ],
+    to: Annotated[str, Argument(metavar="TO", help=r"A subqueue of the same queue: private$\orders;poison.")],
     data: Data = None,
-    count: Annotated[int, typer.Option(min=1, max=BATCH_MAX, help="How many messages at most.")] = 1,
+    count: Annotated[int, Option(min=1, max=BATCH_MAX, help="How many messages at most.")] = 1,
     identifier: Annotated[
-        str | None, typer.Option(metavar=r"GUID\NUMBER", help="Only the message with this identifier.")
+        str | None, Option(metavar=r"GUID\NUMBER", help="Only the message with this identifier.")
     ] = None,
     is_remote: IsRemote = False,
     rpc_port: RpcPort = None,

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated
 
-import typer
+from click import BadParameter
 
 from msmqwire.cli.errors import usage
+from msmqwire.cli.options import Option
 from msmqwire.crypto.readings import Readings
 from msmqwire.dissection import readings as dissection_readings
 from msmqwire.netware.readings import Readings as NcpReadings
 
 Reading = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--reading",
         metavar="NAME=VALUE",
         help="How signatures and keys are read and made, where the specification leaves it open.",
@@ -23,7 +24,7 @@ Reading = Annotated[
 
 CaptureReading = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--reading",
         metavar="NAME=VALUE",
         help="How signatures and keys are read, or fields of NCP in disputed byte orders (job_number=big).",
@@ -32,24 +33,24 @@ CaptureReading = Annotated[
 
 
 def readings_of(texts: Iterable[str] | None) -> Readings:
-    """Return the readings with these switches set. Raises typer.BadParameter."""
+    """Return the readings with these switches set. Raises BadParameter."""
     with usage("--reading"):
         return Readings.of(named_values(texts))
 
 
 def capture_readings_of(texts: Iterable[str] | None) -> tuple[Readings, NcpReadings]:
-    """Return the readings of message security and of NCP with these switches. Raises typer.BadParameter."""
+    """Return the readings of message security and of NCP with these switches. Raises BadParameter."""
     with usage("--reading"):
         return dissection_readings.readings_of(named_values(texts))
 
 
 def named_values(texts: Iterable[str] | None) -> dict[str, str]:
-    """Return the names and values of such options. Raises typer.BadParameter."""
+    """Return the names and values of such options. Raises BadParameter."""
     return dict(map(_named, texts or ()))
 
 
 def _named(text: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     if not separator:
-        raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--reading")
+        raise BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--reading")
     return name, value

@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-import typer
+from click import BadParameter
 
 from msmqwire.cli.common import NoInput, dumps
 from msmqwire.cli.confirm import Yes, confirm
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.messages import show
+from msmqwire.cli.options import Argument, Option
 from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, QueueError, ReadTimeout
 from msmqwire.names import parse_format_name
@@ -31,25 +32,23 @@ _PORT_MAX = 0xFFFF
 
 IsRemote = Annotated[
     bool,
-    typer.Option("--remote", help=r"QUEUE is one of another computer: 'DIRECT=OS:host\private$\orders'."),
+    Option("--remote", help=r"QUEUE is one of another computer: 'DIRECT=OS:host\private$\orders'."),
 ]
 RpcPort = Annotated[
     int | None,
-    typer.Option(
+    Option(
         min=1, max=_PORT_MAX, help="With --remote: port of remote read; else the endpoint mapper is asked."
     ),
 ]
-MapperPort = Annotated[
-    int, typer.Option(min=1, max=_PORT_MAX, help="With --remote: port of the endpoint mapper.")
-]
-User = Annotated[str | None, typer.Option(metavar=r"DOMAIN\NAME", help="With --remote: who reads.")]
+MapperPort = Annotated[int, Option(min=1, max=_PORT_MAX, help="With --remote: port of the endpoint mapper.")]
+User = Annotated[str | None, Option(metavar=r"DOMAIN\NAME", help="With --remote: who reads.")]
 PasswordFile = Annotated[
     Path | None,
-    typer.Option(help="With --remote: file with the password; a newline at its end is not part of it."),
+    Option(help="With --remote: file with the password; a newline at its end is not part of it."),
 ]
 Auth = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="|".join(AUTH_LEVELS),
         help="With --remote: protection of the calls, by default privacy with a user, none without.",
     ),
@@ -66,13 +65,13 @@ class Remote(NamedTuple):
     auth: str | None = None
 
     def options(self, host: str) -> RemoteOptions:
-        """Return them as the client takes them. Raises typer.BadParameter, and NoInput for the file."""
+        """Return them as the client takes them. Raises BadParameter, and NoInput for the file."""
         password = None if self.password_file is None else _password(self.password_file)
         try:
             credentials = credentials_of(self.user, password, self.auth)
         except InvalidValue as exc:
             option = {"password": "password-file"}.get(exc.path, exc.path)
-            raise typer.BadParameter(exc.why, param_hint=f"--{option}") from None
+            raise BadParameter(exc.why, param_hint=f"--{option}") from None
         return RemoteOptions(host, self.rpc_port, self.mapper_port, credentials)
 
 
@@ -170,9 +169,7 @@ def _found(queue: SyncQueue, identifier: str | None) -> ReceivedMessage | None:
 
 
 def purge(
-    queue: Annotated[
-        str, typer.Argument(metavar="QUEUE", help=r"Its name: 'DIRECT=OS:host\private$\orders'.")
-    ],
+    queue: Annotated[str, Argument(metavar="QUEUE", help=r"Its name: 'DIRECT=OS:host\private$\orders'.")],
     is_remote: IsRemote = False,
     rpc_port: RpcPort = None,
     endpoint_mapper: MapperPort = ENDPOINT_MAPPER_PORT,
@@ -180,13 +177,11 @@ def purge(
     password_file: PasswordFile = None,
     auth: Auth = None,
     yes: Yes = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Delete the messages of a queue of another computer; see queue purge for those of a folder."""
     if not is_remote:
-        raise typer.BadParameter(
-            "it is missing: queue purge is for the queues of a folder", param_hint="--remote"
-        )
+        raise BadParameter("it is missing: queue purge is for the queues of a folder", param_hint="--remote")
     remote = Remote(rpc_port, endpoint_mapper, user, password_file, auth)
 
     def run() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
+from click.exceptions import Exit
 
 from msmqwire import __version__
 from msmqwire.capture.record import RECORD_SIZE_MAX
@@ -23,6 +23,7 @@ from msmqwire.cli.capture_input import (
 )
 from msmqwire.cli.common import EX_DATAERR, NoInput, say, standard_input
 from msmqwire.cli.filter_options import Port
+from msmqwire.cli.options import Option
 from msmqwire.cli.output import refuse_to_overwrite
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.errors import InvalidValue, UnsupportedStore
@@ -34,20 +35,20 @@ from msmqwire.report.limits import DETAILS_DEFAULT, PACKETS_DEFAULT
 def command(
     captures: Captures,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
+        str, Option("--output", "-o", metavar="FILE", help="The page to write.")
     ] = "report.html",
     title: Annotated[
-        str, typer.Option("--title", help="Title of the page. Default: the name of the capture.")
+        str, Option("--title", help="Title of the page. Default: the name of the capture.")
     ] = "",
     packets: Annotated[
-        int, typer.Option("--packets", min=0, help="Rows of the table of packets, at the most.")
+        int, Option("--packets", min=0, help="Rows of the table of packets, at the most.")
     ] = PACKETS_DEFAULT,
     details: Annotated[
         int,
-        typer.Option("--details", min=0, help="How many packets are shown with their fields and bytes."),
+        Option("--details", min=0, help="How many packets are shown with their fields and bytes."),
     ] = DETAILS_DEFAULT,
     port: Port = None,
-    no_lint: Annotated[bool, typer.Option("--no-lint", help="Do not judge the packets: faster.")] = False,
+    no_lint: Annotated[bool, Option("--no-lint", help="Do not judge the packets: faster.")] = False,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
     storage_option: StorageOption = None,
     key: Key = None,
@@ -85,9 +86,9 @@ def command(
         status = report(dissection, sys.stderr)
     except InvalidValue as exc:
         say(exc)
-        raise typer.Exit(EX_DATAERR) from None
+        raise Exit(EX_DATAERR) from None
     except (NoInput, OSError, UnsupportedStore) as exc:
         if isinstance(exc, OSError) and exc.filename == output:
             raise
         raise no_input(exc) from None
-    raise typer.Exit(status)
+    raise Exit(status)

@@ -8,8 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Final
 
-import typer
+from click import BadParameter
 
+from msmqwire.cli.options import Option
 from msmqwire.cli.srmp_files import readable
 from msmqwire.qm.runtime.rpc_network import RpcOptions
 from msmqwire.qm.runtime.rpc_users import load_users
@@ -37,21 +38,21 @@ LEVELS: Final = MappingProxyType(
 )
 Rpc = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="ADDR:PORT",
         help=f"Where others may read the queues (remote read); usually port {DEFAULT_PORT}.",
     ),
 ]
 Mapper = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="ADDR:PORT",
         help=f"Where to tell the port of --rpc; other computers ask at port {ENDPOINT_MAPPER_PORT}.",
     ),
 ]
 Users = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         metavar="FILE",
         help=r"Who may read: a line each, DOMAIN\user:password, DOMAIN\user:$NT$ and the NT hash, "
         r"or REALM\user:$KERBEROS$. The file must be its owner's alone, mode 0600.",
@@ -59,11 +60,11 @@ Users = Annotated[
 ]
 Auth = Annotated[
     RpcAuth,
-    typer.Option(help="The least protection of calls; none takes anonymous callers, too."),
+    Option(help="The least protection of calls; none takes anonymous callers, too."),
 ]
 Pending = Annotated[
     int,
-    typer.Option(
+    Option(
         min=1,
         max=0xFFFFFFFF // 1000,
         help="Seconds after which a message that a remote reader has received and not ended returns.",
@@ -72,13 +73,13 @@ Pending = Annotated[
 
 
 def check_rpc(rpc: str | None, mapper: str | None, users: Path | None, auth: RpcAuth) -> None:
-    """Raise typer.BadParameter for options that do not go together."""
+    """Raise BadParameter for options that do not go together."""
     if rpc is None:
         for option, given in (("--endpoint-mapper", mapper), ("--rpc-users", users)):
             if given is not None:
-                raise typer.BadParameter(f"{option} is for --rpc")
+                raise BadParameter(f"{option} is for --rpc")
     elif users is None and auth is not RpcAuth.NONE:
-        raise typer.BadParameter("--rpc needs --rpc-users, or --rpc-auth none to let in everybody")
+        raise BadParameter("--rpc needs --rpc-users, or --rpc-auth none to let in everybody")
 
 
 def with_users(options: RpcOptions | None, users: Path | None) -> RpcOptions | None:

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-import typer
+from click import BadParameter
+from click.exceptions import Exit
 
 from msmqwire.cli.common import EX_TEMPFAIL, EX_UNAVAILABLE, read_input, say
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.readings import Reading
 from msmqwire.cli.send_outcome import ASKED, Confirmation, DirectSending, print_sent
 from msmqwire.cli.send_protection import (
@@ -45,49 +47,39 @@ _REQUEST_BYTES: Final = 8 << 20
 
 def command(
     format_name: Annotated[
-        str, typer.Argument(metavar="FORMATNAME", help=r"The queue: DIRECT=TCP:10.0.0.5\private$\orders.")
+        str, Argument(metavar="FORMATNAME", help=r"The queue: DIRECT=TCP:10.0.0.5\private$\orders.")
     ],
-    body: Annotated[str | None, typer.Option(help="The body, a text.")] = None,
-    file: Annotated[str | None, typer.Option(help="File with the body; - is standard input.")] = None,
-    bstr: Annotated[
-        bool, typer.Option("--bstr", help="Send the text as VT_BSTR, UTF-16, not as UTF-8.")
-    ] = False,
-    body_type: Annotated[int | None, typer.Option(help="VARENUM of the body.")] = None,
-    label: Annotated[str, typer.Option(help="A text of up to 249 characters.")] = "",
-    recoverable: Annotated[bool, typer.Option("--recoverable", help="It survives failures.")] = False,
-    transactional: Annotated[bool, typer.Option("--transactional", help="It comes exactly once.")] = False,
+    body: Annotated[str | None, Option(help="The body, a text.")] = None,
+    file: Annotated[str | None, Option(help="File with the body; - is standard input.")] = None,
+    bstr: Annotated[bool, Option("--bstr", help="Send the text as VT_BSTR, UTF-16, not as UTF-8.")] = False,
+    body_type: Annotated[int | None, Option(help="VARENUM of the body.")] = None,
+    label: Annotated[str, Option(help="A text of up to 249 characters.")] = "",
+    recoverable: Annotated[bool, Option("--recoverable", help="It survives failures.")] = False,
+    transactional: Annotated[bool, Option("--transactional", help="It comes exactly once.")] = False,
     ack: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help=f"Acknowledgements to ask for, more than once for several: {', '.join(ACKNOWLEDGEMENTS)}."
         ),
     ] = None,
-    admin_queue: Annotated[str | None, typer.Option(metavar="FORMATNAME", help="Queue for them.")] = None,
-    response_queue: Annotated[
-        str | None, typer.Option(metavar="FORMATNAME", help="Queue for answers.")
-    ] = None,
+    admin_queue: Annotated[str | None, Option(metavar="FORMATNAME", help="Queue for them.")] = None,
+    response_queue: Annotated[str | None, Option(metavar="FORMATNAME", help="Queue for answers.")] = None,
     correlation: Annotated[
-        str | None, typer.Option(metavar=r"GUID\NUMBER", help="The message that this one answers.")
+        str | None, Option(metavar=r"GUID\NUMBER", help="The message that this one answers.")
     ] = None,
-    priority: Annotated[int | None, typer.Option(help="0 to 7.")] = None,
-    message_class: Annotated[int | None, typer.Option("--class", help="A class of the application.")] = None,
-    application: Annotated[int | None, typer.Option(help="A number of the application.")] = None,
-    journal: Annotated[
-        bool, typer.Option("--journal", help="Keep a copy in the journal of this side.")
-    ] = False,
+    priority: Annotated[int | None, Option(help="0 to 7.")] = None,
+    message_class: Annotated[int | None, Option("--class", help="A class of the application.")] = None,
+    application: Annotated[int | None, Option(help="A number of the application.")] = None,
+    journal: Annotated[bool, Option("--journal", help="Keep a copy in the journal of this side.")] = False,
     dead_letter: Annotated[
         bool,
-        typer.Option("--dead-letter", help="Keep it in the dead-letter queue when it can't be delivered."),
+        Option("--dead-letter", help="Keep it in the dead-letter queue when it can't be delivered."),
     ] = False,
-    reach_within: Annotated[
-        int | None, typer.Option(metavar="SECONDS", help="Time to reach the queue.")
-    ] = None,
-    receive_within: Annotated[
-        int | None, typer.Option(metavar="SECONDS", help="Time to be received.")
-    ] = None,
-    count: Annotated[int, typer.Option(min=1, max=BATCH_MAX, help="Send it so often.")] = 1,
+    reach_within: Annotated[int | None, Option(metavar="SECONDS", help="Time to reach the queue.")] = None,
+    receive_within: Annotated[int | None, Option(metavar="SECONDS", help="Time to be received.")] = None,
+    count: Annotated[int, Option(min=1, max=BATCH_MAX, help="Send it so often.")] = 1,
     data: Annotated[
-        Path | None, typer.Option(help="Send through the queue manager of this folder, which keeps it.")
+        Path | None, Option(help="Send through the queue manager of this folder, which keeps it.")
     ] = None,
     sign: Sign = False,
     signature: Signature = None,
@@ -101,35 +93,35 @@ def command(
     reading: Reading = None,
     host: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="NAME=ADDR[:PORT]",
             help="Where another computer is, also GUID=ADDR for names PRIVATE=; without --data.",
         ),
     ] = None,
-    port: Annotated[int, typer.Option(help="TCP port of the other side; without --data.")] = TCP_PORT,
+    port: Annotated[int, Option(help="TCP port of the other side; without --data.")] = TCP_PORT,
     listen: Annotated[
         str | None,
-        typer.Option(metavar="ADDR:PORT", help="Where acknowledgements can come to; without --data."),
+        Option(metavar="ADDR:PORT", help="Where acknowledgements can come to; without --data."),
     ] = None,
     tls_ca: TlsAuthorities = None,
     tls_verify: TlsVerify = True,
     pgm: Pgm = None,
     pgm_interface: PgmInterface = None,
     timeout: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="How long to wait until it is transferred.")
+        float, Option(min=0, metavar="SECONDS", help="How long to wait until it is transferred.")
     ] = 30.0,
     confirm: Annotated[
         float | None,
-        typer.Option(
+        Option(
             min=0,
             metavar="SECONDS",
             help="How long to wait from then on for the acknowledgement of its queue: 5 by default.",
         ),
     ] = None,
     no_confirm: Annotated[
-        bool, typer.Option("--no-confirm", help="Do not ask the queue for an acknowledgement.")
+        bool, Option("--no-confirm", help="Do not ask the queue for an acknowledgement.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a message.")] = False,
+    as_json: Annotated[bool, Option("--json", help="One JSON object a message.")] = False,
 ) -> None:
     """Send a message, with --data by a queue manager here, else straight to the computer of the queue.
 
@@ -143,9 +135,9 @@ def command(
     ones.
     """
     if body is not None and file is not None:
-        raise typer.BadParameter("--body and --file do not go together")
+        raise BadParameter("--body and --file do not go together")
     if no_confirm and confirm is not None:
-        raise typer.BadParameter("--confirm and --no-confirm do not go together")
+        raise BadParameter("--confirm and --no-confirm do not go together")
     protection = Protection(sign, signature, hash_name, cert, key, sid, encrypt, peer_key, legacy, reading)
     protection.check(data)
     if recoverable and transactional:
@@ -191,7 +183,7 @@ def command(
         sending = DirectSending(name, confirmation, timeout)
         status = sending.send(connection, content, every, count, as_json=as_json)
         if status:
-            raise typer.Exit(status)
+            raise Exit(status)
 
     run_reporting_errors(run)
 
@@ -231,9 +223,9 @@ def _send_by_folder(
                 answer = local.call("send", to=format_name, messages=part)
             except OutcomeUnknown as exc:
                 say(str(exc))
-                raise typer.Exit(EX_TEMPFAIL) from None
+                raise Exit(EX_TEMPFAIL) from None
             for identifier in answer["sent"]:
                 print_sent(identifier, Outcome("stored"), as_json=as_json)
             if "refused" in answer:
                 say(answer["refused"])
-                raise typer.Exit(EX_UNAVAILABLE)
+                raise Exit(EX_UNAVAILABLE)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import typer
+from click import BadParameter
 
 from msmqwire.cli.common import say
+from msmqwire.cli.options import Option
 from msmqwire.cli.readings import readings_of
 from msmqwire.cli.srmp_files import readable
 from msmqwire.crypto.readings import DEFAULT
@@ -19,25 +20,21 @@ from msmqwire.qm.runtime.message_signers import load_signer, own_signer
 
 Sign = Annotated[
     bool,
-    typer.Option("--sign", help="Sign it: with --cert and --key, or with a certificate that --data keeps."),
+    Option("--sign", help="Sign it: with --cert and --key, or with a certificate that --data keeps."),
 ]
 Signature = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="|".join(VERSIONS),
         help="Version of MSMQ of the signature; 2.0 by default, 3.0 to several queues.",
     ),
 ]
-Hash = Annotated[
-    str | None, typer.Option("--hash", metavar="|".join(HASHES), help="Its hash; sha512 by default.")
-]
-Cert = Annotated[Path | None, typer.Option(metavar="FILE", help="PEM or DER: the certificate of who signs.")]
-Key = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="PEM or DER: the RSA key of that certificate.")
-]
+Hash = Annotated[str | None, Option("--hash", metavar="|".join(HASHES), help="Its hash; sha512 by default.")]
+Cert = Annotated[Path | None, Option(metavar="FILE", help="PEM or DER: the certificate of who signs.")]
+Key = Annotated[Path | None, Option(metavar="FILE", help="PEM or DER: the RSA key of that certificate.")]
 Sid = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="SID",
         help="For whom the certificate is registered; by default who runs this command. Without --cert, "
         "whose certificate of --data signs.",
@@ -45,19 +42,17 @@ Sid = Annotated[
 ]
 Encrypt = Annotated[
     str | None,
-    typer.Option(
-        metavar="|".join(CIPHERS), help="Encrypt the body, for a queue with a name PRIVATE= or PUBLIC=."
-    ),
+    Option(metavar="|".join(CIPHERS), help="Encrypt the body, for a queue with a name PRIVATE= or PUBLIC=."),
 ]
 PeerKey = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         metavar="FILE",
         help="The public key of the queue's computer: what key show --public prints there, a PUBLICKEYBLOB "
         "(also in hex), or PEM or DER. --data keeps it.",
     ),
 ]
-Legacy = Annotated[bool, typer.Option("--legacy", help="Allow md5, rc2 and rc4, which are broken.")]
+Legacy = Annotated[bool, Option("--legacy", help="Allow md5, rc2 and rc4, which are broken.")]
 
 
 class Protection(NamedTuple):
@@ -75,25 +70,25 @@ class Protection(NamedTuple):
     readings: list[str] | None
 
     def check(self, data: Path | None) -> None:
-        """Raise typer.BadParameter for options that do not go together."""
+        """Raise BadParameter for options that do not go together."""
         names = ("signature", "hash", "encrypt")
         given = {name: value for name in names if (value := getattr(self, name)) is not None}
         try:
             check_names(given, legacy=self.legacy)
         except InvalidValue as exc:
             why = exc.why.replace("legacy", "--legacy")
-            raise typer.BadParameter(why, param_hint=f"--{exc.path}") from None
+            raise BadParameter(why, param_hint=f"--{exc.path}") from None
         for name in ("signature", "hash", "cert", "key", "sid"):
             if getattr(self, name) is not None and not self.sign:
-                raise typer.BadParameter("it is nothing without --sign", param_hint=f"--{name}")
+                raise BadParameter("it is nothing without --sign", param_hint=f"--{name}")
         if readings_of(self.readings) != DEFAULT and not self.sign:
-            raise typer.BadParameter("it is nothing without --sign", param_hint="--reading")
+            raise BadParameter("it is nothing without --sign", param_hint="--reading")
         if self.peer_key is not None and self.encrypt is None:
-            raise typer.BadParameter("it is nothing without --encrypt", param_hint="--peer-key")
+            raise BadParameter("it is nothing without --encrypt", param_hint="--peer-key")
         if (self.cert is None) != (self.key is None):
-            raise typer.BadParameter("--cert and --key go together")
+            raise BadParameter("--cert and --key go together")
         if self.sign and self.cert is None and data is None:
-            raise typer.BadParameter("it needs --cert and --key, or --data with a certificate of its own")
+            raise BadParameter("it needs --cert and --key, or --data with a certificate of its own")
 
     def properties(self, data: Path | None) -> dict[str, Any]:
         """Return them as properties of a message.

@@ -8,10 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
+from click import BadParameter
+from click.exceptions import Exit
 
 from msmqwire.cli.common import EX_USAGE, say
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.options import Option
 from msmqwire.cli.readings import Reading, readings_of
 from msmqwire.cli.rpc_options import LEVELS, Auth, Mapper, Pending, Rpc, RpcAuth, Users, check_rpc, with_users
 from msmqwire.cli.serving import LogLevel, check_level, is_served, parse_endpoint, stop_event, when_free
@@ -54,57 +56,57 @@ HTTPS_PORT: Final = HTTP_PORTS["HTTPS"]
 
 Pgm = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="raw|udp[:MULTICAST[:UNICAST]]|off",
         help="What carries multicast messages: IP protocol 113; UDP, with its ports "
         f"({UDP_PORT}, {UDP_PORT}); or nothing. IP where the process may, else UDP, if not given.",
     ),
 ]
 PgmInterface = Annotated[
-    str | None, typer.Option(metavar="ADDR", help="Address of the interface for multicast messages.")
+    str | None, Option(metavar="ADDR", help="Address of the interface for multicast messages.")
 ]
 TlsAuthorities = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         metavar="FILE",
         help="PEM: the authorities of other computers' certificates, instead of those of the system.",
     ),
 ]
 TlsVerify = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--tls-verify/--tls-no-verify", help="Verify the certificates of other computers, or trust anybody."
     ),
 ]
 
 
 def address_overrides(hosts: list[str], port: int, ping_port: int) -> AddressOverrides:
-    """Parse ``NAME=ADDRESS[:PORT]`` options. Raises typer.BadParameter."""
+    """Parse ``NAME=ADDRESS[:PORT]`` options. Raises BadParameter."""
     overrides: dict[str, tuple[str, int | None]] = {}
     for text in hosts:
         name, equals, rest = text.partition("=")
         if not (name and equals and rest):
-            raise typer.BadParameter(f"{text!r} is not NAME=ADDRESS[:PORT]")
+            raise BadParameter(f"{text!r} is not NAME=ADDRESS[:PORT]")
         try:
             address, number = parse_endpoint(rest, 0)
-        except typer.BadParameter:
-            raise typer.BadParameter(f"{text!r} is not NAME=ADDRESS[:PORT]") from None
+        except BadParameter:
+            raise BadParameter(f"{text!r} is not NAME=ADDRESS[:PORT]") from None
         overrides[name.lower()] = address, number or None
     return AddressOverrides(port, ping_port, overrides)
 
 
 def kept_settings(insecure_nacks: bool | None, resend_times: str | None) -> KeptSettings:
-    """Parse the options that the folder keeps. Raises typer.BadParameter."""
+    """Parse the options that the folder keeps. Raises BadParameter."""
     if resend_times is None:
         return KeptSettings(insecure_nacks)
     texts = resend_times.split(",")
     if len(texts) != _RESEND_TIMES or not all(text.isascii() and text.isdigit() for text in texts):
-        raise typer.BadParameter(
+        raise BadParameter(
             f"--resend-times {resend_times:.80}: not four numbers of seconds as 30,300,1800,21600"
         )
     times = [int(text) for text in texts if len(text) <= _DWORD_DIGITS]
     if len(times) != _RESEND_TIMES or not all(0 < seconds <= _DWORD_MAX for seconds in times):
-        raise typer.BadParameter(f"--resend-times {resend_times:.80}: each is 1 to {_DWORD_MAX} seconds")
+        raise BadParameter(f"--resend-times {resend_times:.80}: each is 1 to {_DWORD_MAX} seconds")
     return KeptSettings(insecure_nacks, *times)
 
 
@@ -164,57 +166,49 @@ def _ready(server: Server) -> str:
 
 
 def command(
-    data: Annotated[Path, typer.Option(help="Folder of the queue manager; made if it is missing.")],
-    listen: Annotated[str, typer.Option(metavar="ADDR:PORT", help="Where to take sessions.")] = (
+    data: Annotated[Path, Option(help="Folder of the queue manager; made if it is missing.")],
+    listen: Annotated[str, Option(metavar="ADDR:PORT", help="Where to take sessions.")] = (
         f"{LOOPBACK}:{TCP_PORT}"
     ),
     ping: Annotated[
         str | None,
-        typer.Option(
-            metavar="ADDR:PORT", help=f"Where to answer pings; UDP {PING_PORT} beside --listen; or off."
-        ),
+        Option(metavar="ADDR:PORT", help=f"Where to answer pings; UDP {PING_PORT} beside --listen; or off."),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="Name of the computer in names of queues; it can't change later.")
+        str | None, Option(help="Name of the computer in names of queues; it can't change later.")
     ] = None,
     queue: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="QUEUE[;transactional]", help="A queue to be there; more than once for several."
-        ),
+        Option(metavar="QUEUE[;transactional]", help="A queue to be there; more than once for several."),
     ] = None,
     host: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="NAME=ADDR[:PORT]",
             help="Where another computer is, if not where its name says; also GUID=ADDR for names PRIVATE=.",
         ),
     ] = None,
     remote_port: Annotated[
-        int, typer.Option(min=1, max=0xFFFF, help="TCP port of other queue managers.")
+        int, Option(min=1, max=0xFFFF, help="TCP port of other queue managers.")
     ] = TCP_PORT,
     remote_ping_port: Annotated[
-        int, typer.Option(min=1, max=0xFFFF, help="UDP port of other queue managers.")
+        int, Option(min=1, max=0xFFFF, help="UDP port of other queue managers.")
     ] = PING_PORT,
-    metrics: Annotated[
-        str | None, typer.Option(metavar="ADDR:PORT", help="Where to answer Prometheus.")
-    ] = None,
+    metrics: Annotated[str | None, Option(metavar="ADDR:PORT", help="Where to answer Prometheus.")] = None,
     console: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="ADDR:PORT",
             help=f"Where browsers find the console; port {CONSOLE_PORT} unless another is given.",
         ),
     ] = None,
     console_write: Annotated[
         bool,
-        typer.Option(
-            "--console-write", help="Let the console purge, move, delete and pause; else it only shows."
-        ),
+        Option("--console-write", help="Let the console purge, move, delete and pause; else it only shows."),
     ] = False,
     console_name: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="NAME",
             help="A host name by which browsers reach it, besides localhost and addresses; more than once "
             "for several.",
@@ -222,82 +216,78 @@ def command(
     ] = None,
     http: Annotated[
         str | None,
-        typer.Option(metavar="ADDR:PORT", help=f"Where to take messages by HTTP; usually port {HTTP_PORT}."),
+        Option(metavar="ADDR:PORT", help=f"Where to take messages by HTTP; usually port {HTTP_PORT}."),
     ] = None,
     https: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="ADDR:PORT",
             help=f"The same by HTTPS, usually port {HTTPS_PORT}; needs --tls-cert and --tls-key.",
         ),
     ] = None,
     tls_cert: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="PEM: the certificate of --https, and those above it."),
+        Option(metavar="FILE", help="PEM: the certificate of --https, and those above it."),
     ] = None,
     tls_key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="PEM: the key of that certificate, not encrypted.")
+        Path | None, Option(metavar="FILE", help="PEM: the key of that certificate, not encrypted.")
     ] = None,
     tls_ca: TlsAuthorities = None,
     tls_verify: TlsVerify = True,
     redirections: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="JSON: redirections of messages by HTTP.")
+        Path | None, Option(metavar="FILE", help="JSON: redirections of messages by HTTP.")
     ] = None,
     http_sign_cert: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="PEM: the certificate of who signs messages by HTTP.")
+        Path | None, Option(metavar="FILE", help="PEM: the certificate of who signs messages by HTTP.")
     ] = None,
     http_sign_key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="PEM: the key of that certificate, RSA or DSA.")
+        Path | None, Option(metavar="FILE", help="PEM: the key of that certificate, RSA or DSA.")
     ] = None,
     http_trust: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="PEM: whose signatures of such messages are believed.")
+        Path | None, Option(metavar="FILE", help="PEM: whose signatures of such messages are believed.")
     ] = None,
     rpc: Rpc = None,
     endpoint_mapper: Mapper = None,
     rpc_users: Users = None,
     rpc_auth: Auth = RpcAuth.PRIVACY,
     rpc_pending: Pending = PENDING_S,
-    quota: Annotated[int | None, typer.Option(min=1, help="MiB of all messages.")] = None,
+    quota: Annotated[int | None, Option(min=1, help="MiB of all messages.")] = None,
     min_free: Annotated[
-        int, typer.Option(min=0, max=1 << 30, help="MiB of disk space below which no new messages are taken.")
+        int, Option(min=0, max=1 << 30, help="MiB of disk space below which no new messages are taken.")
     ] = MIN_FREE >> 20,
-    max_connections: Annotated[
-        int, typer.Option(min=1, help="TCP connections of others.")
-    ] = LIMITS.connections,
+    max_connections: Annotated[int, Option(min=1, help="TCP connections of others.")] = LIMITS.connections,
     max_connections_per_peer: Annotated[
-        int, typer.Option(min=1, help="The same from one address, or one IPv6 network of 64 bits.")
+        int, Option(min=1, help="The same from one address, or one IPv6 network of 64 bits.")
     ] = LIMITS.connections_per_peer,
     max_partial: Annotated[
-        int, typer.Option(min=1, help="MiB of packets that have begun and not ended, of all connections.")
+        int, Option(min=1, help="MiB of packets that have begun and not ended, of all connections.")
     ] = LIMITS.partial_bytes >> 20,
-    max_pings: Annotated[int, typer.Option(min=1, help="Pings answered in a second.")] = LIMITS.pings,
+    max_pings: Annotated[int, Option(min=1, help="Pings answered in a second.")] = LIMITS.pings,
     max_pings_per_network: Annotated[
-        int, typer.Option(min=1, help="The same of one IPv4 network of 24 bits, or IPv6 network of 64.")
+        int, Option(min=1, help="The same of one IPv4 network of 24 bits, or IPv6 network of 64.")
     ] = LIMITS.pings_per_network,
     max_resolutions: Annotated[
-        int, typer.Option(min=2, help="Names resolved at once, half of them for names of others.")
+        int, Option(min=2, help="Names resolved at once, half of them for names of others.")
     ] = LIMITS.resolutions,
-    max_sessions: Annotated[int | None, typer.Option(min=1, help="Sessions of others.")] = None,
-    max_packet: Annotated[int | None, typer.Option(min=1024, max=4 << 20, help="Bytes of a packet.")] = None,
+    max_sessions: Annotated[int | None, Option(min=1, help="Sessions of others.")] = None,
+    max_packet: Annotated[int | None, Option(min=1024, max=4 << 20, help="Bytes of a packet.")] = None,
     max_unacknowledged: Annotated[
-        int | None, typer.Option(min=1024, help="Bytes sent to a peer and not acknowledged by it.")
+        int | None, Option(min=1024, help="Bytes sent to a peer and not acknowledged by it.")
     ] = None,
-    idle: Annotated[
-        float | None, typer.Option(min=0.1, help="Seconds after which a quiet session ends.")
-    ] = None,
+    idle: Annotated[float | None, Option(min=0.1, help="Seconds after which a quiet session ends.")] = None,
     half_open: Annotated[
-        float | None, typer.Option(min=0.1, help="Seconds in which a session has to be established.")
+        float | None, Option(min=0.1, help="Seconds in which a session has to be established.")
     ] = None,
     insecure_nacks: Annotated[
         bool | None,
-        typer.Option(
+        Option(
             "--insecure-nacks/--no-insecure-nacks",
             help="Tell senders of refusals that reveal something; the folder keeps it.",
         ),
     ] = None,
     resend_times: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="S,S,S,S",
             help="Seconds between resends of transactional messages: three times each of the first three, "
             "then the last; the folder keeps them.",
@@ -305,29 +295,29 @@ def command(
     ] = None,
     relay: Annotated[
         Relay,
-        typer.Option(
+        Option(
             help="Which messages of others for other computers to forward: none; known: to those in the "
             "directory, in --host, or to which an application of this computer sends; or all."
         ),
     ] = Relay.KNOWN,
     bind_senders: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--bind-senders",
             help="Tell senders apart by their address too: nobody elsewhere can use up their numbers.",
         ),
     ] = False,
     memory: Annotated[
         int | None,
-        typer.Option(min=1, help="MiB for express messages, and for what others make the server remember."),
+        Option(min=1, help="MiB for express messages, and for what others make the server remember."),
     ] = None,
     unreachable: Annotated[
         int | None,
-        typer.Option(min=1, help="Computers that can't be reached, which messages from one address ask for."),
+        Option(min=1, help="Computers that can't be reached, which messages from one address ask for."),
     ] = None,
     set_values: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--set",
             metavar="NAME=VALUE",
             help="A timer or limit by its name, more than once for several; other options yield to it.",
@@ -337,10 +327,10 @@ def command(
     pgm: Pgm = None,
     pgm_interface: PgmInterface = None,
     pgm_ttl: Annotated[
-        int, typer.Option(min=1, max=255, help="Routers, plus one, that multicast messages pass.")
+        int, Option(min=1, max=255, help="Routers, plus one, that multicast messages pass.")
     ] = TTL,
     pgm_rate: Annotated[
-        int, typer.Option(min=1000, max=1_000_000_000, help="Bytes a second sent to a multicast group.")
+        int, Option(min=1000, max=1_000_000_000, help="Bytes a second sent to a multicast group.")
     ] = int(TXW_MAX_RTE),
     log: LogLevel = "info",
 ) -> None:
@@ -348,18 +338,16 @@ def command(
     check_level(log)
     for option, seconds in (("--idle", idle), ("--half-open", half_open)):
         if seconds is not None and not seconds <= _SECONDS_MAX:  # neither inf nor nan
-            raise typer.BadParameter(f"{option} {seconds} is more than {_SECONDS_MAX} seconds")
+            raise BadParameter(f"{option} {seconds} is more than {_SECONDS_MAX} seconds")
     if https and not (tls_cert and tls_key):
-        raise typer.BadParameter("--https needs --tls-cert and --tls-key")
+        raise BadParameter("--https needs --tls-cert and --tls-key")
     if (tls_cert or tls_key) and not https:
-        raise typer.BadParameter("--tls-cert and --tls-key are for --https")
+        raise BadParameter("--tls-cert and --tls-key are for --https")
     if (console_write or console_name) and console is None:
-        raise typer.BadParameter("--console-write and --console-name are for --console")
+        raise BadParameter("--console-write and --console-name are for --console")
     for host_name in console_name or ():
         if not host_name or set(host_name) & set(":/@ "):
-            raise typer.BadParameter(
-                f"--console-name {host_name:.100}: a name of a host, without scheme and port"
-            )
+            raise BadParameter(f"--console-name {host_name:.100}: a name of a host, without scheme and port")
     check_rpc(rpc, endpoint_mapper, rpc_users, rpc_auth)
     at = parse_endpoint(listen, TCP_PORT)
     settings = with_limits(
@@ -383,7 +371,7 @@ def command(
     try:
         settings, limits = with_named_values(settings, limits, set_values or ())
     except InvalidValue as exc:
-        raise typer.BadParameter(f"--set {exc}") from None
+        raise BadParameter(f"--set {exc}") from None
     options = ServerOptions(
         data,
         name,
@@ -420,15 +408,15 @@ def command(
 
 
 def _pgm_options(text: str | None, interface: str | None, ttl: int, rate: int) -> PgmOptions:
-    """Parse the options of multicast. Raises typer.BadParameter."""
+    """Parse the options of multicast. Raises BadParameter."""
     try:
         return parse_pgm_options(text, interface, ttl=ttl, rate=rate)
     except InvalidValue as exc:
-        raise typer.BadParameter(f"--{exc.path.replace('_', '-')}: {exc.why}") from None
+        raise BadParameter(f"--{exc.path.replace('_', '-')}: {exc.why}") from None
 
 
 def _rpc_options(rpc: str, endpoint_mapper: str | None, auth: RpcAuth, pending_s: int) -> RpcOptions:
-    """Parse the options of remote read. Raises typer.BadParameter."""
+    """Parse the options of remote read. Raises BadParameter."""
     at = parse_endpoint(rpc, DEFAULT_PORT)
     return RpcOptions(
         at,
@@ -453,4 +441,4 @@ def _run(options: ServerOptions, files: SrmpFiles, rpc_users: Path | None) -> No
 
 def _fail(message: str, status: int) -> None:
     say(message)
-    raise typer.Exit(status)
+    raise Exit(status)

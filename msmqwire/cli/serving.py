@@ -7,8 +7,9 @@ import signal
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Final, TypeVar
 
-import typer
+from click import BadParameter
 
+from msmqwire.cli.options import Option
 from msmqwire.errors import StoreInUse
 from msmqwire.names.addresses import without_brackets
 from msmqwire.names.nearest import unknown_name
@@ -20,26 +21,26 @@ T = TypeVar("T")
 _LEVELS: Final = ("debug", "info", "warning", "error")
 _RETRY_S: Final = 0.05
 
-LogLevel = Annotated[str, typer.Option(help=f"Least level of logs: {', '.join(_LEVELS)}.")]
+LogLevel = Annotated[str, Option(help=f"Least level of logs: {', '.join(_LEVELS)}.")]
 
 
 def parse_endpoint(text: str, port: int) -> Endpoint:
     """Parse ``ADDRESS``, ``ADDRESS:PORT``, ``[ADDRESS]:PORT`` or ``:PORT``; `port` is the default.
 
-    Raises typer.BadParameter.
+    Raises BadParameter.
     """
     host, colon, number = text.rpartition(":")
     if not colon or text.endswith("]") or (":" in host and not host.startswith("[")):
         host, number = text, str(port)
     if not number.isascii() or not number.isdigit() or int(number) > 0xFFFF:
-        raise typer.BadParameter(f"{text!r} is not ADDRESS:PORT")
+        raise BadParameter(f"{text!r} is not ADDRESS:PORT")
     return without_brackets(host) or LOOPBACK, int(number)
 
 
 def check_level(log: str) -> None:
-    """Check the least level of logs. Raises typer.BadParameter."""
+    """Check the least level of logs. Raises BadParameter."""
     if log not in _LEVELS:
-        raise typer.BadParameter(unknown_name(log, _LEVELS, "level").why, param_hint="--log")
+        raise BadParameter(unknown_name(log, _LEVELS, "level").why, param_hint="--log")
 
 
 async def when_free(start: Callable[[], Awaitable[T]], is_served: Callable[[], bool], *, seconds: float) -> T:

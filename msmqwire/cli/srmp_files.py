@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import typer
+from click import BadParameter
 
 from msmqwire.cli.common import NoInput
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
@@ -31,9 +31,9 @@ class SrmpFiles(NamedTuple):
     trust: Path | None
 
     def check(self) -> None:
-        """Raise typer.BadParameter for a certificate without its key, or a key without certificate."""
+        """Raise BadParameter for a certificate without its key, or a key without certificate."""
         if (self.sign_cert is None) != (self.sign_key is None):
-            raise typer.BadParameter("--http-sign-cert and --http-sign-key go together")
+            raise BadParameter("--http-sign-cert and --http-sign-key go together")
 
 
 def readable(*files: Path | None) -> None:

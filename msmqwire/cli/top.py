@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
 from rich.console import Console
 from rich.live import Live
 
 from msmqwire.cli.common import dumps
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.keys import keys
+from msmqwire.cli.options import Option
 from msmqwire.cli.top_tables import screen
 from msmqwire.errors import StoreInUse, Unreachable
 from msmqwire.qm.runtime.local import Local, attach
@@ -120,13 +120,13 @@ def _told(local: Local) -> dict[str, Any]:
 
 
 def command(
-    data: Annotated[Path, typer.Option(help="Folder of the queue manager.")],
+    data: Annotated[Path, Option(help="Folder of the queue manager.")],
     interval: Annotated[
-        float, typer.Option(min=0.2, max=3600, metavar="SECONDS", help="Time from one look to the next.")
+        float, Option(min=0.2, max=3600, metavar="SECONDS", help="Time from one look to the next.")
     ] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="Print the tables once.")] = False,
+    once: Annotated[bool, Option("--once", help="Print the tables once.")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object, as where output is not a terminal.")
+        bool, Option("--json", help="Print one JSON object, as where output is not a terminal.")
     ] = False,
 ) -> None:
     """Show queues, sessions and counters of a queue manager; q ends it."""

@@ -111,7 +111,7 @@ main()
 def test_importing_msmqwire_is_light() -> None:
     program = """
 import sys, msmqwire
-heavy = {"asyncio", "sqlite3", "ssl", "numpy", "pyarrow", "numba", "lxml", "rich", "typer", "aiohttp"}
+heavy = {"asyncio", "sqlite3", "ssl", "numpy", "pyarrow", "numba", "lxml", "rich", "click", "aiohttp"}
 print(sorted(heavy & set(sys.modules)))
 msmqwire.connect
 print(sorted(heavy - {"asyncio", "sqlite3", "ssl"} & set(sys.modules)))

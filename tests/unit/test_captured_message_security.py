@@ -8,9 +8,9 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import click
 import pyarrow as pa
 import pytest
-import typer
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509 import load_pem_x509_certificate
 
@@ -313,7 +313,7 @@ def test_no_error_shows_a_key(text: str) -> None:
 
 
 def run(command: Any, status: int = 0, **options: Any) -> None:
-    with pytest.raises(typer.Exit) as caught:
+    with pytest.raises(click.exceptions.Exit) as caught:
         command([str(PROTECTED)], **options)
     assert caught.value.exit_code == status
 
@@ -345,7 +345,7 @@ def test_what_is_no_key(name: str, tmp_path: Path, capsys: pytest.CaptureFixture
     output = capsys.readouterr()
     assert (output.out, json.loads(output.err)["path"]) == ("", str(QM_KEY))
     for wrong in ("digest_info", "digest_info=perhaps"):
-        with pytest.raises(typer.BadParameter, match=wrong.replace("digest_info=", "")):
+        with pytest.raises(click.BadParameter, match=wrong.replace("digest_info=", "")):
             run(command, reading=[wrong])
     run(command, 66, key=[str(tmp_path / "missing")])
 
@@ -353,7 +353,7 @@ def test_what_is_no_key(name: str, tmp_path: Path, capsys: pytest.CaptureFixture
 def test_keys_go_with_captures(tmp_path: Path) -> None:
     file = tmp_path / "packet"
     file.write_bytes(packets()["signed by alice"].to_bytes())
-    with pytest.raises(typer.BadParameter, match="go with captures"):
+    with pytest.raises(click.BadParameter, match="go with captures"):
         lint_command.command([str(file)], cert=[str(ALICE)])
 
 

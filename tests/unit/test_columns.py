@@ -9,9 +9,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import click
 import pyarrow as pa
 import pytest
-import typer
 from pyarrow import compute, csv, ipc, parquet
 
 import msmqwire
@@ -239,7 +239,7 @@ def test_sender_identifiers(flags: int, data: str, shown: str) -> None:
 
 def test_files_for_other_programs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     def run(**options: Any) -> None:
-        with pytest.raises(typer.Exit) as caught:
+        with pytest.raises(click.exceptions.Exit) as caught:
             command([str(SESSION)], **options)
         assert caught.value.exit_code == 0
 

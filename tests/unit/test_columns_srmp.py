@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import json
 
+import click
 import pyarrow as pa
 import pytest
-import typer
 
 from msmqwire.cli.dissect import command
 from msmqwire.columnar import COLUMNS, read_capture
@@ -152,7 +152,7 @@ def test_bodies_of_messages_count_for_the_size_of_a_batch(monkeypatch):
 def printed(capsys, tmp_path, *arguments, **options) -> str:
     path = tmp_path / "srmp.pcap"
     path.write_bytes(c.pcap_bytes(s.samples()["other port"]))
-    with pytest.raises(typer.Exit) as exit_:
+    with pytest.raises(click.exceptions.Exit) as exit_:
         command([str(path)], **options)
     assert exit_.value.exit_code == 0
     return capsys.readouterr().out

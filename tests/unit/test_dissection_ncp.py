@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 
+import click
 import pytest
-import typer
 
 from msmqwire.cli.dissect import command
 from msmqwire.columnar import read_capture
@@ -363,14 +363,14 @@ def test_columns_of_jobs():
 
 
 def test_the_command_shows_them(capfd):
-    with pytest.raises(typer.Exit) as ended:
+    with pytest.raises(click.exceptions.Exit) as ended:
         command([str(EXAMPLE)], kind=["ServiceQueueJob reply"], reading=["job_number=big"])
     assert ended.value.exit_code == 0
     lines = capfd.readouterr().out.splitlines()
     assert len(lines) == 3
     assert lines[1].endswith("#8 queue 0500000b job 16777216 position 1")
     assert lines[2].endswith("#12 ERR_NO_Q_JOB queue 0500000b")
-    with pytest.raises(typer.BadParameter, match="middle"):
+    with pytest.raises(click.BadParameter, match="middle"):
         command([str(EXAMPLE)], reading=["job_number=middle"])
 
 

@@ -6,8 +6,8 @@ import io
 import subprocess
 import sys
 
+import click
 import pytest
-import typer
 
 from msmqwire.cli import lint
 from msmqwire.cli.dissect import Printer, run
@@ -129,7 +129,7 @@ def test_lint_judges_remote_read_in_captures(tmp_path, capsys):
         ([path, REMOTE_READ], False, 0),
         ([REMOTE_READ], True, 0),
     ):
-        with pytest.raises(typer.Exit) as ended:
+        with pytest.raises(click.exceptions.Exit) as ended:
             lint.command([str(file) for file in files], check=check)
         out = capsys.readouterr().out
         assert ended.value.exit_code == status

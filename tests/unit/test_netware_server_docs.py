@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
-from typer.main import get_command_from_info
-from typer.models import CommandInfo
-
 from msmqwire.cli.netware_serve import command
+from msmqwire.cli.options import command as made
 from msmqwire.netware.calls import FUNCTION_23
 from msmqwire.netware.packets import CALLS
 from msmqwire.qms.protocol.dispatch import OPERATIONS
@@ -18,9 +16,7 @@ QUEUE_CALLS = range(100, 139)
 
 
 def test_every_option_with_its_default() -> None:
-    serve = get_command_from_info(
-        CommandInfo("serve", callback=command), pretty_exceptions_short=True, rich_markup_mode=None
-    )
+    serve = made("serve", command)
     rows = [line.split("|") for line in PAGE.splitlines() if line.startswith("| `--")]
     told: dict[str, str] = {}
     for row in rows:
@@ -29,7 +25,7 @@ def test_every_option_with_its_default() -> None:
         told |= dict(zip(names, values if len(values) == len(names) else ["?"] * len(names), strict=True))
     known = {
         parameter.opts[0]: ""
-        if parameter.default in (None, ())
+        if parameter.required or parameter.default in (None, ())
         else f"{parameter.default:g}"
         if isinstance(parameter.default, float)
         else str(parameter.default)

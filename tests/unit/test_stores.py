@@ -14,7 +14,7 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import msmqwire
 from msmqwire.capture import expand, open_records, store_errors, stores

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from msmqwire.cli import app
 from msmqwire.lint import checks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import msmqwire
 from msmqwire.cli import app

@@ -1,0 +1,267 @@
+"""Commands made from functions: ``Annotated[int, Option("--port", help=...)]`` is an option of click."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import types
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+from uuid import UUID
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+F = TypeVar("F", bound=Callable[..., Any])
+_SETTINGS: Final = {"help_option_names": ["-h", "--help"]}
+_EXAMPLES: Final = "\n\nExamples:\n"
+_DIGITS_MAX: Final = 40
+"""More digits are no number that an option takes; Python refuses to read thousands."""
+
+
+class _Declared:
+    """What an annotation says of a parameter.
+
+    Args:
+        names: ``--name`` and ``-n``; by default that of the parameter.
+        help: what it is for.
+        metavar: its value in the help; by default one of its type: PATH, N, SECONDS, TEXT.
+        min, max: the least and the greatest number.
+        complete: the values that a shell offers.
+    """
+
+    def __init__(
+        self,
+        *names: str,
+        help: str,
+        metavar: str | None = None,
+        min: float | None = None,
+        max: float | None = None,
+        complete: Callable[[], Iterable[str]] | None = None,
+    ) -> None:
+        self.names, self.help, self.metavar = names, help, metavar
+        self.min, self.max, self.complete = min, max, complete
+
+    def attributes(self) -> dict[str, Any]:
+        """Return what click is told of it, besides its names and type."""
+        attributes = {"help": self.help, "metavar": self.metavar}
+        if self.complete is None:
+            return attributes
+        words = self.complete
+        found = lambda _context, _parameter, begun: [word for word in words() if word.startswith(begun)]  # noqa: E731
+        return {**attributes, "shell_complete": found}
+
+
+class Option(_Declared):
+    """An option of a command."""
+
+
+class Argument(_Declared):
+    """An argument of a command."""
+
+
+# -- types ------------------------------------------------------------------------------------------------
+
+
+class Number(click.ParamType):  # type: ignore[type-arg]
+    """A number between two others, each of which may be missing; `kind` is int or float."""
+
+    def __init__(self, kind: type[int] | type[float], least: float | None, most: float | None) -> None:
+        self.kind, self.least, self.most = kind, least, most
+        self.name = "N" if kind is int else "SECONDS"
+
+    @property
+    def range(self) -> str:
+        """Which numbers it takes, in words; empty for all."""
+        if self.least is None and self.most is None:
+            return ""
+        if self.most is None:
+            return f"at least {self.least:g}"
+        return f"at most {self.most}" if self.least is None else f"{self.least:g} to {self.most}"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number. Raises click.BadParameter."""
+        number = self._number(value)
+        if number is None:
+            what = "a whole number, as 10" if self.kind is int else "a number, as 2.5"
+            self.fail(f"{value!r:.80} is not {what}", param, ctx)
+        low = self.least is not None and number < self.least
+        if low or (self.most is not None and number > self.most):
+            self.fail(f"{value} is not {self.range}", param, ctx)
+        return number
+
+    def _number(self, value: Any) -> float | None:
+        if isinstance(value, str) and not (
+            value.isascii() and len(value) <= _DIGITS_MAX and "_" not in value
+        ):
+            return None
+        try:
+            number: float = self.kind(value)
+        except ValueError:
+            return None
+        return number if math.isfinite(number) else None
+
+
+class _Parsed(click.ParamType):  # type: ignore[type-arg]
+    """What a function makes of a text; its ValueError is wrong usage."""
+
+    def __init__(self, name: str, parse: Callable[[Any], Any], what: str) -> None:
+        self.name, self._parse, self._what = name, parse, what
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value. Raises click.BadParameter."""
+        try:
+            return self._parse(value)
+        except ValueError:
+            self.fail(f"{value!r:.80} is not {self._what}", param, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return what a shell offers: the values of a set, or files."""
+        from click.shell_completion import CompletionItem
+
+        if self.name == "PATH":
+            return [CompletionItem(incomplete, type="file")]
+        return [CompletionItem(word) for word in self.name.split("|") if word.startswith(incomplete)]
+
+
+def _guid(value: Any) -> UUID:
+    return value if isinstance(value, UUID) else UUID(value)
+
+
+def _type(kind: Any, declared: _Declared) -> click.ParamType:  # type: ignore[type-arg]
+    if kind in (int, float):
+        return Number(kind, declared.min, declared.max)
+    if kind is Path:
+        return _Parsed("PATH", Path, "a path")
+    if kind is UUID:
+        return _Parsed("GUID", _guid, "a GUID, as 6f9619ff-8b86-d011-b42d-00c04fc964ff")
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        words = [str(member.value) for member in kind]
+        return _Parsed("|".join(words), kind, f"one of {', '.join(words)}")
+    return click.STRING
+
+
+# -- commands ---------------------------------------------------------------------------------------------
+
+
+class _Option(click.Option):
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        extra = super().get_help_extra(ctx)
+        if isinstance(self.type, Number) and self.type.range:
+            extra["range"] = self.type.range
+        return extra
+
+
+class _Argument(click.Argument):
+    def __init__(self, names: list[str], *, help: str, **attributes: Any) -> None:
+        super().__init__(names, **attributes)
+        self.help = help
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        return self.make_metavar(ctx).strip("[]"), self.help or ""
+
+
+class Command(click.Command):
+    """A command whose help lists its arguments, its options and examples."""
+
+    def __init__(self, name: str, **attributes: Any) -> None:
+        super().__init__(name, context_settings=_SETTINGS, **attributes)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the arguments and the options."""
+        for title, kind in (("Arguments", click.Argument), ("Options", click.Option)):
+            given = [one for one in self.get_params(ctx) if isinstance(one, kind)]
+            rows = [row for one in given if (row := one.get_help_record(ctx)) is not None]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples, each in a line of its own, as it can be pasted."""
+        if self.epilog:
+            with formatter.section("Examples"):
+                for line in self.epilog.splitlines():
+                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+class Group(click.Group):
+    """A group of commands; `command` adds a function."""
+
+    def __init__(self, name: str, help: str, **attributes: Any) -> None:
+        super().__init__(name, help=help, context_settings=_SETTINGS, no_args_is_help=True, **attributes)
+
+    def command(self, name: str) -> Callable[[F], F]:  # type: ignore[override]
+        """Add a function as a command of this name; it stays a function."""
+
+        def add(function: F) -> F:
+            self.add_command(command(name, function))
+            return function
+
+        return add
+
+    def sections(self, ctx: click.Context) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """Yield the parts of the list of commands: a title, and names with what they do."""
+        yield "Commands", [(name, summary(self.commands[name])) for name in self.list_commands(ctx)]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands, in their order."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the lists of commands."""
+        sections = list(self.sections(ctx))
+        width = max(len(name) for _, rows in sections for name, _ in rows)
+        for title, rows in sections:
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in rows])
+
+
+def command(name: str, function: Callable[..., Any]) -> Command:
+    """Return a function as a command: its docstring is the help, its last part the examples."""
+    text, _, examples = (inspect.getdoc(function) or "").partition(_EXAMPLES)
+    hints = get_type_hints(function, include_extras=True)
+    parameters = [_parameter(one, hints[one.name]) for one in inspect.signature(function).parameters.values()]
+    examples = inspect.cleandoc(examples)
+    return Command(name, callback=function, params=parameters, help=text, epilog=examples or None)
+
+
+def summary(command: click.Command) -> str:
+    """Return the first paragraph of the help of a command."""
+    return " ".join((command.help or "").partition("\n\n")[0].split())
+
+
+def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
+    kind, declared = get_args(hint)
+    if get_origin(kind) in (Union, types.UnionType):
+        (kind,) = (one for one in get_args(kind) if one is not type(None))
+    attributes = declared.attributes()
+    missing = parameter.default is inspect.Parameter.empty
+    default: Any = None if missing else parameter.default
+    several = get_origin(kind) is list
+    if several:
+        (kind,) = get_args(kind)
+        attributes["callback"] = lambda _context, _parameter, values: list(values) if values else default
+        attributes["default"] = None
+    elif not missing:
+        whole = isinstance(default, float) and default.is_integer()
+        attributes["default"] = int(default) if whole else default  # [default: 10], not 10.0
+    if isinstance(declared, Argument):
+        attributes |= {"required": missing, "nargs": -1 if several else 1}
+        return _Argument([parameter.name], type=_type(kind, declared), **attributes)
+    if kind is bool:
+        attributes["is_flag"] = True
+    else:
+        attributes |= {"type": _type(kind, declared), "required": missing, "multiple": several}
+    names = declared.names or _names(parameter.name, negated=kind is bool)
+    return _Option([parameter.name, *names], show_default=True, **attributes)
+
+
+def _names(parameter: str, *, negated: bool) -> tuple[str]:
+    name = parameter.replace("_", "-")
+    return (f"--{name}/--no-{name}" if negated else f"--{name}",)
