@@ -20,6 +20,7 @@ from msmqwire.headers.base import (
     SIGNATURE_OFFSET,
     VERSION,
 )
+from msmqwire.names.printable import counted
 from msmqwire.packets import packet_length
 
 
@@ -128,7 +129,9 @@ class Framer:
             while len(buffer) - start >= PREFIX_SIZE:
                 length = packet_length(buffer, start, self._packet_size_max)
                 if self.expected is not None and length != self.expected:
-                    why = f"{length} bytes instead of the {self.expected} of the packet that is due"
+                    why = (
+                        f"{counted(length, 'byte')} instead of the {self.expected} of the packet that is due"
+                    )
                     raise MalformedPacket(why, path="BaseHeader.PacketSize", offset=PACKET_SIZE_OFFSET)
                 end = start + length
                 if end > len(buffer):
@@ -154,5 +157,5 @@ class Framer:
         if self._buffer and self.error is None:
             count = len(self._buffer)
             length = packet_length(self._buffer) if count >= PREFIX_SIZE else BASE_HEADER_SIZE
-            why = f"the stream ends after {count} of {length} bytes"
+            why = f"the stream ends after {count} of {counted(length, 'byte')}"
             raise MalformedPacket(why, path="BaseHeader", offset=count)

@@ -24,6 +24,7 @@ from fuzz.peer.upkeep import Upkeep
 from fuzz.peer.walks import walk
 from fuzz.peer.watcher import Watcher
 from msmqwire.errors import Unreachable
+from msmqwire.names.printable import counted
 
 WORKERS: Final = 4
 WALKS: Final = 10
@@ -244,7 +245,9 @@ class Campaign:
         number = len(self.failures) + 1
         kept = keep(self._options.out, number, seed, found.recordings, replayed=replayed)
         self.failures.append(kept)
-        self._watcher.line(f"found: {', '.join(kept.requirements)}: {kept.text} ({kept.packets} packets)")
+        self._watcher.line(
+            f"found: {', '.join(kept.requirements)}: {kept.text} ({counted(kept.packets, 'packet')})"
+        )
 
     def _back(self, name: str) -> bool:
         if not self.lost and not self._upkeep(name).bring_back():

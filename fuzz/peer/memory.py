@@ -10,6 +10,7 @@ from typing import Final
 from fuzz.peer.failure import PeerFailure
 from fuzz.peer.performing import Stage
 from fuzz.peer.steps import Case
+from msmqwire.names.printable import counted
 
 ALLOWED: Final = 8 << 20
 """Bytes by which memory may grow after the first cases until the last ones are looked at more closely."""
@@ -111,5 +112,5 @@ class MemoryWatch:
         broken = next((step for step in reversed(case.steps) if step.breaks), None)
         note = broken.note if broken is not None else "session"
         each = ((resident_bytes(self._pid) or 0) - before) // repeats
-        text = f"resident memory grows by {each:,} bytes with each {note}"
+        text = f"resident memory grows by {counted(each, 'byte')} with each {note}"
         return PeerFailure(broken.breaks if broken is not None else case.requirements, text, "memory")

@@ -17,6 +17,7 @@ from fuzz.peer.registry import FUZZED
 from fuzz.peer.replaying import replay as replay_cases
 from fuzz.peer.target import PACKETS_A_SECOND, PROTOCOLS, RunOptions, Target, target_of
 from fuzz.peer.watcher import Silent, Watcher
+from msmqwire.names.printable import in_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def announcement(target: Target, options: RunOptions) -> str:
     """Return what a run is going to do, in a sentence."""
     places = ", ".join(f"{name} at {target.host}:{target.port(name)}" for name in options.protocols)
     return (
-        f"Testing {places} for {options.time:g} s with seed {options.seed}, at most "
+        f"Testing {places} for {in_seconds(options.time)} with seed {options.seed}, at most "
         f"{PACKETS_A_SECOND:,} packets a second; what is found goes to {options.out}"
     )
 

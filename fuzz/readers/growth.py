@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from fuzz.readers.kept import corpus
 from fuzz.readers.registry import Check, Target, all_targets, load
+from msmqwire.names.printable import counted
 
 SIZE: Final = 1 << 15
 TIMES: Final = 4
@@ -73,7 +74,7 @@ def _report(target: Target) -> int:
                 found += 1
                 times = f"{growth.seconds:.2f} s, then {growth.longer:.2f} s"
                 print(f"{target.name}: {times}, by {data[growth.start : growth.end]!r} in {data!r:.200}")
-    print(f"{target.name}: {len(inputs)} inputs, {found} of quadratic time", flush=True)
+    print(f"{target.name}: {counted(len(inputs), 'input')}, {found} of quadratic time", flush=True)
     return found
 
 

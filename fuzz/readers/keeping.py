@@ -10,6 +10,7 @@ from typing import Final
 from fuzz.readers.kept import corpus, keep
 from fuzz.readers.registry import Target
 from fuzz.readers.tracing import PACKAGE, fewest, lines_of, steps_of
+from msmqwire.names.printable import counted
 
 CORPUS_MAX: Final = 20_000
 """Bytes of a kept corpus, twice as many in hexadecimal."""
@@ -27,7 +28,9 @@ def keep_fewest(targets: Sequence[Target], folder: Path) -> None:
         chosen = fewest(target.check, [*found, *corpus(target.name)], CORPUS_MAX)
         keep(target.name, chosen)
         print(
-            f"{target.name}: {len(chosen)} of {len(found)} inputs, {sum(map(len, chosen))} bytes", flush=True
+            f"{target.name}: {len(chosen)} of {counted(len(found), 'input')},"
+            f" {counted(sum(map(len, chosen)), 'byte')}",
+            flush=True,
         )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fuzz.readers.registry import Check, load
+from msmqwire.names.printable import counted
 
 SECONDS: Final = 30.0
 """For how long inputs are made smaller."""
@@ -48,7 +49,7 @@ def what_is_wrong(check: Check, data: bytes) -> Wrong | None:
     took = time.perf_counter() - start
     if took < SLOW_S:
         return None
-    return Wrong("slow", "", f"{len(data)} bytes take {took:.1f} s")
+    return Wrong("slow", "", f"{counted(len(data), 'byte', 'take')} {took:.1f} s")
 
 
 def shrunk(check: Check, data: bytes, *, until: Callable[[], bool]) -> bytes:

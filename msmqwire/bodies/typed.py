@@ -17,6 +17,7 @@ from uuid import UUID
 from msmqwire.bodies.body import Body
 from msmqwire.bodies.content import read_content
 from msmqwire.constants import VARIANT_FALSE, VARIANT_TRUE, VarEnum, hresult_name, variant_name
+from msmqwire.names.printable import counted
 
 VT_BINARY_OBJECT: Final = 0x300
 """The type that .NET's BinaryMessageFormatter writes; it has no name elsewhere."""
@@ -130,7 +131,7 @@ def _read(body: bytes, body_type: int, kind: str) -> Body:
     if body_type in _SCALARS:
         size, read = _SCALARS[body_type]
         if len(body) != size:
-            raise _TypeMismatch(f"{kind} takes {size} bytes, the body has {len(body)}")
+            raise _TypeMismatch(f"{kind} takes {counted(size, 'byte')}, the body has {len(body)}")
         value = read(body)
         return Body(kind, value, _shown(value, body_type), body, _scalar_note(body, body_type))
     if body_type in (VarEnum.VT_BSTR, VarEnum.VT_LPWSTR):
@@ -165,14 +166,14 @@ def _scalar_note(body: bytes, body_type: int) -> str | None:
 def _vector(body: bytes, element: int, kind: str) -> Body:
     size, read = _SCALARS[element]
     if len(body) % size:
-        raise _TypeMismatch(f"{kind} has elements of {size} bytes, the body has {len(body)}")
+        raise _TypeMismatch(f"{kind} has elements of {counted(size, 'byte')}, the body has {len(body)}")
     values = [read(body[at : at + size]) for at in range(0, len(body), size)]
     return Body(kind, values, ", ".join(_shown(value, element) for value in values), body)
 
 
 def _utf16(body: bytes, kind: str, *, terminated: bool) -> Body:
     if len(body) % 2:
-        raise _TypeMismatch(f"{kind} is UTF-16, the body has {len(body)} bytes")
+        raise _TypeMismatch(f"{kind} is UTF-16, the body has {counted(len(body), 'byte')}")
     text = body.decode("utf-16-le", errors="replace")
     note = None
     try:

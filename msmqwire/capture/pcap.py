@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from msmqwire.capture.record import RECORD_SIZE_MAX, Record, ReportDamage, record_limit
 from msmqwire.capture.source import Buffer
+from msmqwire.names.printable import counted
 
 FILE_HEADER_SIZE: Final = 24
 
@@ -82,7 +83,7 @@ def records(
         seconds, fraction, size, length = unpack(data, at)
         if size > limit:
             buffer.at = at
-            error = buffer.error(f"a record of {size} bytes, over the limit of {limit}")
+            error = buffer.error(f"a record of {counted(size, 'byte')}, over the limit of {limit:,}")
             if on_damage is None or size > declared or not buffer.skip(header_size + size):
                 raise error
             on_damage(error)

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from msmqwire.capture.record import RECORD_SIZE_MAX, Record, ReportDamage, record_limit, representable
 from msmqwire.capture.source import Buffer
+from msmqwire.names.printable import counted
 
 SECTION_HEADER: Final = 0x0A0D0D0A  # the same in both byte orders
 MAGIC: Final = SECTION_HEADER.to_bytes(4, "little")
@@ -114,7 +115,9 @@ class Blocks:
             _skip(buffer, structs, size)
             return None
         if size > self.block_size_max:
-            error = buffer.error(f"a block of {size} bytes, over the limit of {self.block_size_max}")
+            error = buffer.error(
+                f"a block of {counted(size, 'byte')}, over the limit of {self.block_size_max:,}"
+            )
             if self._on_damage is None or kind not in _WITH_RECORD:
                 raise error
             _skip(buffer, structs, size)
@@ -155,7 +158,7 @@ class Blocks:
             raise buffer.error(f"a packet of interface {interface}, which is not described")
         linktype, snaplen, multiplier, divisor, offset_ns = interfaces[interface]
         if captured > end - at or captured > record_limit(snaplen, self.record_size_max):
-            error = buffer.error(f"a packet of {captured} bytes in a block of {size}")
+            error = buffer.error(f"a packet of {counted(captured, 'byte')} in a block of {size:,}")
             if self._on_damage is None or captured <= self.record_size_max:
                 raise error
             self._on_damage(error)

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 from msmqwire.capture.ranged import RangedFile
 from msmqwire.capture.store_errors import FileChanged, one_line, retried, store_errors
 from msmqwire.errors import UnsupportedStore
+from msmqwire.names.printable import counted
 
 StorageOptions = Mapping[str, Any]
 """Arguments of a file system by name."""
@@ -134,7 +135,9 @@ class Store:
             with store_errors(url, self._options):
                 data: bytes = read(offset, count)
                 if len(data) != count:
-                    raise OSError(f"{len(data)} bytes came instead of {count} from byte {offset}")
+                    raise OSError(
+                        f"{counted(len(data), 'byte')} came instead of {count:,} from byte {offset}"
+                    )
                 check(self._opened(path)[2])  # after the bytes, so that all of them are of this version
                 return data
 

@@ -25,7 +25,7 @@ from msmqwire.cli.filter_options import Chosen, say_no_match
 from msmqwire.cli.options import Option
 from msmqwire.errors import UnsupportedStore
 from msmqwire.names.nearest import unknown_name
-from msmqwire.names.printable import safe
+from msmqwire.names.printable import counted, safe
 
 if TYPE_CHECKING:
     from msmqwire.fate import MessageFate, QueueSummary
@@ -162,8 +162,8 @@ def _show(fates: Iterable[MessageFate], out: TextIO, *, as_json: bool, events: b
         lacks = " (stuck)" if fate.stuck else f" (no {fate.missing})" if fate.missing else ""
         facts = [f"{fate.state.value}{lacks}", fate.reason]
         facts += [f"{name} after {duration(ns)}" for name, ns in fate.latencies.items()]
-        facts += [count_of(fate.retransmissions, "retransmission")] * bool(fate.retransmissions)
-        facts += [count_of(fate.hops, "hop")] * bool(fate.hops)
+        facts += [counted(fate.retransmissions, "retransmission")] * bool(fate.retransmissions)
+        facts += [counted(fate.hops, "hop")] * bool(fate.hops)
         print(f"  {safe(', '.join(fact for fact in facts if fact))}", file=out)
         print(f"  {safe(fate.explanation)}", file=out)
         if events:
@@ -198,14 +198,14 @@ def _show_summary(fates: Iterable[MessageFate], out: TextIO, *, as_json: bool) -
 def _summary_lines(one: QueueSummary) -> Iterator[str]:
     yield f"{one.queue or '(unknown queue)'}"
     states = ", ".join(f"{count} {state}" for state, count in one.states.items())
-    yield f"  {count_of(one.messages, 'message')}, {one.bytes} bytes: {states}"
+    yield f"  {counted(one.messages, 'message')}, {counted(one.bytes, 'byte')}: {states}"
     for state, latency in one.latencies.items():
         times = f"half within {duration(latency.p50)}, 95 % within {duration(latency.p95)}"
         yield f"  {state}: {latency.count}, {times}, at the latest after {duration(latency.max)}"
     for reason, count in one.reasons.items():
         yield f"  {reason}: {count}"
     if one.retransmissions:
-        yield f"  {count_of(one.retransmissions, 'retransmission')}"
+        yield f"  {counted(one.retransmissions, 'retransmission')}"
     for missing, count in one.missing.items():
         yield f"  {count} without {missing}"
     for finding in one.findings:
@@ -213,11 +213,6 @@ def _summary_lines(one: QueueSummary) -> Iterator[str]:
     if one.stuck:
         more = ", ..." if one.stuck > len(one.stuck_messages) else ""
         yield f"  {one.stuck} stuck: {', '.join(one.stuck_messages)}{more}"
-
-
-def count_of(number: int, noun: str) -> str:
-    """Return a number of things: ``1 hop``, ``2 hops``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def duration(ns: int) -> str:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from msmqwire.cli.common import dumps
+from msmqwire.names.printable import counted
 
 if TYPE_CHECKING:
     from fuzz.peer.running import Report
@@ -42,7 +43,7 @@ def progress(seconds: float) -> Iterator[Watcher]:
                 bar.console.print(text, markup=False, highlight=False)
 
             def tick(self, seconds: float, packets: int, failures: int) -> None:
-                said = f"{packets:,} packets, {failures} failures"
+                said = f"{counted(packets, 'packet')}, {counted(failures, 'failure')}"
                 bar.update(task, completed=seconds, description=said)
 
         yield Bar()
@@ -59,8 +60,11 @@ def show(report: Report, *, as_json: bool) -> None:
 
     console = Console()
     tested = report.coverage["requirements"]
-    said = f"{report.packets:,} packets in {report.seconds:.1f} s, {len(tested)} requirements tested"
-    console.print(f"{said}, {len(report.failures)} failures, seed {report.seed}", highlight=False)
+    said = (
+        f"{counted(report.packets, 'packet')} in {report.seconds:.1f} s,"
+        f" {counted(len(tested), 'requirement')} tested"
+    )
+    console.print(f"{said}, {counted(len(report.failures), 'failure')}, seed {report.seed}", highlight=False)
     documents: dict[str, list[int]] = {}
     for name, count in tested.items():
         documents.setdefault(name.partition("-")[0], []).append(count)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msmqwire.bodies import decode_body
 from msmqwire.cli.common import dumps
-from msmqwire.names.printable import safe
+from msmqwire.names.printable import counted, safe
 
 _TEXT_SHOWN: Final = 200
 
@@ -22,7 +22,7 @@ def show(message: dict[str, Any], as_json: bool) -> None:
     body = b64decode(message["body"])
     text = decode_body(body, message["body_type"]).text
     if text is None:
-        body_text = f"{len(body)} bytes"
+        body_text = counted(len(body), "byte")
     else:
         body_text = safe(text[:_TEXT_SHOWN]) + ("..." if len(text) > _TEXT_SHOWN else "")
     kind = "" if message["class"] == 0 else f" {message['class_name']}"

@@ -23,6 +23,7 @@ from msmqwire.cli.netware_session import (
 )
 from msmqwire.cli.options import Option
 from msmqwire.errors import InvalidValue, NcpRefused
+from msmqwire.names.printable import counted
 from msmqwire.netware.constants import ANY_JOB_TYPE, SERVER_STATUS_SIZE, CompletionCode
 from msmqwire.qms.client import FileServer, Queue, ServicedJob
 
@@ -103,7 +104,9 @@ def command(
 def _status_bytes(text: str) -> bytes:
     data = text.encode()
     if len(data) > SERVER_STATUS_SIZE:
-        raise InvalidValue(f"{len(data)} bytes, at most {SERVER_STATUS_SIZE}", path="server-status")
+        raise InvalidValue(
+            f"{counted(len(data), 'byte')}, at most {SERVER_STATUS_SIZE:,}", path="server-status"
+        )
     return data
 
 

@@ -12,6 +12,7 @@ from click.exceptions import Exit
 from msmqwire.cli.common import EX_UNAVAILABLE, dumps, say
 from msmqwire.cli.options import Argument, Option
 from msmqwire.errors import MalformedPacket, Unreachable
+from msmqwire.names.printable import counted
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.client.probing import SESSION_PORT, Handshake, PingAnswer, handshake, ping
 
@@ -118,7 +119,7 @@ def _tell_session(port: int, done: Handshake) -> None:
     print(f"  queue manager {done.queue_manager}, {kind}, packet version 0x{done.version:02x}")
     if done.window_size is not None:
         print(
-            f"  window {done.window_size} messages, AckTimeout {done.ack_timeout_ms} ms,"
+            f"  window {counted(done.window_size, 'message')}, AckTimeout {done.ack_timeout_ms} ms,"
             f" RecoverableAckTimeout {done.recoverable_ack_timeout_ms} ms"
         )
 

@@ -13,7 +13,7 @@ from msmqwire.cli.progress import waiting_shown
 from msmqwire.errors import NotDelivered, Unreachable
 from msmqwire.names import DirectName, FormatName, MultipleElementName
 from msmqwire.names.class_words import class_with_words
-from msmqwire.names.printable import counted
+from msmqwire.names.printable import counted, in_seconds
 from msmqwire.qm.client import Connection, Outcome
 from msmqwire.qm.client.manager import is_of_srmp
 from msmqwire.qm.client.synchronous import SyncSent
@@ -138,7 +138,9 @@ class DirectSending:
         except NotDelivered as exc:
             return Outcome("refused", class_with_words(exc.why))
         except TimeoutError:
-            return Outcome("transferred", f"its queue has it; it was not received in {self._timeout:g} s")
+            return Outcome(
+                "transferred", f"its queue has it; it was not received in {in_seconds(self._timeout)}"
+            )
         return outcome
 
     def _state(self) -> str:
@@ -148,8 +150,10 @@ class DirectSending:
         if outcome.name in ("transferred", "confirmed"):
             confirm = self._confirmation.confirm
             limit = self._timeout if confirm is None else confirm
-            return f"{self._place} has it: waiting for its queue's acknowledgement, {limit:g} s at most"
-        return f"{outcome.reason}: waiting for {self._place}, {self._timeout:g} s at most"
+            return (
+                f"{self._place} has it: waiting for its queue's acknowledgement, {in_seconds(limit)} at most"
+            )
+        return f"{outcome.reason}: waiting for {self._place}, {in_seconds(self._timeout)} at most"
 
     def _report(self, sent: list[SyncSent], outcomes: list[Outcome]) -> int:
         """Print errors and warnings, and return the exit status: that of the worst outcome."""

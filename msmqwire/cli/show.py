@@ -7,7 +7,7 @@ from typing import Final
 
 from msmqwire.bodies import decode_body
 from msmqwire.dissection.item import PGM_KIND, SRMP_KIND
-from msmqwire.names.printable import safe
+from msmqwire.names.printable import counted, safe
 from msmqwire.schema import Record
 from msmqwire.schema.field_text import field_text
 from msmqwire.schema.layout import layout
@@ -34,7 +34,7 @@ def hexdump(packet: Record, data: bytes) -> Iterator[str]:
             text = assignment if number == 0 else _characters(row)
             yield f"{field.offset + number * _WIDTH:06x}  {row.hex(' '):<47}  {text}"
         if len(rows) > _ROWS:
-            yield f"        ... {field.size - _ROWS * _WIDTH} bytes more"
+            yield f"        ... {counted(field.size - _ROWS * _WIDTH, 'byte')} more"
     properties = packet.get("MessagePropertiesHeader")
     if properties is not None and properties.MessageBody and not packet.get("OrderAckBody"):
         body = decode_body(properties.MessageBody, properties.BodyType)
@@ -48,7 +48,7 @@ def raw_dump(data: bytes) -> Iterator[str]:
         row = data[i : i + _WIDTH]
         yield f"{i:06x}  {row.hex(' '):<47}  {_characters(row)}"
     if len(data) > _ROWS * _WIDTH * 4:
-        yield f"        ... {len(data) - _ROWS * _WIDTH * 4} bytes more"
+        yield f"        ... {counted(len(data) - _ROWS * _WIDTH * 4, 'byte')} more"
 
 
 def _characters(data: bytes) -> str:

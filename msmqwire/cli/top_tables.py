@@ -8,7 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from msmqwire.names.printable import safe
+from msmqwire.names.printable import counted, safe
 
 if TYPE_CHECKING:
     from msmqwire.cli.top import Figures
@@ -102,8 +102,8 @@ def _head(figures: Figures, problem: str) -> RenderableType:
     elif not told["served"]:
         title.append("  no server runs: counts only", "yellow")
     state = Text(
-        f"{told['messages']:,} messages, {size(told['used'])} of {size(told['quota'])}, "
-        f"{told['sessions_total']:,} sessions, {told['transactions_total']:,} transactions",
+        f"{counted(told['messages'], 'message')}, {size(told['used'])} of {size(told['quota'])}, "
+        f"{counted(told['sessions_total'], 'session')}, {counted(told['transactions_total'], 'transaction')}",
         no_wrap=True,
     )
     if not told["disk"]["accepts"]:

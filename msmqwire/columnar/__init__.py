@@ -20,6 +20,7 @@ from msmqwire.dissection import Dissection, Source, dissect
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent
 from msmqwire.errors import CaptureWarning, InvalidArgument
 from msmqwire.names.nearest import unknown_name
+from msmqwire.names.printable import counted
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
 
@@ -251,7 +252,9 @@ def read_packets(
                 path="columns", see="those of the capture are for read_capture",
             )  # fmt: skip
     if protocols is not None and len(protocols) != len(raw):
-        raise InvalidArgument(f"{len(protocols)} protocols for {len(raw)} values", path="protocols")
+        raise InvalidArgument(
+            f"{counted(len(protocols), 'protocol')} for {counted(len(raw), 'value')}", path="protocols"
+        )
     arrays: list[Any] = []
     first = 0
     for chunk in raw.chunks if isinstance(raw, pa.ChunkedArray) else [raw]:

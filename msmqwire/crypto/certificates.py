@@ -17,6 +17,7 @@ from msmqwire.constants import HashAlgorithm
 from msmqwire.crypto.hashes import digest
 from msmqwire.crypto.rsa import unusable
 from msmqwire.errors import InvalidValue
+from msmqwire.names.printable import counted
 
 CERTIFICATE_SIZE_MAX: Final = 0xFFFF
 """Bytes: MQMQ-2.2.20.6-18."""
@@ -57,7 +58,9 @@ class SenderCertificate:
     def read(cls, der: bytes) -> Self:
         """Read a certificate in DER. Raises InvalidValue, also for a key that messages can't have."""
         if len(der) > CERTIFICATE_SIZE_MAX:
-            raise InvalidValue(f"a certificate of {len(der)} bytes, not at most {CERTIFICATE_SIZE_MAX}")
+            raise InvalidValue(
+                f"a certificate of {counted(len(der), 'byte')}, not at most {CERTIFICATE_SIZE_MAX:,}"
+            )
         try:
             certificate = x509.load_der_x509_certificate(der)
             key = certificate.public_key()

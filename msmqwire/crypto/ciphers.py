@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.padding import PKCS7
 from msmqwire.constants import CryptographicProvider, EncryptionAlgorithm
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import DecryptionFailed, InvalidValue, UnsupportedAlgorithm
+from msmqwire.names.printable import agreeing, counted
 
 if TYPE_CHECKING:
     from Cryptodome.Cipher._mode_cbc import CbcMode
@@ -77,7 +78,10 @@ class SessionKey:
                 raise UnsupportedAlgorithm(self.algorithm, path="MessagePropertiesHeader.EncryptionAlgorithm")
             fits = size * 8 == self.effective_bits == bits
         if not fits:
-            why = f"{size} bytes with {self.effective_bits} effective bits are no key of {self.algorithm:#x}"
+            why = (
+                f"{counted(size, 'byte')} with {self.effective_bits} effective bits"
+                f" {agreeing(size, 'are')} no key of {self.algorithm:#x}"
+            )
             raise InvalidValue(why, path="SessionKey")
 
 

@@ -27,6 +27,7 @@ from msmqwire.crypto.readings import Readings
 from msmqwire.crypto.rsa import KEY_SIZE_MAX, KEY_SIZE_MIN, public_part, unusable
 from msmqwire.errors import DecryptionFailed, InvalidValue, MalformedPacket
 from msmqwire.headers import PUBLICKEYBLOB, SIMPLEBLOB
+from msmqwire.names.printable import counted
 from msmqwire.schema import UInt, field_offset
 
 FILE_SIZE_MAX: Final = 0x20000
@@ -60,7 +61,8 @@ def public_key_of(blob: bytes) -> RSAPublicKey:
         raise _malformed("bitLen", f"{record.bitLen} is not in {KEY_SIZE_MIN}..{KEY_SIZE_MAX}")
     if end != len(blob):
         raise _malformed(
-            "bitLen", f"{record.bitLen}, but {len(blob) - end} bytes are left behind the modulus"
+            "bitLen",
+            f"{record.bitLen}, but {counted(len(blob) - end, 'byte', 'are')} left behind the modulus",
         )
     modulus = int.from_bytes(record.modulus, "little")
     if modulus.bit_length() != record.bitLen or not modulus & 1:
@@ -157,7 +159,9 @@ def _is_pem(content: bytes) -> bool:
 
 def _check_size(content: bytes) -> None:
     if len(content) > FILE_SIZE_MAX:
-        raise InvalidValue(f"{len(content)} bytes are no file with a key, at most {FILE_SIZE_MAX}")
+        raise InvalidValue(
+            f"{counted(len(content), 'byte', 'are')} no file with a key, at most {FILE_SIZE_MAX:,}"
+        )
 
 
 def _from_hexadecimal(content: bytes) -> bytes:
@@ -188,7 +192,9 @@ def wrap(session_key: SessionKey, public_key: RSAPublicKey) -> bytes:
     try:
         encrypted = public_key.encrypt(session_key.key, _PADDING)
     except ValueError:
-        why = f"{len(session_key.key)} bytes do not fit into a key of {public_key.key_size} bits"
+        why = (
+            f"{counted(len(session_key.key), 'byte', 'do')} not fit into a key of {public_key.key_size} bits"
+        )
         raise InvalidValue(why, path="SessionKey") from None
     return _simple_head(session_key.algorithm) + encrypted[::-1]
 

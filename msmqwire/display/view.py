@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
-from msmqwire.names.printable import cut, safe
+from msmqwire.names.printable import counted, cut, safe
 
 FIELDS_MAX: Final = 200
 """Fields that are shown."""
@@ -118,7 +118,7 @@ def view_of(
     if len(long) == 1:
         left_out.append(f"{long[0].size - _SIZE_MAX:,} bytes of {line(long[0].path)} are not shown.")
     elif long:
-        left_out.append(f"Of {len(long)} fields only the first {_SIZE_MAX} bytes are shown.")
+        left_out.append(f"Of {counted(len(long), 'field')} only the first {_SIZE_MAX} bytes are shown.")
     if len(findings) > FOUND_MAX:
         left_out.append(f"{len(findings) - FOUND_MAX:,} more findings are not shown.")
     return View(

@@ -13,6 +13,7 @@ from msmqwire.dissection.ncp_exchanges import REPLY_TYPES, REQUEST_TYPES, UNREAD
 from msmqwire.dissection.pgm_items import LocateFrames
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding, NcpLint, lint_malformed_ncp
+from msmqwire.names.printable import counted
 from msmqwire.netware.headers import NCP_PORT, WATCHDOG
 from msmqwire.netware.readings import Readings
 
@@ -65,7 +66,7 @@ class NcpDatagrams:
         held = flow.held
         read = flow.exchanges.read(datagram.payload, datagram.frames[-1])
         if read.packet is not None and datagram.missing:
-            why = f"{datagram.missing} bytes are not in the capture"
+            why = f"{counted(datagram.missing, 'byte', 'are')} not in the capture"
             cut = MalformedPacket(why, path=read.packet.kind, offset=len(datagram.payload))
             read = read._replace(packet=None, error=cut)
         findings: list[Finding] = []

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from msmqwire.dissection.ncp_exchanges import REPLY_TYPES, REQUEST_TYPES
 from msmqwire.dissection.stream_finder import StreamFinder, StreamRange
 from msmqwire.errors import MalformedPacket
+from msmqwire.names.printable import agreed, counted
 from msmqwire.netware.framing import NcpUnit, unit_size
 from msmqwire.netware.headers import (
     NCP_TCP_REPLY,
@@ -112,9 +113,11 @@ class NcpFinder(StreamFinder[NcpUnit]):
         preamble = self._preamble()
         announced = unit_size(preamble, self._buffer)
         if not announced:
-            why = f"{head_size(preamble)} bytes are needed"
+            why = f"{counted(head_size(preamble), 'byte', 'are')} needed"
             return MalformedPacket(why, path=preamble.name, offset=size)
-        return MalformedPacket(f"{announced}, and {size} are there", path=f"{preamble.name}.Length", offset=4)
+        return MalformedPacket(
+            f"{announced}, and {agreed(size, 'are')} there", path=f"{preamble.name}.Length", offset=4
+        )
 
     def _preamble(self) -> Header:
         """Return the preamble of the unit that the buffer begins with."""

@@ -12,6 +12,7 @@ from msmqwire.dissection.item import PGM_KIND, SRMP_KIND, Item
 from msmqwire.dissection.pgm_sessions import Apdu, Lost, Origin, PgmSessions
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding, lint_malformed_srmp, lint_pgm, lint_srmp
+from msmqwire.names.printable import counted
 from msmqwire.pgm import Opaque, checksum_is_right, read_pgm
 from msmqwire.pgm.layouts import TSDU_LENGTH
 from msmqwire.srmp.message import parse_multicast
@@ -66,7 +67,9 @@ class PgmItems:
             packet, fault = read_pgm(payload)
             if datagram.missing:
                 raise MalformedPacket(
-                    f"{datagram.missing} bytes are not in the capture", path="data", offset=len(payload)
+                    f"{counted(datagram.missing, 'byte', 'are')} not in the capture",
+                    path="data",
+                    offset=len(payload),
                 )
         except MalformedPacket as exc:
             packet, error = None, exc.detached()

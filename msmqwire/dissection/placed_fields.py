@@ -14,7 +14,7 @@ from msmqwire.dissection.item import Item
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.headers.base import FLAGS_OFFSET, INTERNAL_BIT, SIGNATURE_BYTES, SIGNATURE_END, SIGNATURE_OFFSET
 from msmqwire.lint.srmp_places import Places
-from msmqwire.names.printable import cut, safe
+from msmqwire.names.printable import counted, cut, safe
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.packets import ESTABLISH_CONNECTION, USER_MESSAGE
 from msmqwire.pgm import PgmPacket
@@ -102,7 +102,7 @@ def _ncp(packet: NcpPacket, raw: bytes) -> Iterator[PlacedField]:
             at += _size(part)
     if packet.packet.trailing:
         yield PlacedField(
-            "TrailingData", at, len(packet.packet.trailing), f"{len(packet.packet.trailing)} bytes"
+            "TrailingData", at, len(packet.packet.trailing), counted(len(packet.packet.trailing), "byte")
         )
 
 
@@ -122,7 +122,9 @@ def _rpc(packet: RpcPacket) -> Iterator[PlacedField]:
         yield from _of_record(packet.message.whole, packet.offset(start), packet.offset(stop))
     if pdu.sec_trailer is not None and packet.fragments == 1:
         if pdu.auth_padding:
-            yield PlacedField("auth_padding", end, len(pdu.auth_padding), f"{len(pdu.auth_padding)} bytes")
+            yield PlacedField(
+                "auth_padding", end, len(pdu.auth_padding), counted(len(pdu.auth_padding), "byte")
+            )
         yield from _of_record(pdu.sec_trailer, end + len(pdu.auth_padding))
 
 
@@ -152,7 +154,7 @@ def _pgm(packet: PgmPacket) -> Iterator[PlacedField]:
         at += size
     at = COMMON_HEADER_SIZE
     if isinstance(packet.body, Opaque):
-        yield PlacedField("body", at, len(packet.body.content), f"{len(packet.body.content)} bytes")
+        yield PlacedField("body", at, len(packet.body.content), counted(len(packet.body.content), "byte"))
         return
     for field in fields(packet.body):
         value = getattr(packet.body, field.name)
@@ -165,10 +167,10 @@ def _pgm(packet: PgmPacket) -> Iterator[PlacedField]:
         yield PlacedField(f"options.{shown['Name'] or shown['OptionType']}", at, size, _option_text(shown))
         at += size
     if packet.data:
-        yield PlacedField("data", at, len(packet.data), f"{len(packet.data)} bytes")
+        yield PlacedField("data", at, len(packet.data), counted(len(packet.data), "byte"))
         at += len(packet.data)
     if packet.trailing:
-        yield PlacedField("TrailingData", at, len(packet.trailing), f"{len(packet.trailing)} bytes")
+        yield PlacedField("TrailingData", at, len(packet.trailing), counted(len(packet.trailing), "byte"))
 
 
 def _option_text(option: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 from msmqwire.dissection.stream_finder import StreamFinder, StreamRange
 from msmqwire.errors import MalformedPacket
+from msmqwire.names.printable import agreed, counted
 from msmqwire.remote_read.interface import INTERFACE
 from msmqwire.rpc.constants import FRAGMENT_SIZE, PduType
 from msmqwire.rpc.pdu import PTYPE_OFFSET, Pdu, parse_header, parse_pdu, wrong_header
@@ -99,7 +100,9 @@ class RpcFinder(StreamFinder[Pdu]):
         if size < COMMON_HEADER_SIZE:
             why = f"{COMMON_HEADER_SIZE} bytes are needed"
             return MalformedPacket(why, path=COMMON_HEADER.name, offset=size)
-        return wrong_header("frag_length", f"{self._length()} bytes, and {size} are there")
+        return wrong_header(
+            "frag_length", f"{counted(self._length(), 'byte')}, and {agreed(size, 'are')} there"
+        )
 
     def _begin_search(self, offset: int) -> None:
         self._searched = offset - self._start

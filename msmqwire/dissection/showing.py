@@ -16,7 +16,7 @@ ABOUT_MAX = 160
 
 def one_line(item: Item) -> str:
     """Return an item as its ``repr``."""
-    parts = [f"{item.kind} {_ends(item)}", f"{item.size} bytes"]
+    parts = [f"{item.kind} {_ends(item)}", counted(item.size, "byte")]
     if about := summary(item):
         parts.append(cut(about, ABOUT_MAX))
     if item.findings:
@@ -45,6 +45,6 @@ def _properties(item: Item) -> Iterator[tuple[str, str]]:
     frames = ", ".join(map(str, item.frames[:8])) + (", ..." if len(item.frames) > 8 else "")
     yield "frames", f"{frames} of {item.file}"
     yield "transport", item.transport if item.stream is None else f"{item.transport}, stream {item.stream}"
-    yield "size", f"{item.size:,} bytes"
+    yield "size", counted(item.size, "byte")
     if about := summary(item):
         yield "about", about

@@ -9,7 +9,7 @@ from msmqwire.constants import class_name, hresult_name
 from msmqwire.dissection.item import Item, Packet
 from msmqwire.dissection.message_security import SignatureStatus
 from msmqwire.headers.queue_names import destination
-from msmqwire.names.printable import safe
+from msmqwire.names.printable import counted, safe
 from msmqwire.netware.attributes import attribute as ncp_attribute
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.netware.packets import NcpReply
@@ -89,7 +89,7 @@ def _message(packet: Record) -> str:
         parts.append(f"transactional #{packet.TransactionHeader.TxSequenceNumber}")
     elif packet.UserHeader.Flags.DM:
         parts.append("recoverable")
-    parts.append(f"{properties.MessageSize} bytes")
+    parts.append(counted(properties.MessageSize, "byte"))
     return " ".join(part for part in parts if part)
 
 
@@ -142,7 +142,7 @@ def _srmp(message: SrmpMessage, exchange: int | None) -> str:
         parts.append(f"transactional #{attribute('tx_number', message)}")
     elif attribute("recoverable", message):
         parts.append("recoverable")
-    parts.append(f"{attribute('body_size', message)} bytes")
+    parts.append(counted(attribute("body_size", message), "byte"))
     return safe(" ".join(part for part in parts if part))
 
 
@@ -150,7 +150,7 @@ def _pgm(packet: PgmPacket) -> str:
     fields = fields_to_json(packet)
     numbers = [f"{name} {value}" for name, value in fields["Body"].items() if isinstance(value, int)]
     name = fields["TypeName"] or f"type {packet.Type}"
-    return ", ".join([name, *numbers, f"{len(packet.data)} bytes"])
+    return ", ".join([name, *numbers, counted(len(packet.data), "byte")])
 
 
 def _rpc(packet: RpcPacket, exchange: int | None) -> str:

@@ -11,6 +11,7 @@ from msmqwire.fate.model import What
 from msmqwire.fate.observations import Observation, Where
 from msmqwire.fate.rows import Row, SessionHeader
 from msmqwire.fate.session_counts import COUNTS, Counter
+from msmqwire.names.printable import counted
 
 _LOST: Final = "the capture does not have the whole connection, so an acknowledgement may have been missed"
 _LOST_STORING: Final = "the capture does not have the whole connection, so its storing may have been missed"
@@ -180,7 +181,7 @@ def _unreceived(side: Side, other: Side | None) -> str:
     """Say how far the messages of a side are acknowledged."""
     count, acknowledged = side.all.count or 0, side.all.acknowledged
     if acknowledged is None:
-        sent = "1 message was" if count == 1 else f"{count} messages were"
+        sent = counted(count, "message", "were")
         return f"no SessionAck came on this connection, on which {sent} sent"
     window = None if other is None else other.window
     closed = window is not None and (count - acknowledged) % COUNTS >= max(1, window)
@@ -192,5 +193,5 @@ def _unsaved(side: Side) -> str:
     """Say how far the recoverable messages of a side are stored."""
     count, acknowledged = side.recoverable.count or 0, side.recoverable.acknowledged
     if acknowledged is None:
-        return f"it has told of storing none of {count} recoverable messages"
+        return f"it has told of storing none of {counted(count, 'recoverable message')}"
     return f"it has told of storing recoverable messages up to {acknowledged} of {count}"

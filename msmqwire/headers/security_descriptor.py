@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.names.printable import counted
 from msmqwire.schema import REST, Header, Record, bit, flags, raw, repeat, sub, uint
 
 SUB_AUTHORITIES_MAX: Final = 15
@@ -186,7 +187,7 @@ def descriptor_parts(data: bytes) -> DescriptorParts:
     Raises MalformedPacket with the path and the offset in `data`.
     """
     if len(data) > DESCRIPTOR_SIZE_MAX:
-        why = f"{len(data)} bytes are more than {DESCRIPTOR_SIZE_MAX}"
+        why = f"{counted(len(data), 'byte', 'are')} more than {DESCRIPTOR_SIZE_MAX:,}"
         raise MalformedPacket(why, path="SECURITY_DESCRIPTOR", offset=DESCRIPTOR_SIZE_MAX)
     record = SECURITY_DESCRIPTOR.parse(data)
     control = record.Control

@@ -63,6 +63,7 @@ from msmqwire.lint.sizes import (
     SIGNATURE_SIZE,
     SIZES,
 )
+from msmqwire.names.printable import agreed, agreeing, counted
 from msmqwire.packets import (
     Protocol,
     lacks_properties,
@@ -172,9 +173,9 @@ class _PingScan:
     def findings(self) -> Iterator[Finding]:
         size = len(self.data)
         if size < PING_SIZE:
-            yield TRUNCATED.at("", size, f"a Ping has {PING_SIZE} bytes, {size} are there")
+            yield TRUNCATED.at("", size, f"a Ping has {PING_SIZE} bytes, {agreed(size, 'are')} there")
         if size != PING_SIZE:
-            yield PING_LAYOUT.at("", min(size, PING_SIZE), f"{size} bytes are no Ping")
+            yield PING_LAYOUT.at("", min(size, PING_SIZE), f"{counted(size, 'byte', 'are')} no Ping")
         signature = self.data[_PING_SIGNATURE_AT : _PING_SIGNATURE_AT + 2]
         if len(signature) == 2 and signature != PING_SIGNATURE.to_bytes(2, "little"):
             why = f"{int.from_bytes(signature, 'little'):#06x} is not 0x5548"
@@ -214,7 +215,7 @@ class _Scan(MalformedBytes):
     def _packet_size(self) -> Iterator[Finding]:
         path, size = "BaseHeader.PacketSize", len(self.data)
         if self.announced is None:
-            yield TRUNCATED.at(path, size, f"a BaseHeader has 16 bytes, {size} are there")
+            yield TRUNCATED.at(path, size, f"a BaseHeader has 16 bytes, {agreed(size, 'are')} there")
             return
         if not self.size_valid:
             big = self.announced > PACKET_SIZE_MAX
@@ -226,9 +227,14 @@ class _Scan(MalformedBytes):
         bits = self.data[FLAGS_OFFSET] & (INTERNAL_BIT | SESSION_HEADER_BIT)
         full = self.announced + (SESSION_HEADER_SIZE if bits == SESSION_HEADER_BIT else 0)
         if size < full:
-            yield TRUNCATED.at(path, PACKET_SIZE_OFFSET, f"{full} bytes are announced, {size} are there")
+            yield TRUNCATED.at(
+                path,
+                PACKET_SIZE_OFFSET,
+                f"{counted(full, 'byte', 'are')} announced, {agreed(size, 'are')} there",
+            )
         elif (size > full and not self.remote) or (self.error is not None and self.error.path == path):
-            why = f"{self.announced}, against the {size} bytes that are there and what is in them"
+            there = f"{counted(size, 'byte')} that {agreeing(size, 'are')} there"
+            why = f"{self.announced}, against the {there} and what is in them"
             yield PACKET_SIZE.at(path, PACKET_SIZE_OFFSET, why)
             yield _RULES["MQMQ-2.2.19.1-19"].at(path, PACKET_SIZE_OFFSET, why)
 
@@ -240,7 +246,7 @@ class _Scan(MalformedBytes):
         """Report a size whose data would end past the packet."""
         if start + need <= self.end:
             return
-        why = f"{announced}: {need} bytes, and {max(0, self.end - start)} are left"
+        why = f"{announced}: {counted(need, 'byte')}, and {agreed(max(0, self.end - start), 'are')} left"
         rounded = (need + 3) & ~3
         if rounded >= _FULL:
             why += f"; in 32 bits this wraps to {rounded % _FULL}"
@@ -372,11 +378,14 @@ class _Scan(MalformedBytes):
         end = min(at + size, self.end) if size >= _LIST_HEAD else self.end
         if count is not None and _ELEMENT_LEAST * count > max(0, end - at - _LIST_HEAD):
             left = max(0, end - at - _LIST_HEAD)
-            why = f"{count} names take {_ELEMENT_LEAST * count} bytes at least, {left} are left"
+            why = (
+                f"{counted(count, 'name', 'take')} {_ELEMENT_LEAST * count:,} bytes at least,"
+                f" {agreed(left, 'are')} left"
+            )
             yield ELEMENT_COUNT.at(f"{path}.ElementCount", count_at, why)
             yield _RULES["MQMQ-2.2.20.2-05"].at(f"{path}.ElementCount", count_at, why)
         elif count is not None and self._ran_out(path, end):
-            why = f"{count} names do not fit into {end - at} bytes"
+            why = f"{counted(count, 'name', 'do')} not fit into {counted(end - at, 'byte')}"
             yield ELEMENT_COUNT.at(f"{path}.ElementCount", count_at, why)
 
     def _ran_out(self, path: str, end: int) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from msmqwire.lint.finding import Finding
 from msmqwire.lint.registry import FieldOffsets, listed
+from msmqwire.names.printable import counted
 from msmqwire.schema import Record
 
 _MASK: Final = 0xFFFF
@@ -138,7 +139,7 @@ class Counters:
         elif not side.full:
             side.full = True
             check, of = (OWN_WINDOW, own) if own and waiting > own else (PEER_WINDOW, peer)
-            why = f"{waiting} messages are not acknowledged, with a window of {of}"
+            why = f"{counted(waiting, 'message', 'are')} not acknowledged, with a window of {of}"
             yield check.at(check.path, offsets.of(check.path), why)
 
     def header(
@@ -161,7 +162,7 @@ class Counters:
         if side.sent is None:
             side.sent = claimed + _MASK + 1
         elif claimed != (side.sent + side.drift) & _MASK:
-            why = f"{claimed}, but {(side.sent + side.drift) & _MASK} messages were sent"
+            why = f"{claimed}, but {counted((side.sent + side.drift) & _MASK, 'message', 'were')} sent"
             yield SENT_COUNT.at(SENT_COUNT.path, offsets.of(SENT_COUNT.path), why)
             side.drift = claimed - side.sent
         claimed = header.RecoverableMsgSeqNumber
@@ -169,7 +170,7 @@ class Counters:
             side.recoverable = claimed + _MASK + 1
         elif claimed != (side.recoverable + side.recoverable_drift) & _MASK:
             count = (side.recoverable + side.recoverable_drift) & _MASK
-            why = f"{claimed}, but {count} recoverable messages were sent"
+            why = f"{claimed}, but {counted(count, 'recoverable message', 'were')} sent"
             yield RECOVERABLE_COUNT.at(RECOVERABLE_COUNT.path, offsets.of(RECOVERABLE_COUNT.path), why)
             side.recoverable_drift = claimed - side.recoverable
 
@@ -203,7 +204,7 @@ class Counters:
         number, flags = header.RecoverableMsgAckSeqNumber, int(header.RecoverableMsgAckFlags)
         if number and (count - number) & _MASK >= most:
             path = RECOVERABLE_SENT.path
-            why = f"{number}, but {count & _MASK} recoverable messages were sent"
+            why = f"{number}, but {counted(count & _MASK, 'recoverable message', 'were')} sent"
             yield RECOVERABLE_SENT.at(path, offsets.of(path), why)
             return
         if not flags:
@@ -213,5 +214,6 @@ class Counters:
         if not number and side.whole and count <= _MASK:
             yield FLAGS_SENT.at(path, offsets.of(path), f"{flags:#010x}, but no message has number 0")
         elif (count - highest) & _MASK >= most:
-            why = f"{highest & _MASK} acknowledged, but {count & _MASK} recoverable messages were sent"
+            sent = counted(count & _MASK, "recoverable message", "were")
+            why = f"{highest & _MASK} acknowledged, but {sent} sent"
             yield FLAGS_SENT.at(path, offsets.of(path), why)

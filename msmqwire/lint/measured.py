@@ -13,6 +13,7 @@ from typing import Any
 from msmqwire.headers.base import PACKET_SIZE_MAX
 from msmqwire.headers.session import SESSION_HEADER_SIZE
 from msmqwire.lint.registry import MESSAGES, SENT, FieldOffsets, Problem, rule
+from msmqwire.names.printable import counted
 from msmqwire.schema import Record
 from msmqwire.schema.layout import layout
 from msmqwire.schema.texts import encode_text
@@ -32,9 +33,13 @@ def _packet_size(packet: Any) -> Problem:
     full = FieldOffsets(packet).packet_size()
     size = full - (SESSION_HEADER_SIZE if packet.SessionHeader is not None else 0)
     if packet.schema.name == "RemoteReadMessage":
-        return None if announced <= full else f"{announced}, but the packet has {full} bytes"
-    counted = packet.SessionHeader is not None and announced == full  # reported by the next rule
-    return f"{announced}, but the packet has {size} bytes" if announced != size and not counted else None
+        return None if announced <= full else f"{announced}, but the packet has {counted(full, 'byte')}"
+    has_session = packet.SessionHeader is not None and announced == full  # reported by the next rule
+    return (
+        f"{announced}, but the packet has {counted(size, 'byte')}"
+        if announced != size and not has_session
+        else None
+    )
 
 
 @rule(

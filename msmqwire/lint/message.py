@@ -18,6 +18,7 @@ from msmqwire.constants import (
 from msmqwire.headers.properties import LABEL_LENGTH_MAX
 from msmqwire.lint.registry import MESSAGES, REMOTE, SENT, USER, Problem, rule, unused, value
 from msmqwire.names.header_names import AT_DESTINATION, DIRECT, PUBLIC
+from msmqwire.names.printable import counted
 from msmqwire.schema import NULL_GUID, OddPadding
 
 HOPS_MAX: Final = 0x1D
@@ -285,7 +286,7 @@ def _blocks(packet: Any) -> Problem:
     header = packet.MessagePropertiesHeader
     block, size = _BLOCKS.get(header.EncryptionAlgorithm, 0), len(header.MessageBody)
     if block and encrypted(packet) and (size == 0 or size % block):
-        return f"{size} bytes are not one or more blocks of {block}"
+        return f"{counted(size, 'byte', 'are')} not one or more blocks of {block}"
     return None
 
 
@@ -352,7 +353,7 @@ def _text_problem(data: bytes) -> str | None:
 )
 def _padding(packet: Any) -> Problem:
     padding = packet.MessagePropertiesHeader.Padding
-    return f"{len(padding)} bytes of padding" if isinstance(padding, OddPadding) else None
+    return f"{counted(len(padding), 'byte')} of padding" if isinstance(padding, OddPadding) else None
 
 
 @rule(
@@ -365,7 +366,7 @@ def _name_padding(packet: Any) -> Problem:
     for name in ("DestinationQueue", "AdminQueue", "ResponseQueue"):
         queue = packet.UserHeader[name]
         if queue is not None and isinstance(queue.get("Padding"), OddPadding):
-            return f"UserHeader.{name}.Padding", f"{len(queue.Padding)} bytes of padding"
+            return f"UserHeader.{name}.Padding", f"{counted(len(queue.Padding), 'byte')} of padding"
     return None
 
 

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias, get_args
 from msmqwire.lint.finding import Finding, Severity
 from msmqwire.lint.ncp_attacks import LENGTH
 from msmqwire.lint.registry import NCP, Check, listed
+from msmqwire.names.printable import counted
 from msmqwire.netware.constants import (
     ANY_JOB_TYPE,
     ANY_SERVER,
@@ -125,19 +126,23 @@ def _problems(packet: NcpPacket) -> Iterator[Problem]:
     inner, data = packet.packet, packet.data
     if isinstance(inner, Record):
         if any(inner.TrailingData):
-            yield TRAILING, "NcpWatchdog.TrailingData", f"{len(inner.TrailingData)} bytes"
+            yield TRAILING, "NcpWatchdog.TrailingData", counted(len(inner.TrailingData), "byte")
         return
     trailing = inner.trailing
     if isinstance(inner, NcpRequest) and inner.subfunction is not None:
-        counted, there = inner.subfunction.StructureLength, len(inner.to_bytes()) - _STRUCTURE_AT
-        padding = trailing[max(0, len(trailing) - max(0, there - counted)) :]
-        if there - counted != len(padding) or any(padding):
-            yield LENGTH, "NcpSubfunctionHeader.StructureLength", f"{counted}, but {there} bytes follow"
+        announced, there = inner.subfunction.StructureLength, len(inner.to_bytes()) - _STRUCTURE_AT
+        padding = trailing[max(0, len(trailing) - max(0, there - announced)) :]
+        if there - announced != len(padding) or any(padding):
+            yield (
+                LENGTH,
+                "NcpSubfunctionHeader.StructureLength",
+                f"{announced}, but {counted(there, 'byte', 'follow')}",
+            )
         trailing = trailing[: len(trailing) - len(padding)]
     if inner.call is None:
         return
     if (any(trailing) and not packet.is_busy) if isinstance(inner, NcpReply) else trailing:
-        yield TRAILING, "TrailingData", f"{len(trailing)} bytes"
+        yield TRAILING, "TrailingData", counted(len(trailing), "byte")
     if data is None:
         return
     name, job = inner.call.name, data.get(_JOB)
@@ -282,7 +287,7 @@ def _create_queue(data: Record) -> Iterator[Problem]:
     if not data.PathLength and not data.DirectoryHandle:
         yield PATH, "PathLength", "neither a path nor a handle of a directory"
     elif data.PathLength >= SEGMENT_SIZE:
-        yield LONG_PATH, "PathLength", f"{data.PathLength} characters"
+        yield LONG_PATH, "PathLength", counted(data.PathLength, "character")
 
 
 def _property(data: Record) -> Iterator[Problem]:
@@ -316,7 +321,7 @@ def _list(data: Record, readings: Readings) -> Iterator[Problem]:
     if total is not None and data.JobCount > JOB_LIST_MAX:
         yield LIMITS, "JobCount", f"{data.JobCount} is above {JOB_LIST_MAX}"
     if total is not None and data.JobCount > total:
-        yield LISTED, "JobCount", f"{data.JobCount} of {total} jobs"
+        yield LISTED, "JobCount", f"{data.JobCount} of {counted(total, 'job')}"
     seen: set[int] = set()
     for i, number in enumerate(numbers):
         if number in seen:

@@ -12,6 +12,7 @@ from typing import Final
 
 from msmqwire.lint.ncp import Problem, other_number, swapped
 from msmqwire.lint.registry import NCP, Check, listed
+from msmqwire.names.printable import counted
 from msmqwire.netware.calls import Call
 from msmqwire.netware.constants import ANY_JOB_TYPE, JOBS_MAX
 from msmqwire.netware.job_structures import job_file_name
@@ -93,7 +94,7 @@ class NcpReadings:
     def _size(call: Call, data: Record) -> list[Problem]:
         if data.schema not in (*call.others, *call.other_replies):
             return []
-        return [(SIZES[call.name], next(iter(data)), f"{len(data.to_bytes())} bytes of data")]
+        return [(SIZES[call.name], next(iter(data)), f"{counted(len(data.to_bytes()), 'byte')} of data")]
 
     def _request(self, request: NcpRequest, data: Record) -> Iterator[Problem]:
         readings = request.readings

@@ -11,6 +11,7 @@ from typing import Final
 from msmqwire.lint import acks, base, compound, measured, message, parts, remote, security, tail
 from msmqwire.lint.finding import Finding
 from msmqwire.lint.registry import REGISTER, Check, FieldOffsets, Runner
+from msmqwire.names.printable import agreed, counted
 from msmqwire.schema import Record
 
 assert all((acks, base, compound, measured, message, parts, remote, security, tail))
@@ -48,7 +49,10 @@ def _ambiguous_length(packet: Record, offsets: FieldOffsets, data: bytes | None)
     end = min(offsets.packet_size() if data is None else len(data), packet.BaseHeader.PacketSize)
     size = 2 * header.DataLength
     if at + 4 + size > end:
-        message = f"{header.DataLength} characters take {size} bytes and {max(0, end - at - 4)} are left"
+        message = (
+            f"{counted(header.DataLength, 'character', 'take')} {counted(size, 'byte')}"
+            f" and {agreed(max(0, end - at - 4), 'are')} left"
+        )
         yield parts.DATA_PAST_PACKET.at("SRMPEnvelopeHeader.DataLength", at, message)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from msmqwire.headers.multiqueue import ADMINISTRATION_ID, DESTINATION_ID, RESPONSE_ID, SIGNATURE_ID
 from msmqwire.headers.soap import BODY_SECTION_ID, HEADER_SECTION_ID
 from msmqwire.lint.registry import MESSAGES, Problem, exactly, listed, rule, unused, value, zero
+from msmqwire.names.printable import counted
 from msmqwire.schema import OddPadding
 from msmqwire.schema.texts import encode_text
 
@@ -134,7 +135,7 @@ def _data_length(packet: Any) -> Problem:
     size = len(encode_text(header.Data))
     if size in (header.DataLength, 2 * header.DataLength):
         return None
-    return f"{header.DataLength}, but Data has {size} bytes"
+    return f"{header.DataLength}, but Data has {counted(size, 'byte')}"
 
 
 @rule(

@@ -8,6 +8,7 @@ from msmqwire.constants import is_legal_class
 from msmqwire.headers.remote import SOURCE_ADDRESS
 from msmqwire.lint.registry import REMOTE, Problem, exactly, rule, value
 from msmqwire.names.header_names import DIRECT
+from msmqwire.names.printable import counted
 from msmqwire.schema import OddPadding
 from msmqwire.schema.layout import layout
 
@@ -83,7 +84,7 @@ def _remaining(packet: Any) -> Problem:
     headers = (packet.SubqueueHeader, packet.DeadLetterHeader, packet.ExtendedAddressHeader)
     size = sum(field.size for header in headers if header is not None for field in layout(header))
     announced = packet.ExtensionHeader.RemainingHeadersSize
-    return f"{announced}, but {size} bytes follow" if announced != size else None
+    return f"{announced}, but {counted(size, 'byte', 'follow')}" if announced != size else None
 
 
 value("MQRR-2.2.5.3-03", "TM is set", "SubqueueHeader.Flags.TM", REMOTE, lambda number: not number, "set")

@@ -24,6 +24,7 @@ from msmqwire.lint.attacks import TRUNCATED
 from msmqwire.lint.finding import Finding, Severity
 from msmqwire.lint.packet import lint_packet
 from msmqwire.lint.registry import RPC, Check, listed
+from msmqwire.names.printable import counted
 from msmqwire.remote_read.constants import Access, Action, Opnum, ShareMode
 from msmqwire.remote_read.rpc_packet import RpcPacket, section_offset
 from msmqwire.rpc.constants import PduType
@@ -154,7 +155,7 @@ def _problems(packet: RpcPacket) -> Iterator[Problem]:
     record, value, procedure = packet.pdu.record, packet.value, packet.procedure
     hint = record.alloc_hint if packet.parts else 0
     if hint > ALLOC_HINT_MAX:
-        yield ALLOC, ALLOC.path, f"{hint} bytes"
+        yield ALLOC, ALLOC.path, counted(hint, "byte")
     if packet.ptype == PduType.REQUEST:
         if packet.remote_read and procedure is None:
             yield OPNUM, OPNUM.path, f"there is no procedure {record.opnum}"
@@ -179,10 +180,10 @@ def _problems(packet: RpcPacket) -> Iterator[Problem]:
 def _gaps(value: Any) -> Iterator[Problem]:
     wire = value.wire
     if len(wire.rest) > PADDING_MAX:
-        yield STRICT, "", f"{len(wire.rest)} bytes behind the last parameter"
+        yield STRICT, "", f"{counted(len(wire.rest), 'byte')} behind the last parameter"
     filled = sum(map(any, wire.paddings)) + any(wire.rest)
     if filled:
-        yield PADDING, "", f"{filled} gaps are not zero"
+        yield PADDING, "", f"{counted(filled, 'gap', 'are')} not zero"
 
 
 def _open(value: Any, *, for_move: bool) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ from msmqwire.errors import InvalidValue
 from msmqwire.lint.finding import Finding
 from msmqwire.lint.message import encrypted
 from msmqwire.lint.registry import MESSAGES, SENT, FieldOffsets, Problem, listed, rule, unused, value
+from msmqwire.names.printable import counted
 from msmqwire.schema import OddPadding, Record
 
 NO_ID, SID, QM_GUID = 0, 1, 2
@@ -42,13 +43,14 @@ def _no_id(packet: Any) -> Problem:
 def sid_problem(data: bytes) -> str | None:
     """Return why bytes are not a SID in the packet form of [MS-DTYP] 2.4.2.2; None if they are."""
     if len(data) < SID_HEAD:
-        return f"{len(data)} bytes are no SID"
+        return f"{counted(len(data), 'byte', 'are')} no SID"
     if data[0] != 1:
         return f"revision {data[0]} of a SID is not 1"
     if data[1] > SUB_AUTHORITIES_MAX:
         return f"{data[1]} sub-authorities of a SID are more than 15"
     if len(data) != SID_HEAD + 4 * data[1]:
-        return f"{len(data)} bytes, but a SID of {data[1]} sub-authorities has {SID_HEAD + 4 * data[1]}"
+        expected = f"a SID of {counted(data[1], 'sub-authority')} has {SID_HEAD + 4 * data[1]}"
+        return f"{counted(len(data), 'byte')}, but {expected}"
     return None
 
 
@@ -72,7 +74,11 @@ def _sid(packet: Any) -> Problem:
 def _guid(packet: Any) -> Problem:
     header = packet.SecurityHeader
     size = len(header.SecurityData.SecurityID)
-    return f"{size} bytes are no GUID" if header.Flags.ST == QM_GUID and size != GUID_SIZE else None
+    return (
+        f"{counted(size, 'byte', 'are')} no GUID"
+        if header.Flags.ST == QM_GUID and size != GUID_SIZE
+        else None
+    )
 
 
 value(
@@ -139,7 +145,7 @@ def _key_cipher(packet: Any) -> Problem:
 def _wrapped_size(packet: Any) -> Problem:
     size = len(packet.SecurityHeader.SecurityData.EncryptionKey) - SIMPLEBLOB_HEAD
     if size > 0 and size not in RSA_SIZES:
-        return f"{size} bytes, not {RSA_SIZES.start} to {RSA_SIZES.stop - 1}"
+        return f"{counted(size, 'byte')}, not {RSA_SIZES.start} to {RSA_SIZES.stop - 1}"
     return None
 
 
@@ -217,7 +223,7 @@ def _wrong_size(packet: Any, signature: bytes) -> Problem:
     der = _sender_cert(packet) if signature else b""
     size = _certified(der) if 0 < len(der) <= SENDER_CERT_MAX else 0
     if isinstance(size, int) and size and len(signature) != size:
-        return f"{len(signature)} bytes, but the key of SenderCert has {size}"
+        return f"{counted(len(signature), 'byte')}, but the key of SenderCert has {size}"
     return None
 
 
@@ -313,5 +319,5 @@ def _padding(packet: Any) -> Problem:
     for item in ("SecurityID", "EncryptionKey", "Signature", "SenderCert", "ProviderInfo"):
         padding = data[f"{item}Padding"]
         if isinstance(padding, OddPadding):
-            return f"SecurityHeader.SecurityData.{item}Padding", f"{len(padding)} bytes of padding"
+            return f"SecurityHeader.SecurityData.{item}Padding", f"{counted(len(padding), 'byte')} of padding"
     return None

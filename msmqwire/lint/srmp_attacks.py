@@ -30,6 +30,7 @@ from msmqwire.lint.attacks import LENGTH, TRUNCATED
 from msmqwire.lint.finding import Finding
 from msmqwire.lint.registry import SRMP, Check, listed
 from msmqwire.lint.srmp import DEPARTURES
+from msmqwire.names.printable import agreed, counted
 from msmqwire.srmp.elements import Element, Group
 from msmqwire.srmp.fields import (
     CONTENT_LENGTH,
@@ -186,7 +187,7 @@ class _Head:
 def _head(head: _Head, data: bytes) -> Iterator[Finding]:
     fields = [line for line in head.lines if line.text[:1] not in (b" ", b"\t")]
     if len(fields) > FIELD_COUNT_MAX:
-        why = f"{len(fields)} header fields, more than {FIELD_COUNT_MAX}"
+        why = f"{counted(len(fields), 'header field')}, more than {FIELD_COUNT_MAX:,}"
         yield HTTP_FLOOD.at(HEADER_FIELDS, fields[FIELD_COUNT_MAX].offset, why)
     if head.end > HEAD_SIZE_MAX:
         yield HTTP_FLOOD.at(HEADER_FIELDS, HEAD_SIZE_MAX, f"a head of more than {HEAD_SIZE_MAX} bytes")
@@ -237,9 +238,13 @@ def _lengths(head: _Head, data: bytes) -> Iterator[Finding]:
     if not _NUMBER.fullmatch(value):
         yield HTTP_LENGTH.at(length_path, offset, f"{value.decode('latin-1')!r:.80} is not a number")
     elif int(value) > ENTITY_SIZE_MAX:
-        yield LENGTH.at(length_path, offset, f"{int(value)} bytes, more than {ENTITY_SIZE_MAX}")
+        yield LENGTH.at(length_path, offset, f"{counted(int(value), 'byte')}, more than {ENTITY_SIZE_MAX:,}")
     elif head.whole and not codings and int(value) > len(data) - head.end:
-        yield TRUNCATED.at(length_path, offset, f"{int(value)} bytes, and {len(data) - head.end} are there")
+        yield TRUNCATED.at(
+            length_path,
+            offset,
+            f"{counted(int(value), 'byte')}, and {agreed(len(data) - head.end, 'are')} there",
+        )
 
 
 # --- parts and envelope ------------------------------------------------------------------------------------

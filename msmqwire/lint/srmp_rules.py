@@ -13,6 +13,7 @@ from msmqwire.constants.message_class import class_name
 from msmqwire.errors import InvalidValue
 from msmqwire.lint.finding import Severity
 from msmqwire.lint.registry import SRMP, Check, listed
+from msmqwire.names.printable import counted
 from msmqwire.srmp.elements import Guid
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.fields import find_all, value_of
@@ -90,7 +91,7 @@ LARGE_MULTICAST: Final = _rule("SRMP-2.1.3.1-15", "The multicast message has mor
 
 def _response(message: SrmpMessage, start: StatusLine) -> Iterator[Broken]:
     if start.status == 200 and isinstance(message.content, bytes) and message.content:
-        yield EMPTY, EMPTY.path, f"{len(message.content)} bytes"
+        yield EMPTY, EMPTY.path, counted(len(message.content), "byte")
 
 
 def _request(message: SrmpMessage, start: RequestLine, to: str) -> Iterator[Broken]:
@@ -143,11 +144,11 @@ def _other_guid(name: str, source: UUID) -> bool:
 def _sizes(message: SrmpMessage, envelope: Envelope) -> Iterator[Broken]:
     size = len(message.body or b"") + len(message.extension or b"")
     if size > BODY_SIZE_MAX:
-        yield LARGE, LARGE.path, f"{size} bytes, more than {BODY_SIZE_MAX}"
+        yield LARGE, LARGE.path, f"{counted(size, 'byte')}, more than {BODY_SIZE_MAX:,}"
     if envelope.path.to.startswith(_MULTICAST):
         size = len(message.to_bytes())
         if size > MULTICAST_SIZE_MAX:
-            yield LARGE_MULTICAST, "", f"{size} bytes, more than {MULTICAST_SIZE_MAX}"
+            yield LARGE_MULTICAST, "", f"{counted(size, 'byte')}, more than {MULTICAST_SIZE_MAX:,}"
 
 
 # --- the document ------------------------------------------------------------------------------------------
@@ -178,7 +179,7 @@ def _document(envelope: Envelope) -> Iterator[Broken]:
     for item in envelope.unknown[:_UNKNOWN_SHOWN]:
         yield UNKNOWN, item.path, f"{item.xml:.80} is not in the specification"
     if len(envelope.unknown) > _UNKNOWN_SHOWN:
-        yield UNKNOWN, HEADER, f"{len(envelope.unknown)} elements are not in the specification"
+        yield UNKNOWN, HEADER, f"{counted(len(envelope.unknown), 'element', 'are')} not in the specification"
     if envelope.Msmq is None:
         yield NO_MSMQ, NO_MSMQ.path, "it has the defaults of everything that Msmq says"
 
@@ -204,7 +205,7 @@ def _routing(envelope: Envelope) -> Iterator[Broken]:
     prefix, colon, label = envelope.path.action.partition(":")
     size = len(label.encode("utf-16-le", "surrogatepass")) // 2
     if size > LABEL_MAX and prefix + colon == "MSMQ:":
-        yield LABEL, LABEL.path, f"{size} characters, more than {LABEL_MAX}"
+        yield LABEL, LABEL.path, f"{counted(size, 'character')}, more than {LABEL_MAX:,}"
     rev = envelope.path.rev
     if rev is not None and not rev.via.startswith((*HTTP, "MSMQ:")):
         yield VIA, VIA.path, f"{rev.via!r:.200} begins with none of {', '.join(HTTP)}, MSMQ:"
@@ -299,7 +300,7 @@ def _receipts(message: SrmpMessage, envelope: Envelope) -> Iterator[Broken]:
     if (delivery or commitment or stream) is None:
         return
     if isinstance(message.content, Multipart):
-        yield PAYLOAD, PAYLOAD.path, f"{len(message.content.parts)} parts in a receipt"
+        yield PAYLOAD, PAYLOAD.path, f"{counted(len(message.content.parts), 'part')} in a receipt"
     # Final stream receipts are told by streamId and lastOrdinal: SRMP-2.2.5.6-02.
     receipt = delivery or (commitment if stream is None else None)
     correlation = None if envelope.Msmq is None else envelope.Msmq.Correlation

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from msmqwire.framing import find_header
 from msmqwire.lint.registry import MESSAGES, Problem, rule
+from msmqwire.names.printable import agreeing, counted
 from msmqwire.packets import unexplained_tail
 
 
@@ -20,12 +21,14 @@ def _trailing(packet: Any) -> Problem:
         return None
     inside = find_header(data)
     packet_inside = f"; a packet seems to begin at byte {inside} of them" if inside >= 0 else ""
-    return f"{len(data)} bytes that are no ExtensionHeader of [MS-MQRR] 2.2.5.2{packet_inside}"
+    those = f"{counted(len(data), 'byte')} that {agreeing(len(data), 'are')}"
+    return f"{those} no ExtensionHeader of [MS-MQRR] 2.2.5.2{packet_inside}"
 
 
 def _lies(packet: Any) -> Problem:
     count = unexplained_tail(packet)
-    return f"{packet.BaseHeader.PacketSize} counts {count} bytes that are in no header" if count else None
+    those = f"{counted(count, 'byte')} that {agreeing(count, 'are')}"
+    return f"{packet.BaseHeader.PacketSize} counts {those} in no header" if count else None
 
 
 _TITLE: Final = "PacketSize is not the size of the packet"

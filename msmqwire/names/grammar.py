@@ -7,6 +7,7 @@ from uuid import UUID
 
 from msmqwire.constants import HResult
 from msmqwire.errors import InvalidName
+from msmqwire.names.printable import counted
 
 ILLEGAL_FORMAT_NAME: Final = int(HResult.MQ_ERROR_ILLEGAL_FORMATNAME)
 ILLEGAL_PATH_NAME: Final = int(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME)
@@ -79,7 +80,7 @@ class Scanner:
         if self.position == start:
             self.fail(f"{what} has no character that may stand here")
         if self.position == stop < self.end and text[stop] in allowed:
-            self.fail(f"{what} has more than {most} characters")
+            self.fail(f"{what} has more than {counted(most, 'character')}")
         return text[start : self.position]
 
     def finish(self) -> None:

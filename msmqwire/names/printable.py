@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 ELLIPSIS: Final = "…"
+_SINGULARS: Final = {"are": "is", "were": "was", "have": "has", "do": "does", "go": "goes"}
+"""Verbs of one thing that are not the verb of several with an s."""
 
 
 def safe(text: str) -> str:
@@ -24,6 +26,39 @@ def cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + ELLIPSIS
 
 
-def counted(count: int, what: str) -> str:
-    """Return a number with its noun: ``1 finding``, ``2,000 findings``."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+def counted(count: int, what: str, verb: str = "") -> str:
+    """Return a number with its noun, and the verb that follows: ``1 finding``, ``2,000 findings are``.
+
+    Args:
+        count: the number.
+        what: what is counted, one of it.
+        verb: what several do; ``are`` becomes ``is`` behind one.
+    """
+    many = what if count == 1 else _plural(what)
+    return f"{count:,} {many} {agreeing(count, verb)}" if verb else f"{count:,} {many}"
+
+
+def agreed(count: int, verb: str) -> str:
+    """Return a number with its verb, where the noun went before: ``1 is``, ``0 are``, ``2,000 are``."""
+    return f"{count:,} {agreeing(count, verb)}"
+
+
+def _plural(what: str) -> str:
+    if what.endswith("y") and what[-2:-1] not in "aeiou":
+        return f"{what[:-1]}ies"
+    return f"{what}es" if what.endswith(("s", "x", "ch", "sh")) else f"{what}s"
+
+
+def agreeing(count: int, verb: str) -> str:
+    """Return a verb for so many: ``is`` and ``follows`` for one, ``are`` and ``follow`` else."""
+    if count != 1:
+        return verb
+    return _SINGULARS.get(verb) or _plural(verb)
+
+
+def in_seconds(value: float) -> str:
+    """Return a time in seconds, in milliseconds at the finest: ``10 s`` also of 9.99999, ``0.25 s``."""
+    if 0 < value < 0.001:
+        return f"{value:.1g} s"
+    whole, _, rest = f"{value:,.3f}".partition(".")
+    return f"{whole}.{rest}".rstrip("0").rstrip(".") + " s"

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.names.printable import counted
 from msmqwire.netware.calls import Call
 from msmqwire.netware.framing import make_preamble, unit_size
 from msmqwire.netware.headers import (
@@ -112,7 +113,7 @@ def _unit(schema: Header, data: bytes, start: int) -> tuple[Record, int, int]:
     if not size:
         raise MalformedPacket("the unit breaks off", path=f"{schema.name}.Length", offset=left)
     if size > left:
-        why = f"{size}, but {left} bytes are left"
+        why = f"{size}, but {counted(left, 'byte', 'are')} left"
         raise MalformedPacket(why, path=f"{schema.name}.Length", offset=left)
     preamble, head = schema.read(data, start)
     return preamble, head, start + size

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.names.printable import counted
 from msmqwire.netware.bindery_calls import BINDERY_CALLS
 from msmqwire.netware.calls import FUNCTION_23, Call
 from msmqwire.netware.file_calls import FILE_CALLS
@@ -244,7 +245,7 @@ def make_request(
     data = call.request.make(fields or {})
     size = len(data.to_bytes())
     if call.has_subfunction and size > _DATA_MAX:
-        raise InvalidValue(f"{size} bytes of data, {_DATA_MAX} fit", path=call.request.name)
+        raise InvalidValue(f"{counted(size, 'byte')} of data, {_DATA_MAX:,} fit", path=call.request.name)
     header = NCP_REQUEST_HEADER.make(
         SequenceNumber=sequence,
         ConnectionNumberLow=connection & 0xFF,

@@ -7,6 +7,7 @@ from struct import pack, unpack
 from typing import Any, Final
 
 from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.names.printable import agreed, counted
 from msmqwire.pgm.layouts import (
     NAK_LIST_HEAD,
     NAK_LIST_MAX,
@@ -51,7 +52,7 @@ def parse_options(reader: Reader) -> tuple[Option, ...]:
     assert first.TotalLength is not None
     end = start + first.TotalLength
     if not reader.offset <= end <= reader.end:
-        why = f"{first.TotalLength} octets of options, {reader.end - start} are left"
+        why = f"{counted(first.TotalLength, 'octet')} of options, {agreed(reader.end - start, 'are')} left"
         raise MalformedPacket(why, path="options.0.TotalLength", offset=start + OPTION_HEAD_SIZE)
     options: list[Option] = [first]
     inside = Reader(reader.data, reader.offset, end)
@@ -60,7 +61,7 @@ def parse_options(reader: Reader) -> tuple[Option, ...]:
             raise MalformedPacket(f"more than {OPTIONS_MAX} options", path="options", offset=inside.offset)
         options.append(_parse_option(inside, len(options)))
     if inside.left:
-        why = f"the last option ends {inside.left} octets before the total length"
+        why = f"the last option ends {counted(inside.left, 'octet')} before the total length"
         raise MalformedPacket(why, path="options", offset=inside.offset)
     reader.offset = end
     return tuple(options)
@@ -73,12 +74,12 @@ def _parse_option(reader: Reader, number: int) -> Option:
     length = head["OptionLength"]
     kind, size = head["OptionType"] & ~OPTION_END, length - OPTION_HEAD_SIZE
     if length < OPTION_LENGTH_MIN:
-        why = f"{length} octets, at least {OPTION_LENGTH_MIN} are due"
+        why = f"{counted(length, 'octet')}, at least {agreed(OPTION_LENGTH_MIN, 'are')} due"
         raise MalformedPacket(why, path=f"{path}.OptionLength", offset=start + 1)
     if kind == OptionType.OPT_NAK_LIST:
         count, rest = divmod(size - NAK_LIST_HEAD.size, SEQUENCE_NUMBER_SIZE)
         if rest or count > NAK_LIST_MAX:
-            why = f"{length} octets are no list of up to {NAK_LIST_MAX} sequence numbers"
+            why = f"{counted(length, 'octet', 'are')} no list of up to {NAK_LIST_MAX} sequence numbers"
             raise MalformedPacket(why, path=f"{path}.OptionLength", offset=start + 1)
         value = reader.read(NAK_LIST_HEAD, path)
         numbers = unpack(f">{count}I", reader.take(count * SEQUENCE_NUMBER_SIZE, f"{path}.SequenceNumbers"))
@@ -87,7 +88,7 @@ def _parse_option(reader: Reader, number: int) -> Option:
     if layout is None:
         return UnknownOption(kind, reader.take(size, path), **common)
     if layout.size != size:
-        why = f"{length} octets, {layout.size + OPTION_HEAD_SIZE} are due"
+        why = f"{counted(length, 'octet')}, {agreed(layout.size + OPTION_HEAD_SIZE, 'are')} due"
         raise MalformedPacket(why, path=f"{path}.OptionLength", offset=start + 1)
     value = reader.read(layout, path)
     option: Option = _CLASSES[kind](**value, **common)

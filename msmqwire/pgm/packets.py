@@ -9,6 +9,7 @@ from struct import unpack
 from typing import Any, Final
 
 from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.names.printable import counted
 from msmqwire.pgm.layouts import (
     CHECKSUM_OFFSET,
     COMMON_HEADER,
@@ -53,7 +54,9 @@ def read_pgm(data: bytes) -> tuple[PgmPacket, MalformedPacket | None]:
     with path and offset if the common header or the body of its type is cut short or can't be.
     """
     if len(data) > PACKET_SIZE_MAX:
-        raise MalformedPacket(f"{len(data)} bytes, more than {PACKET_SIZE_MAX}", offset=PACKET_SIZE_MAX)
+        raise MalformedPacket(
+            f"{counted(len(data), 'byte')}, more than {PACKET_SIZE_MAX:,}", offset=PACKET_SIZE_MAX
+        )
     reader = Reader(data, 0, len(data))
     head = reader.read(COMMON_HEADER, "header")
     flags, size = OptionFlags(head["Options"]), head["TSDULength"]
@@ -66,7 +69,7 @@ def read_pgm(data: bytes) -> tuple[PgmPacket, MalformedPacket | None]:
         try:
             options = parse_options(reader) if flags & OptionFlags.E else ()
             if reader.left != size:
-                why = f"{size}, but {reader.left} bytes follow the header"
+                why = f"{size}, but {counted(reader.left, 'byte', 'follow')} the header"
                 fault = MalformedPacket(why, path=TSDU_LENGTH, offset=TSDU_LENGTH_OFFSET)
             content = reader.take(min(size, reader.left), "data")
         except MalformedPacket as exc:
@@ -92,7 +95,7 @@ def read_pgm(data: bytes) -> tuple[PgmPacket, MalformedPacket | None]:
 def build_pgm(packet: PgmPacket) -> bytes:
     """Return the bytes of a packet; None is worked out, what is given stays. Raises InvalidValue."""
     if len(packet.GSI) != GSI_SIZE:
-        raise InvalidValue(f"{len(packet.GSI)} octets instead of {GSI_SIZE}", path="GSI")
+        raise InvalidValue(f"{counted(len(packet.GSI), 'octet')} instead of {GSI_SIZE:,}", path="GSI")
     options = complete_options(packet.options)
     flags = packet.Options
     if flags is None:
@@ -111,7 +114,7 @@ def build_pgm(packet: PgmPacket) -> bytes:
     built = COMMON_HEADER.build(head) + build_body(packet.body) + build_options(options)
     built += packet.data + packet.trailing
     if len(built) > PACKET_SIZE_MAX:
-        raise InvalidValue(f"{len(built)} bytes, more than {PACKET_SIZE_MAX}", path="data")
+        raise InvalidValue(f"{counted(len(built), 'byte')}, more than {PACKET_SIZE_MAX:,}", path="data")
     if packet.Checksum is None:
         # A sum of 0 is sent as all ones, for 0 says that there is none: section 8.
         total = (~_sum(built) & 0xFFFF) or 0xFFFF

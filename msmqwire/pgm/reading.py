@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from msmqwire.errors import MalformedPacket
+from msmqwire.names.printable import agreed, counted
 from msmqwire.pgm.layouts import Layout
 
 
@@ -24,7 +25,11 @@ class Reader:
     def take(self, size: int, path: str) -> bytes:
         """Return the next bytes. Raises MalformedPacket."""
         if size > self.left:
-            raise MalformedPacket(f"{size} bytes are due, {self.left} are left", path=path, offset=self.end)
+            raise MalformedPacket(
+                f"{counted(size, 'byte', 'are')} due, {agreed(self.left, 'are')} left",
+                path=path,
+                offset=self.end,
+            )
         self.offset += size
         return self.data[self.offset - size : self.offset]
 

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.names.printable import counted
 from msmqwire.pgm.constants import (
     AMBIENT_SPM_IVL,
     AMBIENT_SPM_PACKETS,
@@ -158,11 +159,11 @@ class Source:
         Raises InvalidValue if it is over 64 KiB (SRMP-2.1.3.1-15), after the end, or if too much waits.
         """
         if len(apdu) > APDU_MAX:
-            raise InvalidValue(f"{len(apdu)} bytes, more than {APDU_MAX}", path="apdu")
+            raise InvalidValue(f"{counted(len(apdu), 'byte')}, more than {APDU_MAX:,}", path="apdu")
         if self._closed or self._ended:
             raise InvalidValue("the session is closed", path="apdu")
         if not self.has_room(len(apdu)):
-            raise InvalidValue(f"{self.waiting} bytes wait already", path="apdu")
+            raise InvalidValue(f"{counted(self.waiting, 'byte', 'wait')} already", path="apdu")
         self._queue.extend(self._fragments(apdu))
         self.waiting += len(apdu)
         return self.tick(now)

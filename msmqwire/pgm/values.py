@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from typing import ClassVar, TypeAlias
 
+from msmqwire.names.printable import counted
 from msmqwire.pgm.layouts import OptionFlags, OptionType, PgmType
 
 # --- bodies ------------------------------------------------------------------------------------------------
@@ -210,7 +211,7 @@ class PgmPacket:
     trailing: bytes = b""
 
     def __repr__(self) -> str:
-        options = f", {len(self.options)} options" if self.options else ""
+        options = f", {counted(len(self.options), 'option')}" if self.options else ""
         body = f"{type(self.body).__name__} {self.Type:#x}"
         ports = f"{self.SourcePort} > {self.DestinationPort}"
-        return f"<PgmPacket {body} {ports} of {self.GSI.hex()}{options}, {len(self.data)} bytes>"
+        return f"<PgmPacket {body} {ports} of {self.GSI.hex()}{options}, {counted(len(self.data), 'byte')}>"

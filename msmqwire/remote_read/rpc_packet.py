@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from msmqwire.errors import AuthenticationFailed, InvalidName, MalformedPacket
+from msmqwire.names.printable import counted
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.remote_read.procedures import PROCEDURES, Procedure
 from msmqwire.remote_read.queue_format import name_of
@@ -113,7 +114,9 @@ class RpcPacket:
 
     def __repr__(self) -> str:
         queue = f" {self.queue!r}" if self.queue else ""
-        return f"<RpcPacket {self.kind}{queue}, call {self.call_id}, {len(self.stub)} bytes of stub>"
+        return (
+            f"<RpcPacket {self.kind}{queue}, call {self.call_id}, {counted(len(self.stub), 'byte')} of stub>"
+        )
 
     @property
     def ptype(self) -> int:

@@ -23,6 +23,7 @@ from msmqwire.headers import (
     USER_HEADER,
 )
 from msmqwire.headers.base import BASE_HEADER_SIZE, PACKET_SIZE_OFFSET
+from msmqwire.names.printable import agreed, agreeing, counted
 from msmqwire.packets import USER_MESSAGE, packet_length
 from msmqwire.remote_read.constants import SectionType
 from msmqwire.remote_read.message_packet import (
@@ -192,11 +193,11 @@ def _buffer(number: int, section: Any) -> bytes:
     """Return the bytes of a section whose sizes go together: MQRR-2.2.6-07 to -10."""
     path, data = f"ppPacketSections[{number}]", section.pSectionBuffer or b""
     if section.SectionSize != len(data):
-        why = f"{section.SectionSize} bytes are told, {len(data)} are there"
+        why = f"{counted(section.SectionSize, 'byte', 'are')} told, {agreed(len(data), 'are')} there"
         raise MalformedPacket(why, path=f"{path}.SectionSize", requirement="MQRR-2.2.6-09")
     first = section.SectionBufferType in (BINARY[0], SRMP[0])
     if section.SectionSizeAlloc < len(data) or not (first or section.SectionSizeAlloc == len(data)):
-        why = f"{section.SectionSizeAlloc} does not go with {len(data)} bytes"
+        why = f"{section.SectionSizeAlloc} does not go with {counted(len(data), 'byte')}"
         requirement = "MQRR-2.2.6-08" if first else "MQRR-2.2.6-07"
         raise MalformedPacket(why, path=f"{path}.SectionSizeAlloc", requirement=requirement)
     return bytes(data)
@@ -224,7 +225,8 @@ def _joined(first: bytes, alloc: int, trailers: bytes, srmp: bool) -> tuple[byte
     missing = max(0, size - present)
     # A peer may count the padding of the header that it cut, or leave it out.
     if not missing <= gap <= whole_end - len(first):
-        why = f"{gap} bytes were cut off, {missing} of {size} are missing"
+        gone = f"{missing:,} of {size:,} {agreeing(missing, 'are')}"
+        why = f"{counted(gap, 'byte', 'were')} cut off, {gone} missing"
         raise MalformedPacket(why, path="ppPacketSections[0].SectionSizeAlloc", requirement="MQRR-2.2.6-06")
     del packet[place.cut + size :]
     if srmp:
@@ -236,7 +238,8 @@ def _joined(first: bytes, alloc: int, trailers: bytes, srmp: bool) -> tuple[byte
     packet += bytes(_aligned(place.start, len(packet)) - len(packet))
     told = _uint32(first, PACKET_SIZE_OFFSET) - whole_end + len(packet)
     if told < BASE_HEADER_SIZE:
-        why = f"{whole_end - len(packet)} bytes of the packet are missing"
+        missing = whole_end - len(packet)
+        why = f"{counted(missing, 'byte')} of the packet {agreeing(missing, 'are')} missing"
         raise MalformedPacket(why, path="BaseHeader.PacketSize", offset=PACKET_SIZE_OFFSET)
     _set_uint32(packet, PACKET_SIZE_OFFSET, told)
     return bytes(packet) + trailers, size, missing

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from msmqwire.names.printable import counted
 from msmqwire.report.collecting import Collector
 from msmqwire.report.lives import Lives
 
@@ -17,37 +18,42 @@ def left_out(collector: Collector, lives: Lives) -> Iterator[str]:
     beyond = collector.packets - table.count
     if beyond:
         yield (
-            f"{beyond:,} packets are counted, but not in the table of packets: it has the first"
+            f"{counted(beyond, 'packet', 'are')} counted, but not in the table of packets: it has the first"
             f" {limits.packets:,}, and examples of findings. --packets takes in more."
         )
     if len(details.rows) < table.count:
         yield (
-            f"Fields and bytes are shown of the first {min(limits.details, len(details.rows)):,} packets,"
+            "Fields and bytes are shown of the first"
+            f" {counted(min(limits.details, len(details.rows)), 'packet')},"
             f" and of up to {limits.examples} for each requirement. --details takes in more."
         )
     if collector.details_left_out:
         yield f"Fields and bytes of {collector.details_left_out:,} of these packets took too much room."
     if collector.sessions.left_out:
         yield (
-            f"{collector.sessions.left_out:,} packets are of sessions beyond the first {limits.sessions:,},"
-            " which are not told apart."
+            f"{counted(collector.sessions.left_out, 'packet', 'are')} of sessions"
+            f" beyond the first {limits.sessions:,}, which are not told apart."
         )
     for name, packets in collector.tallies.left_out.items():
         if packets:
             most = getattr(limits, name)
             table_of = _TABLES[name]
-            yield f"The table of {table_of} has the first {most:,}; there are more in {packets:,} packets."
+            yield (
+                f"The table of {table_of} has the first {most:,};"
+                f" there are more in {counted(packets, 'packet')}."
+            )
     if collector.requirements.left_out:
         yield (
-            f"{collector.requirements.left_out:,} findings are of requirements beyond the first"
+            f"{counted(collector.requirements.left_out, 'finding', 'are')} of requirements beyond the first"
             f" {limits.requirements:,}."
         )
     if table.texts.left_out or table.names.left_out or lives.texts.left_out:
         yield "Some labels, names and summaries are left out: there are too many different ones."
     if collector.identities == limits.identities:
-        yield f"Whether a message was sent again is known of the first {limits.identities:,} messages."
+        known = counted(limits.identities, "message")
+        yield f"Whether a message was sent again is known of the first {known}."
     if lives.count > limits.lives:
         yield (
-            f"The life of {lives.count - limits.lives:,} messages is summed up, but not told; that of the"
-            f" first {limits.lives:,} is."
+            f"The life of {counted(lives.count - limits.lives, 'message')} is summed up, but not told;"
+            f" that of the first {limits.lives:,} is."
         )

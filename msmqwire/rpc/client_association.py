@@ -10,6 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from msmqwire.errors import AuthenticationFailed, InvalidValue, MalformedPacket, MsmqError, RpcRefused
+from msmqwire.names.printable import counted
 from msmqwire.rpc.constants import (
     BIND_TIME_FEATURES,
     FRAGMENT_SIZE,
@@ -294,7 +295,8 @@ class ClientAssociation:
     def _on_results(self, frame: Frame) -> list[ClientEvent]:
         answer: Any = parse_pdu(frame.data).record
         if len(answer.p_results) != len(self._offered) + 1:
-            why = f"{len(answer.p_results)} results, {len(self._offered) + 1} contexts were proposed"
+            proposed = counted(len(self._offered) + 1, "context", "were")
+            why = f"{counted(len(answer.p_results), 'result')}, {proposed} proposed"
             raise MalformedPacket(why, path=f"{answer.schema.name}.n_results")
         if self._state is _State.BINDING:
             self._take_results(frame, answer)
@@ -377,7 +379,9 @@ class ClientAssociation:
         waiting.begun = True
         waiting.results.add(response.stub_data)
         if waiting.results.overflow:
-            raise MalformedPacket(f"more than {self._stub_max} bytes of results", path="response.stub_data")
+            raise MalformedPacket(
+                f"more than {counted(self._stub_max, 'byte')} of results", path="response.stub_data"
+            )
         if not flags & PfcFlags.LAST_FRAG:
             return []
         self._end(call)

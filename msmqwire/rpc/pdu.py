@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.names.printable import agreed, counted
 from msmqwire.rpc.constants import FRAG_LENGTH_MAX, PduType
 from msmqwire.rpc.pdus import COMMON_HEADER, COMMON_HEADER_SIZE, PDUS, SEC_TRAILER, SEC_TRAILER_SIZE
 from msmqwire.schema import Header, Record, field_offset, to_json
@@ -51,7 +52,7 @@ def parse_header(data: bytes | bytearray, frag_length_max: int = FRAG_LENGTH_MAX
         why = f"{length} is not in {COMMON_HEADER_SIZE}..{frag_length_max}"
         raise wrong_header("frag_length", why)
     if auth_length and auth_length + SEC_TRAILER_SIZE > length - COMMON_HEADER_SIZE:
-        why = f"{auth_length} and the sec_trailer do not fit into {length} bytes"
+        why = f"{auth_length} and the sec_trailer do not fit into {counted(length, 'byte')}"
         raise wrong_header("auth_length", why)
     return header
 
@@ -73,7 +74,7 @@ def parse_pdu(data: bytes) -> Pdu:
     """Return the PDU that takes exactly these bytes. Raises MalformedPacket with path and offset."""
     header = parse_header(data)
     if header["frag_length"] != len(data):
-        why = f"{header['frag_length']}, but there are {len(data)} bytes"
+        why = f"{header['frag_length']}, but there are {counted(len(data), 'byte')}"
         raise wrong_header("frag_length", why)
     schema = PDUS[header["PTYPE"]]
     if not header["auth_length"]:
@@ -82,7 +83,8 @@ def parse_pdu(data: bytes) -> Pdu:
     sec_trailer: Record = SEC_TRAILER.parse(data[end:])
     body_end = end - sec_trailer["auth_pad_length"]
     if body_end < COMMON_HEADER_SIZE:
-        why = f"{sec_trailer['auth_pad_length']} bytes of padding, {end - COMMON_HEADER_SIZE} are there"
+        there = agreed(end - COMMON_HEADER_SIZE, "are")
+        why = f"{counted(sec_trailer['auth_pad_length'], 'byte')} of padding, {there} there"
         raise MalformedPacket(why, path="sec_trailer.auth_pad_length", offset=end + 2)
     return Pdu(schema.parse(data[:body_end]), sec_trailer, data[body_end:end])
 
@@ -121,7 +123,7 @@ def make_pdu(
     given = header or {}
     if "frag_length" not in given:
         if length > FRAG_LENGTH_MAX:
-            why = f"{length} bytes do not fit into a PDU"
+            why = f"{counted(length, 'byte', 'do')} not fit into a PDU"
             raise InvalidValue(why, path=f"{COMMON_HEADER.name}.frag_length")
         record.header.frag_length = length
     if "auth_length" not in given and verifier is not None:

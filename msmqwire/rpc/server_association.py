@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from msmqwire.errors import AuthenticationFailed, MalformedPacket, MsmqError, RpcRefused
+from msmqwire.names.printable import counted
 from msmqwire.rpc.constants import (
     FRAGMENT_SIZE,
     FRAGMENT_SIZE_MIN,
@@ -312,7 +313,7 @@ class ServerAssociation:
     def _on_request(self, frame: Frame) -> list[ServerEvent]:
         call_id, flags = frame.header["call_id"], frame.header["pfc_flags"]
         if len(frame.data) > self._fragment_received:
-            why = f"{len(frame.data)} bytes, {self._fragment_received} were negotiated"
+            why = f"{counted(len(frame.data), 'byte')}, {self._fragment_received} were negotiated"
             raise wrong_header("frag_length", why)
         security = self._security_contexts.of_request(frame)
         request: Any = parse_pdu(self._security_contexts.opened(frame)).record

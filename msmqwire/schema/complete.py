@@ -12,6 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.names.printable import agreed, counted
 from msmqwire.schema import texts, utf16
 from msmqwire.schema.frames import Frame
 from msmqwire.schema.nodes import (
@@ -217,7 +218,9 @@ class _Completion:
     def raw(self, part: Raw, frame: Frame, given: Any) -> None:
         data = part.default if given is _MISSING else self.bytes(given, part.name)
         if isinstance(part.length, int) and len(data) != part.length:
-            raise self.refuse(f"{len(data)} bytes, {part.length} are there", self.path(part.name))
+            raise self.refuse(
+                f"{counted(len(data), 'byte')}, {agreed(part.length, 'are')} there", self.path(part.name)
+            )
         if part.marks and data:
             self.set(part.marks, 1)
         self.refer(part.length, len(data))
@@ -334,7 +337,7 @@ class _Completion:
             if isinstance(other, Repeat) and other.count == part.count:
                 there = len(frame.values[other.name])
                 if there != count:
-                    why = f"{count} items, but {there} of {other.name}"
+                    why = f"{counted(count, 'item')}, but {there} of {other.name}"
                     raise self.refuse(why, self.path(part.name))
 
     def each(self, part: Each, frame: Frame, given: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msmqwire.names.printable import safe
+from msmqwire.names.printable import counted, safe
 from msmqwire.schema import FlagsValue
 from msmqwire.schema.layout import Field
 
@@ -20,7 +20,7 @@ def field_text(field: Field) -> str:
         ]
         return f"{int(value):#x} {', '.join(bits)}".rstrip()
     if isinstance(value, bytes):
-        return f"{len(value)} bytes"
+        return counted(len(value), "byte")
     if isinstance(value, str):
         return f'"{safe(value)}"'
     if isinstance(value, int):

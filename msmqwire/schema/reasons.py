@@ -8,20 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from msmqwire.names.printable import agreed, agreeing, counted
+
 
 def too_short(size: int, left: int) -> str:
     """A field that would go on behind what encloses it."""
-    return f"takes {size} bytes and {left} are left"
+    return f"takes {counted(size, 'byte')} and {agreed(left, 'are')} left"
 
 
 def cut_off(size: int, left: int) -> str:
     """A field that would go on behind the end of the bytes."""
-    return f"takes {size} bytes, the data ends after {left} of them"
+    return f"takes {counted(size, 'byte')}, the data ends after {left} of them"
 
 
 def too_long(value: int, path: str, size: int, left: int) -> str:
     """A length or count of a part that would go on behind what encloses it; `path` is that part's."""
-    return f"{value}: {path} would take {size} bytes and {left} are left"
+    return f"{value}: {path} would take {counted(size, 'byte')} and {agreed(left, 'are')} left"
 
 
 def not_between(value: int, low: int, high: int) -> str:
@@ -41,12 +43,12 @@ def without_layout(value: int) -> str:
 
 def not_terminated(size: int) -> str:
     """A text without its null."""
-    return f"{size} bytes that do not end on a null character"
+    return f"{counted(size, 'byte')} that {agreeing(size, 'do')} not end on a null character"
 
 
 def too_large(value: int, size: int) -> str:
     """A size of a structure that ends before."""
-    return f"{value}, but the structure ends after {size} bytes"
+    return f"{value}, but the structure ends after {counted(size, 'byte')}"
 
 
 def too_small(value: int) -> str:
@@ -56,7 +58,7 @@ def too_small(value: int) -> str:
 
 def beyond(value: int, left: int) -> str:
     """A size of a structure that would go on behind what encloses it."""
-    return f"{value}, but {left} bytes are left"
+    return f"{value}, but {counted(left, 'byte', 'are')} left"
 
 
 def too_many(count: int, limit: int) -> str:
@@ -66,7 +68,7 @@ def too_many(count: int, limit: int) -> str:
 
 def too_few(count: int, size: int, left: int) -> str:
     """A list for which there is not enough, even if all its elements are as small as can be."""
-    return f"{count}: {size} bytes at least, and {left} are left"
+    return f"{count}: {counted(size, 'byte')} at least, and {agreed(left, 'are')} left"
 
 
 NO_NULL: Final = "no null character ends it"
@@ -77,12 +79,12 @@ NOTHING_LEFT: Final = "the data ends before it"
 
 def unlike_view(size: int, path: str, expected: int) -> str:
     """Bytes of another size than the structure that they hold; `path` is that structure's."""
-    return f"{size}, but {path} takes {expected} bytes"
+    return f"{size}, but {path} takes {counted(expected, 'byte')}"
 
 
 def followed(size: int) -> str:
     """Bytes behind a structure."""
-    return f"{size} bytes follow the end of the structure"
+    return f"{counted(size, 'byte', 'follow')} the end of the structure"
 
 
 def not_constant(value: int, expected: int, digits: int) -> str:
@@ -101,4 +103,4 @@ NO_SESSION_HEADER: Final = "not set in a SessionAck"
 
 def other_size(taken: int, size: int) -> str:
     """A packet of another size than the bytes that are to be it."""
-    return f"the packet takes {taken} bytes, {size} are there"
+    return f"the packet takes {counted(taken, 'byte')}, {agreed(size, 'are')} there"

@@ -16,6 +16,7 @@ from typing import Any, Final
 import construct as cs
 
 from msmqwire.errors import MalformedPacket
+from msmqwire.names.printable import counted
 from msmqwire.schema import reasons
 from msmqwire.schema.nodes import (
     MORE,
@@ -121,7 +122,7 @@ def _windowed(
     value = subcon.parse_as(stream, name, context, path)
     stream.regions.pop()
     if stream.tell() != end:
-        why = f"{length} bytes, but {stream.path(name)} takes {length - end + stream.tell()}"
+        why = f"{counted(length, 'byte')}, but {stream.path(name)} takes {length - end + stream.tell()}"
         raise MalformedPacket(why, path=blamed, offset=offset)
     return value
 

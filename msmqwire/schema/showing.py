@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msmqwire.display import PlacedField, View, view_of
 from msmqwire.errors import InvalidValue, MalformedPacket
-from msmqwire.names.printable import cut
+from msmqwire.names.printable import counted, cut
 from msmqwire.schema.field_text import field_text
 from msmqwire.schema.layout import layout
 from msmqwire.schema.record import Record
@@ -27,7 +27,7 @@ def record_view(record: Record) -> View:
         fields = list(placed_fields(whole))
     except (InvalidValue, MalformedPacket) as exc:
         return view_of(title, properties=_leaves(record, ""), remarks=[f"No bytes: {exc}"])
-    return view_of(title, fields=fields, data=data, properties=[("size", f"{len(data):,} bytes")])
+    return view_of(title, fields=fields, data=data, properties=[("size", counted(len(data), "byte"))])
 
 
 def placed_fields(record: Record, start: int = 0, end: int | None = None) -> Iterator[PlacedField]:
@@ -74,7 +74,7 @@ def _leaves(record: Record, prefix: str) -> Iterator[tuple[str, str]]:
 def short(value: Any) -> str:
     """Return the value of a field in few characters: of bytes only how many there are."""
     if isinstance(value, bytes):
-        return f"<{len(value)} bytes>" if len(value) != 1 else "<1 byte>"
+        return f"<{counted(len(value), 'byte')}>"
     if isinstance(value, list):
         return f"[{len(value)}]" if len(value) != 1 else f"[{short(value[0])}]"
     return cut(repr(value), 80)

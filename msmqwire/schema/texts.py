@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from msmqwire.names.printable import agreed, counted
 from msmqwire.schema.nodes import OemText
 
 OEM_CODE_PAGE: Final = "cp437"
@@ -52,10 +53,10 @@ def encode_oem(part: OemText, value: str | bytes) -> bytes:
         if b"\0" in data:
             raise ValueError("a null inside the text")
         if len(data) >= length:
-            raise ValueError(f"{len(data)} characters, {length - 1} fit")
+            raise ValueError(f"{counted(len(data), 'character')}, {length - 1} fit")
         return (bytes([len(data)]) + data if part.counted else data).ljust(length, b"\0")
     if length is not None and len(value) != length:
-        raise ValueError(f"{len(value)} bytes, {length} are there")
+        raise ValueError(f"{counted(len(value), 'byte')}, {agreed(length, 'are')} there")
     return value
 
 
@@ -72,5 +73,5 @@ def encode_padded(value: str | bytes, length: int) -> bytes:
     """Return the bytes of a fixed text field. Raises ValueError if it does not fit."""
     data = value.encode("utf-16-le").ljust(length, b"\0") if isinstance(value, str) else value
     if len(data) != length:
-        raise ValueError(f"{len(data)} bytes, {length} are there")
+        raise ValueError(f"{counted(len(data), 'byte')}, {agreed(length, 'are')} there")
     return data

@@ -15,6 +15,7 @@ from cryptography.x509.oid import ExtensionOID
 from msmqwire.crypto.certificates import UNREADABLE, ders_of_pem, unreadable
 from msmqwire.crypto.keys import load_private_key
 from msmqwire.errors import InvalidValue
+from msmqwire.names.printable import counted
 from msmqwire.srmp.signature_keys import PrivateKey, PublicKey, unusable
 
 CERTIFICATES_MAX: Final = 256
@@ -123,7 +124,9 @@ class Trust:
         """Take certificates; none trusts nobody. Raises InvalidValue for too many."""
         self.certificates = tuple(certificates)
         if len(self.certificates) > CERTIFICATES_MAX:
-            raise InvalidValue(f"{len(self.certificates)} certificates, more than {CERTIFICATES_MAX}")
+            raise InvalidValue(
+                f"{counted(len(self.certificates), 'certificate')}, more than {CERTIFICATES_MAX:,}"
+            )
 
     @classmethod
     def from_pem(cls, data: bytes) -> Self:

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, NamedTuple
 from uuid import UUID
 
+from msmqwire.names.printable import counted
 from msmqwire.srmp.identifiers import MessageIdentifier, StreamIdentifier
 
 SPACE: Final = " \t\r\n"
@@ -261,7 +262,7 @@ class Base64(Leaf):
 
     def _sized(self, data: bytes) -> bytes:
         if self.length is not None and len(data) != self.length:
-            raise ValueError(f"{len(data)} bytes, not {self.length}")
+            raise ValueError(f"{counted(len(data), 'byte')}, not {self.length}")
         return data
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.names.printable import counted
 from msmqwire.srmp.content import Content, Departure, Kept
 from msmqwire.srmp.elements import Group, Leaf
 from msmqwire.srmp.reading import Reading, element_offsets
@@ -104,7 +105,7 @@ def build_envelope(envelope: Envelope) -> bytes:
         if weight is not Weight.NOTE:
             raise InvalidValue(f"{departure.text} ({departure.requirement})", path=departure.path)
     if len(data) > SIZE_MAX:
-        raise InvalidValue(f"{len(data)} bytes, more than {SIZE_MAX}", path="Envelope")
+        raise InvalidValue(f"{counted(len(data), 'byte')}, more than {SIZE_MAX:,}", path="Envelope")
     if envelope.kept:
         _check_kept(envelope, data)
     return data

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from msmqwire.errors import MalformedPacket
+from msmqwire.names.printable import counted
 from msmqwire.srmp.fields import (
     CONTENT_LENGTH,
     CONTENT_TYPE,
@@ -116,7 +117,9 @@ def parse_http(data: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> HttpMessa
         raise reader.broken_off(len(data))
     size = reader.at if whole else len(data)
     if size != len(data):
-        raise MalformedPacket(f"{len(data) - size} bytes behind the message", path=ENTITY, offset=size)
+        raise MalformedPacket(
+            f"{counted(len(data) - size, 'byte')} behind the message", path=ENTITY, offset=size
+        )
     return reader.message(data, size)
 
 
@@ -235,7 +238,7 @@ class MessageReader:
     def _until_close(self, buffer: bytes | bytearray) -> bool:
         end = self._entity_start + self._max
         if len(buffer) > end:
-            raise MalformedPacket(f"more than {self._max} bytes", path=ENTITY, offset=end)
+            raise MalformedPacket(f"more than {counted(self._max, 'byte')}", path=ENTITY, offset=end)
         return False
 
     def _chunk_line(self, buffer: bytes | bytearray) -> bool:
@@ -250,7 +253,9 @@ class MessageReader:
         if len(self._chunk_lines) == CHUNK_COUNT_MAX:
             raise MalformedPacket(f"more than {CHUNK_COUNT_MAX} chunks", path=_CHUNKS, offset=offset)
         if self.at + size - self._entity_start > self._max:
-            raise MalformedPacket(f"the chunks take more than {self._max} bytes", path=_CHUNKS, offset=offset)
+            raise MalformedPacket(
+                f"the chunks take more than {counted(self._max, 'byte')}", path=_CHUNKS, offset=offset
+            )
         self._chunk_lines.append(text)
         if size:
             self._chunks.append((self.at, self.at + size))

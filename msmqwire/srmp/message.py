@@ -174,7 +174,7 @@ def parse_multicast(apdu: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> Srmp
     if not blank:
         raise MalformedPacket("no empty line behind the header", path=HEADER_FIELDS, offset=len(apdu))
     if len(entity) > entity_size_max:
-        why = f"{len(entity)} bytes, more than {entity_size_max}"
+        why = f"{counted(len(entity), 'byte')}, more than {entity_size_max:,}"
         raise MalformedPacket(why, path=ENTITY, offset=len(apdu) - len(entity))
     start, fields = _head_of(head + blank)
     content: Multipart | bytes = entity

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from msmqwire.errors import MalformedPacket
+from msmqwire.names.printable import counted
 
 SIZE_MAX: Final = 0x0040_0000  # bytes; SRMP-2.2.2-18 has no message above
 DEPTH_MAX: Final = 32  # the deepest declared element stands 6 deep
@@ -86,7 +87,7 @@ def scan(data: bytes) -> list[Place]:
     elements, or a document type, and with it every entity.
     """
     if len(data) > SIZE_MAX:
-        raise _hostile(f"{len(data)} bytes, more than {SIZE_MAX}", Hostility.AMOUNT, SIZE_MAX)
+        raise _hostile(f"{counted(len(data), 'byte')}, more than {SIZE_MAX:,}", Hostility.AMOUNT, SIZE_MAX)
     _check_encoding(data)
     starts: list[int] = []
     singles: list[bool] = []

@@ -15,6 +15,7 @@ from hmac import compare_digest
 from typing import Final
 
 from msmqwire.errors import InvalidSignature, InvalidValue
+from msmqwire.names.printable import counted
 from msmqwire.srmp.certificates import Certificate, Trust
 from msmqwire.srmp.content import Content
 from msmqwire.srmp.envelope import Envelope
@@ -163,7 +164,7 @@ def _offered(element: SignatureElement) -> list[Certificate]:
     certificates = []
     for text in texts:
         if len(text) > OFFERED_SIZE_MAX:
-            raise InvalidSignature(f"a certificate of {len(text)} characters", path=_KEY_INFO_PATH)
+            raise InvalidSignature(f"a certificate of {counted(len(text), 'character')}", path=_KEY_INFO_PATH)
         try:
             certificates.append(Certificate.read(base64.b64decode(text, validate=True)))
         except (InvalidValue, binascii.Error, ValueError) as exc:

@@ -14,6 +14,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from msmqwire.names.printable import counted
 from msmqwire.packets import unexplained_tail
 from msmqwire.schema import Bits, Flags, Guid, Header, OddPadding, Raw, Text, UInt
 from msmqwire.schema.nodes import Align, Choice, Fill, Maybe, Sub, View
@@ -104,7 +105,7 @@ class Translation:
         names = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
         given = {**dict(zip(names, arguments, strict=False)), **(named or {})}
         if len(given) != len(names):
-            raise Untranslatable(f"{function.__name__}: {len(given)} arguments")
+            raise Untranslatable(f"{function.__name__}: {counted(len(given), 'argument')}")
         scope = Scope(self, function, given)
         if isinstance(node, ast.Lambda):
             return [("true", scope.value(node.body))]

@@ -20,6 +20,7 @@ from msmqwire.capture.not_read import sentence, to_json
 from msmqwire.capture.paths import file_size
 from msmqwire.capture.stores import parse_options
 from msmqwire.errors import UnsupportedStore
+from msmqwire.names.printable import counted
 from spark_udfs.jobs.output import refusal
 from spark_udfs.source.options import BadOption, Options
 
@@ -100,7 +101,7 @@ def run(args: argparse.Namespace, job: Callable[[SparkSession, argparse.Namespac
         return fail(str(exc), EX_USAGE)
     except OSError as exc:
         return fail(str(exc), EX_NOINPUT)
-    report(f"{len(files)} files, {size:,} bytes")
+    report(f"{counted(len(files), 'file')}, {counted(size, 'byte')}")
     spark = _session(args)
     if reason := refusal(spark, args.out, overwrite=args.overwrite):
         return fail(reason, EX_USAGE)
@@ -144,7 +145,9 @@ def flows_of(spark: SparkSession, args: argparse.Namespace, *, piece_size: int |
         report(sentence(flows.frames_not_read))
     if flows.boundaries:
         chunks = sum(len(of_flow) + 1 for of_flow in flows.boundaries.values())
-        report(f"{len(flows.boundaries)} connections are divided into {chunks} chunks")
+        report(
+            f"{counted(len(flows.boundaries), 'connection', 'are')} divided into {counted(chunks, 'chunk')}"
+        )
     return flows
 
 
@@ -217,4 +220,4 @@ class Progress:
             for number in self._tracker.getActiveStageIds():
                 stage = self._tracker.getStageInfo(number)
                 if stage is not None:
-                    report(f"stage {number}: {stage.numCompletedTasks} of {stage.numTasks} tasks")
+                    report(f"stage {number}: {stage.numCompletedTasks} of {counted(stage.numTasks, 'task')}")

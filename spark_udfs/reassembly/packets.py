@@ -25,6 +25,7 @@ from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection import Item, Tracker, check_ports
 from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
 from msmqwire.names.nearest import unknown_name
+from msmqwire.names.printable import counted
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
 from spark_udfs.reassembly.chunks import ChunkBoundaries, Segments, chunks
@@ -127,7 +128,7 @@ def packets(
         warnings.warn(
             ShuffleWarning(
                 "the state of a reader of this capture is too large to be kept for each task: packets come by"
-                f" a shuffle of all segments, not by {len(plan.parts)} exact parts"
+                f" a shuffle of all segments, not by {counted(len(plan.parts), 'exact part')}"
             ),
             stacklevel=2,
         )

@@ -21,6 +21,7 @@ from msmqwire.capture.splits import Index, Window, is_splittable
 from msmqwire.capture.stores import StorageOptions
 from msmqwire.columnar.parts import plan_parts
 from msmqwire.errors import MsmqError
+from msmqwire.names.printable import counted
 from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import PacketReader
 from spark_udfs.source.segment_reader import SegmentReader
@@ -81,7 +82,9 @@ class MsmqStreamReader(DataSourceStreamReader):
         paths = [path for path in sorted(self._options.files(may_miss=True)) if path > before]
         for path, entry in entries.items():
             if path not in paths and not entry["complete"]:
-                raise CaptureGone(f"{path} has disappeared; {entry['end']} bytes of it had been read")
+                raise CaptureGone(
+                    f"{path} has disappeared; {counted(entry['end'], 'byte')} of it had been read"
+                )
         files = {
             path: self._entry(path, entries.get(path, {"end": 0, "complete": False}), path == paths[-1])
             for path in paths
@@ -98,7 +101,9 @@ class MsmqStreamReader(DataSourceStreamReader):
         file = self._file(path)
         unchanged = file.refresh()
         if file.size < entry["end"]:
-            raise CaptureGone(f"{path} has become shorter: {entry['end']} bytes of it had been read")
+            raise CaptureGone(
+                f"{path} has become shorter: {counted(entry['end'], 'byte')} of it had been read"
+            )
         if not is_splittable(path, self._options.storage_options) and entry["end"]:
             return {"end": entry["end"], "complete": not is_newest}  # a compressed file is read once
         error = file.index.error

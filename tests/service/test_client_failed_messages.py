@@ -184,7 +184,7 @@ def test_looking_for_what_waits_ends_at_the_first(monkeypatch: pytest.MonkeyPatc
     waiting, repeated = ClientManager.waiting, list[int]()
     monkeypatch.setattr(ClientManager, "waiting", look)
     monkeypatch.setattr(connection_module, "_GRACE_S", -1)
-    with pytest.raises(Unreachable, match="1000 messages"):
+    with pytest.raises(Unreachable, match="1,000 messages"):
         run(send())
     assert len(visited) - 1000 > 0, "it has looked before the end too"
     assert len(repeated) == 999, "all messages are looked at only once"

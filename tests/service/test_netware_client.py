@@ -445,7 +445,7 @@ def test_lists_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     peer.answers[(23, 129)] = struct.pack("<II", 0xFFFFFFFF, 125) + bytes(500)
 
     async def scenario(server: FileServer, queue: Queue) -> None:
-        with pytest.raises(MalformedPacket, match="more than 8190 jobs"):
+        with pytest.raises(MalformedPacket, match="more than 8,190 jobs"):
             await queue.numbers()
         peer.answers[(23, 129)] = struct.pack("<II", 0xFFFFFFFF, 0)
         assert await queue.numbers() == []

@@ -363,7 +363,7 @@ def test_answers_to_calls_that_nobody_made(queue: RemoteQueue) -> None:
 
 def test_more_than_was_agreed(queue: RemoteQueue) -> None:
     queue.twists[Opnum.R_StartReceive] = lambda honest, arguments: bytes(13 << 20)
-    unreachable("more than 12582912 bytes of results", rpc_port=queue.port)
+    unreachable("more than 12,582,912 bytes of results", rpc_port=queue.port)
 
 
 def test_an_answer_cut_at_every_place(queue: RemoteQueue) -> None:

@@ -58,7 +58,7 @@ def test_a_frame_above_the_limit_is_passed_over(tmp_path):
     talk = handshake(c.TcpConversation())
     huge = c.Frame(talk.frames[2].time_ns, bytes(RECORD_SIZE_MAX + 8))
     data = c.pcapng_bytes([*talk.frames[:3], huge, *talk.frames[3:]])
-    with pytest.warns(CaptureWarning, match="a packet of 16777224 bytes") as warned:
+    with pytest.warns(CaptureWarning, match="a packet of 16,777,224 bytes") as warned:
         (row,) = table(tmp_path, data)
     assert len(warned) == 1
     assert (row["first"], row["last"]) == (talk.frames[0].time_ns, talk.frames[-1].time_ns)

@@ -65,4 +65,4 @@ def test_limits_and_findings_as_asked(tmp_path: Path) -> None:
     assert "76 packets, 0 findings" in result.stderr
     text = path.read_text(encoding="utf-8")
     assert "73 packets are counted, but not in the table of packets: it has the first 3" in text
-    assert "Fields and bytes are shown of the first 1 packets" in text
+    assert "Fields and bytes are shown of the first 1 packet," in text

@@ -57,8 +57,8 @@ def test_what_is_sent_is_got_in_its_order(sent: list[bytes | str], cuts: list[in
     [
         (header(3, kind=2), "unknown kind 2"),
         (header(3, zero=1), "unknown kind"),
-        (header((64 << 20) + 1), "may have 67108864"),
-        (header(0xFFFFFFFF), "4294967295 bytes"),
+        (header((64 << 20) + 1), "may have 67,108,864"),
+        (header(0xFFFFFFFF), "4,294,967,295 bytes"),
         (header(3) + b"abc", "3 bytes of a record"),
         (header(128) + bytes(96) + b"\1" + bytes(31), "129 by its lengths"),
     ],

@@ -90,8 +90,8 @@ def test_every_repr_is_one_line_without_bytes() -> None:
 def test_reprs_say_what_it_is() -> None:
     items = list(msmqwire.dissect(EXAMPLES / "session.pcap"))
     assert repr(items[6]) == (
-        "<Item 2026-03-01T12:00:00.002619000Z UserMessage 10.0.0.1:49759 > 10.0.0.2:1801, 2224 bytes, "
-        'DIRECT=OS:a04bm02\\q "mqsender label" 2000 bytes, 1 finding>'
+        "<Item 2026-03-01T12:00:00.002619000Z UserMessage 10.0.0.1:49759 > 10.0.0.2:1801, 2,224 bytes, "
+        'DIRECT=OS:a04bm02\\q "mqsender label" 2,000 bytes, 1 finding>'
     )
     assert repr(items[6].packet) == (
         "UserMessage(BaseHeader(...), UserHeader(DirectFormatName='OS:a04bm02\\\\q', ...), "

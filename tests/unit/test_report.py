@@ -201,7 +201,7 @@ def test_limits_bound_every_table_and_the_page_says_so(tmp_path: Path) -> None:
         "packets are counted, but not in the table", "sessions beyond the first 2",
         "queue managers has the first 1",
         "computers has the first 1", "queues has the first 1", "requirements beyond the first 2",
-        "labels, names and summaries are left out", "first 1 messages", "The life of 8 messages",
+        "labels, names and summaries are left out", "first 1 message.", "The life of 8 messages",
     ):  # fmt: skip
         assert words in said
 

@@ -471,7 +471,7 @@ def test_nobody_who_is_trusted(trust):
         ("<X509Data><X509Certificate>AAAA</X509Certificate></X509Data>", "not a certificate"),
         ("<X509Data><X509Certificate>!</X509Certificate></X509Data>", "not a certificate"),
         ("<X509Data><X509Certificate/></X509Data>", "not a certificate"),
-        (f"<X509Data><X509Certificate>{'A' * 16_388}</X509Certificate></X509Data>", "16388 characters"),
+        (f"<X509Data><X509Certificate>{'A' * 16_388}</X509Certificate></X509Data>", "16,388 characters"),
         ((OFFERED_MAX + 1) * "<X509Data><X509Certificate>AAAA</X509Certificate></X509Data>", "more than"),
     ],
 )

@@ -23,7 +23,7 @@ def test_a_row_for_each_item() -> None:
     assert len(table.rows) == len(items) == 8
     assert table.rows[6] == (
         "6", "2026-03-01T12:00:00.002619000Z", "15", "10.0.0.1:49759", "10.0.0.2:1801", "UserMessage",
-        "2,224", "1", r'DIRECT=OS:a04bm02\q "mqsender label" 2000 bytes',
+        "2,224", "1", r'DIRECT=OS:a04bm02\q "mqsender label" 2,000 bytes',
     )  # fmt: skip
     assert table.marked == {number for number, item in enumerate(items) if item.findings} == {3, 6}
     assert (repr(table), table.remark) == ("<Table of 8 items>", "")
@@ -37,7 +37,7 @@ def test_a_row_for_each_packet() -> None:
     assert [row[:3] for row in table.rows] == [
         ("0", "ConnectionParameters", "32"), ("1", "UserMessage", "2,224"), ("2", "UserHeader", "76"),
     ]  # fmt: skip
-    assert table.rows[1][3] == r'DIRECT=OS:a04bm02\q "mqsender label" 2000 bytes'
+    assert table.rows[1][3] == r'DIRECT=OS:a04bm02\q "mqsender label" 2,000 bytes'
     assert table.rows[2][3] == cut(repr(packets[6].UserHeader), TEXT_MAX)
 
 
@@ -62,7 +62,7 @@ def test_a_packet_by_hand_is_shown_as_building_completes_it() -> None:
     del packet.MessagePropertiesHeader.MessageSize
     (row,) = msmqwire.table([packet]).rows
     assert row[2] == f"{len(packet.to_bytes()):,}"
-    assert '"by hand" 100000 bytes' in row[3]
+    assert '"by hand" 100,000 bytes' in row[3]
     packet.UserHeader.MessageID = 1 << 40
     (row,) = msmqwire.table([packet]).rows
     assert row[2] == ""

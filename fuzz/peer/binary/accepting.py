@@ -7,6 +7,7 @@ from uuid import UUID
 from fuzz.peer.binary import messages
 from fuzz.peer.binary.session import PeerSession
 from fuzz.peer.failure import PeerFailure
+from msmqwire.names.printable import agreeing, counted
 from msmqwire.packets import CONNECTION_PARAMETERS, ESTABLISH_CONNECTION
 from msmqwire.schema import Record
 
@@ -41,5 +42,8 @@ def judge_window(session: PeerSession) -> None:
     """Judge that the peer keeps its own window. Raises PeerFailure."""
     waiting = session.received - session.received_acknowledged
     if not session.ours and session.window and waiting > session.window:
-        text = f"{waiting} messages of the peer are not acknowledged, with a window of {session.window}"
+        text = (
+            f"{counted(waiting, 'message')} of the peer {agreeing(waiting, 'are')} not acknowledged,"
+            f" with a window of {session.window}"
+        )
         raise PeerFailure(("MQQB-3.1.7.1-03",), text, "window")

@@ -20,6 +20,7 @@ from fuzz.peer.failure import PeerFailure
 from fuzz.peer.recording import Recording
 from fuzz.peer.steps import Disguise, Step
 from fuzz.peer.target import MSMQ_PORT, Target
+from msmqwire.names.printable import counted, in_seconds
 
 FENCES_FROM: Final = 0x7000_0000
 """MessageIDs of the messages that only ask whether a session still works."""
@@ -130,7 +131,7 @@ class BinaryPlayer:
         try:
             channel = Channel.connect(at, source, self._recording, self._target.bound)
         except TimeoutError:
-            raise PeerFailure((), f"no connection within {self._target.bound:g} s", "hang") from None
+            raise PeerFailure((), f"no connection within {in_seconds(self._target.bound)}", "hang") from None
         except OSError as exc:
             raise PeerFailure((), f"no connection: {exc.strerror or exc}", "gone") from None
         old = self._sessions.get(step.connection)
@@ -264,7 +265,11 @@ class BinaryPlayer:
             raise PeerFailure((*step.breaks, *failure.requirements), text, OUT_OF_ORDER) from None
         if session.channel.closed and step.expects == "either":
             return
-        how = "closes the connection" if session.channel.closed else f"is silent for {self._target.bound:g} s"
+        how = (
+            "closes the connection"
+            if session.channel.closed
+            else f"is silent for {in_seconds(self._target.bound)}"
+        )
         kind = "EstablishConnection" if step.action == "establish" else "ConnectionParameters"
         ids = tuple(dict.fromkeys((*step.breaks, requirement)))
         raise PeerFailure(ids, f"the peer {how} instead of answering {kind}", "no answer")
@@ -306,8 +311,9 @@ class BinaryPlayer:
             return
         how = "closes the session" if session.channel.closed else "does not acknowledge"
         text = (
-            f"the peer {how}{' after ' + note if note else ''}: {session.acknowledged} of {session.sent} "
-            f"messages, {len(session.saved)} of {session.recoverable_sent} recoverable ones are acknowledged"
+            f"the peer {how}{' after ' + note if note else ''}: {session.acknowledged} of"
+            f" {counted(session.sent, 'message')},"
+            f" {len(session.saved)} of {session.recoverable_sent} recoverable ones are acknowledged"
         )
         raise PeerFailure(requirements, text, "unacknowledged")
 

@@ -14,6 +14,7 @@ from msmqwire.framing import Framer
 from msmqwire.headers import SESSION_HEADER
 from msmqwire.headers.session import SESSION_HEADER_SIZE
 from msmqwire.lint import BREACHES, Finding, lint_packet
+from msmqwire.names.printable import agreeing, counted
 from msmqwire.packets import parse
 from msmqwire.schema import Record
 
@@ -286,7 +287,10 @@ class PeerSession:
             return
         back = (self.sent - header.AckSequenceNumber) % COUNTS
         if back > self.sent:
-            text = f"AckSequenceNumber is {header.AckSequenceNumber}, but {self.sent} messages were sent"
+            text = (
+                f"AckSequenceNumber is {header.AckSequenceNumber}, but"
+                f" {counted(self.sent, 'message', 'were')} sent"
+            )
             raise PeerFailure(("MQQB-3.1.6.4-03",), text, "counts")
         if self.sent - back < self.acknowledged:
             text = f"AckSequenceNumber goes back from {self.acknowledged} to {self.sent - back}"
@@ -313,8 +317,8 @@ class PeerSession:
         first = count - (count - base) % COUNTS
         if first <= 0 or first + flags.bit_length() - 1 > count:
             text = (
-                f"RecoverableMsgAckSeqNumber {base} with flags {flags:#x} acknowledges more than the {count} "
-                "recoverable messages that were sent"
+                f"RecoverableMsgAckSeqNumber {base} with flags {flags:#x} acknowledges more than"
+                f" the {counted(count, 'recoverable message')} that {agreeing(count, 'were')} sent"
             )
             raise PeerFailure(("MQQB-3.1.6.4-08", "MQQB-3.1.6.4-06"), text, "counts")
         self.saved |= {first + bit for bit in range(FLAGS) if flags >> bit & 1}

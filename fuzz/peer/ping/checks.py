@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from fuzz.peer.ping.datagrams import DATAGRAM_MAX, NO_GUID, request
 from fuzz.peer.steps import Case, Step
 from fuzz.peer.target import Target
+from msmqwire.names.printable import agreeing, counted
 from msmqwire.ping import PING, PING_SIGNATURE, PING_SIZE
 from msmqwire.schema import field_offset
 
@@ -121,7 +122,9 @@ def _wrong_sizes(source: random.Random) -> Iterator[Case]:
                     longer, _ping(_cookie(source)))  # fmt: skip
     for size in (source.randrange(1, 512), 4096, DATAGRAM_MAX):
         data = bytes(4) + source.randbytes(max(size, 4))[4:]
-        wrong = _wrong(data, "MQQB-3.1.7.7-01", f"{size} bytes that are no Ping Packet")
+        wrong = _wrong(
+            data, "MQQB-3.1.7.7-01", f"{counted(size, 'byte')} that {agreeing(size, 'are')} no Ping Packet"
+        )
         yield _case("MQQB-3.1.7.7-01", text, wrong, _ping(_cookie(source)))
     junk = [_wrong(bytes(source.randrange(24)), "MQQB-3.1.5.1.1-07", "zeroes") for _ in range(BURST)]
     yield _case("MQQB-3.1.5.1.1-07", text, *junk, _ping(_cookie(source)))

@@ -16,6 +16,7 @@ from fuzz.peer.steps import Disguise, Step
 from fuzz.peer.target import Target
 from msmqwire.errors import MalformedPacket
 from msmqwire.framing import Framer
+from msmqwire.names.printable import in_seconds
 from msmqwire.packets import ESTABLISH_CONNECTION
 from msmqwire.schema import Record
 
@@ -121,7 +122,7 @@ class PingPlayer:
         if all(source.refused for source in waiting):
             return PeerFailure(missing[0].ids, "nobody listens at the ping port", "gone")
         text = (
-            f"the peer does not answer {missing[0].note} within {self._target.bound:g} s, "
+            f"the peer does not answer {missing[0].note} within {in_seconds(self._target.bound)}, "
             f"though it was sent {missing[0].sent} times"
         )
         return PeerFailure(missing[0].ids, text, "no answer")

@@ -14,6 +14,7 @@ from fuzz.peer.ping.datagrams import NO_GUID, Manner, asked, cookie_of, manner
 from fuzz.peer.recording import Ends, Recording
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint.pings import COOKIE_ECHO, RC_ECHO
+from msmqwire.names.printable import counted
 from msmqwire.ping import PING, PING_SIZE
 from msmqwire.schema import Record
 
@@ -187,7 +188,7 @@ class Source:
         request.answers += 1
         if request.answers > request.sent:
             self._stray(packet)
-            text = f"{request.sent} requests are answered by {request.answers} Ping Responses"
+            text = f"{counted(request.sent, 'request', 'are')} answered by {request.answers} Ping Responses"
             raise PeerFailure((ANSWERS,), text, "answered twice")
         self._judge_guid(packet.QMGuid)
         self.last = packet

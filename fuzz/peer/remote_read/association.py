@@ -13,6 +13,7 @@ from msmqwire.dissection.finder import ScanResult
 from msmqwire.dissection.rpc_calls import Handles
 from msmqwire.dissection.rpc_connection import RpcConnection
 from msmqwire.lint import BREACHES, lint_malformed_rpc, lint_rpc
+from msmqwire.names.printable import agreeing, counted
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.rpc.constants import (
     FRAG_LENGTH_MAX,
@@ -193,7 +194,9 @@ class PeerAssociation:
             if kind not in _ANSWERS:
                 raise _wrong(f"a PDU of the type {kind}, which no server sends")
             if length > self._fragment_max and kind in (PduType.RESPONSE, PduType.FAULT):
-                raise _wrong(f"a fragment of {length} bytes; {self._fragment_max} were negotiated at most")
+                raise _wrong(
+                    f"a fragment of {counted(length, 'byte')}; {self._fragment_max} were negotiated at most"
+                )
         if self._framer.error is not None:
             raise _wrong(f"what is no PDU: {self._framer.error}", "malformed answer")
 
@@ -212,7 +215,10 @@ class PeerAssociation:
             text = f"the peer sends what can't be read: {result.error}"
             raise PeerFailure(tuple(ids) or (TRANSPORT,), text, "malformed answer")
         if not isinstance(result.packet, RpcPacket):
-            raise _wrong(f"{result.size} bytes that are no PDU", "malformed answer")
+            raise _wrong(
+                f"{counted(result.size, 'byte')} that {agreeing(result.size, 'are')} no PDU",
+                "malformed answer",
+            )
         packet = result.packet
         broken = [finding for finding in lint_rpc(packet) if finding.severity in BREACHES]
         if broken:
@@ -248,7 +254,9 @@ class PeerAssociation:
             raise _wrong(f"a {packet.kind} with the call id {packet.call_id}, which no bind had")
         proposed, results = asked.p_context_elem, record.p_results
         if len(results) != len(proposed):
-            raise _wrong(f"{len(results)} results for {len(proposed)} presentation contexts")
+            raise _wrong(
+                f"{counted(len(results), 'result')} for {counted(len(proposed), 'presentation context')}"
+            )
         accepted = False
         for element, result in zip(proposed, results, strict=True):
             accepted |= result.result == ContextResult.ACCEPTANCE

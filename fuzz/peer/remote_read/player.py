@@ -21,6 +21,7 @@ from fuzz.peer.steps import Disguise, Step
 from fuzz.peer.target import Target
 from msmqwire.constants import HResult
 from msmqwire.errors import MalformedPacket
+from msmqwire.names.printable import in_seconds
 from msmqwire.packets import parse
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.rpc.constants import ContextResult, ProviderReason
@@ -135,7 +136,7 @@ class RemoteReadPlayer:
         try:
             channel = Channel.connect(at, source, self._recording, self._target.bound)
         except TimeoutError:
-            raise PeerFailure((), f"no connection within {self._target.bound:g} s", "hang") from None
+            raise PeerFailure((), f"no connection within {in_seconds(self._target.bound)}", "hang") from None
         except OSError as exc:
             raise PeerFailure((), f"no connection: {exc.strerror or exc}", "gone") from None
         self._ended.pop(step.connection, None)
@@ -300,7 +301,7 @@ class RemoteReadPlayer:
                 text = f"the peer carries out {step.note or _name(answer.call)}"
                 raise PeerFailure(step.breaks, text, "accepted")
         if not done():
-            text = f"after {step.note} the peer does nothing within {self._target.bound:g} s"
+            text = f"after {step.note} the peer does nothing within {in_seconds(self._target.bound)}"
             raise PeerFailure(step.breaks, text, "ignored")
         if association.results is not before and association.results is not None:
             raise PeerFailure(step.breaks, f"the peer accepts {step.note}", "accepted")
@@ -325,9 +326,8 @@ class RemoteReadPlayer:
             if late:
                 shared = answers[0].status == HResult.MQ_ERROR_SHARING_VIOLATION
                 ids = ("MQRR-3.1.6.1-03",) if shared else step.breaks
-                text = (
-                    f"{step.note or _name(answers[0].call)} fails for {self._target.bound:g} s: {answers[0]}"
-                )
+                failed = step.note or _name(answers[0].call)
+                text = f"{failed} fails for {in_seconds(self._target.bound)}: {answers[0]}"
                 raise PeerFailure(ids, text, "status")
             attempt += 1
             self._until(lambda: False, _PAUSE_S)
@@ -390,7 +390,7 @@ class RemoteReadPlayer:
         self, association: PeerAssociation, step: Step, what: str, ids: tuple[str, ...]
     ) -> PeerFailure:
         closed = association.channel.closed
-        how = "closes the connection" if closed else f"is silent for {self._target.bound:g} s"
+        how = "closes the connection" if closed else f"is silent for {in_seconds(self._target.bound)}"
         after = f" after {step.note}" if step.note else ""
         return PeerFailure(
             step.breaks or ids, f"the peer {how} instead of answering {what}{after}", "no answer"

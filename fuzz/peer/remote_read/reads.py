@@ -18,6 +18,7 @@ from fuzz.peer.remote_read.queue_model import (
     Where,
 )
 from msmqwire.constants import HResult
+from msmqwire.names.printable import agreed, agreeing, counted
 from msmqwire.remote_read.constants import Action, Opnum, SectionType
 from msmqwire.remote_read.sections import ReadMessage
 from msmqwire.rpc.handles import ContextHandle
@@ -225,10 +226,14 @@ class Reading:
         cut = most < len(body)
         if cut != (first.SectionBufferType != SectionType.stFullPacket):
             rule = "MQRR-3.1.4.7-33" if cut else "MQRR-3.1.4.7-32"
-            text = f"a body of {len(body)} bytes comes as {first.SectionBufferType}, {most} were asked for"
+            asked = f"{agreed(most, 'were')} asked for"
+            text = f"a body of {counted(len(body), 'byte')} comes as {first.SectionBufferType}, {asked}"
             raise _failure((rule,), text, answer)
         if read.body != body[:most]:
-            text = f"{len(read.body)} bytes of a body come, not the first {min(most, len(body))} of it"
+            text = (
+                f"{counted(len(read.body), 'byte')} of a body {agreeing(len(read.body), 'come')},"
+                f" not the first {min(most, len(body)):,} of it"
+            )
             raise _failure(("MQRR-3.1.4.7-33" if cut else "MQRR-3.1.4.7-32",), text, answer)
         _check_fields(answer, read.whole, sent)
         expiry = sent.UserHeader.SentTime + sent.BaseHeader.TimeToReachQueue

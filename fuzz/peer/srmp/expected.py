@@ -9,6 +9,7 @@ from uuid import UUID
 from fuzz.peer.failure import WRONG_ANSWER, PeerFailure
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import BREACHES, lint_malformed_srmp, lint_srmp
+from msmqwire.names.printable import counted
 from msmqwire.srmp.content import Content
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.http_message import HttpMessage
@@ -279,7 +280,10 @@ class Expected:
             raise PeerFailure(("SRMP-2.2.5.4-07",), text, "wrong Correlation")
         delivery.got.append(receipt.id)
         if len(delivery.got) > len(delivery.sent):
-            text = f"{len(delivery.got)} delivery receipts come for {receipt.id}, which is one message"
+            text = (
+                f"{counted(len(delivery.got), 'delivery receipt', 'come')} for {receipt.id},"
+                " which is one message"
+            )
             raise PeerFailure((ONCE if delivery.ids == (ONCE,) else ON_REQUEST,), text, "receipt twice")
 
     def _judge_label(self, asked: Envelope, envelope: Envelope) -> None:

@@ -16,6 +16,7 @@ from fuzz.peer.srmp.messages import dressed
 from fuzz.peer.steps import Disguise, Step
 from fuzz.peer.target import Target
 from msmqwire.errors import MalformedPacket
+from msmqwire.names.printable import in_seconds
 from msmqwire.srmp.http_framer import HttpFramer
 from msmqwire.srmp.http_message import HttpMessage, RequestLine
 from msmqwire.srmp.message import from_http
@@ -136,7 +137,7 @@ class SrmpPlayer:
         try:
             channel = Channel.connect(at, source, self._recording, self._bound)
         except TimeoutError:
-            raise PeerFailure((), f"no connection within {self._bound:g} s", "hang") from None
+            raise PeerFailure((), f"no connection within {in_seconds(self._bound)}", "hang") from None
         except OSError as exc:
             raise PeerFailure((), f"no connection: {exc.strerror or exc}", "gone") from None
         self._outgoing[number] = Outgoing(channel)
@@ -226,7 +227,9 @@ class SrmpPlayer:
                 deadline - time.monotonic(),
             )
             if waiting.status is None and not outgoing.channel.closed:
-                text = f"the peer does not answer {waiting.note or 'a request'} within {self._bound:g} s"
+                text = (
+                    f"the peer does not answer {waiting.note or 'a request'} within {in_seconds(self._bound)}"
+                )
                 raise PeerFailure(waiting.ids or (HTTP,), text, "no answer")
             self._open.pop(0)
             self._judge(number, waiting)
@@ -261,7 +264,7 @@ class SrmpPlayer:
         outgoing.channel.send(waiting.data, time.monotonic() + self._bound)
         self._until(lambda: waiting.status is not None or outgoing.channel.closed)
         if waiting.status is None and not outgoing.channel.closed:
-            text = f"the peer does not answer {waiting.note or 'a request'} within {self._bound:g} s"
+            text = f"the peer does not answer {waiting.note or 'a request'} within {in_seconds(self._bound)}"
             raise PeerFailure(waiting.ids or (HTTP,), text, "no answer")
 
     def _judge_status(self, waiting: Waiting, status: int) -> None:

@@ -8,6 +8,7 @@ import ssl
 from typing import Final
 
 from msmqwire.errors import Unreachable
+from msmqwire.names.printable import counted
 from msmqwire.qm.client.entering import EnteredOnce
 from msmqwire.qm.client.manager import ClientManager
 from msmqwire.qm.client.queue import Queue
@@ -97,7 +98,7 @@ class Connection(EnteredOnce[Queue, SyncQueue]):
         waiting = manager.waiting()
         lost = sum(not (message.stored or message.sent) for message in waiting)
         if lost:
-            what = "a message was" if lost == 1 else f"{lost} messages were"
+            what = "a message was" if lost == 1 else counted(lost, "message", "were")
             raise Unreachable(f"{what} not transferred{manager.obstacle().aside}")
         failed = manager.failures.error()
         if failed is not None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from msmqwire.errors import InvalidName, InvalidValue, MalformedPacket, UnsupportedAlgorithm
+from msmqwire.names.printable import counted
 from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.model.enumerations import AuthenticationLevel
 from msmqwire.qm.model.message import Message
@@ -33,7 +34,7 @@ def received_message(sections: Sequence[Any] | None, arrival_time: int, sequence
     """
     read = message_of(sections)
     if read.cut:
-        why = f"{len(read.body)} bytes of the body came, and all of them were asked for"
+        why = f"{counted(len(read.body), 'byte')} of the body came, and all of them were asked for"
         raise MalformedPacket(why, path="ppPacketSections[0]", requirement="MQRR-3.1.4.7-32")
     message = deserialize(read.whole, stored=True, keep=False)  # some servers say what they have verified
     message.body = read.body

@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple
 from msmqwire.constants import class_name, is_about_receive, is_negative
 from msmqwire.errors import InvalidValue, MsmqError, NotDelivered
 from msmqwire.names.class_words import class_with_words
+from msmqwire.names.printable import in_seconds
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 
 _ACKNOWLEDGEMENTS_MAX: Final = 32
@@ -334,7 +335,7 @@ class Sent:
         except TimeoutError:
             what = "no acknowledgement" if self._delivered else "not transferred"
             obstacle = "" if self._delivered else self._obstacle().aside
-            raise TimeoutError(f"{self.identifier}: {what} within {timeout:g} s{obstacle}") from None
+            raise TimeoutError(f"{self.identifier}: {what} within {in_seconds(timeout)}{obstacle}") from None
 
     async def _changes_until(self, holds: Callable[[], bool]) -> None:
         while not holds():

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from msmqwire.errors import InvalidValue
+from msmqwire.names.printable import counted
 from msmqwire.qm.runtime.logs import log
 
 LATEST: Final = 0xFFFFFFFF
@@ -32,7 +33,8 @@ class WallClock:
         if not 0 < seconds <= LATEST:
             last = datetime.fromtimestamp(LATEST, UTC).date()
             raise InvalidValue(
-                f"the clock of this computer is {seconds} seconds after 1970; packets hold times to {last}",
+                f"the clock of this computer is {counted(seconds, 'second')} after 1970;"
+                f" packets hold times to {last}",
                 path="clock",
             )
 

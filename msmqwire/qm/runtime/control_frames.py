@@ -10,6 +10,7 @@ from struct import Struct
 from typing import Any, Final
 
 from msmqwire.errors import MalformedPacket
+from msmqwire.names.printable import counted
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.runtime.control import FRAMES
 from msmqwire.qm.runtime.message_json import flag, message_json
@@ -84,7 +85,7 @@ class Incoming:
         if kind != _MESSAGE or zero:
             raise MalformedPacket(f"a frame is of the unknown kind {kind}, {zero}")
         if length > RECORD_MAX:
-            raise MalformedPacket(f"a record has {length} bytes, and may have {RECORD_MAX}")
+            raise MalformedPacket(f"a record has {counted(length, 'byte')}, and may have {RECORD_MAX:,}")
         size: int = _HEADER.size + length
         if len(buffer) - start < size:
             self._needed = size

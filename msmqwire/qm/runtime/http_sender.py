@@ -23,6 +23,7 @@ from aiohttp.connector import Connection
 from aiohttp.payload import BytesIOPayload
 from yarl import URL
 
+from msmqwire.names.printable import counted, in_seconds
 from msmqwire.qm.runtime.addresses import AddressOverrides, canonical, no_connection
 from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
@@ -126,7 +127,7 @@ class HttpSender:
         try:
             await self._exchange(request, url, message)
         except TimeoutError:
-            reason = f"no answer in {self._limits.http_send_s:g} seconds"
+            reason = f"no answer in {in_seconds(self._limits.http_send_s)}"
         except (aiohttp.ClientError, OSError, ValueError) as exc:
             reason = _reason(exc)
         except Exception as exc:  # nothing that a peer says may end this
@@ -280,7 +281,9 @@ class _Response(ResponseHandler):
     def data_received(self, data: bytes) -> None:
         self._received += len(data)
         if self._received > self._most and self.transport is not None:
-            self.set_exception(aiohttp.ClientPayloadError(f"an answer of more than {self._most} bytes"))
+            self.set_exception(
+                aiohttp.ClientPayloadError(f"an answer of more than {counted(self._most, 'byte')}")
+            )
             self.transport.abort()
             return
         super().data_received(data)

@@ -23,6 +23,7 @@ from msmqwire.errors import (
     StoreRefused,
     Unreachable,
 )
+from msmqwire.names.printable import counted
 from msmqwire.qm.runtime import control
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import STORE, DataFolder, check_name, default_name, open_core, stored_name
@@ -167,7 +168,7 @@ class Served(LocalBase):
         data = json.dumps(line).encode()
         if len(data) > control.REQUEST_MAX:
             raise InvalidValue(
-                f"the request has {len(data)} bytes, and may have {control.REQUEST_MAX}", path=op
+                f"the request has {counted(len(data), 'byte')}, and may have {control.REQUEST_MAX:,}", path=op
             )
         self._numbers += 1
         sent = False  # a part of a line is no request

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.names import FormatName
+from msmqwire.names.printable import counted
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested, SenderIdentifierType
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.runtime.message_json import (
@@ -113,10 +114,12 @@ def _name(name: FormatName | None) -> bytes:
 def check_record(record: bytes) -> None:
     """Raise MalformedPacket for what can't be a record because of its length."""
     if len(record) < _FIXED.size:
-        raise MalformedPacket(f"{len(record)} bytes of a record, which has {_FIXED.size} at least")
+        raise MalformedPacket(
+            f"{counted(len(record), 'byte')} of a record, which has {_FIXED.size:,} at least"
+        )
     size = _FIXED.size + sum(_LENGTHS.unpack_from(record, _LENGTHS_AT))
     if size != len(record):
-        raise MalformedPacket(f"a record has {len(record)} bytes, and {size} by its lengths")
+        raise MalformedPacket(f"a record has {counted(len(record), 'byte')}, and {size} by its lengths")
 
 
 def body_of(record: bytes) -> bytes:

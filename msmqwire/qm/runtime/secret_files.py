@@ -9,6 +9,7 @@ from typing import Final
 
 from msmqwire.durable import replace_file
 from msmqwire.errors import InvalidValue
+from msmqwire.names.printable import counted
 
 _OTHERS: Final = 0o077
 _MODE: Final = 0o600
@@ -31,7 +32,7 @@ def read_secret(file: Path, size_max: int, path: str = "") -> bytes:
             raise InvalidValue(why, path=path)
         content = stream.read(size_max + 1)
     if len(content) > size_max:
-        raise InvalidValue(f"{file} has more than {size_max:,} bytes", path=path)
+        raise InvalidValue(f"{file} has more than {counted(size_max, 'byte')}", path=path)
     return content
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 
 from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, LocatedError, MalformedPacket, MsmqError, QueueError, Unreachable
+from msmqwire.names.printable import counted
 from msmqwire.qm.runtime import control
 from msmqwire.qm.runtime.control_frames import Incoming
 from msmqwire.qm.runtime.folder import DataFolder
@@ -95,7 +96,7 @@ class ServedRequests(asyncio.Protocol):
             line["token"] = self._token
         data = json.dumps(line).encode()
         if len(data) > control.REQUEST_MAX:
-            why = f"the request has {len(data)} bytes, and may have {control.REQUEST_MAX}"
+            why = f"the request has {counted(len(data), 'byte')}, and may have {control.REQUEST_MAX:,}"
             raise InvalidValue(why, path=op)
         self._number = number
         future = self._pending[number] = asyncio.get_running_loop().create_future()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msmqwire.names.printable import counted
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OutgoingQueue
@@ -42,7 +43,7 @@ def pending_work(nodes: Mapping[str, Node], network: Network, ledger: Ledger, *,
             if transfer.table:
                 first = next(iter(transfer.table.values()))
                 description = f"{transfer.queue.destination} {first.state.value}"
-                return f"{node} has {len(transfer.table)} messages to {description}"
+                return f"{node} has {counted(len(transfer.table), 'message')} to {description}"
         for outgoing in _outgoing_by_srmp(core):
             if (waits := _waits_for(outgoing, ledger, drained=drained)) is not None:
                 return f"{node} has {waits}"
@@ -117,7 +118,9 @@ def _check_node(node: Node) -> None:
     for queue in core.queue_manager.queues.values():
         size = sum(position.size for position in queue.positions)
         if queue.total_bytes != size:
-            raise Violation(Invariant.BOUNDED, f"{queue.pathname} counts {queue.total_bytes} bytes of {size}")
+            raise Violation(
+                Invariant.BOUNDED, f"{queue.pathname} counts {counted(queue.total_bytes, 'byte')} of {size}"
+            )
         for position in queue.positions:
             if position.state is not PositionState.AVAILABLE:
                 raise Violation(Invariant.HANGS, f"{position} of {queue.pathname} at {node}")

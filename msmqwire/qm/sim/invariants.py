@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from msmqwire.names.printable import counted
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.enumerations import INFINITE
@@ -32,7 +33,7 @@ def check_step(node: str, core: Core) -> None:
     """Check the sessions, transfers and quotas of a queue manager after a step."""
     engine = core.binary
     if len(engine.sessions) > SESSIONS_MAX:
-        raise Violation(Invariant.BOUNDED, f"{node} has {len(engine.sessions)} sessions")
+        raise Violation(Invariant.BOUNDED, f"{node} has {counted(len(engine.sessions), 'session')}")
     if len(core.history) > core.context.settings.remove_duplicate_size:
         raise Violation(Invariant.BOUNDED, f"MessageIDHistoryTable of {node} is too large")
     for session in engine.sessions.values():
@@ -64,7 +65,7 @@ def check_step(node: str, core: Core) -> None:
         if queue.quota != INFINITE and queue.total_bytes > queue.quota * 1024:
             raise Violation(
                 Invariant.BOUNDED,
-                f"{queue.pathname} has {queue.total_bytes} bytes, its quota is {queue.quota} kB",
+                f"{queue.pathname} has {counted(queue.total_bytes, 'byte')}, its quota is {queue.quota} kB",
             )
 
 
@@ -111,7 +112,8 @@ def _check_session(node: str, session: Session) -> None:
             )
         if session.unacked_message_count > session.window_size:
             raise Violation(
-                Invariant.BOUNDED, f"{node} has {session.unacked_message_count} unacknowledged messages"
+                Invariant.BOUNDED,
+                f"{node} has {counted(session.unacked_message_count, 'unacknowledged message')}",
             )
 
 

@@ -27,6 +27,7 @@ from msmqwire.errors import (
     StoreNewer,
     StoreRefused,
 )
+from msmqwire.names.printable import counted
 from msmqwire.qm.model.changes import Changes, Key
 from msmqwire.qm.model.store_table import StoreTable
 from msmqwire.qm.store.layout import LAYOUT, Layout
@@ -331,7 +332,9 @@ class SqliteStore:
     def _check_log(self) -> None:
         """Refuse a log that lacks what was durable: SQLite would cut it short, and later overwrite it."""
         if lost := lost_transactions(self._sibling("-wal"), PAGE_SIZE):
-            raise self._damaged(f"a part of the log (-wal) is overwritten, before {lost} commits or more")
+            raise self._damaged(
+                f"a part of the log (-wal) is overwritten, before {counted(lost, 'commit')} or more"
+            )
 
     def _connect(self) -> sqlite3.Connection:
         path = self._path.as_posix()

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from msmqwire.errors import InvalidValue, MalformedPacket, NcpRefused
+from msmqwire.names.printable import counted
 from msmqwire.netware.constants import (
     ANY_JOB_TYPE,
     ANY_SERVER,
@@ -284,7 +285,9 @@ class Queue:
     async def set_server_status(self, record: bytes) -> None:
         """Tell users and operators of an attached queue server: at most 64 bytes, which they know to read."""
         if len(record) > SERVER_STATUS_SIZE:
-            raise InvalidValue(f"{len(record)} bytes, at most {SERVER_STATUS_SIZE}", path="record")
+            raise InvalidValue(
+                f"{counted(len(record), 'byte')}, at most {SERVER_STATUS_SIZE:,}", path="record"
+            )
         await self._connection.call(
             "SetQueueServerCurrentStatus",
             QueueID=self.id,
@@ -325,7 +328,9 @@ def _checked_type(job_type: int) -> int:
 
 def _record_bytes(record: bytes) -> bytes:
     if len(record) > QUEUE_RECORD_SIZE:
-        raise InvalidValue(f"{len(record)} bytes, at most {QUEUE_RECORD_SIZE}", path="queue_record")
+        raise InvalidValue(
+            f"{counted(len(record), 'byte')}, at most {QUEUE_RECORD_SIZE:,}", path="queue_record"
+        )
     return record.ljust(QUEUE_RECORD_SIZE, b"\0")
 
 

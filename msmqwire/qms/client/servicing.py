@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from msmqwire.errors import InvalidValue, MsmqError, NcpRefused
+from msmqwire.names.printable import counted
 from msmqwire.netware.constants import CompletionCode
 from msmqwire.qms.client.connection import NcpConnection
 from msmqwire.qms.client.files import JobFile
@@ -46,7 +47,7 @@ class ServicedJob:
         self.entry, self.size, self.lost = entry, size, lost
 
     def __repr__(self) -> str:
-        return f"<ServicedJob {self.number}, {self.size} bytes>"
+        return f"<ServicedJob {self.number}, {counted(self.size, 'byte')}>"
 
     @property
     def number(self) -> int:
@@ -63,7 +64,9 @@ class ServicedJob:
         Raises InvalidValue for a file of more than `WHOLE_MAX` bytes: read its blocks.
         """
         if self.size > WHOLE_MAX:
-            raise InvalidValue(f"{self.size} bytes, more than {WHOLE_MAX}: read its blocks", path="size")
+            raise InvalidValue(
+                f"{counted(self.size, 'byte')}, more than {WHOLE_MAX:,}: read its blocks", path="size"
+            )
         return b"".join([block async for block in self.blocks()])
 
     @asynccontextmanager

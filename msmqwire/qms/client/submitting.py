@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from msmqwire.errors import MsmqError
+from msmqwire.names.printable import counted
 from msmqwire.qms.client.connection import NcpConnection
 from msmqwire.qms.client.files import JobFile
 from msmqwire.qms.client.job import JobEntry, entry_of, request_fields
@@ -26,7 +27,7 @@ class OpenJob:
         self.entry = entry
 
     def __repr__(self) -> str:
-        return f"<OpenJob {self.number}, {self.size} bytes>"
+        return f"<OpenJob {self.number}, {counted(self.size, 'byte')}>"
 
     @property
     def number(self) -> int:

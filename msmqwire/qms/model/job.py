@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Final
 
 from msmqwire.errors import InvalidValue
+from msmqwire.names.printable import counted
 from msmqwire.netware.constants import (
     ANY_SERVER,
     AT_ONCE,
@@ -60,7 +61,7 @@ class JobRequest:
             ("queue_record", QUEUE_RECORD_SIZE),
         ):
             if len(getattr(self, name)) != size:
-                raise InvalidValue(f"{len(getattr(self, name))} bytes, not {size}", path=name)
+                raise InvalidValue(f"{counted(len(getattr(self, name)), 'byte')}, not {size}", path=name)
         for name, bits in (
             ("target_server_id", 32),
             ("job_type", 16),

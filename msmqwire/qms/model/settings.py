@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from msmqwire.errors import InvalidValue
+from msmqwire.names.printable import counted
 from msmqwire.netware.constants import JOB_LIST_MAX, JOB_NUMBER_MAX, JOBS_MAX, QUEUE_SERVERS_MAX
 
 
@@ -44,4 +45,6 @@ class Settings:
 
     def __post_init__(self) -> None:
         if not 0 <= self.jobs_max < JOB_NUMBER_MAX:
-            raise InvalidValue(f"{self.jobs_max} jobs in a queue: there are {JOB_NUMBER_MAX} numbers")
+            raise InvalidValue(
+                f"{counted(self.jobs_max, 'job')} in a queue: there are {JOB_NUMBER_MAX} numbers"
+            )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from msmqwire.errors import NcpRefused
+from msmqwire.names.printable import counted
 from msmqwire.netware.constants import CompletionCode, JobControlFlags, QueueStatus
 from msmqwire.qms.model import times
 from msmqwire.qms.model.caller import Caller
@@ -222,7 +223,7 @@ class Jobs:
         if queue.row.status & QueueStatus.QS_CANT_ADD_JOBS:
             raise NcpRefused("the queue takes no jobs", CompletionCode.ERR_Q_HALTED)
         if len(queue.jobs) >= self._settings.jobs_max:
-            raise NcpRefused(f"the queue has {len(queue.jobs)} jobs", CompletionCode.ERR_Q_FULL)
+            raise NcpRefused(f"the queue has {counted(len(queue.jobs), 'job')}", CompletionCode.ERR_Q_FULL)
 
 
 def _check_target_time(request: JobRequest) -> None:

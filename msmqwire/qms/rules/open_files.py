@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from msmqwire.errors import NcpRefused
+from msmqwire.names.printable import counted
 from msmqwire.netware.constants import CompletionCode
 from msmqwire.qms.model.caller import Caller
 from msmqwire.qms.model.files import AnyFile, FileAccess
@@ -124,7 +125,9 @@ class OpenFiles:
             after > min(self._settings.file_bytes_max, _SIZE_MAX)
             or self._total + after - before > self._settings.files_bytes_max
         ):
-            raise NcpRefused(f"no room for a file of {after} bytes", CompletionCode.OUT_OF_DISK_SPACE)
+            raise NcpRefused(
+                f"no room for a file of {counted(after, 'byte')}", CompletionCode.OUT_OF_DISK_SPACE
+            )
         self.add(found.file, after - before)
         return FileAccess(found.file, offset, count)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from msmqwire.errors import NcpRefused
+from msmqwire.names.printable import counted
 from msmqwire.netware.constants import SEGMENT_SIZE, CompletionCode, ObjectType
 from msmqwire.qms.model import names
 from msmqwire.qms.model.bindery import (
@@ -128,7 +129,7 @@ class Properties:
         if found.is_set:
             raise NcpRefused(f"{found.name} is a set", CompletionCode.FAILURE)
         if len(data) > SEGMENT_SIZE:
-            raise NcpRefused(f"a segment of {len(data)} bytes", CompletionCode.BAD_LENGTH)
+            raise NcpRefused(f"a segment of {counted(len(data), 'byte')}", CompletionCode.BAD_LENGTH)
         if not 1 <= segment <= len(found.segments) + 1:
             raise NcpRefused(f"{found.name} has no segment {segment}", CompletionCode.NO_SUCH_SEGMENT)
         if segment > self._settings.segments_max:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from msmqwire.errors import NcpRefused
+from msmqwire.names.printable import counted
 from msmqwire.netware.constants import QUEUE_PATH_MAX, SEGMENT_SIZE, CompletionCode
 from msmqwire.qms.model import names
 from msmqwire.qms.model.bindery import (
@@ -80,7 +81,8 @@ class Queues:
         new = self._bindery.new_object(caller, name, type_, security=ANY_READ_SUPER_WRITE)
         if len(path) > QUEUE_PATH_MAX:
             raise NcpRefused(
-                f"a path of {len(path)} characters, more than {QUEUE_PATH_MAX}", CompletionCode.INVALID_PATH
+                f"a path of {counted(len(path), 'character')}, more than {QUEUE_PATH_MAX:,}",
+                CompletionCode.INVALID_PATH,
             )
         if len(self._queues) >= self._settings.queues_max:
             raise limit_reached("queues")

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 from msmqwire.errors import NcpRefused
+from msmqwire.names.printable import counted
 from msmqwire.netware.constants import (
     ANY_JOB_TYPE,
     ANY_SERVER,
@@ -175,7 +176,7 @@ class Servicing:
         """
         server = self._attached_server(caller, self._queues.found(queue_id))
         if len(status) != SERVER_STATUS_SIZE:
-            raise NcpRefused(f"a status record of {len(status)} bytes", CompletionCode.BAD_LENGTH)
+            raise NcpRefused(f"a status record of {counted(len(status), 'byte')}", CompletionCode.BAD_LENGTH)
         server.status = bytes(status)
 
     def connection_lost(self, connection: int) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from msmqwire.errors import NcpRefused
+from msmqwire.names.printable import counted
 from msmqwire.netware.framing import NcpFramer, build_unit
 from msmqwire.netware.headers import BUSY, NCP_REPLY_HEADER, NCP_TCP_REPLY
 from msmqwire.netware.packets import CALLS_BY_NAME
@@ -81,7 +82,9 @@ class Client:
         packets = [await self._packet() for _ in range(times)]
         final = [packet for packet in packets if NCP_REPLY_HEADER.read(packet)[0].ReplyType != BUSY]
         if len(set(final)) != 1:
-            raise Violation(Invariant.REPEATED, f"{times} replies: {[packet.hex() for packet in packets]}")
+            raise Violation(
+                Invariant.REPEATED, f"{counted(times, 'reply')}: {[packet.hex() for packet in packets]}"
+            )
         reply = self._exchange.received(build_unit(NCP_TCP_REPLY, final[0]))
         assert reply is not None
         if reply.header.CompletionCode:

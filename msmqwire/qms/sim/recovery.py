@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msmqwire.names.printable import counted
 from msmqwire.netware.constants import JobControlFlags
 from msmqwire.qms.model.contents import Contents
 from msmqwire.qms.model.files import JobFile
@@ -66,8 +67,8 @@ def check_files(service: QueueService, disk: Disk) -> None:
     if jobs != disk.files.keys() - disk.undeleted:
         raise Violation(Invariant.FILES, f"of jobs: {jobs}, there are: {[*disk.files]}")
     if service.files.total_bytes != sum(len(disk.files[name].data) for name in jobs):
-        raise Violation(Invariant.FILES, f"{service.files.total_bytes} bytes are accounted for")
+        raise Violation(Invariant.FILES, f"{counted(service.files.total_bytes, 'byte', 'are')} accounted for")
     for queue in service.queue_table.values():
         places = [queue.entry(number).job_position for number in queue.order]
         if places != [*range(1, len(queue.jobs) + 1)]:
-            raise Violation(Invariant.ORDER, f"positions {places} of {len(queue.jobs)} jobs")
+            raise Violation(Invariant.ORDER, f"positions {places} of {counted(len(queue.jobs), 'job')}")

@@ -69,7 +69,7 @@ class MessagesPanel {
         cell.append(element("span", { class: "muted" }, `95 %: ${formatSpan(most95 / 1e9)}`), element("span", { class: "muted" }, `longest: ${formatSpan(longest / 1e9)}`));
       });
     }
-    return [table, queues.length > most ? element("p", { class: "muted" }, `${formatCount(queues.length - most)} queues more.`) : null];
+    return [table, queues.length > most ? element("p", { class: "muted" }, `${counted(queues.length - most, "more queue")}.`) : null];
   }
 
   filter(state, chosen) {

@@ -172,7 +172,7 @@ class VirtualTable {
   print(isPrinting) {
     this.isPrinting = isPrinting;
     const more = this.rows.length - ROWS_PRINTED;
-    this.note.textContent = isPrinting && more > 0 ? `${formatCount(more)} rows more are not printed.` : this.rows.length ? "" : this.empty;
+    this.note.textContent = isPrinting && more > 0 ? `${counted(more, "more row")} ${more === 1 ? "is" : "are"} not printed.` : this.rows.length ? "" : this.empty;
     this.draw();
   }
 }

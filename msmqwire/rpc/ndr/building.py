@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 from uuid import UUID
 
 from msmqwire.errors import InvalidValue
+from msmqwire.names.printable import counted
 from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr.compiled import stub_writer
 from msmqwire.rpc.ndr.halt import Halt
@@ -135,7 +136,7 @@ class _Writer:
 
     def count(self, count: int) -> None:
         if count > 0xFFFF_FFFF:
-            raise Halt(f"{count} elements are too many")
+            raise Halt(f"{counted(count, 'element', 'are')} too many")
         self.integer(count, self.syntax.word)
 
     def whole(self, node: Type, value: Any, siblings: Values) -> None:
@@ -198,7 +199,7 @@ class _Writer:
 
     def _fixed_bytes(self, node: FixedBytes, value: Any, siblings: Values) -> None:
         if not isinstance(value, bytes) or len(value) != node.size:
-            _not(f"{node.size} bytes", value)
+            _not(counted(node.size, "byte"), value)
         self.out += value
 
     def _bytes(self, node: ConformantBytes, value: Any, siblings: Values) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 from uuid import UUID
 
 from msmqwire.errors import MalformedPacket
+from msmqwire.names.printable import agreed, counted
 from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr.compiled import stub_reader
 from msmqwire.rpc.ndr.halt import Halt
@@ -83,7 +84,7 @@ class _Reader:
         end = self.position + length
         if end > len(self.data):
             left = len(self.data) - self.position
-            raise Halt(f"{left} bytes are left, {length} are needed", len(self.data))
+            raise Halt(f"{counted(left, 'byte', 'are')} left, {agreed(length, 'are')} needed", len(self.data))
         taken = self.data[self.position : end]
         self.position = end
         return taken
@@ -109,7 +110,9 @@ class _Reader:
     def room(self, count: int, least: int) -> None:
         left = len(self.data) - self.position
         if count * least > left:
-            raise Halt(f"{left} bytes are left, {count * least} are needed", len(self.data))
+            raise Halt(
+                f"{counted(left, 'byte', 'are')} left, {agreed(count * least, 'are')} needed", len(self.data)
+            )
 
     def fail(self, why: str, back: int) -> NoReturn:
         raise Halt(why, self.position - back)
@@ -221,7 +224,9 @@ class _Reader:
         word = self.syntax.word
         most, offset, count = (self.integer(word) for _ in range(3))
         if most != node.most or offset or count > most:
-            self.fail(f"{count} of {most} elements from {offset} on, {node.most} are the most", 3 * word)
+            self.fail(
+                f"{count} of {counted(most, 'element')} from {offset} on, {node.most} are the most", 3 * word
+            )
         if count != siblings[node.length_is]:
             self.fail(f"the actual count is {count}, {node.length_is} {siblings[node.length_is]}", word)
         self.room(count, least_size(node.element, self.syntax))

@@ -133,7 +133,7 @@ def test_a_job_is_created_written_by_its_handle_and_started() -> None:
         async with queue.new_job() as job:
             await job.write(body[:60_000])
             await job.write(body[60_000:])
-            assert repr(job) == f"<OpenJob {job.number}, 76800 bytes>"
+            assert repr(job) == f"<OpenJob {job.number}, 76,800 bytes>"
             assert (await queue.job(job.number)).current_state.value == "open"
         assert (await queue.job(job.number)).current_state.value == "ready"
 

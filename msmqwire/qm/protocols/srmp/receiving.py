@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from msmqwire.constants import MQ_OK, MQQUEUEACCESSMASK, MessageClass, hresult_name
 from msmqwire.errors import InvalidName, InvalidSignature, InvalidValue, MalformedPacket
 from msmqwire.names import DirectName, FormatName, MulticastName
+from msmqwire.names.printable import counted
 from msmqwire.qm.model import access
 from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.model.elements import Queue
@@ -218,7 +219,7 @@ class Receiving:
         name = message.destination
         assert name is not None, "a received message has a destination"
         if hops(received) > HOPS_MAX:
-            why = f"it has come over {hops(received)} computers"
+            why = f"it has come over {counted(hops(received), 'computer')}"
             raise _Refused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED, why)
         if not self._places.may_send_to(name, message.origin):
             why = f"nothing more may be forwarded to {name!s:.200}"

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msmqwire.bodies import Body, decode_body
 from msmqwire.constants import variant_name
+from msmqwire.names.printable import counted
 
 HEX_BYTES: Final = 4096
 """Bytes of a body that are shown as such."""
@@ -26,7 +27,7 @@ def with_preview(message: dict[str, Any]) -> dict[str, Any]:
     note = decoded.note
     if len(body) < size:
         decoded = _without_cut_character(decoded, message["body_type"])
-        note = f"the first {len(body):,} of {size:,} bytes"
+        note = f"the first {len(body):,} of {counted(size, 'byte')}"
     preview = {"kind": decoded.kind, "text": decoded.text, "note": note, "hex": body[:HEX_BYTES].hex()}
     shown = {key: value for key, value in message.items() if key != "body"}
     return {**shown, "body_type_name": variant_name(message["body_type"]), "preview": preview}
