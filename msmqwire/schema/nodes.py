@@ -17,8 +17,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import UUID
 
-from msmqwire.names.printable import counted
-
 if TYPE_CHECKING:
     from msmqwire.schema.codec import Codec
     from msmqwire.schema.record import Record
@@ -356,7 +354,7 @@ class Header:
             raise ValueError(f"{self.name}: a name twice")
         fixed = fixed_size(self)
         if self.size is not None and self.size != fixed:
-            raise ValueError(f"{self.name} has {counted(fixed, 'byte')}, not {self.size}")
+            raise ValueError(f"{self.name} has {fixed} bytes, not {self.size}")
         if self.key in SCHEMAS:
             raise ValueError(f"{self.key} is declared twice")
         SCHEMAS[self.key] = self
