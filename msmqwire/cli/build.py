@@ -45,7 +45,9 @@ def _build(packet: Any) -> bytes:
 
 
 def command(
-    file: Annotated[str, Argument(help="File with one JSON object; - is standard input.")] = "-",
+    file: Annotated[
+        str, Argument(metavar="PATH", help="File with one JSON object; - is standard input.")
+    ] = "-",
     hex_text: Annotated[bool, Option("--hex", help="Write hex text.")] = False,
 ) -> None:
     """Build the bytes of a packet from the JSON object that parse prints.

@@ -68,7 +68,7 @@ def create(
     subject: Annotated[
         str | None, Option(metavar="NAME", help=r"Its subject; COMPUTER\user by default.")
     ] = None,
-    days: Annotated[int, Option(min=1, max=_DAYS_MAX, help="How long it is valid.")] = _DAYS,
+    days: Annotated[int, Option(min=1, max=_DAYS_MAX, metavar="DAYS", help="How long it is valid.")] = _DAYS,
     bits: Annotated[int, Option(min=BITS_MIN, max=BITS_MAX, help="Length of its key.")] = BITS,
     out: Annotated[
         Path | None,

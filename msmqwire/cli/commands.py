@@ -12,63 +12,72 @@ import click
 from msmqwire.cli.options import Command, Group, command
 
 _PLACES: Final = {
-    "parse": ("parse", "command"),
-    "build": ("build", "command"),
     "dissect": ("dissect", "command"),
     "lint": ("lint", "command"),
-    "pcap": ("pcap", "command"),
-    "ping": ("ping", "command"),
     "fate": ("fate", "command"),
     "report": ("report", "command"),
+    "pcap": ("pcap", "command"),
+    "parse": ("parse", "command"),
+    "build": ("build", "command"),
     "lake": ("lake", "command"),
-    "serve": ("serve", "command"),
+    "export": ("export", "app"),
     "send": ("send", "command"),
     "receive": ("reading", "receive"),
     "peek": ("reading", "peek"),
-    "purge": ("remote_reading", "purge"),
     "move": ("reading", "move"),
+    "purge": ("remote_reading", "purge"),
+    "serve": ("serve", "command"),
     "queue": ("queue", "app"),
+    "top": ("top", "command"),
+    "ping": ("ping", "command"),
+    "fuzz": ("fuzz", "command"),
     "key": ("key", "app"),
     "cert": ("cert", "app"),
-    "fuzz": ("fuzz", "command"),
-    "export": ("export", "app"),
-    "top": ("top", "command"),
     "netware": ("netware", "app"),
 }
 """The module of each command, and what it is there: a function, or a group."""
 _SUMMARIES: Final = {
-    "parse": (
-        "Parse one packet and print it as one JSON object; of RPC each PDU as an object, of NCP each unit."
-    ),
-    "build": "Build the bytes of a packet from the JSON object that parse prints.",
     "dissect": (
         "Dissect captures: every MSMQ packet in them, named, decoded and judged; also over HTTP, PGM and RPC."
     ),
     "lint": "Judge packets and messages of SRMP, in captures also calls of remote read and of NCP.",
-    "pcap": "Write the frames that carry packets to a capture: all MSMQ packets, or those that are wanted.",
-    "ping": (
-        "Ask a queue manager whether it is there, by the ping of [MS-MQQB] 2.1.2, and open a session with it."
-    ),
     "fate": "Say of each message in captures what became of it, and why it is stuck.",
     "report": "Write a report of captures: one page for the browser that works without a network.",
+    "pcap": "Write the frames that carry packets to a capture: all MSMQ packets, or those that are wanted.",
+    "parse": (
+        "Parse one packet and print it as one JSON object; of RPC each PDU as an object, of NCP each unit."
+    ),
+    "build": "Build the bytes of a packet from the JSON object that parse prints.",
     "lake": "Decode captures into a lake: Parquet files by date, to which later runs add what is new.",
-    "serve": "Run a queue manager: it takes messages from other computers and sends them there.",
+    "export": "Write what makes other tools understand the protocols.",
     "send": (
         "Send a message, with --data by a queue manager here, else straight to the computer of the queue."
     ),
     "receive": "Take messages out of a queue and print them; nothing is printed when none comes in time.",
     "peek": "Print messages of a queue and leave them there.",
-    "purge": "Delete the messages of a queue of another computer; see queue purge for those of a folder.",
     "move": "Move messages between a queue and its subqueues, which are made if they are missing.",
+    "purge": "Delete the messages of a queue of another computer; see queue purge for those of a folder.",
+    "serve": "Run a queue manager: it takes messages from other computers and sends them there.",
     "queue": "Queues of a folder.",
+    "top": "Show queues, sessions and counters of a queue manager; q ends it.",
+    "ping": (
+        "Ask a queue manager whether it is there, by the ping of [MS-MQQB] 2.1.2, and open a session with it."
+    ),
+    "fuzz": "Test a peer by property, and keep what shows each failure: a capture, a seed to replay, a test.",
     "key": "Keys of a queue manager.",
     "cert": "Certificates of users.",
-    "fuzz": "Test a peer by property, and keep what shows each failure: a capture, a seed to replay, a test.",
-    "export": "Write what makes other tools understand the protocols.",
-    "top": "Show queues, sessions and counters of a queue manager; q ends it.",
     "netware": "NetWare's queue services: a server, its bindery and queues, and a client.",
 }
 """The first sentence of the help of each command: a list of commands imports none of them."""
+_SECTIONS: Final = {
+    "dissect": "Captures and packets",
+    "lake": "Tables and other tools",
+    "send": "Queues and messages",
+    "ping": "Testing a peer",
+    "key": "Keys and certificates",
+    "netware": "NetWare",
+}
+"""The titles in the list of commands, by the first command below each."""
 
 
 class LazyCommands(Mapping[str, Any]):
@@ -100,10 +109,12 @@ class LazyGroup(Group):
     Attributes:
         places: the module of each command, and what it is there: a function, or a group.
         summaries: the first sentence of the help of each command.
+        titles: those in the list of commands, by the first command below each.
     """
 
     places: ClassVar[Mapping[str, tuple[str, str]]] = _PLACES
     summaries: ClassVar[Mapping[str, str]] = _SUMMARIES
+    titles: ClassVar[Mapping[str, str]] = _SECTIONS
 
     def __init__(self, name: str, help: str, **attributes: Any) -> None:
         super().__init__(name, help, **attributes)
@@ -111,4 +122,9 @@ class LazyGroup(Group):
 
     def sections(self, ctx: click.Context) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         """Yield the list of commands, without importing them."""
-        yield "Commands", [(name, self.summaries[name]) for name in self.places]
+        found: dict[str, list[tuple[str, str]]] = {}
+        title = "Commands"
+        for name in self.places:
+            title = self.titles.get(name, title)
+            found.setdefault(title, []).append((name, self.summaries[name]))
+        yield from found.items()

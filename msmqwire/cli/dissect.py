@@ -187,13 +187,17 @@ def command(
     where: Where = None,
     no_lint: Annotated[bool, Option("--no-lint", help="Do not judge the packets: faster.")] = False,
     parquet: Annotated[
-        str | None, Option("--parquet", help="Write columns to packets.parquet in this folder or URL.")
+        str | None,
+        Option("--parquet", metavar="PATH", help="Write columns to packets.parquet in this folder or URL."),
     ] = None,
-    arrow: Annotated[str | None, Option("--arrow", help="Write columns to this Arrow file or URL.")] = None,
+    arrow: Annotated[
+        str | None, Option("--arrow", metavar="PATH", help="Write columns to this Arrow file or URL.")
+    ] = None,
     as_csv: Annotated[bool, Option("--csv", help="Columns as CSV; bytes as hex.")] = False,
     columns: Columns = None,
     body_limit: Annotated[
-        int | None, Option("--body-limit", min=0, help="Bytes of a body in columns, at the most.")
+        int | None,
+        Option("--body-limit", min=0, metavar="BYTES", help="Bytes of a body in columns, at the most."),
     ] = None,
     workers: Annotated[
         int | None, Option("--workers", min=1, help="Threads that make columns. Default: 1.")

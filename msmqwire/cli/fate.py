@@ -48,14 +48,16 @@ def command(
         bool, Option("--events", help="Below each message what the capture shows of it.")
     ] = False,
     state: Annotated[
-        list[str] | None, Option("--state", help=f"Only messages in a state: {', '.join(_STATES)}.")
+        list[str] | None,
+        Option("--state", metavar="STATE", help=f"Only messages in a state: {', '.join(_STATES)}."),
     ] = None,
     queue: Annotated[
         list[str] | None,
-        Option("--queue", help="Only messages to a queue: its format name, with * and ?."),
+        Option("--queue", metavar="PATTERN", help="Only messages to a queue: its format name, with * and ?."),
     ] = None,
     label: Annotated[
-        list[str] | None, Option("--label", help="Only messages with a label, with * and ?.")
+        list[str] | None,
+        Option("--label", metavar="PATTERN", help="Only messages with a label, with * and ?."),
     ] = None,
     stuck: Annotated[
         bool, Option("--stuck", help="Only messages that no queue manager has taken over.")
@@ -68,7 +70,7 @@ def command(
         bool, Option("--acknowledgements", help="Messages that acknowledge others, too.")
     ] = False,
     port: Annotated[
-        list[int] | None, Option("--port", min=1, max=65535, help="One more port of MSMQ.")
+        list[int] | None, Option("--port", min=1, max=65535, metavar="PORT", help="One more port of MSMQ.")
     ] = None,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
     storage_option: StorageOption = None,

@@ -17,27 +17,35 @@ if TYPE_CHECKING:
     from msmqwire.columnar.expression import Expression
 
 Port = Annotated[
-    list[int] | None, Option("--port", min=1, max=65535, help="One more port of MSMQ, or of NCP.")
+    list[int] | None,
+    Option("--port", min=1, max=65535, metavar="PORT", help="One more port of MSMQ, or of NCP."),
 ]
-From = Annotated[str | None, Option("--from", help="Not before this time (ISO 8601 or seconds).")]
-To = Annotated[str | None, Option("--to", help="Before this time.")]
+From = Annotated[
+    str | None, Option("--from", metavar="TIME", help="Not before this time (ISO 8601 or seconds).")
+]
+To = Annotated[str | None, Option("--to", metavar="TIME", help="Before this time.")]
 Endpoint = Annotated[
-    list[str] | None, Option("--endpoint", help="To or from ADDRESS, ADDRESS:PORT or :PORT.")
+    list[str] | None,
+    Option("--endpoint", metavar="ADDR[:PORT]", help="To or from ADDRESS, ADDRESS:PORT or :PORT."),
 ]
 Kind = Annotated[
     list[str] | None,
     Option(
         "--kind",
+        metavar="KIND",
         help="Only packets of this name, like UserMessage or SrmpMessage.",
         complete=lambda: list(KINDS),
     ),
 ]
-Label = Annotated[str | None, Option("--label", help="Only messages with such a label (* and ?).")]
-Queue = Annotated[str | None, Option("--queue", help="Only messages to such a queue.")]
+Label = Annotated[
+    str | None, Option("--label", metavar="PATTERN", help="Only messages with such a label (* and ?).")
+]
+Queue = Annotated[str | None, Option("--queue", metavar="PATTERN", help="Only messages to such a queue.")]
 Findings = Annotated[
     list[str] | None,
     Option(
         "--findings",
+        metavar="ID",
         help=f"Only packets with findings: {filters.ANY}, {', '.join(SEVERITIES)}, an id or its beginning.",
     ),
 ]
@@ -52,7 +60,7 @@ Where = Annotated[
 ]
 
 
-Columns = Annotated[str | None, Option("--columns", help="Names of columns, by commas.")]
+Columns = Annotated[str | None, Option("--columns", metavar="NAME,NAME", help="Names of columns, by commas.")]
 
 
 def column_names(text: str | None) -> list[str] | None:

@@ -36,11 +36,14 @@ def command(
     bound: Annotated[
         float, Option("--bound", metavar="SECONDS", help="A fresh session is answered within it.")
     ] = 5.0,
-    protocol: Annotated[list[str] | None, Option("--protocol", help=_PROTOCOL_HELP)] = None,
+    protocol: Annotated[list[str] | None, Option("--protocol", metavar="NAME", help=_PROTOCOL_HELP)] = None,
     port: Annotated[list[str] | None, Option("--port", metavar="PROTOCOL=PORT", help=_PORT_HELP)] = None,
-    queue: Annotated[str, Option("--queue", help="A queue that the peer has.")] = r"private$\orders",
+    queue: Annotated[
+        str, Option("--queue", metavar="QUEUE", help="A queue that the peer has.")
+    ] = r"private$\orders",
     transactional_queue: Annotated[
-        str | None, Option("--transactional-queue", help="A transactional queue that the peer has.")
+        str | None,
+        Option("--transactional-queue", metavar="QUEUE", help="A transactional queue that the peer has."),
     ] = None,
     replay: Annotated[
         Path | None, Option("--replay", metavar="SEEDFILE", help="Do again what an earlier run found.")

@@ -47,7 +47,7 @@ def command(
     workers: Annotated[int, Option("--workers", min=1, help="Processes that decode and write.")] = 1,
     columns: Columns = None,
     body_limit: Annotated[
-        int | None, Option("--body-limit", min=0, help="Bytes of a body, at the most.")
+        int | None, Option("--body-limit", min=0, metavar="BYTES", help="Bytes of a body, at the most.")
     ] = None,
     start: From = None,
     end: To = None,

@@ -59,6 +59,8 @@ def _commands(group: Any, context: Any) -> Iterator[str]:
             yield ".PP"
             yield _text(" ".join(paragraph.split()))
         yield from _options(command, inner)
+        for example in command.examples(inner):
+            yield from (".PP", ".B " + _escaped(example))
         if hasattr(command, "list_commands"):
             yield from _commands(command, inner)
 

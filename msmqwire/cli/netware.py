@@ -20,6 +20,10 @@ class _NetwareGroup(LazyGroup):
         **{name: ("netware_client", name) for name in _CLIENT},
         "service": ("netware_service", "command"),
     }
+    titles: ClassVar[Mapping[str, str]] = {
+        "serve": "A queue service",
+        "queues": "A file server",
+    }
     summaries: ClassVar[Mapping[str, str]] = {
         "serve": (
             "Run the queue service of a NetWare file server: its bindery, its queues and their jobs,"

@@ -64,7 +64,7 @@ def queues(
     identity: As,
     type_: Annotated[
         list[str] | None,
-        Option("--type", help=f"Only those: {', '.join(QUEUE_TYPES)}; may be repeated."),
+        Option("--type", metavar="TYPE", help=f"Only those: {', '.join(QUEUE_TYPES)}; may be repeated."),
     ] = None,
     reading: Reading = None,
     as_json: AsJson = False,

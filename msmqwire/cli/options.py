@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
-_SETTINGS: Final = {"help_option_names": ["-h", "--help"]}
-_EXAMPLES: Final = "\n\nExamples:\n"
+_HELP: Final = ["-h", "--help"]
 _DIGITS_MAX: Final = 40
 """More digits are no number that an option takes; Python refuses to read thousands."""
 
@@ -167,11 +167,30 @@ class _Argument(click.Argument):
         return self.make_metavar(ctx).strip("[]"), self.help or ""
 
 
-class Command(click.Command):
-    """A command whose help lists its arguments, its options and examples."""
+class Helpful(click.Command):
+    """What a command and a group have in common: options for help, and styles on a terminal."""
 
-    def __init__(self, name: str, **attributes: Any) -> None:
-        super().__init__(name, context_settings=_SETTINGS, **attributes)
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """Return the options that show the help."""
+        return _HELP
+
+    def get_help(self, ctx: click.Context) -> str:
+        """Return the help, for a terminal with styles."""
+        if sys.stdout is None or not sys.stdout.isatty():
+            return super().get_help(ctx)
+        from msmqwire.cli.styled_help import styled_help
+
+        return styled_help(self, ctx)
+
+    def examples(self, ctx: click.Context) -> tuple[str, ...]:
+        """Return examples, each a line for a shell; a group has none."""
+        from msmqwire.cli.examples import EXAMPLES
+
+        return EXAMPLES.get(ctx.command_path.removeprefix("msmqwire "), ())
+
+
+class Command(Helpful):
+    """A command whose help lists its arguments, its options and examples."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the arguments and the options."""
@@ -184,17 +203,18 @@ class Command(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples, each in a line of its own, as it can be pasted."""
-        if self.epilog:
+        lines = self.examples(ctx)
+        if lines:
             with formatter.section("Examples"):
-                for line in self.epilog.splitlines():
+                for line in lines:
                     formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
-class Group(click.Group):
+class Group(Helpful, click.Group):
     """A group of commands; `command` adds a function."""
 
     def __init__(self, name: str, help: str, **attributes: Any) -> None:
-        super().__init__(name, help=help, context_settings=_SETTINGS, no_args_is_help=True, **attributes)
+        super().__init__(name, help=help, no_args_is_help=True, **attributes)
 
     def command(self, name: str) -> Callable[[F], F]:  # type: ignore[override]
         """Add a function as a command of this name; it stays a function."""
@@ -223,12 +243,10 @@ class Group(click.Group):
 
 
 def command(name: str, function: Callable[..., Any]) -> Command:
-    """Return a function as a command: its docstring is the help, its last part the examples."""
-    text, _, examples = (inspect.getdoc(function) or "").partition(_EXAMPLES)
+    """Return a function as a command: its docstring is the help."""
     hints = get_type_hints(function, include_extras=True)
     parameters = [_parameter(one, hints[one.name]) for one in inspect.signature(function).parameters.values()]
-    examples = inspect.cleandoc(examples)
-    return Command(name, callback=function, params=parameters, help=text, epilog=examples or None)
+    return Command(name, callback=function, params=parameters, help=inspect.getdoc(function))
 
 
 def summary(command: click.Command) -> str:

@@ -145,7 +145,10 @@ def _to_json(data: bytes, kind: AnyKind) -> dict[str, Any]:
 def command(
     file: Annotated[
         str,
-        Argument(help="File with the bytes of one packet, PDUs of RPC or units of NCP; - is standard input."),
+        Argument(
+            metavar="PATH",
+            help="File with the bytes of one packet, PDUs of RPC or units of NCP; - is standard input.",
+        ),
     ] = "-",
     hex_text: Annotated[bool, Option("--hex", help="The input is hex text.")] = False,
     protocol: Annotated[ParseKind, Option(help="What the bytes are.")] = ParseKind.AUTO,

@@ -33,9 +33,11 @@ def command(
         bool, Option("--session", help="Open a session too: version, queue manager, times, refusal.")
     ] = False,
     no_ping: Annotated[bool, Option("--no-ping", help="Only open a session.")] = False,
-    ping_port: Annotated[int, Option("--ping-port", min=1, max=65535, help="UDP port.")] = PING_PORT,
+    ping_port: Annotated[
+        int, Option("--ping-port", min=1, max=65535, metavar="PORT", help="UDP port.")
+    ] = PING_PORT,
     port: Annotated[
-        int, Option("--port", "-p", min=1, max=65535, help="TCP port of the session.")
+        int, Option("--port", "-p", min=1, max=65535, metavar="PORT", help="TCP port of the session.")
     ] = SESSION_PORT,
     as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
 ) -> None:

@@ -31,9 +31,14 @@ JournalQuota = Annotated[str | None, Option(metavar="KIB", help="KiB of its jour
 Authenticated = Annotated[
     bool | None, Option("--authenticated/--not-authenticated", help="Take signed messages only.")
 ]
-Privacy = Annotated[str | None, Option(help="Take messages that are not encrypted: none, optional, body.")]
+Privacy = Annotated[
+    str | None,
+    Option(metavar="none|optional|body", help="Take messages that are not encrypted: none, optional, body."),
+]
 Priority = Annotated[int | None, Option(help="Base priority, -32768 to 32767.")]
-Kind = Annotated[str | None, Option("--type", help="GUID that says what kind of queue it is.")]
+Kind = Annotated[
+    str | None, Option("--type", metavar="GUID", help="GUID that says what kind of queue it is.")
+]
 Multicast = Annotated[
     str | None,
     Option(metavar="ADDR:PORT", help="Multicast group to receive from, 234.1.1.1:8001, or none."),

@@ -37,10 +37,15 @@ IsRemote = Annotated[
 RpcPort = Annotated[
     int | None,
     Option(
-        min=1, max=_PORT_MAX, help="With --remote: port of remote read; else the endpoint mapper is asked."
+        min=1,
+        max=_PORT_MAX,
+        metavar="PORT",
+        help="With --remote: port of remote read; else the endpoint mapper is asked.",
     ),
 ]
-MapperPort = Annotated[int, Option(min=1, max=_PORT_MAX, help="With --remote: port of the endpoint mapper.")]
+MapperPort = Annotated[
+    int, Option(min=1, max=_PORT_MAX, metavar="PORT", help="With --remote: port of the endpoint mapper.")
+]
 User = Annotated[str | None, Option(metavar=r"DOMAIN\NAME", help="With --remote: who reads.")]
 PasswordFile = Annotated[
     Path | None,

@@ -50,16 +50,19 @@ def command(
         str, Argument(metavar="FORMATNAME", help=r"The queue: DIRECT=TCP:10.0.0.5\private$\orders.")
     ],
     body: Annotated[str | None, Option(help="The body, a text.")] = None,
-    file: Annotated[str | None, Option(help="File with the body; - is standard input.")] = None,
+    file: Annotated[
+        str | None, Option(metavar="PATH", help="File with the body; - is standard input.")
+    ] = None,
     bstr: Annotated[bool, Option("--bstr", help="Send the text as VT_BSTR, UTF-16, not as UTF-8.")] = False,
-    body_type: Annotated[int | None, Option(help="VARENUM of the body.")] = None,
+    body_type: Annotated[int | None, Option(metavar="N", help="VARENUM of the body.")] = None,
     label: Annotated[str, Option(help="A text of up to 249 characters.")] = "",
     recoverable: Annotated[bool, Option("--recoverable", help="It survives failures.")] = False,
     transactional: Annotated[bool, Option("--transactional", help="It comes exactly once.")] = False,
     ack: Annotated[
         list[str] | None,
         Option(
-            help=f"Acknowledgements to ask for, more than once for several: {', '.join(ACKNOWLEDGEMENTS)}."
+            metavar="KIND",
+            help=f"Acknowledgements to ask for, more than once for several: {', '.join(ACKNOWLEDGEMENTS)}.",
         ),
     ] = None,
     admin_queue: Annotated[str | None, Option(metavar="FORMATNAME", help="Queue for them.")] = None,
@@ -98,7 +101,9 @@ def command(
             help="Where another computer is, also GUID=ADDR for names PRIVATE=; without --data.",
         ),
     ] = None,
-    port: Annotated[int, Option(help="TCP port of the other side; without --data.")] = TCP_PORT,
+    port: Annotated[
+        int, Option(metavar="PORT", help="TCP port of the other side; without --data.")
+    ] = TCP_PORT,
     listen: Annotated[
         str | None,
         Option(metavar="ADDR:PORT", help="Where acknowledgements can come to; without --data."),

@@ -175,7 +175,8 @@ def command(
         Option(metavar="ADDR:PORT", help=f"Where to answer pings; UDP {PING_PORT} beside --listen; or off."),
     ] = None,
     name: Annotated[
-        str | None, Option(help="Name of the computer in names of queues; it can't change later.")
+        str | None,
+        Option(metavar="NAME", help="Name of the computer in names of queues; it can't change later."),
     ] = None,
     queue: Annotated[
         list[str] | None,
@@ -189,10 +190,10 @@ def command(
         ),
     ] = None,
     remote_port: Annotated[
-        int, Option(min=1, max=0xFFFF, help="TCP port of other queue managers.")
+        int, Option(min=1, max=0xFFFF, metavar="PORT", help="TCP port of other queue managers.")
     ] = TCP_PORT,
     remote_ping_port: Annotated[
-        int, Option(min=1, max=0xFFFF, help="UDP port of other queue managers.")
+        int, Option(min=1, max=0xFFFF, metavar="PORT", help="UDP port of other queue managers.")
     ] = PING_PORT,
     metrics: Annotated[str | None, Option(metavar="ADDR:PORT", help="Where to answer Prometheus.")] = None,
     console: Annotated[
@@ -270,9 +271,11 @@ def command(
         int, Option(min=2, help="Names resolved at once, half of them for names of others.")
     ] = LIMITS.resolutions,
     max_sessions: Annotated[int | None, Option(min=1, help="Sessions of others.")] = None,
-    max_packet: Annotated[int | None, Option(min=1024, max=4 << 20, help="Bytes of a packet.")] = None,
+    max_packet: Annotated[
+        int | None, Option(min=1024, max=4 << 20, metavar="BYTES", help="Bytes of a packet.")
+    ] = None,
     max_unacknowledged: Annotated[
-        int | None, Option(min=1024, help="Bytes sent to a peer and not acknowledged by it.")
+        int | None, Option(min=1024, metavar="BYTES", help="Bytes sent to a peer and not acknowledged by it.")
     ] = None,
     idle: Annotated[float | None, Option(min=0.1, help="Seconds after which a quiet session ends.")] = None,
     half_open: Annotated[

@@ -46,6 +46,7 @@ def test_the_manual_page_has_every_command_and_option() -> None:
     for name in ("dissect", "queue create", "netware object create", "export man"):
         assert f"\n.SS {name}\n" in page
     assert "\n.B \\-\\-where EXPRESSION\n" in page
+    assert "\n.B msmqwire fate examples/remote_read.pcap\n" in page
     assert command("export", "man").stdout.decode() == page
 
 
