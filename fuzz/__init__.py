@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msmqwire.extras import importing
+
 if TYPE_CHECKING:
     from fuzz.peer.running import assert_peer_holds as assert_peer_holds
 
@@ -13,7 +15,8 @@ __all__ = ["assert_peer_holds"]
 def __getattr__(name: str) -> Any:
     if name != "assert_peer_holds":
         raise AttributeError(name)
-    from fuzz.peer.running import assert_peer_holds
+    with importing():
+        from fuzz.peer.running import assert_peer_holds
 
     return assert_peer_holds
 

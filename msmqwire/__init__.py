@@ -110,7 +110,13 @@ def __getattr__(name: str) -> Any:
         return import_module("msmqwire.lint")  # the package can be called
     if name not in _PART_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"msmqwire.{_PART_OF[name]}"), name)
+    try:
+        part = import_module(f"msmqwire.{_PART_OF[name]}")
+    except ModuleNotFoundError as exc:
+        from msmqwire.extras import missing
+
+        raise missing(exc) or exc from None
+    value = globals()[name] = getattr(part, name)
     return value
 
 

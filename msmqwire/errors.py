@@ -80,14 +80,16 @@ class InvalidSignature(LocatedError):
 
 
 class UnsupportedAlgorithm(LocatedError):
-    """A hash, a cipher or a key of an algorithm that messages do not have: [MS-MQMQ] 2.2.19.3.
+    """A hash, a cipher or a key of an algorithm that messages do not have, or that is not installed.
+
+    Messages have those of [MS-MQMQ] 2.2.19.3.
 
     Attributes:
         algorithm: its number.
     """
 
-    def __init__(self, algorithm: int, *, path: str = "", offset: int | None = None) -> None:
-        super().__init__(f"{algorithm:#x} is an unknown algorithm", path=path, offset=offset)
+    def __init__(self, algorithm: int, why: str = "", *, path: str = "", offset: int | None = None) -> None:
+        super().__init__(why or f"{algorithm:#x} is an unknown algorithm", path=path, offset=offset)
         self.algorithm = algorithm
 
 

@@ -21,6 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from msmqwire.crypto.readings import DEFAULT, Readings
+from msmqwire.extras import importing
 from spark_udfs.java import NoJava, starts_no_jvm, use_java
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ _MODULES: Final = {
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        with importing():
+            return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -57,6 +59,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
+@importing()
 def register(
     spark: SparkSession,
     *,

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msmqwire.errors import MsmqError
+from msmqwire.extras import importing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,6 +31,7 @@ class ArrowChecksDiffer(MsmqError, RuntimeError):
     """The JVMs of a Spark session check Arrow otherwise than was asked for, and can't be changed."""
 
 
+@importing()
 def session(
     master: str | None = None, *, arrow_checks: bool = True, config: Mapping[str, str] | None = None
 ) -> SparkSession:
@@ -48,6 +50,7 @@ def session(
             flags, and win.
 
     Raises:
+        MissingExtra: pyspark is not installed.
         ArrowChecksDiffer: a JVM that runs already, or other options for JVMs, say the contrary; or the
             session is one of Spark Connect, whose JVMs are started elsewhere.
     """

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final
 
 from msmqwire.errors import CaptureError
+from msmqwire.extras import MissingExtra
 
 CHUNK_SIZE: Final = 1 << 20
 """Bytes read from the file, and bytes decompressed, in one step."""
@@ -300,8 +301,8 @@ def _zstd_decompressor() -> Callable[[], Callable[[bytes], Iterator[bytes]]]:
     """Return a function that returns one that decompresses the bytes of a frame, part by part."""
     try:
         import zstandard
-    except ImportError:
-        raise DecompressionError("it is packed with zstd: install the package zstandard to read it") from None
+    except ModuleNotFoundError:
+        raise DecompressionError(str(MissingExtra("zstandard", "zstd"))) from None
     context = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_MAX)
 
     def new_frame() -> Callable[[bytes], Iterator[bytes]]:

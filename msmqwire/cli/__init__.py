@@ -12,7 +12,7 @@ import click
 
 from msmqwire import __version__
 from msmqwire.cli.commands import LazyGroup
-from msmqwire.cli.common import EX_IOERR, EX_SOFTWARE, say
+from msmqwire.cli.common import EX_IOERR, EX_SOFTWARE, EX_USAGE, say
 
 app = LazyGroup(
     "msmqwire",
@@ -56,10 +56,21 @@ def main() -> NoReturn:
         say(why if exc.filename is None else f"{exc.filename}: {why}")
         sys.exit(EX_IOERR)
     except Exception as exc:
+        _report_missing_extra(exc)
         traceback.print_exc()
         say(f"a fault of msmqwire itself: {exc!r}")
         sys.exit(EX_SOFTWARE)
     sys.exit(0)
+
+
+def _report_missing_extra(exc: Exception) -> None:
+    """Exit if an exception is an import that failed for want of an extra, and say how to install it."""
+    from msmqwire.extras import missing
+
+    found = missing(exc) if isinstance(exc, ModuleNotFoundError) else None
+    if found is not None:
+        say(str(found))
+        sys.exit(EX_USAGE)
 
 
 def _close_output() -> None:

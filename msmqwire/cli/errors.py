@@ -44,6 +44,7 @@ from msmqwire.errors import (
     Unreachable,
     UnsupportedStore,
 )
+from msmqwire.extras import MissingExtra
 from msmqwire.netware.constants import CompletionCode
 
 _STORE_STATUSES: Final = {StoreInUse: EX_UNAVAILABLE, StoreMissing: EX_NOINPUT, StoreRefused: EX_IOERR}
@@ -72,7 +73,9 @@ def status_of(exc: MsmqError) -> int:
     if isinstance(exc, NcpRefused):
         missing = exc.code in _NCP_MISSING and not isinstance(exc, NcpLoginRefused)
         return EX_NOINPUT if missing else EX_UNAVAILABLE
-    return EX_USAGE if isinstance(exc, InvalidArgument | InvalidName | UnsupportedStore) else EX_DATAERR
+    if isinstance(exc, InvalidArgument | InvalidName | MissingExtra | UnsupportedStore):
+        return EX_USAGE
+    return EX_DATAERR
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 from click.exceptions import Exit
 
-from msmqwire.cli.common import EX_IOERR, EX_SOFTWARE, EX_USAGE, NoInput, say
+from msmqwire.cli.common import EX_IOERR, EX_USAGE, NoInput, say
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.fuzz_report import progress, show
 from msmqwire.cli.options import Argument, Option
@@ -65,13 +65,9 @@ def command(
     Sends to this computer only, unless HOST is named a second time with --consent. The exit status is 0 if
     nothing is found, and 1 if something is.
     """
-    try:
-        from fuzz.peer.evidence import Seed
-        from fuzz.peer.running import announcement, choose, fuzz_peer, replay_seed, replay_target
-        from fuzz.peer.target import RunOptions, queue_path
-    except ModuleNotFoundError as exc:
-        say(f"{exc.name} is missing: pip install 'msmqwire[fuzz]'")
-        raise Exit(EX_SOFTWARE) from None
+    from fuzz.peer.evidence import Seed
+    from fuzz.peer.running import announcement, choose, fuzz_peer, replay_seed, replay_target
+    from fuzz.peer.target import RunOptions, queue_path
 
     if not all(math.isfinite(number) and number > 0 for number in (seconds, bound)):
         _refuse("--time and --bound are numbers of seconds above 0")

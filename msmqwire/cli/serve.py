@@ -11,7 +11,7 @@ from typing import Annotated, Final
 from click import BadParameter
 from click.exceptions import Exit
 
-from msmqwire.cli.common import EX_USAGE, say
+from msmqwire.cli.common import say
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.options import Option
 from msmqwire.cli.readings import Reading, readings_of
@@ -433,13 +433,7 @@ def _rpc_options(rpc: str, endpoint_mapper: str | None, auth: RpcAuth, pending_s
 def _run(options: ServerOptions, files: SrmpFiles, rpc_users: Path | None) -> None:
     readable(options.tls_cert, options.tls_key, options.tls_ca)
     options = replace(options, srmp=srmp_configuration(files), rpc=with_users(options.rpc, rpc_users))
-    try:
-        asyncio.run(serve(options))
-    except ModuleNotFoundError as exc:
-        _fail(
-            f"--console, --http, --https, --metrics and --rpc-users need {exc.name}: install msmqwire[qm]",
-            EX_USAGE,
-        )
+    asyncio.run(serve(options))
 
 
 def _fail(message: str, status: int) -> None:

@@ -6,7 +6,12 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, overload
 
-import pyarrow as pa
+from msmqwire.extras import missing
+
+try:
+    import pyarrow as pa
+except ModuleNotFoundError as exc:
+    raise missing(exc) or exc from None
 
 from msmqwire.capture.not_read import warn_of
 from msmqwire.capture.record import RECORD_SIZE_MAX

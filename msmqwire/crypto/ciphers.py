@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.ciphers.modes import CBC
 from cryptography.hazmat.primitives.padding import PKCS7
 
 from msmqwire.constants import CryptographicProvider, EncryptionAlgorithm
+from msmqwire.crypto.extra_algorithms import check_installed
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import DecryptionFailed, InvalidValue, UnsupportedAlgorithm
 from msmqwire.names.printable import agreeing, counted
@@ -34,6 +35,7 @@ AES_KEY_BITS: Final[Mapping[int, int]] = {
 }
 """The bits of a key: MQQB-3.1.7.1.5-06."""
 
+_FIELD: Final = "MessagePropertiesHeader.EncryptionAlgorithm"
 _KEY_40, _KEY_128 = 40, 128
 _SALT: Final = bytes(11)  # of the Base provider: 40 bits and these are 128
 _ZERO_BITS: Final = bytes(11)  # MQQB-3.1.7.1.5-15: 88 of them
@@ -57,7 +59,8 @@ class SessionKey:
         salt: what the cipher's key has behind `key`.
         usable: False for one that was not in its SIMPLEBLOB: `decrypt` works with it and then fails.
 
-    Raises UnsupportedAlgorithm for an unknown algorithm, InvalidValue for a key that it can't have.
+    Raises UnsupportedAlgorithm for an unknown algorithm, and for RC2 and RC4 without the extra ``ciphers``;
+    InvalidValue for a key that it can't have.
     """
 
     algorithm: int
@@ -67,6 +70,7 @@ class SessionKey:
     usable: bool = field(default=True, repr=False)
 
     def __post_init__(self) -> None:
+        check_installed(self.algorithm, _FIELD)
         size = len(self.key) + len(self.salt)
         if self.algorithm == RC2:
             fits = size in _RC2_KEY and self.effective_bits in _RC2_BITS
@@ -75,7 +79,7 @@ class SessionKey:
         else:
             bits = AES_KEY_BITS.get(self.algorithm)
             if bits is None:
-                raise UnsupportedAlgorithm(self.algorithm, path="MessagePropertiesHeader.EncryptionAlgorithm")
+                raise UnsupportedAlgorithm(self.algorithm, path=_FIELD)
             fits = size * 8 == self.effective_bits == bits
         if not fits:
             why = (
@@ -120,7 +124,7 @@ def provider_of(algorithm: int, bits: int) -> CryptographicProvider:
     if algorithm in AES_KEY_BITS:
         return CryptographicProvider.AES
     if algorithm not in (RC2, RC4):
-        raise UnsupportedAlgorithm(algorithm, path="MessagePropertiesHeader.EncryptionAlgorithm")
+        raise UnsupportedAlgorithm(algorithm, path=_FIELD)
     return CryptographicProvider.BASE if bits == _KEY_40 else CryptographicProvider.ENHANCED
 
 

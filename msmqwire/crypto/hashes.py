@@ -11,14 +11,18 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from msmqwire.constants import HashAlgorithm
+from msmqwire.crypto.extra_algorithms import check_installed
 from msmqwire.errors import UnsupportedAlgorithm
+
+_FIELD: Final = "MessagePropertiesHeader.HashAlgorithm"
 
 
 def digest(algorithm: int, data: bytes) -> bytes:
     """Return the hash of bytes by an algorithm of MessagePropertiesHeader.HashAlgorithm.
 
     MD2 [RFC1319], MD4 [RFC1320], MD5 [RFC1321] and SHA-1 are broken.
-    Raises UnsupportedAlgorithm for any other, SHA-384 (0x800D) among them: MQMQ-2.2.19.3-29.
+    Raises UnsupportedAlgorithm for any other, SHA-384 (0x800D) among them, MQMQ-2.2.19.3-29, and for MD2 and
+    MD4 without the extra ``ciphers``.
     """
     return _known(algorithm)[0](data)
 
@@ -33,10 +37,11 @@ def digest_info(algorithm: int, data: bytes) -> bytes:
 
 
 def _known(algorithm: int) -> tuple[Callable[[bytes], bytes], bytes]:
+    check_installed(algorithm, _FIELD)
     try:
         return _ALGORITHMS[algorithm]
     except KeyError:
-        raise UnsupportedAlgorithm(algorithm, path="MessagePropertiesHeader.HashAlgorithm") from None
+        raise UnsupportedAlgorithm(algorithm, path=_FIELD) from None
 
 
 def _md2(data: bytes) -> bytes:

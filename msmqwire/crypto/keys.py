@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 from msmqwire.constants import CryptographicProvider, KeyAlgorithm
 from msmqwire.crypto.certificates import UNREADABLE, SenderCertificate
 from msmqwire.crypto.ciphers import SessionKey, key_bits, received_session_key
+from msmqwire.crypto.extra_algorithms import is_installed
 from msmqwire.crypto.readings import Readings
 from msmqwire.crypto.rsa import KEY_SIZE_MAX, KEY_SIZE_MIN, public_part, unusable
 from msmqwire.errors import DecryptionFailed, InvalidValue, MalformedPacket
@@ -212,10 +213,11 @@ def unwrap(
     DecryptionFailed as for a wrong body: the key returned is not usable then. So nobody can use this
     queue manager to decrypt keys of others, by asking it which blobs are well-formed.
 
-    Raises DecryptionFailed for an algorithm that the provider does not have, MQMQ-2.2.19.3-38 and -39.
+    Raises DecryptionFailed for an algorithm that the provider does not have, MQMQ-2.2.19.3-38 and -39, or
+    that is not installed.
     """
     bits = key_bits(algorithm, provider)
-    if bits is None:
+    if bits is None or not is_installed(algorithm):
         raise DecryptionFailed
     head = _simple_head(algorithm)
     size = -(-private_key.key_size // 8)

@@ -10,8 +10,13 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-import scapy.layers
-from scapy.config import conf
+from msmqwire.extras import missing
+
+try:
+    import scapy.layers
+    from scapy.config import conf
+except ModuleNotFoundError as exc:
+    raise missing(exc) or exc from None
 
 from msmqwire.layers.bindings import bind
 from msmqwire.layers.structure import Structure

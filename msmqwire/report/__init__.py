@@ -10,15 +10,10 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from msmqwire.columnar.arrow.rows import batches
-from msmqwire.columnar.columns import BY_NAME
 from msmqwire.dissection import Dissection
 from msmqwire.durable import new_content
-from msmqwire.fate import BODY_LIMIT, COLUMNS, KINDS, fates_of, summary
 from msmqwire.report.collecting import Collector
-from msmqwire.report.left_out import left_out
 from msmqwire.report.limits import Limits
-from msmqwire.report.lives import Lives
 from msmqwire.report.page import page
 
 __all__ = ["Limits", "Written", "write_report"]
@@ -63,6 +58,13 @@ def write_report(
     Raises:
         OSError: a capture can't be read, or the file can't be written: its `filename` is `path` then.
     """
+    # What has columns takes an extra, which the help of commands does not.
+    from msmqwire.columnar.arrow.rows import batches
+    from msmqwire.columnar.columns import BY_NAME
+    from msmqwire.fate import BODY_LIMIT, COLUMNS, KINDS, fates_of, summary
+    from msmqwire.report.left_out import left_out
+    from msmqwire.report.lives import Lives
+
     collector, lives = Collector(limits or Limits()), Lives(limits or Limits())
     columns = [BY_NAME[name] for name in COLUMNS]
     items = (item for item in collector.observed(dissection) if item.kind in KINDS)

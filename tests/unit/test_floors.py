@@ -15,7 +15,7 @@ from tests.support.paths import ROOT
 PACKAGES = ("msmqwire", "spark_udfs", "fuzz")
 
 FLOORS = (
-    {"constants", "display", "durable", "errors", "names", "schema", "web_assets"},
+    {"constants", "display", "durable", "errors", "extras", "names", "schema", "web_assets"},
     {
         "bodies",
         "crypto",
@@ -39,6 +39,7 @@ TOP = len(FLOORS) - 1
 # (importer, imported) on the same floor. Keep it free of circles.
 SIDEWAYS = {
     ("errors", "constants"),
+    ("extras", "errors"),
     ("display", "names"),
     ("names", "constants"),
     ("names", "errors"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from msmqwire.constants import EncryptionAlgorithm, HashAlgorithm
+from msmqwire.crypto.extra_algorithms import is_installed, why_not
 from msmqwire.qm.model.context import Context
 
 LEGACY: Final[Mapping[int, str]] = {
@@ -25,8 +26,18 @@ def is_sent(context: Context, algorithm: int) -> bool:
 
 
 def is_read(context: Context, algorithm: int) -> bool:
-    """Return whether an algorithm of a received message is taken: `Settings.read_md5` and the others."""
-    return _is_on(context, "read", algorithm)
+    """Return whether an algorithm of a received message is taken: `Settings.read_md5` and the others.
+
+    One that is not installed is not taken, and the administrator reads so from time to time.
+    """
+    if not _is_on(context, "read", algorithm):
+        return False
+    if not is_installed(algorithm):
+        context.trouble(
+            f"missing {LEGACY[algorithm]}", f"a message is refused: {why_not(algorithm)}", warning=True
+        )
+        return False
+    return True
 
 
 def warn(context: Context, algorithm: int, where: str) -> None:
