@@ -106,11 +106,20 @@ class InvalidName(LocatedError):
     Attributes:
         hresult: the code that an MSMQ call would return, MQ_ERROR_ILLEGAL_FORMATNAME
             (0xC00E001E) or MQ_ERROR_ILLEGAL_QUEUE_PATHNAME (0xC00E0014).
+        near: names that are likely to be meant, the best first; empty if none is known.
     """
 
-    def __init__(self, why: str, *, path: str = "", offset: int | None = None, hresult: int) -> None:
+    def __init__(
+        self,
+        why: str,
+        *,
+        path: str = "",
+        offset: int | None = None,
+        hresult: int,
+        near: Iterable[str] = (),
+    ) -> None:
         super().__init__(why, path=path, offset=offset)
-        self.hresult = hresult
+        self.hresult, self.near = hresult, tuple(near)
 
 
 class CaptureError(MsmqError):

@@ -222,9 +222,9 @@ def parse(data: bytes | bytearray, *, protocol: Protocol = "session") -> Record:
     with ``protocol="ping"`` a Ping, with ``"remote_read"`` a message packet of [MS-MQRR] 2.2.5.
 
     Raises MalformedPacket with the path and offset of the invalid field, and InvalidArgument for an unknown
-    protocol.
+    protocol or what is no bytes.
     """
-    data = bytes(data)
+    data = _octets(data)
     if protocol == "ping":
         return PING.parse(data)  # type: ignore[no-any-return]
     if protocol == "remote_read":
@@ -357,6 +357,15 @@ def _is_order_queue(user: Record) -> bool:
         return bool(queue.PrivateQueueIdentifier == ORDER_QUEUE_IDENTIFIER)
     name = queue.DirectFormatName if kind == DIRECT else None
     return isinstance(name, str) and name.lower().endswith(f"\\private$\\{ORDER_QUEUE_NAME}")
+
+
+def _octets(data: object) -> bytes:
+    try:
+        return bytes(memoryview(data))  # type: ignore[arg-type]
+    except TypeError:
+        hint = "; bytes.fromhex reads hex digits, open(name, 'rb').read() a file"
+        why = f"{data!r:.80} is no bytes{hint if isinstance(data, str) else ''}"
+        raise InvalidArgument(why, path="data") from None
 
 
 def build(packet: Record | Mapping[str, Any]) -> bytes:

@@ -17,7 +17,7 @@ from msmqwire.cli.messages import show
 from msmqwire.cli.options import Argument, Option
 from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, QueueError, ReadTimeout
-from msmqwire.names import parse_format_name
+from msmqwire.names.meant import wanted_format_name
 from msmqwire.names.printable import safe
 from msmqwire.qm.client.queue import Queue
 from msmqwire.qm.client.received_message import ReceivedMessage
@@ -93,7 +93,7 @@ def _password(file: Path) -> str:
 @contextmanager
 def _opened(name: str, remote: Remote) -> Iterator[SyncQueue]:
     """Open a queue of another computer, to be read."""
-    direct = readable(parse_format_name(name))
+    direct = readable(wanted_format_name(name))
     if direct is None:
         code = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
         raise QueueError(f"{name}: neither DIRECT=OS: nor DIRECT=TCP:", code)

@@ -31,7 +31,7 @@ from msmqwire.cli.serve import Pgm, PgmInterface, TlsAuthorities, TlsVerify, add
 from msmqwire.cli.serving import parse_endpoint
 from msmqwire.cli.srmp_files import readable
 from msmqwire.errors import InvalidValue, OutcomeUnknown
-from msmqwire.names import parse_format_name
+from msmqwire.names.meant import wanted_format_name
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.client import Outcome, connect
 from msmqwire.qm.client.local_queues import outgoing
@@ -180,7 +180,7 @@ def command(
             format_name, port=port, hosts=hosts, listen=listen_at, drain=timeout,
             tls_ca=tls_ca, tls_verify=tls_verify, pgm=pgm, pgm_interface=pgm_interface,
         )  # fmt: skip
-        name = parse_format_name(format_name)
+        name = wanted_format_name(format_name)
         confirmation = Confirmation.of(name, ack, admin_queue, confirm, without=no_confirm)
         if confirmation.asked:
             properties["acknowledge"] = ASKED

@@ -12,6 +12,7 @@ from click import BadParameter
 from msmqwire.cli.options import Option
 from msmqwire.errors import StoreInUse
 from msmqwire.names.addresses import without_brackets
+from msmqwire.names.grammar import PORT_MAX
 from msmqwire.names.nearest import unknown_name
 from msmqwire.qm.runtime.addresses import LOOPBACK, Endpoint
 from msmqwire.qm.runtime.local import server_of
@@ -32,8 +33,10 @@ def parse_endpoint(text: str, port: int) -> Endpoint:
     host, colon, number = text.rpartition(":")
     if not colon or text.endswith("]") or (":" in host and not host.startswith("[")):
         host, number = text, str(port)
-    if not number.isascii() or not number.isdigit() or int(number) > 0xFFFF:
-        raise BadParameter(f"{text!r} is not ADDRESS:PORT")
+    if not number.isascii() or not number.isdigit():
+        raise BadParameter(f"{text!r:.80} is not ADDRESS:PORT, as 127.0.0.1:{port or 1801}")
+    if len(number) > len(str(PORT_MAX)) or int(number) > PORT_MAX:
+        raise BadParameter(f"{text!r:.80} has no port of 0 to {PORT_MAX}, as 127.0.0.1:{port or 1801} has")
     return without_brackets(host) or LOOPBACK, int(number)
 
 

@@ -31,7 +31,7 @@ def captured_address(text: str, path: str) -> str:
 
     Raises InvalidArgument for anything else, which no packet comes from or goes to.
     """
-    if _is_ip(text):
+    if is_ip(text):
         return str(ip_address(text))
     hint = ""
     with suppress(ValueError):
@@ -48,7 +48,8 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _is_ip(text: str) -> bool:
+def is_ip(text: str) -> bool:
+    """Whether a text is an IP address, without brackets and zone."""
     try:
         ip_address(text)
     except ValueError:
@@ -74,7 +75,7 @@ def _computer(scan: Scanner, name: str) -> None:
 def _tcp(scan: Scanner) -> str:
     address = _up_to_backslash(scan)
     inner = without_brackets(address)
-    if not _is_ip(inner) or (inner != address and ":" not in inner):
+    if not is_ip(inner) or (inner != address and ":" not in inner):
         scan.fail("TCP takes an IP address")
     scan.position += len(address)
     return address
@@ -111,7 +112,7 @@ def _http(scan: Scanner) -> str:
     host = bracketed[0] if bracketed else re.split(r"[:/\\]", rest, maxsplit=1)[0]
     if not bracketed:
         _computer(scan, host)
-    elif ":" not in host or not _is_ip(without_brackets(host)):
+    elif ":" not in host or not is_ip(without_brackets(host)):
         scan.fail("not an IPv6 address")
     scan.position += len(host)
     port = _http_port(scan)

@@ -9,8 +9,8 @@ import os
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from msmqwire.errors import InvalidValue
-from msmqwire.names import parse_format_name
+from msmqwire.errors import InvalidArgument, InvalidValue
+from msmqwire.names.meant import EXAMPLE, wanted_format_name
 from msmqwire.qm.client.attachment import Attachment, QueueManager, SyncQueueManager, attach
 from msmqwire.qm.client.connection import Connection
 from msmqwire.qm.client.pushed_messages import Messages
@@ -109,8 +109,9 @@ def connect(
         InvalidValue: another argument is invalid; its name is the path.
     """
     if not isinstance(format_name, str):
-        raise InvalidValue(f"{format_name!r:.100} is not a text", path="format_name")
-    direct = readable(parse_format_name(format_name))
+        why = f"{format_name!r:.100} is no text; write a format name as {EXAMPLE}"
+        raise InvalidArgument(why, path="format_name")
+    direct = readable(wanted_format_name(format_name))
     if state is not None and not isinstance(state, str | os.PathLike):
         raise InvalidValue(f"{state!r:.100} is not the name of a file", path="state")
     _check_port(port, "port")
@@ -136,7 +137,7 @@ def connect(
 
 def _check_port(port: object, path: str, least: int = 1) -> None:
     if isinstance(port, bool) or not isinstance(port, int) or not least <= port <= _PORT_MAX:
-        raise InvalidValue(f"{port!r:.100} is not a port, {least} to {_PORT_MAX}", path=path)
+        raise InvalidArgument(f"{port!r:.100} is no port: {least} to {_PORT_MAX}, as {TCP_PORT}", path=path)
 
 
 def _check_address(
@@ -144,7 +145,7 @@ def _check_address(
 ) -> tuple[str, int | None]:
     """Return an address and a port; the port may be None unless its least value is given."""
     if not isinstance(address, tuple) or len(address) != 2 or not isinstance(address[0], str):
-        raise InvalidValue(f"{address!r:.100} is not an address and a port", path=path)
+        raise InvalidValue(f"{address!r:.100} is no address and port, as ('10.0.0.5', {TCP_PORT})", path=path)
     if least is not None or address[1] is not None:
         _check_port(address[1], path, 1 if least is None else least)
     return address

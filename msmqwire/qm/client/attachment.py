@@ -112,6 +112,7 @@ class Attachment(EnteredOnce[QueueManager, SyncQueueManager]):
     """The result of `msmqwire.attach`, which can be entered once."""
 
     _path = "attachment"
+    _example = "with msmqwire.attach(...) as manager: manager"
 
     def __init__(self, folder: str | os.PathLike[str], create: bool) -> None:
         super().__init__()

@@ -33,6 +33,7 @@ class Connection(EnteredOnce[Queue, SyncQueue]):
     """
 
     _path = "connection"
+    _example = "with msmqwire.connect(...) as queue: queue"
 
     def __init__(
         self,

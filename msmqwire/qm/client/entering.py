@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.client.synchronous import SyncConnection
@@ -18,6 +18,8 @@ class EnteredOnce(ABC, Generic[OpenedT, SynchronousT]):
 
     _path: ClassVar[str]
     """What it is called in errors."""
+    _example: ClassVar[str]
+    """How it is entered, and what for."""
 
     def __init__(self) -> None:
         self._sync: SyncConnection | None = None
@@ -34,6 +36,15 @@ class EnteredOnce(ABC, Generic[OpenedT, SynchronousT]):
     @abstractmethod
     async def _leave(self, *, wait: bool) -> None:
         """End it, after an exception without waiting for anything."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Refuse what only an entered one has, and say how it is entered."""
+            why = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if not name.startswith("_"):
+                why += f" before it is entered; write {self._example}.{name}(...)"
+            raise AttributeError(why)
 
     def _enter(self) -> None:
         if self._entered:

@@ -20,7 +20,7 @@ from msmqwire.errors import (
     TransactionAborted,
     Unreachable,
 )
-from msmqwire.names import parse_format_name
+from msmqwire.names.meant import wanted_format_name
 from msmqwire.qm.client.finishing import finish
 from msmqwire.qm.client.properties import Properties, as_request, to_message
 from msmqwire.qm.client.protecting import peer_of, protecting_of
@@ -213,7 +213,7 @@ def outgoing(
     protecting = protecting_of(properties)
     if protecting is None:
         return Outgoing(to, request, None)
-    name, keys = parse_format_name(to), None
+    name, keys = wanted_format_name(to), None
     if protecting.peer_keys is not None:
         keys = peer_keys_request(peer_of(name), protecting.peer_keys)
     protecting.protect(message, name, queue_manager, transactional=transactional)

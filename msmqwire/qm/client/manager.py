@@ -20,8 +20,8 @@ from msmqwire.names import (
     MulticastName,
     MultipleElementName,
     PrivateName,
-    parse_format_name,
 )
+from msmqwire.names.meant import wanted_format_name
 from msmqwire.qm.client.protecting import Protecting, peer_of
 from msmqwire.qm.client.sent import Acknowledgement, Obstacle, Sent, given_up_reason
 from msmqwire.qm.model.effects import ReadCompleted
@@ -220,7 +220,7 @@ class ClientManager:
 
     def open(self, format_name: str) -> OpenQueueDescriptor:
         """A queue to send to. Raises InvalidName and QueueError."""
-        name = parse_format_name(format_name)
+        name = wanted_format_name(format_name)
         for element in name.elements if isinstance(name, MultipleElementName) else (name,):
             if element.is_read_only:
                 code = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION

@@ -18,7 +18,8 @@ from msmqwire.errors import (
     RpcFault,
     Unreachable,
 )
-from msmqwire.names import DirectName, FormatName, kind_of, parse_format_name
+from msmqwire.names import DirectName, FormatName, kind_of
+from msmqwire.names.meant import wanted_format_name
 from msmqwire.qm.client.reading import Read, new_request
 from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.remote_connection import (
@@ -385,7 +386,7 @@ class RemoteReading:
         if not isinstance(to, str):
             raise InvalidValue(f"{to!r:.100} is not a text", path="to")
         if kind_of(to) is not None:
-            name = parse_format_name(to)
+            name = wanted_format_name(to)
         else:
             name = queue_name(to, ".")
             if not isinstance(name, DirectName) or name.host != ".":

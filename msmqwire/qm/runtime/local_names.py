@@ -6,7 +6,9 @@ from typing import Final
 
 from msmqwire.constants import HResult
 from msmqwire.errors import InvalidName
-from msmqwire.names import DirectName, FormatName, kind_of, parse_format_name, parse_path_name
+from msmqwire.names import DirectName, FormatName, kind_of, parse_path_name
+from msmqwire.names.grammar import ILLEGAL_PATH_NAME
+from msmqwire.names.meant import check_backslash, wanted_format_name
 
 _LOCAL: Final = "."
 _DIRECT: Final = "DIRECT=OS:"
@@ -28,7 +30,7 @@ def queue_name(text: str, computer: str) -> FormatName:
         InvalidName: it is none of them; the offset counts characters of `text`.
     """
     if kind_of(text) is not None:
-        return parse_format_name(text)
+        return wanted_format_name(text)
     head, _, tail = text.partition("\\")
     if head == _LOCAL:
         host, path, prefix = computer, tail, len(head) + 1
@@ -36,6 +38,13 @@ def queue_name(text: str, computer: str) -> FormatName:
         host, path, prefix = head, tail, len(head) + 1
     else:
         host, path, prefix = computer, text, 0
+    if not path.lower().startswith("private$\\"):
+        check_backslash(path, text)
+    elif "\\" in path[9:]:
+        meant = text[: -len(path)] + path[:9] + path[9:].replace("\\", ".")
+        why = f"the name of a queue has no backslash; write {meant}"
+        at = len(text) - len(path) + path.index("\\", 9)
+        raise InvalidName(why, offset=at, hresult=ILLEGAL_PATH_NAME, near=(meant,))
     lowered = path.lower()
     host_start = 0  # in the text that the offset of an error counts in
     try:

@@ -12,7 +12,8 @@ from uuid import UUID
 from msmqwire.constants import class_name, is_legal_class
 from msmqwire.errors import InvalidName, InvalidValue, MalformedPacket
 from msmqwire.headers.security_descriptor import sid_text
-from msmqwire.names import FormatName, parse_format_name
+from msmqwire.names import FormatName
+from msmqwire.names.meant import wanted_format_name
 from msmqwire.qm.model.enumerations import (
     INFINITE,
     AcknowledgementsRequested,
@@ -272,9 +273,9 @@ def _delivery(value: object, path: str) -> DeliveryGuarantee:
 
 def _format_name(value: object, path: str) -> FormatName:
     try:
-        return parse_format_name(_text(value, path))
+        return wanted_format_name(_text(value, path))
     except InvalidName as exc:
-        raise InvalidName(exc.why, path=path, offset=exc.offset, hresult=exc.hresult) from None
+        raise InvalidName(exc.why, path=path, offset=exc.offset, hresult=exc.hresult, near=exc.near) from None
 
 
 _READERS: Final[Mapping[str, tuple[str, Callable[[object, str], object]]]] = {

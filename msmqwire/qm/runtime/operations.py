@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
 from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreError
-from msmqwire.names import FormatName, parse_format_name
+from msmqwire.names import FormatName
+from msmqwire.names.meant import wanted_format_name
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, Transaction
 from msmqwire.qm.model.enumerations import EnqueueStatus, PositionState, QueueAccessType
 from msmqwire.qm.model.message import Message
@@ -184,7 +185,7 @@ class LocalSession:
     def _open_queue(self, key: tuple[str, QueueAccessType], name: FormatName) -> OpenQueueDescriptor:
         status, descriptor = self._core.queues.open(name, key[1])
         if descriptor is None:
-            raise QueueError(queues.reason(status, key[0]), status)
+            raise queues.refusal(self._core, status, key[0])
         self._open[key] = descriptor
         return descriptor
 
@@ -369,12 +370,15 @@ class LocalSession:
             raise InvalidValue(f"not a list of 1 to {BATCH_MAX} messages", path="messages")
         messages = [_message(entry, index) for index, entry in enumerate(entries)]
         if not self._lasting and not all(message.recoverable for message in messages):
-            raise InvalidValue("an express message would be lost: nobody serves this folder", path="delivery")
+            raise InvalidValue(
+                "an express message would be lost, as nobody serves this folder; send a recoverable one",
+                path="delivery",
+            )
         transactional = {entry.get("delivery") == TRANSACTIONAL for entry in entries}
         if len(transactional) > 1:
             raise InvalidValue("transactional messages and others do not go together", path="messages")
         text = queues.text(request, "to")
-        name = parse_format_name(text)
+        name = wanted_format_name(text)
         for message, entry in zip(messages, entries, strict=True):
             protect(message, entry, name, transactional=entry.get("delivery") == TRANSACTIONAL)
         key = (text, QueueAccessType.SEND_ACCESS)

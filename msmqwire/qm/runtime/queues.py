@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, Final, NoReturn
 from uuid import UUID
 
 from msmqwire.constants import HResult, MessageClass, hresult_name
 from msmqwire.errors import InvalidValue, QueueError
 from msmqwire.names import DirectName, parse_path_name
+from msmqwire.names.nearest import nearest
 from msmqwire.qm.core import Core
 from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, short_name
@@ -32,6 +34,8 @@ from msmqwire.qm.runtime.refused import refused_json
 _UINT64_MAX: Final = (1 << 64) - 1
 LABEL_MAX: Final = 124
 """Limit of the label of a queue in characters."""
+_COMPARED_MAX: Final = 1_000
+"""Queues whose names are compared with one that is not there."""
 _REASONS: Final[Mapping[int, str]] = {
     HResult.MQ_ERROR_ACCESS_DENIED: "it is not for applications, or access is denied",
     HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION: "the cursor is not at a message, or waits for one",
@@ -73,13 +77,22 @@ def find(core: Core, request: Mapping[str, Any]) -> Queue:
     format_name = queue_name(name, core.queue_manager.computer_name)
     queue = core.queues.lookup.find(format_name) or core.queues.lookup.outgoing(format_name)
     if queue is None:
-        raise _not_found(name)
+        raise refusal(core, HResult.MQ_ERROR_QUEUE_NOT_FOUND, name)
     return queue
 
 
-def _not_found(name: str) -> QueueError:
-    code = HResult.MQ_ERROR_QUEUE_NOT_FOUND
-    return QueueError(reason(code, name), code)
+def refusal(core: Core, status: int, name: str) -> QueueError:
+    """Return the error of a status; for a queue that is not there it says which one may be meant."""
+    why = reason(status, name)
+    if status == HResult.MQ_ERROR_QUEUE_NOT_FOUND:
+        queues = islice(core.queue_manager.queues.values(), _COMPARED_MAX)
+        # By the last part: all private queues begin alike.
+        known = {
+            short_name(queue).rpartition("\\")[2]: short_name(queue) for queue in queues if is_shown(queue)
+        }
+        near = nearest(name.rpartition("\\")[2], known)
+        why += f"; did you mean {' or '.join(known[one] for one in near)}?" if near else ""
+    return QueueError(why, status)
 
 
 # -- as JSON --------------------------------------------------------------------------------------------
@@ -313,7 +326,8 @@ def create(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
 def _refuse(status: int | DirectoryOperationResult, name: str) -> NoReturn:
     if isinstance(status, DirectoryOperationResult):
         answer = f"the directory, which queues without private$ are in, answers {status.value}"
-        raise QueueError(f"{name}: {answer}", HResult.MQ_ERROR_NO_DS)
+        why = f"{name}: {answer}; private$\\{name} needs none"
+        raise QueueError(why, HResult.MQ_ERROR_NO_DS)
     raise QueueError(reason(status, name), status)
 
 
@@ -411,7 +425,7 @@ def move_target(core: Core, descriptor: OpenQueueDescriptor, name: str) -> Queue
     if target is None and isinstance(format_name, DirectName) and format_name.subqueue is not None:
         target = core.queues.create_subqueue(format_name)
     if target is None:
-        raise _not_found(name)
+        raise refusal(core, HResult.MQ_ERROR_QUEUE_NOT_FOUND, name)
     assert source is not None, "it has just been opened"
     if _main_queue(target) is not _main_queue(source) or QueueType.SYSTEM in (
         target.queue_type,
