@@ -56,15 +56,30 @@ def is_capture(head: bytes) -> bool:
     return head[:4] in pcap.MAGICS or head.startswith((pcapng.MAGIC, *compressed))
 
 
+def holds_capture(path: str | os.PathLike[str], storage_options: StorageOptions = NO_OPTIONS) -> bool:
+    """Whether a file begins as a capture does; damaged compressed bytes may be those of one.
+
+    Raises UnsupportedStore and OSError.
+    """
+    with open_file(path, storage_options) as stream:
+        buffer = Buffer(cast(BinaryIO, stream), os.fspath(path))
+        if not buffer.fill(4):
+            return buffer.is_damaged
+        return _has_magic(buffer)
+
+
 def open_buffer(stream: BinaryIO, name: str) -> tuple[Buffer, bool]:
     """Return the uncompressed bytes of a capture, and whether its format is pcapng. Raises CaptureError."""
     buffer = Buffer(stream, name)
     if not buffer.fill(4):
         raise buffer.cut("the first four bytes", offset=0)
-    magic = buffer.data[:4]
-    if magic not in pcap.MAGICS and magic != pcapng.MAGIC:
-        raise buffer.error(f"not a capture file: it starts with {magic.hex()}", offset=0)
-    return buffer, magic == pcapng.MAGIC
+    if not _has_magic(buffer):
+        raise buffer.error(f"not a capture file: it starts with {buffer.data[:4].hex()}", offset=0)
+    return buffer, buffer.data[:4] == pcapng.MAGIC
+
+
+def _has_magic(buffer: Buffer) -> bool:
+    return buffer.data[:4] in pcap.MAGICS or buffer.data[:4] == pcapng.MAGIC
 
 
 def _records(

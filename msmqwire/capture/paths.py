@@ -55,6 +55,18 @@ def file_size(path: str | os.PathLike[str], options: StorageOptions = NO_OPTIONS
     return entry.size
 
 
+def is_folder(path: str | os.PathLike[str], options: StorageOptions = NO_OPTIONS) -> bool:
+    """Whether a path or URL is that of a folder. Raises UnsupportedStore, OSError."""
+    if not is_url(path):
+        return os.path.isdir(local_path(os.fspath(path)))
+    url = os.fspath(path)
+    try:
+        entry = open_store(url, options).info(url)
+    except FileNotFoundError:  # the bucket is missing too
+        return False
+    return entry is not None and entry.is_folder
+
+
 def exists(path: str | os.PathLike[str], options: StorageOptions = NO_OPTIONS) -> bool:
     """Whether a file or folder exists. Raises UnsupportedStore, OSError."""
     if not is_url(path):

@@ -133,6 +133,11 @@ class Buffer:
         """Whether the file ends at ``at``, undamaged."""
         return not self.fill(1) and self._error is None
 
+    @property
+    def is_damaged(self) -> bool:
+        """Whether compressed bytes were met that end too early or are damaged."""
+        return self._error is not None
+
     def error(self, why: str, *, offset: int | None = None) -> CaptureError:
         """Return an error at ``at``, or at ``offset`` in the uncompressed file."""
         return CaptureError(why, file=self.file, offset=self.start + self.at if offset is None else offset)

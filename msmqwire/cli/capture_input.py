@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Annotated, Any, NamedTuple, TextIO
+from typing import Annotated, Any, Final, NamedTuple, TextIO
 
 from click.exceptions import Exit
 
+from msmqwire.capture.files import holds_capture
 from msmqwire.capture.not_read import NotRead, sentence
-from msmqwire.capture.paths import expand, file_size
+from msmqwire.capture.paths import expand, file_size, is_folder
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, parse_options
 from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, EX_USAGE, NoInput, say
@@ -19,6 +21,10 @@ from msmqwire.cli.progress import byte_progress
 from msmqwire.cli.readings import capture_readings_of
 from msmqwire.dissection import Dissection, dissect
 from msmqwire.errors import UnsupportedStore
+from msmqwire.names.printable import counted, safe
+
+_NAMED_MAX: Final = 5
+"""Files of a folder that are passed over by name."""
 
 Captures = Annotated[
     list[str],
@@ -119,6 +125,28 @@ def no_input(error: NoInput | OSError | UnsupportedStore) -> Exit:
     return Exit(EX_NOINPUT)
 
 
+def _files_of(source: str, storage_options: StorageOptions) -> list[Any]:
+    """Return the files that a path means; of a folder the captures in it, and say what is passed over.
+
+    Raises NoInput, OSError and UnsupportedStore.
+    """
+    files = expand([source], storage_options)
+    if not files:
+        raise NoInput(f"{source}: a folder without files")
+    if not is_folder(source, storage_options):
+        return list(files)
+    captures = [file for file in files if holds_capture(file, storage_options)]
+    others = [os.fspath(file).rpartition("/")[2] for file in files if file not in captures]
+    if others:
+        names = ", ".join(map(safe, others[:_NAMED_MAX]))
+        more = f" and {len(others) - _NAMED_MAX:,} more" if len(others) > _NAMED_MAX else ""
+        what = f"{counted(len(others), 'file', 'are')} no {'capture' if len(others) == 1 else 'captures'}"
+        print(f"{source}: {what} and passed over: {names}{more}", file=sys.stderr)
+    if not captures:
+        raise NoInput(f"{source}: a folder without captures")
+    return captures
+
+
 @contextmanager
 def opened(
     sources: list[Any],
@@ -136,10 +164,7 @@ def opened(
     """
     files: list[Any] = []
     for source in sources:
-        found = [source] if hasattr(source, "read") else expand([source], storage_options)
-        if not found:
-            raise NoInput(f"{source}: a folder without files")
-        files += found
+        files += [source] if hasattr(source, "read") else _files_of(source, storage_options)
     with ExitStack() as stack:
         progress = None
         if not shows_packets and sys.stderr.isatty():

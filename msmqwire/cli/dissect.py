@@ -188,7 +188,11 @@ def command(
     no_lint: Annotated[bool, Option("--no-lint", help="Do not judge the packets: faster.")] = False,
     parquet: Annotated[
         str | None,
-        Option("--parquet", metavar="PATH", help="Write columns to packets.parquet in this folder or URL."),
+        Option(
+            "--parquet",
+            metavar="PATH",
+            help="Write columns to NAME.parquet, or to packets.parquet in a folder; also a URL.",
+        ),
     ] = None,
     arrow: Annotated[
         str | None, Option("--arrow", metavar="PATH", help="Write columns to this Arrow file or URL.")

@@ -26,7 +26,7 @@ from msmqwire.cli.filter_options import Port
 from msmqwire.cli.options import Option
 from msmqwire.cli.output import refuse_to_overwrite
 from msmqwire.cli.readings import CaptureReading
-from msmqwire.errors import InvalidValue, UnsupportedStore
+from msmqwire.errors import CaptureError, InvalidValue, UnsupportedStore
 from msmqwire.names.printable import counted
 from msmqwire.report import Limits, write_report
 from msmqwire.report.limits import DETAILS_DEFAULT, PACKETS_DEFAULT
@@ -60,7 +60,8 @@ def command(
     It has what is in the captures, messages and bytes over time, a ladder diagram for each session, findings
     with the bytes that they are about, and all packets with filters.
 
-    Ends with status 65 if a file is cut off or damaged; the report has what precedes the damage.
+    Ends with status 65 if a file is cut off or damaged; the report has what precedes the damage. Of what is
+    no capture there is none.
     """
     sources = [standard_input() if name == "-" else name for name in captures]
     try:
@@ -74,13 +75,16 @@ def command(
             storage_options=storage_options,
             security=MessageSecurity(key, cert, reading),
         ) as dissection:
-            written = write_report(
-                dissection,
-                output,
-                title=title,
-                version=__version__,
-                limits=Limits(packets=packets, details=details),
-            )
+            try:
+                written = write_report(
+                    dissection,
+                    output,
+                    title=title,
+                    version=__version__,
+                    limits=Limits(packets=packets, details=details),
+                )
+            except CaptureError:
+                raise Exit(report(dissection, sys.stderr)) from None
         counts = (written.packets, "packet"), (written.findings, "finding"), (written.size, "byte")
         print(f"{output}: {', '.join(counted(*one) for one in counts)}", file=sys.stderr)
         status = report(dissection, sys.stderr)

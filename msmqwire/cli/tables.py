@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from msmqwire.capture.paths import is_folder
 from msmqwire.capture.store_errors import store_errors, translated
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url, open_store
 from msmqwire.cli.filter_options import Wanted
@@ -51,17 +52,23 @@ def write(
     return rows
 
 
-def to_parquet(folder: str, storage_options: StorageOptions = NO_OPTIONS) -> Callable[[Any], Any]:
-    """Return a sink to one Parquet file in a folder or below a URL, created if missing."""
+def to_parquet(path: str, storage_options: StorageOptions = NO_OPTIONS) -> Callable[[Any], Any]:
+    """Return a sink to a Parquet file, which may be a URL; folders that are missing are created.
+
+    A path that ends in ``.parquet`` is that of the file, any other that of a folder, where it is
+    ``packets.parquet``; so is a folder that is there.
+    """
+    is_file = path.lower().endswith(".parquet") and not is_folder(path, storage_options)
+    target = path if is_file else f"{path.rstrip('/')}/packets.parquet"
 
     @contextmanager
     def sink(schema: Any) -> Iterator[Callable[[Any], None]]:
         from pyarrow import parquet
 
-        if not is_url(folder):
-            Path(folder).mkdir(parents=True, exist_ok=True)
+        if not is_url(path):
+            Path(target).parent.mkdir(parents=True, exist_ok=True)
         with (
-            _created(f"{folder.rstrip('/')}/packets.parquet", storage_options) as file,
+            _created(target, storage_options) as file,
             parquet.ParquetWriter(file, schema, compression="zstd") as writer,
         ):
             yield writer.write_batch

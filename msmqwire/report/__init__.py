@@ -56,6 +56,7 @@ def write_report(
         limits: how much goes into the page.
 
     Raises:
+        CaptureError: the first of the errors, if nothing of any file could be read. Nothing is written.
         OSError: a capture can't be read, or the file can't be written: its `filename` is `path` then.
     """
     # What has columns takes an extra, which the help of commands does not.
@@ -71,6 +72,8 @@ def write_report(
     rows = batches(items, columns, batch_rows=BATCH_ROWS, body_limit=BODY_LIMIT)
     queues = summary(lives.observed(fates_of(rows)))
     data = collector.to_json(dissection)
+    if dissection.errors and not dissection.records and not any(e.offset for e in dissection.errors):
+        raise dissection.errors[0]
     data["lives"] = lives.summary_json(queues)
     data["left_out"] = list(left_out(collector, lives))
     if not title:
