@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from msmqwire.columnar.arrow.buffers import bitmap
-from msmqwire.columnar.arrow.refusals import CHOOSING, IN_WORDS, LEFT_MAX, TIMES, words_of
+from msmqwire.columnar.arrow.refusals import CHOOSING, IN_WORDS, LEFT_MAX, TIMES, Words, words_of
 from msmqwire.columnar.compiled.refusal import FIRST, NUMBER, OFFSET, REFUSAL, SECOND, THIRD
-from msmqwire.columnar.compiled.templates import LITERAL_SIZE, PIECE, template_offsets, write_templates
+from msmqwire.columnar.compiled.templates import (
+    LITERAL_SIZE,
+    PIECE,
+    SEPARATED,
+    template_offsets,
+    write_templates,
+)
 
 ERRORS: Final = ("error", "error_path", "error_offset")
-_VALUE: Final = re.compile("\0([0-2])(?:#(0?)([0-9]*)x)?\0")
+_VALUE: Final = re.compile("\0([0-2])(?:(,)|#(0?)([0-9]*)x)?\0")
 _WHY, _PATH = range(2)
 
 
 class _Shown(int):
-    """A value that says where a text shows it."""
+    """A value that says where a text shows it. It is 1 where a noun behind it is to be singular."""
 
-    def __new__(cls, number: int) -> _Shown:
-        shown = super().__new__(cls, number + 1)
+    def __new__(cls, number: int, is_one: int) -> _Shown:
+        shown = super().__new__(cls, 1 if is_one else number + 2)
         shown.number = number
         return shown
 
@@ -38,8 +45,8 @@ def _pieces(text: str, start: int) -> tuple[bytes, list[list[int]]]:
     literals, pieces, at = b"", list[list[int]](), 0
     for match in _VALUE.finditer(text):
         literal = text[at : match.start()].encode()
-        value, zeros, width = match.groups()
-        base, digits = 10 if zeros is None else 16, int(width) - 2 if zeros else 1
+        value, comma, zeros, width = match.groups()
+        base, digits = 10 if zeros is None else 16, int(width) - 2 if zeros else SEPARATED if comma else 1
         pieces.append([start + len(literals), len(literal), int(value), base, digits])
         literals, at = literals + literal, match.end()
     rest = text[at:].encode()
@@ -80,10 +87,18 @@ class Templates:
         return pa.Array.from_buffers(pa.string(), len(templates), buffers)
 
 
-_SHOWN: Final = tuple(_Shown(number) for number in range(3))
-_TEMPLATES: Final = {
-    number: in_words(*_SHOWN) for number, in_words in IN_WORDS.items() if number not in CHOOSING
-}
+_BITS: Final = 1 << np.arange(3)
+
+
+@cache
+def _template(number: int, ones: int) -> Words:
+    """Return the words of refusals with this number, with `_Shown` values.
+
+    Args:
+        number: that of the refusal; none of `CHOOSING`.
+        ones: a bit for each of the three values, set where it is 1.
+    """
+    return IN_WORDS[number](*(_Shown(at, ones >> at & 1) for at in range(3)))
 
 
 class ErrorCells:
@@ -148,8 +163,10 @@ def _numbers(texts: Templates, numbers: Any, values: Any) -> Any:
             words = [words_of(number, *row) for row in shown.tolist()]
             found[_WHY, here] = [texts.number_of(why) for why, _ in words]
             found[_PATH, here] = [-1 if path is None else texts.number_of(path) for _, path in words]
-        else:
-            why, path = _TEMPLATES[number]
-            found[_WHY, here] = texts.number_of(why, shows_values=True)
-            found[_PATH, here] = -1 if path is None else texts.number_of(path, shows_values=True)
+            continue
+        ones = (values[here] == 1) @ _BITS
+        for case in np.unique(ones).tolist():
+            rows, (why, path) = here[ones == case], _template(number, case)
+            found[_WHY, rows] = texts.number_of(why, shows_values=True)
+            found[_PATH, rows] = -1 if path is None else texts.number_of(path, shows_values=True)
     return found

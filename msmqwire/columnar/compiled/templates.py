@@ -12,17 +12,19 @@ LITERAL_START, LITERAL_SIZE, VALUE, BASE, DIGITS = range(5)
 PIECE: Final = 5
 """A piece of a template, by index: where its literal text begins and how long it is; then the number of the
 value that follows, -1 for none; its base, 10 or 16, with 0x before the latter; its digits, at least."""
+SEPARATED: Final = 0
+"""In place of a least number of digits: a comma is before each three digits but the first ones."""
 _HEX: Final = np.frombuffer(b"0123456789abcdef", np.uint8).copy()
 
 
 @inlined
 def _digits(value: int, piece: Any) -> int:
-    """Return how many digits a value takes."""
+    """Return how many digits a value takes, with the commas between them."""
     count, value = 1, value // piece[BASE]
     while value:
         value //= piece[BASE]
         count += 1
-    return max(count, piece[DIGITS])
+    return count + (count - 1) // 3 if piece[DIGITS] == SEPARATED else max(count, piece[DIGITS])
 
 
 @jit
@@ -69,6 +71,9 @@ def write_templates(
                 data[pos], data[pos + 1] = _HEX[0], 120  # x
                 pos += 2
             for k in range(count):
-                data[pos + count - 1 - k] = _HEX[value % piece[BASE]]
-                value //= piece[BASE]
+                if piece[DIGITS] == SEPARATED and k % 4 == 3:
+                    data[pos + count - 1 - k] = 44  # a comma
+                else:
+                    data[pos + count - 1 - k] = _HEX[value % piece[BASE]]
+                    value //= piece[BASE]
             pos += count
