@@ -130,7 +130,7 @@ def test_a_size_of_more_than_32_bits_is_shown_whole(count: int) -> None:
     row[0, :5] = np.array([number, 9, count, count * 2 & 0xFFFF_FFFF, 7], np.uint32).view(np.int32)
     ((why, path, offset),) = in_words(row)
     _, field, part, _ = REFUSALS[number]
-    assert (why, path, offset) == (f"{count}: {part} would take {count * 2} bytes and 7 are left", field, 9)
+    assert (why, path, offset) == (f"{count}: {part} would take {count * 2:,} bytes and 7 are left", field, 9)
 
 
 def test_texts_of_the_generic_reader_are_shown_as_they_are() -> None:
