@@ -17,7 +17,7 @@ from msmqwire.errors import Unreachable
 from msmqwire.qm.client.local_queues import LocalReading, LocalSending
 from msmqwire.qm.client.pushed_messages import Messages
 from msmqwire.qm.client.queue import Queue
-from msmqwire.qm.runtime.folder import DataFolder
+from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.runtime.local_names import queue_name
 from msmqwire.qm.runtime.requests import LastingRequests
 from msmqwire.qm.runtime.served_requests import ServedRequests

@@ -16,7 +16,7 @@ from msmqwire.cli.common import dumps
 from msmqwire.cli.options import Option
 from msmqwire.errors import StoreMissing
 from msmqwire.names.printable import safe
-from msmqwire.qm.runtime.folder import DataFolder
+from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.runtime.key_ring import KeyFile
 from msmqwire.qm.runtime.local import server_of
 

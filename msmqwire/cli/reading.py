@@ -18,8 +18,8 @@ from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.remote_reading import Auth, IsRemote, MapperPort, PasswordFile, Remote, RpcPort, User
 from msmqwire.errors import EndUnknown, Unreachable
 from msmqwire.names.printable import counted
+from msmqwire.qm.runtime.control import BATCH_MAX
 from msmqwire.qm.runtime.local import GONE, attach
-from msmqwire.qm.runtime.operations import BATCH_MAX
 from msmqwire.qm.runtime.waiting import WaitingLocal
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER_PORT
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from click import BadParameter
 
 from msmqwire.cli.errors import usage
 from msmqwire.cli.options import Option
 from msmqwire.crypto.readings import Readings
-from msmqwire.dissection import readings as dissection_readings
-from msmqwire.netware.readings import Readings as NcpReadings
+
+if TYPE_CHECKING:
+    from msmqwire.netware.readings import Readings as NcpReadings
 
 Reading = Annotated[
     list[str] | None,
@@ -40,6 +41,8 @@ def readings_of(texts: Iterable[str] | None) -> Readings:
 
 def capture_readings_of(texts: Iterable[str] | None) -> tuple[Readings, NcpReadings]:
     """Return the readings of message security and of NCP with these switches. Raises BadParameter."""
+    from msmqwire.dissection import readings as dissection_readings
+
     with usage("--reading"):
         return dissection_readings.readings_of(named_values(texts))
 

@@ -29,9 +29,9 @@ from msmqwire.qm.runtime import descriptors, logs
 from msmqwire.qm.runtime.addresses import LOOPBACK, TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.console import PORT as CONSOLE_PORT
 from msmqwire.qm.runtime.console import ConsoleOptions
+from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.runtime.disk import MIN_FREE
 from msmqwire.qm.runtime.faults import LoopFaults
-from msmqwire.qm.runtime.folder import DataFolder
 from msmqwire.qm.runtime.limits import LIMITS, Limits
 from msmqwire.qm.runtime.multicast import PgmOptions, parse_pgm_options
 from msmqwire.qm.runtime.multicast.options import TTL, UDP_PORT

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.qm.runtime.console import TOKEN_FILE
 from msmqwire.qm.runtime.console.guard import HEADERS
 from msmqwire.qm.runtime.console.logins import Logins, TooManyAttempts
 from msmqwire.qm.runtime.console.options import ConsoleLimits
+from msmqwire.qm.runtime.data_folder import TOKEN_FILE
 from tests.support.console_client import Browser, WithConsole, token_of, with_console
 from tests.support.running import ADDRESS, ORDERS, PATIENCE_S, until
 

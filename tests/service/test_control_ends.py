@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from msmqwire.qm.runtime import control
-from msmqwire.qm.runtime.folder import STORE
+from msmqwire.qm.runtime.data_folder import STORE
 from msmqwire.qm.runtime.local import attach
 from tests.support.control_lines import Lines
 from tests.support.running import (

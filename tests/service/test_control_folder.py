@@ -13,7 +13,7 @@ import pytest
 
 from msmqwire.errors import StoreRefused
 from msmqwire.qm.runtime import served_folder as module
-from msmqwire.qm.runtime.folder import CONTROL, STORE, DataFolder
+from msmqwire.qm.runtime.data_folder import CONTROL, STORE, DataFolder
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.served_folder import ControlAddress
 from tests.support.running import ORDERS, called, options, put, recoverable, served

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmqwire.qm.runtime import control, held_messages, session_reads, session_transactions
-from msmqwire.qm.runtime.folder import DataFolder
+from msmqwire.qm.runtime.data_folder import DataFolder
 from tests.support.control_lines import Lines
 from tests.support.running import (
     LEDGER,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from msmqwire.errors import StoreDamaged, StoreError
-from msmqwire.qm.runtime.folder import CONTROL, STORE
+from msmqwire.qm.runtime.data_folder import CONTROL, STORE
 from msmqwire.qm.runtime.local import attach
 from tests.support.running import (
     LEDGER,

@@ -20,11 +20,12 @@ from cryptography.hazmat.primitives.serialization import (
 
 from msmqwire.qm.model.caller import user_sid
 from msmqwire.qm.model.directory_objects import User
-from msmqwire.qm.runtime.key_ring import KEYS, KeyFile
+from msmqwire.qm.runtime.data_folder import DIRECTORY, KEYS
+from msmqwire.qm.runtime.key_ring import KeyFile
 from msmqwire.qm.runtime.message_signers import account_name
 from msmqwire.qm.runtime.named_values import named_values
 from msmqwire.qm.runtime.server import Server
-from msmqwire.qm.runtime.user_certificates import DIRECTORY, open_users, registered_certificates
+from msmqwire.qm.runtime.user_certificates import open_users, registered_certificates
 from tests.support.message_security import public_blob
 from tests.support.running import ORDERS, called, command, options, served
 from tests.support.secured_servers import BITS, SID, certificate_of, done

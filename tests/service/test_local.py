@@ -14,7 +14,7 @@ import pytest
 from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreInUse, StoreMissing, Unreachable
 from msmqwire.qm.runtime import local as local_module
 from msmqwire.qm.runtime.addresses import AddressOverrides
-from msmqwire.qm.runtime.folder import DataFolder
+from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.runtime.local import Local, attach
 from msmqwire.qm.runtime.served_folder import ControlAddress
 from msmqwire.qm.store.sqlite import SqliteStore

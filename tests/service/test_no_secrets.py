@@ -25,7 +25,8 @@ from msmqwire.crypto import ciphers
 from msmqwire.crypto.ciphers import SessionKey
 from msmqwire.qm.runtime import key_ring
 from msmqwire.qm.runtime import local as local_module
-from msmqwire.qm.runtime.key_ring import KEYS, KeyFile
+from msmqwire.qm.runtime.data_folder import KEYS
+from msmqwire.qm.runtime.key_ring import KeyFile
 from msmqwire.qm.runtime.logs import JsonLines
 from msmqwire.qm.security import session_keys
 from tests.support.running import called

@@ -20,7 +20,7 @@ from msmqwire.errors import EngineFailed, QueueError, StoreRefused, Unreachable
 from msmqwire.qm.client import Queue
 from msmqwire.qm.client.finishing import finish
 from msmqwire.qm.runtime import in_store_requests, served_requests
-from msmqwire.qm.runtime.folder import DataFolder
+from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.runtime.in_store_requests import InStoreRequests
 from msmqwire.qm.runtime.served_folder import ControlAddress
 from tests.support.queues import orders, refused, rest

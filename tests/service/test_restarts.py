@@ -28,7 +28,8 @@ from msmqwire.errors import (
     Unreachable,
 )
 from msmqwire.qm.client import Queue
-from msmqwire.qm.runtime.folder import STORE, default_name
+from msmqwire.qm.runtime.data_folder import STORE
+from msmqwire.qm.runtime.folder import default_name
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.store.sqlite import SqliteStore
 from tests.support.running import (

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.qm.runtime.folder import CONTROL, STORE
+from msmqwire.qm.runtime.data_folder import CONTROL, STORE
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import ServerOptions
 from tests.support.running import (

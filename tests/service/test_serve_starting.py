@@ -11,7 +11,7 @@ import pytest
 
 from msmqwire.cli import serve as serve_module
 from msmqwire.errors import StoreInUse
-from msmqwire.qm.runtime.folder import CONTROL, STORE
+from msmqwire.qm.runtime.data_folder import CONTROL, STORE
 from msmqwire.qm.store.sqlite import SqliteStore
 from tests.support.running import (
     ADDRESS,

@@ -12,7 +12,7 @@ import pytest
 
 from msmqwire.errors import Unreachable
 from msmqwire.qm.runtime.addresses import AddressOverrides
-from msmqwire.qm.runtime.folder import CONTROL, STORE
+from msmqwire.qm.runtime.data_folder import CONTROL, STORE
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import SETTINGS
 from tests.support.running import (

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from msmqwire.qm.runtime.console import TOKEN_FILE, ConsoleOptions
+from msmqwire.qm.runtime.console import ConsoleOptions
 from msmqwire.qm.runtime.console.options import ConsoleLimits
+from msmqwire.qm.runtime.data_folder import TOKEN_FILE
 from tests.support.running import ADDRESS, LEDGER, ORDERS, PATIENCE_S, InThread, options, served
 
 

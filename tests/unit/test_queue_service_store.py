@@ -20,7 +20,7 @@ from msmqwire.errors import (
 )
 from msmqwire.netware.constants import ObjectType
 from msmqwire.qm.model.changes import Changes
-from msmqwire.qm.runtime.folder import DataFolder
+from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.store import Store
 from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qm.store.sqlite import SqliteStore

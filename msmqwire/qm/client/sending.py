@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, QueueError
-from msmqwire.qm.client.manager import ClientManager
 from msmqwire.qm.client.properties import Properties, to_message
 from msmqwire.qm.client.protecting import protecting_of
 from msmqwire.qm.client.sent import Sent
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
+
+if TYPE_CHECKING:
+    from msmqwire.qm.client.manager import ClientManager
 
 
 class Unit(Protocol):

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from msmqwire.qm.core import Core
 from msmqwire.qm.model.elements import ConnectionHistory, OutgoingQueue, Transaction
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.message_json import number
+
+if TYPE_CHECKING:
+    from msmqwire.qm.core import Core
 
 COUNT_MAX: Final = 200
 """Limit of the sessions and of the transactions in an answer."""

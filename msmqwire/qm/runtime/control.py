@@ -37,6 +37,10 @@ from msmqwire.qm.runtime.served_folder import ControlAddress, ServedFolder
 VALUE, NAME, QUEUE, NCP, STORE, FAULT = "value", "name", "queue", "ncp", "store", "fault"
 """Kinds of errors: an invalid value or name, a refusal of the queue manager or of a NetWare file server, one
 of the disk that the server outlives, an internal error."""
+BATCH_MAX: Final = 1000
+"""Limit of messages in a request."""
+WINDOW_MAX: Final = 1000
+"""Limit of the messages of a subscription that are not ended."""
 FRAMES: Final = "frames"
 """What an answer has besides the JSON that is sent: bytes that follow it."""
 REQUEST_MAX: Final = 16 << 20

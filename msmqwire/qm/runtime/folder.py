@@ -1,18 +1,17 @@
-"""The data folder of a queue manager: its store, its identity and the address of its server."""
+"""The queue manager of a data folder: its name, its addresses, its core."""
 
 from __future__ import annotations
 
 import secrets
 import socket
 from collections.abc import Collection
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
 
 from msmqwire.constants import HResult
-from msmqwire.errors import InvalidName, StoreMissing
+from msmqwire.errors import InvalidName
 from msmqwire.names import PathName
 from msmqwire.names.addresses import is_loopback
-from msmqwire.qm.core import Core
 from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import QueueManager
 from msmqwire.qm.model.message import NULL_GUID
@@ -21,38 +20,18 @@ from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfigurat
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.rules import recovery
 from msmqwire.qm.rules.routing import Routes
-from msmqwire.qm.runtime.console import TOKEN_FILE
-from msmqwire.qm.runtime.key_ring import KEYS
 from msmqwire.qm.runtime.restoring import restoring
-from msmqwire.qm.runtime.served_folder import ServedFolder
-from msmqwire.qm.runtime.user_certificates import DIRECTORY
 from msmqwire.qm.security.configuration import SecurityConfiguration
 from msmqwire.qm.store import Store
-from msmqwire.qm.store.sqlite import SqliteStore
 
-STORE: Final = "queues.msmq"
-CONTROL: Final = "control"
+if TYPE_CHECKING:
+    from msmqwire.qm.core import Core
+
 QUOTA: Final = 8 << 30
 """Default quota of a new queue manager in bytes. The specification's QueueManagerQuota is 1 MiB."""
 _LISTENING: Final = b"ListensAt"
 _LOCALHOST: Final = "localhost"
 _OF_LOCALHOST: Final = ("127.0.0.1", "::1")
-
-
-class DataFolder(ServedFolder):
-    """The data folder, DIR of ``msmqwire serve --data DIR``."""
-
-    store_name = STORE
-    control_name = CONTROL
-    more_names = (KEYS, KEYS + ".new", DIRECTORY, TOKEN_FILE, TOKEN_FILE + ".new")
-
-    def open_store(self, *, create: bool) -> SqliteStore:
-        """Open the store exclusively. Raises the subclasses of StoreError."""
-        if create:
-            self.create()
-        elif not (self.path / STORE).exists():
-            raise StoreMissing("there is no queue manager in this folder", file=str(self.path))
-        return SqliteStore(self.path / STORE, create=create)
 
 
 def default_name() -> str:
@@ -113,6 +92,8 @@ def open_core(
 
     Raises StoreDamaged.
     """
+    from msmqwire.qm.core import Core  # all protocols
+
     if quota is None and not stored_name(store):
         quota = QUOTA
     with restoring(store):

@@ -10,15 +10,17 @@ from uuid import UUID
 from msmqwire.constants import CryptographicProvider
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import InvalidValue
-from msmqwire.qm.core import Core
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
-from msmqwire.qm.runtime.key_ring import KEYS, KeyFile, KeyRing, KeyUse, PeerKeys
+from msmqwire.qm.runtime.data_folder import KEYS
+from msmqwire.qm.runtime.key_ring import KeyFile, KeyRing, KeyUse, PeerKeys
 from msmqwire.qm.runtime.peer_keys import public_keys
 from msmqwire.qm.runtime.user_certificates import open_users
 from msmqwire.qm.security.configuration import SecurityConfiguration
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+
+    from msmqwire.qm.core import Core
 
 
 class FolderSecurity:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msmqwire.errors import InvalidValue
-from msmqwire.qm.core import Core
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.runtime.message_json import number
+
+if TYPE_CHECKING:
+    from msmqwire.qm.core import Core
 
 HELD_MAX: Final = 10_000
 """Limit of messages that one session may have received and not ended."""

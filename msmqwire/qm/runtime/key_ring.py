@@ -16,9 +16,9 @@ from uuid import UUID
 
 from msmqwire.constants import CryptographicProvider
 from msmqwire.errors import InvalidValue, StoreInUse, StoreRefused
+from msmqwire.qm.runtime.data_folder import KEYS
 from msmqwire.qm.runtime.secret_files import read_secret, write_secret
 
-KEYS: Final = "keys.json"
 _LOCK: Final = "keys.lock"
 _SIZE_MAX: Final = 16 << 20
 _LOCK_WAIT_S: Final = 10.0

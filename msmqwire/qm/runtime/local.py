@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import socket
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msmqwire.errors import (
     InvalidName,
@@ -25,14 +24,8 @@ from msmqwire.errors import (
 )
 from msmqwire.names.printable import counted
 from msmqwire.qm.runtime import control
-from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.folder import STORE, DataFolder, check_name, default_name, open_core, stored_name
-from msmqwire.qm.runtime.folder_security import FolderSecurity
-from msmqwire.qm.runtime.operations import LocalSession
+from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.runtime.served_folder import ServedFolder
-from msmqwire.qm.runtime.tasks import cancel_other_tasks
-
-T = TypeVar("T")
 
 if TYPE_CHECKING:
     from typing import Self
@@ -50,7 +43,6 @@ _WITHOUT_EFFECT: Final = (
 )  # fmt: skip
 """Requests that leave nothing behind when their connection is lost, or that can be made again: what `read`
 receives is only locked. The last four are of the service for NetWare."""
-_POLL_S: Final = 0.1
 
 
 class Local(Protocol):
@@ -92,7 +84,14 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Local:
     another process has its store open without serving it; InvalidValue for keys in it that can't be used.
     """
     folder = DataFolder(path)
-    return attach_to(folder, lambda: InStore(folder, create=create))
+    return attach_to(folder, lambda: in_store(folder, create=create))
+
+
+def in_store(folder: DataFolder, *, create: bool) -> Local:
+    """Open the store of a folder. Raises as `attach` does."""
+    from msmqwire.qm.runtime.in_store import InStore  # with a whole queue manager; a server has its own
+
+    return InStore(folder, create=create)
 
 
 def attach_to(folder: ServedFolder, in_store: Callable[[], Local]) -> Local:
@@ -236,76 +235,3 @@ def error_of(error: dict[str, Any]) -> MsmqError | RuntimeError:
 def connection_closed() -> InvalidValue:
     """Return the exception for the use of a connection that was left."""
     return InvalidValue("it was left, and can't be used any more", path="connection")
-
-
-class InStore(LocalBase):
-    """Access to the store of a folder, opened exclusively; nothing is sent to other computers."""
-
-    served = False
-
-    def __init__(self, folder: DataFolder, *, create: bool) -> None:
-        self._path = str(folder.path / STORE)
-        self._refused: StoreRefused | None = None
-        self._store = folder.open_store(create=create)
-        self._loop = asyncio.new_event_loop()
-        self._security: FolderSecurity | None = None
-        try:
-            self._security = FolderSecurity(folder.path)
-            name = stored_name(self._store) or check_name(default_name())
-            self._driver, self._session = self._loop.run_until_complete(self._start(name))
-        except BaseException:
-            self._close()
-            raise
-
-    async def _start(self, name: str) -> tuple[EngineDriver, LocalSession]:
-        assert self._security is not None, "it was read before"
-        core = open_core(self._store, name, security=self._security.configuration)
-        driver = EngineDriver(core, self._store)
-        driver.security = self._security
-        driver.core.queues.take_offline()
-        driver.start()
-        return driver, LocalSession(driver, lasting=False)
-
-    def call(self, op: str, /, **request: Any) -> dict[str, Any]:
-        if self._refused is not None:
-            raise self._refused
-        return self._loop.run_until_complete(self._run(self._session.run({"op": op, **request})))
-
-    async def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` to its end. Raises StoreRefused if the disk keeps refusing its changes."""
-        task = asyncio.ensure_future(work)
-        refused_since: float | None = None
-        try:
-            while not task.done():
-                await asyncio.wait((task,), timeout=_POLL_S)
-                if not self._driver.refused:
-                    refused_since = None
-                elif refused_since is None:
-                    refused_since = time.monotonic()
-                elif time.monotonic() - refused_since > DISK_S:
-                    self._driver.abandon()
-                    reason = "the disk does not take what was to be changed"
-                    self._refused = StoreRefused(reason, file=self._path)
-                    raise self._refused
-            return task.result()
-        finally:
-            if not task.done():
-                task.cancel()
-
-    def close(self) -> None:
-        if self._loop.is_closed():
-            return
-        try:
-            self._loop.run_until_complete(cancel_other_tasks())  # of a request that was interrupted
-            if not self._driver.refused:  # else only unanswered changes are lost
-                self._session.close()
-                self._loop.run_until_complete(self._run(self._driver.stop()))
-        finally:
-            self._driver.abandon()
-            self._close()
-
-    def _close(self) -> None:
-        self._loop.close()
-        if self._security is not None:
-            self._security.close()
-        self._store.close()

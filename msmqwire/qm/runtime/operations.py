@@ -15,7 +15,7 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.runtime import queue_pages, queues
 from msmqwire.qm.runtime.activity import activity
-from msmqwire.qm.runtime.control import Sink
+from msmqwire.qm.runtime.control import BATCH_MAX, Sink
 from msmqwire.qm.runtime.control_frames import answer_of
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder_security import FolderSecurity
@@ -38,8 +38,6 @@ from msmqwire.qm.runtime.session_reads import WAIT_MAX_MS, SessionReads, has_wai
 from msmqwire.qm.runtime.session_transactions import SessionTransactions, check_transactional
 from msmqwire.qm.runtime.subscriptions import Subscriptions
 
-BATCH_MAX: Final = 1000
-"""Limit of messages in a request."""
 BATCH_BYTES: Final = 8 << 20
 """Bytes of bodies after which an answer has no further messages."""
 _UINT64_MAX: Final = (1 << 64) - 1

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msmqwire.errors import InvalidValue
-from msmqwire.qm.core import Core
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, short_name
 from msmqwire.qm.model.enumerations import QueueType
 from msmqwire.qm.runtime.message_json import flag, number
 from msmqwire.qm.runtime.queues import is_shown, kind
+
+if TYPE_CHECKING:
+    from msmqwire.qm.core import Core
 
 PAGE_MAX: Final = 200
 """Limit of the queues of a page."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 from uuid import UUID
 
 from msmqwire.constants import HResult, MessageClass, hresult_name
 from msmqwire.errors import InvalidValue, QueueError
 from msmqwire.names import DirectName, parse_path_name
 from msmqwire.names.nearest import nearest
-from msmqwire.qm.core import Core
 from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, short_name
 from msmqwire.qm.model.enumerations import (
@@ -30,6 +29,9 @@ from msmqwire.qm.runtime.local_names import path_of, queue_name
 from msmqwire.qm.runtime.message_json import flag, number
 from msmqwire.qm.runtime.queue_access import RightsOn, access_changes, access_json, changed_access
 from msmqwire.qm.runtime.refused import refused_json
+
+if TYPE_CHECKING:
+    from msmqwire.qm.core import Core
 
 _UINT64_MAX: Final = (1 << 64) - 1
 LABEL_MAX: Final = 124

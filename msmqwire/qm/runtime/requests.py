@@ -13,8 +13,7 @@ from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from msmqwire.errors import StoreInUse, Unreachable
-from msmqwire.qm.runtime.folder import DataFolder
-from msmqwire.qm.runtime.in_store_requests import InStoreRequests
+from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.runtime.local import GONE, RETRY_S, STARTING_S, connection_closed
 from msmqwire.qm.runtime.pushed import Pushed
 from msmqwire.qm.runtime.served_requests import NotSent, ServedRequests
@@ -160,6 +159,8 @@ async def open_requests(path: str | os.PathLike[str], *, create: bool = False) -
         served = await ServedRequests.connect(folder)
         if served is not None:
             return await LastingRequests.of(folder, served)
+        from msmqwire.qm.runtime.in_store_requests import InStoreRequests  # with a whole queue manager
+
         try:
             return await LastingRequests.of(folder, await InStoreRequests.start(folder, create=create))
         except StoreInUse:

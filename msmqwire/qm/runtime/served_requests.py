@@ -12,7 +12,7 @@ from msmqwire.errors import InvalidValue, LocatedError, MalformedPacket, MsmqErr
 from msmqwire.names.printable import counted
 from msmqwire.qm.runtime import control
 from msmqwire.qm.runtime.control_frames import Incoming
-from msmqwire.qm.runtime.folder import DataFolder
+from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.runtime.local import GONE, connection_closed, error_of, lost
 from msmqwire.qm.runtime.pushed import Pushed, Subscribed
 

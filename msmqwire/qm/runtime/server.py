@@ -22,9 +22,10 @@ from msmqwire.qm.runtime import queues, tls
 from msmqwire.qm.runtime.addresses import LOOPBACK, TCP_PORT, AddressOverrides, Endpoint
 from msmqwire.qm.runtime.console import ConsoleOptions
 from msmqwire.qm.runtime.control import ControlServer
+from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.runtime.disk import MIN_FREE, DiskRoom
 from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.folder import DataFolder, check_name, default_name, open_core, stored_name
+from msmqwire.qm.runtime.folder import check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.limits import Limits

@@ -15,9 +15,9 @@ from msmqwire.qm.directory.embedded import EmbeddedDirectory
 from msmqwire.qm.model.directory_objects import User
 from msmqwire.qm.model.enumerations import DirectoryOperationResult
 from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.runtime.data_folder import DIRECTORY
 from msmqwire.qm.security.user_certificates import register, registered, unregister
 
-DIRECTORY: Final = "directory.msmq"
 _SUCCESS: Final = DirectoryOperationResult.SUCCESS
 _WRITTEN: Final = ("Certificates", "CertificateDigestList", "Groups")
 

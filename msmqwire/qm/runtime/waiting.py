@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from msmqwire.errors import OutcomeUnknown, StoreInUse, Unreachable
-from msmqwire.qm.runtime.folder import STORE, DataFolder
-from msmqwire.qm.runtime.local import GONE, InStore, Local, LocalBase, attach, server_of
+from msmqwire.qm.runtime.data_folder import STORE, DataFolder
+from msmqwire.qm.runtime.local import GONE, Local, LocalBase, attach, in_store, server_of
 
 _LOOK_S: Final = 60.0
 """Seconds after which a server is asked again and the store looked at again, whatever happens."""
@@ -92,7 +92,7 @@ class WaitingLocal(LocalBase):
             if self._local is None and self._through_server:
                 raise Unreachable(f"{GONE}, and is not back: nobody serves {self._folder.path}")
             if self._local is None:
-                self._local = InStore(self._folder, create=False)
+                self._local = in_store(self._folder, create=False)
             self._through_server = self._local.served
         return self._local
 

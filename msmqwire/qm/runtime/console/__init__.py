@@ -6,6 +6,6 @@ Whoever reaches its port can cost little before a login, and a login needs a tok
 
 from __future__ import annotations
 
-from msmqwire.qm.runtime.console.options import PORT, TOKEN_FILE, ConsoleOptions
+from msmqwire.qm.runtime.console.options import PORT, ConsoleOptions
 
-__all__ = ["PORT", "TOKEN_FILE", "ConsoleOptions"]
+__all__ = ["PORT", "ConsoleOptions"]

@@ -9,7 +9,6 @@ from msmqwire.qm.runtime.addresses import Endpoint
 
 PORT: Final = 8180
 """The default port."""
-TOKEN_FILE: Final = "console-token"
 """Name of the file of the folder with the token."""
 
 

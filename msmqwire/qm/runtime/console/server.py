@@ -17,8 +17,9 @@ from msmqwire.qm.runtime.console.api import Api
 from msmqwire.qm.runtime.console.events import Events
 from msmqwire.qm.runtime.console.guard import SESSION, Guard, Handler, add_headers, guarded_refusal
 from msmqwire.qm.runtime.console.logins import TOKEN_BYTES, Logins
-from msmqwire.qm.runtime.console.options import TOKEN_FILE, ConsoleOptions
+from msmqwire.qm.runtime.console.options import ConsoleOptions
 from msmqwire.qm.runtime.console.samples import Samples
+from msmqwire.qm.runtime.data_folder import TOKEN_FILE
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limited_connection import LimitedConnection
 from msmqwire.qm.runtime.listening import Listeners
