@@ -151,7 +151,7 @@ def test_what_an_interrupted_receive_took_goes_back(server: InThread) -> None:
 def test_a_request_that_is_too_long_is_refused_before_it_is_sent(server: InThread) -> None:
     body = b64encode(b"x" * REQUEST_MAX).decode()
     with attach(server.data) as local:
-        with pytest.raises(InvalidValue, match=f"and may have {REQUEST_MAX}"):
+        with pytest.raises(InvalidValue, match=f"and may have {REQUEST_MAX:,}"):
             local.call("send", to=rf"DIRECT=OS:.\{ORDERS}", messages=[{"body": body}])
         assert local.call("status")["name"] == "alpha"
 
