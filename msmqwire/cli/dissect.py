@@ -37,18 +37,16 @@ from msmqwire.cli.filter_options import (
     say_no_match,
     wanted,
 )
+from msmqwire.cli.item_table import FittingLines, WholeLines, to_table
 from msmqwire.cli.live import CaptureFilter, Follow, Interface, live_input
 from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.output import Output, binary, output
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.cli.show import STYLES, hexdump, raw_dump
 from msmqwire.dissection import Dissection, Item
-from msmqwire.dissection.summaries import summary
 from msmqwire.errors import InvalidValue, UnsupportedStore
-from msmqwire.names.printable import counted, format_endpoint, safe
+from msmqwire.names.printable import counted, safe
 from msmqwire.schema import Record
-
-_KIND_WIDTH = len("R_StartReceive response")
 
 
 def run(dissection: Dissection, is_wanted: filters.Filter, printer: Printer, err: TextIO) -> int:
@@ -87,27 +85,37 @@ class Printer:
     """
 
     def __init__(
-        self, out: TextIO, *, as_json: bool = False, dump: bool = False, flushes: bool = False
+        self,
+        out: TextIO,
+        *,
+        as_json: bool = False,
+        dump: bool = False,
+        flushes: bool = False,
+        wide: bool = False,
     ) -> None:
+        """Print to `out`; lines fit a terminal unless they are to be `wide` or have bytes below them."""
         self.out, self.as_json, self.dump, self.flushes = out, as_json, dump, flushes
         self.printed = self.with_findings = 0
         self.console: Any = None
-        self._kind_width = _KIND_WIDTH
         if out.isatty() and not as_json:
             from rich.console import Console
 
             self.console = Console(file=out, highlight=False, soft_wrap=True, markup=False, emoji=False)
+        fits = self.console is not None and not wide and not dump
+        self.width: int | None = self.console.width if fits else None
+        self._lines = WholeLines() if self.width is None else FittingLines(self.width)
 
     def line(self, text: str, style: str = "") -> None:
         if self.console is None:
             print(text, file=self.out)
-        else:
+        elif self.width is None:
             self.console.print(text, style=style or None)
+        else:
+            self.console.print(text, style=style or None, soft_wrap=False, no_wrap=True, overflow="ellipsis")
 
     def begin(self) -> None:
         if not self.as_json and not self.dump:
-            cells = ("time", "frames", "st", "from", "to", "packet", "size", "find", "about")
-            self.line(_row(self._kind_width, *cells), "bold underline")
+            self.line(self._lines.title(), "bold underline")
 
     def item(self, item: Item) -> None:
         self.printed += 1
@@ -121,9 +129,10 @@ class Printer:
             print(dumps(item.to_json()), file=self.out)
             return
         style = STYLES.get(item.kind, "")
-        # There are calls with names of 38 characters: later rows are aligned with the widest so far.
-        self._kind_width = max(self._kind_width, len(item.kind))
-        self.line(_item_row(self._kind_width, item), style)
+        *dates, row = self._lines.rows(item)
+        for date in dates:
+            self.line(date, "dim")
+        self.line(row, style)
         if self.dump:
             lines = hexdump(item.packet, item.raw) if isinstance(item.packet, Record) else raw_dump(item.raw)
             for text in lines:
@@ -142,35 +151,18 @@ def finding_text(finding: Any) -> str:
     return f"{finding.severity} {finding.id} {finding.path} byte {finding.offset}: {finding.message}"
 
 
-def _row(kind_width: int, *cells: str) -> str:
-    time, frames, stream, source, target, kind, size, findings, about = cells
-    origin = f"{time:<30} {frames:>9} {stream:>3} {source:<21} {target:<21}"
-    return f"{origin} {kind:<{kind_width}} {size:>7} {findings:>4}  {about}"
-
-
-def _item_row(kind_width: int, item: Item) -> str:
-    first, last = (item.frames[0], item.frames[-1]) if item.frames else ("", "")
-    return _row(
-        kind_width,
-        item.time or "-",
-        str(first) if first == last else f"{first}-{last}",
-        "" if item.stream is None else str(item.stream),
-        format_endpoint(item.src, item.src_port),
-        format_endpoint(item.dst, item.dst_port),
-        item.kind,
-        str(item.size),
-        str(len(item.findings) or ""),
-        summary(item),
-    )
-
-
 def command(
     captures: Annotated[
         list[str] | None,
         Argument(help="pcap or pcapng files, also gzip or zstd; folders; patterns; URLs of stores; - ."),
     ] = None,
     as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
-    table: Annotated[bool, Option("--table", help="A table (the default).")] = False,
+    table: Annotated[
+        bool, Option("--table", help="A table (the default); with --columns of these columns.")
+    ] = False,
+    wide: Annotated[
+        bool, Option("--wide", help="Lines of the table in full, also on a terminal that is narrower.")
+    ] = False,
     dump: Annotated[bool, Option("--hexdump", help="Every field beside its bytes.")] = False,
     stats: Annotated[
         bool,
@@ -229,9 +221,14 @@ def command(
         raise BadParameter("only one of --json, --table, --hexdump, --parquet, --arrow and --csv")
     if stats and (table or dump or as_csv or parquet is not None or arrow is not None):
         raise BadParameter("--stats goes with --json only", param_hint="--stats")
-    to_columns = as_csv or parquet is not None or arrow is not None
+    table_of_columns = table and columns is not None
+    to_columns = as_csv or parquet is not None or arrow is not None or table_of_columns
     if not to_columns and any(given is not None for given in (columns, body_limit, workers)):
-        raise BadParameter("--columns, --body-limit and --workers go with --parquet, --arrow or --csv")
+        raise BadParameter(
+            "--columns, --body-limit and --workers go with --parquet, --arrow, --csv or --table"
+        )
+    if wide and (to_columns or as_json or stats) and not table_of_columns:
+        raise BadParameter("it is for the table", param_hint="--wide")
     if no_lint and findings:
         raise BadParameter("it finds nothing with --no-lint", param_hint="--findings")
     packets = wanted(start, end, host, kind, label, queue, findings, where)
@@ -262,11 +259,14 @@ def command(
         ):
             if as_csv:
                 sink = tables.to_csv(binary(file))
+            elif table_of_columns:
+                printer = Printer(file, wide=wide)
+                sink = to_table(printer.line, printer.width)
             chosen = packets.test()
             if stats:
                 shown = counted(print_counts(dissection, chosen, file, as_json=as_json), "packet")
             elif sink is None:
-                printer = Printer(file, as_json=as_json, dump=dump, flushes=live.is_live)
+                printer = Printer(file, as_json=as_json, dump=dump, flushes=live.is_live, wide=wide)
                 print_items(dissection, chosen, printer)
                 shown = f"{counted(printer.printed, 'packet')}, {printer.with_findings:,} with findings"
             else:

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, Any, Final, TextIO
 
 from click import BadParameter
 from click.exceptions import Exit
@@ -96,9 +96,20 @@ def run_capture(items: Iterable[Item], out: TextIO, *, as_json: bool = False) ->
     return counts
 
 
+_STYLES: Final = {"ATTACK": "bold red", "MUST": "red", "SHOULD": "yellow", "NOTE": "dim"}
+_INDENT: Final = 4
+_WRAPPED_MIN: Final = 20
+"""Characters of a line, at least, however narrow a terminal is."""
+
+
 def _print(
     findings: Iterable[Finding], origin: str, out: TextIO, *, as_json: bool, item: Item | None = None
 ) -> None:
+    console = None
+    if not as_json and out.isatty():
+        from rich.console import Console
+
+        console = Console(file=out, highlight=False, markup=False, emoji=False)
     for finding in findings:
         if as_json:
             data = finding.to_json()
@@ -106,8 +117,26 @@ def _print(
                 data = {"time": item.time, "file": item.file, "frames": list(item.frames),
                         "stream": item.stream, "packet": item.kind, **data}  # fmt: skip
             print(dumps(data), file=out)
+            continue
+        before = f"{origin}{': ' if origin else ''}"
+        if console is None:
+            print(before + safe(finding_text(finding)), file=out)
         else:
-            print(f"{origin}{': ' if origin else ''}{safe(finding_text(finding))}", file=out)
+            _print_wrapped(before, finding, console)
+
+
+def _print_wrapped(before: str, finding: Finding, console: Any) -> None:
+    """Print a finding in colours, in lines that fit a terminal; those after the first are indented."""
+    from rich.text import Text
+
+    style = _STYLES.get(finding.severity, "")
+    place = f" {finding.path} byte {finding.offset}: "
+    parts = (finding.severity, style), " ", (finding.id, style), (safe(place), "cyan"), safe(finding.message)
+    text = Text.assemble((before, "dim"), *parts)
+    for number, line in enumerate(text.wrap(console, max(_WRAPPED_MIN, console.width - _INDENT))):
+        console.print(
+            Text(" " * (_INDENT if number else 0)) + line, no_wrap=True, overflow="ignore", crop=False
+        )
 
 
 def command(

@@ -614,10 +614,10 @@ def test_json_on_a_terminal_has_no_colours():
 def test_a_peer_can_not_reach_a_terminal(tmp_path):
     path = tmp_path / "evil"
     path.write_bytes(evil_capture())
-    for option in ("--table", "--hexdump"):
+    for option in ("--table", "--wide", "--hexdump"):
         status, shown, _ = on_a_terminal("dissect", option, path, NO_COLOR="1")
         assert status == 0
-        assert ":boom:[red]" in shown
+        assert (":boom:[red]" in shown) is (option != "--table")
         for bad in ("\x1b]", "\x1b[2J", "\x07", "\x9b", "\x7f", "\u202e"):
             assert bad not in shown
 
