@@ -1,49 +1,35 @@
 #!/bin/sh
-# What msmqwire makes of a small capture; `make demo` runs this. Each command is printed before its output.
+# What msmqwire makes of small captures, and a message sent and received; `make demo` runs this.
+# Each command is printed as it is run, and can be typed again in the checkout. What they write is in build/demo.
 set -eu
 cd "$(dirname "$0")/.."
-python=${PYTHON:-python3}
+if [ -n "${PYTHON:-}" ]; then PATH=$(dirname "$PYTHON"):$PATH; fi
+rm -rf build/demo && mkdir -p build/demo
 
-show() {
-    printf '\n$ msmqwire %s\n' "$*"
-    "$python" -m msmqwire "$@"
+run() {
+    printf '\n$ %s\n' "$1"
+    eval "$1"
 }
 
-printf 'A session between two queue managers, packet by packet:\n'
-show dissect examples/session.pcap --table
+printf '\n# A session between two queue managers, packet by packet\n'
+run 'msmqwire dissect examples/session.pcap'
 
-printf '\nOne packet in full, every field beside its bytes:\n'
-show dissect examples/session.pcap --hexdump --kind UserMessage
+printf '\n# What in it departs from the specifications\n'
+run 'msmqwire lint examples/session.pcap'
 
-printf '\nWhat in the session departs from the specifications, by requirement id:\n'
-show lint examples/session.pcap
+printf '\n# Attacks in another capture, and all of it as a page for the browser\n'
+run 'msmqwire dissect examples/hostile.pcapng --findings ATTACK'
+run 'msmqwire report examples/hostile.pcapng -o build/demo/report.html'
 
-printf '\nThe same capture as a page for the browser:\n'
-mkdir -p build
-show report examples/session.pcap -o build/session.html
-
-printf '\nShapes of attack in a second, hostile capture:\n'
-show dissect examples/hostile.pcapng --findings ATTACK --table
-
-printf '\nA queue read from another computer, anonymously and by a user whose calls are encrypted:\n'
-show dissect examples/remote_read.pcap --table
-
-printf '\nA print job in a NetWare queue, from its submission to its end:\n'
-show dissect examples/netware.pcap --table
-
-printf '\nA queue manager, a message sent to it over TCP, and the message received:\n'
-folder=$(mktemp -d)
-server=
-trap 'kill "$server" 2>/dev/null && wait "$server" || true; rm -rf "$folder"' EXIT
-printf '\n$ %s\n' "msmqwire serve --data $folder/qm --listen 127.0.0.1:0 --queue 'private\$\orders' &"
-"$python" -m msmqwire serve --data "$folder/qm" --name demo --listen 127.0.0.1:0 --ping off --queue 'private$\orders' \
-    --log error >"$folder/ready" &
+printf '\n# A queue manager, a message that is sent to it over TCP, and the message received\n'
+run "msmqwire serve --data build/demo/qm --listen 127.0.0.1:18010 --ping off --queue 'private\$\\orders' --log error &"
 server=$!
-until [ -s "$folder/ready" ]; do
+trap 'kill "$server" 2>/dev/null && wait "$server" || true' EXIT
+until python3 -c 'import socket; socket.create_connection(("127.0.0.1", 18010)).close()' 2>/dev/null; do
     kill -0 "$server"
     sleep 0.1
 done
-cat "$folder/ready"
-port=$(sed 's/.*tcp=[^ ]*:\([0-9]*\) .*/\1/' "$folder/ready")
-show send 'DIRECT=TCP:127.0.0.1\private$\orders' --port "$port" --body hello --label 'order 7' --recoverable --ack full_reach_queue
-show receive 'private$\orders' --data "$folder/qm"
+run "msmqwire send 'DIRECT=TCP:127.0.0.1\\private\$\\orders' --port 18010 --body hello --label 'order 7' --recoverable"
+run "msmqwire receive 'private\$\\orders' --data build/demo/qm"
+
+printf '\n# NetWare is read as well: msmqwire dissect examples/netware.pcap\n'

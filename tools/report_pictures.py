@@ -2,7 +2,8 @@
 
     python tools/report_pictures.py FOLDER
 
-Writes an example report and pictures of it into the folder, as the documentation has them.
+Writes an example report and pictures of it into the folder, as the documentation has them. README's picture,
+docs/assets/report.png, is the one of a finding.
 """
 
 from __future__ import annotations

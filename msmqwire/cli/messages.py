@@ -11,16 +11,19 @@ from msmqwire.cli.common import dumps
 from msmqwire.names.printable import counted, safe
 
 _TEXT_SHOWN: Final = 200
+_TEXT_MAX: Final = 1 << 16
+"""Characters of a body that JSON has as text too."""
 
 
 def show(message: dict[str, Any], as_json: bool) -> None:
     """Print one message, as JSON or for human readers."""
     message.pop("receipt", None)
-    if as_json or not sys.stdout.isatty():
-        print(dumps(message), flush=True)
-        return
     body = b64decode(message["body"])
     text = decode_body(body, message["body_type"]).text
+    if as_json or not sys.stdout.isatty():
+        shown = text if text is not None and len(text) <= _TEXT_MAX else None
+        print(dumps({**message, "text": shown}), flush=True)
+        return
     if text is None:
         body_text = counted(len(body), "byte")
     else:

@@ -52,7 +52,7 @@ def bodies(run: Run) -> list[bytes]:
 
 
 def test_receiving(queue: RemoteQueue) -> None:
-    expected = message_json(message(1))
+    expected = {**message_json(message(1)), "text": "body 1"}
     assert run(queue, "receive", "--json").one == expected
     assert expected["time_to_reach_queue"] == 3600
     assert expected["lookup_identifier"] == 4 << 56 | 1
