@@ -14,8 +14,8 @@ run() {
 printf '\n# A session between two queue managers, packet by packet\n'
 run 'msmqwire dissect examples/session.pcap'
 
-printf '\n# What in it departs from the specifications\n'
-run 'msmqwire lint examples/session.pcap'
+printf '\n# What in it departs from the specifications; without tail each with its field and byte\n'
+run 'msmqwire lint examples/session.pcap | tail -n 6'
 
 printf '\n# Attacks in another capture, and all of it as a page for the browser\n'
 run 'msmqwire dissect examples/hostile.pcapng --findings ATTACK'

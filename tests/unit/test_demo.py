@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -15,25 +17,47 @@ from tests.support.paths import ROOT
 
 LINES_MAX = 60
 
+pytestmark = pytest.mark.xdist_group("the port of the demonstration")
+
+
+def _demonstrate(folder: Path, *, columns: int | None = None) -> str:
+    """What the demonstration prints in a checkout where there is nothing else; on a terminal with columns."""
+    checkout = folder / "checkout"
+    checkout.mkdir()
+    shutil.copytree(ROOT / "examples", checkout / "examples")
+    leader, follower = pty.openpty() if columns else os.pipe()
+    environment = {**os.environ, "PYTHON": sys.executable, "TERM": "xterm", "NO_COLOR": "1"}
+    if columns:
+        environment["COLUMNS"] = str(columns)
+    with subprocess.Popen(
+        ["sh", "examples/demo.sh"], cwd=checkout, env=environment, stdout=follower, stderr=follower
+    ) as process:
+        os.close(follower)
+        shown = b"".join(iter(lambda: _read(leader), b""))
+        assert process.wait(120) == 0, shown.decode()
+    os.close(leader)
+    assert sorted(path.name for path in checkout.iterdir()) == ["build", "examples"]
+    return re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).replace("\r\n", "\n")
+
+
+def _read(leader: int) -> bytes:
+    try:
+        return os.read(leader, 1 << 16)
+    except OSError:  # how Linux reports that the other end was closed
+        return b""
+
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What the demonstration prints in a checkout of its own, where there is nothing else."""
-    checkout = tmp_path_factory.mktemp("checkout")
-    shutil.copytree(ROOT / "examples", checkout / "examples")
-    done = subprocess.run(
-        ["sh", "examples/demo.sh"],
-        cwd=checkout,
-        env={**os.environ, "PYTHON": sys.executable},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    assert sorted(path.name for path in checkout.iterdir()) == ["build", "examples"]
-    return done.stdout
+    """What it prints into a pipe."""
+    return _demonstrate(tmp_path_factory.mktemp("piped"))
+
+
+def test_on_a_terminal_it_is_short_and_shows_the_text_of_a_message(tmp_path: Path) -> None:
+    lines = _demonstrate(tmp_path, columns=80).splitlines()
+    assert sum(-(-max(1, len(line)) // 80) for line in lines) <= LINES_MAX
+    assert "  order 7: hello" in lines
+    assert lines[-1].startswith("# NetWare ")
 
 
 def test_it_is_short_and_shows_the_text_of_a_message(shown: str) -> None:
