@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from io import TextIOWrapper
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -14,7 +14,28 @@ from msmqwire import __version__
 from msmqwire.cli.commands import LazyGroup
 from msmqwire.cli.common import EX_IOERR, EX_SOFTWARE, EX_USAGE, say
 
-app = LazyGroup(
+
+class _Root(LazyGroup):
+    """The whole command line: its wrong usage is told as all other errors are."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **more: Any) -> Any:
+        """Run a command; exit with its status, unless the caller wants its result."""
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **more)
+        try:
+            status = super().main(*args, standalone_mode=False, **more)
+        except click.ClickException as exc:
+            from msmqwire.cli.wrong_usage import report
+
+            report(exc)
+            sys.exit(exc.exit_code)
+        except click.Abort:  # Ctrl-C
+            print("Aborted!", file=sys.stderr)
+            sys.exit(1)
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+app = _Root(
     "msmqwire",
     "Reads, writes, judges and speaks the Microsoft Message Queuing (MSMQ) protocols.",
     params=[

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 if TYPE_CHECKING:
     from msmqwire.errors import LocatedError
 
+_JSON: Final = frozenset({"--json"})
 EX_USAGE: Final = 2
 EX_DATAERR: Final = 65
 EX_NOINPUT: Final = 66
@@ -27,14 +28,44 @@ def dumps(data: Any, *, indent: int | None = None) -> str:
 
 
 def say(
-    error: LocatedError | dict[str, Any] | str, err: TextIO | None = None, *, offset: int | None = None
+    error: LocatedError | dict[str, Any] | str,
+    err: TextIO | None = None,
+    *,
+    offset: int | None = None,
+    see: str = "",
 ) -> None:
-    """Print an error as one JSON object, by default to standard error; `offset` is for a plain message."""
+    """Print an error: for people on a terminal, else, and with ``--json``, as one JSON object.
+
+    Args:
+        error: a text, an exception, or the object with its ``error`` or ``warning``.
+        err: where to, by default standard error.
+        offset: where a plain text is about.
+        see: where people find more.
+    """
     if isinstance(error, str):
         data: dict[str, Any] = {"error": error, "path": "", "offset": offset}
     else:
         data = error if isinstance(error, dict) else error.to_json()
-    print(dumps(data), file=err or sys.stderr)
+    stream = err or sys.stderr
+    if stream is None:
+        return
+    print(
+        _for_people(data, see) if stream.isatty() and not _JSON.intersection(sys.argv) else dumps(data),
+        file=stream,
+    )
+
+
+def _for_people(data: Mapping[str, Any], see: str) -> str:
+    """Return an error as text: what kind it is, where, and why. What comes from elsewhere is made safe."""
+    from msmqwire.names.printable import safe
+
+    kind = "warning" if "warning" in data else "error"
+    offset = None if data.get("offset") is None else f"byte {data['offset']}"
+    code = " ".join(str(data[key]) for key in ("name", "hresult", "code") if data.get(key))
+    where = ", ".join(filter(None, (data.get("path"), offset)))
+    first, *more = str(data[kind]).splitlines() or [""]
+    text = f"{kind}: {f'{where}: ' if where else ''}{first}{f' ({code})' if code else ''}"
+    return "\n".join(safe(line) for line in (text, *more, *([see] if see else [])))
 
 
 class NoInput(Exception):

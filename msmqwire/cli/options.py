@@ -170,6 +170,14 @@ class _Argument(click.Argument):
 class Helpful(click.Command):
     """What a command and a group have in common: options for help, and styles on a terminal."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments. Raises click.UsageError, which knows the command."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as exc:
+            exc.ctx = exc.ctx or ctx
+            raise
+
     def get_help_option_names(self, ctx: click.Context) -> list[str]:
         """Return the options that show the help."""
         return _HELP
@@ -191,6 +199,15 @@ class Helpful(click.Command):
 
 class Command(Helpful):
     """A command whose help lists its arguments, its options and examples."""
+
+    allow_extra_args = True  # `parse_args` refuses them
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments. Raises click.UsageError."""
+        left = super().parse_args(ctx, args)
+        if left and not ctx.resilient_parsing:
+            raise click.UsageError(f"{left[0]!r:.80} is one argument too many", ctx)
+        return left
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the arguments and the options."""
@@ -224,6 +241,16 @@ class Group(Helpful, click.Group):
             return function
 
         return add
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that arguments name, and the others. Raises click.UsageError."""
+        if not ctx.resilient_parsing and not args[0].startswith("-") and args[0] not in self.commands:
+            from msmqwire.names.nearest import unknown_name
+
+            raise click.UsageError(unknown_name(args[0], self.list_commands(ctx), "command").why, ctx)
+        return super().resolve_command(ctx, args)
 
     def sections(self, ctx: click.Context) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         """Yield the parts of the list of commands: a title, and names with what they do."""

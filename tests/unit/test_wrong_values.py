@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -105,7 +106,8 @@ def test_a_wrong_value_is_wrong_usage(
     done = command(*words, *wrong)
     assert done.returncode == 2, done.stderr
     assert done.stdout == b""
-    assert told in " ".join(done.stderr.decode().split())
+    error = json.loads(done.stderr)
+    assert told in " ".join(f"{error['path']}: {error['error']}".split())
     assert list(tmp_path.iterdir()) == []
 
 

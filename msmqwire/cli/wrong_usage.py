@@ -1,0 +1,66 @@
+"""Wrong usage of a command, told as all errors are: where, why, and what to write instead."""
+
+from __future__ import annotations
+
+import click
+from click.exceptions import NoArgsIsHelpError
+
+from msmqwire.cli.common import say
+
+
+def report(error: click.ClickException) -> None:
+    """Print wrong usage to standard error."""
+    if isinstance(error, NoArgsIsHelpError):
+        error.show()
+        return
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    see = "" if context is None else f"{context.command_path} --help shows how it is used."
+    say({"error": _why(error, context), "path": _path(error), "offset": None}, see=see)
+
+
+def _path(error: click.ClickException) -> str:
+    """Return the option, or the argument, that is wrong; empty if it is none."""
+    if isinstance(error, click.NoSuchOption | click.BadOptionUsage):
+        return error.option_name
+    if not isinstance(error, click.BadParameter):
+        return ""
+    if error.param_hint:
+        return error.param_hint if isinstance(error.param_hint, str) else " ".join(error.param_hint)
+    return "" if error.param is None else _name(error.param)
+
+
+def _name(parameter: click.Parameter) -> str:
+    if isinstance(parameter, click.Option):
+        return max(parameter.opts, key=len)
+    return parameter.human_readable_name
+
+
+def _why(error: click.ClickException, context: click.Context | None) -> str:
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        value = f", as {_with_value(error.param)}" if isinstance(error.param, click.Option) else ""
+        return f"it is missing{value}"
+    if isinstance(error, click.NoSuchOption):
+        from msmqwire.names.nearest import nearest
+
+        near = nearest(error.option_name, _options(context))
+        return f"there is no such option{f'; did you mean {near[0]}?' if near else ''}"
+    if isinstance(error, click.BadOptionUsage):
+        of = None if context is None else _options(context).get(error.option_name)
+        if of is None or of.is_flag:
+            return "it takes no value"
+        return f"its value is missing, as in {_with_value(of, error.option_name)}"
+    return error.message
+
+
+def _options(context: click.Context | None) -> dict[str, click.Option]:
+    given = [] if context is None else context.command.get_params(context)
+    return {
+        name: one
+        for one in given
+        if isinstance(one, click.Option)
+        for name in (*one.opts, *one.secondary_opts)
+    }
+
+
+def _with_value(option: click.Option, name: str = "") -> str:
+    return f"{name or _name(option)} {option.metavar or option.type.name.upper()}"

@@ -1,0 +1,66 @@
+"""Errors of commands: text on a terminal, one JSON object elsewhere and with --json, wrong usage as well."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import EXAMPLES
+from tests.support.running import called
+from tests.support.terminal import on_a_terminal
+
+SESSION = str(EXAMPLES / "session.pcap")
+WRONG = [
+    (("dissect", SESSION, "--port", "99999"), "--port", "99999 is not 1 to 65535"),
+    (("dissect", SESSION, "--port", "http"), "--port", "'http' is not a whole number, as 10"),
+    (("dissect", SESSION, "--portt", "1"), "--portt", "there is no such option; did you mean --port?"),
+    (("dissect", SESSION, "--port"), "--port", "its value is missing, as in --port PORT"),
+    (("dissect", SESSION, "--json=1"), "--json", "it takes no value"),
+    (("ping", "127.0.0.1", "--interval", "soon"), "--interval", "'soon' is not a number, as 2.5"),
+    (("ping", "127.0.0.1", "--interval", "nan"), "--interval", "'nan' is not a number, as 2.5"),
+    (("ping", "127.0.0.1", "-c", "0"), "--count", "0 is not at least 1"),
+    (("ping", "127.0.0.1", "127.0.0.2"), "", "'127.0.0.2' is one argument too many"),
+    (("ping",), "HOST", "it is missing"),
+    (("key", "list"), "--data", "it is missing, as --data PATH"),
+    (("key", "import", "x", "--data", "d", "--use", "both"), "--use",
+     "'both' is not one of exchange, signature"),
+    (("key", "import", "x", "--data", "d", "--peer", "7"), "--peer",
+     "'7' is not a GUID, as 6f9619ff-8b86-d011-b42d-00c04fc964ff"),
+    (("disect",), "", "'disect' is no command; did you mean dissect?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "path", "why"), WRONG, ids=lambda value: str(value)[-40:])
+def test_wrong_usage_is_one_json_object(words: tuple[str, ...], path: str, why: str) -> None:
+    assert called(*words).error(2) == {"error": why, "path": path, "offset": None}
+
+
+def test_wrong_usage_on_a_terminal_is_text_that_says_what_to_do() -> None:
+    assert on_a_terminal("dissect", SESSION, "--port", "99999", status=2) == (
+        "error: --port: 99999 is not 1 to 65535\nmsmqwire dissect --help shows how it is used.\n"
+    )
+    shown = on_a_terminal("dissect", SESSION, "--where", "kind ==", status=2)
+    assert shown.startswith("error: --where: ")
+    assert "\n  kind ==\n         ^\n" in shown
+
+
+def test_an_error_on_a_terminal_is_text_and_with_json_an_object(tmp_path: Path) -> None:
+    (tmp_path / "short").write_bytes(b"\x10")
+    shown = on_a_terminal("parse", tmp_path / "short", status=65)
+    assert shown.startswith("error: BaseHeader")
+    assert ", byte 1: " in shown
+    assert on_a_terminal("queue", "list", "--data", tmp_path / "none", status=66).startswith("error: ")
+    shown = on_a_terminal("queue", "list", "--data", tmp_path / "none", "--json", status=66)
+    assert json.loads(shown)["path"] == ""
+
+
+def test_an_error_on_a_terminal_does_not_write_to_it_what_was_given() -> None:
+    assert r"\x1b[31m" in on_a_terminal("dissect", SESSION, "--kind", "\x1b[31m", status=2)
+
+
+def test_no_arguments_show_the_help_of_a_group() -> None:
+    done = called("key")
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("Usage: msmqwire key")
