@@ -18,7 +18,7 @@ from msmqwire.cli.common import EX_IOERR, EX_SOFTWARE, EX_USAGE, say
 class _Root(LazyGroup):
     """The whole command line: its wrong usage is told as all other errors are."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **more: Any) -> Any:
+    def main(self, *args: Any, standalone_mode: bool = True, **more: Any) -> Any:  # type: ignore[override]
         """Run a command; exit with its status, unless the caller wants its result."""
         if not standalone_mode:
             return super().main(*args, standalone_mode=False, **more)

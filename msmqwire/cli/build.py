@@ -11,6 +11,7 @@ from click.exceptions import Exit
 from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, NoInput, read_input, say
 from msmqwire.cli.options import Argument, Option
 from msmqwire.errors import LocatedError
+from msmqwire.names.json_words import why_not_json
 from msmqwire.packets import build
 
 
@@ -20,7 +21,7 @@ def run(text: bytes, out: BinaryIO, err: TextIO, *, hex_text: bool = False) -> i
         packet = json.loads(text)
     except (ValueError, RecursionError) as exc:
         offset = getattr(exc, "pos", getattr(exc, "start", None))
-        say(f"not JSON: {exc}", err, offset=offset)
+        say(why_not_json(exc), err, offset=offset)
         return EX_DATAERR
     try:
         data = _build(packet)

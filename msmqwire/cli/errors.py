@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from click import BadParameter
+from click import BadParameter, get_current_context
 from click.exceptions import Exit
 
 from msmqwire.cli.common import (
@@ -25,6 +25,7 @@ from msmqwire.errors import (
     EngineFailed,
     InvalidArgument,
     InvalidName,
+    InvalidValue,
     LakeError,
     LakeInUse,
     LakeMismatch,
@@ -86,6 +87,13 @@ def usage(option: str = "") -> Iterator[None]:
     except InvalidArgument as exc:
         name = option or f"--{exc.path.replace('_', '-')}"
         raise BadParameter(exc.why, param_hint=name) from None
+
+
+def wrong_value(error: InvalidValue) -> BadParameter:
+    """Return wrong usage for a value of the command line: of the option with the name of its path, if any."""
+    option = f"--{error.path.replace('_', '-')}"
+    options = {name for one in get_current_context().command.params for name in one.opts}
+    return BadParameter(error.why, param_hint=option) if option in options else BadParameter(str(error))
 
 
 def run_reporting_errors(run: Callable[[], Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 from click import BadParameter
 
-from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.errors import run_reporting_errors, wrong_value
 from msmqwire.cli.options import Option
 from msmqwire.errors import InvalidValue, NcpRefused
 from msmqwire.netware.constants import CompletionCode
@@ -32,7 +32,7 @@ def in_folder(data: Path, work: Callable[[Local], None], *, create: bool = False
             try:
                 work(local)
             except InvalidValue as exc:  # all values are those of the command line
-                raise BadParameter(str(exc)) from None
+                raise wrong_value(exc) from None
             except NcpRefused as exc:
                 if exc.code in _WRONG:
                     raise BadParameter(exc.why) from None

@@ -7,9 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Annotated, Final, TypeVar
 
-from click import BadParameter
-
-from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.errors import run_reporting_errors, wrong_value
 from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.readings import named_values
 from msmqwire.errors import InvalidValue
@@ -64,7 +62,7 @@ def on_server(
         try:
             results.append(asyncio.run(logged_in()))
         except InvalidValue as exc:  # all values are those of the command line
-            raise BadParameter(str(exc)) from None
+            raise wrong_value(exc) from None
 
     run_reporting_errors(run)
     return results[0]

@@ -37,7 +37,7 @@ from msmqwire.qm.runtime.multicast import PgmOptions, parse_pgm_options
 from msmqwire.qm.runtime.multicast.options import TTL, UDP_PORT
 from msmqwire.qm.runtime.named_values import with_named_values
 from msmqwire.qm.runtime.rpc_network import PENDING_S, RpcOptions
-from msmqwire.qm.runtime.server import SETTINGS, Server, ServerOptions, with_limits
+from msmqwire.qm.runtime.server import SETTINGS, Server, ServerOptions
 from msmqwire.remote_read.constants import DEFAULT_PORT
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER_PORT
 
@@ -48,8 +48,6 @@ _IN_USE_S: Final = 5.0
 _RESEND_TIMES: Final = 4
 _DWORD_MAX: Final = 0xFFFFFFFF
 _DWORD_DIGITS: Final = len(str(_DWORD_MAX))
-_SECONDS_MAX: Final = 0xFFFFFFFF // 1000
-"""What the timers of the specifications hold in milliseconds."""
 HTTP_PORT: Final = HTTP_PORTS["HTTP"]
 HTTPS_PORT: Final = HTTP_PORTS["HTTPS"]
 
@@ -257,30 +255,6 @@ def command(
         int, Option(min=0, max=1 << 30, help="MiB of disk space below which no new messages are taken.")
     ] = MIN_FREE >> 20,
     max_connections: Annotated[int, Option(min=1, help="TCP connections of others.")] = LIMITS.connections,
-    max_connections_per_peer: Annotated[
-        int, Option(min=1, help="The same from one address, or one IPv6 network of 64 bits.")
-    ] = LIMITS.connections_per_peer,
-    max_partial: Annotated[
-        int, Option(min=1, help="MiB of packets that have begun and not ended, of all connections.")
-    ] = LIMITS.partial_bytes >> 20,
-    max_pings: Annotated[int, Option(min=1, help="Pings answered in a second.")] = LIMITS.pings,
-    max_pings_per_network: Annotated[
-        int, Option(min=1, help="The same of one IPv4 network of 24 bits, or IPv6 network of 64.")
-    ] = LIMITS.pings_per_network,
-    max_resolutions: Annotated[
-        int, Option(min=2, help="Names resolved at once, half of them for names of others.")
-    ] = LIMITS.resolutions,
-    max_sessions: Annotated[int | None, Option(min=1, help="Sessions of others.")] = None,
-    max_packet: Annotated[
-        int | None, Option(min=1024, max=4 << 20, metavar="BYTES", help="Bytes of a packet.")
-    ] = None,
-    max_unacknowledged: Annotated[
-        int | None, Option(min=1024, metavar="BYTES", help="Bytes sent to a peer and not acknowledged by it.")
-    ] = None,
-    idle: Annotated[float | None, Option(min=0.1, help="Seconds after which a quiet session ends.")] = None,
-    half_open: Annotated[
-        float | None, Option(min=0.1, help="Seconds in which a session has to be established.")
-    ] = None,
     insecure_nacks: Annotated[
         bool | None,
         Option(
@@ -303,20 +277,9 @@ def command(
             "directory, in --host, or to which an application of this computer sends; or all."
         ),
     ] = Relay.KNOWN,
-    bind_senders: Annotated[
-        bool,
-        Option(
-            "--bind-senders",
-            help="Tell senders apart by their address too: nobody elsewhere can use up their numbers.",
-        ),
-    ] = False,
     memory: Annotated[
         int | None,
         Option(min=1, help="MiB for express messages, and for what others make the server remember."),
-    ] = None,
-    unreachable: Annotated[
-        int | None,
-        Option(min=1, help="Computers that can't be reached, which messages from one address ask for."),
     ] = None,
     set_values: Annotated[
         list[str] | None,
@@ -339,9 +302,6 @@ def command(
 ) -> None:
     """Run a queue manager: it takes messages from other computers and sends them there."""
     check_level(log)
-    for option, seconds in (("--idle", idle), ("--half-open", half_open)):
-        if seconds is not None and not seconds <= _SECONDS_MAX:  # neither inf nor nan
-            raise BadParameter(f"{option} {seconds} is more than {_SECONDS_MAX} seconds")
     if https and not (tls_cert and tls_key):
         raise BadParameter("--https needs --tls-cert and --tls-key")
     if (tls_cert or tls_key) and not https:
@@ -353,24 +313,9 @@ def command(
             raise BadParameter(f"--console-name {host_name:.100}: a name of a host, without scheme and port")
     check_rpc(rpc, endpoint_mapper, rpc_users, rpc_auth)
     at = parse_endpoint(listen, TCP_PORT)
-    settings = with_limits(
-        replace(SETTINGS, relay=relay, bind_senders=bind_senders),
-        sessions=max_sessions,
-        packet_size=max_packet,
-        unacknowledged_bytes=max_unacknowledged,
-        idle_s=idle,
-        half_open_s=half_open,
-        unreachable=unreachable,
-        memory=None if memory is None else memory << 20,
-    )
-    limits = Limits(
-        max_connections,
-        max_connections_per_peer,
-        partial_bytes=max_partial << 20,
-        pings=max_pings,
-        pings_per_network=max_pings_per_network,
-        resolutions=max_resolutions,
-    )
+    settings, limits = replace(SETTINGS, relay=relay), Limits(max_connections)
+    if memory is not None:
+        settings = replace(settings, memory=memory << 20)
     try:
         settings, limits = with_named_values(settings, limits, set_values or ())
     except InvalidValue as exc:

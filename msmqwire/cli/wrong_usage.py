@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 from click.exceptions import NoArgsIsHelpError
 
 from msmqwire.cli.common import say
+
+_SETTINGS: Final = {
+    "--max-connections-per-peer": "connections_per_peer=100",
+    "--max-partial": "partial_bytes=268435456",
+    "--max-pings": "pings=1000",
+    "--max-pings-per-network": "pings_per_network=100",
+    "--max-resolutions": "resolutions=16",
+    "--max-sessions": "max_in_sessions=1000",
+    "--max-packet": "packet_size_max=1048576",
+    "--max-unacknowledged": "unacknowledged_bytes_max=16777216",
+    "--idle": "session_cleanup_ms=300000",
+    "--half-open": "session_initialization_ms=20000",
+    "--unreachable": "unreachable_per_origin_max=100",
+    "--bind-senders": "bind_senders=true",
+}
+"""What were options of ``serve``, and are settings: an example of each."""
 
 
 def report(error: click.ClickException) -> None:
@@ -42,7 +60,10 @@ def _why(error: click.ClickException, context: click.Context | None) -> str:
     if isinstance(error, click.NoSuchOption):
         from msmqwire.names.nearest import nearest
 
-        near = nearest(error.option_name, _options(context))
+        options = _options(context)
+        if "--set" in options and error.option_name in _SETTINGS:
+            return f"it is a setting: --set {_SETTINGS[error.option_name]}; docs/settings.md has all"
+        near = nearest(error.option_name, options)
         return f"there is no such option{f'; did you mean {near[0]}?' if near else ''}"
     if isinstance(error, click.BadOptionUsage):
         of = None if context is None else _options(context).get(error.option_name)

@@ -33,9 +33,8 @@ def folder(data: Path) -> Path:
 
 @pytest.mark.parametrize("command", ["purge", "delete"])
 def test_elsewhere_than_on_a_terminal_messages_are_deleted_with_yes_alone(folder: Path, command: str) -> None:
-    refused = called("queue", command, ORDERS, "--data", folder)
-    assert (refused.status, refused.out) == (2, "")
-    assert f"{ORDERS} has 12 messages; --yes deletes them" in " ".join(refused.err.split())
+    refused = called("queue", command, ORDERS, "--data", folder).error(2)
+    assert refused["error"] == f"{ORDERS} has 12 messages; --yes deletes them"
     assert listed(folder)[ORDERS]["messages"] == 12
     done = called("queue", command, ORDERS, "--data", folder, "--yes").one
     assert done == {"queue": ORDERS, {"purge": "purged"}.get(command, "deleted"): 12}

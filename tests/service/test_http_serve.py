@@ -155,7 +155,7 @@ def test_a_file_of_redirections_has_limits(tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="more than 67,108,864 bytes"):
         load_redirections(file)
     file.write_bytes(b"[" * 200_000)
-    with pytest.raises(InvalidValue, match="is not JSON"):
+    with pytest.raises(InvalidValue, match="not JSON from line 1"):
         load_redirections(file)
     file.write_bytes(b'{"OutboundRedirectionExceptionCollection": [""]}')
     with pytest.raises(InvalidValue, match="begins with neither") as caught:

@@ -15,7 +15,7 @@ from msmqwire.errors import Unreachable
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.runtime.server import SETTINGS, with_limits
+from msmqwire.qm.runtime.server import SETTINGS
 from tests.support.raw_peer import Session
 from tests.support.running import (
     ADDRESS,
@@ -94,7 +94,7 @@ def test_one_peer_has_no_more_connections_than_allowed(data: Path) -> None:
 
 
 def test_connections_in_which_no_session_begins_end(data: Path) -> None:
-    with served(options(data, settings=with_limits(SETTINGS, half_open_s=0.5))) as server:
+    with served(options(data, settings=replace(SETTINGS, session_initialization_ms=500))) as server:
         with connect(server) as silent, connect(server) as slow:
             slow.sendall(b"\x10")
             assert is_ended(silent)
@@ -103,7 +103,7 @@ def test_connections_in_which_no_session_begins_end(data: Path) -> None:
 
 
 def test_quiet_sessions_end_and_begin_again_when_needed(data: Path) -> None:
-    with served(options(data, ORDERS, settings=with_limits(SETTINGS, idle_s=0.5))) as server:
+    with served(options(data, ORDERS, settings=replace(SETTINGS, session_cleanup_ms=500))) as server:
         with msmqwire.connect(TO_ORDERS, port=server.port, drain=PATIENCE_S) as client:
             client.send(b"1", recoverable=True).transferred(PATIENCE_S)
             until(lambda: not sessions(data), "the session ends")
@@ -113,7 +113,7 @@ def test_quiet_sessions_end_and_begin_again_when_needed(data: Path) -> None:
 
 
 def test_there_are_no_more_sessions_of_others_than_allowed(data: Path) -> None:
-    with served(options(data, ORDERS, settings=with_limits(SETTINGS, sessions=1))) as server:
+    with served(options(data, ORDERS, settings=replace(SETTINGS, max_in_sessions=1))) as server:
         first = msmqwire.connect(TO_ORDERS, port=server.port, drain=PATIENCE_S)
         second = msmqwire.connect(TO_ORDERS, port=server.port, drain=PATIENCE_S)
         with second as second_client:
@@ -130,7 +130,7 @@ def test_there_are_no_more_sessions_of_others_than_allowed(data: Path) -> None:
 @pytest.mark.parametrize("size, ends", [(2048, False), (2049, True), (1 << 31, True), (15, True)])
 def test_a_packet_is_judged_by_its_size_before_it_has_come(data: Path, size: int, ends: bool) -> None:
     header = struct.pack("<BBHIII", 0x10, 0, 3, 0x524F494C, size, 0xFFFFFFFF)
-    limited = options(data, settings=with_limits(SETTINGS, packet_size=2048))
+    limited = options(data, settings=replace(SETTINGS, packet_size_max=2048))
     with served(limited) as server, Session.opened((server.address, server.port)) as peer:
         before = traffic(server, "bytes_received")
         peer.send(header)
@@ -141,7 +141,7 @@ def test_a_packet_is_judged_by_its_size_before_it_has_come(data: Path, size: int
 
 
 def test_a_message_beyond_the_size_is_not_taken_and_others_are(data: Path) -> None:
-    with served(options(data, ORDERS, settings=with_limits(SETTINGS, packet_size=2048))) as server:
+    with served(options(data, ORDERS, settings=replace(SETTINGS, packet_size_max=2048))) as server:
         large = msmqwire.connect(TO_ORDERS, port=server.port, drain=0.1)
         large_client = large.__enter__()
         large_client.send(b"x" * 4000, recoverable=True)
@@ -160,7 +160,7 @@ def test_no_more_is_sent_than_may_be_unacknowledged(data: Path, tmp_path: Path) 
     beta = tmp_path / "beta"
     with served(options(beta, ORDERS, address=BETA, name="beta", settings=slow)) as receiver:
         overrides = AddressOverrides(hosts={"beta": (BETA, receiver.port)})
-        limited = with_limits(slow, unacknowledged_bytes=10_000)
+        limited = replace(slow, unacknowledged_bytes_max=10_000)
         with served(options(data, settings=limited, overrides=overrides)) as sender, attach(data) as local:
             to = rf"DIRECT=OS:beta\{ORDERS}"
             local.call("send", to=to, messages=recoverable(*[b"x" * 4000] * 20))
@@ -169,29 +169,14 @@ def test_no_more_is_sent_than_may_be_unacknowledged(data: Path, tmp_path: Path) 
             assert [row["messages"] for row in listed(data).values() if row["kind"] == "outgoing"] == [20]
 
 
-def test_the_limits_of_the_command_line_are_those_of_the_settings() -> None:
-    limited = with_limits(
-        SETTINGS, sessions=3, packet_size=4096, unacknowledged_bytes=5000, idle_s=1.5, half_open_s=0.25
-    )
-    assert limited == replace(
-        SETTINGS,
-        max_in_sessions=3,
-        packet_size_max=4096,
-        unacknowledged_bytes_max=5000,
-        session_cleanup_ms=1500,
-        session_initialization_ms=250,
-    )
-    assert with_limits(SETTINGS) == SETTINGS
-
-
 def test_the_options_of_the_command_line_are_the_limits(data: Path) -> None:
     options = (
-        "--max-connections", "10", "--max-connections-per-peer", "5", "--max-partial", "3",
-        "--max-pings", "40", "--max-pings-per-network", "4", "--max-resolutions", "6",
+        "--max-connections", "10", "--set", "connections_per_peer=5", "--set", "partial_bytes=3000",
+        "--set", "pings=40", "--set", "pings_per_network=4", "--set", "resolutions=6",
     )  # fmt: skip
     expected = {
         (): Limits(),
-        options: Limits(10, 5, partial_bytes=3 << 20, pings=40, pings_per_network=4, resolutions=6),
+        options: Limits(10, 5, partial_bytes=3000, pings=40, pings_per_network=4, resolutions=6),
     }
     for given, limits in expected.items():
         with (

@@ -200,8 +200,7 @@ def test_queues(netware: Netware, tmp_path: Path) -> None:
 )
 def test_wrong_usage_changes_nothing(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     run = called("netware", *arguments, "--data", tmp_path / "data", "--json")
-    assert (run.status, run.out) == (2, "")
-    assert "Error" in run.err
+    assert run.error(2)["error"]
     if (tmp_path / "data").exists():
         assert [
             one["name"] for one in called("netware", "object", "list", "--data", tmp_path / "data").lines

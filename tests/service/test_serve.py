@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import sqlite3
@@ -13,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from msmqwire.qm.runtime.data_folder import CONTROL, STORE
+from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.runtime.server import ServerOptions
+from msmqwire.qm.runtime.named_values import with_named_values
+from msmqwire.qm.runtime.server import SETTINGS, ServerOptions
 from tests.support.running import (
     ADDRESS,
     LEDGER,
@@ -265,10 +268,9 @@ def test_an_address_that_is_not_of_this_computer_is_refused(data: Path) -> None:
         ("--host", "beta="),
         ("--host", "beta=127.0.0.1:x"),
         ("--max-connections", "0"),
-        ("--max-packet", "1"),
-        ("--idle", "0"),
-        ("--idle", "nan"),
-        ("--half-open", "inf"),
+        ("--set", "packet_size_max=1"),
+        ("--set", "session_cleanup_ms=0"),
+        ("--set", "session_initialization_ms=inf"),
         ("--min-free", "-1"),
         ("--quota", "0"),
         ("--resend-times", "30,300,1800"),
@@ -283,6 +285,25 @@ def test_options_that_mean_nothing_are_wrong_usage(data: Path, option: tuple[str
     assert (run.status, run.out) == (2, "")
     assert option[1] in run.err or option[0] in run.err
     assert not data.exists()
+
+
+OF_SETTINGS = [
+    ("--max-connections-per-peer", "connections_per_peer"), ("--max-partial", "partial_bytes"),
+    ("--max-pings", "pings"), ("--max-pings-per-network", "pings_per_network"),
+    ("--max-resolutions", "resolutions"), ("--max-sessions", "max_in_sessions"),
+    ("--max-packet", "packet_size_max"), ("--max-unacknowledged", "unacknowledged_bytes_max"),
+    ("--idle", "session_cleanup_ms"), ("--half-open", "session_initialization_ms"),
+    ("--unreachable", "unreachable_per_origin_max"), ("--bind-senders", "bind_senders"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("option", "setting"), OF_SETTINGS)
+def test_what_was_an_option_says_which_setting_it_is(data: Path, option: str, setting: str) -> None:
+    error = called("serve", "--data", data, option, "1").error(2)
+    assert error["path"] == option
+    (example,) = re.findall(r"--set (\w+=\w+)", error["error"])
+    assert example.startswith(f"{setting}=")
+    with_named_values(SETTINGS, Limits(), [example])
 
 
 # -- long paths -----------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from msmqwire.errors import InvalidValue
+from msmqwire.names.json_words import why_not_json
 from msmqwire.qm.protocols.srmp.redirections import Redirections
 
 SIZE_MAX: Final = 64 << 20
@@ -24,7 +25,7 @@ def load_redirections(file: Path) -> Redirections:
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as exc:
-        raise InvalidValue(f"{file} is not JSON: {exc}") from None
+        raise InvalidValue(f"{file}: {why_not_json(exc)}") from None
     try:
         return Redirections.from_json(value)
     except InvalidValue as exc:

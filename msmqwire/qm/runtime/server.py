@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msmqwire.constants import HResult
 from msmqwire.crypto.readings import DEFAULT, Readings
@@ -352,27 +352,3 @@ def _queue_request(queue: str) -> Mapping[str, object]:
         reason = f"{queue!r:.200}: behind the name of a queue only {_TRANSACTIONAL} may stand"
         raise InvalidName(reason, hresult=HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME)
     return {"queue": name, "transactional": transactional, "missing": True}
-
-
-def with_limits(
-    settings: Settings,
-    *,
-    sessions: int | None = None,
-    packet_size: int | None = None,
-    unacknowledged_bytes: int | None = None,
-    idle_s: float | None = None,
-    half_open_s: float | None = None,
-    unreachable: int | None = None,
-    memory: int | None = None,
-) -> Settings:
-    """Return settings with those limits replaced that are not None."""
-    limits: dict[str, Any] = {
-        "max_in_sessions": sessions,
-        "packet_size_max": packet_size,
-        "unacknowledged_bytes_max": unacknowledged_bytes,
-        "unreachable_per_origin_max": unreachable,
-        "memory": memory,
-        "session_cleanup_ms": None if idle_s is None else int(idle_s * 1000),
-        "session_initialization_ms": None if half_open_s is None else int(half_open_s * 1000),
-    }
-    return replace(settings, **{name: value for name, value in limits.items() if value is not None})
