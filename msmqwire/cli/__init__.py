@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import Any, NoReturn
 
@@ -18,12 +19,19 @@ from msmqwire.cli.common import EX_IOERR, EX_SOFTWARE, EX_USAGE, say
 class _Root(LazyGroup):
     """The whole command line: its wrong usage is told as all other errors are."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **more: Any) -> Any:  # type: ignore[override]
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
         """Run a command; exit with its status, unless the caller wants its result."""
         if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **more)
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         try:
-            status = super().main(*args, standalone_mode=False, **more)
+            status = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except click.ClickException as exc:
             from msmqwire.cli.wrong_usage import report
 

@@ -319,7 +319,7 @@ def command(
     try:
         settings, limits = with_named_values(settings, limits, set_values or ())
     except InvalidValue as exc:
-        raise BadParameter(f"--set {exc}") from None
+        raise BadParameter(str(exc), param_hint="--set") from None
     options = ServerOptions(
         data,
         name,

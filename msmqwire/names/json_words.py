@@ -8,7 +8,8 @@ from json import JSONDecodeError
 def why_not_json(error: ValueError | RecursionError) -> str:
     """Return what is wrong with a text that `json.loads` refuses, and where: ``not JSON from line 2 on``."""
     if isinstance(error, JSONDecodeError):
-        return f'not JSON from line {error.lineno}, column {error.colno} on; an example is {{"name": [1, "text"]}}'
+        place = f"line {error.lineno}, column {error.colno}"
+        return f'not JSON from {place} on; an example is {{"name": [1, "text"]}}'
     if isinstance(error, UnicodeDecodeError):
         return f"not JSON: byte {error.start} is not UTF-8"
     return "not JSON that can be read: it is nested too deep, or has a number of thousands of digits"

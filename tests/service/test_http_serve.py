@@ -113,7 +113,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("--https", f"{ADDRESS}:0"), "--https needs --tls-cert and --tls-key"),
         (("--https", f"{ADDRESS}:0", "--tls-cert", "alpha.pem"), "--https needs"),
         (("--tls-cert", "alpha.pem", "--tls-key", "alpha-key.pem"), "are for --https"),
-        (("--http", f"{ADDRESS}:70000"), "is not ADDRESS:PORT"),
+        (("--http", f"{ADDRESS}:70000"), "has no port of 0 to 65535, as 127.0.0.1:80 has"),
         (("--set", "windowsize=1"), "did you mean window_size"),
         (("--set", "window_size=0"), "window_size: '0' is not 1 to 65,535"),
     ],
@@ -155,7 +155,7 @@ def test_a_file_of_redirections_has_limits(tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="more than 67,108,864 bytes"):
         load_redirections(file)
     file.write_bytes(b"[" * 200_000)
-    with pytest.raises(InvalidValue, match="not JSON from line 1"):
+    with pytest.raises(InvalidValue, match="not JSON that can be read: it is nested too deep"):
         load_redirections(file)
     file.write_bytes(b'{"OutboundRedirectionExceptionCollection": [""]}')
     with pytest.raises(InvalidValue, match="begins with neither") as caught:
