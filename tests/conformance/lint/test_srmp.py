@@ -185,7 +185,7 @@ def test_many_unknown_elements_are_counted() -> None:
         data = changed(USER, (MSMQ, "".join(f"<New{n}/>" for n in range(count)) + MSMQ))
         findings = [f for f in found(data) if f.id == "SRMP-2.2.3-07"]
         assert len(findings) == told
-        assert any(f"{count} elements" in f.message for f in findings) == (count > 16)
+        assert any(f"{count:,} elements" in f.message for f in findings) == (count > 16)
 
 
 # --- parts and HTTP ----------------------------------------------------------------------------------------
