@@ -22,16 +22,21 @@ _WITHOUT_ROOT: Final = re.compile(r"^(//[^/\\]+)[/\\]")
 _PORT: Final = re.compile(r":\d+(?=\\)")
 
 
-def wanted_format_name(text: str) -> FormatName:
+def wanted_format_name(text: str, computer: str = ".") -> FormatName:
     r"""Return the format name that a user or a program gives; an error says what to write instead.
 
     A queue named ``private$orders`` is refused, though the grammar has it: a backslash was forgotten.
+
+    Args:
+        text: the name.
+        computer: that of a queue that is named without one; ``.`` where only this computer reads the name.
+
     Raises InvalidName.
     """
     try:
         name = parse_format_name(text)
     except InvalidName as exc:
-        meant = format_name_meant(text)
+        meant = format_name_meant(text, computer)
         hint = f"write {meant}" if meant else "" if kind_of(text) else f"as {EXAMPLE}"
         if meant and _PORT.search(text):
             hint += ", and the port apart"
@@ -59,14 +64,14 @@ def check_backslash(queue: str, text: str, hresult: int = ILLEGAL_PATH_NAME) -> 
         raise InvalidName(why, offset=text.lower().index("private$") + 8, hresult=hresult, near=(meant,))
 
 
-def format_name_meant(text: str) -> str | None:
+def format_name_meant(text: str, computer: str = ".") -> str | None:
     r"""Return the format name that a wrong one is most likely to mean; None if there is none.
 
     For the path name of a queue, ``private$\orders``, that is its direct name. What is returned is sound.
     """
     if len(text) > _TEXT_MAX:
         return None
-    for candidate in _candidates(_COM_PREFIX.sub("", text, count=1).strip()):
+    for candidate in _candidates(_COM_PREFIX.sub("", text, count=1).strip(), computer):
         if candidate != text and _is_sound(candidate):
             return candidate
     return None
@@ -86,7 +91,7 @@ def _check(name: FormatName, text: str) -> None:
             check_backslash(element.queue or "", text, ILLEGAL_FORMAT_NAME)
 
 
-def _candidates(text: str) -> Iterator[str]:
+def _candidates(text: str, computer: str) -> Iterator[str]:
     yield text
     kind, equals, rest = text.partition("=")
     if equals and kind_of(text) is None:
@@ -101,23 +106,23 @@ def _candidates(text: str) -> Iterator[str]:
         )
         for one in near:
             if one == "TCP":
-                yield from _by_host(_with_backslashes(_PORT.sub("", address, count=1)))
+                yield from _by_host(_with_backslashes(_PORT.sub("", address, count=1)), computer)
             yield f"DIRECT={one}:{_with_backslashes(address)}"
             if one.startswith("HTTP"):
                 address = _WITHOUT_ROOT.sub(r"\1/msmq/", address)
                 yield f"DIRECT={one}:{address}"
     elif not equals and rest and not set(rest) & set("\\/:$"):
-        yield f"DIRECT=OS:.\\private$\\{rest}"
+        yield f"DIRECT=OS:{computer}\\private$\\{rest}"
     elif not equals or kind_of(text) == DirectName.kind:
-        yield from _by_host(_with_backslashes(rest))
+        yield from _by_host(_with_backslashes(rest), computer)
 
 
-def _by_host(path: str) -> Iterator[str]:
+def _by_host(path: str, computer: str) -> Iterator[str]:
     r"""Yield direct names of a queue by its path, ``10.0.0.5\private$\orders`` or ``private$\orders``."""
-    path = path.lstrip("\\")
+    path = path.removeprefix(".\\").lstrip("\\")
     host, backslash, _ = path.partition("\\")
     if not backslash or host.lower() == "private$":
-        yield f"DIRECT=OS:.\\{path}"
+        yield f"DIRECT=OS:{computer}\\{path}"
     else:
         yield f"DIRECT={'TCP' if is_ip(without_brackets(host)) else 'OS'}:{path}"
 

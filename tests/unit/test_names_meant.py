@@ -10,6 +10,7 @@ import msmqwire
 from msmqwire.errors import InvalidArgument, InvalidName, QueueError
 from msmqwire.names import parse_format_name
 from msmqwire.names.meant import EXAMPLE, format_name_meant, wanted_format_name
+from msmqwire.qm.client.properties import to_message
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.local_names import queue_name
 
@@ -44,6 +45,13 @@ def test_the_name_that_is_meant(text: str) -> None:
     assert caught.value.near == (MEANT[text],)
     assert f"; write {MEANT[text]}" in caught.value.why
     assert str(wanted_format_name(MEANT[text])) == str(parse_format_name(MEANT[text]))
+
+
+def test_a_name_that_other_computers_read_has_that_of_this_one() -> None:
+    for text in (r"private$\answers", r".\private$\answers", "answers"):
+        assert format_name_meant(text, "alpha") == r"DIRECT=OS:alpha\private$\answers"
+    with pytest.raises(InvalidName, match=r"^response_queue, .*; write DIRECT=OS:[^.]+\\private\$\\a$"):
+        to_message(b"", {"response_queue": r"private$\a"})
 
 
 def test_a_port_in_a_name_goes_apart() -> None:

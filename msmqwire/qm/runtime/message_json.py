@@ -6,6 +6,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
+from socket import gethostname
 from typing import Any, Final
 from uuid import UUID
 
@@ -273,7 +274,8 @@ def _delivery(value: object, path: str) -> DeliveryGuarantee:
 
 def _format_name(value: object, path: str) -> FormatName:
     try:
-        return wanted_format_name(_text(value, path))
+        # Other computers read the name: what is proposed has that of this one.
+        return wanted_format_name(_text(value, path), gethostname().partition(".")[0] or ".")
     except InvalidName as exc:
         raise InvalidName(exc.why, path=path, offset=exc.offset, hresult=exc.hresult, near=exc.near) from None
 
