@@ -198,7 +198,7 @@ def _gunzip(chunks: Iterator[bytes], packed: bytes) -> Iterator[bytes]:
                 data = member.decompress(piece, CHUNK_SIZE)
             except zlib.error as exc:
                 yield from _until_damage(before, piece)
-                raise DecompressionError(f"the gzip stream is damaged: {exc}") from exc
+                raise DecompressionError("the gzip stream is damaged") from exc
             if data:
                 empty = False
                 yield data
@@ -317,7 +317,7 @@ def _zstd_decompressor() -> Callable[[], Callable[[bytes], Iterator[bytes]]]:
             try:
                 data = frame.decompress(packed)
             except zstandard.ZstdError as exc:
-                raise DecompressionError(f"the zstd stream is damaged: {exc}") from exc
+                raise DecompressionError("the zstd stream is damaged") from exc
             if data:
                 yield data
 

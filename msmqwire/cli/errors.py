@@ -89,9 +89,12 @@ def usage(option: str = "") -> Iterator[None]:
         raise BadParameter(exc.why, param_hint=name) from None
 
 
-def wrong_value(error: InvalidValue) -> BadParameter:
-    """Return wrong usage for a value of the command line: of the option with the name of its path, if any."""
-    option = f"--{error.path.replace('_', '-')}"
+def wrong_value(error: InvalidValue, **options_of: str) -> BadParameter:
+    """Return wrong usage for a value of the command line: of the option with the name of its path, if any.
+
+    `options_of` has the options of paths with other names.
+    """
+    option = f"--{options_of.get(error.path, error.path).replace('_', '-')}"
     options = {name for one in get_current_context().command.params for name in one.opts}
     return BadParameter(error.why, param_hint=option) if option in options else BadParameter(str(error))
 

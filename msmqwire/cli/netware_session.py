@@ -62,7 +62,7 @@ def on_server(
         try:
             results.append(asyncio.run(logged_in()))
         except InvalidValue as exc:  # all values are those of the command line
-            raise wrong_value(exc) from None
+            raise wrong_value(exc, address="connect") from None
 
     run_reporting_errors(run)
     return results[0]

@@ -67,8 +67,8 @@ class SenderCertificate:
             subject = certificate.subject.rfc4514_string()
             validity = certificate.not_valid_before_utc, certificate.not_valid_after_utc
             serial = certificate.serial_number
-        except UNREADABLE as exc:
-            raise unreadable(exc) from None
+        except UNREADABLE:
+            raise unreadable() from None
         if why := unusable(key):
             raise InvalidValue(why)
         assert isinstance(key, RSAPublicKey)
@@ -87,9 +87,11 @@ class SenderCertificate:
         return self.not_before <= now <= self.not_after
 
 
-def unreadable(exc: Exception) -> InvalidValue:
+def unreadable() -> InvalidValue:
     """Return our error for one of `UNREADABLE`."""
-    return InvalidValue(f"a certificate that can't be read: {exc}"[:200])
+    return InvalidValue(
+        "a certificate that can't be read: damaged, cut off, or no X.509 in PEM or DER"
+    )
 
 
 def ders_of_pem(content: bytes) -> list[bytes]:
@@ -125,5 +127,6 @@ def create_self_signed(
             .not_valid_after(datetime.fromtimestamp(not_after, UTC))
         )
         return builder.sign(private_key, SHA256()).public_bytes(Encoding.DER)
-    except (*UNREADABLE, OverflowError, OSError) as exc:
-        raise InvalidValue(f"no certificate can be made: {exc}"[:200]) from None
+    except (*UNREADABLE, OverflowError, OSError):
+        why = "a name has 1 to 64 characters, times are between 1950 and 9999, a number has up to 20 bytes"
+        raise InvalidValue(f"no certificate can be made: {why}") from None

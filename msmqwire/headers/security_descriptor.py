@@ -147,7 +147,7 @@ def sid_text(sid: bytes) -> str:
 def sid_bytes(text: str) -> bytes:
     """Return the SID of a text: [MS-DTYP] 2.4.2.1. Raises InvalidValue."""
     if not (match := _TEXT.fullmatch(text)):
-        raise InvalidValue(f"{text[:200]!r} is not a SID", path="SID")
+        raise InvalidValue(f"{text[:200]!r} is not a SID, as S-1-5-21-1-2-3-1001", path="SID")
     hexadecimal = match[1].lower().startswith("0x")
     authority = int(match[1], 16 if hexadecimal else 10)
     numbers = [int(number) for number in match[2].split("-")[1:]]

@@ -58,8 +58,8 @@ class Certificate:
         """Read a certificate. Raises InvalidValue."""
         try:
             return cls._of(x509.load_der_x509_certificate(der))
-        except UNREADABLE as exc:
-            raise unreadable(exc) from None
+        except UNREADABLE:
+            raise unreadable() from None
 
     @classmethod
     def _of(cls, certificate: x509.Certificate) -> Self:

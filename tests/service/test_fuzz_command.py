@@ -72,7 +72,7 @@ def test_a_wrong_peer_and_its_seed(tmp_path):
         (["127.0.0.1:1801", "--port", "srmp"], "PROTOCOL=PORT"),
         (["127.0.0.1:1801", "--port", "http=80"], "no protocol"),
         (["127.0.0.1:1801", "--time", "0"], "above 0"),
-        (["127.0.0.1:1801", "--bound", "nan"], "above 0"),
+        (["127.0.0.1:1801", "--bound", "nan"], "is not a number, as 2.5"),
     ],
 )
 def test_wrong_usage(options, why):

@@ -94,7 +94,7 @@ def test_tables_once(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             local.call("end", done=[taken["receipt"]])
         shown = called("top", "--data", data, "--once").out
     assert re.search(r"^alpha  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$", shown, re.MULTILINE)
-    assert re.search(r"^3 messages, .* of 8.0 GiB, 1 sessions, 0 transactions$", shown, re.MULTILINE)
+    assert re.search(r"^3 messages, .* of 8.0 GiB, 1 session, 0 transactions$", shown, re.MULTILINE)
     assert re.search(r"^put 4, taken 1, commits \d+, received 0 B, sent 0 B$", shown, re.MULTILINE)
     label = r"\x1b]0;owned\x07\x1b[2J[red]x[/red]\u202e"
     assert re.search(rf"^{re.escape(ORDERS)} +1 +\d+ B +1 +{re.escape(label)} *$", shown, re.MULTILINE)

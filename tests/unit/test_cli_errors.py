@@ -64,3 +64,28 @@ def test_no_arguments_show_the_help_of_a_group() -> None:
     done = called("key")
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith("Usage: msmqwire key")
+
+
+@pytest.mark.parametrize(
+    ("words", "content", "why"),
+    [
+        (("build", "FILE"), b'{"a": 1,}', "not JSON from line 1, column 9 on"),
+        (("build", "FILE"), b"\xff", "not JSON: byte 0 is not UTF-8"),
+        (("cert", "register", "--cert", "FILE", "--data", "qm"), b"x",
+         "a certificate that can't be read: damaged"),
+        (("netware", "queues", "--connect", "10.0.0.5:0", "--as", "A"), b"",
+         "'10.0.0.5:0' is not ADDRESS:PORT, as"),
+        (("cert", "create", "--sid", "anne", "--data", "qm"), b"",
+         "'anne' is not a SID, as S-1-5-21-1-2-3-1001"),
+    ],
+    ids=lambda value: str(value)[:30],
+)  # fmt: skip
+def test_no_sentence_of_a_library_is_an_error(
+    words: tuple[str, ...], content: bytes, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "FILE").write_bytes(content)
+    run = called(*words)
+    error = run.error(run.status)["error"]
+    assert error.startswith(why)
+    assert not any(word in error for word in ("Expecting", "Illegal", "ParseError", "Invalid", "codec"))

@@ -49,9 +49,9 @@ from msmqwire.qm.runtime.local import connection_closed
 from msmqwire.qm.runtime.local_names import path_of
 from msmqwire.qm.runtime.message_json import identifier_from, identifier_text
 from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
+from msmqwire.qm.runtime.multicast.joined import multicast_of
 from msmqwire.qm.runtime.peer_keys import public_keys
 from msmqwire.qm.runtime.queues import reason
-from msmqwire.qm.runtime.server import multicast_of
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store import Store
 from msmqwire.qm.store.memory import MemoryStore

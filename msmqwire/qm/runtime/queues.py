@@ -241,7 +241,8 @@ def _guid(value: object, path: str) -> UUID:
     try:
         return UUID(str(value))
     except ValueError:
-        raise InvalidValue(f"{value!r:.100} is not a GUID", path=path) from None
+        example = "6f9619ff-8b86-d011-b42d-00c04fc964ff"
+        raise InvalidValue(f"{value!r:.100} is not a GUID, as {example}", path=path) from None
 
 
 def _priority(value: object, path: str) -> int:

@@ -6,8 +6,6 @@ import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +30,7 @@ from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.metrics import Metrics
 from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
+from msmqwire.qm.runtime.multicast.joined import multicast_of
 from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.qm.runtime.rpc_network import RpcNetwork, RpcOptions
 from msmqwire.qm.runtime.transport import TcpNetwork
@@ -326,18 +325,6 @@ def _remote_read(options: ServerOptions) -> RemoteReadConfiguration | None:
 
 def _port(endpoint: Endpoint | None) -> int | None:
     return None if endpoint is None else endpoint[1]
-
-
-def multicast_of(driver: EngineDriver, options: PgmOptions) -> MulticastOnDemand:
-    """Return the multicast of a queue manager, joined to its engine of SRMP."""
-    engine = driver.core.srmp
-    return MulticastOnDemand(
-        options,
-        received=partial(driver.notify, engine.multicast_received),
-        sent=lambda request: driver.notify(engine.answered, request, HTTPStatus.OK),
-        failed=partial(driver.notify, engine.failed),
-        refused=lambda request: driver.notify(engine.answered, request, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
-    )
 
 
 _ANY: Final = "0.0.0.0"

@@ -143,5 +143,5 @@ def parse_address(text: str) -> tuple[str, int]:
         host = host[1:-1]
     is_number = number.isascii() and number.isdigit()
     if not host or not is_number or len(number) > len(str(_PORT_MAX)) or not 0 < int(number) <= _PORT_MAX:
-        raise InvalidValue(f"{text!r:.100} is not ADDRESS:PORT", path="address")
+        raise InvalidValue(f"{text!r:.100} is not ADDRESS:PORT, as 10.0.0.5:{NCP_PORT}", path="address")
     return host, int(number)
