@@ -218,6 +218,9 @@ class Command(Helpful):
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
+    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write nothing: `format_options` has them, as not every version of click asks for them."""
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples, each in a line of its own, as it can be pasted."""
         lines = self.examples(ctx)

@@ -12,6 +12,7 @@ from click.exceptions import Exit
 
 from msmqwire.cli.common import EX_TEMPFAIL, EX_UNAVAILABLE, read_input, say
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.network_options import Pgm, PgmInterface, TlsAuthorities, TlsVerify, address_overrides
 from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.readings import Reading
 from msmqwire.cli.send_outcome import ASKED, Confirmation, DirectSending, print_sent
@@ -27,7 +28,6 @@ from msmqwire.cli.send_protection import (
     Sign,
     Signature,
 )
-from msmqwire.cli.serve import Pgm, PgmInterface, TlsAuthorities, TlsVerify, address_overrides
 from msmqwire.cli.serving import parse_endpoint
 from msmqwire.cli.srmp_files import readable
 from msmqwire.errors import InvalidValue, OutcomeUnknown

@@ -13,6 +13,13 @@ from click.exceptions import Exit
 
 from msmqwire.cli.common import say
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.network_options import (
+    Pgm,
+    PgmInterface,
+    TlsAuthorities,
+    TlsVerify,
+    address_overrides,
+)
 from msmqwire.cli.options import Option
 from msmqwire.cli.readings import Reading, readings_of
 from msmqwire.cli.rpc_options import LEVELS, Auth, Mapper, Pending, Rpc, RpcAuth, Users, check_rpc, with_users
@@ -26,7 +33,7 @@ from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.enumerations import Relay
 from msmqwire.qm.model.settings import KeptSettings
 from msmqwire.qm.runtime import descriptors, logs
-from msmqwire.qm.runtime.addresses import LOOPBACK, TCP_PORT, AddressOverrides
+from msmqwire.qm.runtime.addresses import LOOPBACK, TCP_PORT
 from msmqwire.qm.runtime.console import PORT as CONSOLE_PORT
 from msmqwire.qm.runtime.console import ConsoleOptions
 from msmqwire.qm.runtime.data_folder import DataFolder
@@ -34,7 +41,7 @@ from msmqwire.qm.runtime.disk import MIN_FREE
 from msmqwire.qm.runtime.faults import LoopFaults
 from msmqwire.qm.runtime.limits import LIMITS, Limits
 from msmqwire.qm.runtime.multicast import PgmOptions, parse_pgm_options
-from msmqwire.qm.runtime.multicast.options import TTL, UDP_PORT
+from msmqwire.qm.runtime.multicast.options import TTL
 from msmqwire.qm.runtime.named_values import with_named_values
 from msmqwire.qm.runtime.rpc_network import PENDING_S, RpcOptions
 from msmqwire.qm.runtime.server import SETTINGS, Server, ServerOptions
@@ -50,47 +57,6 @@ _DWORD_MAX: Final = 0xFFFFFFFF
 _DWORD_DIGITS: Final = len(str(_DWORD_MAX))
 HTTP_PORT: Final = HTTP_PORTS["HTTP"]
 HTTPS_PORT: Final = HTTP_PORTS["HTTPS"]
-
-
-Pgm = Annotated[
-    str | None,
-    Option(
-        metavar="raw|udp[:MULTICAST[:UNICAST]]|off",
-        help="What carries multicast messages: IP protocol 113; UDP, with its ports "
-        f"({UDP_PORT}, {UDP_PORT}); or nothing. IP where the process may, else UDP, if not given.",
-    ),
-]
-PgmInterface = Annotated[
-    str | None, Option(metavar="ADDR", help="Address of the interface for multicast messages.")
-]
-TlsAuthorities = Annotated[
-    Path | None,
-    Option(
-        metavar="FILE",
-        help="PEM: the authorities of other computers' certificates, instead of those of the system.",
-    ),
-]
-TlsVerify = Annotated[
-    bool,
-    Option(
-        "--tls-verify/--tls-no-verify", help="Verify the certificates of other computers, or trust anybody."
-    ),
-]
-
-
-def address_overrides(hosts: list[str], port: int, ping_port: int) -> AddressOverrides:
-    """Parse ``NAME=ADDRESS[:PORT]`` options. Raises BadParameter."""
-    overrides: dict[str, tuple[str, int | None]] = {}
-    for text in hosts:
-        name, equals, rest = text.partition("=")
-        if not (name and equals and rest):
-            raise BadParameter(f"{text!r} is not NAME=ADDRESS[:PORT]")
-        try:
-            address, number = parse_endpoint(rest, 0)
-        except BadParameter:
-            raise BadParameter(f"{text!r} is not NAME=ADDRESS[:PORT]") from None
-        overrides[name.lower()] = address, number or None
-    return AddressOverrides(port, ping_port, overrides)
 
 
 def kept_settings(insecure_nacks: bool | None, resend_times: str | None) -> KeptSettings:

@@ -67,6 +67,9 @@ def test_help_is_shown_everywhere(flag: str) -> None:
         text = done.stdout.decode()
         assert text.startswith(f"Usage: msmqwire {name}".rstrip())
         assert ("\nExamples:\n" in text) == (name in COMMANDS)
+        titles = re.findall(r"^(\S[^\n]*):$", text, re.M)
+        assert len(titles) == len(set(titles))
+        assert "Positional arguments" not in titles
 
 
 def test_types_are_words_of_people() -> None:

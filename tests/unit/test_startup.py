@@ -64,7 +64,7 @@ SERVER = {"qm.core", "qm.runtime.engine_driver", "qm.store.sqlite", "qm.runtime.
     [
         (
             ("send", r"DIRECT=TCP:127.0.0.1\private$\orders", "--body", "a", "--port", "9", "--timeout", "1"),
-            CAPTURES,
+            CAPTURES | {"qm.runtime.server", "qm.runtime.operations", "cli.serve"},
         ),
         (
             ("receive", "--remote", r"DIRECT=TCP:127.0.0.1\private$\orders", "--rpc-port", "9"),
@@ -82,6 +82,11 @@ def test_a_client_imports_no_captures_and_no_server(arguments: tuple[str, ...], 
     assert {f"msmqwire.{part}" for part in without} & modules == set()
     assert heavy(modules) & {"Cryptodome", "aiohttp", "construct", "cryptography", "lxml", "numba", "numpy",
                              "pyarrow"} == set()  # fmt: skip
+
+
+def test_a_folder_that_is_missing_is_found_so_without_a_queue_manager() -> None:
+    modules = imported("receive", r"private$\orders", "--data", "/nonexistent", status=66)
+    assert {f"msmqwire.{part}" for part in SERVER} & modules == set()
 
 
 def test_the_package_itself_imports_no_part() -> None:

@@ -24,12 +24,16 @@ class DataFolder(ServedFolder):
     control_name = CONTROL
     more_names = (KEYS, KEYS + ".new", DIRECTORY, TOKEN_FILE, TOKEN_FILE + ".new")
 
-    def open_store(self, *, create: bool) -> SqliteStore:
-        """Open the store exclusively. Raises the subclasses of StoreError."""
+    def prepare(self, *, create: bool) -> None:
+        """Create the folder, or see that it has a store. Raises StoreMissing and StoreRefused."""
         if create:
             self.create()
         elif not (self.path / STORE).exists():
             raise StoreMissing("there is no queue manager in this folder", file=str(self.path))
+
+    def open_store(self, *, create: bool) -> SqliteStore:
+        """Open the store exclusively. Raises the subclasses of StoreError."""
+        self.prepare(create=create)
         from msmqwire.qm.store.sqlite import SqliteStore
 
         return SqliteStore(self.path / STORE, create=create)

@@ -89,6 +89,7 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Local:
 
 def in_store(folder: DataFolder, *, create: bool) -> Local:
     """Open the store of a folder. Raises as `attach` does."""
+    folder.prepare(create=create)
     from msmqwire.qm.runtime.in_store import InStore  # with a whole queue manager; a server has its own
 
     return InStore(folder, create=create)
