@@ -75,7 +75,7 @@ def test_size():
     assert len(data) == SIZE_MAX
     assert parse_envelope(data).path.action == f"MSMQ:{label}l"
     exc = refused(data + b" ")
-    assert f"more than {SIZE_MAX}" in exc.why
+    assert f"more than {SIZE_MAX:,}" in exc.why
     assert exc.offset == SIZE_MAX
 
 
