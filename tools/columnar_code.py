@@ -69,7 +69,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.columnar.compiled.jit import chosen_length, ends_on_null, find_null, jit, u8, u16, u32
+from msmqwire.columnar.compiled.arrays import Input, Int32Rows
+from msmqwire.columnar.compiled.decorators import exported, jit
+from msmqwire.columnar.compiled.memory import chosen_length, ends_on_null, find_null, u8, u16, u32
 from msmqwire.columnar.compiled.refusal import refuse
 '''
 

@@ -31,6 +31,9 @@ from msmqwire.schema.nodes import (
 )
 from msmqwire.schema.sizes import least_size
 
+EXPORTED = frozenset({"ping"})
+"""The functions that interpreted code calls."""
+
 
 class Source:
     """The function for one kind of packet, and the table of its slots.
@@ -74,8 +77,9 @@ class Source:
             f"    field_offsets[r, {slot}] = {0 if slot == 0 else -1}" for slot in sorted(self.slots.values())
         ]
         about = f'    """{self.packet.name}: {self.packet.section}."""'
-        parameters = "memory: Any, p0: int, e0: int, field_offsets: Any, r: int"
-        head = f"@jit\ndef {self.name}({parameters}) -> int:"
+        parameters = "memory: Input, p0: int, e0: int, field_offsets: Int32Rows, r: int"
+        marks = "@exported\n@jit" if self.name in EXPORTED else "@jit"
+        head = f"{marks}\ndef {self.name}({parameters}) -> int:"
         lines = self.lines
         text = "\n".join(lines)
         load = re.compile(r"\s*(v\d+) = u\d+\(")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from msmqwire.columnar.compiled.jit import brief, u64
+from msmqwire.columnar.compiled.arrays import ByteRows, Int64s
+from msmqwire.columnar.compiled.decorators import brief, exported
+from msmqwire.columnar.compiled.memory import u64
 
 _LOWEST_BITS: Final = np.uint64(0x0101010101010101)
 _GATHER: Final = np.uint64(0x0102040810204080)
 _TOP_BYTE: Final = np.uint64(56)
 
 
+@exported
 @brief
-def pack(values: Any, n: int, bits: Any, counts: Any) -> None:
+def pack(values: ByteRows, n: int, bits: ByteRows, counts: Int64s) -> None:
     """Write the first ``n`` booleans of each row as bits, and how many are true.
 
     Args:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msmqwire.columnar.compiled.decorators import jit
 from msmqwire.columnar.compiled.failed_checks import add_failed, admits, any_failed
 from msmqwire.columnar.compiled.finding import FOUND, NO_ENTRY, emit, held_by, scan_buffer, search
 from msmqwire.columnar.compiled.flow_table import (
@@ -31,7 +32,6 @@ from msmqwire.columnar.compiled.flow_table import (
     copy_packet,
 )
 from msmqwire.columnar.compiled.generated import REFUSALS
-from msmqwire.columnar.compiled.jit import jit
 from msmqwire.columnar.compiled.packet import (
     BAD,
     NOT_CAPTURED,

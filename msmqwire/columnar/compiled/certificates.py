@@ -6,7 +6,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from msmqwire.columnar.compiled.jit import brief, copy, inlined, u64
+from msmqwire.columnar.compiled.arrays import Bools, Bytes, Input, Int32s, Int64Rows, Int64s
+from msmqwire.columnar.compiled.decorators import brief, exported, inlined
+from msmqwire.columnar.compiled.memory import copy, u64
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import R_START
 
@@ -32,10 +34,10 @@ class Judged(NamedTuple):
         bytes: the certificates, `SIZE_MAX` bytes for each.
     """
 
-    slots: Any
-    sizes: Any
-    codes: Any
-    bytes: Any
+    slots: Int64s
+    sizes: Int64s
+    codes: Int64s
+    bytes: Bytes
 
 
 @inlined
@@ -61,9 +63,16 @@ def _same(memory: Any, start: int, size: int, other: Any, at: int) -> bool:
     return True
 
 
+@exported
 @brief
 def codes_of(
-    block: RowBlock, signed: Any, secured: Any, bounds: Any, judged: Judged, codes: Any, extents: Any
+    block: RowBlock,
+    signed: Bools,
+    secured: Bools,
+    bounds: Int64Rows,
+    judged: Judged,
+    codes: Int32s,
+    extents: Int64Rows,
 ) -> int:
     """Write what is known of the certificate of each signed row, and where it is in the memory.
 
@@ -105,15 +114,17 @@ def codes_of(
     return others
 
 
+@exported
 @brief
-def codes_if(codes: Any, valid: Any, chosen: Any) -> None:
+def codes_if(codes: Int32s, valid: Bools, chosen: Int32s) -> None:
     """Write codes where they are valid, and 0 for the others."""
     for i in range(chosen.size):
         chosen[i] = codes[i] if valid[i] else 0
 
 
+@exported
 @brief
-def remember(judged: Judged, number: int, memory: Any, start: int, size: int, code: int) -> None:
+def remember(judged: Judged, number: int, memory: Input, start: int, size: int, code: int) -> None:
     """Remember a certificate of at most `SIZE_MAX` bytes under a number, in place of another in its slot."""
     judged.slots[_slot(memory, start, size)] = number
     judged.sizes[number], judged.codes[number] = size, code

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msmqwire.columnar.compiled import state as entry
+from msmqwire.columnar.compiled.arrays import Bytes, Int32s, Int64Rows, Int64s
+from msmqwire.columnar.compiled.decorators import exported, inlined, jit
 from msmqwire.columnar.compiled.flow_table import KEY_FIELDS, find, insert
-from msmqwire.columnar.compiled.jit import copy, inlined, jit
+from msmqwire.columnar.compiled.memory import copy
 from msmqwire.columnar.compiled.network import (
     ACK,
     FIRST_REASON,
@@ -58,17 +60,18 @@ class DatagramArrays(NamedTuple):
         payloads: room for the payloads.
     """
 
-    state: Any
-    memory: Any
-    header: Any
-    table: Any
-    keys: Any
-    cells: Any
-    payloads: Any
+    state: Int64s
+    memory: Bytes
+    header: Int64s
+    table: Int32s
+    keys: Int64Rows
+    cells: Int64Rows
+    payloads: Bytes
 
 
+@exported
 @inlined
-def pair_of(state: Any, table: Any, keys: Any, header: Any) -> int:
+def pair_of(state: Int64s, table: Int32s, keys: Int64Rows, header: Int64s) -> int:
     """Return the number of a pair of endpoints, a new one for a new pair; -1 if none is left."""
     number: int = find(table, keys, header, state[entry.HASH_SEED])
     if number >= 0:
@@ -83,14 +86,15 @@ def pair_of(state: Any, table: Any, keys: Any, header: Any) -> int:
     return number
 
 
+@exported
 @jit
 def scan_datagrams(
     arrays: DatagramArrays,
-    interfaces: Any,
+    interfaces: Int64Rows,
     start: int,
     with_rows: bool,
     with_payloads: bool,
-    not_read: Any,
+    not_read: Int64s,
 ) -> int:
     """Scan record by record; return the stop code. The next cell of C_OFFSET is then the record's offset.
 

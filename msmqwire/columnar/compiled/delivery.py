@@ -11,6 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
+from msmqwire.columnar.compiled.arrays import Int64s
+from msmqwire.columnar.compiled.decorators import exported, inlined, jit
 from msmqwire.columnar.compiled.finding import find_packets
 from msmqwire.columnar.compiled.flow_table import (
     DELIVERED,
@@ -37,7 +39,7 @@ from msmqwire.columnar.compiled.flow_table import (
     UNRECOGNISED,
     copy_packet,
 )
-from msmqwire.columnar.compiled.jit import copy, inlined, jit
+from msmqwire.columnar.compiled.memory import copy
 from msmqwire.columnar.compiled.network import PORTS
 from msmqwire.columnar.compiled.packet import find_header, is_doubtful, packet_length, session_packet
 from msmqwire.columnar.compiled.pending import extend_packet
@@ -321,8 +323,9 @@ def count_ignored(state: Any, flow: Any, memory: Any, start: int, stop: int, por
     return CONTINUE
 
 
+@exported
 @inlined
-def deliver(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
+def deliver(arrays: ScanArrays, flow: Int64s, start: int, stop: int) -> int:
     """Take the next bytes of a flow, all or none; return CONTINUE or a stop code."""
     if flow[MODE] == UNRECOGNISED:
         return count_ignored(arrays.state, flow, arrays.memory, start, stop, arrays.header[PORTS])

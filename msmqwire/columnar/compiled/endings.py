@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msmqwire.columnar.compiled.arrays import Bools, Int64s
 from msmqwire.columnar.compiled.breaks import end_packets
+from msmqwire.columnar.compiled.decorators import exported, jit
 from msmqwire.columnar.compiled.delivery import is_ncp_port
 from msmqwire.columnar.compiled.failed_checks import any_failed
 from msmqwire.columnar.compiled.finding import held_by
@@ -38,7 +40,6 @@ from msmqwire.columnar.compiled.flow_table import (
     copy_packet,
 )
 from msmqwire.columnar.compiled.gaps import skip_gap
-from msmqwire.columnar.compiled.jit import jit
 from msmqwire.columnar.compiled.midstream import start_flow, unlist_opening
 from msmqwire.columnar.compiled.network import PORTS
 from msmqwire.columnar.compiled.packet import GAP_REASONS, begins_packet, packet_length
@@ -84,9 +85,10 @@ def _end_flow(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, tcp_port
     return CONTINUE
 
 
+@exported
 @jit
 def end_connections(
-    arrays: ScanArrays, flow_arrays: FlowArrays, numbers: Any, first: int, tcp_ports: Any
+    arrays: ScanArrays, flow_arrays: FlowArrays, numbers: Int64s, first: int, tcp_ports: Bools
 ) -> tuple[int, int]:
     """End connections, given by their even numbers, from the one at ``first`` on: `Reassembler._forget`.
 
@@ -131,9 +133,10 @@ def _discard(arrays: ScanArrays, flow: Any) -> int:
     return CONTINUE
 
 
+@exported
 @jit
 def discard_held(
-    arrays: ScanArrays, flow_arrays: FlowArrays, numbers: Any, first: int, held_max: int
+    arrays: ScanArrays, flow_arrays: FlowArrays, numbers: Int64s, first: int, held_max: int
 ) -> tuple[int, int]:
     """Skip what connections have buffered, given by their even numbers, from the one at ``first`` on.
 

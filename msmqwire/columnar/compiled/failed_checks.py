@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msmqwire.columnar.compiled.decorators import jit
 from msmqwire.columnar.compiled.flow_table import FAILED, FLOW_FIELDS
-from msmqwire.columnar.compiled.jit import jit
 from msmqwire.dissection.failed_checks import OVERLAPS_MAX
 
 END_SHIFT: Final = 6

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
+from msmqwire.columnar.compiled.decorators import jit
 from msmqwire.columnar.compiled.failed_checks import add_failed, admits, any_failed
 from msmqwire.columnar.compiled.flow_table import (
     DELIVERED,
@@ -36,7 +37,7 @@ from msmqwire.columnar.compiled.flow_table import (
     STREAM,
     copy_packet,
 )
-from msmqwire.columnar.compiled.jit import copy, jit, u8, u32
+from msmqwire.columnar.compiled.memory import copy, u8, u32
 from msmqwire.columnar.compiled.packet import (
     BAD,
     IMPOSSIBLE_SIZE,

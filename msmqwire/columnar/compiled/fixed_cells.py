@@ -7,7 +7,18 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from msmqwire.capture.record import NO_TIME
-from msmqwire.columnar.compiled.jit import brief, copy, inlined, jit, u8, u16, u32
+from msmqwire.columnar.compiled.arrays import (
+    BoolRows,
+    Bools,
+    Bytes,
+    Int32Rows,
+    Int32s,
+    Int64Rows,
+    Int64s,
+    Int64Tables,
+)
+from msmqwire.columnar.compiled.decorators import brief, exported, inlined, jit
+from msmqwire.columnar.compiled.memory import copy, u8, u16, u32
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import (
     R_EXTRA,
@@ -51,19 +62,19 @@ class FieldPlan(NamedTuple):
         valid_counts: how many they are.
     """
 
-    fields: Any
-    counts: Any
-    valid_fields: Any
-    valid_counts: Any
+    fields: Int64Tables
+    counts: Int64s
+    valid_fields: Int64Tables
+    valid_counts: Int64s
 
 
 class FixedWidthCells(NamedTuple):
     """The cells of a batch: by type a row for each column, and their validity."""
 
-    bools: Any
-    int32s: Any
-    int64s: Any
-    valid: Any
+    bools: BoolRows
+    int32s: Int32Rows
+    int64s: Int64Rows
+    valid: BoolRows
 
 
 class KindScratch(NamedTuple):
@@ -75,13 +86,16 @@ class KindScratch(NamedTuple):
         cells: the numbers of their cells.
     """
 
-    chosen: Any
-    starts: Any
-    cells: Any
+    chosen: Int64s
+    starts: Int64s
+    cells: Int64s
 
 
+@exported
 @brief
-def write_capture_cells(rows: Any, int64s: Any, int32s: Any, valid: Any, to: int) -> int:
+def write_capture_cells(
+    rows: Int64Rows, int64s: Int64Rows, int32s: Int32Rows, valid: BoolRows, to: int
+) -> int:
     """Write the columns that are not from packets, all but SRC and DST, from cell ``to`` on.
 
     ``valid`` gets which cells of 64 bits are not null, then those of the ports. Returns how many rows have a
@@ -109,6 +123,7 @@ def write_capture_cells(rows: Any, int64s: Any, int32s: Any, valid: Any, to: int
     return refusals
 
 
+@exported
 @jit
 def write_packet_cells(
     plan: FieldPlan, block: RowBlock, output: FixedWidthCells, scratch: KindScratch, to: int
@@ -180,8 +195,9 @@ def _read_field(field: Any, starts: Any, cells: Any, count: int, memory: Any, va
 # -- texts that many rows share ---------------------------------------------------------------------
 
 
+@exported
 @brief
-def text_offsets(codes: Any, starts: Any, offsets: Any) -> int:
+def text_offsets(codes: Int32s, starts: Int64s, offsets: Int32s) -> int:
     """Write the offsets of the texts of some codes when they are concatenated; return their total size."""
     pos = 0
     offsets[0] = 0
@@ -192,8 +208,9 @@ def text_offsets(codes: Any, starts: Any, offsets: Any) -> int:
     return pos
 
 
+@exported
 @brief
-def write_texts(codes: Any, starts: Any, source: Any, offsets: Any, data: Any) -> None:
+def write_texts(codes: Int32s, starts: Int64s, source: Bytes, offsets: Int32s, data: Bytes) -> None:
     """Concatenate the texts of some codes.
 
     They are copied `PADDING` bytes at a time; what is too much is overwritten by the next.
@@ -204,8 +221,9 @@ def write_texts(codes: Any, starts: Any, source: Any, offsets: Any, data: Any) -
             copy(source, start + k, PADDING, data, pos + k)
 
 
+@exported
 @brief
-def class_codes(table: Any, classes: Any, valid: Any, codes: Any, i: int) -> int:
+def class_codes(table: Int32s, classes: Int32s, valid: Bools, codes: Int32s, i: int) -> int:
     """Write the codes of message classes from row ``i`` on, 0 for null; return the first row without a code.
 
     That is the number of rows if each class has one.
@@ -227,8 +245,11 @@ def _slot(table: Any, high: int, low: int) -> int:
     return np.int64(mixed >> np.uint64(40)) & (table.size - 1)
 
 
+@exported
 @brief
-def address_codes(table: Any, addresses: Any, rows: Any, side: int, codes: Any, i: int) -> int:
+def address_codes(
+    table: Int32s, addresses: Int64Rows, rows: Int64Rows, side: int, codes: Int32s, i: int
+) -> int:
     """Write the codes of addresses from row ``i`` on; return the first row whose address has none.
 
     That is the number of rows if each has one. ``side`` is R_SRC_HIGH or R_DST_HIGH.
@@ -249,8 +270,9 @@ def address_codes(table: Any, addresses: Any, rows: Any, side: int, codes: Any, 
     return i
 
 
+@exported
 @brief
-def add_address(table: Any, addresses: Any, code: int, high: int, low: int, ipv6: int) -> None:
+def add_address(table: Int32s, addresses: Int64Rows, code: int, high: int, low: int, ipv6: int) -> None:
     """Give an address a code."""
     slot = _slot(table, high, low)
     while table[slot] >= 0:

@@ -12,7 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from msmqwire.columnar.compiled.jit import copy, inlined, jit
+from msmqwire.columnar.compiled.arrays import Bytes, Int32s, Int64Rows, Int64s
+from msmqwire.columnar.compiled.decorators import exported, inlined, jit
+from msmqwire.columnar.compiled.memory import copy
 from msmqwire.columnar.compiled.network import (
     DST_HIGH,
     DST_LOW,
@@ -114,8 +116,9 @@ def _slot(key: Any, mask: int, seed: int) -> Any:
     return np.int64(mixed & np.uint64(mask))
 
 
+@exported
 @inlined
-def find(table: Any, keys: Any, header: Any, seed: int) -> int:
+def find(table: Int32s, keys: Int64Rows, header: Int64s, seed: int) -> int:
     """Return the number of the flow with the key of a header; -1 if there is none."""
     mask = table.size - 1
     slot = _slot(header, mask, seed)
@@ -133,8 +136,9 @@ def find(table: Any, keys: Any, header: Any, seed: int) -> int:
     return -1
 
 
+@exported
 @jit
-def insert(table: Any, keys: Any, number: int, seed: int) -> None:
+def insert(table: Int32s, keys: Int64Rows, number: int, seed: int) -> None:
     """Enter the number of a flow under its key."""
     mask = table.size - 1
     slot = _slot(keys[number], mask, seed)
@@ -155,16 +159,18 @@ def slot_of(table: Any, keys: Any, number: int, seed: int) -> int:
     return -1
 
 
+@exported
 @jit
-def remove(table: Any, keys: Any, number: int, seed: int) -> None:
+def remove(table: Int32s, keys: Int64Rows, number: int, seed: int) -> None:
     """Remove the number of a flow."""
     slot = slot_of(table, keys, number, seed)
     if slot >= 0:
         table[slot] = _REMOVED
 
 
+@exported
 @jit
-def remove_connections(table: Any, keys: Any, flows: Any, numbers: Any, seed: int) -> None:
+def remove_connections(table: Int32s, keys: Int64Rows, flows: Int64Rows, numbers: Int64s, seed: int) -> None:
     """Remove both flows of connections, given by their even numbers."""
     for i in range(numbers.size):
         for number in range(numbers[i], numbers[i] + 2):
@@ -181,8 +187,9 @@ def swap_sides(table: Any, keys: Any, first: int, seed: int) -> None:
         keys[first, i], keys[first + 1, i] = keys[first + 1, i], keys[first, i]
 
 
+@exported
 @jit
-def rebuild(table: Any, keys: Any, numbers: Any, seed: int) -> None:
+def rebuild(table: Int32s, keys: Int64Rows, numbers: Int64s, seed: int) -> None:
     """Rebuild the table from the numbers in use."""
     table[:] = EMPTY
     for i in range(numbers.size):
@@ -205,8 +212,9 @@ def unlist_gap(state: Any, flow_arrays: FlowArrays, number: int) -> None:
     next_gap[number] = NOT_LISTED
 
 
+@exported
 @jit
-def list_gap(state: Any, flow_arrays: FlowArrays, number: int) -> None:
+def list_gap(state: Int64s, flow_arrays: FlowArrays, number: int) -> None:
     """List a flow that has a gap, in the order of the frames since which they wait."""
     flows, next_gap, previous_gap = flow_arrays.flows, flow_arrays.next_gap, flow_arrays.previous_gap
     if next_gap[number] != NOT_LISTED:
@@ -256,9 +264,15 @@ def copy_packet(
     return copied
 
 
+@exported
 @jit
 def compact(
-    flows: Any, numbers: Any, pending_segments: Any, pending_bytes: Any, new_segments: Any, new_bytes: Any
+    flows: Int64Rows,
+    numbers: Int64s,
+    pending_segments: Int64Rows,
+    pending_bytes: Bytes,
+    new_segments: Int64Rows,
+    new_bytes: Bytes,
 ) -> tuple[int, int]:
     """Move the buffered segments of some flows to new arrays; return how many they are, and their bytes."""
     count, used = 0, 0

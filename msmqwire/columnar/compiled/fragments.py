@@ -14,8 +14,10 @@ import numpy as np
 from msmqwire.capture.fragments import DATAGRAM_MAX, FRAGMENT_NS_MAX, FRAME_COST
 from msmqwire.capture.record import NO_TIME
 from msmqwire.capture.segment_buffer import SEGMENT_COST
+from msmqwire.columnar.compiled.arrays import Bytes, Input, Int32s, Int64Rows, Int64s
+from msmqwire.columnar.compiled.decorators import exported, inlined, jit
 from msmqwire.columnar.compiled.flow_table import EMPTY, KEY_FIELDS, find, insert, remove
-from msmqwire.columnar.compiled.jit import copy, inlined, jit, u64
+from msmqwire.columnar.compiled.memory import copy, u64
 from msmqwire.columnar.compiled.network import (
     FRAGMENT_END,
     FRAGMENT_FLAGS,
@@ -76,14 +78,14 @@ class FragmentArrays(NamedTuple):
         bytes: the bytes of all slots.
     """
 
-    totals: Any
-    partials: Any
-    table: Any
-    keys: Any
-    free_slots: Any
-    frames: Any
-    units: Any
-    bytes: Any
+    totals: Int64s
+    partials: Int64Rows
+    table: Int32s
+    keys: Int64Rows
+    free_slots: Int64s
+    frames: Int64Rows
+    units: Bytes
+    bytes: Bytes
 
 
 @inlined
@@ -95,6 +97,7 @@ def _exceeds(high: int, low: int, since_high: int, since_low: int) -> bool:
     return (beyond << LOW_BITS) + low - since_low > FRAGMENT_NS_MAX
 
 
+@exported
 @jit
 def free(arrays: FragmentArrays, slot: int) -> None:
     """Forget a datagram."""
@@ -134,8 +137,9 @@ def _drop(arrays: FragmentArrays, slot: int, reason: int) -> None:
     free(arrays, slot)
 
 
+@exported
 @inlined
-def begin(arrays: FragmentArrays, header: Any, high: int, low: int) -> int:
+def begin(arrays: FragmentArrays, header: Int64s, high: int, low: int) -> int:
     """Add a datagram with the key of a header; return its slot."""
     totals, partials = arrays.totals, arrays.partials
     totals[FREE_SLOTS] -= 1
@@ -157,8 +161,9 @@ def begin(arrays: FragmentArrays, header: Any, high: int, low: int) -> int:
     return slot
 
 
+@exported
 @inlined
-def add_frame(arrays: FragmentArrays, partial: Any, frame: int) -> None:
+def add_frame(arrays: FragmentArrays, partial: Int64s, frame: int) -> None:
     """Add the number of a frame to a datagram."""
     totals, frames = arrays.totals, arrays.frames
     entry = totals[FREE_FRAME]
@@ -249,8 +254,11 @@ def _add_bytes(
         partial[LAST_END] = max(partial[LAST_END], end)
 
 
+@exported
 @jit
-def add_fragment(arrays: FragmentArrays, header: Any, source: Any, high: int, low: int, frame: int) -> int:
+def add_fragment(
+    arrays: FragmentArrays, header: Int64s, source: Input, high: int, low: int, frame: int
+) -> int:
     """Add the fragment of a header; return the slot of the datagram if it is complete, else -1.
 
     It is `Fragments.add`, but a datagram that is complete stays until it is freed.

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from msmqwire.capture.tcp import ACKED_BYTES, ACKED_NS, ACKED_SEGMENTS, BUFFERED_TOTAL_MAX, GAP_NS_MAX
 from msmqwire.columnar.compiled.breaks import take_hole
+from msmqwire.columnar.compiled.decorators import exported, jit
 from msmqwire.columnar.compiled.delivery import is_ncp_port
 from msmqwire.columnar.compiled.flow_table import (
     ACKED,
@@ -26,7 +27,6 @@ from msmqwire.columnar.compiled.flow_table import (
     SEG_SIZE,
     oldest_gap,
 )
-from msmqwire.columnar.compiled.jit import jit
 from msmqwire.columnar.compiled.network import DST_HIGH, DST_LOW, IS_IPV6, PORTS, SRC_HIGH, SRC_LOW
 from msmqwire.columnar.compiled.out_of_order import deliver_buffered, set_gap_deadline
 from msmqwire.columnar.compiled.packet import GAP_REASONS
@@ -167,6 +167,7 @@ def skip_oldest_gap(arrays: ScanArrays, flow_arrays: FlowArrays, now: int, frame
     return stop_code if stop_code >= 0 else _settle(arrays, flow, key, now, frame, time_ns)
 
 
+@exported
 @jit
 def any_gap_due(arrays: ScanArrays, flow_arrays: FlowArrays, now: int) -> bool:
     """Whether any flow gives up a gap at this time."""

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.columnar.compiled.jit import chosen_length, ends_on_null, find_null, jit, u8, u16, u32
+from msmqwire.columnar.compiled.arrays import Input, Int32Rows
+from msmqwire.columnar.compiled.decorators import exported, jit
+from msmqwire.columnar.compiled.memory import chosen_length, ends_on_null, find_null, u8, u16, u32
 from msmqwire.columnar.compiled.refusal import refuse
 
 SLOTS: Final = 20
@@ -452,7 +454,7 @@ REFUSALS: Final[tuple[tuple[Any, ...], ...]] = (
 
 
 @jit
-def user_message(memory: Any, p0: int, e0: int, field_offsets: Any, r: int) -> int:
+def user_message(memory: Input, p0: int, e0: int, field_offsets: Int32Rows, r: int) -> int:
     """UserMessage: [MS-MQMQ] 2.2.20."""
     field_offsets[r, 0] = 0
     field_offsets[r, 1] = -1
@@ -986,7 +988,7 @@ def user_message(memory: Any, p0: int, e0: int, field_offsets: Any, r: int) -> i
 
 
 @jit
-def session_ack(memory: Any, p0: int, e0: int, field_offsets: Any, r: int) -> int:
+def session_ack(memory: Input, p0: int, e0: int, field_offsets: Int32Rows, r: int) -> int:
     """SessionAck: [MS-MQQB] 2.2.6."""
     field_offsets[r, 0] = 0
     v5 = u32(memory, p0 + 8)
@@ -1002,7 +1004,7 @@ def session_ack(memory: Any, p0: int, e0: int, field_offsets: Any, r: int) -> in
 
 
 @jit
-def establish_connection(memory: Any, p0: int, e0: int, field_offsets: Any, r: int) -> int:
+def establish_connection(memory: Input, p0: int, e0: int, field_offsets: Int32Rows, r: int) -> int:
     """EstablishConnection: [MS-MQQB] 2.2.3."""
     field_offsets[r, 0] = 0
     v5 = u32(memory, p0 + 8)
@@ -1018,7 +1020,7 @@ def establish_connection(memory: Any, p0: int, e0: int, field_offsets: Any, r: i
 
 
 @jit
-def connection_parameters(memory: Any, p0: int, e0: int, field_offsets: Any, r: int) -> int:
+def connection_parameters(memory: Input, p0: int, e0: int, field_offsets: Int32Rows, r: int) -> int:
     """ConnectionParameters: [MS-MQQB] 2.2.2."""
     field_offsets[r, 0] = 0
     v5 = u32(memory, p0 + 8)
@@ -1033,8 +1035,9 @@ def connection_parameters(memory: Any, p0: int, e0: int, field_offsets: Any, r: 
     return p0 + 32
 
 
+@exported
 @jit
-def ping(memory: Any, p0: int, e0: int, field_offsets: Any, r: int) -> int:
+def ping(memory: Input, p0: int, e0: int, field_offsets: Int32Rows, r: int) -> int:
     """Ping: [MS-MQQB] 2.2.7."""
     field_offsets[r, 0] = 0
     if p0 + 4 > e0:

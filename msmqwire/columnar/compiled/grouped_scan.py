@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msmqwire.capture.tcp import IDLE_NS_MAX, SWEEP_NS
+from msmqwire.columnar.compiled.arrays import Bools, Bytes, Int64Rows, Int64s
+from msmqwire.columnar.compiled.decorators import exported, jit
 from msmqwire.columnar.compiled.flow_table import (
     ACKED,
     IN_DOUBT,
@@ -21,7 +23,6 @@ from msmqwire.columnar.compiled.flow_table import (
     TRACKED,
     UNRECOGNISED,
 )
-from msmqwire.columnar.compiled.jit import jit
 from msmqwire.columnar.compiled.network import HEADER_FIELDS, START, STOP, TCP, UDP
 from msmqwire.columnar.compiled.scan import take_ping
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
@@ -79,8 +80,9 @@ def ends_silently(flows: Any, number: int) -> bool:
     return True
 
 
+@exported
 @jit
-def number_rows(state: Any, run: Any, rows: Any) -> None:
+def number_rows(state: Int64s, run: Int64s, rows: Int64Rows) -> None:
     """Replace the number of the connection in the rows of the run by that of its flow."""
     for r in range(run[RENUMBERED], state[ROWS]):
         if rows[r, R_STREAM] >= 0:
@@ -113,9 +115,15 @@ def end_run(state: Any, run: Any, rows: Any, flow_arrays: FlowArrays) -> bool:
     return True
 
 
+@exported
 @jit
 def scan_segments(
-    arrays: ScanArrays, flow_arrays: FlowArrays, run: Any, segments: Any, tcp_ports: Any, udp_ports: Any
+    arrays: ScanArrays,
+    flow_arrays: FlowArrays,
+    run: Int64s,
+    segments: Int64Rows,
+    tcp_ports: Bools,
+    udp_ports: Bytes,
 ) -> int:
     """Scan segment by segment up to that of number END; return the stop code.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msmqwire.columnar.compiled.decorators import jit
 from msmqwire.columnar.compiled.flow_table import KEY_FIELDS
 from msmqwire.columnar.compiled.fragments import (
     IS_CUT,
@@ -14,7 +15,7 @@ from msmqwire.columnar.compiled.fragments import (
     add_fragment,
     free,
 )
-from msmqwire.columnar.compiled.jit import copy, jit
+from msmqwire.columnar.compiled.memory import copy
 from msmqwire.columnar.compiled.network import (
     INCOMPLETE,
     IS_IPV6,

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from msmqwire.capture.direction import FAR, START_WINDOW
 from msmqwire.capture.tcp import ACKED_BYTES, START_NS
+from msmqwire.columnar.compiled.arrays import Int64Rows, Int64s
+from msmqwire.columnar.compiled.decorators import exported, inlined, jit
 from msmqwire.columnar.compiled.flow_table import (
     ACKED,
     FIRST_SEQ,
@@ -38,7 +40,6 @@ from msmqwire.columnar.compiled.flow_table import (
     unlist_gap,
 )
 from msmqwire.columnar.compiled.gaps import is_over_limit
-from msmqwire.columnar.compiled.jit import inlined, jit
 from msmqwire.columnar.compiled.network import ACK, PORTS, SEQ, START, STOP
 from msmqwire.columnar.compiled.out_of_order import (
     buffer_segment,
@@ -79,8 +80,9 @@ def mode_of(key: Any, tcp_ports: Any) -> int:
     return MSMQ if tcp_ports[key[PORTS] >> 16] or tcp_ports[key[PORTS] & 0xFFFF] else UNRECOGNISED
 
 
+@exported
 @jit
-def list_opening(state: Any, flows: Any, number: int) -> None:
+def list_opening(state: Int64s, flows: Int64Rows, number: int) -> None:
     """Append a flow to the list of those that are opening."""
     last = state[LAST_OPENING]
     flows[number, PREVIOUS_OPENING], flows[number, NEXT_OPENING] = last, -1
@@ -91,8 +93,9 @@ def list_opening(state: Any, flows: Any, number: int) -> None:
     state[LAST_OPENING] = number
 
 
+@exported
 @jit
-def unlist_opening(state: Any, flows: Any, number: int) -> None:
+def unlist_opening(state: Int64s, flows: Int64Rows, number: int) -> None:
     """Remove a flow from the list of those that are opening."""
     previous, following = flows[number, PREVIOUS_OPENING], flows[number, NEXT_OPENING]
     if previous >= 0:
@@ -163,8 +166,9 @@ def start_due(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, tcp_port
     return CONTINUE
 
 
+@exported
 @inlined
-def any_opening_due(state: Any, flows: Any, now: int) -> bool:
+def any_opening_due(state: Int64s, flows: Int64Rows, now: int) -> bool:
     """Whether any flow starts at this time, however few segments it has."""
     return state[FIRST_OPENING] >= 0 and flows[state[FIRST_OPENING], GAP_DUE_NS] <= now
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from msmqwire.capture import links, not_read
-from msmqwire.columnar.compiled.jit import b16, b32, b64, inlined, jit, u8, u32
+from msmqwire.columnar.compiled.decorators import inlined, jit
+from msmqwire.columnar.compiled.memory import b16, b32, b64, u8, u32
 
 TCP: Final = 1
 UDP: Final = 2

@@ -12,6 +12,7 @@ from msmqwire.capture.tcp import (
     CLOCK_BACK_NS,
     SWEEP_NS,
 )
+from msmqwire.columnar.compiled.decorators import jit
 from msmqwire.columnar.compiled.delivery import deliver
 from msmqwire.columnar.compiled.flow_table import (
     FAR_FROM,
@@ -32,7 +33,7 @@ from msmqwire.columnar.compiled.flow_table import (
     SEG_SIZE,
     SEG_START,
 )
-from msmqwire.columnar.compiled.jit import copy, jit
+from msmqwire.columnar.compiled.memory import copy
 from msmqwire.columnar.compiled.network import SEQ, START, STOP
 from msmqwire.columnar.compiled.pending import follows_buffered, store_segment
 from msmqwire.columnar.compiled.rollback import go_back, remember

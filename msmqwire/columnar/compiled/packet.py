@@ -7,6 +7,8 @@ from typing import Any, Final, get_args
 import numpy as np
 
 from msmqwire.capture.events import GapReason
+from msmqwire.columnar.compiled.arrays import Input, Int32Rows
+from msmqwire.columnar.compiled.decorators import exported, inlined, jit
 from msmqwire.columnar.compiled.generated import (
     FIELD_SLOTS,
     QUEUE_FIELD_OFFSETS,
@@ -16,7 +18,7 @@ from msmqwire.columnar.compiled.generated import (
     session_ack,
     user_message,
 )
-from msmqwire.columnar.compiled.jit import inlined, is_text, jit, u8, u16, u32
+from msmqwire.columnar.compiled.memory import is_text, u8, u16, u32
 from msmqwire.columnar.compiled.refusal import REFUSED, refuse
 from msmqwire.dissection.finder_state import Why
 from msmqwire.headers import BASE_HEADER, EXTENSION_HEADER, INTERNAL_HEADER, USER_HEADER
@@ -210,8 +212,9 @@ def find_header(memory: Any, start: int, stop: int) -> int:
     return -1
 
 
+@exported
 @jit
-def session_packet(memory: Any, start: int, stop: int, field_offsets: Any, r: int) -> int:
+def session_packet(memory: Input, start: int, stop: int, field_offsets: Int32Rows, r: int) -> int:
     """Return the kind of the packet in these bytes and write its field offsets.
 
     It is BAD, with a refusal in place of the offsets, for malformed ones, and if there are fewer bytes than

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
+from msmqwire.columnar.compiled.decorators import inlined, jit
 from msmqwire.columnar.compiled.flow_table import (
     OUT_OF_ORDER,
     OUT_OF_ORDER_LAST,
@@ -24,7 +25,7 @@ from msmqwire.columnar.compiled.flow_table import (
     SEG_SIZE,
     SEG_START,
 )
-from msmqwire.columnar.compiled.jit import copy, inlined, jit
+from msmqwire.columnar.compiled.memory import copy
 from msmqwire.columnar.compiled.state import (
     EVENT_FRAME,
     EVENT_NS,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.columnar.compiled.jit import b32, inlined, u32
+from msmqwire.columnar.compiled.decorators import inlined
+from msmqwire.columnar.compiled.memory import b32, u32
 from msmqwire.columnar.compiled.state import (
     BIG_ENDIAN,
     END,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.columnar.compiled.jit import jit
+from msmqwire.columnar.compiled.decorators import jit
 
 REFUSED: Final = -1
 """Returned in place of the end of a packet: it is malformed."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msmqwire.columnar.compiled.decorators import jit
 from msmqwire.columnar.compiled.flow_table import FLOW_FIELDS
-from msmqwire.columnar.compiled.jit import jit
 from msmqwire.columnar.compiled.state import NEED, STATE
 
 

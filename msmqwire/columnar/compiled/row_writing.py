@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msmqwire.columnar.compiled.jit import inlined
+from msmqwire.columnar.compiled.decorators import inlined
 from msmqwire.columnar.compiled.network import DST_HIGH, DST_LOW, IS_IPV6, PORTS, SRC_HIGH, SRC_LOW
 from msmqwire.columnar.compiled.packet import BAD
 from msmqwire.columnar.compiled.state import (

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msmqwire.columnar.compiled.arrays import Bools, Bytes, Int64Rows, Int64s
+from msmqwire.columnar.compiled.decorators import exported, jit
 from msmqwire.columnar.compiled.fragments import FRAMES, JOINED, FragmentArrays
 from msmqwire.columnar.compiled.generated import FIELD_SLOTS, ping
-from msmqwire.columnar.compiled.jit import LINE, jit, prefetch, u16
 from msmqwire.columnar.compiled.joining import join, settle
+from msmqwire.columnar.compiled.memory import LINE, prefetch, u16
 from msmqwire.columnar.compiled.network import (
     FIRST_REASON,
     FRAGMENT,
@@ -92,15 +94,16 @@ def take_ping(arrays: ScanArrays, udp_ports: Any) -> int:
     return CONTINUE
 
 
+@exported
 @jit
 def scan(
     arrays: ScanArrays,
     flow_arrays: FlowArrays,
     fragments: FragmentArrays,
-    interfaces: Any,
-    tcp_ports: Any,
-    udp_ports: Any,
-    not_read: Any,
+    interfaces: Int64Rows,
+    tcp_ports: Bools,
+    udp_ports: Bytes,
+    not_read: Int64s,
 ) -> int:
     """Scan record by record; return the stop code.
 

@@ -5,7 +5,9 @@ A record is made anew where one of its arrays is replaced by a larger one.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from msmqwire.columnar.compiled.arrays import Bytes, Input, Int32Rows, Int32s, Int64Rows, Int64s
 
 
 class ScanArrays(NamedTuple):
@@ -24,14 +26,14 @@ class ScanArrays(NamedTuple):
         rollback: room for three copies of a flow and of the state.
     """
 
-    state: Any
-    memory: Any
-    header: Any
-    pending_segments: Any
-    pending_bytes: Any
-    rows: Any
-    field_offsets: Any
-    rollback: Any
+    state: Int64s
+    memory: Bytes
+    header: Int64s
+    pending_segments: Int64Rows
+    pending_bytes: Bytes
+    rows: Int64Rows
+    field_offsets: Int32Rows
+    rollback: Int64Rows
 
 
 class FlowArrays(NamedTuple):
@@ -49,13 +51,13 @@ class FlowArrays(NamedTuple):
         previous_gap: for those in the list the one before, -1 for none.
     """
 
-    table: Any
-    keys: Any
-    flows: Any
-    free_numbers: Any
-    new_connections: Any
-    next_gap: Any
-    previous_gap: Any
+    table: Int32s
+    keys: Int64Rows
+    flows: Int64Rows
+    free_numbers: Int64s
+    new_connections: Int64s
+    next_gap: Int64s
+    previous_gap: Int64s
 
 
 class RowBlock(NamedTuple):
@@ -67,6 +69,6 @@ class RowBlock(NamedTuple):
         memory: the bytes to which the rows refer.
     """
 
-    rows: Any
-    field_offsets: Any
-    memory: Any
+    rows: Int64Rows
+    field_offsets: Int32Rows
+    memory: Input

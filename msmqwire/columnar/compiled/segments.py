@@ -8,7 +8,9 @@ from msmqwire.capture.direction import FAR, START_WINDOW
 from msmqwire.capture.ip import ACK as ACK_FLAG
 from msmqwire.capture.ip import FIN, RST, SYN
 from msmqwire.capture.tcp import CLOCK_BACK_NS, IDLE_NS_MAX, SWEEP_NS
+from msmqwire.columnar.compiled.arrays import Bools
 from msmqwire.columnar.compiled.breaks import end_packets
+from msmqwire.columnar.compiled.decorators import exported, inlined, jit
 from msmqwire.columnar.compiled.delivery import deliver
 from msmqwire.columnar.compiled.flow_table import (
     ACKED,
@@ -40,7 +42,6 @@ from msmqwire.columnar.compiled.flow_table import (
     swap_sides,
 )
 from msmqwire.columnar.compiled.gaps import any_gap_due, expire_all_gaps, expire_gaps, settle_gaps
-from msmqwire.columnar.compiled.jit import inlined, jit
 from msmqwire.columnar.compiled.midstream import (
     any_opening_due,
     distance,
@@ -335,8 +336,9 @@ def take_beside_gaps(arrays: ScanArrays, flow_arrays: FlowArrays, number: int) -
     return stop_code
 
 
+@exported
 @jit
-def apply_timeouts(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Any, now: int) -> int:
+def apply_timeouts(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Bools, now: int) -> int:
     """Start the flows and give up the gaps that are due in any connection; return CONTINUE or a stop code."""
     state = arrays.state
     if now >= state[DEADLINE]:
@@ -348,8 +350,9 @@ def apply_timeouts(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Any, 
     return start_all_due(arrays, flow_arrays, tcp_ports, now)
 
 
+@exported
 @inlined
-def take_segment(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Any) -> int:
+def take_segment(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Bools) -> int:
     """Take the TCP segment of the current header; return CONTINUE or a stop code."""
     state, header = arrays.state, arrays.header
     time_ns = state[RECORD_NS]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from msmqwire.capture import pcap, pcapng
 from msmqwire.capture.record import record_limit
 from msmqwire.columnar.compiled import state as entry
-from msmqwire.columnar.compiled.jit import jit
+from msmqwire.columnar.compiled.arrays import Input, Int64Rows, Int64s
+from msmqwire.columnar.compiled.decorators import exported, jit
 from msmqwire.columnar.compiled.records import next_record
 
 INTERFACES_MAX: Final = 64
@@ -39,8 +40,9 @@ def skip_records(
     return int(state[entry.POS]), last
 
 
+@exported
 @jit
-def _skip(state: Any, memory: Any, interfaces: Any, cut: int) -> int:
+def _skip(state: Int64s, memory: Input, interfaces: Int64Rows, cut: int) -> int:
     last = -1
     while state[entry.POS] < cut:
         following = next_record(state, memory, interfaces)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msmqwire.columnar.compiled.decorators import jit
 from msmqwire.columnar.compiled.flow_table import (
     PACKET_FIRST,
     PACKET_LEAD,
@@ -23,7 +24,6 @@ from msmqwire.columnar.compiled.flow_table import (
     SEG_SIZE,
     STREAM,
 )
-from msmqwire.columnar.compiled.jit import jit
 from msmqwire.columnar.compiled.packet import SKIPPED, SKIPPED_FOR
 from msmqwire.columnar.compiled.refusal import refuse
 from msmqwire.columnar.compiled.row_writing import write_row

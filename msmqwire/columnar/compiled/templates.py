@@ -6,7 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from msmqwire.columnar.compiled.jit import copy, inlined, jit
+from msmqwire.columnar.compiled.arrays import Bytes, Input, Int32s, Int64Rows, Int64s
+from msmqwire.columnar.compiled.decorators import exported, inlined, jit
+from msmqwire.columnar.compiled.memory import copy
 
 LITERAL_START, LITERAL_SIZE, VALUE, BASE, DIGITS = range(5)
 PIECE: Final = 5
@@ -27,8 +29,11 @@ def _digits(value: int, piece: Any) -> int:
     return count + (count - 1) // 3 if piece[DIGITS] == SEPARATED else max(count, piece[DIGITS])
 
 
+@exported
 @jit
-def template_offsets(templates: Any, values: Any, firsts: Any, pieces: Any, offsets: Any) -> int:
+def template_offsets(
+    templates: Int64s, values: Int64Rows, firsts: Int64s, pieces: Int64Rows, offsets: Int32s
+) -> int:
     """Write the offsets of texts when they are concatenated; return their total size.
 
     Args:
@@ -51,9 +56,16 @@ def template_offsets(templates: Any, values: Any, firsts: Any, pieces: Any, offs
     return pos
 
 
+@exported
 @jit
 def write_templates(
-    templates: Any, values: Any, firsts: Any, pieces: Any, source: Any, offsets: Any, data: Any
+    templates: Int64s,
+    values: Int64Rows,
+    firsts: Int64s,
+    pieces: Int64Rows,
+    source: Input,
+    offsets: Int32s,
+    data: Bytes,
 ) -> None:
     """Concatenate texts, of which `template_offsets` has written the offsets; ``source`` has the literals."""
     for i in range(templates.size):

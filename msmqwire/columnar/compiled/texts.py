@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from msmqwire.columnar.compiled.jit import b16, b32, ends_on_null, inlined, jit, put32, put64, u16, u32, u64
+from msmqwire.columnar.compiled.decorators import inlined, jit
+from msmqwire.columnar.compiled.memory import b16, b32, ends_on_null, put32, put64, u16, u32, u64
 
 GUID_SIZE: Final = 36
 

@@ -10,8 +10,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from msmqwire.columnar.compiled.arrays import BoolRows, Bytes, Int32Rows, Int64Rows, Int64Tables
+from msmqwire.columnar.compiled.decorators import exported, inlined, jit
 from msmqwire.columnar.compiled.generated import QUEUE_FIELD_OFFSETS
-from msmqwire.columnar.compiled.jit import LINE, copy, inlined, jit, prefetch, put64, u16, u32
+from msmqwire.columnar.compiled.memory import LINE, copy, prefetch, put64, u16, u32
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import R_KIND, R_LENGTH, R_START
 from msmqwire.columnar.compiled.texts import (
@@ -88,9 +90,9 @@ class VariableWidthCells(NamedTuple):
         data: the bytes of all columns.
     """
 
-    offsets: Any
-    valid: Any
-    data: Any
+    offsets: Int32Rows
+    valid: BoolRows
+    data: Bytes
 
 
 @inlined
@@ -328,9 +330,10 @@ def _null_cells(column: Any, i: int, n: int, output: VariableWidthCells, to: int
     return DONE
 
 
+@exported
 @jit
 def write_cells(
-    columns: Any, plans: Any, block: RowBlock, output: VariableWidthCells, to: int
+    columns: Int64Rows, plans: Int64Tables, block: RowBlock, output: VariableWidthCells, to: int
 ) -> tuple[int, int]:
     """Write the cells of a block of rows in all columns, from cell ``to`` on.
 

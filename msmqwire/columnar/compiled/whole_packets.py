@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msmqwire.columnar.compiled.arrays import Bools, Int64s
+from msmqwire.columnar.compiled.decorators import exported, jit
 from msmqwire.columnar.compiled.generated import FIELD_SLOTS, ping
-from msmqwire.columnar.compiled.jit import jit, u16, u32
+from msmqwire.columnar.compiled.memory import u16, u32
 from msmqwire.columnar.compiled.packet import BAD, FOLLOWED_PING, PING_KIND, refuse_base, session_packet
 from msmqwire.columnar.compiled.refusal import UNSURE, refuse
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
@@ -38,8 +40,11 @@ def is_ping(memory: Any, start: int, stop: int) -> bool:
     )
 
 
+@exported
 @jit
-def identify(block: RowBlock, offsets: Any, valid: Any, protocols: Any, first: int, bytes_max: int) -> int:
+def identify(
+    block: RowBlock, offsets: Int64s, valid: Bools, protocols: Int64s, first: int, bytes_max: int
+) -> int:
     """Write rows of the values from ``first`` on, as long as there are rows; return the value after the last.
 
     R_KIND is UNSURE where only the generic reader can judge; BY_BYTES in ``protocols`` is replaced by the

@@ -1,85 +1,22 @@
-"""Compiles functions over bytes, and what such functions are made of.
-
-Machine code is cached beside the source, or in the user's cache if that can't be written, so that only the
-first use on a machine waits for the compiler.
-"""
+"""Integers and texts in bytes, and copies of bytes, compiled: other compiled functions are made of these."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final
 
-import numba
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped,unused-ignore]
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
-from msmqwire.columnar.compiled.compile_cache import StampedCache
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-_OPTIONS: Final[dict[str, Any]] = {
-    "error_model": "numpy",  # no exceptions, so calls need no error path
-    "_nrt": False,  # no allocation, so arrays need no reference counts
-}
+from msmqwire.columnar.compiled.decorators import in_llvm, inlined, jit
 
 
-def jit(function: F, inline: bool = False, nogil: bool = True) -> F:
-    """Compile a function when it is first called; in each process anew if no cache folder can be written."""
-    compiled = numba.njit(**_OPTIONS, forceinline=inline, nogil=nogil)(function)
-    with suppress(RuntimeError):  # no cache folder
-        compiled._cache = StampedCache(function)  # type: ignore[no-untyped-call]
-    return cast(F, compiled)
+@in_llvm
+def _move(target: Any, offset: int, source: Any, start: int, count: int) -> None:
+    target[offset : offset + count] = source[start : start + count]
 
 
-def inlined(function: F) -> F:
-    """Compile a function into its callers.
-
-    It is for what is called for each frame, packet or cell: a call would cost more than many a function does,
-    since each array is passed as seven or ten integers on the stack.
-    """
-    return jit(function, inline=True)
-
-
-def brief(function: F) -> F:
-    """Compile a function that keeps the lock of the interpreter.
-
-    It is for what takes some microseconds: to wait for the lock afterwards, while another thread has it,
-    would take longer.
-    """
-    return jit(function, nogil=False)
-
-
-@intrinsic
-def _move(context: Any, target: Any, offset: Any, source: Any, start: Any, count: Any) -> Any:
-    def generate(target_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        pointers = []
-        for number in (0, 2):
-            array = target_context.make_array(signature.args[number])(target_context, builder, values[number])
-            pointers.append(builder.gep(array.data, [values[number + 1]]))
-        cgutils.raw_memmove(  # type: ignore[no-untyped-call]
-            builder, pointers[0], pointers[1], values[4], 1
-        )
-        return target_context.get_dummy_value()
-
-    return types.none(target, types.intp, source, types.intp, types.intp), generate
-
-
-@intrinsic
-def _prefetch(context: Any, source: Any, offset: Any) -> Any:
-    def generate(target_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        array = target_context.make_array(signature.args[0])(target_context, builder, values[0])
-        pointer = builder.gep(array.data, [values[1]])
-        word = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [pointer.type, word, word, word])
-        fetch = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
-        for_reading, in_all_caches, data = (ir.Constant(word, n) for n in (0, 3, 1))
-        builder.call(fetch, [pointer, for_reading, in_all_caches, data])
-        return target_context.get_dummy_value()
-
-    return types.none(source, types.intp), generate
+@in_llvm
+def _prefetch(source: Any, offset: int) -> None:
+    """Nothing depends on it but time."""
 
 
 LINE: Final = 64
@@ -89,7 +26,7 @@ LINE: Final = 64
 @inlined
 def prefetch(source: Any, offset: int) -> None:
     """Fetch a cache line ahead of its use; the offset may be beyond the array."""
-    _prefetch(source, offset)  # type: ignore[call-arg]
+    _prefetch(source, offset)
 
 
 # Offsets are unsigned, so that numba leaves out the code for negative ones, and bytes become one load.
@@ -165,7 +102,7 @@ def b64(memory: Any, offset: int) -> Any:
 @inlined
 def copy(source: Any, start: int, count: int, target: Any, offset: int) -> None:
     """Copy bytes from one array to another; the caller has checked the bounds."""
-    _move(target, offset, source, start, count)  # type: ignore[call-arg]
+    _move(target, offset, source, start, count)
 
 
 @inlined
