@@ -46,6 +46,7 @@ def build(path: Path, progress: Progress) -> None:
     """Build the library and put it at a path, in place of another all at once."""
     import compiling
 
+    built_from = stamp()  # before the sources can change
     progress.show(f"functions for {compiling.PROCESSOR}")
     module = compiling.make_module(
         lambda name, number, count: progress.show(f"function {number} of {count}: {name}")
@@ -56,11 +57,11 @@ def build(path: Path, progress: Progress) -> None:
     machine_code = compiling.machine_code(module)
     progress.show("linking")
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".building-") as folder:
-        os.replace(_link(machine_code, Path(folder)), path)
+        os.replace(_link(machine_code, built_from, Path(folder)), path)
     load(path)
 
 
-def _link(machine_code: bytes, folder: Path) -> Path:
+def _link(machine_code: bytes, built_from: str, folder: Path) -> Path:
     """Return a library, in a folder, of machine code and what is in C."""
     from setuptools._distutils.ccompiler import new_compiler
     from setuptools._distutils.sysconfig import customize_compiler
@@ -68,7 +69,7 @@ def _link(machine_code: bytes, folder: Path) -> Path:
     compiler = new_compiler()
     customize_compiler(compiler)
     source, code = folder / "library.c", folder / f"functions{compiler.obj_extension}"
-    source.write_text(f'{_C.read_text()}\nEXPORTED const char msmqwire_stamp[] = "{stamp()}";\n')
+    source.write_text(f'{_C.read_text()}\nEXPORTED const char msmqwire_stamp[] = "{built_from}";\n')
     code.write_bytes(machine_code)
     objects = compiler.compile([str(source)], output_dir=str(folder))
     # Parts of a path that is absolute would come again below the folder.

@@ -25,7 +25,7 @@ from numba.extending import intrinsic  # noqa: E402
 from numba.np.arrayobj import populate_array  # noqa: E402
 
 from msmqwire.columnar.compiled.arrays import ArrayOf  # noqa: E402
-from msmqwire.columnar.compiled.calling import Record, signature_of  # noqa: E402
+from msmqwire.columnar.compiled.calling import SHAPE_AT, Record, Signature, signature_of  # noqa: E402
 from msmqwire.columnar.compiled.decorators import COMPILED, EXPORTED, Exported  # noqa: E402
 from msmqwire.columnar.compiled.library import SYMBOL, modules  # noqa: E402
 from msmqwire.columnar.compiled.with_numba import OPTIONS, compile_with_numba  # noqa: E402
@@ -35,7 +35,7 @@ _WITHOUT_WRAPPERS: Final[dict[str, Any]] = {"no_cpython_wrapper": True, "no_cfun
 
 @intrinsic
 def view(context: Any, pointer: Any, shape: Any) -> Any:
-    """Return the array at an address, contiguous and of this shape: `numba.carray` needs numba's allocator."""
+    """Return the array at an address, contiguous, of this shape; `numba.carray` needs numba's allocator."""
     kind = types.Array(pointer.dtype, len(shape), "C")
 
     def generate(target: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -60,9 +60,8 @@ def view(context: Any, pointer: Any, shape: Any) -> Any:
     return kind(pointer, shape), generate
 
 
-def _flat(entry: Exported) -> tuple[Callable[..., None], list[Any]]:
+def _flat(entry: Exported, signature: Signature) -> tuple[Callable[..., None], list[Any]]:
     """Return a function of integers and addresses that calls a compiled function, and their types."""
-    signature = signature_of(entry.function)
     names: dict[str, Any] = {"view": view, "function": entry.call}
     parameters, kinds, arguments = list[str](), list[Any](), list[str]()
 
@@ -98,16 +97,55 @@ def _flat(entry: Exported) -> tuple[Callable[..., None], list[Any]]:
     return names["flat"], kinds
 
 
-def _wrapper(name: str, inner: str, kinds: list[Any]) -> str:
-    """Return LLVM's text of a function that calls one with numba's conventions: it returns nothing."""
-    passed = [f"{'i64' if kind == types.int64 else 'ptr'} %a{number}" for number, kind in enumerate(kinds)]
-    taken = ", ".join(argument.partition(" ")[0] for argument in passed)
+def _wrapper(name: str, inner: str, signature: Signature) -> str:
+    """Return LLVM's text of the function of the library that calls one with numba's conventions.
+
+    It is called as `msmqwire.columnar.compiled.calling` says: the address and the shape of an array are
+    taken from numpy's object.
+    """
+    lines, passed, entry = list[str](), list[str](), 0
+
+    def load(kind: str, place: str) -> str:
+        lines.append(f"%v{len(lines)} = load {kind}, ptr {place}")
+        return f"%v{len(lines) - 1}"
+
+    def step(kind: str, start: str, index: str | int) -> str:
+        lines.append(f"%v{len(lines)} = getelementptr {kind}, ptr {start}, i64 {index}")
+        return f"%v{len(lines) - 1}"
+
+    def argument() -> str:
+        nonlocal entry
+        entry += 1
+        return load("i64", step("i64", "%arguments", entry))
+
+    def array(wanted: ArrayOf) -> None:
+        number = argument()
+        lines.append(f"%v{len(lines)} = inttoptr i64 {number} to ptr")
+        fields = step("i8", f"%v{len(lines) - 1}", head)
+        passed.append(f"ptr {load('ptr', fields)}")
+        sizes = load("ptr", step("i8", fields, SHAPE_AT))
+        passed.extend(f"i64 {load('i64', step('i64', sizes, index))}" for index in range(wanted.dimensions))
+
+    head = load("i64", "%arguments")
+    for parameter in signature.parameters.values():
+        if isinstance(parameter, ArrayOf):
+            array(parameter)
+        elif isinstance(parameter, Record):
+            for field in parameter.fields:
+                array(field)
+        else:
+            passed.append(f"i64 {argument()}")
+    if signature.results:
+        passed.append("ptr %results")
+    taken = ", ".join(each.partition(" ")[0] for each in passed)
+    body = "\n  ".join(lines)
     return f"""
 declare i32 @"{inner}"(ptr, ptr, {taken})
 
-define dllexport void @{SYMBOL}{name}({", ".join(passed)}) {{
+define dllexport void @{SYMBOL}{name}(ptr %arguments, ptr %results) {{
   %result = alloca ptr
   %raised = alloca ptr
+  {body}
   %status = call i32 @"{inner}"(ptr %result, ptr %raised, {", ".join(passed)})
   ret void
 }}
@@ -155,12 +193,13 @@ def make_module(on_function: Callable[[str, int, int], None]) -> Any:
     whole = llvm.parse_assembly("")
     with OnlyMade(on_made), global_compiler_lock:
         for entry in EXPORTED:
-            function, kinds = _flat(entry)
+            signature = signature_of(entry.function)
+            function, kinds = _flat(entry, signature)
             compiler = numba.njit(**OPTIONS, **_WITHOUT_WRAPPERS)(function)
             compiler.compile(types.none(*kinds))
             (result,) = compiler.overloads.values()
             # What nobody calls is not linked: the caller comes first.
-            whole.link_in(llvm.parse_assembly(_wrapper(entry.name, result.fndesc.llvm_func_name, kinds)))
+            whole.link_in(llvm.parse_assembly(_wrapper(entry.name, result.fndesc.llvm_func_name, signature)))
             whole.link_in(result.library._get_module_for_linking(), preserve=True)
     for function in whole.functions:
         if not function.is_declaration and not function.name.startswith(SYMBOL):

@@ -1,9 +1,10 @@
 """Calls of functions of the library, with arrays and records of them.
 
-A function of the library takes integers of 64 bits and addresses: for each array its address and its shape,
-for a record those of its arrays, and behind them an address for what it returns, if that is anything.
-Machine code checks nothing, so that the caller does: what an array is, that it is contiguous, whether it can
-be written, and the range of integers.
+A function of the library takes two addresses: that of its arguments, and that of what it returns. The
+arguments are integers of 64 bits: first the size of the head of Python's objects, then for each array the
+address of numpy's object, in which address and shape stand as for any C extension; for a record those of its
+arrays. Machine code checks nothing, so that the caller does: what an array is, that it is contiguous, whether
+it can be written, and the range of integers.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from operator import index
+from struct import Struct
 from types import NoneType
 from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
@@ -20,6 +22,9 @@ from msmqwire.columnar.compiled.arrays import ArrayOf
 from msmqwire.columnar.compiled.decorators import Exported
 
 INT_MIN, INT_MAX = -(1 << 63), (1 << 63) - 1
+HEAD: Final = object.__basicsize__
+SHAPE_AT: Final = 16
+"""Bytes from the address of the elements, the first that numpy has behind the head, to that of the shape."""
 
 
 class Record(NamedTuple):
@@ -75,67 +80,76 @@ def _array(hint: Any) -> ArrayOf | None:
     return next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, ArrayOf)), None)
 
 
-def wrong(name: str, value: Any, wanted: ArrayOf) -> TypeError:
+def wrong(name: str, value: Any, wanted: tuple[Any, ...]) -> TypeError:
     """Return the error of an argument that is not the array which is wanted."""
-    return TypeError(f"{name} is not an array of {wanted}: {getattr(value, 'dtype', type(value))}")
+    return TypeError(f"{name} is no {ArrayOf(*wanted)}: {getattr(value, 'dtype', type(value))}")
 
 
-def caller(entry: Exported, library: ctypes.CDLL) -> Callable[..., Any]:
+def reads_arrays() -> bool:
+    """Whether a library finds the address and the shape of an array in numpy's object."""
+    for shape in ((3,), (2, 5), (4, 1, 6)):
+        array = np.zeros(shape, np.uint8)
+        fields = id(array) + HEAD
+        sizes = ctypes.c_void_p.from_address(fields + SHAPE_AT).value
+        if ctypes.c_void_p.from_address(fields).value != array.ctypes.data or sizes is None:
+            return False
+        if tuple((ctypes.c_int64 * len(shape)).from_address(sizes)) != shape:
+            return False
+    return True
+
+
+def caller(entry: Exported, native: Any) -> Callable[..., Any]:
     """Return a function that calls one of the library."""
-    signature, native = signature_of(entry.function), getattr(library, f"msmqwire_{entry.name}")
-    kinds: list[Any] = []
-    lines, passed = list[str](), list[str]()
-    names: dict[str, Any] = {
-        "native": native, "index": index, "wrong": wrong, "results": ctypes.c_int64 * len(signature.results),
-    }  # fmt: skip
+    signature = signature_of(entry.function)
+    lines, passed = list[str](), ["HEAD"]
     for name, parameter in signature.parameters.items():
         if isinstance(parameter, ArrayOf):
-            _pass_array(name, parameter, names, lines, passed, kinds)
+            lines.append(_check(name, parameter))
+            passed.append(f"id({name})")
         elif isinstance(parameter, Record):
             fields = [f"{name}_{number}" for number in range(len(parameter.fields))]
             lines.append(f"{', '.join(fields)} = {name}")
-            for field, array in zip(fields, parameter.fields, strict=True):
-                _pass_array(field, array, names, lines, passed, kinds)
+            lines += map(_check, fields, parameter.fields)
+            passed += [f"id({field})" for field in fields]
+        elif parameter is bool:
+            passed.append(f"bool({name})")
         else:
-            lines.append(f"{name} = {'bool' if parameter is bool else 'index'}({name})")
-            if parameter is int:
-                lines.append(f"if not {INT_MIN} <= {name} <= {INT_MAX}: raise OverflowError({name!r})")
+            lines.append(f"{name} = index({name})")
+            lines.append(f"if not {INT_MIN} <= {name} <= {INT_MAX}: raise OverflowError({name!r})")
             passed.append(name)
-            kinds.append(ctypes.c_int64)
-    if signature.results:
-        lines.append("result = results()")
-        passed.append("result")
-        kinds.append(ctypes.c_void_p)
-    lines.append(f"native({', '.join(passed)})")
-    if signature.results:
-        shown = [
-            f"result[{n}] != 0" if kind is bool else f"result[{n}]"
-            for n, kind in enumerate(signature.results)
-        ]
-        lines.append(f"return {', '.join(shown)}")
-    native.argtypes, native.restype = kinds, None
+    lines += ["results = Results()", f"native(pack({', '.join(passed)}), results)"]
+    shown = [
+        f"results[{number}] != 0" if kind is bool else f"results[{number}]"
+        for number, kind in enumerate(signature.results)
+    ]
+    lines.append(f"return {', '.join(shown)}")
+    names = _NAMES | {
+        "native": native,
+        "pack": Struct(f"{len(passed)}q").pack,
+        "Results": ctypes.c_int64 * len(signature.results),
+    }
+    native.argtypes, native.restype = [ctypes.c_char_p, ctypes.c_void_p], None
     body = "\n    ".join(lines)
     exec(f"def call({', '.join(signature.parameters)}):\n    {body}\n", names)
     call: Callable[..., Any] = names["call"]
     return call
 
 
-_SHAPES: Final = ("n0", "n1", "n2")
-
-
-def _pass_array(
-    name: str, array: ArrayOf, names: dict[str, Any], lines: list[str], passed: list[str], kinds: list[Any]
-) -> None:
-    """Add the checks of an array, and what is passed for it."""
-    kind, wanted = f"kind_{array.kind}", f"wanted_{name}"
-    names[kind], names[wanted] = np.dtype(array.kind), array
+def _check(name: str, wanted: ArrayOf) -> str:
+    """Return a line that raises TypeError if an argument is not the array which is wanted."""
     # `carray`: contiguous, aligned, and can be written.
-    fits = f"{name}.flags.carray" if array.is_written else f"{name}.flags.c_contiguous"
-    lines.append(
-        f"if {name}.dtype != {kind} or {name}.ndim != {array.dimensions} or not {fits}: "
-        f"raise wrong({name!r}, {name}, {wanted})"
+    fits = f"{name}.flags.carray" if wanted.is_written else f"{name}.flags.c_contiguous"
+    return (
+        f"if type({name}) is not ndarray or {name}.dtype != kind_{wanted.kind} or {name}.ndim != {wanted.dimensions} "
+        f"or not {fits}: raise wrong({name!r}, {name}, {tuple(wanted)})"
     )
-    sizes = [f"{name}_{size}" for size in _SHAPES[: array.dimensions]]
-    lines.append(f"{', '.join(sizes)}, = {name}.shape")
-    passed += [f"{name}.ctypes.data", *sizes]
-    kinds += [ctypes.c_void_p, *[ctypes.c_int64] * array.dimensions]
+
+
+_KINDS: Final = ("uint8", "bool", "int32", "int64")
+_NAMES: Final[dict[str, Any]] = {
+    "HEAD": HEAD,
+    "index": index,
+    "ndarray": np.ndarray,
+    "wrong": wrong,
+    **{f"kind_{kind}": np.dtype(kind) for kind in _KINDS},
+}

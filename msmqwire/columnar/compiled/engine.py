@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from msmqwire.columnar.compiled.calling import caller
 from msmqwire.columnar.compiled.decorators import EXPORTED
-from msmqwire.columnar.compiled.library import FOLDER, NAME, Refused, load, modules
+from msmqwire.columnar.compiled.library import FOLDER, NAME, SYMBOL, Refused, load, modules
 from msmqwire.errors import InvalidArgument
 
 LIBRARY: Final = "library"
@@ -52,7 +52,7 @@ def _choose() -> Engine:
     log = logging.getLogger("msmqwire.columnar")
     wanted = os.environ.get(VARIABLE, "")
     if wanted not in ("", LIBRARY, NUMBA):
-        raise InvalidArgument(f"{VARIABLE} is {wanted!r:.40}: it can be {LIBRARY} or {NUMBA}", path=VARIABLE)
+        raise InvalidArgument(f"{wanted!r:.40} is no engine: it can be {LIBRARY} or {NUMBA}", path=VARIABLE)
     path = FOLDER / NAME
     engine = None
     if wanted != NUMBA and (wanted == LIBRARY or path.exists()):
@@ -60,7 +60,8 @@ def _choose() -> Engine:
             modules()
             library, keeping = load(path)
             for entry in EXPORTED:
-                entry.call = caller(entry, keeping if entry.options.keeps_lock else library)
+                shared = keeping if entry.options.keeps_lock else library
+                entry.call = caller(entry, getattr(shared, SYMBOL + entry.name))
             engine = Engine(LIBRARY, f"the library {path}")
         except Refused as refused:
             if wanted == LIBRARY:

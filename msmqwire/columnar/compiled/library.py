@@ -22,6 +22,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from msmqwire.columnar.compiled.calling import reads_arrays
+
 FOLDER: Final = Path(__file__).resolve().parents[1]
 NAME: Final = "_reader" + {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 _PACKAGE: Final = __package__
@@ -67,9 +69,9 @@ def _constants(name: str, value: Any) -> Iterator[tuple[str, str]]:
         return
     if isinstance(value, ModuleType) and value.__name__.startswith("msmqwire."):
         members = vars(value).items()
-        found = ((f"{name}.{inner}", _text(member)) for inner, member in members if inner[:2] != "__")
+        found = [(f"{name}.{inner}", _text(member)) for inner, member in members if inner[:2] != "__"]
     else:
-        found = iter([(name, _text(value))])
+        found = [(name, _text(value))]
     yield from sorted((constant, text) for constant, text in found if text is not None)
 
 
@@ -108,6 +110,8 @@ def load(path: Path) -> tuple[ctypes.CDLL, ctypes.CDLL]:
         raise Refused("it was built for another processor")
     if built != stamp():
         raise Refused("it was built from other sources")
+    if not reads_arrays():
+        raise Refused("this Python or numpy has other arrays than it can read")
     return library, keeping
 
 

@@ -1,0 +1,301 @@
+"""The library of compiled functions: what is called in it and how, when it is refused, and what it spares."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from msmqwire.columnar.compiled import library
+from msmqwire.columnar.compiled.arrays import ArrayOf
+from msmqwire.columnar.compiled.calling import Record, caller, signature_of
+from msmqwire.columnar.compiled.certificates import codes_if, remember
+from msmqwire.columnar.compiled.decorators import EXPORTED, Exported
+from msmqwire.columnar.compiled.flow_table import compact, find
+from msmqwire.columnar.compiled.gaps import any_gap_due
+from msmqwire.columnar.compiled.library import FOLDER, NAME, Refused, load
+from tests.support.paths import EXAMPLES, ROOT
+
+PATH = FOLDER / NAME
+BUILT = pytest.mark.skipif(
+    not PATH.exists() and "MSMQWIRE_TEST_COMPILED" not in os.environ, reason="make native"
+)
+SECONDS = 1.0
+"""Of processor time, that the first capture of a process may take."""
+
+
+def run(program: str, path: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    others = {name: value for name, value in os.environ.items() if name != "MSMQWIRE_ENGINE"}
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=path, env=others | {"PYTHONPATH": str(path)} | environment,
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+
+# -- reading -----------------------------------------------------------------------------------------
+
+
+@BUILT
+def test_the_library_reads_without_a_compiler_and_at_once() -> None:
+    program = (
+        "import msmqwire, sys, time\n"
+        f"rows = msmqwire.read_capture({str(EXAMPLES / 'session.pcap')!r}).num_rows\n"
+        "print(rows, *{'numba', 'llvmlite'} & sys.modules.keys(), time.process_time())"
+    )
+    seconds = []
+    for _ in range(3):
+        rows, *compilers, used = run(program, MSMQWIRE_ENGINE="library").stdout.split()
+        assert (rows, compilers) == ("8", [])
+        seconds.append(float(used))
+    assert min(seconds) <= SECONDS
+
+
+@BUILT
+def test_the_library_is_chosen_where_it_is() -> None:
+    program = (
+        "import logging; logging.basicConfig(level=logging.DEBUG)\n"
+        "from msmqwire.columnar.compiled.engine import chosen; print(chosen().about)"
+    )
+    done = run(program)
+    assert done.stdout == f"the library {PATH}\n"
+    assert done.stderr == f"DEBUG:msmqwire.columnar:captures are read by the library {PATH}\n"
+
+
+STALE = """
+from msmqwire.columnar.compiled import library
+library.stamp = lambda: "other"
+from msmqwire.columnar.compiled.engine import chosen
+print(chosen().name)
+"""
+
+
+@BUILT
+def test_a_library_of_other_sources_is_passed_over_with_a_line() -> None:
+    done = run(STALE)
+    assert done.stdout == "numba\n"
+    assert done.stderr == f"{PATH} is not used: it was built from other sources; `make native` builds it\n"
+
+
+@BUILT
+def test_a_library_that_is_asked_for_and_stale_is_an_error() -> None:
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        run(STALE, MSMQWIRE_ENGINE="library")
+    assert f"InvalidArgument: MSMQWIRE_ENGINE: {PATH}: it was built from other sources" in caught.value.stderr
+
+
+def test_an_engine_that_is_not_there_is_refused() -> None:
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        run("from msmqwire.columnar.compiled.engine import chosen; chosen()", MSMQWIRE_ENGINE="other")
+    assert "MSMQWIRE_ENGINE: 'other' is no engine: it can be library or numba" in caught.value.stderr
+
+
+# -- files that are refused --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return Path(shutil.copy(PATH, tmp_path / NAME))
+
+
+@BUILT
+def test_a_library_in_a_folder_that_is_ours_is_loaded(place: Path) -> None:
+    shared, keeping = load(place)
+    assert isinstance(shared, ctypes.CDLL)
+    assert isinstance(keeping, ctypes.PyDLL)
+
+
+@BUILT
+@pytest.mark.skipif(sys.platform == "win32", reason="rights of POSIX")
+@pytest.mark.parametrize("writable", ["file", "folder", "ancestor"])
+def test_a_library_that_others_can_write_is_refused(place: Path, writable: str) -> None:
+    path = place
+    if writable == "ancestor":
+        place.parent.joinpath("inner").mkdir()
+        path = place.rename(place.parent / "inner" / NAME)
+    changed = path if writable == "file" else place.parent
+    changed.chmod(changed.stat().st_mode | 0o002)
+    with pytest.raises(Refused, match=f"others can write {changed}$"):
+        load(path)
+
+
+@BUILT
+@pytest.mark.skipif(sys.platform == "win32", reason="rights of POSIX")
+def test_a_library_of_another_user_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Path.stat
+
+    def stat(path: Path, **options: Any) -> Any:
+        status = real(path, **options)
+        return SimpleNamespace(st_uid=4711, st_mode=status.st_mode) if path == place else status
+
+    monkeypatch.setattr(Path, "stat", stat)
+    with pytest.raises(Refused, match="others can write"):
+        load(place)
+
+
+def test_a_file_that_is_no_library_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="can't be loaded"):
+        load(tmp_path / NAME)
+    (tmp_path / NAME).write_bytes(b"text")
+    with pytest.raises(Refused, match="can't be loaded"):
+        load(tmp_path / NAME)
+
+
+def test_a_library_of_something_else_is_refused(tmp_path: Path) -> None:
+    other = shutil.copy(sys.modules["_ctypes"].__file__ or "", tmp_path / NAME)
+    with pytest.raises(Refused, match="can't be loaded"):
+        load(Path(other))
+
+
+def test_the_stamp_is_that_of_compiled_sources_and_their_constants(tmp_path: Path) -> None:
+    copy = shutil.copytree(
+        ROOT / "msmqwire", tmp_path / "msmqwire", ignore=shutil.ignore_patterns("__pycache__")
+    )
+
+    def stamp() -> str:
+        return run("from msmqwire.columnar.compiled.library import stamp; print(stamp())", tmp_path).stdout
+
+    def change(name: str, old: str, new: str) -> None:
+        source = copy.joinpath(name).read_text(encoding="utf-8")
+        assert old in source
+        copy.joinpath(name).write_text(source.replace(old, new), encoding="utf-8")
+
+    here = f"{library.stamp()}\n"
+    assert stamp() == here
+    change("capture/segment_buffer.py", "from __future__", "# a note\nfrom __future__")
+    assert stamp() == here, "a source of another part, which gives the same constants"
+    change("columnar/compiled/gaps.py", "from __future__", "# a note\nfrom __future__")
+    compiled = stamp()
+    assert compiled != here
+    change("headers/acknowledgements.py", 'ACK_LABEL: Final = "QM', 'ACK_LABEL: Final = "XM')
+    label = stamp()
+    assert label not in (compiled, here), "an array of bytes that is made of a text of another part"
+
+
+# -- calls -------------------------------------------------------------------------------------------
+
+
+class Native:
+    """Functions of a library that note their arguments, and return numbers."""
+
+    def __init__(self, *results: int) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.names: list[str] = []
+        self._results = results
+
+    def __getattr__(self, name: str) -> Any:
+        def native(*arguments: Any) -> None:
+            self.calls.append(arguments)
+            for number, value in enumerate(self._results):
+                arguments[-1][number] = value
+
+        self.names.append(name)
+        return native
+
+
+def call(function: Any, native: Native, *arguments: Any) -> Any:
+    assert isinstance(function, Exported)
+    return caller(function, native)(*arguments)  # type: ignore[arg-type]
+
+
+def test_all_exported_functions_can_be_called() -> None:
+    library.modules()
+    assert len(EXPORTED) >= 43
+    signatures = {entry.name: signature_of(entry.function) for entry in EXPORTED}
+    assert signatures["packet_session_packet"].results == (int,)
+    assert signatures["gaps_any_gap_due"].results == (bool,)
+    assert signatures["endings_end_connections"].results == (int, int)
+    parameters = signatures["certificates_remember"].parameters
+    assert parameters["memory"] == ArrayOf("uint8", 1, is_written=False)
+    assert isinstance(parameters["judged"], Record)
+    assert parameters["number"] is int
+
+
+def test_arrays_are_passed_as_address_and_shape() -> None:
+    table, keys, header = np.zeros(8, np.int32), np.zeros((3, 6), np.int64), np.zeros(11, np.int64)
+    native = Native(2)
+    assert call(find, native, table, keys, header, np.int64(7)) == 2
+    *passed, _ = native.calls[0]
+    assert native.names == ["msmqwire_flow_table_find"]
+    assert passed == [table.ctypes.data, 8, keys.ctypes.data, 3, 6, header.ctypes.data, 11, 7]
+
+
+def test_records_are_passed_as_their_arrays_and_results_have_their_types() -> None:
+    def arrays(record: Any) -> Any:
+        return record.kind(*(np.zeros([2] * field.dimensions, field.kind) for field in record.fields))
+
+    assert isinstance(any_gap_due, Exported)
+    parameters = signature_of(any_gap_due.function).parameters
+    records = [arrays(parameters[name]) for name in ("arrays", "flow_arrays")]
+    native = Native(1)
+    assert call(any_gap_due, native, *records, 5) is True
+    assert native.calls[0][0] == records[0].state.ctypes.data
+    assert native.calls[0][-2] == 5
+    rows, numbers, data = np.zeros((1, 6), np.int64), np.zeros(1, np.int64), np.zeros(4, np.uint8)
+    assert call(compact, Native(3, 4), rows, numbers, rows, data, rows, data) == (3, 4)
+
+
+CODES, VALID = np.zeros(4, np.int32), np.ones(4, np.bool_)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        np.zeros(4, np.int64),
+        np.zeros((4, 1), np.int32),
+        np.zeros(8, np.int32)[::2],
+        np.frombuffer(bytes(16), np.int32),
+        np.zeros(4, ">i4"),
+    ],
+    ids=["type", "dimensions", "gaps", "read-only", "byte order"],
+)
+def test_an_array_of_another_kind_is_refused(wrong: Any) -> None:
+    native = Native()
+    with pytest.raises(TypeError, match="chosen is not an array of"):
+        call(codes_if, native, CODES, VALID, wrong)
+    with pytest.raises((TypeError, AttributeError)):
+        call(codes_if, native, CODES, VALID, None)
+    assert native.calls == []
+
+
+def test_bytes_that_are_only_read_need_not_be_writable() -> None:
+    assert isinstance(remember, Exported)
+    judged = signature_of(remember.function).parameters["judged"]
+    assert isinstance(judged, Record)
+    record = judged.kind(*(np.zeros(4, field.kind) for field in judged.fields))
+    native = Native()
+    call(remember, native, record, 0, np.frombuffer(b"abcd", np.uint8), 0, 4, 0)
+    assert len(native.calls) == 1
+
+
+@pytest.mark.parametrize("number", [1 << 63, -(1 << 63) - 1, np.uint64(1 << 63)])
+def test_integers_beyond_64_bits_are_refused_and_do_not_wrap(number: Any) -> None:
+    table, keys, header = np.zeros(8, np.int32), np.zeros((3, 6), np.int64), np.zeros(11, np.int64)
+    native = Native(0)
+    with pytest.raises(OverflowError, match="seed"):
+        call(find, native, table, keys, header, number)
+    with pytest.raises(TypeError):
+        call(find, native, table, keys, header, 1.5)
+    assert native.calls == []
+    assert call(find, native, table, keys, header, -(1 << 63)) == 0
+
+
+def unclear(data: Any) -> int:
+    raise AssertionError
+
+
+def text(number: int) -> str:
+    raise AssertionError
+
+
+@pytest.mark.parametrize("function", [unclear, text])
+def test_what_can_not_be_passed_is_refused_when_it_is_declared(function: Any) -> None:
+    with pytest.raises(TypeError):
+        signature_of(function)
