@@ -21,13 +21,13 @@ export NO_MKDOCS_2_WARNING := 1
 # The tests start hundreds of processes: each would compile the library anew, and pytest rewrite every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format types floors docs machine-code columns codec api srmp-docs settings-docs finding-docs conformance conformance-check mutate unit compiled nightly fuzz bench clean
+.PHONY: demo test lint format types floors docs native columns codec api srmp-docs settings-docs finding-docs conformance conformance-check mutate unit compiled nightly fuzz bench clean
 
 demo: $(VENV)/.installed
 	@PYTHON=$(BIN)/python sh examples/demo.sh
 
 test: $(VENV)/.installed-dev
-	$(MAKE) --no-print-directory -j 2 lint types docs conformance-check machine-code
+	$(MAKE) --no-print-directory -j 2 lint types docs conformance-check native
 	MSMQWIRE_TEST_COMPILED=1 $(PYTEST) -n $(WORKERS)
 
 lint: $(VENV)/.installed-dev
@@ -47,10 +47,9 @@ floors: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-dev
 	$(BIN)/mkdocs build --strict --quiet
 
-# What numba compiles, once: else each process of the tests that comes first does.
-machine-code: $(VENV)/.installed-dev
-	$(BIN)/python -c 'from msmqwire import read_capture as read; \
-		read("examples/session.pcap"); read("examples/hostile.pcapng")'
+# The library of compiled functions, beside their package: captures are then read without waiting for a compiler.
+native: $(VENV)/.installed-dev
+	$(BIN)/python packaging/native/build.py
 
 conformance: $(VENV)/.installed-dev
 	$(BIN)/python tools/conformance.py
@@ -98,7 +97,7 @@ bench: $(VENV)/.installed-dev
 		if [ -f "$$script" ]; then echo "== $$script"; $(BIN)/python "$$script" || exit; fi; done
 
 clean:
-	rm -rf $(VENV) build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf msmqwire/columnar/_reader.* $(VENV) build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

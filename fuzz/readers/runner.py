@@ -140,6 +140,7 @@ def _python(
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
+        "MSMQWIRE_ENGINE": "numba",
         "NUMBA_BOUNDSCHECK": "1",
         "NUMBA_CACHE_DIR": str(folder.resolve() / "numba"),
     }

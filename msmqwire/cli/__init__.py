@@ -48,20 +48,42 @@ app = _Root(
     "Reads, writes, judges and speaks the Microsoft Message Queuing (MSMQ) protocols.",
     params=[
         click.Option(
+            ["--verbose"],
+            is_flag=True,
+            is_eager=True,  # before --version, wherever it stands
+            expose_value=False,
+            callback=lambda context, _option, requested: context.meta.update({_VERBOSE: requested}),
+            help="With --version: what decodes captures to columns, too.",
+        ),
+        click.Option(
             ["--version"],
             is_flag=True,
-            is_eager=True,
             expose_value=False,
             callback=lambda context, _option, requested: _print_version(context) if requested else None,
             help="Print name and version.",
-        )
+        ),
     ],
 )
 
 
 def _print_version(context: click.Context) -> NoReturn:
     print(f"msmqwire {__version__}")
+    if context.meta[_VERBOSE]:
+        print(f"columns: {_engine()}")
     context.exit()
+
+
+def _engine() -> str:
+    """Return what decodes captures to columns, or which extra is missing."""
+    from msmqwire.extras import MissingExtra, importing
+
+    try:
+        with importing():
+            from msmqwire.columnar.compiled.engine import chosen
+
+            return chosen().about
+    except MissingExtra as exc:
+        return str(exc)
 
 
 def main() -> NoReturn:

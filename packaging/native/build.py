@@ -57,8 +57,9 @@ def build(path: Path, progress: Progress) -> None:
     machine_code = compiling.machine_code(module)
     progress.show("linking")
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".building-") as folder:
-        os.replace(_link(machine_code, built_from, Path(folder)), path)
-    load(path)
+        library = _link(machine_code, built_from, Path(folder))
+        load(library)  # not at its place: what was loaded from there is not loaded again
+        os.replace(library, path)
 
 
 def _link(machine_code: bytes, built_from: str, folder: Path) -> Path:

@@ -29,7 +29,7 @@ from tests.support.paths import ROOT
 WORKERS = 2
 START_SECONDS = 60
 CAPTURES = ("session.pcap", "hostile.pcapng")
-"""Reading them makes numba compile all that the reader has, as `make machine-code` does."""
+"""Reading them makes numba compile all that the reader has."""
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist looks at the marks in a hook of this name

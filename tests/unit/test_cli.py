@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import random
+import re
 import select
 import shutil
 import subprocess
@@ -161,6 +162,10 @@ def test_build_fills_in_what_can_be_computed_and_respects_what_is_given():
 def test_version_and_help():
     done = process("--version")
     assert (done.returncode, done.stdout.decode()) == (0, f"msmqwire {msmqwire.__version__}\n")
+    for options in (("--version", "--verbose"), ("--verbose", "--version")):
+        version, engine = process(*options).stdout.decode().splitlines()
+        assert version == f"msmqwire {msmqwire.__version__}"
+        assert re.fullmatch("columns: (the library .*_reader.*|functions that numba compiles .*)", engine)
     for name in ("parse", "build", "dissect", "lint"):
         assert name.encode() in command("--help").stdout
         assert command(name, "--help").returncode == 0

@@ -92,6 +92,8 @@ def test_the_sources_of_an_archive_are_those_of_a_tree(folder: str, tmp_path: Pa
 
 
 PROGRAM = """
+from msmqwire.columnar.compiled.engine import chosen
+chosen()
 from msmqwire.columnar.compiled.scan import scan
 print(scan._cache._impl.locator.get_source_stamp())
 """
@@ -102,7 +104,8 @@ def test_compiled_functions_bear_the_stamp(tmp_path: Path) -> None:
 
     def stamp() -> str:
         run = subprocess.run(
-            [sys.executable, "-c", PROGRAM], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)},
+            [sys.executable, "-c", PROGRAM], cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(tmp_path), "MSMQWIRE_ENGINE": "numba"},
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         return run.stdout

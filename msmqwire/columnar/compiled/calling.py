@@ -138,11 +138,14 @@ def caller(entry: Exported, native: Any) -> Callable[..., Any]:
 def _check(name: str, wanted: ArrayOf) -> str:
     """Return a line that raises TypeError if an argument is not the array which is wanted."""
     # `carray`: contiguous, aligned, and can be written.
-    fits = f"{name}.flags.carray" if wanted.is_written else f"{name}.flags.c_contiguous"
-    return (
-        f"if type({name}) is not ndarray or {name}.dtype != kind_{wanted.kind} or {name}.ndim != {wanted.dimensions} "
-        f"or not {fits}: raise wrong({name!r}, {name}, {tuple(wanted)})"
+    flag = "carray" if wanted.is_written else "c_contiguous"
+    fits = (
+        f"isinstance({name}, ndarray)",
+        f"{name}.dtype == kind_{wanted.kind}",
+        f"{name}.ndim == {wanted.dimensions}",
+        f"{name}.flags.{flag}",
     )
+    return f"if not ({' and '.join(fits)}): raise wrong({name!r}, {name}, {tuple(wanted)})"
 
 
 _KINDS: Final = ("uint8", "bool", "int32", "int64")
