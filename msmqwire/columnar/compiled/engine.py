@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from functools import cache
 from threading import RLock
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msmqwire.columnar.compiled.calling import caller
-from msmqwire.columnar.compiled.decorators import EXPORTED
+from msmqwire.columnar.compiled.decorators import EXPORTED, Exported
 from msmqwire.columnar.compiled.library import FOLDER, NAME, SYMBOL, Refused, load, modules
 from msmqwire.errors import InvalidArgument
 
@@ -61,7 +61,7 @@ def _choose() -> Engine:
             library, keeping = load(path)
             for entry in EXPORTED:
                 shared = keeping if entry.options.keeps_lock else library
-                entry.call = caller(entry, getattr(shared, SYMBOL + entry.name))
+                _use(entry, getattr(shared, SYMBOL + entry.name))
             engine = Engine(LIBRARY, f"the library {path}")
         except Refused as refused:
             if wanted == LIBRARY:
@@ -74,3 +74,13 @@ def _choose() -> Engine:
         engine = Engine(NUMBA, "functions that numba compiles when they are first called")
     log.debug("captures are read by %s", engine.about)
     return engine
+
+
+def _use(entry: Exported, native: Any) -> None:
+    """Have a function of the library called; what calls it is made when it is first called."""
+
+    def call_first(*arguments: Any) -> Any:
+        entry.call = caller(entry, native)
+        return entry.call(*arguments)
+
+    entry.call = call_first

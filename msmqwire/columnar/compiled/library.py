@@ -29,6 +29,8 @@ NAME: Final = "_reader" + {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform
 _PACKAGE: Final = __package__
 _OF_THE_COMPILER: Final = frozenset({"compile_cache", "intrinsics", "with_numba"})
 """Modules without compiled functions, which import numba."""
+_NOT_STAMPED: Final = frozenset({"compile_cache", "engine", "library"})
+"""Modules that make no difference to the library."""
 _STAMP_SIZE: Final = 64
 SYMBOL: Final = "msmqwire_"
 """How the names of what the library exports begin."""
@@ -52,11 +54,17 @@ def stamp() -> str:
     from other modules: that these change otherwise does not matter.
     """
     digest = sha256()
-    sources = [source for source in files(_PACKAGE).iterdir() if source.name.endswith(".py")]
+    sources = [
+        source
+        for source in files(_PACKAGE).iterdir()
+        if source.name.endswith(".py") and source.name.removesuffix(".py") not in _NOT_STAMPED
+    ]
     for source in sorted(sources, key=lambda source: source.name):
-        content = source.read_bytes().replace(b"\r\n", b"\n")
+        content = source.read_bytes().replace(b"\r\n", b"\n")  # as checked out on any system
         digest.update(f"{source.name} {sha256(content).hexdigest()}\n".encode())
     for module in modules():
+        if module.__name__.rpartition(".")[2] in _NOT_STAMPED:
+            continue
         for name, value in sorted(vars(module).items()):
             for constant, text in _constants(name, value):
                 digest.update(f"{module.__name__} {constant} {text}\n".encode())
