@@ -15,6 +15,8 @@ from msmqwire import __version__
 from msmqwire.cli.commands import LazyGroup
 from msmqwire.cli.common import EX_IOERR, EX_SOFTWARE, EX_USAGE, say
 
+_VERBOSE = "msmqwire.verbose"
+
 
 class _Root(LazyGroup):
     """The whole command line: its wrong usage is told as all other errors are."""
