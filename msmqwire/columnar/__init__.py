@@ -79,10 +79,14 @@ def record_batches(
 ) -> Iterator[Any]:
     """Yield the record batches of a dissection; see `read_capture`."""
     from msmqwire.columnar.arrow.batch import BatchMaker
+    from msmqwire.columnar.compiled import engine
     from msmqwire.columnar.decoder import Decoder
     from msmqwire.columnar.parallel_decoder import ParallelDecoder
+    from msmqwire.columnar.portable import portable_batches
 
     chosen = chosen_columns(columns)
+    if engine.chosen().name == engine.PORTABLE:
+        return portable_batches(dissection, chosen, Filter(where), batch_rows, body_limit)
 
     def maker(examiner: Examiner) -> BatchMaker:
         return BatchMaker(chosen, Filter(where), batch_rows, body_limit, examiner)

@@ -23,12 +23,12 @@ from numba.core.compiler_lock import global_compiler_lock  # noqa: E402
 from numba.core.cpu import CPUContext  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
 from numba.np.arrayobj import populate_array  # noqa: E402
+from with_numba import OPTIONS, compile_with_numba  # noqa: E402
 
 from msmqwire.columnar.compiled.arrays import ArrayOf  # noqa: E402
 from msmqwire.columnar.compiled.calling import SHAPE_AT, Record, Signature, signature_of  # noqa: E402
 from msmqwire.columnar.compiled.decorators import COMPILED, EXPORTED, Exported  # noqa: E402
 from msmqwire.columnar.compiled.library import SYMBOL, modules  # noqa: E402
-from msmqwire.columnar.compiled.with_numba import OPTIONS, compile_with_numba  # noqa: E402
 
 _WITHOUT_WRAPPERS: Final[dict[str, Any]] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
@@ -181,7 +181,7 @@ def make_module(on_function: Callable[[str, int, int], None]) -> Any:
     Args:
         on_function: is called for each function with its name, its number and how many they are.
     """
-    compile_with_numba(modules(), is_cached=False, **_WITHOUT_WRAPPERS)
+    compile_with_numba(modules(), **_WITHOUT_WRAPPERS)
     ours = {f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}" for function in COMPILED}
     made = set[str]()
 

@@ -13,6 +13,7 @@ from msmqwire.columnar.arrow.rows import OF_PAIR
 from msmqwire.columnar.bridge.connection_table import ConnectionTable
 from msmqwire.columnar.bridge.flow_keys import key_of
 from msmqwire.columnar.compiled import state as entry
+from msmqwire.columnar.compiled.engine import slow_reading
 from msmqwire.columnar.compiled.flow_table import FLOW_FIELDS
 from msmqwire.columnar.compiled.generated import SLOTS, ping
 from msmqwire.columnar.compiled.network import HEADER_FIELDS
@@ -136,6 +137,7 @@ class RowBuffer:
         """Make columns of the buffered rows, and empty the buffer."""
         state, count = self._state, int(self._state[entry.ROWS])
         if count and not self.drops_rows:
+            slow_reading.add(count)
             block = RowBlock(self.rows[:count], self.field_offsets[:count], self.memory)
             yield from self._make_columns(block)
         state[entry.ROWS], state[entry.ARENA] = 0, self._chunk

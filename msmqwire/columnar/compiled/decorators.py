@@ -2,7 +2,7 @@
 
 Until an engine is chosen, which the first call of an exported function does, they are plain functions: see
 `msmqwire.columnar.compiled.engine`. With the library none of them is ever called but through `Exported`;
-with numba each is replaced by what compiles it.
+without it they stay as they are. ``packaging/native`` compiles them with numba.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Exported:
 EXPORTED: Final[list[Exported]] = []
 """Those of the modules that have been imported."""
 IN_LLVM: Final[list[Callable[..., Any]]] = []
-"""The functions for which there are instructions of LLVM: see `msmqwire.columnar.compiled.intrinsics`."""
+"""The functions for which there are instructions of LLVM: see ``packaging/native/intrinsics.py``."""
 
 
 def jit(function: F) -> F:

@@ -1,4 +1,7 @@
-"""Which engine runs the compiled functions: the library that was built ahead of time, else numba.
+"""Which engine reads captures: the library that was built ahead of time, else Python.
+
+Without the library the compiled functions are called as they are, which is slow, and whole captures are read
+packet by packet: see `msmqwire.columnar.portable`. The rows are the same.
 
 The first call of one decides it, for the process. `msmqwire.columnar.compiled.library` says when the library
 is used. The variable MSMQWIRE_ENGINE, with the name of an engine, chooses that one.
@@ -11,21 +14,29 @@ from functools import cache
 from threading import RLock
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from msmqwire.columnar.compiled.calling import caller
 from msmqwire.columnar.compiled.decorators import EXPORTED, Exported
 from msmqwire.columnar.compiled.library import FOLDER, NAME, SYMBOL, Refused, load, modules
 from msmqwire.errors import InvalidArgument
 
 LIBRARY: Final = "library"
-NUMBA: Final = "numba"
+PORTABLE: Final = "portable"
 VARIABLE: Final = "MSMQWIRE_ENGINE"
+MANY_ROWS: Final = 10_000
+"""About two seconds of the portable reader."""
+SLOW: Final = (
+    "captures are read by the portable reader; the compiled one is 20 to 50 times as fast: `make native` builds "
+    "it in a checkout, and platform wheels have it"
+)
 
 
 class Engine(NamedTuple):
     """An engine.
 
     Attributes:
-        name: LIBRARY or NUMBA.
+        name: LIBRARY or PORTABLE.
         about: what it is, in words.
     """
 
@@ -51,13 +62,14 @@ def _choose() -> Engine:
 
     log = logging.getLogger("msmqwire.columnar")
     wanted = os.environ.get(VARIABLE, "")
-    if wanted not in ("", LIBRARY, NUMBA):
-        raise InvalidArgument(f"{wanted!r:.40} is no engine: it can be {LIBRARY} or {NUMBA}", path=VARIABLE)
-    path = FOLDER / NAME
-    engine = None
-    if wanted != NUMBA and (wanted == LIBRARY or path.exists()):
+    if wanted not in ("", LIBRARY, PORTABLE):
+        raise InvalidArgument(
+            f"{wanted!r:.40} is no engine: it can be {LIBRARY} or {PORTABLE}", path=VARIABLE
+        )
+    path, engine = FOLDER / NAME, None
+    modules()
+    if wanted == LIBRARY or (wanted == "" and path.exists()):
         try:
-            modules()
             library, keeping = load(path)
             for entry in EXPORTED:
                 shared = keeping if entry.options.keeps_lock else library
@@ -68,10 +80,9 @@ def _choose() -> Engine:
                 raise InvalidArgument(f"{path}: {refused}", path=VARIABLE) from refused
             log.warning("%s is not used: %s; `make native` builds it", path, refused)
     if engine is None:
-        from msmqwire.columnar.compiled.with_numba import compile_with_numba
-
-        compile_with_numba(modules())
-        engine = Engine(NUMBA, "functions that numba compiles when they are first called")
+        for entry in EXPORTED:
+            entry.call = np.errstate(over="ignore")(entry.function)  # products of hashes wrap around
+        engine = Engine(PORTABLE, "the portable reader, in Python")
     log.debug("captures are read by %s", engine.about)
     return engine
 
@@ -84,3 +95,22 @@ def _use(entry: Exported, native: Any) -> None:
         return entry.call(*arguments)
 
     entry.call = call_first
+
+
+class SlowReading:
+    """Says once in a process, when much has been read by the portable reader, that there is a faster one."""
+
+    def __init__(self) -> None:
+        self._rows, self._is_said = 0, False
+
+    def add(self, rows: int) -> None:
+        """Count rows that have been read."""
+        self._rows += rows
+        if self._rows >= MANY_ROWS and not self._is_said and chosen().name == PORTABLE:
+            import logging
+
+            self._is_said = True
+            logging.getLogger("msmqwire.columnar").warning(SLOW)
+
+
+slow_reading: Final = SlowReading()

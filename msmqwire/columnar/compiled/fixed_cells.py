@@ -241,7 +241,9 @@ def class_codes(table: Int32s, classes: Int32s, valid: Bools, codes: Int32s, i: 
 
 @inlined
 def _slot(table: Any, high: int, low: int) -> int:
-    mixed = (np.uint64(low) ^ np.uint64(high) * np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (
+        np.uint64(np.int64(low)) ^ np.uint64(np.int64(high)) * np.uint64(0x9E3779B97F4A7C15)
+    ) * np.uint64(0xBF58476D1CE4E5B9)
     return np.int64(mixed >> np.uint64(40)) & (table.size - 1)
 
 

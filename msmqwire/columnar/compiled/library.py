@@ -27,9 +27,7 @@ from msmqwire.columnar.compiled.calling import reads_arrays
 FOLDER: Final = Path(__file__).resolve().parents[1]
 NAME: Final = "_reader" + {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 _PACKAGE: Final = __package__
-_OF_THE_COMPILER: Final = frozenset({"compile_cache", "intrinsics", "with_numba"})
-"""Modules without compiled functions, which import numba."""
-_NOT_STAMPED: Final = frozenset({"compile_cache", "engine", "library"})
+_NOT_STAMPED: Final = frozenset({"engine", "library"})
 """Modules that make no difference to the library."""
 _STAMP_SIZE: Final = 64
 SYMBOL: Final = "msmqwire_"
@@ -44,7 +42,7 @@ def modules() -> list[ModuleType]:
     """Return all modules that may have compiled functions, imported."""
     package = import_module(_PACKAGE)
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
-    return [import_module(f"{_PACKAGE}.{name}") for name in names if name not in _OF_THE_COMPILER]
+    return [import_module(f"{_PACKAGE}.{name}") for name in names]
 
 
 def stamp() -> str:

@@ -81,6 +81,12 @@ def put64(data: Any, offset: int, value: Any) -> None:
 
 
 @inlined
+def low32(value: int) -> Any:
+    """Return the low 32 bits of an integer, as a signed one."""
+    return ((np.int64(value) + 0x8000_0000) & 0xFFFF_FFFF) - 0x8000_0000
+
+
+@inlined
 def b16(memory: Any, offset: int) -> Any:
     """Return the big-endian integer of 16 bits at an offset."""
     i = np.uint64(offset)

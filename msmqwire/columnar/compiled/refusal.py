@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msmqwire.columnar.compiled.decorators import jit
+from msmqwire.columnar.compiled.memory import low32
 
 REFUSED: Final = -1
 """Returned in place of the end of a packet: it is malformed."""
@@ -22,5 +23,5 @@ def refuse(field_offsets: Any, r: int, number: int, offset: int, first: int, sec
     """Write a refusal in place of the field offsets of a row; return REFUSED."""
     refusal = field_offsets[r]
     refusal[NUMBER], refusal[OFFSET] = number, offset
-    refusal[FIRST], refusal[SECOND], refusal[THIRD] = first, second, third
+    refusal[FIRST], refusal[SECOND], refusal[THIRD] = low32(first), low32(second), low32(third)
     return REFUSED

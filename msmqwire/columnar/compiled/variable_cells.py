@@ -346,9 +346,9 @@ def write_cells(
     n = rows.shape[0]
     for first in range(0, n, GROUP):
         stop = min(n, first + GROUP)
-        kinds = 0
+        kinds = np.int64(0)
         for i in range(first, stop):
-            kinds |= 1 << min(rows[i, R_KIND], _OTHER_KIND)
+            kinds |= np.int64(1) << np.int64(min(rows[i, R_KIND], _OTHER_KIND))
         for i in range(stop, min(n, stop + GROUP)):
             for line in range(rows[i, R_START], rows[i, R_START] + _HEADERS, LINE):
                 prefetch(memory, line)
