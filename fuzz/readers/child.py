@@ -1,7 +1,7 @@
 """One target under atheris, in a process of its own: ``python -m fuzz.readers.child TARGET OPTION...``.
 
 The options are libFuzzer's. Only msmqwire is instrumented, and what it compiles of schemas and declarations.
-Not what is of columns: numba would not understand it, and the generic reader has the branches that count.
+Not what is of columns: it may be a library, and the generic reader has the branches that count.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> None:
         codec._compiled = _instrumented(codec._compiled)
         ndr._generated = _instrumented(ndr._generated)
         target = registry.load(name)
-    for seed in target.seeds():  # schemas, and numba's code, are compiled on first use: no input is to blame
+    for seed in target.seeds():  # schemas are compiled on first use: no input is to blame
         target.check(seed)
     atheris.Setup([sys.argv[0], f"-max_len={target.size_max}", *options], target.check)
     atheris.Fuzz()

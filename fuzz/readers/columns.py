@@ -1,7 +1,6 @@
 """Targets for the compiled decoder: each row as the generic reader has it, over arrays with guards.
 
-With MSMQWIRE_ENGINE=numba and NUMBA_BOUNDSCHECK=1 every index is checked besides; the runner sets them for
-these targets.
+With MSMQWIRE_ENGINE=interpreted every index is checked besides; the runner sets it for these targets.
 """
 
 from __future__ import annotations

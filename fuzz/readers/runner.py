@@ -136,13 +136,11 @@ def _finding(target: Target, path: Path, folder: Path) -> Finding | None:
 def _python(
     module: str, *arguments: str, folder: Path, timeout: float | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a module in a process in which numba checks every index, with a cache of its own for that."""
+    """Run a module in a process in which every index of compiled functions is checked."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
-        "MSMQWIRE_ENGINE": "numba",
-        "NUMBA_BOUNDSCHECK": "1",
-        "NUMBA_CACHE_DIR": str(folder.resolve() / "numba"),
+        "MSMQWIRE_ENGINE": "interpreted",
     }
     command = [sys.executable, "-m", module, *arguments]
     return subprocess.run(command, env=environment, capture_output=True, timeout=timeout, check=False)

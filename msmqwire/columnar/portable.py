@@ -1,4 +1,4 @@
-"""Whole captures to record batches without compiled code: the packets of a dissection, one after the other."""
+"""Whole captures to record batches without compiled code: packet by packet."""
 
 from __future__ import annotations
 

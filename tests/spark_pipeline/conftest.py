@@ -28,8 +28,6 @@ from tests.support.paths import ROOT
 
 WORKERS = 2
 START_SECONDS = 60
-CAPTURES = ("session.pcap", "hostile.pcapng")
-"""Reading them makes numba compile all that the reader has."""
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist looks at the marks in a hook of this name
@@ -71,13 +69,6 @@ def package(folder: Path) -> Path:
             for file in sorted((ROOT / name).rglob("*.py")):
                 archive.write(file, file.relative_to(ROOT))
     return path
-
-
-def compile_once(archive: Path) -> None:
-    """Have what numba compiles of the archive in the user's cache: else each executor compiles it."""
-    code = f"import sys; sys.path.insert(0, {str(archive)!r}); from msmqwire import read_capture as read; "
-    code += "".join(f"read({str(ROOT / 'examples' / name)!r}); " for name in CAPTURES)
-    subprocess.run([sys.executable, "-c", code], cwd=archive.parent, check=True)
 
 
 def start(
@@ -147,7 +138,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             )  # fmt: skip
         wait_for_workers(f"http://127.0.0.1:{web}/json/", processes, folder)
         archive = package(folder)
-        compile_once(archive)
         yield Cluster(master, archive, folder)
     finally:
         for process in reversed(processes):

@@ -165,7 +165,7 @@ def test_version_and_help():
     for options in (("--version", "--verbose"), ("--verbose", "--version")):
         version, engine = process(*options).stdout.decode().splitlines()
         assert version == f"msmqwire {msmqwire.__version__}"
-        assert re.fullmatch("columns: (the library .*_reader.*|functions that numba compiles .*)", engine)
+        assert re.fullmatch("columns: (the library .*_reader.*|the portable reader, in Python)", engine)
     for name in ("parse", "build", "dissect", "lint"):
         assert name.encode() in command("--help").stdout
         assert command(name, "--help").returncode == 0

@@ -81,7 +81,7 @@ print(chosen().name)
 @BUILT
 def test_a_library_of_other_sources_is_passed_over_with_a_line() -> None:
     done = run(STALE)
-    assert done.stdout == "numba\n"
+    assert done.stdout == "portable\n"
     assert done.stderr == f"{PATH} is not used: it was built from other sources; `make native` builds it\n"
 
 
@@ -95,7 +95,10 @@ def test_a_library_that_is_asked_for_and_stale_is_an_error() -> None:
 def test_an_engine_that_is_not_there_is_refused() -> None:
     with pytest.raises(subprocess.CalledProcessError) as caught:
         run("from msmqwire.columnar.compiled.engine import chosen; chosen()", MSMQWIRE_ENGINE="other")
-    assert "MSMQWIRE_ENGINE: 'other' is no engine: it can be library or numba" in caught.value.stderr
+    assert (
+        "MSMQWIRE_ENGINE: 'other' is no engine: it can be library, portable, interpreted"
+        in caught.value.stderr
+    )
 
 
 # -- files that are refused --------------------------------------------------------------------------

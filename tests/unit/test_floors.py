@@ -361,7 +361,7 @@ COMPILERS = {"jit", "njit", "inlined", "intrinsic"}
 
 
 def compiles(source: str) -> list[str]:
-    """The functions of a module that numba compiles."""
+    """The functions of a module that are compiled."""
     if not any(name in source for name in COMPILERS):
         return []
     return [
@@ -374,7 +374,7 @@ def compiles(source: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=str)
-def test_numba_compiles_only_what_is_under_compiled(path: Path) -> None:
+def test_compiled_functions_are_all_under_compiled(path: Path) -> None:
     inside = path.is_relative_to(COLUMNAR / "compiled")
     assert inside or not compiles((ROOT / path).read_text(encoding="utf-8"))
 

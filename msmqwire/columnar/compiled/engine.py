@@ -23,12 +23,20 @@ from msmqwire.errors import InvalidArgument
 
 LIBRARY: Final = "library"
 PORTABLE: Final = "portable"
+INTERPRETED: Final = "interpreted"
+"""As PORTABLE, but whole captures too are read by the compiled functions as they are: for tests, since each
+index is checked."""
+_IN_PYTHON: Final = {
+    PORTABLE: "the portable reader, in Python",
+    INTERPRETED: "the compiled functions, interpreted",
+}
+_ALL: Final = (LIBRARY, PORTABLE, INTERPRETED)
 VARIABLE: Final = "MSMQWIRE_ENGINE"
 MANY_ROWS: Final = 10_000
 """About two seconds of the portable reader."""
 SLOW: Final = (
-    "captures are read by the portable reader; the compiled one is 20 to 50 times as fast: `make native` builds "
-    "it in a checkout, and platform wheels have it"
+    "captures are read by the portable reader; the compiled one is 20 to 50 times as fast: "
+    "`make native` builds it in a checkout, and platform wheels have it"
 )
 
 
@@ -36,7 +44,7 @@ class Engine(NamedTuple):
     """An engine.
 
     Attributes:
-        name: LIBRARY or PORTABLE.
+        name: LIBRARY, PORTABLE or INTERPRETED.
         about: what it is, in words.
     """
 
@@ -62,10 +70,8 @@ def _choose() -> Engine:
 
     log = logging.getLogger("msmqwire.columnar")
     wanted = os.environ.get(VARIABLE, "")
-    if wanted not in ("", LIBRARY, PORTABLE):
-        raise InvalidArgument(
-            f"{wanted!r:.40} is no engine: it can be {LIBRARY} or {PORTABLE}", path=VARIABLE
-        )
+    if wanted not in ("", *_ALL):
+        raise InvalidArgument(f"{wanted!r:.40} is no engine: it can be {', '.join(_ALL)}", path=VARIABLE)
     path, engine = FOLDER / NAME, None
     modules()
     if wanted == LIBRARY or (wanted == "" and path.exists()):
@@ -82,7 +88,8 @@ def _choose() -> Engine:
     if engine is None:
         for entry in EXPORTED:
             entry.call = np.errstate(over="ignore")(entry.function)  # products of hashes wrap around
-        engine = Engine(PORTABLE, "the portable reader, in Python")
+        name = INTERPRETED if wanted == INTERPRETED else PORTABLE
+        engine = Engine(name, _IN_PYTHON[name])
     log.debug("captures are read by %s", engine.about)
     return engine
 
