@@ -11,7 +11,8 @@ Why a mutator of our own: mutmut 3 changes only what is inside functions, while 
 declarations that run at import, and cosmic-ray writes each mutant into the tree and runs one command for all.
 Neither knows that one test is asked about one row. What it takes here is `ast`, an import hook and `os.fork`.
 
-msmqwire/columnar/compiled is left alone: what runs is a library that no mutant changes. Processes that a test starts run the product unchanged.
+msmqwire/columnar/compiled is left alone: what runs is a library that no mutant changes.
+Processes that a test starts run the product unchanged.
 """
 
 from __future__ import annotations

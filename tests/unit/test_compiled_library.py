@@ -29,8 +29,6 @@ PATH = FOLDER / NAME
 BUILT = pytest.mark.skipif(
     not PATH.exists() and "MSMQWIRE_TEST_COMPILED" not in os.environ, reason="make native"
 )
-SECONDS = 1.0
-"""Of processor time, that the first capture of a process may take."""
 
 
 def run(program: str, path: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -45,18 +43,13 @@ def run(program: str, path: Path = ROOT, **environment: str) -> subprocess.Compl
 
 
 @BUILT
-def test_the_library_reads_without_a_compiler_and_at_once() -> None:
+def test_the_library_reads_without_a_compiler() -> None:
     program = (
-        "import msmqwire, sys, time\n"
+        "import msmqwire, sys\n"
         f"rows = msmqwire.read_capture({str(EXAMPLES / 'session.pcap')!r}).num_rows\n"
-        "print(rows, *{'numba', 'llvmlite'} & sys.modules.keys(), time.process_time())"
+        "print(rows, *{'numba', 'llvmlite'} & sys.modules.keys())"
     )
-    seconds = []
-    for _ in range(3):
-        rows, *compilers, used = run(program, MSMQWIRE_ENGINE="library").stdout.split()
-        assert (rows, compilers) == ("8", [])
-        seconds.append(float(used))
-    assert min(seconds) <= SECONDS
+    assert run(program, MSMQWIRE_ENGINE="library").stdout == "8\n"
 
 
 @BUILT
