@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
 
 from tests.support.paths import EXAMPLES
 from tests.support.running import called
-from tests.support.terminal import on_a_terminal
+from tests.support.terminal import on_a_terminal, terminal
 
 SESSION = str(EXAMPLES / "session.pcap")
 WRONG = [
@@ -89,3 +90,14 @@ def test_no_sentence_of_a_library_is_an_error(
     error = run.error(run.status)["error"]
     assert error.startswith(why)
     assert not any(word in error for word in ("Expecting", "Illegal", "ParseError", "Invalid", "codec"))
+
+
+def test_what_serve_logs_on_a_terminal_is_json_and_its_errors_are_text(tmp_path: Path) -> None:
+    with terminal("serve", "--data", tmp_path / "qm", "--listen", "127.0.0.77:0", "--ping", "off") as run:
+        run.shown("ready ")
+        run.process.send_signal(signal.SIGTERM)
+        logged = [line for line in run.shown().splitlines() if line.startswith("{")]
+        assert run.ended() == 0
+    assert [json.loads(line)["event"] for line in logged] == ["ready", "stops", "stopped"]
+    error = on_a_terminal("serve", "--data", tmp_path / "qm", "--listen", "192.0.2.1:1", status=69)
+    assert error.startswith("error: can't listen: 192.0.2.1")
