@@ -58,6 +58,8 @@ class Certificate:
         """Read a certificate. Raises InvalidValue."""
         try:
             return cls._of(x509.load_der_x509_certificate(der))
+        except InvalidValue:
+            raise
         except UNREADABLE:
             raise unreadable() from None
 
@@ -68,7 +70,8 @@ class Certificate:
             oid for oid, extension in extensions.items() if extension.critical and oid not in _UNDERSTOOD
         ]
         if strange:
-            raise ValueError(f"the critical extension {strange[0].dotted_string} is not understood")
+            oid = strange[0].dotted_string
+            raise InvalidValue(f"a certificate whose critical extension {oid} is not understood")
         usage = constraints = None
         if (extension := extensions.get(ExtensionOID.KEY_USAGE)) is not None:
             usage = extension.value

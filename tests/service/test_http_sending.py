@@ -174,8 +174,8 @@ HOSTILE = {
     "fields": (repeats(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n" * 1000), "Too many headers"),
     "a field": (repeats(b"HTTP/1.1 200 OK\r\nX: ", b"y" * 50_000), "no answer of HTTP"),
     "a line": (repeats(b"HTTP/1.1 200 ", b"y" * 50_000), "no answer of HTTP"),
-    "one byte after the other": (repeats(b"HTTP/1.1 200 OK\r\nX: ", b"y", 0.02), "no answer in 0.6 seconds"),
-    "nothing": (repeats(b"", b"", 0.1), "no answer in 0.6 seconds"),
+    "one byte after the other": (repeats(b"HTTP/1.1 200 OK\r\nX: ", b"y", 0.02), "no answer in 0.6 s"),
+    "nothing": (repeats(b"", b"", 0.1), "no answer in 0.6 s"),
     "the end": (answers(b"", close=True), "ended before the answer"),
     "half a head": (answers(b"HTTP/1.1 200 OK\r\nX", close=True), "ended before the answer"),
     "another protocol": (answers(b"220 mail ESMTP\r\n\r\n"), "Bad status line"),
@@ -191,7 +191,7 @@ HOSTILE = {
 def test_a_server_that_does_not_answer_fails_the_request_soon(name: str) -> None:
     script, reason = HOSTILE[name]
     # A busy machine may need longer than 0.6 s until an answer is too long: time ends only what never is.
-    patience_s = 0.6 if reason == "no answer in 0.6 seconds" else 60.0
+    patience_s = 0.6 if reason == "no answer in 0.6 s" else 60.0
 
     async def run() -> None:
         async with scripted(script) as other, service(hosts=HOSTS, http_send_s=patience_s) as server:
