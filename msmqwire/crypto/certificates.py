@@ -89,9 +89,7 @@ class SenderCertificate:
 
 def unreadable() -> InvalidValue:
     """Return our error for one of `UNREADABLE`."""
-    return InvalidValue(
-        "a certificate that can't be read: damaged, cut off, or no X.509 in PEM or DER"
-    )
+    return InvalidValue("a certificate that can't be read: damaged, cut off, or no X.509 in PEM or DER")
 
 
 def ders_of_pem(content: bytes) -> list[bytes]:
