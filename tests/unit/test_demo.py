@@ -37,7 +37,8 @@ def _demonstrate(folder: Path, *, columns: int | None = None) -> str:
         assert process.wait(120) == 0, shown.decode()
     os.close(leader)
     assert sorted(path.name for path in checkout.iterdir()) == ["build", "examples"]
-    return re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).replace("\r\n", "\n")
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r\n", "\n").split("\n")
+    return "\n".join(line.rpartition("\r")[2] for line in lines)  # a progress bar leaves nothing
 
 
 def _read(leader: int) -> bytes:
