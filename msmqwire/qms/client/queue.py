@@ -109,7 +109,7 @@ class Queue:
                 break
             listed, total = listed + len(reply.JobNumbers), reply.TotalJobs
             if listed > LISTED_MAX:
-                raise MalformedPacket(f"a list of more than {LISTED_MAX} jobs", path="NcpJobList.TotalJobs")
+                raise MalformedPacket(f"a list of more than {LISTED_MAX:,} jobs", path="NcpJobList.TotalJobs")
             numbers.update((item.JobNumber, None) for item in reply.JobNumbers)
         return list(numbers)
 
