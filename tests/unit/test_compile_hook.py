@@ -1,8 +1,11 @@
-"""The build hook that compiles modules: which ones, and that nothing is compiled unless that is asked for."""
+"""The build hook of the platform wheel: what it compiles, and that nothing is unless that is asked for."""
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +18,8 @@ import compile_hook
 
 
 def hook() -> Any:
-    return compile_hook.CompileHook(str(ROOT), {}, None, None, "", "wheel")
+    metadata = pytest.importorskip("hatchling.metadata.core").ProjectMetadata(str(ROOT), None)
+    return compile_hook.CompileHook(str(ROOT), {}, None, metadata, "", "wheel")
 
 
 def test_modules_on_the_hot_path_are_compiled_and_those_that_cannot_be_are_not() -> None:
@@ -34,7 +38,8 @@ def test_a_wheel_is_pure_unless_the_variable_is_set(
     monkeypatch.delenv(compile_hook.VARIABLE, raising=False)
     if value is not None:
         monkeypatch.setenv(compile_hook.VARIABLE, value)
-    monkeypatch.setattr(compile_hook, "compile_modules", lambda *_: pytest.fail("it compiles"))
+    for name in ("compile_modules", "library"):
+        monkeypatch.setattr(compile_hook, name, lambda *_: pytest.fail("it compiles"))
     data: dict[str, Any] = {"force_include": {}}
     hook().initialize("standard", data)
     assert (data, hook().dependencies()) == ({"force_include": {}}, [])
@@ -42,14 +47,37 @@ def test_a_wheel_is_pure_unless_the_variable_is_set(
 
 def test_a_compiled_wheel_has_the_libraries_and_is_of_one_platform(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(compile_hook.VARIABLE, "1")
-    made = {"/made/core.so": "msmqwire/qm/core.so"}
-    monkeypatch.setattr(compile_hook, "compile_modules", lambda root, folder: made)
+    modules, reader = {"/made/core.so": "msmqwire/qm/core.so"}, {"/made/_reader.so": "msmqwire/_reader.so"}
+    monkeypatch.setattr(compile_hook, "compile_modules", lambda root, folder: modules)
+    monkeypatch.setattr(compile_hook, "library", lambda root: reader)
     data: dict[str, Any] = {"force_include": {}}
     one = hook()
     one.initialize("standard", data)
     one.finalize("standard", data, "")
-    assert data == {"force_include": made, "pure_python": False, "infer_tag": True}
-    assert [name.partition(">")[0] for name in one.dependencies()] == ["mypy[mypyc]", "setuptools"]
+    assert data == {"force_include": modules | reader, "pure_python": False, "infer_tag": True}
     editable: dict[str, Any] = {"force_include": {}}
     hook().initialize("editable", editable)
     assert editable == {"force_include": {}}
+
+
+def test_the_build_of_a_compiled_wheel_asks_for_all_that_mypy_and_numba_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(compile_hook.VARIABLE, "1")
+    names = {re.split("[<>]", each)[0] for each in hook().dependencies()}
+    assert names > {"mypy[mypyc]", "numba", "setuptools", "numpy", "pyarrow"}
+    assert names > {"cryptography", "lxml", "aiohttp", "pyspnego"}
+    assert not names & {"pytest", "pyspark"}
+
+
+def test_the_library_is_where_the_build_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    programs = []
+
+    def built(program: list[str], **options: Any) -> Any:
+        programs.append(program)
+        return subprocess.CompletedProcess(program, 0, stdout=f"{tmp_path / 'msmqwire' / '_reader.so'}\n")
+
+    monkeypatch.setattr(subprocess, "run", built)
+    path = str(tmp_path / "msmqwire" / "_reader.so")
+    assert compile_hook.library(tmp_path) == {path: "msmqwire/_reader.so"}
+    assert programs == [[sys.executable, str(tmp_path / "packaging" / "native" / "build.py")]]
