@@ -62,11 +62,11 @@ def free_port() -> int:
 
 
 def package(folder: Path) -> Path:
-    """Return the library as a zip file for ``--py-files``, with all subpackages."""
+    """Return the library as a zip file for ``--py-files``, with all subpackages and what is compiled."""
     path = folder / "msmqwire.zip"
     with zipfile.ZipFile(path, "w") as archive:
         for name in ("msmqwire", "spark_udfs"):
-            for file in sorted((ROOT / name).rglob("*.py")):
+            for file in sorted([*(ROOT / name).rglob("*.py"), *(ROOT / name).rglob("_reader.*")]):
                 archive.write(file, file.relative_to(ROOT))
     return path
 
@@ -84,6 +84,7 @@ def start(
         "SPARK_SCALA_VERSION": scala,
         "SPARK_LOCAL_IP": host,
         "SPARK_PUBLIC_DNS": host,
+        "XDG_CACHE_HOME": str(folder / "cache"),  # compiled functions, extracted from the zip file
     }
     work = folder / name
     work.mkdir()

@@ -8,6 +8,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,8 +34,9 @@ BUILT = pytest.mark.skipif(
 
 def run(program: str, path: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
     others = {name: value for name, value in os.environ.items() if name != "MSMQWIRE_ENGINE"}
+    folder = path if path.is_dir() else path.parent
     return subprocess.run(
-        [sys.executable, "-c", program], cwd=path, env=others | {"PYTHONPATH": str(path)} | environment,
+        [sys.executable, "-c", program], cwd=folder, env=others | {"PYTHONPATH": str(path)} | environment,
         capture_output=True, text=True, check=True,
     )  # fmt: skip
 
@@ -174,6 +176,77 @@ def test_the_stamp_is_that_of_compiled_sources_and_their_constants(tmp_path: Pat
     change("headers/acknowledgements.py", 'ACK_LABEL: Final = "QM', 'ACK_LABEL: Final = "XM')
     label = stamp()
     assert label not in (compiled, here), "an array of bytes that is made of a text of another part"
+
+
+# -- in an archive -----------------------------------------------------------------------------------
+
+WHICH = "from msmqwire.columnar.compiled.engine import chosen; print(chosen().about)"
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """The package as Spark ships it to executors."""
+    path = tmp_path / "msmqwire.zip"
+    with zipfile.ZipFile(path, "w") as made:
+        for file in [*(ROOT / "msmqwire").rglob("*.py"), *filter(Path.exists, [PATH])]:
+            made.write(file, file.relative_to(ROOT))
+    return path
+
+
+@BUILT
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="XDG_CACHE_HOME")
+def test_the_library_in_an_archive_is_extracted_once_to_a_folder_of_the_user(
+    archive: Path, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    done = run(WHICH, archive, XDG_CACHE_HOME=str(cache))
+    (extracted,) = (cache / "msmqwire").iterdir()
+    assert (done.stdout, done.stderr) == (f"the library {extracted}\n", "")
+    assert extracted.read_bytes() == PATH.read_bytes()
+    assert extracted.parent.stat().st_mode & 0o777 == 0o700
+    first = extracted.stat()
+    assert run(WHICH, archive, XDG_CACHE_HOME=str(cache)).stdout == done.stdout
+    assert extracted.stat() == first
+
+
+@BUILT
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="XDG_CACHE_HOME")
+@pytest.mark.parametrize("why", ["can't be made", "others can write it"])
+def test_an_archive_is_extracted_to_another_folder_where_the_cache_is_of_no_use(
+    archive: Path, tmp_path: Path, why: str
+) -> None:
+    cache, temporary = tmp_path / "cache", tmp_path / "temporary"
+    temporary.mkdir()
+    if why == "can't be made":
+        cache.write_bytes(b"")
+    else:
+        (cache / "msmqwire").mkdir(parents=True)
+        (cache / "msmqwire").chmod(0o777)
+    done = run(WHICH, archive, XDG_CACHE_HOME=str(cache), TMPDIR=str(temporary))
+    (extracted,) = (temporary / f"msmqwire-{os.geteuid()}").iterdir()
+    assert (done.stdout, done.stderr) == (f"the library {extracted}\n", "")
+    assert cache.is_file() or list((cache / "msmqwire").iterdir()) == []
+
+
+@BUILT
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="XDG_CACHE_HOME")
+def test_an_archive_without_a_folder_to_extract_to_is_read_by_python(archive: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.write_bytes(b"")
+    (tmp_path / f"msmqwire-{os.geteuid()}").write_bytes(b"")
+    done = run(WHICH, archive, XDG_CACHE_HOME=str(cache), TMPDIR=str(tmp_path))
+    assert done.stdout == "the portable reader, in Python\n"
+    assert f"{NAME} is not used: it can't be extracted: " in done.stderr
+
+
+def test_an_archive_without_the_library_is_read_by_python(archive: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(archive) as whole, zipfile.ZipFile(tmp_path / "pure.zip", "w") as pure:
+        for name in whole.namelist():
+            if not name.endswith(NAME):
+                pure.writestr(name, whole.read(name))
+    done = run(WHICH, tmp_path / "pure.zip", XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert (done.stdout, done.stderr) == ("the portable reader, in Python\n", "")
+    assert not (tmp_path / "cache").exists()
 
 
 # -- calls -------------------------------------------------------------------------------------------

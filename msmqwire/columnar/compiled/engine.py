@@ -18,7 +18,7 @@ import numpy as np
 
 from msmqwire.columnar.compiled.calling import caller
 from msmqwire.columnar.compiled.decorators import EXPORTED, Exported
-from msmqwire.columnar.compiled.library import FOLDER, NAME, SYMBOL, Refused, load, modules
+from msmqwire.columnar.compiled.library import FOLDER, NAME, SYMBOL, Refused, is_there, load, modules, place
 from msmqwire.errors import InvalidArgument
 
 LIBRARY: Final = "library"
@@ -74,8 +74,9 @@ def _choose() -> Engine:
         raise InvalidArgument(f"{wanted!r:.40} is no engine: it can be {', '.join(_ALL)}", path=VARIABLE)
     path, engine = FOLDER / NAME, None
     modules()
-    if wanted == LIBRARY or (wanted == "" and path.exists()):
+    if wanted == LIBRARY or (wanted == "" and is_there()):
         try:
+            path = place()
             library, keeping = load(path)
             for entry in EXPORTED:
                 shared = keeping if entry.options.keeps_lock else library

@@ -1,7 +1,8 @@
 """The library of compiled functions that was built ahead of time: where it is, and whether it may be used.
 
 It stands beside the folder of the compiled functions. It is machine code, so it is not loaded if somebody
-else can have put it there, and its stamp says from which sources and constants it was built.
+else can have put it there, and its stamp says from which sources and constants it was built. From an archive,
+as Spark ships them to executors, it can't be loaded: it is extracted to a folder that nobody else can write.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import os
 import pkgutil
 import stat
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from enum import Enum
 from hashlib import sha256
 from importlib import import_module
@@ -23,10 +26,15 @@ from typing import Any, Final
 import numpy as np
 
 from msmqwire.columnar.compiled.calling import reads_arrays
+from msmqwire.durable import new_content
 
 FOLDER: Final = Path(__file__).resolve().parents[1]
 NAME: Final = "_reader" + {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 _PACKAGE: Final = __package__
+_PACKED: Final = files(_PACKAGE.rpartition(".")[0]) / NAME
+"""The library beside the package, or in its archive."""
+_OWN: Final = next(path for path in (Path(__file__), *Path(__file__).parents) if path.exists())
+"""This module, or the archive that it is in."""
 _NOT_STAMPED: Final = frozenset({"engine", "library"})
 """Modules that make no difference to the library."""
 _STAMP_SIZE: Final = 64
@@ -100,6 +108,42 @@ def _text(value: Any) -> str | None:
     return None
 
 
+def is_there() -> bool:
+    """Whether the package has the library, which may be too old or made for another system."""
+    return _PACKED.is_file()
+
+
+def place() -> Path:
+    """Return where the library is, or would be; out of an archive it is extracted first. Raises Refused."""
+    if FOLDER.is_dir() or not is_there():
+        return FOLDER / NAME
+    content = _PACKED.read_bytes()
+    name = f"{sha256(content).hexdigest()}{NAME}"
+    tried = list[str]()
+    for folder in _private_folders():
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _check_owners(folder)
+            path = folder / name
+            if not path.exists():
+                with new_content(path) as stream:
+                    stream.write(content)
+            return path
+        except (OSError, Refused) as exc:
+            tried.append(str(exc))
+    raise Refused(f"it can't be extracted: {'; '.join(tried)}")
+
+
+def _private_folders() -> Iterator[Path]:
+    """Yield the folder of this user's caches, and one for a user without a home."""
+    caches = {"darwin": ("", "Library/Caches"), "win32": ("LOCALAPPDATA", "AppData/Local")}
+    variable, usual = caches.get(sys.platform, ("XDG_CACHE_HOME", ".cache"))
+    with suppress(RuntimeError):  # no home
+        yield Path(os.environ.get(variable) or Path.home() / usual) / "msmqwire"
+    user = "" if sys.platform == "win32" else f"-{os.geteuid()}"
+    yield Path(tempfile.gettempdir()) / f"msmqwire{user}"
+
+
 def load(path: Path) -> tuple[ctypes.CDLL, ctypes.CDLL]:
     """Load the library, once for calls that let other threads run and once for those that do not.
 
@@ -122,10 +166,10 @@ def load(path: Path) -> tuple[ctypes.CDLL, ctypes.CDLL]:
 
 
 def _check_owners(path: Path) -> None:
-    """Raise Refused if others than root, this user and the owner of this module can write the library."""
+    """Raise Refused if others than root, this user and the owner of this module can write there."""
     if sys.platform == "win32":
         return
-    trusted = {0, os.geteuid(), Path(__file__).stat().st_uid}
+    trusted = {0, os.geteuid(), _OWN.stat().st_uid}
     for place in (path, *path.parents):
         status = place.stat()
         is_shared = place != path and status.st_mode & stat.S_ISVTX  # each may remove only what is theirs
