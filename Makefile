@@ -90,7 +90,7 @@ mutate: $(VENV)/.installed-dev
 unit: $(VENV)/.installed-dev
 	$(PYTEST) -n $(WORKERS) tests/unit
 
-# The wheel that `make wheel` makes, but for auditwheel: built, installed and used.
+# The wheel that `make wheel` makes: built, installed and used.
 compiled: native
 	MSMQWIRE_TEST_COMPILED=1 $(PYTEST) -q tests/interop/test_compiled.py
 

@@ -60,7 +60,7 @@ INTERPRETED = frozenset(
     }
 )
 EXTRAS = ("columns", "native", "qm")
-"""What the build needs besides the project's dependencies: mypy reads the types of all that is imported."""
+"""Those that the build needs: numba imports what it compiles, and mypy reads the types of all imports."""
 VARIABLE = "MSMQWIRE_NATIVE"
 
 
