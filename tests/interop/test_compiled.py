@@ -59,7 +59,7 @@ import msmqwire
 from pyarrow.feather import write_feather
 
 write_feather(msmqwire.read_capture(sys.argv[1]), sys.argv[2])
-print(*{"numba", "llvmlite"} & sys.modules.keys())
+print(msmqwire.__file__, *{"numba", "llvmlite"} & sys.modules.keys())
 """
 COMPILERS = ("llvmlite", "mypy", "mypyc", "numba", "setuptools")
 LIBRARY = sysconfig.get_config_var("EXT_SUFFIX")
@@ -157,11 +157,12 @@ def test_the_library_of_the_wheel_reads_without_numba_and_a_compiler(programs: P
     assert Path(path).name == NAME
     assert Path(path).is_relative_to(programs.parent)
     python = programs / "python"
-    assert run_program(python, "-c", READ, capture, rows, MSMQWIRE_ENGINE="library", **nothing) == "\n"
+    read = run_program(python, "-P", "-c", READ, capture, rows, MSMQWIRE_ENGINE="library", **nothing)
+    assert read == f"{Path(path).parents[1] / '__init__.py'}\n"
     assert feather.read_table(rows).equals(msmqwire.read_capture(capture))
     for name in COMPILERS:
         code = f"try: import {name}\nexcept ModuleNotFoundError: print('none')"
-        assert run_program(python, "-c", code, **nothing) == "none\n"
+        assert run_program(python, "-P", "-c", code, **nothing) == "none\n"
 
 
 @pytest.mark.skipif(os.environ.get("MSMQWIRE_HYPOTHESIS") != "nightly", reason="make nightly")
