@@ -10,6 +10,7 @@ import pytest
 import msmqwire
 import spark_udfs
 from msmqwire.capture import open_records
+from msmqwire.columnar.compiled.library import is_there
 from tests.support import handmade as h
 from tests.support.protected_captures import ALICE, PROTECTED, QM_KEY, given
 from tests.support.spark_rows import collected, expected
@@ -36,6 +37,20 @@ def test_executors_use_what_was_shipped(spark: Any, cluster: Any) -> None:
 
     modules = set(spark.sparkContext.parallelize(range(4), 4).mapPartitions(module_files).collect())
     assert {path for path in modules if f"/{cluster.package.name}/" not in path} == set()
+
+
+def test_executors_read_by_the_library_that_was_shipped(spark: Any, cluster: Any) -> None:
+    def engine(_: Any) -> list[str]:
+        from msmqwire.columnar.compiled.engine import chosen
+
+        return [chosen().about]
+
+    (about,) = set(spark.sparkContext.parallelize(range(4), 4).mapPartitions(engine).collect())
+    if is_there():
+        (path,) = (cluster.folder / "cache" / "msmqwire").iterdir()
+        assert about == f"the library {path}"
+    else:
+        assert about.startswith("the portable reader")
 
 
 def test_files_in_the_order_given_and_columns(spark: Any, folder: Path) -> None:
