@@ -66,8 +66,12 @@ def alpha(request: pytest.FixtureRequest, data: Path) -> Iterator[Alpha]:
 
 
 def seen(data: Path, queue: str) -> list[dict[str, Any]]:
-    """The messages of a queue, as commands at its own computer print them, without the body as text."""
-    lines = called("peek", queue, "--data", data, "--count", "100").lines
+    """The messages of a queue, as commands at its own computer print them."""
+    return called("peek", queue, "--data", data, "--count", "100").lines
+
+
+def as_programs_see(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What programs have of messages that commands print: all but the body as text."""
     return [{name: value for name, value in line.items() if name != "text"} for line in lines]
 
 
@@ -90,7 +94,7 @@ def test_programs(alpha: Alpha, data: Path) -> None:
         async with queue.cursor() as cursor:
             there = [found async for found in cursor]
         assert [found.text for found in there] == [f"order {number}" for number in range(6)]
-        assert [found.to_json() for found in there] == seen(data, ORDERS)
+        assert [found.to_json() for found in there] == as_programs_see(seen(data, ORDERS))
         assert (await queue.receive_by_lookup(there[0].lookup_identifier, "next")).text == "order 1"
         await queue.move(there[2], r"private$\orders;poison")
         with pytest.raises(ZeroDivisionError):
@@ -172,7 +176,7 @@ def test_transactional_messages(alpha: Alpha, data: Path) -> None:
     name = rf"DIRECT=TCP:{ADDRESS}\{LEDGER}"
     with attach(data) as local:
         put(local, LEDGER, *(message(body, delivery="transactional") for body in (b"1", b"2", b"3")))
-    expected = seen(data, LEDGER)
+    expected = as_programs_see(seen(data, LEDGER))
     with msmqwire.connect(name, rpc_port=alpha.rpc_port, **alpha.who) as queue:  # type: ignore[arg-type]
         with queue.cursor() as cursor:
             found = list(cursor)
