@@ -78,7 +78,7 @@ def main() -> None:
         requirements["wheel"] = f"{arguments.wheel.resolve()}[columns]"
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "HOME": folder, "XDG_CACHE_HOME": f"{folder}/cache"}
-        environment.pop("NUMBA_CACHE_DIR", None)
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # bytecode is kept, as where nothing is set
         for name, requirement in requirements.items():
             python, seconds, size = install(Path(folder, name), requirement)
             print(f"{name}: pip {seconds:.1f} s, {size:.0f} MB", flush=True)
