@@ -110,12 +110,10 @@ def __getattr__(name: str) -> Any:
         return import_module("msmqwire.lint")  # the package can be called
     if name not in _PART_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        part = import_module(f"msmqwire.{_PART_OF[name]}")
-    except ModuleNotFoundError as exc:
-        from msmqwire.extras import missing
+    from msmqwire.extras import importing
 
-        raise missing(exc) or exc from None
+    with importing():
+        part = import_module(f"msmqwire.{_PART_OF[name]}")
     value = globals()[name] = getattr(part, name)
     return value
 

@@ -19,7 +19,7 @@ _VERBOSE = "msmqwire.verbose"
 
 
 class _Root(LazyGroup):
-    """The whole command line: its wrong usage is told as all other errors are."""
+    """The whole command line: its wrong usage is reported as all other errors are."""
 
     def main(
         self,

@@ -47,12 +47,15 @@ class _Declared:
         self.min, self.max, self.complete = min, max, complete
 
     def attributes(self) -> dict[str, Any]:
-        """Return what click is told of it, besides its names and type."""
+        """Return its attributes for click, besides its names and type."""
         attributes = {"help": self.help, "metavar": self.metavar}
         if self.complete is None:
             return attributes
         words = self.complete
-        found = lambda _context, _parameter, begun: [word for word in words() if word.startswith(begun)]  # noqa: E731
+
+        def found(_context: Any, _parameter: Any, begun: str) -> list[str]:
+            return [word for word in words() if word.startswith(begun)]
+
         return {**attributes, "shell_complete": found}
 
 

@@ -1,4 +1,4 @@
-"""Wrong usage of a command, told as all errors are: where, why, and what to write instead."""
+"""Wrong usage of a command, reported as all errors are: where, why, and what to write instead."""
 
 from __future__ import annotations
 

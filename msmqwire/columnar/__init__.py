@@ -6,12 +6,10 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, overload
 
-from msmqwire.extras import missing
+from msmqwire.extras import importing
 
-try:
+with importing():
     import pyarrow as pa
-except ModuleNotFoundError as exc:
-    raise missing(exc) or exc from None
 
 from msmqwire.capture.not_read import warn_of
 from msmqwire.capture.record import RECORD_SIZE_MAX

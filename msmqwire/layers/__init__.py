@@ -10,13 +10,11 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from msmqwire.extras import missing
+from msmqwire.extras import importing
 
-try:
+with importing():
     import scapy.layers
     from scapy.config import conf
-except ModuleNotFoundError as exc:
-    raise missing(exc) or exc from None
 
 from msmqwire.layers.bindings import bind
 from msmqwire.layers.structure import Structure

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from msmqwire.extras import missing
+from msmqwire.extras import importing
 
-try:
+with importing():
     import pyspark  # noqa: F401
-except ModuleNotFoundError as exc:
-    raise missing(exc) or exc from None

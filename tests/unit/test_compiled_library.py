@@ -126,6 +126,19 @@ def test_a_library_that_others_can_write_is_refused(place: Path, writable: str) 
 
 
 @BUILT
+@pytest.mark.skipif(sys.platform == "win32" or not hasattr(os, "geteuid") or os.geteuid() != 0, reason="root")
+def test_a_library_that_a_group_can_write_is_refused_unless_it_is_of_its_user_alone(place: Path) -> None:
+    place.chmod(0o775)
+    os.chown(place, -1, 0)
+    load(place)
+    os.chown(place, -1, 4711)
+    with pytest.raises(Refused, match=f"others can write {place}$"):
+        load(place)
+    place.chmod(0o755)
+    load(place)
+
+
+@BUILT
 @pytest.mark.skipif(sys.platform == "win32", reason="rights of POSIX")
 def test_a_library_of_another_user_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = Path.stat

@@ -169,9 +169,14 @@ def _check_owners(path: Path) -> None:
     """Raise Refused if others than root, this user and the owner of this module can write there."""
     if sys.platform == "win32":
         return
+    # Of the same numbers are the groups of one user alone; on macOS the group of administrators may do all.
     trusted = {0, os.geteuid(), _OWN.stat().st_uid}
+    groups = trusted | ({80} if sys.platform == "darwin" else set())
     for place in (path, *path.parents):
         status = place.stat()
         is_shared = place != path and status.st_mode & stat.S_ISVTX  # each may remove only what is theirs
-        if status.st_uid not in trusted or (status.st_mode & stat.S_IWOTH and not is_shared):
+        if status.st_uid not in trusted:
+            raise Refused(f"others can write {place}")
+        by_group = status.st_mode & stat.S_IWGRP and status.st_gid not in groups
+        if (by_group or status.st_mode & stat.S_IWOTH) and not is_shared:
             raise Refused(f"others can write {place}")
