@@ -91,9 +91,10 @@ class _Receiver:
                     book.write("taken", queue=self._queue, asked=asked, messages=[taken])
                     await self._end(messages, row)
                     asked = time.monotonic()
-        except _GivenBack:
+        except _GivenBack:  # whether the server had taken the end of those before is not known
             book.write("back", messages=[row[0]])
-        self._ended()
+        else:
+            self._ended()
         return stopping and not row
 
     async def _end(self, messages: Messages, row: list[Any]) -> None:

@@ -207,7 +207,8 @@ class Queue:
 
         Messages that were pushed and not taken are nobody else's meanwhile, and return to the queue, at their
         places, when the block is left or the program ends. An exception that leaves the block gives back the
-        last message as well.
+        last message as well; if the queue manager is lost meanwhile, those done before may come again, since
+        the exception is raised and not that loss.
 
         Args:
             window: how many messages may be pushed and not deleted yet, 1 to 1,000. With 1 each is
