@@ -55,6 +55,14 @@ class MalformedPacket(LocatedError):
         self.requirement = requirement
 
 
+class MalformedBody(LocatedError):
+    """The bytes are no body of the format that its type names, not even at their beginning.
+
+    Attributes:
+        offset: the byte, counted from the start of the body; None if unknown.
+    """
+
+
 class InvalidValue(LocatedError):
     """A value that can't be built: the caller's fault."""
 

@@ -1,22 +1,37 @@
-"""Decoding of message bodies.
+"""Message bodies: what is inside of a message.
 
 The protocols carry a body as bytes with a type, MessagePropertiesHeader.BodyType, that only applications
-interpret ([MS-MQDMPR] 3.1.1.12). `decode_body` decodes it by that type, and by its content if the type is
-bytes or unknown. The bytes are always returned too, and nothing is ever executed or deserialized.
+interpret ([MS-MQDMPR] 3.1.1.12). `decode` decodes it by that type, or by its content where the type says no
+more than bytes, together with the headers that frameworks put into the extension; `encode` makes such bodies.
+Nothing is ever executed, imported or resolved by the name of a type.
 """
 
 from __future__ import annotations
 
-from msmqwire.bodies.body import Body
+from msmqwire.bodies.body import Body, Problem
 from msmqwire.bodies.content import read_content
+from msmqwire.bodies.decoded_body import DecodedBody
+from msmqwire.bodies.decoding import FORMATS, HEADERS_FORMATS, decode
+from msmqwire.bodies.limits import Limits
 from msmqwire.bodies.nmf import NmfMessage, read_nmf
 from msmqwire.bodies.typed import BYTES_TYPES, read_typed
 
-__all__ = ["Body", "NmfMessage", "decode_body", "read_nmf"]
+__all__ = [
+    "FORMATS",
+    "HEADERS_FORMATS",
+    "Body",
+    "DecodedBody",
+    "Limits",
+    "NmfMessage",
+    "Problem",
+    "decode",
+    "decode_body",
+    "read_nmf",
+]
 
 
-def decode_body(body: bytes, body_type: int = 0) -> Body:
-    """Decode a message body.
+def decode_body(body: bytes, body_type: int = 0) -> DecodedBody:
+    """Decode a message body; deprecated, `decode` reads more.
 
     Args:
         body: MessagePropertiesHeader.MessageBody, decrypted.
@@ -28,5 +43,5 @@ def decode_body(body: bytes, body_type: int = 0) -> Body:
     """
     body = bytes(body)
     if body_type in BYTES_TYPES:
-        return read_content(body) if body else Body("empty", None, "", body)
+        return read_content(body) if body else DecodedBody("empty", None, "", body)
     return read_typed(body, body_type)

@@ -1,26 +1,82 @@
-"""The result of decoding a message body."""
+"""What is inside of a message: the result of `decode`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
+"""A value as JSON has it; what JSON has not is an object whose first name has a ``$``: docs/bodies.md."""
+
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A fault of a body; what was read before it is in the value.
+
+    Attributes:
+        error: the reason, one sentence without the location.
+        path: the field or element, in the names of its specification; empty if none can be named.
+        offset: the byte, counted from the start of the body, or of the extension if the path begins with
+            ``extension``; None if unknown.
+    """
+
+    error: str
+    path: str = ""
+    offset: int | None = None
+
+    def to_json(self) -> dict[str, Plain]:
+        """Return the problem as the command line prints it."""
+        return {"path": self.path, "offset": self.offset, "error": self.error}
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A body without its headers, as the reader of one format returns it.
+
+    Attributes:
+        format: one of `FORMATS`.
+        value: the value as plain data.
+        text: the value in one line for people; characters that can't be shown are still in it.
+        problems: faults, in their order.
+    """
+
+    format: str
+    value: Plain
+    text: str
+    problems: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A decoded message body.
+    """What is inside of a message.
 
     Attributes:
-        kind: its format: the name of its type (``VT_BSTR``, ``VT_I4 | VT_VECTOR``) or, by content,
-            ``xml``, ``utf-16 text``, ``utf-8 text``, ``binaryformatter``, ``nmf``, ``bytes`` or ``empty``.
-        value: the value: int, float, bool, Decimal, datetime, str, UUID, a list of those, an NmfMessage, the
-            value of an XML document with one simple element, bytes for the rest, None for no value.
-        text: the value as readable text, None if it has none.
-        raw: the bytes of the body, always.
-        note: why the value is less than the type or content announced, or None.
+        format: one of `FORMATS`.
+        value: the value as plain data.
+        text: the value in one line for people; empty if there is nothing to show.
+        headers_format: ``nservicebus`` or ``rebus``; None if the extension has no headers.
+        headers: the headers in the extension, by name.
+        problems: faults of body and headers, in their order.
     """
 
-    kind: str
-    value: object
-    text: str | None
-    raw: bytes
-    note: str | None = None
+    format: str
+    value: Plain
+    text: str
+    headers_format: str | None = None
+    headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
+    problems: tuple[Problem, ...] = ()
+
+    def to_json(self) -> dict[str, Plain]:
+        """Return the body as the command line prints it."""
+        return {
+            "format": self.format,
+            "headers_format": self.headers_format,
+            "value": self.value,
+            "headers": dict(self.headers),
+            "text": self.text,
+            "problems": [problem.to_json() for problem in self.problems],
+        }

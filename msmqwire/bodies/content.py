@@ -6,7 +6,7 @@ import codecs
 import re
 from typing import Final
 
-from msmqwire.bodies.body import Body
+from msmqwire.bodies.decoded_body import DecodedBody
 from msmqwire.bodies.nmf import read_nmf
 from msmqwire.bodies.xml import read_xml
 
@@ -21,19 +21,19 @@ _LATIN_SHARE: Final = 0.75
 """The share of code units below 0x100 from which bytes without a byte order mark count as UTF-16."""
 
 
-def read_content(body: bytes) -> Body:
+def read_content(body: bytes) -> DecodedBody:
     """Decode bytes by what they look like; never raises."""
     if _BINARY_FORMATTER.match(body):
-        return Body(
+        return DecodedBody(
             "binaryformatter", body, None, body, "an object of .NET; such objects are not deserialized"
         )
     message = read_nmf(body)
     if message is not None:
-        return Body("nmf", message, message.summary, body)
+        return DecodedBody("nmf", message, message.summary, body)
     for kind, text in (("utf-16 text", _utf16(body)), ("utf-8 text", _utf8(body))):
         if text is not None:
             return read_xml(text, body, otherwise=kind)
-    return Body("bytes", body, None, body)
+    return DecodedBody("bytes", body, None, body)
 
 
 def _utf16(body: bytes) -> str | None:

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
-from msmqwire.bodies.body import Body
 from msmqwire.bodies.content import read_content
+from msmqwire.bodies.decoded_body import DecodedBody
 from msmqwire.constants import VARIANT_FALSE, VARIANT_TRUE, VarEnum, hresult_name, variant_name
 from msmqwire.names.printable import counted
 
@@ -115,7 +115,7 @@ _SCALARS: Final[Mapping[int, tuple[int, Callable[[bytes], object]]]] = MappingPr
 """By type: the size of a value in bytes, and its decoder."""
 
 
-def read_typed(body: bytes, body_type: int) -> Body:
+def read_typed(body: bytes, body_type: int) -> DecodedBody:
     """Decode a body whose type means more than bytes."""
     kind = variant_name(body_type)
     try:
@@ -123,23 +123,23 @@ def read_typed(body: bytes, body_type: int) -> Body:
     except _TypeMismatch as exc:
         why = str(exc)
     if not body:
-        return Body("empty", None, "", body, why)
+        return DecodedBody("empty", None, "", body, why)
     return replace(read_content(body), note=why)
 
 
-def _read(body: bytes, body_type: int, kind: str) -> Body:
+def _read(body: bytes, body_type: int, kind: str) -> DecodedBody:
     if body_type in _SCALARS:
         size, read = _SCALARS[body_type]
         if len(body) != size:
             raise _TypeMismatch(f"{kind} takes {counted(size, 'byte')}, the body has {len(body)}")
         value = read(body)
-        return Body(kind, value, _shown(value, body_type), body, _scalar_note(body, body_type))
+        return DecodedBody(kind, value, _shown(value, body_type), body, _scalar_note(body, body_type))
     if body_type in (VarEnum.VT_BSTR, VarEnum.VT_LPWSTR):
         return _utf16(body, kind, terminated=body_type == VarEnum.VT_LPWSTR)
     if body_type == VarEnum.VT_LPSTR:
         return _ansi(body, kind)
     if body_type in _OPAQUE:
-        return Body(kind, body, None, body)
+        return DecodedBody(kind, body, None, body)
     element = body_type ^ VarEnum.VT_VECTOR
     if body_type & VarEnum.VT_VECTOR and element in _SCALARS:
         return _vector(body, element, kind)
@@ -163,15 +163,15 @@ def _scalar_note(body: bytes, body_type: int) -> str | None:
     return f"0x{int.from_bytes(body, 'little'):04X} is neither VARIANT_TRUE nor VARIANT_FALSE"
 
 
-def _vector(body: bytes, element: int, kind: str) -> Body:
+def _vector(body: bytes, element: int, kind: str) -> DecodedBody:
     size, read = _SCALARS[element]
     if len(body) % size:
         raise _TypeMismatch(f"{kind} has elements of {counted(size, 'byte')}, the body has {len(body)}")
     values = [read(body[at : at + size]) for at in range(0, len(body), size)]
-    return Body(kind, values, ", ".join(_shown(value, element) for value in values), body)
+    return DecodedBody(kind, values, ", ".join(_shown(value, element) for value in values), body)
 
 
-def _utf16(body: bytes, kind: str, *, terminated: bool) -> Body:
+def _utf16(body: bytes, kind: str, *, terminated: bool) -> DecodedBody:
     if len(body) % 2:
         raise _TypeMismatch(f"{kind} is UTF-16, the body has {counted(len(body), 'byte')}")
     text = body.decode("utf-16-le", errors="replace")
@@ -181,14 +181,14 @@ def _utf16(body: bytes, kind: str, *, terminated: bool) -> Body:
     except UnicodeDecodeError as exc:
         note = f"not well-formed UTF-16 at byte {exc.start}"
     text = text.removesuffix("\0") if terminated else text
-    return Body(kind, text, text, body, note)
+    return DecodedBody(kind, text, text, body, note)
 
 
-def _ansi(body: bytes, kind: str) -> Body:
+def _ansi(body: bytes, kind: str) -> DecodedBody:
     data = body.removesuffix(b"\0")
     try:
         text, note = data.decode("utf-8"), None
     except UnicodeDecodeError:
         # The message does not have the code page of its sender.
         text, note = data.decode("cp1252", errors="replace"), "not UTF-8, read as Windows-1252"
-    return Body(kind, text, text, body, note)
+    return DecodedBody(kind, text, text, body, note)

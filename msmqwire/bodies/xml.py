@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
-from msmqwire.bodies.body import Body
+from msmqwire.bodies.decoded_body import DecodedBody
 
 XML_BYTES_MAX: Final = 0x0040_0000  # no more fits into a packet, MQMQ-2.2.19.1-21
 XML_DEPTH_MAX: Final = 128
@@ -35,18 +35,20 @@ class _NotRead(ValueError):
     """Why a text is not decoded as XML."""
 
 
-def read_xml(text: str, body: bytes, *, otherwise: str) -> Body:
+def read_xml(text: str, body: bytes, *, otherwise: str) -> DecodedBody:
     """Decode text as XML if it looks like it; otherwise return it as the kind of text it is."""
     if not text.lstrip().startswith("<"):
-        return Body(otherwise, text, text, body)
+        return DecodedBody(otherwise, text, text, body)
     if len(text) > XML_BYTES_MAX:
-        return Body(otherwise, text, text, body, f"more than {XML_BYTES_MAX} characters: not read as XML")
+        return DecodedBody(
+            otherwise, text, text, body, f"more than {XML_BYTES_MAX} characters: not read as XML"
+        )
     if _has_doctype(text):
-        return Body("xml", text, text, body, "has a document type, with which XML is not read")
+        return DecodedBody("xml", text, text, body, "has a document type, with which XML is not read")
     try:
         root = _parse(text)
     except _NotRead as exc:
-        return Body(otherwise, text, text, body, str(exc))
+        return DecodedBody(otherwise, text, text, body, str(exc))
     return _value(root, text, body)
 
 
@@ -95,19 +97,19 @@ def _parse(text: str) -> Any:
         raise _NotRead(f"not well-formed XML: {exc}") from None
 
 
-def _value(root: Any, text: str, body: bytes) -> Body:
+def _value(root: Any, text: str, body: bytes) -> DecodedBody:
     """Return the value of a document of one element of a simple type, else the whole text."""
     read = _TYPES.get(root.tag) if len(root) == 0 else None
     if read is None:
-        return Body("xml", text, text, body)
+        return DecodedBody("xml", text, text, body)
     if root.get(_NIL) in ("true", "1"):
-        return Body("xml", None, "", body)
+        return DecodedBody("xml", None, "", body)
     inner = root.text or ""
     try:
         value = read(inner if root.tag == "string" else inner.strip())
     except (ValueError, ArithmeticError):
-        return Body("xml", text, text, body, f"{inner[:40]!r} is no {root.tag}")
-    return Body("xml", value, inner, body)
+        return DecodedBody("xml", text, text, body, f"{inner[:40]!r} is no {root.tag}")
+    return DecodedBody("xml", value, inner, body)
 
 
 def _integer(bits: int, *, signed: bool) -> Callable[[str], int]:

@@ -8,7 +8,7 @@ import json
 from itertools import islice
 from typing import Any, Final
 
-from msmqwire.bodies import Body
+from msmqwire.bodies import DecodedBody
 from msmqwire.dissection.item import Item
 from msmqwire.dissection.placed_fields import placed_fields
 from msmqwire.names.printable import cut, safe
@@ -100,7 +100,7 @@ def is_encrypted(item: Item) -> bool:
     return security is not None and bool(security.Flags.EB)
 
 
-def _body(body: Body, limits: Limits) -> dict[str, Any]:
+def _body(body: DecodedBody, limits: Limits) -> dict[str, Any]:
     result: dict[str, Any] = {"kind": body.kind, "size": len(body.raw)}
     if body.text is not None:
         result["text"] = cut(printable_lines(body.text[: 2 * limits.body_text]), limits.body_text)

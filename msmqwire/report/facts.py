@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from msmqwire.bodies import Body, decode_body
+from msmqwire.bodies import DecodedBody, decode_body
 from msmqwire.dissection.item import Item
 from msmqwire.dissection.summaries import queue_text, summary
 from msmqwire.headers.queue_names import text
@@ -169,7 +169,7 @@ def _ncp(packet: NcpPacket, about: str) -> Facts:
     return Facts(group, Protocol.NCP, about, queue, label, is_again=packet.is_repeated)
 
 
-def body_of(item: Item) -> Body | None:
+def body_of(item: Item) -> DecodedBody | None:
     """Return the body of the message in an item, decoded by its type; None if there is none to be seen."""
     packet = item.packet
     if isinstance(packet, SrmpMessage):

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from msmqwire.bodies import Body, NmfMessage, decode_body
+from msmqwire.bodies import DecodedBody, NmfMessage, decode_body
 from tests.support.paths import VECTORS
 
 GUID = UUID("557358d1-9150-9595-4997-0c1a2b3c4d5e")
@@ -66,7 +66,7 @@ def vector(name):
     ],
 )
 def test_a_body_is_read_by_its_type(body_type, body, kind, value, text):
-    assert decode_body(body, body_type) == Body(kind, value, text, body)
+    assert decode_body(body, body_type) == DecodedBody(kind, value, text, body)
     assert type(decode_body(body, body_type).value) is type(value)
 
 
@@ -74,7 +74,7 @@ def test_the_captured_message():
     data = vector("MS-MQQB-4.1.7-UserMessage.hex")
     start = data.index("a".encode("utf-16-le") * 20)
     body = data[start : start + 2000]
-    assert decode_body(body, 8) == Body("VT_BSTR", "a" * 1000, "a" * 1000, body)
+    assert decode_body(body, 8) == DecodedBody("VT_BSTR", "a" * 1000, "a" * 1000, body)
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,10 @@ def test_why_a_body_is_not_what_its_type_says(body_type, body, kind, note):
 
 @pytest.mark.parametrize("body_type", [0, 1, 65, 0x1011, 0x2011, 0x300])
 def test_bytes_are_read_by_their_content(body_type):
-    assert decode_body(b"", body_type) == Body("empty", None, "", b"")
-    assert decode_body(b"\x80\x00\x01", body_type) == Body("bytes", b"\x80\x00\x01", None, b"\x80\x00\x01")
+    assert decode_body(b"", body_type) == DecodedBody("empty", None, "", b"")
+    assert decode_body(b"\x80\x00\x01", body_type) == DecodedBody(
+        "bytes", b"\x80\x00\x01", None, b"\x80\x00\x01"
+    )
     assert decode_body(b"hello", body_type).kind == "utf-8 text"
     assert decode_body(b"<int>5</int>", body_type).value == 5
 
@@ -123,7 +125,7 @@ def test_bytes_are_read_by_their_content(body_type):
     ],
 )
 def test_text_is_recognised(body, kind, text):
-    assert decode_body(body) == Body(kind, text, text, body)
+    assert decode_body(body) == DecodedBody(kind, text, text, body)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +133,7 @@ def test_text_is_recognised(body, kind, text):
     [b"\x00", b"\x00\x00", b"ab\x01", b"\xff\xfe", b"\x00\xd8a\x00b\x00", b"\x90\x91", b"a\x00\x00\x00b\x00"],
 )
 def test_bytes_that_are_no_text(body):
-    assert decode_body(body) == Body("bytes", body, None, body)
+    assert decode_body(body) == DecodedBody("bytes", body, None, body)
 
 
 START = '<?xml version="1.0"?>\r\n'
@@ -200,7 +202,7 @@ def test_one_simple_element_has_a_value(xml, value, encode):
 )
 def test_other_documents_are_xml_as_text(xml):
     body = (START + xml).encode()
-    assert decode_body(body) == Body("xml", START + xml, START + xml, body)
+    assert decode_body(body) == DecodedBody("xml", START + xml, START + xml, body)
 
 
 @pytest.mark.parametrize(

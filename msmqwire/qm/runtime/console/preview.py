@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from typing import Any, Final
 
-from msmqwire.bodies import Body, decode_body
+from msmqwire.bodies import DecodedBody, decode_body
 from msmqwire.constants import variant_name
 from msmqwire.names.printable import counted
 
@@ -33,7 +33,7 @@ def with_preview(message: dict[str, Any]) -> dict[str, Any]:
     return {**shown, "body_type_name": variant_name(message["body_type"]), "preview": preview}
 
 
-def _without_cut_character(decoded: Body, body_type: int) -> Body:
+def _without_cut_character(decoded: DecodedBody, body_type: int) -> DecodedBody:
     """Return the beginning of a body as text, if it is text but for a character that is cut."""
     for _ in range(_CHARACTER_MAX - 1):
         if decoded.text is not None:

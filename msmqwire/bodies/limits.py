@@ -1,0 +1,102 @@
+"""How much of a hostile body is decoded: limits, and what one body has used of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+_MEMORY_BASE: Final = 8 << 20
+_MEMORY_FACTOR: Final = 8
+
+DICT_COST: Final = 240
+"""Bytes of memory that an object of plain data is counted with, without its values."""
+LIST_COST: Final = 72
+ITEM_COST: Final = 8
+"""Bytes of a place in a list or object."""
+VALUE_COST: Final = 32
+"""Bytes of a number."""
+TEXT_COST: Final = 56
+"""Bytes of a text without its characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of decoding one body; what exceeds one is a problem, and what was read before it is kept.
+
+    Attributes:
+        depth: structures within each other, in the bytes: not of references, which may be a long chain.
+        records: records, elements or objects.
+        items: items of arrays, those of null runs included.
+        references: references to objects.
+        text: characters of all texts, copies of the same text included.
+        memory: bytes that the value may take, as counted here; None for 8 MiB and 8 for each byte.
+    """
+
+    depth: int = 128
+    records: int = 1_000_000
+    items: int = 2_000_000
+    references: int = 1_000_000
+    text: int = 64 << 20
+    memory: int | None = None
+
+
+DEFAULT: Final = Limits()
+
+
+class LimitExceeded(Exception):
+    """A limit does not allow for what comes next; never leaves `msmqwire.bodies`."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class Budget:
+    """What decoding one body may still use; a reader may keep counts of its own and hand them in at times.
+
+    Attributes:
+        depth: structures within each other, see `Limits`.
+        memory: bytes left.
+    """
+
+    __slots__ = ("_items", "_records", "_references", "_text", "depth", "limits", "memory")
+
+    def __init__(self, limits: Limits, size: int) -> None:
+        """Begin with the limits for a body of a size."""
+        self.limits = limits
+        self.depth = limits.depth
+        self.memory = _MEMORY_BASE + _MEMORY_FACTOR * size if limits.memory is None else limits.memory
+        self._records, self._items = limits.records, limits.items
+        self._references, self._text = limits.references, limits.text
+
+    def spend(self, memory: int) -> None:
+        """Count memory. Raises LimitExceeded."""
+        self.memory -= memory
+        if self.memory < 0:
+            raise LimitExceeded("the value takes more memory than the limit for a body of this size")
+
+    def records(self, count: int = 1) -> None:
+        """Count records. Raises LimitExceeded."""
+        self._records -= count
+        if self._records < 0:
+            raise LimitExceeded(f"there are more than {self.limits.records:,} records")
+
+    def items(self, count: int) -> None:
+        """Count items of an array and their places, before they are made. Raises LimitExceeded."""
+        self._items -= count
+        if self._items < 0:
+            raise LimitExceeded(f"there are more than {self.limits.items:,} items of arrays")
+        self.spend(ITEM_COST * count)
+
+    def references(self, count: int = 1) -> None:
+        """Count references. Raises LimitExceeded."""
+        self._references -= count
+        if self._references < 0:
+            raise LimitExceeded(f"there are more than {self.limits.references:,} references")
+
+    def text(self, characters: int) -> None:
+        """Count a text. Raises LimitExceeded."""
+        self._text -= characters
+        if self._text < 0:
+            raise LimitExceeded(f"the texts have more than {self.limits.text:,} characters")
+        self.spend(TEXT_COST + characters)

@@ -1,0 +1,182 @@
+"""Plain data: values of bodies as JSON has them, and what JSON has not as an object with a ``$`` name.
+
+A value may be nested without bounds, as a chain of linked objects is, so nothing here is recursive.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, Final
+
+from msmqwire.bodies.body import Plain
+from msmqwire.names.printable import ELLIPSIS
+
+DECIMAL, FLOAT, BYTES, DATE, KIND, TIMESPAN, GUID = (
+    "$decimal", "$float", "$bytes", "$date", "$kind", "$timespan", "$guid",
+)  # fmt: skip
+TYPE, ID, REF, ITEMS, LENGTHS, LOWER = "$type", "$id", "$ref", "$items", "$lengths", "$lower"
+SCALARS: Final = frozenset({DECIMAL, FLOAT, BYTES, DATE, TIMESPAN, GUID})
+"""Names of objects that stand for one value; the first name of such an object."""
+
+EXACT: Final = 1 << 53
+"""Integers up to this one and down to its negative are exact as numbers of JSON everywhere."""
+LINE_MAX: Final = 4096
+"""Characters of the line of a value."""
+_encode_text = json.encoder.encode_basestring
+
+
+def integer(value: int) -> Plain:
+    """Return an integer: as a number if every reader of JSON keeps it, otherwise as a decimal."""
+    return value if -EXACT <= value <= EXACT else {DECIMAL: str(value)}
+
+
+def floating(value: float) -> Plain:
+    """Return a float; infinities and what is not a number have names."""
+    if math.isfinite(value):
+        return value
+    return {FLOAT: "NaN" if math.isnan(value) else "INF" if value > 0 else "-INF"}
+
+
+def decimal(value: Decimal | str) -> Plain:
+    """Return a decimal with its zeros."""
+    return {DECIMAL: value if isinstance(value, str) else format(value, "f")}
+
+
+def raw(value: bytes) -> Plain:
+    """Return bytes."""
+    return {BYTES: value.hex()}
+
+
+def member(name: str) -> str:
+    """Return the name of a member in an object: one that begins with ``$`` gets one more."""
+    return "$" + name if name.startswith("$") else name
+
+
+def dumps(value: Plain, *, indent: int | None = None) -> str:
+    """Return a value as JSON text, of whatever depth."""
+    return "".join(_tokens(value, indent))
+
+
+def _tokens(value: Plain, indent: int | None) -> Iterator[str]:
+    comma, colon = (", ", ": ") if indent is None else (",", ": ")
+    stack: list[tuple[Iterator[Any], str]] = []  # containers that are open: what is left, and the end
+    first = True
+    pending: list[Plain] = [value]
+
+    def newline(depth: int) -> str:
+        return "" if indent is None else "\n" + " " * (indent * depth)
+
+    while True:
+        if pending:
+            item = pending.pop()
+            if isinstance(item, dict):
+                if not item:
+                    yield "{}"
+                else:
+                    stack.append((iter(item.items()), "}"))
+                    yield "{"
+                    first = True
+            elif isinstance(item, list):
+                if not item:
+                    yield "[]"
+                else:
+                    stack.append((iter(item), "]"))
+                    yield "["
+                    first = True
+            elif isinstance(item, str):
+                yield _encode_text(item)
+            else:
+                yield json.dumps(item, allow_nan=False)
+        if not stack:
+            return
+        rest, end = stack[-1]
+        try:
+            following = next(rest)
+        except StopIteration:
+            stack.pop()
+            yield newline(len(stack)) + end
+            first = False
+            continue
+        yield ("" if first else comma) + newline(len(stack))
+        first = False
+        if end == "}":
+            key, following = following
+            yield _encode_text(key) + colon
+        pending.append(following)
+
+
+def line(value: Plain, length: int = LINE_MAX) -> str:
+    """Return a value in one line for people, cut to a length with an ellipsis."""
+    if isinstance(value, str):
+        return one_line(value, length)
+    parts: list[str] = []
+    size = 0
+    for part in _words(value):
+        parts.append(part)
+        size += len(part)
+        if size > length:
+            break
+    return one_line("".join(parts), length)
+
+
+def one_line(text: str, length: int = LINE_MAX) -> str:
+    """Return a text with each run of spaces and line ends as one space, cut to a length with an ellipsis."""
+    whole = len(text) <= 2 * length
+    text = " ".join(text[: 2 * length].split()) + ("" if whole else ELLIPSIS)
+    return text if len(text) <= length else text[: length - 1] + ELLIPSIS
+
+
+def _words(value: Plain) -> Iterator[str]:
+    stack: list[Iterator[tuple[str, Plain]]] = [iter((("", value),))]
+    ends: list[str] = [""]
+    while stack:
+        try:
+            before, item = next(stack[-1])
+        except StopIteration:
+            stack.pop()
+            yield ends.pop()
+            continue
+        yield before
+        if isinstance(item, dict):
+            name = next(iter(item), "")
+            if name in SCALARS:
+                yield str(item[name])
+            elif name == REF:
+                yield f"#{item[REF]}"
+            elif ITEMS in item:
+                items = item[ITEMS]
+                yield "["
+                stack.append(_separated(items if isinstance(items, list) else []))
+                ends.append("]")
+            else:
+                kind = item.get(TYPE)
+                yield (kind.split(",", 1)[0].split("`", 1)[0] if isinstance(kind, str) else "") + "{"
+                members = [(key, entry) for key, entry in item.items() if key not in (TYPE, ID)]
+                stack.append(_named(members))
+                ends.append("}")
+        elif isinstance(item, list):
+            yield "["
+            stack.append(_separated(item))
+            ends.append("]")
+        else:
+            yield scalar(item)
+
+
+def _separated(items: list[Plain]) -> Iterator[tuple[str, Plain]]:
+    return (("" if number == 0 else ", ", item) for number, item in enumerate(items))
+
+
+def _named(members: list[tuple[str, Plain]]) -> Iterator[tuple[str, Plain]]:
+    return ((f"{'' if number == 0 else ', '}{name}: ", item) for number, (name, item) in enumerate(members))
+
+
+def scalar(value: bool | int | float | str | None) -> str:
+    """Return what has no parts as text: ``null``, ``true``, ``5``, ``1.5``, a text as it is."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
