@@ -214,6 +214,10 @@ class Unreachable(MsmqError):
     """A queue manager that does not answer or is gone."""
 
 
+class HostNotFound(Unreachable):
+    """A computer whose name has no address, as far as can be found out here."""
+
+
 class ManagerStopped(QueueError, Unreachable):
     """A queue manager that stops ends what waits: MQ_ERROR_OPERATION_CANCELLED. Nothing was received."""
 

@@ -11,7 +11,7 @@ from click.exceptions import Exit
 
 from msmqwire.cli.common import EX_UNAVAILABLE, dumps, say
 from msmqwire.cli.options import Argument, Option
-from msmqwire.errors import MalformedPacket, Unreachable
+from msmqwire.errors import HostNotFound, MalformedPacket, Unreachable
 from msmqwire.names.printable import counted
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.client.probing import SESSION_PORT, Handshake, PingAnswer, handshake, ping
@@ -55,12 +55,15 @@ def command(
 
 
 def _ping(host: str, count: int, interval_s: float, timeout_s: float, port: int, *, as_json: bool) -> bool:
-    """Send pings and tell their answers; return whether a session would be accepted."""
+    """Send pings and print their answers; return whether a session would be accepted."""
     answers: list[PingAnswer] = []
     for number in range(count):
         began = time.monotonic()
         try:
             answer = ping(host, port=port, timeout_s=timeout_s)
+        except HostNotFound as exc:  # no other ping would find it
+            say(str(exc))
+            raise Exit(EX_UNAVAILABLE) from None
         except Unreachable as exc:
             say(str(exc))
         else:

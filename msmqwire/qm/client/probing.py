@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from msmqwire.errors import MalformedPacket, Unreachable
+from msmqwire.errors import HostNotFound, MalformedPacket, Unreachable
 from msmqwire.framing import Framer
 from msmqwire.headers.internal import PT_OFFSET
 from msmqwire.packets import CONNECTION_PARAMETERS, ESTABLISH_CONNECTION, parse
@@ -79,7 +79,8 @@ def ping(host: str, *, port: int = PING_PORT, timeout_s: float = 2.0) -> PingAns
     """Ask by the ping protocol of [MS-MQQB] 2.1.2 whether a session would be accepted.
 
     Raises:
-        Unreachable: no address, nobody listens there, or no response with the cookie of the request in time.
+        HostNotFound: the name has no address.
+        Unreachable: nobody listens there, or no response with the cookie of the request in time.
     """
     cookie, own = secrets.randbelow(_COOKIES), uuid4()
     request = PING.build({"Cookie": cookie, "QMGuid": own})
@@ -107,7 +108,8 @@ def handshake(host: str, *, port: int = SESSION_PORT, timeout_s: float = 5.0) ->
     """Open a session as its initiator, and close the connection as soon as it is open.
 
     Raises:
-        Unreachable: no address, nobody listens there, or no answer in time.
+        HostNotFound: the name has no address.
+        Unreachable: nobody listens there, or no answer in time.
         MalformedPacket: what is answered is not the packet that should come.
     """
     began = time.monotonic()
@@ -167,10 +169,18 @@ def _reaching(place: str) -> Iterator[None]:
         yield
     except TimeoutError:
         raise Unreachable(f"{place}: no answer in time") from None
+    except socket.gaierror as exc:
+        if exc.errno == socket.EAI_AGAIN:  # the name server does not answer now
+            raise Unreachable(
+                f"{place}: the name can't be looked up now; try again, or use an address"
+            ) from None
+        raise HostNotFound(
+            f"{place}: no computer of this name is found; check it, or use an address"
+        ) from None
     except OSError as exc:
         raise Unreachable(f"{place}: {exc.strerror or exc}") from None
     except UnicodeError:
-        raise Unreachable(f"{place}: not a name of a host") from None
+        raise HostNotFound(f"{place}: no computer can have this name") from None
 
 
 def _socket(host: str, port: int, kind: socket.SocketKind, timeout_s: float) -> socket.socket:
