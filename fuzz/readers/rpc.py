@@ -15,9 +15,10 @@ from msmqwire.rpc.client_association import ClientAssociation
 from msmqwire.rpc.constants import FRAG_LENGTH_MAX, NDR20, NDR64, AuthLevel, AuthType, PduType, SyntaxId
 from msmqwire.rpc.endpoint_mapper import EPT_MAP, EndpointMapper, map_request, mapped_port
 from msmqwire.rpc.groups import AssociationGroups
+from msmqwire.rpc.limits import STUB_MAX
 from msmqwire.rpc.pdu import PduFramer, build_pdu, make_pdu, parse_pdu, pdu_from_json
 from msmqwire.rpc.pdus import PDUS
-from msmqwire.rpc.server_association import STUB_MAX, ServerAssociation
+from msmqwire.rpc.server_association import ServerAssociation
 from msmqwire.rpc.towers import Tower, build_tower, parse_tower
 from msmqwire.rpc.verification_trailer import SIGNATURE, TRAILER_MAX, split_trailer
 

@@ -6,7 +6,6 @@ import sys
 from base64 import b64decode
 from typing import Any, Final
 
-from msmqwire.bodies import decode_body
 from msmqwire.cli.common import dumps
 from msmqwire.names.printable import counted, safe
 
@@ -17,6 +16,8 @@ _TEXT_MAX: Final = 1 << 16
 
 def show(message: dict[str, Any], as_json: bool) -> None:
     """Print one message, as JSON or for human readers."""
+    from msmqwire.bodies import decode_body
+
     message.pop("receipt", None)
     body = b64decode(message["body"])
     text = decode_body(body, message["body_type"]).text

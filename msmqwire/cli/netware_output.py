@@ -6,10 +6,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from msmqwire.cli.common import dumps
 from msmqwire.cli.options import Option
 from msmqwire.names.printable import safe
@@ -29,6 +25,10 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str], ta
         for row in rows:
             print(dumps(row), flush=True)
         return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     shown = Table(*columns, box=None, pad_edge=False)
     for row in rows:
         shown.add_row(*(Text(_cell(row[key])) for key in columns.values()))

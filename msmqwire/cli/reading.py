@@ -21,7 +21,7 @@ from msmqwire.names.printable import counted
 from msmqwire.qm.runtime.control import BATCH_MAX
 from msmqwire.qm.runtime.local import GONE, attach
 from msmqwire.qm.runtime.waiting import WaitingLocal
-from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER_PORT
+from msmqwire.rpc.constants import ENDPOINT_MAPPER_PORT
 
 _BATCH: Final = 100
 

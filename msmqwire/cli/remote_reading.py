@@ -26,7 +26,7 @@ from msmqwire.qm.client.remote_reading import RemoteReading
 from msmqwire.qm.client.sending import ReadOnlySending
 from msmqwire.qm.client.synchronous import SyncConnection
 from msmqwire.qm.client.synchronous_queue import SyncQueue
-from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER_PORT
+from msmqwire.rpc.constants import ENDPOINT_MAPPER_PORT
 
 _PORT_MAX = 0xFFFF
 
@@ -102,7 +102,7 @@ def _opened(name: str, remote: Remote) -> Iterator[SyncQueue]:
     connection = SyncConnection()
 
     async def open_queue() -> Queue:
-        return Queue(ReadOnlySending(str(direct)), reading)
+        return Queue(ReadOnlySending(str(direct)), lambda: reading)
 
     queue = SyncQueue(connection, connection.start(open_queue()))
     try:

@@ -15,8 +15,7 @@ from msmqwire.cli.srmp_files import readable
 from msmqwire.qm.runtime.rpc_network import RpcOptions
 from msmqwire.qm.runtime.rpc_users import load_users
 from msmqwire.remote_read.constants import DEFAULT_PORT
-from msmqwire.rpc.constants import AuthLevel
-from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER_PORT
+from msmqwire.rpc.constants import ENDPOINT_MAPPER_PORT, AuthLevel
 
 
 class RpcAuth(Enum):

@@ -46,7 +46,7 @@ from msmqwire.qm.runtime.named_values import with_named_values
 from msmqwire.qm.runtime.rpc_network import PENDING_S, RpcOptions
 from msmqwire.qm.runtime.server import SETTINGS, Server, ServerOptions
 from msmqwire.remote_read.constants import DEFAULT_PORT
-from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER_PORT
+from msmqwire.rpc.constants import ENDPOINT_MAPPER_PORT
 
 _GC_THRESHOLD: Final = 20_000
 """New objects that trigger a garbage collection: messages create many, but leave no cycles."""

@@ -40,8 +40,8 @@ from msmqwire.srmp.fields import (
     TRANSFER_ENCODING,
     parse_media_type,
 )
-from msmqwire.srmp.http_framer import ENTITY_SIZE_MAX
 from msmqwire.srmp.http_message import HEADER_FIELDS
+from msmqwire.srmp.limits import ENTITY_SIZE_MAX
 from msmqwire.srmp.multipart import PART_COUNT_MAX, PARTS
 from msmqwire.srmp.scan import NOT_XML, SIZE_MAX, HostileXml, Hostility, scan
 from msmqwire.srmp.schema import ENVELOPE

@@ -25,8 +25,7 @@ from msmqwire.srmp.message import SrmpMessage
 from msmqwire.srmp.multipart import BODY_ID, CONTENT_ID, EXTENSION_ID, PARTS, Multipart
 from msmqwire.srmp.request import request_address
 from msmqwire.srmp.scan import BOM, start_tag
-from msmqwire.srmp.schema import HTTP
-from msmqwire.srmp.schema_names import MSMQ, ROUTING, SIGNATURE
+from msmqwire.srmp.schema_names import HTTP, MSMQ, ROUTING, SIGNATURE
 
 Broken: TypeAlias = tuple[Check, str, str]
 """A rule that is broken, the path where, and what is wrong."""

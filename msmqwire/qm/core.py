@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from msmqwire.constants import MQ_OK, HResult
@@ -23,9 +23,7 @@ from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
 from msmqwire.qm.protocols.interface import CoreServices, TransferProtocol
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
-from msmqwire.qm.protocols.remote_read.engine import RemoteReadEngine
-from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
-from msmqwire.qm.protocols.srmp.engine import SrmpEngine
+from msmqwire.qm.protocols.srmp.on_demand import SrmpOnDemand
 from msmqwire.qm.rules import recovery, stored_rows
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.directory_events import DirectoryEvents
@@ -48,6 +46,11 @@ from msmqwire.qm.rules.transactions import Transactions
 from msmqwire.qm.security.configuration import SecurityConfiguration
 from msmqwire.qm.security.protection import Protection
 
+if TYPE_CHECKING:
+    from msmqwire.qm.protocols.remote_read.engine import RemoteReadEngine
+    from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
+    from msmqwire.qm.protocols.srmp.engine import SrmpEngine
+
 _THIS_COMPUTER: Final = "127.0.0.1", "::1"
 """Where programs of this computer come from that send over TCP."""
 
@@ -59,12 +62,14 @@ class Core:
     carried out before the changes taken with it and all earlier ones are durable; the owner reports when
     they are (`committed`).
 
+    Of its protocols only sessions are imported with it, which all queue managers need: a program that sends
+    a message by one of them does not wait for the others.
+
     Attributes:
         context: the model, the time and the settings.
         messages, queues, transactions, dispatch, directory, routing: the events of [MS-MQDMPR].
         protocols: those that transfer messages to and from other queue managers.
-        binary, srmp: those of [MS-MQQB] and [MC-MQSRM].
-        remote_read: the server of [MS-MQRR], by which others read the queues.
+        binary: that of [MS-MQQB].
         outcome: where messages go that are delivered or given up.
         protection: signatures and encryption.
     """
@@ -149,7 +154,7 @@ class Core:
         self.protection = Protection(
             context, self.directory, self.identities, self.messages.pool.known, security
         )
-        services = CoreServices(
+        self._services = CoreServices(
             context=context,
             messages=self.messages,
             queues=self.queues,
@@ -168,10 +173,13 @@ class Core:
             identities=self.identities,
             protection=self.protection,
         )
-        self.binary = BinaryEngine(services)
-        self.srmp = SrmpEngine(services, srmp)
-        self.remote_read = RemoteReadEngine(services, remote_read)
-        self.protocols: tuple[TransferProtocol, ...] = (self.binary, self.srmp)
+        self.binary = BinaryEngine(self._services)
+        self._srmp_configuration, self._remote_read_configuration = srmp, remote_read
+        self._srmp: SrmpEngine | None = None
+        self._remote_read: RemoteReadEngine | None = None
+        self._srmp_on_demand = SrmpOnDemand(context, lambda: self.srmp)
+        self.system_messages.when_due_by_http = self._srmp_on_demand.due
+        self.protocols: list[TransferProtocol] = [self.binary, self._srmp_on_demand]
         context.subscribers += self.protocols
         self.messages.when_arrived = self.system_messages.arrived_locally
         self.messages.when_removed = self.system_messages.removed
@@ -180,6 +188,32 @@ class Core:
     def queue_manager(self) -> QueueManager:
         """LocalQueueManager."""
         return self.context.queue_manager
+
+    @property
+    def srmp(self) -> SrmpEngine:
+        """The protocol of [MC-MQSRM], made when it is asked for first."""
+        if self._srmp is None:
+            from msmqwire.qm.protocols.srmp.engine import SrmpEngine
+
+            self._srmp = engine = SrmpEngine(self._services, self._srmp_configuration)
+            self.protocols[self.protocols.index(self._srmp_on_demand)] = engine
+            subscribers = self.context.subscribers
+            subscribers[subscribers.index(self._srmp_on_demand)] = engine
+        return self._srmp
+
+    @property
+    def srmp_in_use(self) -> SrmpEngine | None:
+        """The same, None as long as nothing has needed it."""
+        return self._srmp
+
+    @property
+    def remote_read(self) -> RemoteReadEngine:
+        """The server of [MS-MQRR], by which others read the queues, made when it is asked for first."""
+        if self._remote_read is None:
+            from msmqwire.qm.protocols.remote_read.engine import RemoteReadEngine
+
+            self._remote_read = RemoteReadEngine(self._services, self._remote_read_configuration)
+        return self._remote_read
 
     def start(self) -> None:
         """Queue Manager Started: [MS-MQDMPR] 3.1.4.1. The time must have been set."""
@@ -224,7 +258,8 @@ class Core:
     def stop(self) -> None:
         """Queue Manager Stopped: [MS-MQDMPR] 3.1.4.2."""
         self.context.queue_manager.state = QueueManagerState.STOPPING
-        self.remote_read.stop()
+        if self._remote_read is not None:
+            self._remote_read.stop()
         for protocol in self.protocols:
             protocol.stop()
         self.identity.store()

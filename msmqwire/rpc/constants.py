@@ -6,6 +6,7 @@ from enum import IntEnum, IntFlag
 from typing import Final, NamedTuple
 from uuid import UUID
 
+ENDPOINT_MAPPER_PORT: Final = 135
 FRAG_LENGTH_MAX: Final = 0xFFFF
 """No PDU is longer: frag_length has 16 bits."""
 

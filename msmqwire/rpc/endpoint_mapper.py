@@ -31,7 +31,6 @@ from msmqwire.rpc.towers import NO_ADDRESS, Tower, build_tower, parse_tower
 from msmqwire.schema import NULL_GUID
 
 ENDPOINT_MAPPER: Final = SyntaxId(UUID("e1af8308-5d1f-11c9-91a4-08002b14a0fa"), 3)
-ENDPOINT_MAPPER_PORT: Final = 135
 EPT_MAP: Final = 3
 ENDPOINT_MAPPER_METHODS: Final = 5
 """ept_insert, ept_delete, ept_lookup, ept_map and ept_lookup_handle_free; only ept_map is served."""

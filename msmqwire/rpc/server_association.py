@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from msmqwire.errors import AuthenticationFailed, MalformedPacket, MsmqError, RpcRefused
 from msmqwire.names.printable import counted
@@ -24,6 +24,7 @@ from msmqwire.rpc.constants import (
 from msmqwire.rpc.events import Bound, Called, Cancelled, Closed, Denied, Orphaned, ServerEvent
 from msmqwire.rpc.fragments import Reassembly, fault_pdu, stub_fragments, wrong_fragment
 from msmqwire.rpc.groups import AssociationGroups
+from msmqwire.rpc.limits import CALLS_MAX, STUB_MAX
 from msmqwire.rpc.pdu import PTYPE_OFFSET, Frame, PduFramer, build_pdu, make_pdu, parse_pdu, wrong_header
 from msmqwire.rpc.pdus import RESPONSE
 from msmqwire.rpc.presentation import PresentationContexts
@@ -31,12 +32,6 @@ from msmqwire.rpc.security import Security
 from msmqwire.rpc.server_security import Acceptor, SecurityContexts
 from msmqwire.rpc.verification_trailer import check_commands, split_trailer
 from msmqwire.schema import Record
-
-STUB_MAX: Final = 0x40000
-"""The bytes of arguments accepted of a call by default: twice the longest propagation token."""
-
-CALLS_MAX: Final = 256
-"""The calls of an association that may be outstanding by default."""
 
 
 @dataclass(slots=True)

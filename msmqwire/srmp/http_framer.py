@@ -36,9 +36,8 @@ from msmqwire.srmp.http_message import (
     chunk_size,
     parse_start_line,
 )
+from msmqwire.srmp.limits import ENTITY_SIZE_MAX
 
-# 4 MB of message data (SRMP-2.2.2-18), and 1 MB for the envelope and the framing.
-ENTITY_SIZE_MAX: Final = 0x0050_0000
 CHUNK_LINE_MAX: Final = 256
 CHUNK_COUNT_MAX: Final = 65_536  # 4 MB in chunks of 64 bytes
 _CHUNKS: Final = "Chunking"

@@ -20,7 +20,7 @@ from msmqwire.srmp.fields import (
     read_block,
     value_of,
 )
-from msmqwire.srmp.http_framer import ENTITY, ENTITY_SIZE_MAX, parse_http
+from msmqwire.srmp.http_framer import ENTITY, parse_http
 from msmqwire.srmp.http_message import (
     HEADER_FIELDS,
     Chunking,
@@ -30,6 +30,7 @@ from msmqwire.srmp.http_message import (
     StatusLine,
     parse_start_line,
 )
+from msmqwire.srmp.limits import ENTITY_SIZE_MAX
 from msmqwire.srmp.multipart import (
     BODY_ID,
     EXTENSION_ID,

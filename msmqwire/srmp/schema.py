@@ -18,9 +18,7 @@ from msmqwire.srmp.elements import (
     Uri,
 )
 from msmqwire.srmp.schema_msmq import MSMQ_GROUP
-from msmqwire.srmp.schema_names import ROUTING, SIGNATURE, SOAP, SRMP
-
-HTTP: Final = ("http://", "https://")
+from msmqwire.srmp.schema_names import HTTP, ROUTING, SIGNATURE, SOAP, SRMP
 
 PATH: Final = Group(
     name="path",

@@ -1,4 +1,4 @@
-"""The XML namespaces of SRMP, compared as exact strings: [MC-MQSRM] 2.2.3 and 2.2.7."""
+"""Names in envelopes of SRMP: the XML namespaces, compared as exact strings, [MC-MQSRM] 2.2.3 and 2.2.7."""
 
 from __future__ import annotations
 
@@ -11,4 +11,6 @@ SRMP: Final = "http://schemas.xmlsoap.org/srmp/"  # SRMP-2.2.3-03
 MSMQ: Final = "msmq.namespace.xml"  # SRMP-2.2.3-04
 SIGNATURE: Final = "http://www.w3.org/2000/02/xmldsig#"  # SRMP-2.2.7-02: not 2000/09
 
+HTTP: Final = ("http://", "https://")
+"""What URIs of queues begin with."""
 MUST_UNDERSTAND: Final = f"{{{SOAP}}}mustUnderstand"

@@ -124,7 +124,7 @@ async def service(
     overrides = AddressOverrides(hosts=hosts or {})
     network = TcpNetwork(driver, limits=replace(Limits(close_s=0.5), **limits), overrides=overrides)
     engine = Recorder(core)
-    http = HttpNetwork(driver, engine, network, overrides=overrides, context=client_context)
+    http = HttpNetwork(driver, lambda: engine, network, overrides=overrides, context=client_context)
     driver.network, driver.http = network, http
     driver.start()
     running = Service(http, driver, engine, await http.bind("127.0.0.1", 0, context))

@@ -107,10 +107,10 @@ class SrmpHarness(EngineHarness):
         *args: Any,
         answers: Callable[[SentRequest], int | None] | None = None,
         redirections: object = None,
-        http: int = 80,
+        http: int | None = 80,
         **options: Any,
     ) -> None:
-        """Start a queue manager that listens at a port; `redirections` are JSON of an administrator."""
+        """Start a queue manager that listens at a port, or does not; `redirections` are an administrator's."""
         self.answers, self._http = answers, http
         if redirections is not None:
             options["srmp"] = SrmpConfiguration(Redirections.from_json(redirections))
@@ -122,7 +122,8 @@ class SrmpHarness(EngineHarness):
         self._incoming = itertools.count(1)
         self._taken = 0
         super()._start(options)
-        self.core.srmp.urls.listens(http=self._http, https=443)
+        if self._http is not None:
+            self.core.srmp.urls.listens(http=self._http, https=443)
         self.run()
 
     def _perform(self, effect: Effect) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from msmqwire.lint import Finding, lint
 from msmqwire.srmp.fields import FIELD_COUNT_MAX, HEAD_SIZE_MAX
-from msmqwire.srmp.http_framer import ENTITY_SIZE_MAX
+from msmqwire.srmp.limits import ENTITY_SIZE_MAX
 from msmqwire.srmp.message import parse_message
 from msmqwire.srmp.multipart import PART_COUNT_MAX, Multipart
 from msmqwire.srmp.scan import DEPTH_MAX, ELEMENTS_MAX

@@ -14,11 +14,11 @@ from msmqwire.srmp.fields import FIELD_COUNT_MAX, HEAD_SIZE_MAX, Field, parse_me
 from msmqwire.srmp.http_framer import (
     CHUNK_COUNT_MAX,
     CHUNK_LINE_MAX,
-    ENTITY_SIZE_MAX,
     HttpFramer,
     parse_http,
 )
 from msmqwire.srmp.http_message import Chunking, HttpMessage, RequestLine, StatusLine
+from msmqwire.srmp.limits import ENTITY_SIZE_MAX
 from tests.support.paths import ROOT
 
 VECTORS = {path.stem: path.read_bytes() for path in sorted((ROOT / "tests/vectors/srmp").glob("*.http"))}

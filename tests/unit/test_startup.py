@@ -57,6 +57,8 @@ def test_dissecting_a_small_capture_imports_no_columns_keys_or_sockets() -> None
 CLOSED = "127.0.0.1:9"
 CAPTURES = {"capture", "dissection", "lint", "columnar", "lake", "report"}
 SERVER = {"qm.core", "qm.runtime.engine_driver", "qm.store.sqlite", "qm.runtime.operations"}
+MESSAGES = {"bodies", "display"}
+"""What shows messages that have come."""
 
 
 @pytest.mark.parametrize(
@@ -64,11 +66,20 @@ SERVER = {"qm.core", "qm.runtime.engine_driver", "qm.store.sqlite", "qm.runtime.
     [
         (
             ("send", r"DIRECT=TCP:127.0.0.1\private$\orders", "--body", "a", "--port", "9", "--timeout", "1"),
-            CAPTURES | {"qm.runtime.server", "qm.runtime.operations", "cli.serve"},
+            CAPTURES
+            | MESSAGES
+            | {"qm.runtime.server", "qm.runtime.operations", "cli.serve"}
+            | {"qm.protocols.srmp.engine", "srmp.schema", "srmp.http_message"}
+            | {"qm.protocols.remote_read.engine", "qm.client.remote_reading", "remote_read.sections"}
+            | {"rpc.ndr", "rpc.server_association", "qm.runtime.rpc_client"},
         ),
         (
             ("receive", "--remote", r"DIRECT=TCP:127.0.0.1\private$\orders", "--rpc-port", "9"),
-            CAPTURES | SERVER,
+            CAPTURES
+            | SERVER
+            | MESSAGES
+            | {"srmp", "qm.security", "qm.rules", "qm.client.properties", "qm.client.manager"}
+            | {"qm.runtime.message_json", "rpc.server_association"},
         ),
         (
             ("netware", "jobs", "LASER", "--connect", CLOSED, "--as", "ALICE"),
@@ -81,7 +92,7 @@ def test_a_client_imports_no_captures_and_no_server(arguments: tuple[str, ...], 
     modules = imported(*arguments, status=69)
     assert {f"msmqwire.{part}" for part in without} & modules == set()
     assert heavy(modules) & {"Cryptodome", "aiohttp", "construct", "cryptography", "lxml", "numba", "numpy",
-                             "pyarrow"} == set()  # fmt: skip
+                             "pyarrow", "rich"} == set()  # fmt: skip
 
 
 def test_a_folder_that_is_missing_is_found_so_without_a_queue_manager() -> None:

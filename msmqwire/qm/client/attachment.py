@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import InvalidValue
@@ -51,7 +52,7 @@ class QueueManager:
             raise InvalidValue(f"{name!r:.100} is not a text", path="name")
         format_name = str(queue_name(name, self.name))
         sending = LocalSending(self._requests, format_name, self.identifier)
-        return Queue(sending, LocalReading(self._requests, format_name, self.name))
+        return Queue(sending, partial(LocalReading, self._requests, format_name, self.name))
 
     def signer(self, sid: str | None = None, readings: Readings = DEFAULT) -> Signer:
         """Return who signs messages with the newest certificate that ``msmqwire cert create`` has made here.

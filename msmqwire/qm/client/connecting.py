@@ -10,11 +10,10 @@ from msmqwire.errors import InvalidArgument, InvalidValue
 from msmqwire.names.meant import EXAMPLE, wanted_format_name
 from msmqwire.qm.client.connection import Connection
 from msmqwire.qm.client.remote_options import RemoteOptions, credentials_of, readable
-from msmqwire.qm.client.remote_reading import RemoteReading
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.multicast import parse_pgm_options
 from msmqwire.qm.runtime.tls import client_context
-from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER_PORT
+from msmqwire.rpc.constants import ENDPOINT_MAPPER_PORT
 
 _PORT_MAX: Final = 0xFFFF
 
@@ -97,11 +96,11 @@ def connect(
     credentials = credentials_of(user, password, auth)
     context = None if tls_ca is None and tls_verify else client_context(tls_ca, verify=tls_verify)
     overrides, multicast = AddressOverrides(port, hosts=addresses), parse_pgm_options(pgm, pgm_interface)
-    reading = None
+    remote = None
     if direct is not None:
         host = addresses.get(direct.host.lower(), (direct.host, None))[0]
-        reading = RemoteReading(direct, RemoteOptions(host, rpc_port, endpoint_mapper, credentials))
-    return Connection(format_name, state, overrides, listen, drain, context, multicast, reading)
+        remote = direct, RemoteOptions(host, rpc_port, endpoint_mapper, credentials)
+    return Connection(format_name, state, overrides, listen, drain, context, multicast, remote)
 
 
 def _check_port(port: object, path: str, least: int = 1) -> None:

@@ -5,19 +5,25 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msmqwire.errors import Unreachable
+from msmqwire.names import DirectName
 from msmqwire.names.printable import counted
 from msmqwire.qm.client.entering import EnteredOnce
 from msmqwire.qm.client.manager import ClientManager
+from msmqwire.qm.client.network_sending import NetworkSending
 from msmqwire.qm.client.queue import Queue
-from msmqwire.qm.client.remote_reading import RemoteReading
-from msmqwire.qm.client.sending import NetworkSending, ReadOnlySending, Sending
+from msmqwire.qm.client.reading import Reading
+from msmqwire.qm.client.remote_options import RemoteOptions
+from msmqwire.qm.client.sending import ReadOnlySending, Sending
 from msmqwire.qm.client.synchronous import SyncConnection
 from msmqwire.qm.client.synchronous_queue import SyncQueue
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.multicast import PgmOptions
+
+if TYPE_CHECKING:
+    from msmqwire.qm.client.remote_reading import RemoteReading
 
 _POLL_S: Final = 0.005
 _GRACE_S: Final = 1.0
@@ -44,12 +50,14 @@ class Connection(EnteredOnce[Queue, SyncQueue]):
         drain: float,
         context: ssl.SSLContext | None = None,
         pgm: PgmOptions | None = None,
-        reading: RemoteReading | None = None,
+        remote: tuple[DirectName, RemoteOptions] | None = None,
     ) -> None:
+        """`remote` is how to read the queue; None for one that can be sent to only."""
         super().__init__()
         self._format_name, self._drain = format_name, drain
         self._manager_arguments = state, overrides, listen, context, pgm
-        self._reading = reading
+        self._remote = remote
+        self._reading: RemoteReading | None = None
         self._manager: ClientManager | None = None
 
     async def _open(self) -> Queue:
@@ -57,7 +65,7 @@ class Connection(EnteredOnce[Queue, SyncQueue]):
         manager = ClientManager(*self._manager_arguments)
         try:
             await manager.start()
-            queue = Queue(self._sending(manager), self._reading)
+            queue = Queue(self._sending(manager), None if self._remote is None else self._read)
         except BaseException:
             await manager.stop()
             raise
@@ -68,9 +76,16 @@ class Connection(EnteredOnce[Queue, SyncQueue]):
         return SyncQueue(sync, opened)
 
     def _sending(self, manager: ClientManager) -> Sending:
-        if self._reading is not None and self._reading.name.is_read_only:
-            return ReadOnlySending(str(self._reading.name))
+        if self._remote is not None and self._remote[0].is_read_only:
+            return ReadOnlySending(str(self._remote[0]))
         return NetworkSending(manager, manager.open(self._format_name))
+
+    def _read(self) -> Reading:
+        from msmqwire.qm.client.remote_reading import RemoteReading  # most programs send only
+
+        assert self._remote is not None, "it can be read"
+        self._reading = RemoteReading(*self._remote)
+        return self._reading
 
     async def _leave(self, *, wait: bool) -> None:
         """Stop the inner queue manager; with `wait` once everything is transferred."""

@@ -34,7 +34,7 @@ from msmqwire.qm.runtime.local import GONE
 from msmqwire.qm.runtime.local_names import queue_name
 from msmqwire.qm.runtime.message_protection import protection_request
 from msmqwire.qm.runtime.peer_keys import peer_keys_request
-from msmqwire.qm.runtime.queues import reason
+from msmqwire.qm.runtime.reasons import reason
 from msmqwire.qm.runtime.requests import LastingRequests, Requests
 from msmqwire.remote_read.constants import Action
 

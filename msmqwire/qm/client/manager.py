@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
@@ -36,7 +36,6 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.protocols.binary.transfer import Transfer
-from msmqwire.qm.protocols.srmp.transfer import Transfer as HttpTransfer
 from msmqwire.qm.rules.queues import is_http
 from msmqwire.qm.rules.read_results import PENDING
 from msmqwire.qm.rules.unreached import failure_words, last_failure
@@ -51,11 +50,14 @@ from msmqwire.qm.runtime.message_json import identifier_from, identifier_text
 from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
 from msmqwire.qm.runtime.multicast.joined import multicast_of
 from msmqwire.qm.runtime.peer_keys import public_keys
-from msmqwire.qm.runtime.queues import reason
+from msmqwire.qm.runtime.reasons import reason
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store import Store
 from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qm.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from msmqwire.qm.protocols.srmp.transfer import Transfer as HttpTransfer
 
 _POSITIVE: Final = (MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 _STOP_S: Final = 10.0
@@ -162,7 +164,7 @@ class ClientManager:
         self._driver = driver = EngineDriver(core, self._store)
         self._network = driver.network = network = TcpNetwork(driver, overrides=self._overrides)
         self._http = driver.http = HttpNetwork(
-            driver, core.srmp, network, overrides=self._overrides, context=self._context
+            driver, lambda: core.srmp, network, overrides=self._overrides, context=self._context
         )
         self._multicast = driver.multicast = multicast_of(driver, self._pgm)
         core.outcome.when_sent, core.outcome.when_transmitted = self._outcome, self._transmitted
@@ -331,7 +333,8 @@ class ClientManager:
 
     def _http_transfers(self) -> list[HttpTransfer]:
         """Return the transfers by HTTP that have messages."""
-        return [transfer for transfer in self._driver.core.srmp.transfers.values() if transfer.messages]
+        srmp = self._driver.core.srmp_in_use
+        return [] if srmp is None else [transfer for transfer in srmp.transfers.values() if transfer.messages]
 
     def transfers(self) -> list[Transfer]:
         """Return the transfers by sessions that have messages of the program.

@@ -10,7 +10,8 @@ from typing import Any, Final, TypedDict
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.client import protecting
 from msmqwire.qm.model.message import Message
-from msmqwire.qm.runtime.message_json import RECOVERABLE, TRANSACTIONAL, message_from
+from msmqwire.qm.runtime.deliveries import RECOVERABLE, TRANSACTIONAL
+from msmqwire.qm.runtime.message_json import message_from
 from msmqwire.qm.security.signing import Signer
 
 VT_BSTR: Final = 8

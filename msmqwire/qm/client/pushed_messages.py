@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msmqwire.constants import HResult
 from msmqwire.errors import QueueError, ReadTimeout
 from msmqwire.qm.client.finishing import finish
 from msmqwire.qm.client.received_message import ReceivedMessage
-from msmqwire.qm.runtime.pushed import Pushed
-from msmqwire.qm.runtime.requests import Requests
+
+if TYPE_CHECKING:
+    from msmqwire.qm.runtime.pushed import Pushed
+    from msmqwire.qm.runtime.requests import Requests
 
 _TICK_S: Final = 0.05
 """Seconds after which the end of a message is told at the latest, if the event loop runs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -11,7 +11,6 @@ from uuid import UUID
 from msmqwire.constants import HResult
 from msmqwire.errors import EndUnknown, InvalidValue, MsmqError, QueueError, ReadTimeout
 from msmqwire.qm.client.finishing import finish
-from msmqwire.qm.client.properties import Properties
 from msmqwire.qm.client.pushed_messages import Messages, OneByOne
 from msmqwire.qm.client.reading import (
     LOOKUP_PEEKS,
@@ -30,6 +29,8 @@ from msmqwire.remote_read.constants import Action
 
 if TYPE_CHECKING:
     from typing import Unpack
+
+    from msmqwire.qm.client.properties import Properties
 
 _TIMEOUT_MAX_S: Final = (INFINITE - 1) // 1000
 
@@ -68,9 +69,10 @@ class Queue:
         format_name: its format name.
     """
 
-    def __init__(self, sending: Sending, reading: Reading | None = None) -> None:
-        """`reading` is None for a queue that can be sent to only."""
-        self._sending, self._reading_or_none = sending, reading
+    def __init__(self, sending: Sending, reading: Callable[[], Reading] | None = None) -> None:
+        """`reading` makes what the queue is read with, at first use; None if it can be sent to only."""
+        self._sending, self._new_reading = sending, reading
+        self._reading_or_none: Reading | None = None
         self.format_name = sending.format_name
         self._giving_back: set[asyncio.Task[None]] = set()
 
@@ -282,8 +284,10 @@ class Queue:
     @property
     def _reading(self) -> Reading:
         if self._reading_or_none is None:
-            code = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
-            raise QueueError(f"{self.format_name}: a queue with such a name can be sent to only", code)
+            if self._new_reading is None:
+                code = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
+                raise QueueError(f"{self.format_name}: a queue with such a name can be sent to only", code)
+            self._reading_or_none = self._new_reading()
         return self._reading_or_none
 
     async def take(self, read: Read) -> ReceivedMessage:

@@ -6,15 +6,15 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import UUID
 
-from msmqwire.bodies import decode_body
 from msmqwire.constants import class_name
-from msmqwire.display import View, to_html, to_rich, view_of
 from msmqwire.names.printable import counted, cut
-from msmqwire.qm.runtime.message_json import EXPRESS, RECOVERABLE, TRANSACTIONAL
-from msmqwire.qm.runtime.message_record import body_of, read_record
+from msmqwire.qm.runtime.deliveries import EXPRESS, RECOVERABLE, TRANSACTIONAL
+
+if TYPE_CHECKING:
+    from msmqwire.display import View
 
 
 class _Recorded:
@@ -103,13 +103,19 @@ class ReceivedMessage(_Recorded):
 
     def _repr_html_(self) -> str:
         """Return HTML for a notebook: its properties, and its body as far as it is text."""
+        from msmqwire.display import to_html
+
         return to_html(self._view())
 
     def __rich__(self) -> Any:
         """Return a table for rich, of the same."""
+        from msmqwire.display import to_rich
+
         return to_rich(self._view())
 
     def _view(self) -> View:
+        from msmqwire.display import view_of
+
         properties = {"class": self.class_name, **{one.name: getattr(self, one.name) for one in fields(self)}}
         properties["body"] = self.text or self.body
         del properties["message_class"]
@@ -123,6 +129,8 @@ class ReceivedMessage(_Recorded):
         """Read the record of a message, for the first of its properties that is asked for."""
         if name not in _FIELDS:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        from msmqwire.qm.runtime.message_record import body_of, read_record  # not of remote read
+
         if name == "body":
             _set(self, name, body_of(self._record))
         else:
@@ -146,6 +154,8 @@ class ReceivedMessage(_Recorded):
 
         None if it is no text. See `msmqwire.bodies.decode_body`, which has other values as well.
         """
+        from msmqwire.bodies import decode_body
+
         return decode_body(self.body, self.body_type).text
 
     @property

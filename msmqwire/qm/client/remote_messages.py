@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from msmqwire.errors import InvalidName, InvalidValue, MalformedPacket, UnsupportedAlgorithm
 from msmqwire.names.printable import counted
 from msmqwire.qm.client.received_message import ReceivedMessage
+from msmqwire.qm.client.remote_lookup import PRIORITY_SHIFT, SEQUENCE_ID
 from msmqwire.qm.model.enumerations import AuthenticationLevel
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.rules.serialization import deserialize
 from msmqwire.qm.runtime.message_json import message_json
-from msmqwire.remote_read.constants import Action
 from msmqwire.remote_read.sections import message_of
 from msmqwire.schema import Record
-
-PEEK_CURRENT: Final = {
-    "ulAction": int(Action.MQ_LOOKUP_PEEK_CURRENT),
-    "dwMaxBodySize": 0,
-    "dwMaxCompoundMessageSize": 0,
-}
-"""What makes a read by lookup identifier a question for the message itself."""
-_PRIORITY_SHIFT: Final = 56
-_SEQUENCE_ID: Final = (1 << _PRIORITY_SHIFT) - 1
-_PRIORITY_0: Final = 7 << _PRIORITY_SHIFT
 
 
 def received_message(sections: Sequence[Any] | None, arrival_time: int, sequence_id: int) -> ReceivedMessage:
@@ -68,14 +58,4 @@ def _lookup_identifier(message: Message, sequence_id: int) -> int:
     the order that [MS-MQDMPR] 3.1.1.2 asks for.
     """
     high = 0 if message.transactional else 7 - message.priority
-    return high << _PRIORITY_SHIFT | sequence_id & _SEQUENCE_ID
-
-
-def lookup_spellings(identifier: int) -> tuple[int, ...]:
-    """Return the LookupIdentifiers that a server may know a message by; the first one is the given one.
-
-    Servers differ in whether the priority is part of those of transactional messages, or of all others. The
-    low seven bytes tell the messages of a queue manager apart.
-    """
-    low = identifier & _SEQUENCE_ID
-    return tuple(dict.fromkeys((identifier, low, _PRIORITY_0 | low)))
+    return high << PRIORITY_SHIFT | sequence_id & SEQUENCE_ID

@@ -7,9 +7,8 @@ from typing import Final, NamedTuple
 
 from msmqwire.errors import InvalidValue
 from msmqwire.names import DirectName, FormatName
-from msmqwire.qm.runtime.rpc_client import ANONYMOUS, Credentials
-from msmqwire.rpc.constants import AuthLevel
-from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER_PORT
+from msmqwire.qm.runtime.rpc_credentials import ANONYMOUS, Credentials
+from msmqwire.rpc.constants import ENDPOINT_MAPPER_PORT, AuthLevel
 
 AUTH_LEVELS: Final[Mapping[str, AuthLevel]] = {
     "none": AuthLevel.NONE,

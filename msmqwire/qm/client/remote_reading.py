@@ -29,7 +29,7 @@ from msmqwire.qm.client.remote_connection import (
     shared_result,
     shared_task,
 )
-from msmqwire.qm.client.remote_messages import PEEK_CURRENT, lookup_spellings, received_message
+from msmqwire.qm.client.remote_lookup import PEEK_CURRENT, lookup_spellings
 from msmqwire.qm.client.remote_options import RemoteOptions
 from msmqwire.qm.model.enumerations import INFINITE
 from msmqwire.qm.runtime.local_names import queue_name
@@ -100,6 +100,8 @@ class RemoteReading:
             pending.call = None
             if not received:
                 self._pending.pop(request, None)
+        from msmqwire.qm.client.remote_messages import received_message  # what reads packets
+
         try:
             return received_message(answer.ppPacketSections, answer.pdwArriveTime, answer.pSequenceId)
         except MalformedPacket as exc:

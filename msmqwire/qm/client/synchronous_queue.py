@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from msmqwire.errors import InvalidValue, ReadTimeout
-from msmqwire.qm.client.properties import Properties
 from msmqwire.qm.client.pushed_messages import Messages
 from msmqwire.qm.client.queue import Cursor, Queue, Transactional
 from msmqwire.qm.client.reading import Seek
@@ -17,6 +16,8 @@ from msmqwire.qm.client.synchronous import SyncConnection, SyncSent
 
 if TYPE_CHECKING:
     from typing import Unpack
+
+    from msmqwire.qm.client.properties import Properties
 
 
 class SyncTransactional:

@@ -6,12 +6,14 @@ No effect may be carried out before the changes of its step, and of all earlier 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.srmp.http_message import HttpMessage
+
+if TYPE_CHECKING:
+    from msmqwire.srmp.http_message import HttpMessage
 
 
 class Resolve(NamedTuple):

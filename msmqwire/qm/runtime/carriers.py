@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from msmqwire.srmp.http_message import HttpMessage
+if TYPE_CHECKING:
+    from msmqwire.srmp.http_message import HttpMessage
 
 
 class Network(Protocol):

@@ -6,6 +6,7 @@ aiohttp, of the extra ``[qm]``, is only imported by a queue manager that listens
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from msmqwire.qm.runtime.addresses import AddressOverrides
@@ -13,11 +14,11 @@ from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import HttpTraffic
 from msmqwire.qm.runtime.tls import client_context
 from msmqwire.qm.runtime.transport import TcpNetwork
-from msmqwire.srmp.http_message import HttpMessage
 
 if TYPE_CHECKING:
     from msmqwire.qm.runtime.http_listener import HttpListener
     from msmqwire.qm.runtime.http_sender import HttpSender
+    from msmqwire.srmp.http_message import HttpMessage
 
 _MISSING: Final = "HTTP needs aiohttp: install msmqwire[qm]"
 
@@ -51,13 +52,15 @@ class HttpNetwork:
     def __init__(
         self,
         driver: EngineDriver,
-        engine: HttpEngine,
+        engine: Callable[[], HttpEngine],
         network: TcpNetwork,
         *,
         overrides: AddressOverrides | None = None,
         context: ssl.SSLContext | None = None,
     ) -> None:
-        """`network` shares its limits, descriptors and resolver; `context` is of TLS to others."""
+        """`engine` makes the engine when it is needed first; `network` shares its limits, descriptors and
+        resolver; `context` is of TLS to others.
+        """
         self._driver, self._engine, self._network = driver, engine, network
         self._overrides, self._context = overrides or AddressOverrides(), context
         self.traffic = HttpTraffic()
@@ -75,7 +78,7 @@ class HttpNetwork:
 
             network = self._network
             self._listener = HttpListener(
-                self._driver, self._engine, network.limits, self.traffic, network.open_connections
+                self._driver, self._engine(), network.limits, self.traffic, network.open_connections
             )
         return await self._listener.bind(address, port, context)
 
@@ -92,12 +95,12 @@ class HttpNetwork:
             try:
                 from msmqwire.qm.runtime.http_sender import HttpSender
             except ModuleNotFoundError:
-                self._driver.notify(self._engine.failed, request, _MISSING)
+                self._driver.notify(self._engine().failed, request, _MISSING)
                 return
             network = self._network
             self._sender = HttpSender(
                 self._driver,
-                self._engine,
+                self._engine(),
                 network.limits,
                 self.traffic,
                 network.open_connections,

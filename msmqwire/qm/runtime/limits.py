@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from msmqwire.qm.protocols.remote_read.configuration import Limit, RemoteReadConfiguration
-from msmqwire.rpc.server_association import CALLS_MAX, STUB_MAX
-from msmqwire.srmp.http_framer import ENTITY_SIZE_MAX
+from msmqwire.rpc.limits import CALLS_MAX, STUB_MAX
+from msmqwire.srmp.limits import ENTITY_SIZE_MAX
 
 REMOTE_READ: Final = RemoteReadConfiguration()
 """The defaults of remote read."""

@@ -23,6 +23,7 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import LABEL_MAX, NULL_GUID, Message, ObjectId
 from msmqwire.qm.protocols.srmp.queue_names import is_http, write_http
+from msmqwire.qm.runtime.deliveries import DELIVERIES, EXPRESS, RECOVERABLE, TRANSACTIONAL
 from msmqwire.qm.runtime.message_protection import PROPERTIES, protection_json
 
 _SINGLE_BITS: Final = {
@@ -38,10 +39,6 @@ ACKNOWLEDGEMENTS: Final = {
     name.removeprefix("ACK_").lower(): flag for name, flag in AcknowledgementsRequested.__members__.items()
 }
 """The acknowledgements that can be requested, by name: ``full_receive`` and the like."""
-EXPRESS: Final = "express"
-RECOVERABLE: Final = "recoverable"
-TRANSACTIONAL: Final = "transactional"
-DELIVERIES: Final = (EXPRESS, RECOVERABLE, TRANSACTIONAL)
 _UINT32_MAX: Final = 0xFFFFFFFF
 
 

@@ -15,10 +15,8 @@ from msmqwire.names import FormatName
 from msmqwire.names.printable import counted
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested, SenderIdentifierType
 from msmqwire.qm.model.message import Message, ObjectId
+from msmqwire.qm.runtime.deliveries import EXPRESS, RECOVERABLE, TRANSACTIONAL
 from msmqwire.qm.runtime.message_json import (
-    EXPRESS,
-    RECOVERABLE,
-    TRANSACTIONAL,
     acknowledgement_names,
     delivery,
     identifier_text,

@@ -17,13 +17,13 @@ from msmqwire.qm.runtime import queue_pages, queues
 from msmqwire.qm.runtime.activity import activity
 from msmqwire.qm.runtime.control import BATCH_MAX, Sink
 from msmqwire.qm.runtime.control_frames import answer_of
+from msmqwire.qm.runtime.deliveries import TRANSACTIONAL
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.held_messages import HELD_MAX, HeldMessages
 from msmqwire.qm.runtime.local_names import queue_name
 from msmqwire.qm.runtime.message_json import (
     SENDABLE,
-    TRANSACTIONAL,
     flag,
     identifier_from,
     identifier_text,
@@ -34,6 +34,7 @@ from msmqwire.qm.runtime.message_json import (
 )
 from msmqwire.qm.runtime.message_protection import protect
 from msmqwire.qm.runtime.peer_keys import peer_keys_from
+from msmqwire.qm.runtime.reasons import reason
 from msmqwire.qm.runtime.session_reads import WAIT_MAX_MS, SessionReads, has_waited
 from msmqwire.qm.runtime.session_transactions import SessionTransactions, check_transactional
 from msmqwire.qm.runtime.subscriptions import Subscriptions
@@ -419,7 +420,7 @@ def _check(status: int, text: str) -> None:
     if isinstance(status, EnqueueStatus):
         code = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
         raise QueueError(_REFUSED.get(status, f"the message is not taken: {status.name}"), code)
-    raise QueueError(queues.reason(status, text), status)
+    raise QueueError(reason(status, text), status)
 
 
 def _message(entry: object, index: int) -> Message:

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from uuid import UUID
 
-from msmqwire.constants import HResult, MessageClass, hresult_name
+from msmqwire.constants import HResult, MessageClass
 from msmqwire.errors import InvalidValue, QueueError
 from msmqwire.names import DirectName, parse_path_name
 from msmqwire.names.nearest import nearest
@@ -28,6 +28,7 @@ from msmqwire.qm.runtime.control import check_at_most
 from msmqwire.qm.runtime.local_names import path_of, queue_name
 from msmqwire.qm.runtime.message_json import flag, number
 from msmqwire.qm.runtime.queue_access import RightsOn, access_changes, access_json, changed_access
+from msmqwire.qm.runtime.reasons import reason
 from msmqwire.qm.runtime.refused import refused_json
 
 if TYPE_CHECKING:
@@ -38,31 +39,6 @@ LABEL_MAX: Final = 124
 """Limit of the label of a queue in characters."""
 _COMPARED_MAX: Final = 1_000
 """Queues whose names are compared with one that is not there."""
-_REASONS: Final[Mapping[int, str]] = {
-    HResult.MQ_ERROR_ACCESS_DENIED: "it is not for applications, or access is denied",
-    HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION: "the cursor is not at a message, or waits for one",
-    HResult.MQ_ERROR_ILLEGAL_FORMATNAME: "the name means no queue",
-    HResult.MQ_ERROR_IO_TIMEOUT: "no message has come in time",
-    HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED: "the message was received by another reader",
-    HResult.MQ_ERROR_MESSAGE_NOT_FOUND: "there is no such message to be read",
-    HResult.MQ_ERROR_OPERATION_CANCELLED: "the wait for a message was cancelled",
-    HResult.MQ_ERROR_QUEUE_DELETED: "the queue was deleted",
-    HResult.MQ_ERROR_QUEUE_EXISTS: "there is a queue with this name",
-    HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE: "the queue was deleted",
-    HResult.MQ_ERROR_QUEUE_NOT_FOUND: "there is no such queue",
-    HResult.MQ_ERROR_SHARING_VIOLATION: "somebody has the queue for himself",
-    HResult.MQ_ERROR_TRANSACTION_SEQUENCE: "the transaction has ended",
-    HResult.MQ_ERROR_TRANSACTION_USAGE: "a transactional queue takes transactional messages only, "
-    "and no other queue takes them",
-    HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION: "a queue with such a name can't be used for this",
-}
-
-
-def reason(status: int, name: str) -> str:
-    """Describe a status for users."""
-    code = hresult_name(status)
-    unnamed = "error " if code.startswith("0x") else ""
-    return f"{name}: {_REASONS.get(status, unnamed + code)}"
 
 
 def text(request: Mapping[str, Any], name: str) -> str:

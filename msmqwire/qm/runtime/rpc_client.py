@@ -4,53 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from msmqwire.errors import InvalidValue, MsmqError, RpcFault, Unreachable
+from msmqwire.errors import MsmqError, RpcFault, Unreachable
 from msmqwire.qm.runtime.keep_alive import keep_alive
+from msmqwire.qm.runtime.rpc_credentials import ANONYMOUS, Credentials
 from msmqwire.rpc.client_association import ClientAssociation
-from msmqwire.rpc.constants import AuthLevel, AuthType, SyntaxId, status_name
+from msmqwire.rpc.constants import SyntaxId, status_name
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, EPT_MAP, map_request, mapped_port
 from msmqwire.rpc.events import Answered, Bound, ClientEvent, Closed, Faulted
-from msmqwire.rpc.security import SecurityContext
 
 ANSWER_S: Final = 20.0
 """Seconds without a byte from the server after which a call that should be answered by now has failed."""
 WHOLE_ANSWER_S: Final = 300.0
 """Seconds that an answer may take in all, however slowly its bytes come: [MS-MQRR] 3.1.2.1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    r"""Who calls, and how calls are protected.
-
-    Attributes:
-        level: above NONE there is a user.
-        user: ``DOMAIN\user``.
-        password: or ``$NT$`` and the 32 hexadecimal digits of the NT hash.
-    """
-
-    level: AuthLevel = AuthLevel.NONE
-    user: str | None = None
-    password: str | None = field(default=None, repr=False)
-
-    def context(self, host: str) -> SecurityContext | None:
-        """Return the client's end of a security context, None for anonymous calls.
-
-        Raises AuthenticationFailed, and InvalidValue without the library for it.
-        """
-        if self.level <= AuthLevel.NONE:
-            return None
-        try:
-            from msmqwire.qm.runtime.rpc_security import initiator
-        except ModuleNotFoundError as exc:
-            why = f"needs the extra msmqwire[qm]: {exc.name} is not installed"
-            raise InvalidValue(why, path="auth") from None
-        return initiator(AuthType.WINNT, self.level, user=self.user, password=self.password, host=host)
-
-
-ANONYMOUS: Final = Credentials()
 
 
 @dataclass(slots=True, eq=False)

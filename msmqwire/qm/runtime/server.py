@@ -189,7 +189,7 @@ class Server:
         self.network = driver.network = TcpNetwork(driver, limits=options.limits, overrides=options.overrides)
         driver.traffic = self.network.traffic
         self.http_network = driver.http = HttpNetwork(
-            driver, core.srmp, self.network, overrides=options.overrides, context=client_context
+            driver, lambda: core.srmp, self.network, overrides=options.overrides, context=client_context
         )
         self.multicast = driver.multicast = multicast_of(driver, options.pgm)
         if options.rpc is not None:

@@ -22,6 +22,7 @@ from msmqwire.qm.runtime.control_frames import answer_of
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.held_messages import HeldMessages
 from msmqwire.qm.runtime.message_json import number
+from msmqwire.qm.runtime.reasons import reason
 from msmqwire.qm.runtime.session_transactions import SessionTransactions, check_transactional
 
 CURSORS_MAX: Final = 1000
@@ -149,8 +150,8 @@ class SessionReads:
             name = queues.text(request, "queue")
             if read.status in _NOTHING_CAME and request.get("wait_ms", 0) != 0 and not self.may_wait:
                 code = HResult.MQ_ERROR_OPERATION_CANCELLED
-                raise ManagerStopped(queues.reason(code, name), code)
-            raise QueueError(queues.reason(read.status, name), read.status)
+                raise ManagerStopped(reason(code, name), code)
+            raise QueueError(reason(read.status, name), read.status)
         return descriptor, read, durable or has_waited(read)
 
     def _chosen(self, request: Request, action: str) -> tuple[OpenQueueDescriptor, Callable[[], Read]]:

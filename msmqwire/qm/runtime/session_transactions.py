@@ -12,6 +12,7 @@ from msmqwire.qm.model.elements import Queue, Transaction
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.held_messages import HeldMessages
+from msmqwire.qm.runtime.reasons import reason
 
 TRANSACTIONS_MAX: Final = 1000
 """Limit of the transactions that one session may have begun and not ended."""
@@ -43,7 +44,7 @@ class SessionTransactions:
         transaction = self._named(request)
         status = self._driver.call(self._end, transaction, self._core.commit)
         if status != MQ_OK:
-            raise QueueError(queues.reason(status, "the transaction"), status)
+            raise QueueError(reason(status, "the transaction"), status)
         await self._driver.durable()
         return {"transaction": str(transaction.identifier)}
 

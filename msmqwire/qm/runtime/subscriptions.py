@@ -20,6 +20,7 @@ from msmqwire.qm.runtime.control_frames import message_frame
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.held_messages import HeldMessages
 from msmqwire.qm.runtime.message_json import number
+from msmqwire.qm.runtime.reasons import reason
 
 SUBSCRIPTIONS_MAX: Final = 1000
 """Limit of the subscriptions that one session may have."""
@@ -106,7 +107,7 @@ class Subscription:
             read = dequeue_begin(descriptor)
             if read.position is None or read.message is None:
                 if read.status != PENDING:
-                    raise QueueError(queues.reason(read.status, self._name), read.status)
+                    raise QueueError(reason(read.status, self._name), read.status)
                 self._waiting = read.request
                 self._driver.on_read(read.request, self._completed)
                 break
@@ -130,7 +131,7 @@ class Subscription:
                 descriptor = self._descriptor
                 self._driver.notify(lambda: messages.dequeue_end(descriptor, position, delete=False))
         elif read.status != MQ_OK or position is None or read.message is None:
-            self._failed(self, QueueError(queues.reason(read.status, self._name), read.status))
+            self._failed(self, QueueError(reason(read.status, self._name), read.status))
         else:
             self._sink.push([self._frame(position, read.message)])
             self.push()
@@ -199,7 +200,7 @@ class Subscriptions:
             raise InvalidValue(f"there is a subscription {subscription} already", path="subscription")
         if self._stopped:
             code = HResult.MQ_ERROR_OPERATION_CANCELLED
-            raise ManagerStopped(queues.reason(code, queues.text(request, "queue")), code)
+            raise ManagerStopped(reason(code, queues.text(request, "queue")), code)
         if len(self._subscriptions) >= SUBSCRIPTIONS_MAX or self._held.room() < window:
             why = "too many messages are received and not ended, or may be pushed"
             raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)

@@ -6,13 +6,13 @@ from msmqwire.constants import MessageClass
 from msmqwire.names import FormatName, MulticastName
 from msmqwire.qm.model.effects import HttpResponse
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
-from msmqwire.qm.model.enumerations import QueueType
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.protocols.interface import CoreServices, TransferProtocol
 from msmqwire.qm.protocols.srmp import restoring
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.incoming_streams import IncomingStreams
 from msmqwire.qm.protocols.srmp.local_urls import LocalUrls
+from msmqwire.qm.protocols.srmp.on_demand import is_awaited
 from msmqwire.qm.protocols.srmp.places import Places
 from msmqwire.qm.protocols.srmp.queue_names import is_http
 from msmqwire.qm.protocols.srmp.receipt_sending import ReceiptSending
@@ -150,11 +150,9 @@ class SrmpEngine(TransferProtocol):
             if transfer is not None and outgoing is not None:
                 self.sending.purged(outgoing)
             return
-        if queue.queue_type is QueueType.SYSTEM or position.silent:
+        if not is_awaited(queue, position):
             return
         message = position.message
-        if not message.negative_journaling_requested or not message.soap_envelope:
-            return
         if message.transactional:
             self.receipts.final(message, self.incoming.send_receipts_to(message), reason)
         elif reason in DEADLETTERED and self.context.queue_manager.system_deadletter_queue is not None:

@@ -12,7 +12,8 @@ from msmqwire.qm.model.context import Context
 from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.qm.rules.recovery import Stored
 
-_PORTS: Final = b"HttpPorts"
+PORTS: Final = b"HttpPorts"
+"""The row of the ports at which the queue manager has listened."""
 _HOSTS: Final = b"HttpHosts"
 _ORDER_QUEUE: Final = "MSMQ/PRIVATE$/order_queue$"
 
@@ -34,7 +35,7 @@ class LocalUrls:
 
     def restore(self, stored: Stored) -> None:
         """Take over the ports of the last run, unless the owner has said already where it listens now."""
-        row, hosts = stored.row(Table.META, _PORTS), stored.row(Table.META, _HOSTS)
+        row, hosts = stored.row(Table.META, PORTS), stored.row(Table.META, _HOSTS)
         if row and not self._is_told:
             self._set(json.loads(row))
             self._lookup.receives_http_at(json.loads(hosts) if hosts else None)
@@ -49,7 +50,7 @@ class LocalUrls:
         if known != self._ports or not self._is_told:
             self._is_told = True
             self._set(known)
-            self._context.changes.put(Table.META, _PORTS, json.dumps(known).encode())
+            self._context.changes.put(Table.META, PORTS, json.dumps(known).encode())
 
     def _set(self, ports: dict[str, int]) -> None:
         self._ports, self._lookup.http_ports = ports, set(ports.values())

@@ -12,7 +12,7 @@ from typing import Final
 
 from msmqwire.errors import InvalidName, InvalidValue, MalformedPacket
 from msmqwire.names import DirectName, FormatName, MulticastName, MultipleElementName, parse_format_name
-from msmqwire.srmp.schema import HTTP
+from msmqwire.srmp.schema_names import HTTP
 
 MSMQ: Final = "MSMQ:"
 _DIRECT: Final = "DIRECT="

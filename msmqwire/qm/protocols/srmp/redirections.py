@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.qm.protocols.srmp.queue_names import read_http
-from msmqwire.srmp.schema import HTTP
+from msmqwire.srmp.schema_names import HTTP
 
 URL_MAX: Final = 2048
 """The longest URL of a collection, in characters."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -13,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def multicast_of(driver: EngineDriver, options: PgmOptions) -> MulticastOnDemand:
-    """Return the multicast of a queue manager, joined to its engine of SRMP."""
-    engine = driver.core.srmp
+    """Return the multicast of a queue manager, joined to its engine of SRMP once there is any."""
+    notify, core = driver.notify, driver.core
     return MulticastOnDemand(
         options,
-        received=partial(driver.notify, engine.multicast_received),
-        sent=lambda request: driver.notify(engine.answered, request, HTTPStatus.OK),
-        failed=partial(driver.notify, engine.failed),
-        refused=lambda request: driver.notify(engine.answered, request, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+        received=lambda *datagram: notify(core.srmp.multicast_received, *datagram),
+        sent=lambda request: notify(core.srmp.answered, request, HTTPStatus.OK),
+        failed=lambda request, reason: notify(core.srmp.failed, request, reason),
+        refused=lambda request: notify(core.srmp.answered, request, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     )

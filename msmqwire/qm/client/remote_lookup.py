@@ -1,0 +1,28 @@
+"""The identifiers by which messages of other computers are looked up: [MS-MQDMPR] 3.1.7.1.9."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msmqwire.remote_read.constants import Action
+
+PEEK_CURRENT: Final = {
+    "ulAction": int(Action.MQ_LOOKUP_PEEK_CURRENT),
+    "dwMaxBodySize": 0,
+    "dwMaxCompoundMessageSize": 0,
+}
+"""What makes a read by lookup identifier a question for the message itself."""
+PRIORITY_SHIFT: Final = 56
+SEQUENCE_ID: Final = (1 << PRIORITY_SHIFT) - 1
+"""The low seven bytes, which tell the messages of a queue manager apart."""
+_PRIORITY_0: Final = 7 << PRIORITY_SHIFT
+
+
+def lookup_spellings(identifier: int) -> tuple[int, ...]:
+    """Return the LookupIdentifiers that a server may know a message by; the first one is the given one.
+
+    Servers differ in whether the priority is part of those of transactional messages, or of all others. The
+    low seven bytes tell the messages of a queue manager apart.
+    """
+    low = identifier & SEQUENCE_ID
+    return tuple(dict.fromkeys((identifier, low, _PRIORITY_0 | low)))

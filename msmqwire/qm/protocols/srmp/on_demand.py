@@ -1,0 +1,92 @@
+"""What stands for the engine of SRMP in a queue manager that has not needed it yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msmqwire.names import FormatName, MulticastName
+from msmqwire.qm.model.changes import Table
+from msmqwire.qm.model.context import Context
+from msmqwire.qm.model.elements import OutgoingQueue, Queue
+from msmqwire.qm.model.enumerations import QueueType
+from msmqwire.qm.model.message import Message
+from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.protocols.interface import TransferProtocol
+from msmqwire.qm.protocols.srmp.local_urls import PORTS
+from msmqwire.qm.rules.queues import is_http
+from msmqwire.qm.rules.recovery import Stored
+
+if TYPE_CHECKING:
+    from msmqwire.qm.protocols.srmp.engine import SrmpEngine
+
+
+def is_awaited(queue: Queue, position: MessagePosition) -> bool:
+    """Return whether the sender of a message by SRMP asks what becomes of it in a queue of this computer."""
+    if queue.queue_type is QueueType.SYSTEM or position.silent:
+        return False
+    return bool(position.message.negative_journaling_requested and position.message.soap_envelope)
+
+
+class SrmpOnDemand(TransferProtocol):
+    """Passes the first event that is for SRMP to its engine, which takes this place with it.
+
+    Args:
+        context: of the queue manager.
+        engine: makes the engine.
+    """
+
+    def __init__(self, context: Context, engine: Callable[[], SrmpEngine]) -> None:
+        self._context, self._engine = context, engine
+
+    def start(self, stored: Stored) -> None:
+        """Queue Manager Started: it is needed at once if it was by the last run of this queue manager."""
+        queues = self._context.queue_manager.queues.values()
+        if stored.row(Table.META, PORTS) or any(map(self._serves, queues)):
+            self._engine().start(stored)
+
+    def stop(self) -> None:
+        """Queue Manager Stopped: there are no transfers."""
+
+    def acknowledge_received(self) -> None:
+        """Acknowledge what has come so far: nothing has."""
+
+    def serves(self, queue: OutgoingQueue) -> bool:
+        """Return whether the messages of a queue go by this protocol: SRMP-3.1.7.7-01."""
+        return queue.multicast or is_http(queue.destination)
+
+    def _serves(self, queue: Queue) -> bool:
+        return isinstance(queue, OutgoingQueue) and self.serves(queue)
+
+    def may_send_to(self, name: FormatName, origin: str) -> bool:
+        """Return whether an outgoing queue may be opened on behalf of a message from an origin."""
+        if isinstance(name, MulticastName) or is_http(name):
+            return self._engine().may_send_to(name, origin)
+        return True
+
+    def leads_back(self, name: FormatName, origin: str) -> bool:
+        """Return whether messages to a name go to an origin, as far as is known."""
+        return is_http(name) and self._engine().leads_back(name, origin)
+
+    def due(self, message: Message, message_class: int) -> None:
+        """An acknowledgement is due by HTTP."""
+        self._engine().receipts.due(message, message_class)
+
+    def message_position_available(self, queue: Queue, position: MessagePosition) -> None:
+        """[MC-MQSRM] 3.1.7.7."""
+        if self._serves(queue):
+            self._engine().message_position_available(queue, position)
+
+    def message_position_deleted(self, queue: Queue, position: MessagePosition, reason: int) -> None:
+        """[MC-MQSRM] 3.1.7.3."""
+        if not isinstance(queue, OutgoingQueue) and is_awaited(queue, position):
+            self._engine().message_position_deleted(queue, position, reason)
+
+    def queue_paused(self, queue: OutgoingQueue) -> None:
+        """Pause Queue Event: there are no transfers."""
+
+    def queue_resumed(self, queue: OutgoingQueue) -> None:
+        """Resume Queue Event: there are no transfers."""
+
+    def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:
+        """Send User Message Wrapper: it has not dispatched any."""
