@@ -110,7 +110,7 @@ class SrmpHarness(EngineHarness):
         http: int | None = 80,
         **options: Any,
     ) -> None:
-        """Start a queue manager that listens at a port, or does not; `redirections` are an administrator's."""
+        """Start a queue manager; it listens at a port, if given. `redirections` are an administrator's."""
         self.answers, self._http = answers, http
         if redirections is not None:
             options["srmp"] = SrmpConfiguration(Redirections.from_json(redirections))
