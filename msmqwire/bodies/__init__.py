@@ -9,39 +9,25 @@ Nothing is ever executed, imported or resolved by the name of a type.
 from __future__ import annotations
 
 from msmqwire.bodies.body import Body, Problem
-from msmqwire.bodies.content import read_content
-from msmqwire.bodies.decoded_body import DecodedBody
-from msmqwire.bodies.decoding import FORMATS, HEADERS_FORMATS, decode
+from msmqwire.bodies.decoded_body import DecodedBody, decode_body
+from msmqwire.bodies.decoding import BYTES_TYPES, FORMATS, HEADERS_FORMATS, decode
+from msmqwire.bodies.encoding import encode
 from msmqwire.bodies.limits import Limits
+from msmqwire.bodies.named import Named
 from msmqwire.bodies.nmf import NmfMessage, read_nmf
-from msmqwire.bodies.typed import BYTES_TYPES, read_typed
 
 __all__ = [
+    "BYTES_TYPES",
     "FORMATS",
     "HEADERS_FORMATS",
     "Body",
     "DecodedBody",
     "Limits",
+    "Named",
     "NmfMessage",
     "Problem",
     "decode",
     "decode_body",
+    "encode",
     "read_nmf",
 ]
-
-
-def decode_body(body: bytes, body_type: int = 0) -> DecodedBody:
-    """Decode a message body; deprecated, `decode` reads more.
-
-    Args:
-        body: MessagePropertiesHeader.MessageBody, decrypted.
-        body_type: MessagePropertiesHeader.BodyType, 0 if unknown.
-
-    Returns:
-        The decoded body. One that does not match its type is decoded by its content, and `note` has the
-        reason. No bytes make this raise.
-    """
-    body = bytes(body)
-    if body_type in BYTES_TYPES:
-        return read_content(body) if body else DecodedBody("empty", None, "", body)
-    return read_typed(body, body_type)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from msmqwire.bodies.named import Named
 
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
 """A value as JSON has it; what JSON has not is an object whose first name has a ``$``: docs/bodies.md."""
@@ -51,6 +54,21 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
+class Headers:
+    """The headers that a framework put into the extension.
+
+    Attributes:
+        format: one of `HEADERS_FORMATS`; None if there are none.
+        values: the headers by name, in their order.
+        problems: faults, with paths that begin with ``extension``.
+    """
+
+    format: str | None = None
+    values: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Body:
     """What is inside of a message.
 
@@ -69,6 +87,13 @@ class Body:
     headers_format: str | None = None
     headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
     problems: tuple[Problem, ...] = ()
+
+    @property
+    def named(self) -> Named:
+        """What frameworks say of the message under names of their own: its type, sender, time, sagas."""
+        from msmqwire.bodies.named import named
+
+        return named(self)
 
     def to_json(self) -> dict[str, Plain]:
         """Return the body as the command line prints it."""

@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
-from decimal import Decimal
 from typing import Final
-from uuid import UUID
 
-from msmqwire.bodies import plain
-from msmqwire.bodies.body import Body, Content, Plain, Problem
-from msmqwire.bodies.content import read_content
-from msmqwire.bodies.limits import DEFAULT, Budget, Limits
-from msmqwire.bodies.typed import BYTES_TYPES, read_typed
+from msmqwire.bodies import gzip, masstransit, nservicebus, plain, rebus, shuttle, texts
+from msmqwire.bodies.body import Body, Content, Headers, Problem
+from msmqwire.bodies.limits import DEFAULT, Budget, LimitExceeded, Limits
+from msmqwire.constants import VarEnum
+from msmqwire.errors import MalformedBody
 
 FORMATS: Final = (
     "activex", "xml", "nrbf", "wcf", "json", "text", "gzip", "masstransit", "shuttle", "bytes",
 )  # fmt: skip
 """Formats of bodies, as `Body.format` names them."""
-HEADERS_FORMATS: Final = ("nservicebus", "rebus")
+HEADERS_FORMATS: Final = (nservicebus.FORMAT, rebus.FORMAT)
+
+VT_BINARY_OBJECT: Final = 0x300
+"""The type that .NET's BinaryMessageFormatter writes; it has no name elsewhere."""
+
+_BYTES_OF_ACTIVEX: Final = (VarEnum.VT_UI1 | VarEnum.VT_VECTOR, VarEnum.VT_UI1 | VarEnum.VT_ARRAY)
+BYTES_TYPES: Final = frozenset((VarEnum.VT_EMPTY, VarEnum.VT_NULL, VarEnum.VT_BLOB, *_BYTES_OF_ACTIVEX))
+"""Types that mean no more than bytes: the content decides."""
+_MANY: Final = VarEnum.VT_VECTOR | VarEnum.VT_ARRAY
+_VALUES: Final = frozenset(VarEnum) - {VarEnum.VT_VECTOR, VarEnum.VT_ARRAY} - BYTES_TYPES
+_XML_TYPES: Final = ("xml",)
+_JSON_TYPES: Final = ("json", "javascript")
+_NO_CONTENT: Final = Content("bytes", plain.raw(b""), "")
 
 
 def decode(body: bytes, *, body_type: int = 0, extension: bytes = b"", limits: Limits = DEFAULT) -> Body:
     """Return what is inside of a message.
 
-    The type decides the format; where it says no more than bytes, the content does. Nothing is executed,
-    imported or resolved by the name of a type, and no bytes make this take more than its limits.
+    The type decides the format; where it says no more than bytes, the content does, and what the headers
+    say of it. Nothing is executed, imported or resolved by the name of a type, and no bytes make this take
+    more than its limits.
 
     Args:
         body: MessagePropertiesHeader.MessageBody, decrypted.
@@ -38,36 +50,121 @@ def decode(body: bytes, *, body_type: int = 0, extension: bytes = b"", limits: L
             and what was read before it is in the value.
     """
     body, extension = bytes(body), bytes(extension)
-    content = _content(body, body_type, Budget(limits, len(body)))
-    return Body(content.format, content.value, content.text, problems=content.problems)
+    budget = Budget(limits, len(body) + len(extension))
+    headers = _headers(extension, budget)
+    try:
+        content = _content(body, body_type, headers, budget)
+    except LimitExceeded as exc:
+        content = Content("bytes", plain.raw(b""), "", (Problem(exc.why),))
+    return Body(
+        content.format,
+        content.value,
+        content.text,
+        headers.format,
+        headers.values,
+        content.problems + headers.problems if headers.problems else content.problems,
+    )
 
 
-def _content(body: bytes, body_type: int, budget: Budget) -> Content:
-    read = read_content(body) if body_type in BYTES_TYPES else read_typed(body, body_type)
-    name = {"xml": "xml", "utf-16 text": "text", "utf-8 text": "text"}.get(read.kind, "bytes")
-    if read.kind.startswith("VT_"):
-        name = "activex"
-    problems = (Problem(read.note),) if read.note else ()
-    value = _plain(read.value)
-    return replace(Content(name, value, plain.line(value)), problems=problems)
+def _headers(extension: bytes, budget: Budget) -> Headers:
+    if not extension:
+        return _NO_HEADERS
+    try:
+        if nservicebus.recognises(extension):
+            return nservicebus.read(extension, budget)
+        if rebus.recognises(extension):
+            return rebus.read(extension, budget)
+    except LimitExceeded as exc:
+        return Headers(problems=(Problem(exc.why, "extension"),))
+    return _NO_HEADERS
 
 
-def _plain(value: object) -> Plain:
-    match value:
-        case None | bool() | str():
-            return value
-        case int():
-            return plain.integer(value)
-        case float():
-            return plain.floating(value)
-        case Decimal():
-            return plain.decimal(value)
-        case bytes():
-            return plain.raw(value)
-        case UUID():
-            return {plain.GUID: str(value)}
-        case datetime():
-            return {plain.DATE: value.isoformat()}
-        case list():
-            return [_plain(item) for item in value]
-    return str(value)
+_NO_HEADERS: Final = Headers()
+
+
+def _content(body: bytes, body_type: int, headers: Headers, budget: Budget) -> Content:
+    if body_type == VT_BINARY_OBJECT:
+        return _nrbf(body)
+    if body_type & ~_MANY in _VALUES and body_type <= 0xFFFF:
+        from msmqwire.bodies import activex
+
+        if body_type not in _BYTES_OF_ACTIVEX:
+            return activex.read(body, body_type, budget)
+    if body_type in _BYTES_OF_ACTIVEX:
+        content = by_content(body, budget, headers.values) if body else _NO_CONTENT
+        return replace(content, format="activex") if content.format == "bytes" else content
+    if not body:
+        return Content("activex", None, "null") if body_type == VarEnum.VT_NULL else _NO_CONTENT
+    return by_content(body, budget, headers.values)
+
+
+def by_content(body: bytes, budget: Budget, headers: Mapping[str, str] | None = None) -> Content:
+    """Decode bytes by what they look like, and what headers say of them; never raises."""
+    if gzip.recognises(body):
+        try:
+            return gzip.read(body, budget, _inside)
+        except MalformedBody:
+            pass
+    kind = _content_type(headers) if headers else ""
+    content = _inside(body, budget, kind)
+    if content.format in ("json", "xml"):
+        found = masstransit.of_content(content) or shuttle.of_content(content, budget, _inside)
+        return found or content
+    return content
+
+
+def _content_type(headers: Mapping[str, str]) -> str:
+    """Return ``json`` or ``xml`` if headers say so of the body."""
+    name = headers.get("NServiceBus.ContentType") or headers.get("rbs2-content-type") or ""
+    kind = name.partition(";")[0].lower()
+    return "json" if kind.endswith(_JSON_TYPES) else "xml" if kind.endswith(_XML_TYPES) else ""
+
+
+def _inside(body: bytes, budget: Budget, kind: str = "") -> Content:
+    """Decode bytes by what they look like, without looking into gzip or envelopes; never raises."""
+    from msmqwire.bodies import json, xml
+    from msmqwire.bodies.nmf import read_nmf
+
+    if _BINARY_FORMATTER.match(body):
+        return _nrbf(body)
+    if read_nmf(body) is not None:
+        return Content("wcf", plain.raw(body), "")
+    text = texts.decoded(body)
+    if text is None:
+        return Content("bytes", plain.raw(body), "")
+    fault: MalformedBody | None = None
+    if kind == "json" or (kind != "xml" and json.looks_like_json(text)):
+        try:
+            content = json.of_text(text, budget)
+            if kind == "json" or not content.problems or not _is_just_a_bracket(content):
+                return content
+        except MalformedBody as exc:
+            fault = exc if kind else None
+    elif xml.looks_like_xml(text):
+        try:
+            return xml.of_text(text, budget)
+        except MalformedBody as exc:
+            fault = exc
+    elif kind == "xml":
+        fault = MalformedBody("not well-formed XML: no element found", offset=0)
+    content = texts.of_text(text, budget)
+    if fault is not None:
+        return replace(content, problems=(*content.problems, Problem(fault.why, fault.path, fault.offset)))
+    return content
+
+
+def _is_just_a_bracket(content: Content) -> bool:
+    """Return whether a text only begins as JSON does, as ``[INFO] started`` does."""
+    return not content.value and bool(content.problems)
+
+
+# [MS-NRBF] 2.6.1: RecordTypeEnum 0, RootId, HeaderId, MajorVersion 1, MinorVersion 0, and the next record.
+_BINARY_FORMATTER: Final = re.compile(rb"\x00.{8}\x01\x00\x00\x00\x00\x00\x00\x00[\x01-\x16]", re.DOTALL)
+
+
+def _nrbf(body: bytes) -> Content:
+    if not _BINARY_FORMATTER.match(body):
+        raise MalformedBody(
+            "the header of a serialized object is missing", path="SerializationHeaderRecord", offset=0
+        )
+    return Content("nrbf", plain.raw(body), "")

@@ -23,9 +23,12 @@ SCALARS: Final = frozenset({DECIMAL, FLOAT, BYTES, DATE, TIMESPAN, GUID})
 
 EXACT: Final = 1 << 53
 """Integers up to this one and down to its negative are exact as numbers of JSON everywhere."""
+_FEW: Final = 4
+_NUMBERS: Final = frozenset((int, float))
 LINE_MAX: Final = 4096
 """Characters of the line of a value."""
-_encode_text = json.encoder.encode_basestring
+quoted: Final = json.encoder.encode_basestring
+"""Return a text as JSON has it, in quotation marks."""
 
 
 def integer(value: int) -> Plain:
@@ -87,7 +90,7 @@ def _tokens(value: Plain, indent: int | None) -> Iterator[str]:
                     yield "["
                     first = True
             elif isinstance(item, str):
-                yield _encode_text(item)
+                yield quoted(item)
             else:
                 yield json.dumps(item, allow_nan=False)
         if not stack:
@@ -104,22 +107,13 @@ def _tokens(value: Plain, indent: int | None) -> Iterator[str]:
         first = False
         if end == "}":
             key, following = following
-            yield _encode_text(key) + colon
+            yield quoted(key) + colon
         pending.append(following)
 
 
 def line(value: Plain, length: int = LINE_MAX) -> str:
     """Return a value in one line for people, cut to a length with an ellipsis."""
-    if isinstance(value, str):
-        return one_line(value, length)
-    parts: list[str] = []
-    size = 0
-    for part in _words(value):
-        parts.append(part)
-        size += len(part)
-        if size > length:
-            break
-    return one_line("".join(parts), length)
+    return one_line(value if isinstance(value, str) else _words(value, length), length)
 
 
 def one_line(text: str, length: int = LINE_MAX) -> str:
@@ -129,48 +123,72 @@ def one_line(text: str, length: int = LINE_MAX) -> str:
     return text if len(text) <= length else text[: length - 1] + ELLIPSIS
 
 
-def _words(value: Plain) -> Iterator[str]:
-    stack: list[Iterator[tuple[str, Plain]]] = [iter((("", value),))]
-    ends: list[str] = [""]
-    while stack:
-        try:
-            before, item = next(stack[-1])
-        except StopIteration:
-            stack.pop()
-            yield ends.pop()
-            continue
-        yield before
-        if isinstance(item, dict):
-            name = next(iter(item), "")
-            if name in SCALARS:
-                yield str(item[name])
-            elif name == REF:
-                yield f"#{item[REF]}"
-            elif ITEMS in item:
-                items = item[ITEMS]
-                yield "["
-                stack.append(_separated(items if isinstance(items, list) else []))
-                ends.append("]")
+def _words(value: Plain, length: int) -> str:
+    """Return the beginning of a value as text, a little longer than asked for."""
+    words: list[str] = []
+    add = words.append
+    size = 0
+    rest: Iterator[Any] = iter((value,))
+    named, first, end = False, True, ""
+    stack: list[tuple[Iterator[Any], bool, str]] = []  # containers that are open: what is left, and the end
+    while True:
+        for entry in rest:
+            item = entry
+            if first:
+                first = False
             else:
-                kind = item.get(TYPE)
-                yield (kind.split(",", 1)[0].split("`", 1)[0] if isinstance(kind, str) else "") + "{"
-                members = [(key, entry) for key, entry in item.items() if key not in (TYPE, ID)]
-                stack.append(_named(members))
-                ends.append("}")
-        elif isinstance(item, list):
-            yield "["
-            stack.append(_separated(item))
-            ends.append("]")
+                add(", ")
+            if named:
+                name, item = entry
+                add(name)
+                add(": ")
+            kind = type(item)
+            if kind is str:
+                add(item)
+                size += len(item)
+            elif kind is dict or kind is list:
+                word, inner = _opened(item, length)
+                add(word)
+                if inner is not None:
+                    stack.append((rest, named, end))
+                    named = kind is dict and ITEMS not in item
+                    rest, first, end = iter(inner), True, "}" if named else "]"
+                    break
+                size += len(word)
+            else:
+                word = scalar(item)
+                add(word)
+                size += len(word)
+            size += 2
+            if size > length:
+                return "".join(words)
         else:
-            yield scalar(item)
+            add(end)
+            if not stack:
+                return "".join(words)
+            rest, named, end = stack.pop()
+            first = False
 
 
-def _separated(items: list[Plain]) -> Iterator[tuple[str, Plain]]:
-    return (("" if number == 0 else ", ", item) for number, item in enumerate(items))
-
-
-def _named(members: list[tuple[str, Plain]]) -> Iterator[tuple[str, Plain]]:
-    return ((f"{'' if number == 0 else ', '}{name}: ", item) for number, (name, item) in enumerate(members))
+def _opened(item: dict[str, Plain] | list[Plain], length: int) -> tuple[str, Any]:
+    """Return the text that a container begins with and what it has, None if that is the whole text."""
+    if isinstance(item, list):
+        if len(item) > _FEW and _NUMBERS.issuperset(map(type, item)):
+            return f"[{', '.join(map(str, item[:length]))}]", None
+        return "[", item
+    name = next(iter(item), "")
+    if name in SCALARS:
+        return str(item[name]), None
+    if name == REF:
+        return f"#{item[REF]}", None
+    if ITEMS in item:
+        items = item[ITEMS]
+        return "[", items if isinstance(items, list) else []
+    if name not in (TYPE, ID):
+        return "{", item.items()
+    kind = item.get(TYPE)
+    word = kind.split(",", 1)[0].split("`", 1)[0] + "{" if isinstance(kind, str) else "{"
+    return word, [(key, entry) for key, entry in item.items() if key not in (TYPE, ID)]
 
 
 def scalar(value: bool | int | float | str | None) -> str:

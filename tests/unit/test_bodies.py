@@ -14,6 +14,8 @@ import pytest
 from msmqwire.bodies import DecodedBody, NmfMessage, decode_body
 from tests.support.paths import VECTORS
 
+pytestmark = pytest.mark.filterwarnings("ignore:decode_body is deprecated:DeprecationWarning")
+
 GUID = UUID("557358d1-9150-9595-4997-0c1a2b3c4d5e")
 
 
@@ -317,9 +319,15 @@ def test_objects_of_dotnet_are_recognised_and_left_alone():
     )
 
 
-def test_lxml_is_loaded_for_xml_only():
+def test_a_parser_of_xml_is_loaded_for_xml_only():
     code = (
         "import sys; from msmqwire.bodies import decode_body; decode_body(b'text', 0); decode_body(b'a', 17);"
-        "assert 'lxml' not in sys.modules; decode_body(b'<a/>', 0); assert 'lxml' in sys.modules"
+        "assert 'xml.etree.ElementTree' not in sys.modules; decode_body(b'<a/>', 0);"
+        "assert 'xml.etree.ElementTree' in sys.modules; assert 'lxml' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=VECTORS.parents[1])
+
+
+def test_decode_body_is_deprecated():
+    with pytest.warns(DeprecationWarning, match="decode_body is deprecated; write decode"):
+        decode_body(b"text")

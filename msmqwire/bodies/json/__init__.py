@@ -1,0 +1,12 @@
+"""Bodies that are JSON, as JSON serializers of every framework write them.
+
+A body without problems is read by the parser of the standard library; one with problems once more by a
+parser that knows where it is and keeps what it has read.
+"""
+
+from __future__ import annotations
+
+from msmqwire.bodies.json.reading import looks_like_json, of_text, read, recognises
+from msmqwire.bodies.json.writing import write
+
+__all__ = ["looks_like_json", "of_text", "read", "recognises", "write"]

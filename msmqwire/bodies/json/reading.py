@@ -1,0 +1,125 @@
+"""Reading of JSON to plain data."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any, Final, NoReturn
+
+from msmqwire.bodies import plain, texts
+from msmqwire.bodies.body import Content, Plain, Problem
+from msmqwire.bodies.json.careful import Careful
+from msmqwire.bodies.limits import DICT_COST, ITEM_COST, LIST_COST, TEXT_COST, Budget
+from msmqwire.errors import MalformedBody
+
+_START: Final = re.compile(r"\s*(?:\{\s*(?:\"|\})|\[)")
+_STRING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_BRACKET: Final = re.compile(r"[{}\[\]]")
+_DIGITS_EXACT: Final = 15
+"""Digits of a number that a float always keeps."""
+
+
+class _IrregularError(ValueError):
+    """Something that only the careful parser reads."""
+
+
+def recognises(body: bytes) -> bool:
+    """Return whether bytes look like an object or array in JSON, by their beginning."""
+    text = texts.decoded(body)
+    return text is not None and looks_like_json(text)
+
+
+def looks_like_json(text: str) -> bool:
+    """Return whether a text begins as an object or array does."""
+    return _START.match(text) is not None
+
+
+def read(body: bytes, budget: Budget) -> Content:
+    """Read JSON of whatever value. Raises MalformedBody if nothing of it is JSON."""
+    text = texts.decoded(body)
+    if text is None:
+        raise MalformedBody("the bytes are no text in UTF-8 or UTF-16, which JSON is", offset=0)
+    return of_text(text, budget)
+
+
+def of_text(text: str, budget: Budget) -> Content:
+    """Read JSON of whatever value from a text. Raises MalformedBody if nothing of it is JSON."""
+    value, problems = value_of(text, budget)
+    return Content("json", value, plain.line(value), problems)
+
+
+def value_of(text: str, budget: Budget) -> tuple[Plain, tuple[Problem, ...]]:
+    """Return the value of a text in JSON, and what is wrong. Raises MalformedBody."""
+    if _is_within(text, budget):
+        try:
+            value: Plain = _DECODER.decode(text)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            return value, ()
+    return Careful(text, budget).read()
+
+
+def _is_within(text: str, budget: Budget) -> bool:
+    """Return whether a text is surely within all limits and has no names or texts that need care."""
+    objects, lists, commas = text.count("{"), text.count("["), text.count(",")
+    limits = budget.limits
+    memory = objects * DICT_COST + lists * LIST_COST + commas * (ITEM_COST * 4 + TEXT_COST) + len(text)
+    return (
+        memory + len(text) * 2 <= budget.memory
+        and objects + lists <= limits.records
+        and commas <= limits.items
+        and len(text) <= limits.text
+        and '"$' not in text
+        and "\\ud" not in text
+        and "\\uD" not in text
+        and "\\u0024" not in text
+        and (objects + lists <= limits.depth or _depth(text) <= limits.depth)
+    )
+
+
+def _depth(text: str) -> int:
+    depth = most = 0
+    for mark in _BRACKET.findall(_STRING.sub("", text)):
+        if mark in "{[":
+            depth += 1
+            most = max(most, depth)
+        else:
+            depth -= 1
+    return most
+
+
+def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) != len(members):
+        raise _IrregularError
+    return found
+
+
+def _float(text: str) -> Plain:
+    return float(text) if len(text) <= _DIGITS_EXACT and "e" not in text.lower() else exact(text)
+
+
+def _integer(text: str) -> Plain:
+    return int(text) if len(text) <= _DIGITS_EXACT else exact(text)
+
+
+def exact(text: str) -> Plain:
+    """Return a number of JSON: plain if nothing of it is lost, otherwise a decimal as it is written."""
+    if len(text) <= 20 and text.lstrip("-").isdigit():
+        return plain.integer(int(text))
+    if len(text) <= 400:
+        value = float(text)
+        if abs(value) != float("inf") and Decimal(repr(value)) == Decimal(text):
+            return value
+    return {plain.DECIMAL: text}
+
+
+def _constant(text: str) -> NoReturn:
+    raise _IrregularError(text)
+
+
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_object, parse_float=_float, parse_int=_integer, parse_constant=_constant
+)

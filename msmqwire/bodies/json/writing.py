@@ -1,0 +1,117 @@
+"""Writing of JSON: plain data as other programs read it, without the names that begin with ``$``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msmqwire.bodies import plain, scalars
+from msmqwire.bodies.body import Plain
+from msmqwire.errors import InvalidValue
+
+
+def write(value: Plain, type_: str | None = None) -> bytes:
+    """Return a value as JSON in UTF-8.
+
+    What JSON has not is written as serializers of .NET write it: a ``$decimal`` as a number, ``$date``,
+    ``$guid`` and ``$timespan`` as text, ``$bytes`` in base64. Names that begin with ``$$`` lose one.
+
+    Args:
+        value: plain data.
+        type_: the ``$type`` that the object gets, as serializers write it that keep types; None for none.
+
+    Raises InvalidValue.
+    """
+    if type_ is not None:
+        if not isinstance(value, dict):
+            raise InvalidValue("only an object has a type in JSON; leave the type out", path="type")
+        value = {plain.TYPE: type_, **value}
+    try:
+        return "".join(_Writer().tokens(value)).encode()
+    except UnicodeEncodeError:
+        raise InvalidValue("a text with half a surrogate pair can't be written") from None
+
+
+class _Writer:
+    """One value on its way to text, with a stack of its own in place of recursion."""
+
+    def tokens(self, value: Plain) -> list[str]:
+        out: list[str] = []
+        stack: list[tuple[Any, str, str]] = []  # what is left of a container, its end, its path
+        item: Any = value
+        path = ""
+        while True:
+            inner = self._simple(item, path, out)
+            if inner is not None:
+                entries = list(inner.items()) if isinstance(inner, dict) else list(enumerate(inner))
+                out.append("{" if isinstance(inner, dict) else "[")
+                stack.append((iter(entries), "}" if isinstance(inner, dict) else "]", path))
+            comma = inner is None
+            while stack:
+                rest, end, base = stack[-1]
+                following = next(rest, None)
+                if following is None:
+                    stack.pop()
+                    out.append(end)
+                    comma = True
+                    continue
+                if comma:
+                    out.append(",")
+                name, item = following
+                if end == "}":
+                    out.append(plain.quoted(name[1:] if name.startswith("$$") else name) + ":")
+                    path = f"{base}.{name}" if base else name
+                else:
+                    path = f"{base}[{name}]"
+                break
+            else:
+                return out
+
+    def _simple(self, item: Any, path: str, out: list[str]) -> Any:
+        """Add an item without parts to the text; return one that has parts."""
+        if isinstance(item, list):
+            return item
+        if isinstance(item, dict):
+            name = next(iter(item), "")
+            if name not in plain.SCALARS:
+                return item.get(plain.ITEMS, item)
+            out.append(_written(item, name, path))
+        elif isinstance(item, str):
+            out.append(plain.quoted(item))
+        elif isinstance(item, float):
+            if item != item or item in (float("inf"), float("-inf")):
+                why = f"{item} is no value of JSON; write it as a text, or as null"
+                raise InvalidValue(why, path=path)
+            out.append(repr(item))
+        elif item is None or isinstance(item, int):
+            out.append(plain.scalar(item))
+        else:
+            raise InvalidValue(f"{type(item).__name__} is no value of JSON", path=path)
+        return None
+
+
+def _written(item: dict[str, Plain], name: str, path: str) -> str:
+    if name == plain.DECIMAL:
+        return format(scalars.decimal_of(item, path), "f")
+    if name == plain.FLOAT:
+        why = f"{scalars.shown(item)} is no value of JSON; write it as a text, or as null"
+        raise InvalidValue(why, path=path)
+    if name == plain.BYTES:
+        import base64
+
+        return plain.quoted(base64.b64encode(scalars.bytes_of(item, path)).decode())
+    text = item[name]
+    if not isinstance(text, str):
+        raise InvalidValue(f"{scalars.shown(item)} is no text after {name}", path=path)
+    if name == plain.DATE:
+        whole = scalars.date_of(item, path)
+        return plain.quoted(without_zeros(whole))
+    return plain.quoted(text)
+
+
+def without_zeros(date: str) -> str:
+    """Return a date with seven digits of a second, which .NET reads, or without those that are zero."""
+    if "." not in date:
+        return date
+    before, _, after = date.partition(".")
+    digits = after[:9].rstrip("0")[:7]
+    return f"{before}{'.' if digits else ''}{digits}{after[9:]}"

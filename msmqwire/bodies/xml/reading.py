@@ -1,0 +1,259 @@
+"""Reading of XML to plain data."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias
+
+from msmqwire.bodies import plain, texts
+from msmqwire.bodies.body import Content, Plain, Problem
+from msmqwire.bodies.limits import DICT_COST, TEXT_COST, Budget
+from msmqwire.bodies.xml.simple import SIMPLE
+from msmqwire.errors import MalformedBody
+
+INSTANCE: Final = "http://www.w3.org/2001/XMLSchema-instance"
+ATTRIBUTE, TEXT, MIXED, NAMESPACE = "@", "#text", "#mixed", "@xmlns"
+ARRAY: Final = "ArrayOf"
+
+_TYPE: Final = f"{{{INSTANCE}}}type"
+_NIL: Final = f"{{{INSTANCE}}}nil"
+_START: Final = re.compile(r"\s*<[?!A-Za-z_:\u0080-\U0010ffff]")
+ATTRIBUTES_MAX: Final = 10_000
+"""Attributes of one element."""
+_PROBLEMS_MAX: Final = 100
+ELEMENT_COST: Final = 144
+"""Bytes of memory that an element takes while it is read, without its attributes."""
+ATTRIBUTE_COST: Final = 4 * TEXT_COST
+_TAG: Final = re.compile(rb"<(/?)[A-Za-z_:\x80-\xff][^>]*?(/?)>")
+_Frame: TypeAlias = "tuple[Iterator[Any], Any, frozenset[str] | None, str, str]"
+"""Children, what they are put into, names of those that are repeated (None if mixed), namespace and path."""
+_TRUE: Final = ("true", "1")
+
+
+def recognises(body: bytes) -> bool:
+    """Return whether bytes look like XML, by their beginning."""
+    text = texts.decoded(body)
+    return text is not None and looks_like_xml(text)
+
+
+def looks_like_xml(text: str) -> bool:
+    """Return whether a text begins as XML does."""
+    return _START.match(text) is not None
+
+
+def read(body: bytes, budget: Budget) -> Content:
+    """Read XML. Raises MalformedBody if the bytes are no text or have no root element."""
+    text = texts.decoded(body)
+    if text is None:
+        raise MalformedBody("the bytes are no text in UTF-8 or UTF-16, which XML is", offset=0)
+    return of_text(text, budget)
+
+
+def of_text(text: str, budget: Budget) -> Content:
+    """Read XML from a text. Raises MalformedBody if it has no root element."""
+    data = text.strip().encode()
+    root = _quickly(data) if _is_within(data, budget) else None
+    if root is not None:
+        return _Mapping(()).content(root)
+    from msmqwire.bodies.xml.careful import Doctype, read_carefully
+
+    try:
+        root, problems = read_carefully(data, budget, len(text) - len(text.lstrip()))
+    except Doctype as exc:
+        why = "has a document type, with which XML is not read"
+        return Content("xml", text, plain.one_line(text), (Problem(why, "DOCTYPE", exc.offset),))
+    return _Mapping(problems).content(root)
+
+
+def _quickly(data: bytes) -> Any:
+    """Return the root element of XML without faults; None if there are any."""
+    # ElementTree is fast, and safe without a document type, which does not come here.
+    import xml.etree.ElementTree as ElementTree
+
+    # The declared encoding was that of the bytes, and the text has been decoded already.
+    parser = ElementTree.XMLParser(encoding="utf-8")
+    try:
+        parser.feed(data)
+        return parser.close()
+    except ElementTree.ParseError:
+        return None
+
+
+def _is_within(data: bytes, budget: Budget) -> bool:
+    """Return whether XML is surely within all limits and has no document type."""
+    marks, attributes = data.count(b"<"), data.count(b"=")
+    elements = marks - data.count(b"</")
+    memory = elements * (ELEMENT_COST + DICT_COST + TEXT_COST) + attributes * ATTRIBUTE_COST + 3 * len(data)
+    return (
+        memory <= budget.memory
+        and attributes <= ATTRIBUTES_MAX
+        and elements <= budget.limits.records
+        and len(data) <= budget.limits.text
+        and b"<!D" not in data
+        and (elements <= budget.depth or _depth(data) <= budget.depth)
+    )
+
+
+def _depth(data: bytes) -> int:
+    """Return how deep elements are at most, or more than that."""
+    depth = most = 0
+    for end, single in _TAG.findall(data):
+        if end:
+            depth -= 1
+        elif not single:
+            depth += 1
+            most = max(most, depth)
+    return most + 1
+
+
+class _Mapping:
+    """One document on its way to plain data."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        self._problems: list[Problem] = list(problems)
+
+    def content(self, root: Any) -> Content:
+        value = self._document(root)
+        return Content("xml", value, plain.line(value), tuple(self._problems))
+
+    def _document(self, root: Any) -> Any:
+        """Return the value of a root element, with a stack of its own in place of recursion."""
+        tag = root.tag
+        if tag in SIMPLE and not len(root) and not (root.attrib.keys() - {_NIL}):
+            return self._simple(root, tag, tag)
+        namespace, name = split_name(tag)
+        value, inner = self._begin(root, namespace, name)
+        if isinstance(value, dict):
+            # The name of the root is its type, which comes first.
+            whole: dict[str, Plain] = {plain.TYPE: name}
+            if namespace:
+                whole[NAMESPACE] = namespace
+            if plain.TYPE in value:
+                whole[f"{ATTRIBUTE}{_TYPE}"] = value.pop(plain.TYPE)
+            whole.update(value)
+            value = whole
+            if inner is not None:
+                inner = (inner[0], value, *inner[2:])
+        elif inner is None and not isinstance(value, list):
+            return {plain.TYPE: name, **({NAMESPACE: namespace} if namespace else {}), TEXT: value}
+        stack = [inner] if inner is not None else []
+        while stack:
+            children, into, repeated, namespace, path = stack[-1]
+            for child in children:
+                if type(child) is str:
+                    into.append(child)
+                    continue
+                tag = child.tag
+                if not len(child) and not child.attrib:
+                    item, inner = child.text or "", None
+                    space = ""
+                else:
+                    space, name = split_name(tag)
+                    item, inner = self._begin(child, space, f"{path}.{name}")
+                key = tag[len(namespace) + 2 :] if namespace and tag.startswith(f"{{{namespace}}}") else tag
+                if repeated is None:
+                    into.append({key: item})
+                elif type(into) is list:
+                    into.append(item)
+                elif key in repeated:
+                    into.setdefault(key, []).append(item)
+                else:
+                    into[key] = item
+                if inner is not None:
+                    stack.append(inner)
+                    break
+            else:
+                stack.pop()
+        return value
+
+    def _begin(self, element: Any, namespace: str, path: str) -> tuple[Any, _Frame | None]:
+        """Return the value of an element, and what is still to be put into it."""
+        value: dict[str, Plain] = {}
+        if element.attrib:
+            attributes = dict(element.attrib)
+            nil, kind = attributes.pop(_NIL, ""), attributes.pop(_TYPE, "")
+            if nil in _TRUE and not attributes and not kind and not len(element):
+                return None, None
+            if kind:
+                local = kind.rpartition(":")[2]
+                if local in SIMPLE and not len(element) and not attributes:
+                    return self._simple(element, local, path), None
+                value[plain.TYPE] = local
+            if nil:
+                value[f"{ATTRIBUTE}{_NIL}"] = nil
+            for name, text in attributes.items():
+                value[ATTRIBUTE + name] = text
+        text = element.text or ""
+        if not len(element):
+            if not value:
+                return text, None
+            if text:
+                value[TEXT] = text
+            return value, None
+        tags = [child.tag for child in element]
+        if _is_mixed(element):
+            mixed: list[Plain] = []
+            value[MIXED] = mixed
+            return value, (_pieces(element), mixed, None, namespace, path)
+        name = element.tag
+        if name.startswith(ARRAY) and not value and set(tags) == {tags[0]}:
+            item = name[len(ARRAY) :]
+            if tags[0] in SIMPLE and tags[0] == item[:1].lower() + item[1:] and not any(map(len, element)):
+                return self._simples(element, tags[0], path), None
+            if tags[0] in (item, item[:1].lower() + item[1:]):
+                items: list[Plain] = []
+                return items, (iter(element), items, frozenset(), namespace, path)
+        repeated: frozenset[str] = frozenset()
+        if len(set(tags)) != len(tags):
+            own = f"{{{namespace}}}"
+            many = (tag for tag, count in Counter(tags).items() if count > 1)
+            repeated = frozenset(tag.removeprefix(own) if namespace else tag for tag in many)
+        return value, (iter(element), value, repeated, namespace, path)
+
+    def _simple(self, element: Any, kind: str, path: str) -> Plain:
+        """Return the value of an element of a simple type, its text if it is none of the type."""
+        if element.attrib and element.get(_NIL) in _TRUE:
+            return None
+        text = element.text or ""
+        try:
+            return SIMPLE[kind](text if kind == "string" else text.strip())
+        except (ValueError, ArithmeticError):
+            if len(self._problems) < _PROBLEMS_MAX:
+                self._problems.append(Problem(f"{text[:40]!r} is no {kind}", path))
+            return text
+
+    def _simples(self, root: Any, kind: str, path: str) -> list[Plain]:
+        read = SIMPLE[kind]
+        if kind != "string" and not any(child.attrib for child in root):
+            try:
+                return [read(child.text.strip()) for child in root]
+            except (ValueError, ArithmeticError, AttributeError):
+                pass
+        return [self._simple(child, kind, f"{path}[{number}]") for number, child in enumerate(root)]
+
+
+def split_name(tag: str) -> tuple[str, str]:
+    """Return the namespace of a name, ``""`` for none, and the name in it."""
+    if tag[0] != "{":
+        return "", tag
+    namespace, _, name = tag[1:].rpartition("}")
+    return namespace, name
+
+
+def _is_mixed(element: Any) -> bool:
+    text = element.text
+    if text and not text.isspace():
+        return True
+    return any(child.tail and not child.tail.isspace() for child in element)
+
+
+def _pieces(element: Any) -> Iterator[Any]:
+    """Yield the texts of an element, and its children as elements that are not mixed, in their order."""
+    if element.text:
+        yield element.text
+    for child in element:
+        yield child
+        if child.tail:
+            yield child.tail
