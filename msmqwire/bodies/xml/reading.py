@@ -133,9 +133,9 @@ class _Mapping:
             if plain.TYPE in value:
                 whole[f"{ATTRIBUTE}{_TYPE}"] = value.pop(plain.TYPE)
             whole.update(value)
+            if inner is not None and inner[1] is value:
+                inner = (inner[0], whole, *inner[2:])
             value = whole
-            if inner is not None:
-                inner = (inner[0], value, *inner[2:])
         elif inner is None and not isinstance(value, list):
             return {plain.TYPE: name, **({NAMESPACE: namespace} if namespace else {}), TEXT: value}
         stack = [inner] if inner is not None else []
