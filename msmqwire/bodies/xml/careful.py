@@ -110,8 +110,6 @@ def read_carefully(
         problems.append(Problem("has characters that XML forbids", "", start + forbidden))
     many = _MANY_ATTRIBUTES.search(allowed) if allowed.count(b"=") > ATTRIBUTES_MAX else None
     parser = expat.ParserCreate("utf-8", "}")
-    parser.buffer_text = True
-    parser.buffer_size = 1 << 16
     builder = _Builder(parser, budget, forbidden is not None)
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
@@ -124,6 +122,8 @@ def read_carefully(
             parser.Parse(allowed[: many.start()], False)
             why = f"an element has more than {ATTRIBUTES_MAX:,} attributes"
             problems.append(Problem(why, _path(builder), start + many.start()))
+    except Doctype as exc:
+        raise Doctype(start + max(allowed.rfind(b"<!DOCTYPE", 0, exc.offset + 1), 0)) from None
     except LimitExceeded as exc:
         problems.append(Problem(exc.why, _path(builder), start + parser.CurrentByteIndex))
     except expat.ExpatError as exc:
