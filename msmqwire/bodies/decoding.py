@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from msmqwire.bodies import gzip, masstransit, nservicebus, plain, rebus, shuttle, texts
+from msmqwire.bodies import gzip, masstransit, nrbf, nservicebus, plain, rebus, shuttle, texts
 from msmqwire.bodies.body import Body, Content, Headers, Problem
 from msmqwire.bodies.limits import DEFAULT, Budget, LimitExceeded, Limits
 from msmqwire.constants import VarEnum
@@ -84,7 +83,7 @@ _NO_HEADERS: Final = Headers()
 
 def _content(body: bytes, body_type: int, headers: Headers, budget: Budget) -> Content:
     if body_type == VT_BINARY_OBJECT:
-        return _nrbf(body)
+        return nrbf.read(body, budget)
     if body_type & ~_MANY in _VALUES and body_type <= 0xFFFF:
         from msmqwire.bodies import activex
 
@@ -125,8 +124,8 @@ def _inside(body: bytes, budget: Budget, kind: str = "") -> Content:
     from msmqwire.bodies import json, xml
     from msmqwire.bodies.nmf import read_nmf
 
-    if _BINARY_FORMATTER.match(body):
-        return _nrbf(body)
+    if nrbf.recognises(body):
+        return nrbf.read(body, budget)
     if read_nmf(body) is not None:
         return Content("wcf", plain.raw(body), "")
     text = texts.decoded(body)
@@ -156,15 +155,3 @@ def _inside(body: bytes, budget: Budget, kind: str = "") -> Content:
 def _is_just_a_bracket(content: Content) -> bool:
     """Return whether a text only begins as JSON does, as ``[INFO] started`` does."""
     return not content.value and bool(content.problems)
-
-
-# [MS-NRBF] 2.6.1: RecordTypeEnum 0, RootId, HeaderId, MajorVersion 1, MinorVersion 0, and the next record.
-_BINARY_FORMATTER: Final = re.compile(rb"\x00.{8}\x01\x00\x00\x00\x00\x00\x00\x00[\x01-\x16]", re.DOTALL)
-
-
-def _nrbf(body: bytes) -> Content:
-    if not _BINARY_FORMATTER.match(body):
-        raise MalformedBody(
-            "the header of a serialized object is missing", path="SerializationHeaderRecord", offset=0
-        )
-    return Content("nrbf", plain.raw(body), "")

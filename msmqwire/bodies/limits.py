@@ -8,6 +8,9 @@ from typing import Final
 _MEMORY_BASE: Final = 8 << 20
 _MEMORY_FACTOR: Final = 8
 
+_EXACT: Final = 14
+"""What readers may use that count exactly, of the 16 MiB and 16 bytes a byte that decoding may take."""
+
 DICT_COST: Final = 240
 """Bytes of memory that an object of plain data is counted with, without its values."""
 LIST_COST: Final = 72
@@ -75,6 +78,11 @@ class Budget:
         if self.memory < 0:
             raise LimitExceeded("the value takes more memory than the limit for a body of this size")
 
+    def exact(self, size: int) -> None:
+        """Allow for more memory, for a reader that counts all that it takes, not only the value."""
+        if self.limits.memory is None:
+            self.memory += (_EXACT - _MEMORY_FACTOR) * ((1 << 20) + size)
+
     def records(self, count: int = 1) -> None:
         """Count records. Raises LimitExceeded."""
         self._records -= count
@@ -96,7 +104,11 @@ class Budget:
 
     def text(self, characters: int) -> None:
         """Count a text. Raises LimitExceeded."""
+        self.copied(characters)
+        self.spend(TEXT_COST + characters)
+
+    def copied(self, characters: int) -> None:
+        """Count a text that stands in the value once more. Raises LimitExceeded."""
         self._text -= characters
         if self._text < 0:
             raise LimitExceeded(f"the texts have more than {self.limits.text:,} characters")
-        self.spend(TEXT_COST + characters)

@@ -1,0 +1,135 @@
+"""Objects put into each other: where they are met first, depth first; elsewhere stand references."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from operator import length_hint
+from typing import Any, Final
+
+from msmqwire.bodies import plain
+from msmqwire.bodies.body import Plain
+from msmqwire.bodies.limits import DICT_COST, Budget, LimitExceeded
+from msmqwire.bodies.nrbf.reading import REFERENCE_COST, Stream
+
+_FRAME_COST: Final = 96 - REFERENCE_COST
+"""Bytes of memory that an object takes while it is open, which its reference took before."""
+_FRAMES: Final = 256
+_MISSING: Final = object()
+_PLACED: Final = ()
+_int32: Final = struct.Struct("<i")
+
+
+def assemble(stream: Stream, budget: Budget) -> Plain:
+    """Return the value of a stream. What its objects refer to is put into them, and taken from the stream."""
+    if stream.method is not None:
+        holder, wrong = stream.method.whole(stream.root, stream.objects.get(stream.root))
+        if wrong:
+            stream.problem(wrong, "CallArray")
+        _place(holder, stream, budget)
+        return holder
+    root = stream.root
+    if root not in stream.objects:
+        stream.problem(f"no object has the id {root}", "SerializationHeaderRecord.RootId", 1)
+        if not stream.objects:
+            return None
+        root = next(iter(stream.objects))
+    value: dict[str, Any] = {"": _int32.pack(root)}
+    _place(value, stream, budget)
+    found: Plain = value[""]
+    return found
+
+
+def _place(holder: dict[str, Any], stream: Stream, budget: Budget) -> None:
+    """Put what a container refers to in place, with a stack of its own. A limit is a problem."""
+    try:
+        _place_within(holder, stream, budget)
+    except LimitExceeded as exc:
+        stream.problem(exc.why, "")
+        _clear(holder)
+
+
+def _place_within(holder: dict[str, Any], stream: Stream, budget: Budget) -> None:
+    objects, leaves = stream.objects, stream.leaves
+    unpack = _int32.unpack
+    container: Any = holder
+    rest: Iterator[tuple[Any, Any]] = iter(holder.items())
+    containers: list[Any] = []
+    rests: list[Iterator[tuple[Any, Any]]] = []
+    deepest = _FRAMES
+    while True:
+        inner = None
+        for key, value in rest:
+            kind = value.__class__
+            if kind is bytes:
+                number = unpack(value)[0]
+                found = objects.get(number, _MISSING)
+                kind = found.__class__
+                if kind is str:
+                    budget.copied(len(found))
+                    container[key] = found
+                elif kind is dict or kind is list:
+                    container[key] = found
+                    objects[number] = _PLACED if kind is dict and plain.TYPE in found else (container, key)
+                    if number not in leaves:
+                        inner = found
+                        break
+                else:
+                    container[key] = _reference(number, found, stream, budget)
+            elif kind is list or (kind is dict and (plain.TYPE in value or plain.ITEMS in value)):
+                # its id is that of another
+                inner = value
+                break
+        if inner is None:
+            if not containers:
+                return
+            container, rest = containers.pop(), rests.pop()
+            continue
+        if length_hint(rest, 1):
+            containers.append(container)
+            rests.append(rest)
+            if len(containers) > deepest:
+                budget.spend(_FRAME_COST * _FRAMES)
+                deepest += _FRAMES
+        container = inner
+        if inner.__class__ is dict:
+            if plain.TYPE in inner:
+                rest = iter(inner.items())
+                continue
+            container = inner[plain.ITEMS]
+        rest = enumerate(container)
+
+
+def _reference(number: int, found: Any, stream: Stream, budget: Budget) -> Plain:
+    """Return a reference to an object that stands elsewhere, the same for all that refer to it."""
+    if isinstance(found, tuple) and len(found) == 1:
+        reference: Plain = found[0]
+        return reference
+    budget.spend(DICT_COST)
+    reference = {plain.REF: number}
+    if found is _MISSING:
+        stream.problem(f"no object has the id {number}", "MemberReference.IdRef")
+    elif found:  # an array, which has an id only where it is referred to
+        container, key = found
+        array = container[key]
+        budget.spend(DICT_COST)
+        if isinstance(array, list):
+            container[key] = {plain.ID: number, plain.ITEMS: array}
+        elif plain.BYTES in array:
+            array[plain.ID] = number
+        else:
+            container[key] = {plain.ID: number, **array}
+    stream.objects[number] = (reference,)
+    return reference
+
+
+def _clear(holder: dict[str, Any]) -> None:
+    """Replace references that no limit leaves room for with null."""
+    containers: list[Any] = [holder]
+    while containers:
+        container = containers.pop()
+        for key, value in container.items() if isinstance(container, dict) else enumerate(container):
+            if isinstance(value, bytes):
+                container[key] = None
+            elif isinstance(value, dict | list):
+                containers.append(value)

@@ -1,0 +1,204 @@
+"""Classes of a stream: what 2.3.1.1 and 2.3.1.2 say of their members, made once and kept for later bodies.
+
+Senders repeat the same classes in every body, so layouts are kept by their bytes, within bounds.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from msmqwire.bodies import plain
+from msmqwire.bodies.body import Plain
+from msmqwire.bodies.limits import Budget
+from msmqwire.bodies.nrbf.cursor import ENDS, Fault, length, string
+from msmqwire.bodies.nrbf.primitives import FIXED
+from msmqwire.bodies.nrbf.records import NAMES, Binary, Primitive, Record
+
+MEMBER_COST: Final = 320
+"""Bytes of memory that a member takes in a layout."""
+_KEPT_BYTES: Final = 1 << 17
+_KEPT_MEMBERS: Final = 64
+_KEPT_SIZE: Final = 4096
+_KEPT_LIBRARIES: Final = 4
+_OBJECT_COST: Final = 92
+"""The number of an object, and its place by it."""
+NO_LIBRARY: Final = -1 << 40
+"""What stands for the library of a system class; no INT32."""
+_TABLES: Final = frozenset({"XmlDiffGram", "DataSet.Tables.Count", "DataTable.Columns.Count"})
+_TYPED: Final = (Record.CLASS_WITH_MEMBERS_AND_TYPES, Record.SYSTEM_CLASS_WITH_MEMBERS_AND_TYPES)
+_WITH_LIBRARY: Final = (Record.CLASS_WITH_MEMBERS_AND_TYPES, Record.CLASS_WITH_MEMBERS)
+_int32: Final = struct.Struct("<i")
+
+Step = Any
+"""How one or more members are read: the name of one that is a record; else a tuple of the compiled struct of
+a run of primitive values of a fixed size, their names and conversions, or of None, the name and the type of a
+primitive value whose size varies."""
+
+
+class Layout:
+    """A class as its first object describes it.
+
+    Attributes:
+        name: the name of the class.
+        library: the id of its library; of a system class one that no library has.
+        libraries: the ids of libraries that types of members name.
+        types: the names of classes that types of members name.
+        steps: how the members are read, one after the other.
+        cost: the memory of an object and its place by its id, without values that are records.
+        size: the bytes of the description.
+        known: whether the members are those of a DataSet or DataTable.
+        templates: objects without values, by the name of the library.
+    """
+
+    __slots__ = (
+        "cost", "known", "libraries", "library", "name", "names", "size", "steps", "templates", "types",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        names: list[str],
+        types: list[tuple[int, int]],
+        classes: tuple[str, ...],
+        library: int,
+        libraries: tuple[int, ...],
+        size: int,
+    ) -> None:
+        self.name, self.names, self.types = name, names, classes
+        self.library, self.libraries, self.size = library, libraries, size
+        self.templates: dict[str, dict[str, Plain]] = {}
+        self.steps, cost = _steps(names, types)
+        self.cost = cost + sys.getsizeof(self.template("").copy()) + _OBJECT_COST
+        self.known = not _TABLES.isdisjoint(names)
+
+    def template(self, library: str) -> dict[str, Plain]:
+        """Return an object without values of the class in a library; the name is empty if it has none."""
+        kept = self.templates.get(library)
+        if kept is None:
+            if len(self.templates) >= _KEPT_LIBRARIES:
+                self.templates.clear()
+            kept = {plain.TYPE: f"{self.name}, {library}" if library else self.name, plain.ID: 0}
+            kept |= dict.fromkeys(self.names)
+            self.templates[library] = kept
+        return kept
+
+
+def _steps(names: list[str], types: list[tuple[int, int]]) -> tuple[tuple[Step, ...], int]:
+    steps: list[Step] = []
+    run: list[tuple[str, int]] = []
+    cost = 0
+
+    def end_run() -> None:
+        if run:
+            fixed = [FIXED[number] for _, number in run]
+            converts: tuple[Callable[..., Plain] | None, ...] | None = tuple(one.convert for one in fixed)
+            if converts is not None and not any(converts):
+                converts = None
+            code = struct.Struct("<" + "".join(one.code for one in fixed))
+            steps.append((code, tuple(name for name, _ in run), converts))
+            run.clear()
+
+    for name, (binary, primitive) in zip(names, types, strict=True):
+        if binary == Binary.PRIMITIVE and primitive in FIXED:
+            run.append((name, primitive))
+            cost += FIXED[primitive].cost
+            continue
+        end_run()
+        steps.append((None, name, primitive) if binary == Binary.PRIMITIVE else name)
+    end_run()
+    return tuple(steps), cost
+
+
+class Layouts:
+    """Layouts of earlier bodies, by kind of record and by the bytes of their names, in bounds."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[tuple[int, bytes], tuple[bytes, Layout]] = {}
+        self._bytes = 0
+
+    def read(self, body: bytes, at: int, record: int, budget: Budget) -> Layout:
+        """Return the class that is described at an offset, that of its name. Raises Fault, LimitExceeded."""
+        end = at + 1 + body[at]  # of a long name a part, which is as good to find it by
+        kept = self._by_name.get((record, body[at:end]))
+        if kept is not None and body.startswith(kept[0], at):
+            return kept[1]
+        layout = _read(body, at, record, budget)
+        if layout.size <= _KEPT_SIZE and len(layout.names) <= _KEPT_MEMBERS:
+            self._bytes += layout.size
+            if self._bytes > _KEPT_BYTES:
+                self._by_name.clear()
+                self._bytes = layout.size
+            self._by_name[record, body[at:end]] = (body[at : at + layout.size], layout)
+        return layout
+
+
+KEPT: Final = Layouts()
+
+
+def _read(body: bytes, start: int, record: int, budget: Budget) -> Layout:
+    path = f"{NAMES[record]}.ClassInfo"
+    name, at = string(body, start, path + ".Name")
+    budget.text(len(name))
+    count, at = length(body, at, path + ".MemberCount")
+    typed = record in _TYPED
+    if count * (2 if typed else 1) > len(body) - at:
+        raise Fault(f"{count} members do not fit into the body", path + ".MemberCount", at - 4)
+    budget.spend(MEMBER_COST * count)
+    names: dict[str, None] = {}
+    for _ in range(count):
+        member, at = string(body, at, path + ".MemberNames")
+        member = plain.member(member)
+        if member in names:  # .NET gives members of base classes other names
+            member = f"{member}#{len(names)}"
+        names[member] = None
+    types: list[tuple[int, int]] = [(Binary.OBJECT, 0)] * count
+    classes: list[str] = []
+    libraries: list[int] = []
+    if typed:
+        binaries = body[at : at + count]
+        if len(binaries) < count:
+            raise Fault(ENDS, "MemberTypeInfo.BinaryTypeEnums", len(body))
+        at += count
+        types = []
+        for binary in binaries:
+            primitive, at = additional(body, at, binary, at - count, classes, libraries)
+            types.append((binary, primitive))
+    library = NO_LIBRARY
+    if record in _WITH_LIBRARY:
+        if at + 4 > len(body):
+            raise Fault(ENDS, f"{NAMES[record]}.LibraryId", len(body))
+        library = _int32.unpack_from(body, at)[0]
+        at += 4
+    return Layout(name, list(names), types, tuple(classes), library, tuple(libraries), at - start)
+
+
+def additional(
+    body: bytes, at: int, binary: int, offset: int, classes: list[str], libraries: list[int]
+) -> tuple[int, int]:
+    """Read what is said of a type beyond its number, AdditionalInfos of 2.3.1.2.
+
+    Returns:
+        The primitive type, 0 if it is none, and the offset behind. Names of classes and ids of libraries are
+        added to the lists.
+    """
+    if binary in (Binary.PRIMITIVE, Binary.PRIMITIVE_ARRAY):
+        if at >= len(body):
+            raise Fault(ENDS, "MemberTypeInfo.AdditionalInfos", len(body))
+        primitive = body[at]
+        if primitive not in FIXED and primitive not in (Primitive.CHAR, Primitive.DECIMAL):
+            raise Fault(f"{primitive} is no primitive type of a member", "MemberTypeInfo.AdditionalInfos", at)
+        return primitive, at + 1
+    if binary in (Binary.SYSTEM_CLASS, Binary.CLASS):
+        name, at = string(body, at, "MemberTypeInfo.AdditionalInfos")
+        classes.append(name)
+        if binary == Binary.CLASS:
+            if at + 4 > len(body):
+                raise Fault(ENDS, "ClassTypeInfo.LibraryId", len(body))
+            libraries.append(_int32.unpack_from(body, at)[0])
+            at += 4
+    elif binary > Binary.PRIMITIVE_ARRAY:
+        raise Fault(f"{binary} is no type of a member", "MemberTypeInfo.BinaryTypeEnums", offset)
+    return 0, at

@@ -1,0 +1,163 @@
+"""Method calls and returns of .NET Remoting: [MS-NRBF] 2.2."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from msmqwire.bodies import plain
+from msmqwire.bodies.body import Plain
+from msmqwire.bodies.limits import Budget
+from msmqwire.bodies.nrbf.cursor import ENDS, Fault, length, primitive, string
+from msmqwire.bodies.nrbf.records import ARGS, CONTEXT, EXCEPTION, RETURN, SIGNATURE, Message, Primitive
+
+CALL, RETURN_NAME = "$call", "$return"
+_VALUE_COST: Final = 300
+_CONTEXT_TYPE: Final = "System.Runtime.Remoting.Messaging.CallContextRemotingData"
+_int32: Final = struct.Struct("<i")
+
+_CALL_ITEMS: Final = (
+    (Message.ARGS_IN_ARRAY, "args"),
+    (Message.GENERIC_METHOD, "generic"),
+    (Message.METHOD_SIGNATURE_IN_ARRAY, "signature"),
+    (Message.CONTEXT_IN_ARRAY, "context"),
+    (Message.PROPERTIES_IN_ARRAY, "properties"),
+)
+_RETURN_ITEMS: Final = (
+    (Message.RETURN_VALUE_IN_ARRAY, RETURN_NAME),
+    (Message.ARGS_IN_ARRAY, "args"),
+    (Message.EXCEPTION_IN_ARRAY, "exception"),
+    (Message.CONTEXT_IN_ARRAY, "context"),
+    (Message.PROPERTIES_IN_ARRAY, "properties"),
+)
+"""Items of the array that follows, in their order: 2.2.3.2 and 2.2.3.4."""
+_APART: Final = ((ARGS, EXCEPTION), (RETURN, EXCEPTION), (RETURN, SIGNATURE), (EXCEPTION, SIGNATURE))
+_CATEGORIES: Final = ((ARGS, "arguments"), (CONTEXT, "the context"), (RETURN, "the return value"))
+
+
+@dataclass(slots=True)
+class Method:
+    """A method call or return.
+
+    Attributes:
+        flags: where its parts are.
+        value: what is in the record itself.
+        end: the offset behind the record.
+        faults: what is wrong, each with its path and offset.
+    """
+
+    flags: Message
+    value: dict[str, Any]
+    end: int
+    faults: list[tuple[str, str, int]] = field(default_factory=list)
+
+    @property
+    def has_array(self) -> bool:
+        """Return whether an array follows."""
+        items = _CALL_ITEMS if CALL in self.value else _RETURN_ITEMS
+        return any(flag & self.flags for flag, _ in (*items, (Message.ARGS_IS_ARRAY, "args")))
+
+    def whole(self, root: int, array: Any) -> tuple[dict[str, Any], str]:
+        """Return the method with what the array has, references in it as they are, and what is wrong."""
+        value = dict(self.value)
+        if not self.has_array:
+            return value, ""
+        if not isinstance(array, list):
+            return value, "the array that the flags announce is missing"
+        if self.flags & Message.ARGS_IS_ARRAY:
+            value["args"] = _int32.pack(root)
+            return value, ""
+        items = _CALL_ITEMS if CALL in value else _RETURN_ITEMS
+        names = [name for flag, name in items if flag & self.flags]
+        value |= dict(zip(names, array, strict=False))
+        wrong = "" if len(names) == len(array) else f"the array has {len(array)} items, not {len(names)}"
+        return value, wrong
+
+
+def read_call(body: bytes, at: int, budget: Budget) -> Method:
+    """Read a BinaryMethodCall, 2.2.3.1, from its MessageEnum. Raises Fault, LimitExceeded, struct.error."""
+    flags = Message(_int32.unpack_from(body, at)[0] & 0xFFFF_FFFF)
+    faults = [(why, "BinaryMethodCall.MessageEnum", at) for why in _wrong(flags)]
+    if flags & (RETURN | EXCEPTION):
+        faults.append(("a call has flags of a return", "BinaryMethodCall.MessageEnum", at))
+    name, at = _text(body, at + 4, "BinaryMethodCall.MethodName", budget)
+    type_, at = _text(body, at, "BinaryMethodCall.TypeName", budget)
+    value: dict[str, Any] = {CALL: name, "type": type_, "args": [], "context": None}
+    value, at = _context_and_args(body, at, flags, value, budget, faults)
+    return Method(flags, value, at, faults)
+
+
+def read_return(body: bytes, at: int, budget: Budget) -> Method:
+    """Read a BinaryMethodReturn, 2.2.3.3, from its MessageEnum. Raises Fault, LimitExceeded, struct.error."""
+    flags = Message(_int32.unpack_from(body, at)[0] & 0xFFFF_FFFF)
+    faults = [(why, "BinaryMethodReturn.MessageEnum", at) for why in _wrong(flags)]
+    if flags & (SIGNATURE | Message.GENERIC_METHOD):
+        faults.append(("a return has flags of a call", "BinaryMethodReturn.MessageEnum", at))
+    value: dict[str, Any] = {RETURN_NAME: None}
+    at += 4
+    if flags & Message.RETURN_VALUE_INLINE:
+        value[RETURN_NAME], at = _value(body, at, "BinaryMethodReturn.ReturnValue", budget, faults)
+    value, at = _context_and_args(body, at, flags, value, budget, faults)
+    return Method(flags, value, at, faults)
+
+
+def _context_and_args(
+    body: bytes,
+    at: int,
+    flags: Message,
+    value: dict[str, Any],
+    budget: Budget,
+    faults: list[tuple[str, str, int]],
+) -> tuple[dict[str, Any], int]:
+    if flags & Message.CONTEXT_INLINE:
+        call, at = _text(body, at, "CallContext", budget)
+        value["context"] = {"__RemotingData": {plain.TYPE: _CONTEXT_TYPE, "logicalCallID": call}}
+    if flags & Message.ARGS_INLINE:
+        count, at = length(body, at, "Args.Length")
+        if count > len(body) - at:
+            raise Fault(f"{count} arguments do not fit into the body", "Args.Length", at - 4)
+        budget.items(count)
+        value["args"] = args = []
+        for number in range(count):
+            argument, at = _value(body, at, f"Args[{number}]", budget, faults)
+            args.append(argument)
+    return value, at
+
+
+def _wrong(flags: Message) -> Iterator[str]:
+    """Yield what 2.2.1.1 forbids."""
+    for category, name in _CATEGORIES:
+        if (flags & category).bit_count() > 1:
+            yield f"the flags have more than one place for {name}"
+    if any(flags & one and flags & other for one, other in _APART):
+        yield "the flags are of categories that exclude each other"
+
+
+def _text(body: bytes, at: int, path: str, budget: Budget) -> tuple[str, int]:
+    """Read a StringValueWithCode, 2.2.2.2."""
+    if at >= len(body):
+        raise Fault(ENDS, path, len(body))
+    if body[at] != Primitive.STRING:
+        raise Fault(f"the primitive type is {body[at]}, not 18", path, at)
+    text, at = string(body, at + 1, path)
+    budget.text(len(text))
+    return text, at
+
+
+def _value(
+    body: bytes, at: int, path: str, budget: Budget, faults: list[tuple[str, str, int]]
+) -> tuple[Plain, int]:
+    """Read a ValueWithCode, 2.2.2.1."""
+    if at >= len(body):
+        raise Fault(ENDS, path, len(body))
+    if body[at] == Primitive.STRING:
+        return _text(body, at, path, budget)
+    if body[at] == Primitive.NULL:
+        return None, at + 1
+    budget.spend(_VALUE_COST)
+    value, end, wrong = primitive(body, at + 1, body[at], path)
+    if wrong:
+        faults.append((wrong, path, at + 1))
+    return value, end

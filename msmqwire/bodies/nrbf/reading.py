@@ -1,0 +1,505 @@
+"""The records of a stream, read to objects that refer to each other by their ids: [MS-NRBF] 2.3 to 2.7.
+
+A reference stays the four bytes of its id until the objects are put into each other (`graph`): an object
+may be referred to before it is there, and the chain of references may be of any length.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import Any, Final
+
+from msmqwire.bodies import plain
+from msmqwire.bodies.body import Plain, Problem
+from msmqwire.bodies.limits import ITEM_COST, Budget, LimitExceeded
+from msmqwire.bodies.nrbf import layouts
+from msmqwire.bodies.nrbf.cursor import ENDS, Fault, length, prefix, primitive, string
+from msmqwire.bodies.nrbf.layouts import Layout
+from msmqwire.bodies.nrbf.methods import Method, read_call, read_return
+from msmqwire.bodies.nrbf.primitives import FIXED, Junk
+from msmqwire.bodies.nrbf.records import NAMES, ArrayType, Binary, Primitive, Record
+
+HEADER: Final = struct.Struct("<biiii")
+PROBLEMS_MAX: Final = 64
+RANK_MAX: Final = 32
+"""Dimensions that an array of .NET may have."""
+REFERENCE_COST: Final = 48
+_ARRAY_COST: Final = 240
+_STRING_COST: Final = 136
+"""Bytes of memory of an array and a string and their places by their ids, without what is in them."""
+_VARIABLE_COST: Final = 300
+_LIBRARY_COST: Final = 120
+_CHARACTER_COST: Final = 80
+_DISTINCT_COST: Final = 120
+_FLUSH: Final = 1 << 16
+"""Bytes of memory that are counted together."""
+_CHUNK: Final = 4096
+_int32: Final = struct.Struct("<i")
+_two_int32: Final = struct.Struct("<ii")
+
+
+@dataclass(slots=True)
+class Stream:
+    """What was read of a stream.
+
+    Attributes:
+        root: the id of the root.
+        objects: texts, objects and arrays by id; in place of those within them are the four bytes of ids.
+        leaves: the ids of arrays without references.
+        tables: the ids of objects with the members of a DataSet or DataTable.
+        classes: the classes, by the id of their first object.
+        types: the names of classes that types of arrays name.
+        libraries: the names of libraries by id.
+        method: the call or the return of a method, if it is one.
+        problems: faults, in their order.
+        end: the offset behind what was read.
+    """
+
+    root: int
+    objects: dict[int, Any] = field(default_factory=dict)
+    leaves: set[int] = field(default_factory=set)
+    tables: list[int] = field(default_factory=list)
+    classes: dict[int, tuple[Layout, dict[str, Plain]]] = field(default_factory=dict)
+    types: list[str] = field(default_factory=list)
+    libraries: dict[int, str] = field(default_factory=dict)
+    method: Method | None = None
+    problems: list[Problem] = field(default_factory=list)
+    end: int = 0
+
+    def problem(self, why: str, path: str, offset: int | None = None) -> None:
+        """Add a problem, of many not all."""
+        if len(self.problems) < PROBLEMS_MAX:
+            self.problems.append(Problem(why, path, offset))
+        elif len(self.problems) == PROBLEMS_MAX:
+            self.problems.append(Problem("there are more problems, which are not listed"))
+
+
+def read_stream(body: bytes, budget: Budget) -> Stream:
+    """Read the records behind the header up to the end, a fault or a limit, which are problems."""
+    stream = Stream(_int32.unpack_from(body, 1)[0])
+    reader = _Reader(body, stream, budget)
+    try:
+        reader.read()
+    except Fault as exc:
+        stream.problem(exc.why, exc.path, exc.offset)
+        reader.drop_what_was_not_read()
+    except (IndexError, struct.error):
+        stream.problem(ENDS, reader.path(), len(body))
+        reader.drop_what_was_not_read()
+    except LimitExceeded as exc:
+        stream.problem(exc.why, reader.path(), reader.at)
+        reader.drop_what_was_not_read()
+    stream.end = reader.at
+    return stream
+
+
+class _Reader:
+    """The state of reading: where, and what is open."""
+
+    def __init__(self, body: bytes, stream: Stream, budget: Budget) -> None:
+        self._body, self._stream, self._budget = body, stream, budget
+        self.at = HEADER.size
+        # Of each open object its steps that are left; of an array None, and the number of items missing.
+        self._open: list[tuple[Any, Iterator[Any] | None, int]] = []
+        self._current: tuple[Any, Iterator[Any] | None, Any] = (None, None, None)
+
+    def path(self) -> str:
+        """Return the name of the record that is read, empty if it is none."""
+        try:
+            return NAMES.get(self._body[self.at], "")
+        except IndexError:
+            return ""
+
+    def drop_what_was_not_read(self) -> None:
+        """Take away the members of open objects that have no value yet."""
+        container, steps, step = self._current
+        if steps is not None:
+            _drop(container, [step])
+            _drop(container, steps)
+        for container, steps, _ in self._open:
+            if steps is not None:
+                _drop(container, steps)
+
+    def read(self) -> None:
+        """Read records up to MessageEnd. Raises Fault, LimitExceeded, IndexError and struct.error."""
+        body, stream, budget = self._body, self._stream, self._budget
+        size, depth_max = len(body), budget.depth
+        objects, classes, opened = stream.objects, stream.classes, self._open
+        # What is open: nothing, an object with the rest of its steps, or an array and what it misses.
+        container: Any = None
+        steps: Iterator[Any] | None = None
+        step: Any = None
+        left = -1
+        value: Any
+        inner: tuple[Any, Iterator[Any] | None, int] | None
+        at = start = self.at
+        records = texts = memory = references = 0
+        try:
+            while True:
+                if steps is not None:
+                    step = next(steps, None)
+                    if step is None:
+                        container, steps, left = opened.pop()
+                        continue
+                    if step.__class__ is not str:
+                        start = at
+                        code, names, converts = step
+                        if code is None:
+                            value, at, wrong = primitive(body, at, converts, names)
+                            container[names] = value
+                            memory += _VARIABLE_COST
+                            if wrong:
+                                stream.problem(wrong, names, start)
+                        else:
+                            values = code.unpack_from(body, at)
+                            if converts is None:
+                                container.update(zip(names, values, strict=True))
+                            else:
+                                self._convert(container, values, step, at)
+                            at += code.size
+                        continue
+                elif left == 0:
+                    container, steps, left = opened.pop()
+                    continue
+                start = at
+                record = body[at]
+                records += 1
+                inner = None
+                while record == 12:  # BinaryLibrary may precede any object
+                    at = start = self._library(at + 1)
+                    record = body[at]
+                if memory > _FLUSH:
+                    budget.records(records)
+                    budget.references(references)
+                    budget.text(texts)
+                    budget.spend(memory)
+                    records = texts = memory = references = 0
+                if record == 6:  # BinaryObjectString
+                    number = _int32.unpack_from(body, at + 1)[0]
+                    count = body[at + 5]
+                    at += 6
+                    if count > 0x7F:
+                        count, at = prefix(body, at - 1, "BinaryObjectString.Value")
+                    end = at + count
+                    if end > size:
+                        raise Fault(ENDS, "BinaryObjectString.Value", size)
+                    try:
+                        value = body[at:end].decode()
+                    except UnicodeDecodeError as exc:
+                        value = body[at:end].decode("utf-8", "replace")
+                        stream.problem("not well-formed UTF-8", "BinaryObjectString.Value", at + exc.start)
+                    at = end
+                    texts += len(value)
+                    memory += _STRING_COST
+                    if number in objects:
+                        self._twice(number, start + 1)
+                    else:
+                        objects[number] = value
+                elif record == 9:  # MemberReference
+                    value = body[at + 1 : at + 5]
+                    at += 5
+                    if at > size:
+                        raise Fault(ENDS, "MemberReference.IdRef", size)
+                    if body[at - 1] > 0x7F or value == b"\0\0\0\0":
+                        stream.problem("the id is not positive", "MemberReference.IdRef", start + 1)
+                    references += 1
+                    memory += REFERENCE_COST
+                elif record == 10:  # ObjectNull
+                    value = None
+                    at += 1
+                elif record == 1 or 2 <= record <= 5:  # classes
+                    if record == 1:
+                        number, of = _two_int32.unpack_from(body, at + 1)
+                        if of not in classes:
+                            raise Fault(
+                                f"no class is described by the id {of}", "ClassWithId.MetadataId", at + 5
+                            )
+                        layout, template = classes[of]
+                        at += 9
+                    else:
+                        number = _int32.unpack_from(body, at + 1)[0]
+                        layout = layouts.KEPT.read(body, at + 5, record, budget)
+                        at += 5 + layout.size
+                        template = self._template(layout, at)
+                        classes.setdefault(number, (layout, template))
+                    memory += layout.cost
+                    if memory > _FLUSH:  # before it is made
+                        budget.spend(memory)
+                        memory = 0
+                    made = template.copy()
+                    made[plain.ID] = number
+                    if number in objects:
+                        self._twice(number, start + 1)
+                        value = made
+                    else:
+                        objects[number] = made
+                        value = body[start + 1 : start + 5]
+                        if layout.known:
+                            stream.tables.append(number)
+                    inner = (made, iter(layout.steps), -1)
+                elif record == 7 or 15 <= record <= 17:  # arrays
+                    number, made, items, count, at = self._array(record, at + 1)
+                    if number in objects:
+                        self._twice(number, start + 1)
+                        value = made
+                    else:
+                        objects[number] = made
+                        value = body[start + 1 : start + 5]
+                        if items is None:
+                            stream.leaves.add(number)
+                    memory += _ARRAY_COST
+                    if items is not None:
+                        inner = (items, None, count)
+                elif record == 8:  # MemberPrimitiveTyped
+                    value, at, wrong = primitive(body, at + 2, body[at + 1], "MemberPrimitiveTyped")
+                    memory += _VARIABLE_COST
+                    if wrong:
+                        stream.problem(wrong, "MemberPrimitiveTyped.Value", start + 2)
+                elif record in (13, 14):  # ObjectNullMultiple256, ObjectNullMultiple
+                    self.at = start
+                    count, at = self._null_count(record, at + 1)
+                    if steps is not None:
+                        self._nulls(step, steps, count)
+                    elif left > 0:
+                        if count > left:
+                            stream.problem(
+                                f"{count} nulls, where {left} items are left", NAMES[record], start
+                            )
+                            count = left
+                        budget.items(count)
+                        container.extend(repeat(None, count))
+                        left -= count
+                    continue
+                elif left > 0 or steps is not None:
+                    raise Fault(f"record {record} is no value", NAMES.get(record, ""), start)
+                elif record == 11:  # MessageEnd
+                    start = at + 1
+                    break
+                elif record in (21, 22):
+                    at = self._method(record, at + 1)
+                    continue
+                else:
+                    raise Fault(f"record {record} can't stand here", NAMES.get(record, ""), start)
+                if steps is not None:
+                    container[step] = value
+                elif left > 0:
+                    container.append(value)
+                    left -= 1
+                    memory += ITEM_COST
+                elif 8 <= record <= 10:
+                    stream.problem("the value belongs to no object", NAMES[record], start)
+                if inner is not None:
+                    opened.append((container, steps, left))
+                    if len(opened) > depth_max:
+                        raise LimitExceeded(f"there are more than {depth_max} objects within each other")
+                    container, steps, left = inner
+            budget.records(records)
+            budget.references(references)
+            budget.text(texts)
+            budget.spend(memory)
+        finally:
+            self.at, self._current = start, (container, steps, step)
+
+    def _library(self, at: int) -> int:
+        """Read a BinaryLibrary, 2.6.2; return the offset behind."""
+        number = _int32.unpack_from(self._body, at)[0]
+        if number <= 0:
+            self._stream.problem("the id is not positive", "BinaryLibrary.LibraryId", at)
+        name, end = string(self._body, at + 4, "BinaryLibrary.LibraryName")
+        self._budget.records()
+        self._budget.text(len(name))
+        self._budget.spend(_LIBRARY_COST)
+        if self._stream.libraries.setdefault(number, name) != name:
+            self._stream.problem(f"the id {number} is that of two libraries", "BinaryLibrary.LibraryId", at)
+        return end
+
+    def _template(self, layout: Layout, at: int) -> dict[str, Plain]:
+        """Return an object without values of a class that was just described."""
+        libraries = self._stream.libraries
+        for number in layout.libraries:
+            if number not in libraries:
+                self._no_library(number, "ClassTypeInfo.LibraryId", at)
+        if layout.library == layouts.NO_LIBRARY:
+            return layout.template("")
+        if layout.library not in libraries:
+            self._no_library(layout.library, "LibraryId", at - 4)
+        name = libraries.get(layout.library, "")
+        self._budget.text(len(name))
+        return layout.template(name)
+
+    def _no_library(self, number: int, path: str, at: int) -> None:
+        self._stream.problem(f"no library has the id {number}", path, at)
+
+    def _twice(self, number: int, at: int) -> None:
+        self._stream.problem(f"the id {number} is that of two objects", "ObjectId", at)
+
+    def _convert(self, container: dict[str, Plain], values: tuple[Any, ...], step: Any, at: int) -> None:
+        """Put primitive values, some of which are converted, into an object."""
+        code, names, converts = step
+        for number, (name, value, convert) in enumerate(zip(names, values, converts, strict=True)):
+            if convert is None:
+                container[name] = value
+                continue
+            try:
+                container[name] = convert(value)
+            except Junk as exc:
+                container[name] = exc.value
+                self._stream.problem(exc.why, name, at + struct.calcsize(code.format[: number + 1]))
+
+    def _null_count(self, record: int, at: int) -> tuple[int, int]:
+        if record == Record.OBJECT_NULL_MULTIPLE_256:
+            return self._body[at], at + 1
+        count, end = length(self._body, at, "ObjectNullMultiple.NullCount")
+        if count == 0:
+            self._stream.problem("the count is not positive", "ObjectNullMultiple.NullCount", at)
+        return count, end
+
+    def _nulls(self, step: Any, steps: Iterator[Any], count: int) -> None:
+        """Pass over a member that is null and those behind it, as many as a run has."""
+        if count == 0:
+            raise Fault("a member is a run of no nulls", "NullCount", self.at)
+        for _ in range(count - 1):
+            step = next(steps, None)
+            if step.__class__ is not str:
+                raise Fault(f"{count} nulls are more than the members there are", "NullCount", self.at)
+
+    def _array(self, record: int, at: int) -> tuple[int, Any, list[Plain] | None, int, int]:
+        """Read the start of an array, and primitive items; `at` is that of the ObjectId.
+
+        Returns:
+            The id, the array, the list of its items, or None if it is complete, the number of items that
+            follow, and the offset behind.
+        """
+        body = self._body
+        number = _int32.unpack_from(body, at)[0]
+        if number <= 0:
+            self._stream.problem("the id is not positive", NAMES[record] + ".ObjectId", at)
+        if record == Record.BINARY_ARRAY:
+            return number, *self._binary_array(at + 4)
+        count, at = length(body, at + 4, NAMES[record] + ".ArrayInfo.Length")
+        if record == Record.ARRAY_SINGLE_PRIMITIVE:
+            kind = body[at]
+            if kind not in FIXED and kind not in (Primitive.CHAR, Primitive.DECIMAL):
+                raise Fault(f"{kind} is no primitive type of items", NAMES[record] + ".PrimitiveTypeEnum", at)
+            items, at = self._primitives(count, kind, at + 1)
+            return number, _raw(items) if kind == Primitive.BYTE else items, None, 0, at
+        made: list[Plain] = []
+        return number, made, made, count, at
+
+    def _binary_array(self, at: int) -> tuple[Any, list[Plain] | None, int, int]:
+        body = self._body
+        kind = body[at]
+        if kind > ArrayType.RECTANGULAR_OFFSET:
+            raise Fault(f"{kind} is no type of an array", "BinaryArray.BinaryArrayTypeEnum", at)
+        rank, at = length(body, at + 1, "BinaryArray.Rank")
+        if not 0 < rank <= RANK_MAX:
+            raise Fault(f"{rank} dimensions, an array has 1 to {RANK_MAX}", "BinaryArray.Rank", at - 4)
+        lengths = []
+        for _ in range(rank):
+            count, at = length(body, at, "BinaryArray.Lengths")
+            lengths.append(count)
+        lower = [0] * rank
+        if kind >= ArrayType.SINGLE_OFFSET:
+            lower = list(struct.unpack_from(f"<{rank}i", body, at))
+            at += 4 * rank
+        binary = body[at]
+        libraries: list[int] = []
+        primitive_type, end = layouts.additional(body, at + 1, binary, at, self._stream.types, libraries)
+        for number in libraries:
+            if number not in self._stream.libraries:
+                self._no_library(number, "ClassTypeInfo.LibraryId", end - 4)
+        count = math.prod(lengths)
+        whole = rank == 1 and lower == [0]
+        items: Any = []
+        if binary == Binary.PRIMITIVE:
+            items, end = self._primitives(count, primitive_type, end)
+            if primitive_type == Primitive.BYTE:
+                items = _raw(items) if whole else list(items)
+        made = items if whole else {plain.LENGTHS: lengths, plain.LOWER: lower, plain.ITEMS: items}
+        return made, None if binary == Binary.PRIMITIVE else items, count, end
+
+    def _primitives(self, count: int, kind: int, at: int) -> tuple[Any, int]:
+        """Read the items of an array of primitive values; bytes come as they are."""
+        body, budget = self._body, self._budget
+        fixed = FIXED.get(kind)
+        size = struct.calcsize(fixed.code) if fixed is not None else 1
+        if count * size > len(body) - at:
+            raise Fault(f"{count} items do not fit into the body", "Length", at)
+        if kind == Primitive.BYTE:
+            budget.spend(2 * count)
+            return body[at : at + count], at + count
+        budget.items(count)
+        if fixed is None:
+            return self._varying(count, kind, at)
+        items: list[Plain] = []
+        distinct: dict[Any, Any] | None = {} if size <= 2 else None
+        for begin in range(0, count, _CHUNK):
+            number = min(_CHUNK, count - begin)
+            values = struct.unpack_from(f"<{number}{fixed.code}", body, at)
+            at += number * size
+            if fixed.convert is not None:
+                budget.spend(fixed.cost * number)
+                self._converted(items, values, fixed.convert, at - number * size, size)
+            elif distinct is not None:  # of values of two bytes only one of a kind is kept
+                before = len(distinct)
+                items.extend(map(distinct.setdefault, values, values))
+                budget.spend(_DISTINCT_COST * (len(distinct) - before))
+            else:
+                budget.spend(fixed.cost * number)
+                items.extend(values)
+        return items, at
+
+    def _converted(
+        self, items: list[Plain], values: tuple[Any, ...], convert: Callable[..., Plain], at: int, size: int
+    ) -> None:
+        for number, value in enumerate(values):
+            try:
+                items.append(convert(value))
+            except Junk as exc:
+                items.append(exc.value)
+                self._stream.problem(exc.why, f"[{len(items) - 1}]", at + number * size)
+
+    def _varying(self, count: int, kind: int, at: int) -> tuple[list[Plain], int]:
+        """Read characters or decimals; a character beyond 16 bits counts twice, as in .NET."""
+        body, budget = self._body, self._budget
+        items: list[Plain] = []
+        left = count
+        while left > 0:
+            value, end, wrong = primitive(body, at, kind, f"[{len(items)}]")
+            left -= 1
+            if kind == Primitive.CHAR:
+                left -= end - at == 4
+                budget.spend(0 if end - at == 1 else _CHARACTER_COST)
+            else:
+                budget.spend(_VARIABLE_COST)
+            if wrong:
+                self._stream.problem(wrong, f"[{len(items)}]", at)
+            items.append(value)
+            at = end
+        return items, at
+
+    def _method(self, record: int, at: int) -> int:
+        """Read a method call or return; return the offset behind."""
+        if self._stream.method is not None:
+            raise Fault("a second method", NAMES[record], at - 1)
+        read = read_call if record == Record.METHOD_CALL else read_return
+        self._stream.method = method = read(self._body, at, self._budget)
+        for why, path, offset in method.faults:
+            self._stream.problem(why, path, offset)
+        return method.end
+
+
+def _raw(items: bytes) -> Plain:
+    return plain.raw(items)
+
+
+def _drop(container: dict[str, Plain], steps: Iterable[Any]) -> None:
+    """Take members away."""
+    for step in steps:
+        names = (step,) if step.__class__ is str else step[1] if step is not None else ()
+        for name in (names,) if names.__class__ is str else names:
+            container.pop(name, None)
