@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 from click import BadParameter
 
+from msmqwire.cli.common import readable
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.folder_keys import AsJson, Data, key_file, show_rows, tell_server, time_text
 from msmqwire.cli.options import Group, Option
-from msmqwire.cli.srmp_files import readable
 from msmqwire.errors import InvalidValue, StoreRefused
 from msmqwire.headers.security_descriptor import sid_bytes, sid_text
 from msmqwire.qm.runtime.given_files import read_file

@@ -9,6 +9,8 @@ from io import BufferedReader
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from msmqwire.errors import LocatedError
 
 _JSON: Final = frozenset({"--json"})
@@ -86,6 +88,16 @@ def read_input(name: str, storage_options: Mapping[str, Any] | None = None) -> b
         raise NoInput(f"{name}: {exc.strerror or exc}") from None
     except UnsupportedStore as exc:
         raise NoInput(str(exc)) from None
+
+
+def readable(*files: Path | None) -> None:
+    """Check that files can be read. Raises NoInput."""
+    for file in files:
+        if file is not None:
+            try:
+                file.open("rb").close()
+            except OSError as exc:
+                raise NoInput(f"{file}: {exc.strerror or exc}") from None
 
 
 def standard_input() -> BufferedReader:

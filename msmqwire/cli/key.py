@@ -9,10 +9,10 @@ from uuid import UUID
 
 from click import BadParameter
 
+from msmqwire.cli.common import readable
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.folder_keys import AsJson, Data, key_file, show_rows, tell_server, time_text
 from msmqwire.cli.options import Argument, Group, Option
-from msmqwire.cli.srmp_files import readable
 from msmqwire.constants import CryptographicProvider, KeyAlgorithm
 from msmqwire.names.nearest import unknown_name
 from msmqwire.qm.runtime.folder_security import private_key_of

@@ -10,8 +10,8 @@ from typing import Annotated, Final
 
 from click import BadParameter
 
+from msmqwire.cli.common import readable
 from msmqwire.cli.options import Option
-from msmqwire.cli.srmp_files import readable
 from msmqwire.qm.runtime.rpc_network import RpcOptions
 from msmqwire.qm.runtime.rpc_users import load_users
 from msmqwire.remote_read.constants import DEFAULT_PORT

@@ -10,7 +10,7 @@ from uuid import UUID
 from click import BadParameter
 from click.exceptions import Exit
 
-from msmqwire.cli.common import EX_TEMPFAIL, EX_UNAVAILABLE, read_input, say
+from msmqwire.cli.common import EX_TEMPFAIL, EX_UNAVAILABLE, read_input, readable, say
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.network_options import Pgm, PgmInterface, TlsAuthorities, TlsVerify, address_overrides
 from msmqwire.cli.options import Argument, Option
@@ -29,7 +29,6 @@ from msmqwire.cli.send_protection import (
     Signature,
 )
 from msmqwire.cli.serving import parse_endpoint
-from msmqwire.cli.srmp_files import readable
 from msmqwire.errors import InvalidValue, OutcomeUnknown
 from msmqwire.names.meant import wanted_format_name
 from msmqwire.ping import PING_PORT

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from click import BadParameter
 
-from msmqwire.cli.common import NoInput
+from msmqwire.cli.common import readable
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.redirections import Redirections
 from msmqwire.qm.runtime.redirections_file import load_redirections
@@ -34,16 +34,6 @@ class SrmpFiles(NamedTuple):
         """Raise BadParameter for a certificate without its key, or a key without certificate."""
         if (self.sign_cert is None) != (self.sign_key is None):
             raise BadParameter("--http-sign-cert and --http-sign-key go together")
-
-
-def readable(*files: Path | None) -> None:
-    """Check that files can be read. Raises NoInput."""
-    for file in files:
-        if file is not None:
-            try:
-                file.open("rb").close()
-            except OSError as exc:
-                raise NoInput(f"{file}: {exc.strerror or exc}") from None
 
 
 def srmp_configuration(files: SrmpFiles) -> SrmpConfiguration:

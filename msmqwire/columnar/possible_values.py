@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from msmqwire.capture.ip import Transport
 from msmqwire.columnar.columns import Column
 from msmqwire.columnar.expression import Containing, Matching
-from msmqwire.constants import class_name
+from msmqwire.constants import MessageClass, class_name
 from msmqwire.dissection import kinds
 from msmqwire.dissection.message_security import SignatureStatus
 from msmqwire.errors import InvalidArgument
@@ -134,10 +134,7 @@ _ADDRESSES: Final = _Texts("address", partial(captured_address, path=PATH), "012
 _GUIDS: Final = _Texts("GUID", lambda text: str(UUID(text)), "0123456789abcdef-", str(UUID(int=1)))
 _HANDLES: Final = _Texts("handle of 40 hex digits", _handle, "0123456789abcdef", "0" * 40)
 _RECEIPTS: Final = tuple(kind.value for kind in EnvelopeKind if kind is not EnvelopeKind.USER_MESSAGE)
-_CLASSES: Final = _Names(
-    "message class", tuple(name for name in sorted(_all_classes()) if not name.startswith("0x")),
-    unnamed=_all_classes,
-)  # fmt: skip
+_CLASSES: Final = _Names("message class", tuple(sorted(map(class_name, MessageClass))), unnamed=_all_classes)
 
 POSSIBLE: Final[dict[str, _Names | _Texts]] = {
     "kind": _Names("kind of packet", kinds.KINDS),

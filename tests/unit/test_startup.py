@@ -71,6 +71,7 @@ MESSAGES = {"bodies", "display"}
             | {"qm.runtime.server", "qm.runtime.operations", "cli.serve"}
             | {"qm.protocols.srmp.engine", "srmp.schema", "srmp.http_message"}
             | {"qm.protocols.remote_read.engine", "qm.client.remote_reading", "remote_read.sections"}
+            | {"qm.protocols.srmp.redirections", "qm.store.sqlite"}
             | {"rpc.ndr", "rpc.server_association", "qm.runtime.rpc_client"},
         ),
         (
@@ -93,6 +94,22 @@ def test_a_client_imports_no_captures_and_no_server(arguments: tuple[str, ...], 
     assert {f"msmqwire.{part}" for part in without} & modules == set()
     assert heavy(modules) & {"Cryptodome", "aiohttp", "construct", "cryptography", "lxml", "numba", "numpy",
                              "pyarrow", "rich"} == set()  # fmt: skip
+
+
+def test_columns_list_the_values_of_filters_when_one_is_given() -> None:
+    program = (
+        "import msmqwire, sys\n"
+        "from msmqwire.columnar import possible_values\n"
+        "msmqwire.read_capture(sys.argv[1])\n"
+        "print(possible_values._all_classes.cache_info().currsize)\n"
+        "msmqwire.read_capture(sys.argv[1], where=[('class_name', '==', '0x1234')])\n"
+        "print(possible_values._all_classes.cache_info().currsize)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(EXAMPLES / "session.pcap")],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["0", "1"]
 
 
 def test_a_folder_that_is_missing_is_found_so_without_a_queue_manager() -> None:

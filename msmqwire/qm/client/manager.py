@@ -54,7 +54,6 @@ from msmqwire.qm.runtime.reasons import reason
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store import Store
 from msmqwire.qm.store.memory import MemoryStore
-from msmqwire.qm.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from msmqwire.qm.protocols.srmp.transfer import Transfer as HttpTransfer
@@ -142,7 +141,7 @@ class ClientManager:
     ) -> None:
         """`context` is of TLS to others, `pgm` of multicast. Raises the subclasses of StoreError."""
         self.stored = state is not None
-        self._store: Store = MemoryStore() if state is None else SqliteStore(state)
+        self._store: Store = MemoryStore() if state is None else _store_of(state)
         self._overrides, self._listen, self._context = overrides, listen, context
         self._pgm = pgm or PgmOptions()
         self._pending: dict[ObjectId, Sent] = {}  # whose outcome is not known yet
@@ -434,6 +433,12 @@ def _any(test: Callable[[FormatName], bool], name: FormatName) -> bool:
 def _all(test: Callable[[FormatName], bool], name: FormatName) -> bool:
     """Return whether a test is true of a name, or of all of its elements."""
     return all(map(test, name.elements)) if isinstance(name, MultipleElementName) else test(name)
+
+
+def _store_of(state: str | os.PathLike[str]) -> Store:
+    from msmqwire.qm.store.sqlite import SqliteStore  # most programs store nothing
+
+    return SqliteStore(state)
 
 
 def _obstacle(transfer: Transfer) -> Obstacle:

@@ -10,10 +10,12 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msmqwire.qm.runtime.logs import log
-from msmqwire.qm.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from msmqwire.qm.store.sqlite import SqliteStore
 
 MIN_FREE: Final = 64 << 20
 """Default of the low-water mark in bytes."""

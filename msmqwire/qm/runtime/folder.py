@@ -17,7 +17,6 @@ from msmqwire.qm.model.elements import QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
-from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.rules import recovery
 from msmqwire.qm.rules.routing import Routes
 from msmqwire.qm.runtime.restoring import restoring
@@ -26,6 +25,7 @@ from msmqwire.qm.store import Store
 
 if TYPE_CHECKING:
     from msmqwire.qm.core import Core
+    from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 
 QUOTA: Final = 8 << 30
 """Default quota of a new queue manager in bytes. The specification's QueueManagerQuota is 1 MiB."""
