@@ -14,7 +14,7 @@ from msmqwire.bodies.decoding import BYTES_TYPES, FORMATS, HEADERS_FORMATS, deco
 from msmqwire.bodies.encoding import encode
 from msmqwire.bodies.limits import Limits
 from msmqwire.bodies.named import Named
-from msmqwire.bodies.nmf import NmfMessage, read_nmf
+from msmqwire.bodies.wcf.framing import NmfMessage, read_nmf
 
 __all__ = [
     "BYTES_TYPES",

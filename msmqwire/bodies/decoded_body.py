@@ -14,7 +14,7 @@ from msmqwire.bodies import activex, plain, texts
 from msmqwire.bodies.body import Plain
 from msmqwire.bodies.decoding import BYTES_TYPES, VT_BINARY_OBJECT
 from msmqwire.bodies.limits import DEFAULT, Budget
-from msmqwire.bodies.nmf import read_nmf
+from msmqwire.bodies.wcf.framing import read_nmf
 from msmqwire.constants import VarEnum, hresult_name, variant_name
 from msmqwire.errors import MalformedBody
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from msmqwire.bodies import gzip, masstransit, nrbf, nservicebus, plain, rebus, shuttle, texts
+from msmqwire.bodies import gzip, masstransit, nrbf, nservicebus, plain, rebus, shuttle, texts, wcf
 from msmqwire.bodies.body import Body, Content, Headers, Problem
 from msmqwire.bodies.limits import DEFAULT, Budget, LimitExceeded, Limits
 from msmqwire.constants import VarEnum
@@ -122,12 +122,14 @@ def _content_type(headers: Mapping[str, str]) -> str:
 def _inside(body: bytes, budget: Budget, kind: str = "") -> Content:
     """Decode bytes by what they look like, without looking into gzip or envelopes; never raises."""
     from msmqwire.bodies import json, xml
-    from msmqwire.bodies.nmf import read_nmf
 
     if nrbf.recognises(body):
         return nrbf.read(body, budget)
-    if read_nmf(body) is not None:
-        return Content("wcf", plain.raw(body), "")
+    if wcf.recognises(body):
+        try:
+            return wcf.read(body, budget)
+        except MalformedBody:
+            pass  # bytes that begin like one
     text = texts.decoded(body)
     if text is None:
         return Content("bytes", plain.raw(body), "")

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from msmqwire.bodies import nservicebus, rebus, scalars, texts
+from msmqwire.bodies import nservicebus, rebus, scalars, texts, wcf
 from msmqwire.bodies.body import Plain
 from msmqwire.errors import InvalidValue
 from msmqwire.names.nearest import unknown_name
 
 FORMATS_WRITTEN: Final = (
-    "activex", "xml", "nrbf", "binary", "json", "text", "bytes", "nservicebus", "rebus",
+    "activex", "xml", "nrbf", "binary", "wcf", "json", "text", "bytes", "nservicebus", "rebus",
 )  # fmt: skip
 """Formats that `encode` takes; ``binary`` is another name of ``nrbf``."""
 _FRAMEWORKS: Final = {"nservicebus": nservicebus, "rebus": rebus}
@@ -82,6 +82,8 @@ def _body(value: Plain, format: str, type_: str | None) -> tuple[bytes, int]:
         from msmqwire.bodies import json
 
         return json.write(value, type_), 0
+    if format == "wcf":
+        return wcf.write(value, type_), 0
     if format == "text":
         return texts.write(value, type_), 0
     if format == "bytes":
