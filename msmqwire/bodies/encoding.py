@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from msmqwire.bodies import nservicebus, rebus, scalars, texts, wcf
+from msmqwire.bodies import nrbf, nservicebus, rebus, scalars, texts, wcf
 from msmqwire.bodies.body import Plain
+from msmqwire.bodies.decoding import VT_BINARY_OBJECT
 from msmqwire.errors import InvalidValue
 from msmqwire.names.nearest import unknown_name
 
@@ -88,7 +89,7 @@ def _body(value: Plain, format: str, type_: str | None) -> tuple[bytes, int]:
         return texts.write(value, type_), 0
     if format == "bytes":
         return scalars.bytes_of(value, ""), 0
-    raise InvalidValue(f"{format} is not written yet", path="format")
+    return nrbf.write(value, type_), VT_BINARY_OBJECT
 
 
 def _framework(

@@ -16,8 +16,7 @@ from msmqwire.bodies.nrbf.reading import HEADER, read_stream
 from msmqwire.bodies.nrbf.records import Record
 from msmqwire.errors import MalformedBody
 
-__all__ = ["read", "recognises"]
-
+__all__ = ["read", "recognises", "write"]
 # RecordTypeEnum 0, RootId, HeaderId, MajorVersion 1, MinorVersion 0, and the next record: 2.6.1.
 _HEADER: Final = re.compile(rb"\x00.{8}\x01\x00\x00\x00\x00\x00\x00\x00[\x01-\x11\x15\x16]", re.DOTALL)
 
@@ -40,6 +39,13 @@ def read(body: bytes, budget: Budget) -> Content:
         stream.problem(f"{len(body) - stream.end} bytes follow the end", "MessageEnd", stream.end)
     value = assemble(stream, budget)
     return Content("nrbf", value, text(value), tuple(stream.problems))
+
+
+def write(value: Plain, type_: str | None = None) -> bytes:
+    """Return a body that BinaryMessageFormatter reads; see `writing.write`. Raises InvalidValue."""
+    from msmqwire.bodies.nrbf import writing
+
+    return writing.write(value, type_)
 
 
 def _check_header(body: bytes) -> None:
