@@ -14,6 +14,7 @@ from msmqwire.bodies.limits import Budget
 from msmqwire.bodies.nrbf.graph import assemble
 from msmqwire.bodies.nrbf.reading import HEADER, read_stream
 from msmqwire.bodies.nrbf.records import Record
+from msmqwire.bodies.nrbf.tables import DATASET, tables_line
 from msmqwire.errors import MalformedBody
 
 __all__ = ["read", "recognises", "write"]
@@ -38,6 +39,10 @@ def read(body: bytes, budget: Budget) -> Content:
     if stream.end < len(body) and not stream.problems:
         stream.problem(f"{len(body) - stream.end} bytes follow the end", "MessageEnd", stream.end)
     value = assemble(stream, budget)
+    if stream.tables:
+        from msmqwire.bodies.nrbf.datasets import with_tables
+
+        value = with_tables(value, stream, budget)
     return Content("nrbf", value, text(value), tuple(stream.problems))
 
 
@@ -62,6 +67,8 @@ def _check_header(body: bytes) -> None:
 
 def text(value: Plain) -> str:
     """Return a value in one line for people."""
+    if isinstance(value, dict) and DATASET in value:
+        return plain.one_line(tables_line(value))
     if isinstance(value, dict) and len(value) == 3 and "m_value" in value:  # a primitive value on its own
         return plain.line(value["m_value"])
     return plain.line(value)

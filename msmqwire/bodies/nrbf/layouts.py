@@ -27,7 +27,8 @@ _OBJECT_COST: Final = 92
 """The number of an object, and its place by it."""
 NO_LIBRARY: Final = -1 << 40
 """What stands for the library of a system class; no INT32."""
-_TABLES: Final = frozenset({"XmlDiffGram", "DataSet.Tables.Count", "DataTable.Columns.Count"})
+TABLES: Final = frozenset({"XmlDiffGram", "DataSet.Tables.Count", "DataTable.Columns.Count"})
+"""Members of which one is in each DataSet or DataTable."""
 _TYPED: Final = (Record.CLASS_WITH_MEMBERS_AND_TYPES, Record.SYSTEM_CLASS_WITH_MEMBERS_AND_TYPES)
 _WITH_LIBRARY: Final = (Record.CLASS_WITH_MEMBERS_AND_TYPES, Record.CLASS_WITH_MEMBERS)
 _int32: Final = struct.Struct("<i")
@@ -72,7 +73,7 @@ class Layout:
         self.templates: dict[str, dict[str, Plain]] = {}
         self.steps, cost = _steps(names, types)
         self.cost = cost + sys.getsizeof(self.template("").copy()) + _OBJECT_COST
-        self.known = not _TABLES.isdisjoint(names)
+        self.known = not TABLES.isdisjoint(names)
 
     def template(self, library: str) -> dict[str, Plain]:
         """Return an object without values of the class in a library; the name is empty if it has none."""
