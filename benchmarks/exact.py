@@ -42,10 +42,10 @@ def survey(path: str) -> list[object]:
 
 
 def read_parts(path: str) -> int:
-    from msmqwire.columnar import COLUMNS
+    from msmqwire.columnar.columns import USUAL
     from msmqwire.columnar.part_reader import PartReader
 
-    names = [column.name for column in COLUMNS if column.name != "raw"]
+    names = [column.name for column in USUAL]
     return sum(b.num_rows for part in survey(path) for b in PartReader().batches(part, names))
 
 

@@ -56,19 +56,19 @@ def columnar(request: Request) -> int:
 
 def columnar_headers(request: Request) -> int:
     """The same without bodies."""
-    from msmqwire.columnar import COLUMNS
+    from msmqwire.columnar.columns import USUAL
 
-    names = [column.name for column in COLUMNS if column.name not in ("raw", "body")]
+    names = [column.name for column in USUAL if column.name != "body"]
     return columnar(request._replace(columns=names))
 
 
 def generic(request: Request) -> int:
     """The same columns as `columnar`, packet by packet."""
     import msmqwire
-    from msmqwire.columnar import COLUMNS
     from msmqwire.columnar.arrow.rows import batches
+    from msmqwire.columnar.columns import USUAL
 
-    columns = [column for column in COLUMNS if column.name != "raw"]
+    columns = list(USUAL)
     items = msmqwire.dissect(request.path, lint=False)
     return sum(batch.num_rows for batch in batches(items, columns, batch_rows=request.batch_rows))
 

@@ -64,7 +64,7 @@ def frame(
     Args:
         spark: the session.
         paths: capture files, patterns, folders or URLs: one capture, in this order.
-        columns: names of columns of `msmqwire.columnar.COLUMNS`; by default all but ``raw``.
+        columns: names of columns of `msmqwire.columnar.COLUMNS`; by default the usual ones.
         where: conditions that all rows meet, as for `msmqwire.read_capture`. Those on time, endpoints and
             kind are checked before a packet is decoded. Times are compared in nanoseconds.
         ports: as for `msmqwire.dissect`.
@@ -118,7 +118,7 @@ def _chosen(columns: Collection[str] | None) -> pa.Schema:
         return packet_schema()
     if not columns or isinstance(columns, str):
         raise BadOption(f"columns: a list of names is wanted, not {columns!r}")
-    return selected(packet_schema(raw=True), columns)
+    return selected(packet_schema(on_request=True), columns)
 
 
 def _checked(where: Where) -> Sequence[Condition]:
@@ -128,7 +128,7 @@ def _checked(where: Where) -> Sequence[Condition]:
         Filter(conditions)
     except InvalidArgument as exc:
         raise bad_option(exc) from exc
-    nothing = pa.RecordBatch.from_pylist([], packet_schema(raw=True))
+    nothing = pa.RecordBatch.from_pylist([], packet_schema(on_request=True))
     for condition in conditions:
         try:
             meeting(nothing, [condition])

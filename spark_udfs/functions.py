@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.bodies import decode_body
+from msmqwire.bodies import inspect_body, whole_text
 from msmqwire.columnar import PACKET_COLUMNS, read_packets
 from msmqwire.columnar.columns import BY_NAME, COLUMNS, INT32, INT64, TEXT, Column, arrow_schema
 from msmqwire.crypto.readings import DEFAULT, Readings
@@ -191,7 +191,7 @@ def _columns_of(
 def body_text(body: Any, body_type: Any) -> Any:
     """``msmq_body_text(body, body_type)``: bodies as text, by type or content; null for no valid text."""
     texts = [
-        None if data is None else decode_body(data, kind or 0).text
+        None if data is None else whole_text(data, inspect_body(data, body_type=kind or 0))
         for data, kind in zip(body.to_pylist(), body_type.to_pylist(), strict=True)
     ]
     return pa.array(map(_utf8, texts), TEXT)

@@ -12,9 +12,11 @@ from msmqwire.bodies.body import Body, Problem
 from msmqwire.bodies.decoded_body import DecodedBody, decode_body
 from msmqwire.bodies.decoding import BYTES_TYPES, FORMATS, HEADERS_FORMATS, decode
 from msmqwire.bodies.encoding import encode
+from msmqwire.bodies.inspecting import inspect_body
 from msmqwire.bodies.limits import Limits
 from msmqwire.bodies.named import Named
 from msmqwire.bodies.wcf.framing import NmfMessage, read_nmf
+from msmqwire.bodies.whole_text import whole_text
 
 __all__ = [
     "BYTES_TYPES",
@@ -29,5 +31,7 @@ __all__ = [
     "decode",
     "decode_body",
     "encode",
+    "inspect_body",
     "read_nmf",
+    "whole_text",
 ]

@@ -31,6 +31,12 @@ class Problem:
     path: str = ""
     offset: int | None = None
 
+    def __str__(self) -> str:
+        """Where it is, and what."""
+        offset = "" if self.offset is None else f"byte {self.offset}"
+        where = ", ".join(filter(None, (self.path, offset)))
+        return f"{where}: {self.error}" if where else self.error
+
     def to_json(self) -> dict[str, Plain]:
         """Return the problem as the command line prints it."""
         return {"path": self.path, "offset": self.offset, "error": self.error}

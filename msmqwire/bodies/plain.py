@@ -27,6 +27,8 @@ _FEW: Final = 4
 _NUMBERS: Final = frozenset((int, float))
 LINE_MAX: Final = 4096
 """Characters of the line of a value."""
+_INDENTED: Final = 64
+"""Levels that are indented: with each level of a long chain the text would grow with the square."""
 quoted: Final = json.encoder.encode_basestring
 """Return a text as JSON has it, in quotation marks."""
 
@@ -63,6 +65,23 @@ def dumps(value: Plain, *, indent: int | None = None) -> str:
     return "".join(_tokens(value, indent))
 
 
+def beginning(value: Plain, length: int) -> str:
+    """Return the first characters of a value as JSON text for people, indented; cut with an ellipsis."""
+    parts: list[str] = []
+    size = 0
+    for part in _tokens(value, 2):
+        parts.append(part)
+        size += len(part)
+        if size > length:
+            return "".join(parts)[: length - 1] + ELLIPSIS
+    return "".join(parts)
+
+
+def has_parts(value: Plain) -> bool:
+    """Return whether a value is a list or an object, and not one that stands for a single value."""
+    return isinstance(value, list) or (isinstance(value, dict) and next(iter(value), "") not in SCALARS)
+
+
 def _tokens(value: Plain, indent: int | None) -> Iterator[str]:
     comma, colon = (", ", ": ") if indent is None else (",", ": ")
     stack: list[tuple[Iterator[Any], str]] = []  # containers that are open: what is left, and the end
@@ -70,7 +89,7 @@ def _tokens(value: Plain, indent: int | None) -> Iterator[str]:
     pending: list[Plain] = [value]
 
     def newline(depth: int) -> str:
-        return "" if indent is None else "\n" + " " * (indent * depth)
+        return "" if indent is None else "\n" + " " * (indent * min(depth, _INDENTED))
 
     while True:
         if pending:

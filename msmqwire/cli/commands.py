@@ -20,6 +20,7 @@ _PLACES: Final = {
     "pcap": ("pcap", "command"),
     "parse": ("parse", "command"),
     "build": ("build", "command"),
+    "body": ("body", "app"),
     "lake": ("lake", "command"),
     "export": ("export", "app"),
     "send": ("send", "command"),
@@ -49,6 +50,7 @@ _SUMMARIES: Final = {
         "Parse one packet and print it as one JSON object; of RPC each PDU as an object, of NCP each unit."
     ),
     "build": "Build the bytes of a packet from the JSON object that parse prints.",
+    "body": "Bodies of messages: what is inside of them, and bodies of values.",
     "lake": "Decode captures into a lake: Parquet files by date, to which later runs add what is new.",
     "export": "Write what makes other tools understand the protocols.",
     "send": (

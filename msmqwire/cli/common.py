@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from io import BufferedReader
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from msmqwire.errors import LocatedError
 
+_NOT_ASCII: Final = re.compile("[\x7f-\U0010ffff]+")
 _JSON: Final = frozenset({"--json"})
 EX_USAGE: Final = 2
 EX_DATAERR: Final = 65
@@ -25,8 +27,23 @@ EX_TEMPFAIL: Final = 75
 
 
 def dumps(data: Any, *, indent: int | None = None) -> str:
-    """Return JSON without control characters, including DEL."""
-    return json.dumps(data, indent=indent).replace("\x7f", "\\u007f")
+    """Return JSON in ASCII without control characters, including DEL; of whatever depth."""
+    try:
+        return json.dumps(data, indent=indent).replace("\x7f", "\\u007f")
+    except RecursionError:  # values of bodies are nested as deep as their senders like
+        return dumps_deep(data, indent=indent)
+
+
+def dumps_deep(data: Any, *, indent: int | None = None) -> str:
+    """Return the same, more slowly, of values whose depth is not known; only 64 levels are indented."""
+    from msmqwire.bodies import plain
+
+    return _NOT_ASCII.sub(_escape, plain.dumps(data, indent=indent))
+
+
+def _escape(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
 
 
 def say(

@@ -134,7 +134,8 @@ class Printer:
             self.line(date, "dim")
         self.line(row, style)
         if self.dump:
-            lines = hexdump(item.packet, item.raw) if isinstance(item.packet, Record) else raw_dump(item.raw)
+            is_record = isinstance(item.packet, Record)
+            lines = hexdump(item.packet, item.raw, item.decoded()) if is_record else raw_dump(item.raw)
             for text in lines:
                 self.line(f"  {text}")
             if item.body is not None:

@@ -10,6 +10,14 @@ EXAMPLES: Final = {
         "msmqwire parse packet.bin | msmqwire build > same.bin",
         "msmqwire build --hex packet.json",
     ),
+    "body decode": (
+        "msmqwire body decode order.bin --body-type 0x300",
+        "echo '68 00 69 00' | msmqwire body decode - --hex --body-type VT_BSTR --json",
+    ),
+    "body encode": (
+        """echo '{"Number": 7}' | msmqwire body encode --format json > order.json""",
+        """echo '"order 7"' | msmqwire body encode --format nrbf --output order.bin""",
+    ),
     "dissect": (
         "msmqwire dissect examples/session.pcap",
         "msmqwire dissect examples/session.pcap --kind UserMessage --hexdump",

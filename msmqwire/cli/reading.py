@@ -37,6 +37,9 @@ Timeout = Annotated[
     float, Option(min=0, metavar="SECONDS", help="How long to wait for a message; 0 does not wait.")
 ]
 AsJson = Annotated[bool, Option("--json", help="One JSON object a message.")]
+Decode = Annotated[
+    bool, Option("--decode", help="Say what is inside of the body: format, value, headers; docs/bodies.md.")
+]
 
 
 def _folder(data: Path | None) -> Path:
@@ -57,7 +60,9 @@ def _waiting(folder: Path) -> Iterator[WaitingLocal]:
         yield local
 
 
-def _receive(local: WaitingLocal, queue: str, count: int, timeout: float, as_json: bool) -> None:
+def _receive(
+    local: WaitingLocal, queue: str, count: int, timeout: float, as_json: bool, *, decode: bool
+) -> None:
     """Print messages and confirm those printed, even if interrupted: the others return to the queue.
 
     Nothing is waited for before they are confirmed, so that their end is known if the server goes meanwhile.
@@ -76,7 +81,7 @@ def _receive(local: WaitingLocal, queue: str, count: int, timeout: float, as_jso
                 break
             for message in messages:
                 receipt = message["receipt"]
-                show(message, as_json)
+                show(message, as_json, decode=decode)
                 printed[receipt] = message["identifier"]
                 remaining -= 1
     finally:
@@ -104,18 +109,19 @@ def receive(
     user: User = None,
     password_file: PasswordFile = None,
     auth: Auth = None,
+    decode: Decode = False,
     as_json: AsJson = False,
 ) -> None:
     """Take messages out of a queue and print them; nothing is printed when none comes in time."""
     if is_remote:
         remote = Remote(rpc_port, endpoint_mapper, user, password_file, auth)
-        remote_reading.receive(queue, remote, count, timeout, as_json)
+        remote_reading.receive(queue, remote, count, timeout, as_json, decode=decode)
         return
     folder = _folder(data)
 
     def run() -> None:
         with _waiting(folder) as local:
-            _receive(local, queue, count, timeout, as_json)
+            _receive(local, queue, count, timeout, as_json, decode=decode)
 
     run_reporting_errors(run)
 
@@ -131,12 +137,13 @@ def peek(
     user: User = None,
     password_file: PasswordFile = None,
     auth: Auth = None,
+    decode: Decode = False,
     as_json: AsJson = False,
 ) -> None:
     """Print messages of a queue and leave them there."""
     if is_remote:
         remote = Remote(rpc_port, endpoint_mapper, user, password_file, auth)
-        remote_reading.peek(queue, remote, count, timeout, as_json)
+        remote_reading.peek(queue, remote, count, timeout, as_json, decode=decode)
         return
     folder = _folder(data)
 
@@ -146,7 +153,7 @@ def peek(
             remaining = count
             while messages:
                 for message in messages:
-                    show(message, as_json)
+                    show(message, as_json, decode=decode)
                 remaining -= len(messages)
                 if not remaining:
                     break

@@ -111,7 +111,7 @@ def _opened(name: str, remote: Remote) -> Iterator[SyncQueue]:
         connection.stop(reading.close())
 
 
-def receive(name: str, remote: Remote, count: int, timeout: float, as_json: bool) -> None:
+def receive(name: str, remote: Remote, count: int, timeout: float, as_json: bool, *, decode: bool) -> None:
     """Print messages, each before it is acknowledged: if that fails, it may be back in its queue."""
 
     def run() -> None:
@@ -119,26 +119,26 @@ def receive(name: str, remote: Remote, count: int, timeout: float, as_json: bool
             for _ in range(count):
                 try:
                     with queue.receiving(timeout) as message:
-                        show(message.to_json(), as_json)
+                        show(message.to_json(), as_json, decode=decode)
                 except ReadTimeout:
                     return
 
     run_reporting_errors(run)
 
 
-def peek(name: str, remote: Remote, count: int, timeout: float, as_json: bool) -> None:
+def peek(name: str, remote: Remote, count: int, timeout: float, as_json: bool, *, decode: bool) -> None:
     """Print messages and leave them in their queue."""
 
     def run() -> None:
         with _opened(name, remote) as queue:
             try:
                 if count == 1:
-                    show(queue.peek(timeout).to_json(), as_json)
+                    show(queue.peek(timeout).to_json(), as_json, decode=decode)
                     return
                 with queue.cursor() as cursor:
-                    show(cursor.peek(timeout).to_json(), as_json)
+                    show(cursor.peek(timeout).to_json(), as_json, decode=decode)
                     for _ in range(count - 1):
-                        show(cursor.peek_next(0).to_json(), as_json)
+                        show(cursor.peek_next(0).to_json(), as_json, decode=decode)
             except ReadTimeout:
                 return
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
-from msmqwire.bodies import decode_body
+from msmqwire.bodies import Body
 from msmqwire.dissection.item import PGM_KIND, SRMP_KIND
-from msmqwire.names.printable import counted, safe
+from msmqwire.names.printable import counted, cut, safe
 from msmqwire.schema import Record
 from msmqwire.schema.field_text import field_text
 from msmqwire.schema.layout import layout
@@ -22,10 +23,13 @@ STYLES: Final = {
 }
 _WIDTH: Final = 16  # bytes of a row of a hex dump
 _ROWS: Final = 8  # rows shown of one field
+_TEXT_MAX: Final = 200  # characters of the text of a body, of a header
+_HEADERS: Final = 40
+_PROBLEMS: Final = 8
 
 
-def hexdump(packet: Record, data: bytes) -> Iterator[str]:
-    """Yield every field beside its bytes; long fields are truncated."""
+def hexdump(packet: Record, data: bytes, body: Body | None = None) -> Iterator[str]:
+    """Yield every field beside its bytes, and what is inside of the body; what is long is truncated."""
     for field in layout(packet):
         assignment = f"{field.path} = {field_text(field)}"
         content = data[field.offset : field.offset + field.size]
@@ -35,11 +39,18 @@ def hexdump(packet: Record, data: bytes) -> Iterator[str]:
             yield f"{field.offset + number * _WIDTH:06x}  {row.hex(' '):<47}  {text}"
         if len(rows) > _ROWS:
             yield f"        ... {counted(field.size - _ROWS * _WIDTH, 'byte')} more"
-    properties = packet.get("MessagePropertiesHeader")
-    if properties is not None and properties.MessageBody and not packet.get("OrderAckBody"):
-        body = decode_body(properties.MessageBody, properties.BodyType)
-        text = safe(body.text)[:200] if body.text else ""
-        yield f"        body: {body.kind}{' ' + text if text else ''}"
+    if body is None:
+        return
+    text = f" {safe(cut(body.text, _TEXT_MAX))}" if body.text else ""
+    yield f"        body: {body.format}{text}"
+    if body.headers_format is not None:
+        yield f"        headers: {body.headers_format}"
+        for name, value in islice(body.headers.items(), _HEADERS):
+            yield f"          {safe(cut(name, _TEXT_MAX))}: {safe(cut(value, _TEXT_MAX))}"
+        if len(body.headers) > _HEADERS:
+            yield f"          ... {len(body.headers) - _HEADERS:,} more"
+    for problem in body.problems[:_PROBLEMS]:
+        yield f"        problem: {safe(cut(str(problem), _TEXT_MAX))}"
 
 
 def raw_dump(data: bytes) -> Iterator[str]:

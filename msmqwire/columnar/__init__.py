@@ -14,7 +14,15 @@ with importing():
 from msmqwire.capture.not_read import warn_of
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
-from msmqwire.columnar.columns import BY_NAME, COLUMNS, GENERIC_GROUPS, Column, arrow_schema, unknown_column
+from msmqwire.columnar.columns import (
+    BY_NAME,
+    COLUMNS,
+    GENERIC_GROUPS,
+    USUAL,
+    Column,
+    arrow_schema,
+    unknown_column,
+)
 from msmqwire.columnar.expression import Expression
 from msmqwire.columnar.expression_parser import InvalidExpression, parse_expression
 from msmqwire.columnar.filters import Condition, Filter, Where, conditions_of
@@ -46,18 +54,18 @@ __all__ = [
 BATCH_ROWS = 65_536
 PACKET_COLUMNS: Final[tuple[Column, ...]] = (
     *(BY_NAME[name] for name in ("kind", "size", "error", "error_path", "error_offset")),
-    *(column for column in COLUMNS if column.group not in ("where", *GENERIC_GROUPS)),
+    *(column for column in USUAL if column.group not in ("where", *GENERIC_GROUPS)),
 )
 """The columns that depend only on the bytes of a packet, not on a capture or a request before it."""
 
 
 def chosen_columns(names: Collection[str] | None) -> list[Column]:
-    """Return the columns with these names, in their order; all but ``raw`` for None.
+    """Return the columns with these names, in their order; those of `USUAL` for None.
 
     Raises InvalidArgument for an unknown one, which names the nearest ones.
     """
     if names is None:
-        return [column for column in COLUMNS if column.name != "raw"]
+        return list(USUAL)
     if isinstance(names, str):
         raise InvalidArgument(f"a list of names is wanted, not {names!r:.80}", path="columns")
     for name in names:
@@ -159,7 +167,7 @@ def read_capture(
 
     Args:
         sources: as for `msmqwire.dissect`.
-        columns: names of `COLUMNS`; by default all but ``raw``.
+        columns: names of `COLUMNS`; by default all but ``raw``, ``body_format``, ``body_text``, ``headers``.
         where: conditions that all rows meet: ``[("kind", "==", "UserMessage"), ("dst_port", "in", [1801])]``.
             Those on time, endpoints and kind are applied before a packet's fields are read. Or an expression:
             ``"kind == 'UserMessage' and label like 'order%'"``, see `parse_expression`.

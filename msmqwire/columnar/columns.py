@@ -28,6 +28,7 @@ INT32: Final = pa.int32()
 INT64: Final = pa.int64()
 TEXT: Final = pa.string()
 BINARY: Final = pa.binary()
+TEXTS: Final = pa.map_(TEXT, TEXT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ NCP_GROUPS: Final = ("ncp", "job")
 """The columns that only packets of NCP have."""
 PAIR_GROUP: Final = "pair"
 """The columns that say which answer belongs to which request: what the generic reader finds, not a packet."""
+CONTENT_GROUP: Final = "content"
+"""The columns that say what is inside of a body: made of other columns, and on request only."""
 GENERIC_GROUPS: Final = (*NCP_GROUPS, "receipt", "call", PAIR_GROUP)
 """The columns that only packets of the generic reader have: of NCP, SRMP and remote read."""
 
@@ -186,6 +189,16 @@ COLUMNS: Final[tuple[Column, ...]] = (
         ("extension", BINARY, "ExtensionData", "The application's."),
         ("body", BINARY, "MessageBody", "The body, up to the limit asked for."),
     ),
+    *_of_generic_reader(
+        CONTENT_GROUP,
+        (
+            "body_format",
+            TEXT,
+            "Format of the body: text, json, xml, activex, nrbf and others; on request only.",
+        ),
+        ("body_text", TEXT, "The value of the body in one line, for people; on request only."),
+        ("headers", TEXTS, "Headers of NServiceBus or Rebus in the extension; on request only."),
+    ),
     *_group(
         "session",
         "SessionHeader",
@@ -281,6 +294,10 @@ COLUMNS: Final[tuple[Column, ...]] = (
     ),
 )
 
+ON_REQUEST: Final = frozenset({"raw", *(column.name for column in COLUMNS if column.group == CONTENT_GROUP)})
+"""The columns that are there only when they are asked for."""
+USUAL: Final = tuple(column for column in COLUMNS if column.name not in ON_REQUEST)
+"""All others."""
 BY_NAME: Final = {column.name: column for column in COLUMNS}
 """The columns by name."""
 SEE: Final = "docs/columns.md lists all"

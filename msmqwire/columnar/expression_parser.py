@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import pyarrow as pa
 
-from msmqwire.columnar.columns import BINARY, BOOL, BY_NAME, TEXT, Column, unknown_column
+from msmqwire.columnar.columns import BINARY, BOOL, BY_NAME, TEXT, TEXTS, Column, unknown_column
 from msmqwire.columnar.expression import (
     Absent,
     Compared,
@@ -28,6 +28,7 @@ from msmqwire.columnar.expression import (
 from msmqwire.columnar.possible_values import (
     EQUALITIES,
     PATH,
+    not_compared,
     refuse_impossible,
     refuse_impossible_pattern,
 )
@@ -161,7 +162,7 @@ class _Parser:
     def _test(self) -> Node:
         token = self.token
         column = self._column()
-        if comparison := self._taken(*_COMPARISONS):
+        if column.type != TEXTS and (comparison := self._taken(*_COMPARISONS)):
             if column.type == BOOL and comparison.text not in ("==", "!="):
                 self.fail(f"{column.name} is true or false", comparison)
             if comparison.text in EQUALITIES:
@@ -171,6 +172,8 @@ class _Parser:
             negated = self._taken("not")
             self._expect("null")
             return Not(Absent(column)) if negated else Absent(column)
+        if column.type == TEXTS:
+            self.fail(not_compared(column), token)
         negated = self._taken("not")
         for keyword, read in self._tests().items():
             if self._taken(keyword):

@@ -21,6 +21,7 @@ from msmqwire.columnar.columns import (
     INT64,
     SECONDS,
     TEXT,
+    TEXTS,
     TIME,
     WHERE,
     Column,
@@ -28,7 +29,7 @@ from msmqwire.columnar.columns import (
 )
 from msmqwire.columnar.expression import Compared, Expression, OneOf
 from msmqwire.columnar.expression_parser import parse_expression
-from msmqwire.columnar.possible_values import EQUALITIES, PATH, refuse_impossible
+from msmqwire.columnar.possible_values import EQUALITIES, PATH, not_compared, refuse_impossible
 from msmqwire.dissection import Item
 from msmqwire.errors import InvalidArgument
 from msmqwire.names.nearest import unknown_name
@@ -136,6 +137,8 @@ def refuse_wrong(condition: Any) -> None:
     if op not in _OPERATORS:
         raise unknown_name(op, _OPERATORS, "operator of a condition", path=PATH)
     column = BY_NAME[name]
+    if column.type == TEXTS:
+        raise InvalidArgument(not_compared(column), path=PATH)
     if op == "in" and (isinstance(operand, str | bytes) or not isinstance(operand, Collection)):
         raise InvalidArgument(f"{name} in: a list of values is wanted, not {operand!r:.80}", path=PATH)
     for value in operand if op == "in" else (operand,):

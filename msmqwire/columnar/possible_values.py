@@ -16,6 +16,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from msmqwire.bodies import FORMATS
 from msmqwire.capture.ip import Transport
 from msmqwire.columnar.columns import Column
 from msmqwire.columnar.expression import Containing, Matching
@@ -141,6 +142,7 @@ POSSIBLE: Final[dict[str, _Names | _Texts]] = {
     "transport": _Names("transport", get_args(Transport)),
     "class_name": _CLASSES,
     "signature_status": _Names("status of a signature", tuple(SignatureStatus)),
+    "body_format": _Names("format of a body", FORMATS, see="docs/bodies.md lists all"),
     "receipt": _Names("receipt", _RECEIPTS),
     "call": _Names("call of NCP", tuple(CALLS_BY_NAME)),
     "completion": _Names("completion of NCP", tuple(CompletionCode.__members__), unnamed=lambda: _HEX_BYTES),
@@ -153,6 +155,11 @@ POSSIBLE: Final[dict[str, _Names | _Texts]] = {
 """The columns whose texts are not any."""
 RANGES: Final = {"src_port": _PORT_MAX, "dst_port": _PORT_MAX, "priority": _PRIORITY_MAX}
 """The columns of numbers whose greatest is known; 0 is the least."""
+
+
+def not_compared(column: Column) -> str:
+    """Return why a column is not compared that has texts by name."""
+    return f"{column.name} has texts by name: the only conditions are is null and is not null"
 
 
 def refuse_impossible(column: Column, value: Any) -> None:

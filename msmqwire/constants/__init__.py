@@ -75,7 +75,7 @@ from msmqwire.constants.queue_format import (
     QUEUE_FORMAT_TYPE,
     QUEUE_SUFFIX_TYPE,
 )
-from msmqwire.constants.variant import VARIANT_FALSE, VARIANT_TRUE, VarEnum, variant_name
+from msmqwire.constants.variant import VARIANT_FALSE, VARIANT_TRUE, VarEnum, variant_name, variant_of
 
 __all__ = [
     "ACCESS_MASK",
@@ -148,4 +148,5 @@ __all__ = [
     "is_legal_class",
     "is_negative",
     "variant_name",
+    "variant_of",
 ]

@@ -6,6 +6,7 @@ those are the members of section [MS-OAUT] 2.2.7.
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 
 VARIANT_TRUE = 0xFFFF
@@ -55,6 +56,7 @@ class VarEnum(IntEnum):
 
 
 _NAMES = {member.value: member.name for member in VarEnum}
+_NUMBER = re.compile("0|[1-9][0-9]{0,9}|0X[0-9A-F]{1,8}")
 _MODIFIERS = (VarEnum.VT_VECTOR, VarEnum.VT_ARRAY)
 
 
@@ -63,3 +65,18 @@ def variant_name(value: int) -> str:
     parts = [modifier.name for modifier in _MODIFIERS if value & modifier]
     base = _NAMES.get(value & ~(VarEnum.VT_VECTOR | VarEnum.VT_ARRAY))
     return " | ".join([base, *parts]) if base else f"0x{value:04X}"
+
+
+def variant_of(text: str) -> int:
+    """Return the type that a text names: ``8``, ``0x300``, ``VT_BSTR``, ``VT_UI1|VT_VECTOR``; any case.
+
+    Raises ValueError.
+    """
+    value = 0
+    for part in text.upper().replace("+", "|").split("|"):
+        name = part.strip()
+        member = VarEnum.__members__.get(name) or VarEnum.__members__.get(f"VT_{name}")
+        if member is None and not _NUMBER.fullmatch(name):
+            raise ValueError(f"{text!r:.80} is no type of a body")
+        value |= int(name, 0) if member is None else member
+    return value

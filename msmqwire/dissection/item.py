@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from msmqwire.bodies import Body
 from msmqwire.capture.ip import Transport
+from msmqwire.dissection.contents import decoded, message_body
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examined, Examiner, SignatureStatus
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding
@@ -97,6 +99,14 @@ class Item:
         examined = self._examined
         return None if examined is None else examined.body
 
+    def decoded(self) -> Body | None:
+        """Return what is inside of the message: format, value, text, headers; None for other items.
+
+        That of an encrypted message is None unless the body was `decrypted`.
+        """
+        message = message_body(self.packet, self.examiner)
+        return None if message is None else decoded(message)
+
     @property
     def _examined(self) -> Examined | None:
         return self.examiner.examine(self.packet)
@@ -150,7 +160,9 @@ class Item:
             result["signature_status"] = examined.signature_status
             result["decrypted"] = examined.decrypted
             if examined.body is not None:
-                result["body"] = examined.body.hex()
+                result["decrypted_body"] = examined.body.hex()
+        if (body := self.decoded()) is not None:
+            result["body"] = body.to_json()
         result["findings"] = [finding.to_json() for finding in self.findings]
         result["error"] = self.error.to_json() if self.error else None
         if self.packet is None and self.raw:

@@ -8,11 +8,11 @@ import json
 from itertools import islice
 from typing import Any, Final
 
-from msmqwire.bodies import DecodedBody
+from msmqwire.bodies import plain, whole_text
+from msmqwire.dissection.contents import MessageBody, decoded, message_body
 from msmqwire.dissection.item import Item
 from msmqwire.dissection.placed_fields import placed_fields
 from msmqwire.names.printable import cut, safe
-from msmqwire.report.facts import body_of
 from msmqwire.report.limits import Limits
 from msmqwire.schema import Record
 
@@ -82,8 +82,8 @@ def detail_of(item: Item, limits: Limits) -> dict[str, Any]:
         ]
     if item.error is not None:
         result["error"] = safe(str(item.error))
-    if (body := body_of(item)) is not None:
-        result["body"] = _body(body, limits)
+    if (message := message_body(item.packet, item.examiner)) is not None:
+        result["body"] = _body(message, limits)
     if (status := item.signature_status) is not None:
         result["signature"] = str(status)
     if is_encrypted(item):
@@ -100,15 +100,33 @@ def is_encrypted(item: Item) -> bool:
     return security is not None and bool(security.Flags.EB)
 
 
-def _body(body: DecodedBody, limits: Limits) -> dict[str, Any]:
-    result: dict[str, Any] = {"kind": body.kind, "size": len(body.raw)}
-    if body.text is not None:
-        result["text"] = cut(printable_lines(body.text[: 2 * limits.body_text]), limits.body_text)
-        result["cut"] = len(body.text) > limits.body_text
+def _body(message: MessageBody, limits: Limits) -> dict[str, Any]:
+    """Return what is told of a body: its format, and as far as there are any headers, text, value, problems.
+
+    Text of XML and JSON is whole, of others there is the value as JSON beside one line. Bytes are base64.
+    """
+    found = decoded(message)
+    result: dict[str, Any] = {"format": found.format, "size": message.size}
+    text = whole_text(message.body, found)
+    if text is not None:
+        result["text"] = cut(printable_lines(text[: 2 * limits.body_text]), limits.body_text)
+        result["cut"] = len(text) > limits.body_text
     else:
-        result["bytes"] = base64.b64encode(body.raw[: limits.bytes]).decode("ascii")
-    if body.note is not None:
-        result["note"] = safe(body.note)
+        result["bytes"] = base64.b64encode(message.body[: limits.bytes]).decode("ascii")
+    if plain.has_parts(found.value):
+        value = plain.beginning(found.value, limits.body_text)
+        if text is None or "".join(value.split()) != "".join(text.split()):
+            result["value"] = printable_lines(value)
+    if found.headers_format is not None:
+        result["headers_format"] = found.headers_format
+        result["headers"] = [
+            [safe(cut(name, limits.text)), safe(cut(value, limits.text))]
+            for name, value in islice(found.headers.items(), limits.fields)
+        ]
+    if found.problems:
+        result["problems"] = [
+            safe(cut(str(problem), limits.text)) for problem in found.problems[: limits.problems]
+        ]
     return result
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from msmqwire.bodies import DecodedBody, decode_body
 from msmqwire.dissection.item import Item
 from msmqwire.dissection.summaries import queue_text, summary
 from msmqwire.headers.queue_names import text
@@ -167,19 +166,3 @@ def _ncp(packet: NcpPacket, about: str) -> Facts:
     queue = "" if number is None else f"NetWare queue {number:08x}"
     label = safe(ncp_attribute("job_description", packet) or "")
     return Facts(group, Protocol.NCP, about, queue, label, is_again=packet.is_repeated)
-
-
-def body_of(item: Item) -> DecodedBody | None:
-    """Return the body of the message in an item, decoded by its type; None if there is none to be seen."""
-    packet = item.packet
-    if isinstance(packet, SrmpMessage):
-        if isinstance(packet.start, StatusLine):
-            return None
-        return decode_body(packet.body or b"", attribute("body_type", packet) or 0)
-    message = packet.message.whole if isinstance(packet, RpcPacket) and packet.message else packet
-    properties = message.get("MessagePropertiesHeader") if isinstance(message, Record) else None
-    if properties is None or (isinstance(message, Record) and message.get("OrderAckBody")):
-        return None
-    if item.body is not None:
-        return decode_body(item.body, properties.BodyType)
-    return decode_body(properties.MessageBody or b"", properties.BodyType)

@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; return its exit status."""
     parser = common.parser("decode", "Decodes captures of MSMQ to Parquet, one row a packet.")
     parser.add_argument("--by-kind", action="store_true", help="partition by kind too, not by date alone")
-    parser.add_argument("--columns", type=_names, help="the columns, comma separated; all but raw without")
+    parser.add_argument("--columns", type=_names, help="the columns, comma separated; the usual ones without")
     parser.add_argument("--body-limit", type=int, help="bytes of a body at most")
     parser.add_argument(
         "--piece-size", type=int, help="bytes above which a connection is divided among tasks"

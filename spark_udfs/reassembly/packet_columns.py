@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from msmqwire.columnar.columns import COLUMNS, INT64, arrow_schema, unknown_column
+from msmqwire.columnar.columns import INT64, USUAL, arrow_schema, unknown_column
 
 FRAME_OFFSET: Final = pa.field(
     "frame_offset",
@@ -27,7 +27,7 @@ def packet_schema(columns: Collection[str] | None = None) -> Any:
     """
     names = columns
     if names is None:
-        names = [column.name for column in COLUMNS if column.name != "raw"] + [FRAME_OFFSET.name]
+        names = [column.name for column in USUAL] + [FRAME_OFFSET.name]
     fields = {**{field.name: field for field in arrow_schema()}, FRAME_OFFSET.name: FRAME_OFFSET}
     for name in names:
         if name not in fields:

@@ -32,11 +32,11 @@ class MsmqDataSource(DataSource):
         return "msmq"
 
     def schema(self) -> Any:
-        """All columns without ``raw``, or those of the option ``columns``."""
+        """The usual columns, or those of the option ``columns``."""
         options = Options.parse(self.options)
         if options.columns is None:
             return spark_schema(_available(options))
-        return spark_schema(selected(_available(options, raw=True), options.columns))
+        return spark_schema(selected(_available(options, on_request=True), options.columns))
 
     def reader(self, schema: Any) -> DataSourceReader:
         options = Options.parse(self.options)
@@ -51,11 +51,11 @@ class MsmqDataSource(DataSource):
         return MsmqStreamReader(options, partition_reader(options, schema))
 
 
-def _available(options: Options, *, raw: bool = False) -> pa.Schema:
-    """The Arrow schema of the rows that a load reads, ``raw`` only on request."""
+def _available(options: Options, *, on_request: bool = False) -> pa.Schema:
+    """The Arrow schema of the rows that a load reads, those on request only if asked for."""
     match options.read:
         case "packets":
-            return packet_schema(raw=raw)
+            return packet_schema(on_request=on_request)
         case "segments":
             return SEGMENT_SCHEMA
         case "sessions":
@@ -73,7 +73,7 @@ def partition_reader(options: Options, schema: Any) -> PacketReader | SegmentRea
         BadOption: the schema has a column that does not exist.
     """
     if options.read == "packets":
-        names = checked_columns(schema, packet_schema(raw=True), options.corrupt_column)
+        names = checked_columns(schema, packet_schema(on_request=True), options.corrupt_column)
         return PacketReader(options, tuple(names), arrow_fields(schema))
     names = checked_columns(schema, SEGMENT_SCHEMA, None)
     return SegmentReader(options, tuple(names), arrow_fields(schema))

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as spark
 
 from msmqwire.columnar import COLUMNS, arrow_schema
-from msmqwire.columnar.columns import unknown_column
+from msmqwire.columnar.columns import TEXTS, USUAL, unknown_column
 from spark_udfs.source.options import BadOption, bad_option
 
 BATCH_ROWS: Final = 8192
@@ -26,12 +26,13 @@ _TYPES: Final[dict[Any, Any]] = {
     pa.date32(): spark.DateType(),
     pa.int32(): spark.IntegerType(),
     pa.int64(): spark.LongType(),
+    TEXTS: spark.MapType(spark.StringType(), spark.StringType()),
 }
 
 
-def packet_schema(*, raw: bool = False) -> pa.Schema:
-    """Return the Arrow schema of packets, with ``raw`` only on request."""
-    return arrow_schema([column for column in COLUMNS if raw or column.name != "raw"])
+def packet_schema(*, on_request: bool = False) -> pa.Schema:
+    """Return the Arrow schema of packets; the columns that are there on request only if asked for."""
+    return arrow_schema(COLUMNS if on_request else USUAL)
 
 
 def selected(schema: pa.Schema, columns: Iterable[str]) -> pa.Schema:

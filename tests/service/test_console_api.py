@@ -191,12 +191,12 @@ def test_large_bodies_make_a_page_shorter_and_lose_no_message(console: WithConso
 @pytest.mark.parametrize(
     ("body", "body_type", "kind", "text"),
     [
-        (b"plain", 0, "utf-8 text", "plain"),
-        ("äöü".encode("utf-16-le"), 8, "VT_BSTR", "äöü"),
-        (b"\x07\x00\x00\x00", 3, "VT_I4", "7"),
+        (b"plain", 0, "text", "plain"),
+        ("äöü".encode("utf-16-le"), 8, "activex", "äöü"),
+        (b"\x07\x00\x00\x00", 3, "activex", "7"),
         (b"<?xml version='1.0'?><string>x</string>", 0, "xml", "x"),
         (b"\x00\xff\x01", 0, "bytes", None),
-        (b"", 0, "empty", ""),
+        (b"", 0, "bytes", ""),
     ],
 )
 def test_a_body_by_its_type(
@@ -206,7 +206,7 @@ def test_a_body_by_its_type(
     (identifier,) = identifiers(console.browser, ORDERS)
     shown = console.browser.told("message", queue=ORDERS, lookup_identifier=identifier)
     preview = shown["preview"]
-    assert (preview["kind"], preview["text"], preview["note"]) == (kind, text, None)
+    assert (preview["format"], preview["text"], preview["note"]) == (kind, text, None)
     assert bytes.fromhex(preview["hex"]) == body
     assert "body" not in shown
     answer = console.browser.get("body", queue=ORDERS, lookup_identifier=identifier)
@@ -222,7 +222,7 @@ def test_of_a_large_body_the_beginning_is_decoded(console: WithConsole, before: 
     fill(console, ORDERS, message(body))
     (identifier,) = identifiers(console.browser, ORDERS)
     preview = console.browser.told("message", queue=ORDERS, lookup_identifier=identifier)["preview"]
-    assert preview["kind"] == "utf-8 text"
+    assert preview["format"] == "text"
     assert preview["note"] == f"the first 65,536 of {len(body):,} bytes"
     assert preview["text"] == body[:65536].decode(errors="ignore")
     assert bytes.fromhex(preview["hex"]) == body[:4096]

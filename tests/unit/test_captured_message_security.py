@@ -326,7 +326,7 @@ def test_dissect(capsys: pytest.CaptureFixture[str]) -> None:
     for item, (status, _, encrypted, text) in zip(objects[4:], OUTCOMES.values(), strict=True):
         decrypted = encrypted and text is not None
         assert (item["signature_status"], item["decrypted"]) == (status, decrypted)
-        assert item.get("body") == (text.encode("utf-16-le").hex() if decrypted and text else None)
+        assert item.get("decrypted_body") == (text.encode("utf-16-le").hex() if decrypted and text else None)
     run(dissect_command.command, table=True, **options)
     lines = capsys.readouterr().out.splitlines()[5:]
     assert lines[0].endswith('"neither signed nor encrypted" 20 bytes')

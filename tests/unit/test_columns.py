@@ -17,6 +17,7 @@ from pyarrow import compute, csv, ipc, parquet
 import msmqwire
 from msmqwire.cli.dissect import command
 from msmqwire.columnar import COLUMNS, CaptureWarning, arrow_schema
+from msmqwire.columnar.columns import USUAL
 from msmqwire.columnar.arrow import batch, variable_width
 from msmqwire.columnar.arrow.values import sender_id
 from msmqwire.headers import SECURITY_HEADER
@@ -245,7 +246,7 @@ def test_files_for_other_programs(tmp_path: Path, capfd: pytest.CaptureFixture[s
 
     run(parquet=str(tmp_path / "out"), body_limit=2)
     table = parquet.read_table(tmp_path / "out" / "packets.parquet")
-    assert table.schema.names == [c.name for c in COLUMNS if c.name != "raw"]
+    assert table.schema.names == [c.name for c in USUAL]
     run(arrow=str(tmp_path / "out.arrow"), columns="kind,body", workers=2)
     assert ipc.open_file(tmp_path / "out.arrow").read_all()["kind"].to_pylist() == table["kind"].to_pylist()
     capfd.readouterr()

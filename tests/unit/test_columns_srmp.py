@@ -78,6 +78,7 @@ def test_an_envelope_fills_the_columns_of_its_message():
         "ack_flags": 0, "label": "mqsender label", "message_class": 0,
         "class_name": request["class_name"], "correlation_id": bytes(20), "body_type": 0, "app_tag": 0,
         "body_size": 13, "hash_algorithm": 32_772, "extension": b"", "body": b"First Message",
+            "body_format": "text", "body_text": "First Message",
         "srmp_id": "uuid:1@00000000-0000-0000-0000-000000000008",
         "srmp_stream": "uid:2744e4e1-2b48-43e8-b441-42745f280d53\\4839986701558349830",
         "exchange": 0, "one_sided": False,

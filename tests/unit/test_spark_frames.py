@@ -191,11 +191,12 @@ def test_exact_parts_without_an_overlap(long: Path) -> None:
     assert pa.concat_tables(tables).to_pylist() == read_capture(long, columns=["frame", "label"]).to_pylist()
 
 
-def test_all_columns_but_raw_unless_it_is_named() -> None:
+@pytest.mark.parametrize("name", ["raw", "body_format", "body_text", "headers"])
+def test_the_usual_columns_and_others_if_they_are_named(name: str) -> None:
     assert framed(CAPTURE).schema.names == packet_schema().names
-    assert "raw" not in packet_schema().names
-    [table] = framed(CAPTURE, columns=["raw", "kind"]).tables()
-    assert table.to_pylist() == read_capture(CAPTURE, columns=["raw", "kind"]).to_pylist()
+    assert name not in packet_schema().names
+    [table] = framed(CAPTURE, columns=[name, "kind"]).tables()
+    assert table.to_pylist() == read_capture(CAPTURE, columns=[name, "kind"]).to_pylist()
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,22 @@ import pyarrow.compute as pc
 from msmqwire.capture.record import NO_TIME
 from msmqwire.columnar.arrow import plans
 from msmqwire.columnar.arrow.buffers import Bitmaps, BufferPool, SharedTexts
+from msmqwire.columnar.arrow.contents import SOURCES, content_arrays
 from msmqwire.columnar.arrow.errors import ERRORS, ErrorCells
 from msmqwire.columnar.arrow.fixed_width import FixedWidthColumns
 from msmqwire.columnar.arrow.rows import OF_PAIR, value_of_packet
 from msmqwire.columnar.arrow.signature_codes import STATUSES, SignatureCodes
 from msmqwire.columnar.arrow.signatures import forged
 from msmqwire.columnar.arrow.variable_width import VariableWidthColumns
-from msmqwire.columnar.columns import BOOL, BY_NAME, OF_BODY, PAIR_GROUP, Column, arrow_schema
+from msmqwire.columnar.columns import (
+    BOOL,
+    BY_NAME,
+    CONTENT_GROUP,
+    OF_BODY,
+    PAIR_GROUP,
+    Column,
+    arrow_schema,
+)
 from msmqwire.columnar.compiled import certificates, fixed_cells
 from msmqwire.columnar.compiled.packet import KINDS, PING_KIND
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
@@ -172,6 +181,11 @@ class BatchMaker:
     ) -> None:
         self._output, self._test, self._capacity = list(columns), test, batch_rows
         self._columns = self._output + [c for c in test.columns if c not in self._output]
+        self._contents = [
+            (place, column) for place, column in enumerate(self._columns) if column.group == CONTENT_GROUP
+        ]
+        if self._contents:
+            self._columns += [BY_NAME[name] for name in SOURCES if BY_NAME[name] not in self._columns]
         forms = {column.name: plans.form_of(column) for column in self._columns}
         fixed = [c for c in self._columns if forms[c.name] == "integer"]
         if "class" in forms.values() and BY_NAME["message_class"] not in fixed:
@@ -188,7 +202,7 @@ class BatchMaker:
         if self._examined:
             fixed += [column for column in (_SIGNED, _ENCRYPTED, _OF_USER_HEADER) if column not in fixed]
         self._fixed_width = FixedWidthColumns(fixed, batch_rows)
-        elsewhere = ("integer", "class", "where", "examined", "generic")
+        elsewhere = ("integer", "class", "where", "examined", "generic", "content")
         variable = [c for c in self._columns if forms[c.name] not in elsewhere]
         variable += [c for c in self._columns if c.name == "raw"]
         self._of_pair = [(number, c) for number, c in enumerate(OF_PAIR) if c in self._columns]
@@ -270,7 +284,9 @@ class BatchMaker:
     def _add_message(self, row: int, message: SrmpMessage | RpcPacket | NcpPacket) -> None:
         """Make the cells of a message now: it takes more memory than these."""
         self._add_cells(
-            row, message, [column for column in self._columns if column.group not in ("where", PAIR_GROUP)]
+            row,
+            message,
+            [column for column in self._columns if column.group not in ("where", PAIR_GROUP, CONTENT_GROUP)],
         )
 
     def _add_cells(self, row: int, packet: Packet, columns: Sequence[Column]) -> None:
@@ -344,13 +360,20 @@ class BatchMaker:
             self._validity = Bitmaps(self._valid, n)
             self._variable_width.finish(n)
             arrays = [self._with_cells(self._array(column, n), column) for column in self._columns]
+            if self._contents:
+                places = {column: place for place, column in enumerate(self._columns)}
+                sources = [arrays[places[BY_NAME[name]]] for name in SOURCES]
+                for place, array in content_arrays(self._contents, sources):
+                    arrays[place] = array
             batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         else:
             batch = pa.RecordBatch.from_struct_array(pa.array([{}] * n, pa.struct([])))
         self._errors.clear()
         self._cells, self._cell_bytes = {}, 0
         if self._test.columns:
-            batch = self._test.rest(batch).select([column.name for column in self._output])
+            batch = self._test.rest(batch)
+        if len(self._columns) > len(self._output):
+            batch = batch.select(list(range(len(self._output))))
         if batch.num_rows:
             yield batch
 
@@ -372,7 +395,7 @@ class BatchMaker:
             return self._fixed_width.array(column, n)
         if form == "examined":
             return self._unprotected(column, n)
-        if form == "generic":  # the generic reader makes all cells
+        if form in ("generic", "content"):  # the generic reader makes all cells
             return _nulls(self._capacity, column.type).slice(0, n)
         if form == "class":
             classes, valid = self._fixed_width.numbers(BY_NAME["message_class"], n)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire.columnar.arrow import values
-from msmqwire.columnar.columns import EXAMINED, GENERIC_GROUPS, Column
+from msmqwire.columnar.columns import CONTENT_GROUP, EXAMINED, GENERIC_GROUPS, Column
 from msmqwire.columnar.compiled import fixed_cells
 from msmqwire.columnar.compiled import variable_cells as vc
 from msmqwire.columnar.compiled.fixed_cells import BOOL, INT32, INT64, FieldPlan
@@ -30,7 +30,9 @@ from msmqwire.packets import (
 from msmqwire.ping import PING
 from msmqwire.schema.nodes import Flags, Guid, Header, Maybe, Packet, Part, Text, inner_headers
 
-Form = Literal["integer", "guid", "text", "bytes", "queue", "sender", "class", "where", "examined", "generic"]
+Form = Literal[
+    "integer", "guid", "text", "bytes", "queue", "sender", "class", "where", "examined", "generic", "content"
+]
 
 _SCHEMAS: Final[dict[str, Packet]] = {
     packet.name: packet
@@ -81,6 +83,8 @@ def form_of(column: Column) -> Form:
         return "examined"
     if column.group in GENERIC_GROUPS:
         return "generic"
+    if column.group == CONTENT_GROUP:
+        return "content"
     if column.convert in _FORMS:
         return _FORMS[column.convert]
     node = _node(*_first(column))[0]

@@ -7,8 +7,18 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from msmqwire.columnar.columns import COLUMNS, EXAMINED, OF_BODY, PAIR_GROUP, Column, arrow_schema
+from msmqwire.columnar.arrow.contents import cell_of
+from msmqwire.columnar.columns import (
+    COLUMNS,
+    CONTENT_GROUP,
+    EXAMINED,
+    OF_BODY,
+    PAIR_GROUP,
+    Column,
+    arrow_schema,
+)
 from msmqwire.dissection import Item
+from msmqwire.dissection.contents import decoded, message_body
 from msmqwire.dissection.item import Packet
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner
 from msmqwire.netware.attributes import attribute as ncp_attribute
@@ -56,6 +66,9 @@ def value_of_packet(
     examiner: Examiner = NOTHING_GIVEN,
 ) -> Any:
     """Return the value of a column that is about a packet; None if the packet does not have it."""
+    if column.group == CONTENT_GROUP:
+        message = message_body(packet, examiner)
+        return None if message is None else cell_of(column, decoded(message.limited(body_limit)))
     if column.name in EXAMINED:
         examined = examiner.examine(packet)
         return None if examined is None else getattr(examined, column.name)

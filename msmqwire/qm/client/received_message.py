@@ -14,6 +14,7 @@ from msmqwire.names.printable import counted, cut
 from msmqwire.qm.runtime.deliveries import EXPRESS, RECOVERABLE, TRANSACTIONAL
 
 if TYPE_CHECKING:
+    from msmqwire.bodies import Body
     from msmqwire.display import View
 
 
@@ -152,11 +153,23 @@ class ReceivedMessage(_Recorded):
     def text(self) -> str | None:
         """The body as text: by its type, and by its content if the type is bytes or unknown.
 
-        None if it is no text. See `msmqwire.bodies.decode_body`, which has other values as well.
+        Strings and numbers as they are, XML and JSON whole, else one line; None if it is no text. `decoded`
+        has the value.
         """
-        from msmqwire.bodies import decode_body
+        from msmqwire.bodies import inspect_body, whole_text
 
-        return decode_body(self.body, self.body_type).text
+        body = self.body
+        return whole_text(body, inspect_body(body, body_type=self.body_type))
+
+    def decoded(self) -> Body:
+        """Return what is inside of the message: format, value, text, and headers of NServiceBus or Rebus.
+
+        Raises:
+            MalformedBody: the body can't be of the format that its type names.
+        """
+        from msmqwire.bodies import decode
+
+        return decode(self.body, body_type=self.body_type, extension=self.extension)
 
     @property
     def class_name(self) -> str:

@@ -249,15 +249,20 @@ function scrollInside(box, node) {
   }
 }
 
-/** Return the preview of a body: text, or bytes in hex. */
+/** Return the preview of a body: its format, headers, text or bytes in hex, its value, and its problems. */
 function bodyPreview(body, wasDecrypted) {
-  const title = `Body: ${body.kind}, ${formatBytes(body.size)}${wasDecrypted ? ", decrypted" : ""}`;
+  const title = `Body: ${body.format}, ${formatBytes(body.size)}${wasDecrypted ? ", decrypted" : ""}`;
   const content = body.text !== undefined
-    ? element("pre", { tabindex: 0 }, body.kind === "xml" ? indentedXml(body.text) : body.text || " ")
+    ? element("pre", { tabindex: 0 }, body.format === "xml" ? indentedXml(body.text) : body.text || " ")
     : element("pre", { tabindex: 0, class: "hex-plain" }, hexText(bytesOf(body.bytes)));
   return element("section", { class: "body-preview" }, element("h4", {}, title), content,
     body.cut ? element("p", { class: "muted" }, "The rest is left out.") : null,
-    body.note ? element("p", { class: "muted" }, body.note) : null);
+    body.value ? [element("h4", {}, "Value"), element("pre", { tabindex: 0, class: "body-value" }, body.value)] : null,
+    body.headers ? [
+      element("h4", {}, `Headers: ${body.headers_format}`),
+      element("pre", { tabindex: 0, class: "body-headers" }, body.headers.map(([name, value]) => `${name}: ${value}`).join("\n") || " "),
+    ] : null,
+    (body.problems || []).map((problem) => element("p", { class: "muted" }, problem)));
 }
 
 function hexText(bytes, most = 512) {

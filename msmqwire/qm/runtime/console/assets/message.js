@@ -35,11 +35,18 @@ function parts(queue, id, message, about) {
     el("section", {}, el("h2", {}, "Properties"), ofMessage(message)),
     el("section", {},
       el("h2", {}, "Body"),
-      el("p", { class: "hint" }, `${bytes(message.body_size)}, ${preview.kind}`, preview.note && ` – ${preview.note}`, " · ",
+      el("p", { class: "hint" }, `${bytes(message.body_size)}, ${preview.format}`, preview.note && ` – ${preview.note}`, " · ",
         el("a", { href: download, download: "body.bin" }, "Download the body")),
       preview.text !== null && preview.text !== "" && [
         el("h3", { id: "as-text" }, "As text"),
         el("pre", { class: "body", tabindex: "0", role: "region", "aria-labelledby": "as-text" }, preview.text)],
+      preview.value !== null && [
+        el("h3", { id: "as-value" }, "Value"),
+        el("pre", { class: "body", tabindex: "0", role: "region", "aria-labelledby": "as-value" }, preview.value)],
+      preview.headers_format !== null && [
+        el("h3", { id: "headers" }, `Headers: ${preview.headers_format}`),
+        el("pre", { class: "body", tabindex: "0", role: "region", "aria-labelledby": "headers" },
+          Object.entries(preview.headers).map(([name, value]) => `${name}: ${value}`).join("\n") || " ")],
       preview.hex && [
         el("h3", { id: "as-bytes" }, "As bytes", message.body_size > HEX_BYTES && ` (the first ${bytes(HEX_BYTES)})`),
         el("pre", { class: "dump", tabindex: "0", role: "region", "aria-labelledby": "as-bytes" }, dump(preview.hex))]),

@@ -1,0 +1,37 @@
+"""Bodies as texts of any length, with their line ends: what `Body.text` has in one line."""
+
+from __future__ import annotations
+
+import codecs
+from typing import Final
+
+from msmqwire.bodies import plain
+from msmqwire.bodies.body import Body
+
+_TEXTS: Final = frozenset({"xml", "json", "text", "masstransit", "shuttle"})
+"""Formats whose bytes are a text."""
+
+
+def whole_text(body: bytes, found: Body) -> str | None:
+    """Return a body as text: a string or number as it is, text of XML and JSON whole; None if it is none.
+
+    Args:
+        body: its bytes.
+        found: what `decode` or `inspect_body` says of them.
+    """
+    value = found.value
+    if isinstance(value, str) or not body:
+        return value if isinstance(value, str) else ""
+    if found.format == "bytes":
+        return None
+    text = _as_text(body) if plain.has_parts(value) and found.format in _TEXTS else None
+    return text if text is not None else found.text or None
+
+
+def _as_text(body: bytes) -> str | None:
+    marked = body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    encoding = "utf-16" if marked else "utf-16-le" if b"\0" in body[:2] else "utf-8-sig"
+    try:
+        return body.decode(encoding).removesuffix("\0")
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,75 @@
+"""Bodies made of JSON values on the command line, for ``body encode`` and ``send``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from click import BadParameter
+
+from msmqwire.bodies import HEADERS_FORMATS
+from msmqwire.cli.options import Option
+from msmqwire.errors import InvalidValue
+from msmqwire.names.json_words import why_not_json
+from msmqwire.names.nearest import unknown_name
+
+FORMATS: Final = ("activex", "xml", "nrbf", "json", "text", *HEADERS_FORMATS)
+"""Formats that values are written in; `binary` is another name of nrbf."""
+FORMATS_HELP: Final = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+TypeName = Annotated[
+    str | None,
+    Option(
+        "--type",
+        metavar="NAME",
+        help="Type of the value: VT_I4 of activex, int or a name of xml, System.Int32 of nrbf.",
+    ),
+]
+
+
+def format_of(name: str) -> str:
+    """Return the format that an option names. Raises BadParameter."""
+    if name == "binary":
+        return "nrbf"
+    if name not in FORMATS:
+        raise BadParameter(unknown_name(name, FORMATS, "format of a value").why, param_hint="--format")
+    return name
+
+
+def encoded(
+    data: bytes, name: str, type_name: str | None, headers: Mapping[str, str] | None = None
+) -> tuple[bytes, int, bytes]:
+    """Return body, body type and extension of a JSON text in a format.
+
+    Raises:
+        InvalidValue: it is not JSON, or the format or the type has no such value.
+    """
+    from msmqwire.bodies import encode
+
+    return encode(value_of(data), name, type=type_name, headers=headers)
+
+
+def headers_of(data: bytes) -> dict[str, str]:
+    """Return the headers that a JSON text has. Raises InvalidValue."""
+    value = value_of(data)
+    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+        why = 'headers are an object of texts, as {"NServiceBus.MessageIntent": "Send"}'
+        raise InvalidValue(why, path="headers")
+    return value
+
+
+def value_of(data: bytes) -> Any:
+    """Return the value of a JSON text. Raises InvalidValue."""
+    try:
+        return json.loads(data, parse_constant=_refuse)
+    except InvalidValue:
+        raise
+    except (ValueError, RecursionError) as exc:
+        offset = getattr(exc, "pos", getattr(exc, "start", None))
+        hint = "; a text stands in quotes" if data[:1].isalpha() else ""
+        raise InvalidValue(why_not_json(exc) + hint, offset=offset) from None
+
+
+def _refuse(constant: str) -> Any:
+    name = {"NaN": "NaN", "Infinity": "INF"}.get(constant, "-INF")
+    raise InvalidValue(f'{constant} is not JSON; this number is {{"$float": "{name}"}}')
