@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.bodies import inspect_body, whole_text
+from msmqwire.bodies import inspect_body, plain, whole_text
 from msmqwire.columnar import PACKET_COLUMNS, read_packets
-from msmqwire.columnar.columns import BY_NAME, COLUMNS, INT32, INT64, TEXT, Column, arrow_schema
+from msmqwire.columnar.columns import BY_NAME, COLUMNS, INT32, INT64, TEXT, TEXTS, Column, arrow_schema
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent, contents_of
 from msmqwire.errors import InvalidName
@@ -37,6 +37,17 @@ PING_COLUMNS: Final[tuple[Column, ...]] = (
 """The fields of the struct that ``msmq_ping`` returns."""
 FINDING: Final = pa.struct({"id": TEXT, "severity": TEXT, "path": TEXT, "offset": INT64, "message": TEXT})
 """A finding, as `msmqwire.lint.Finding`."""
+BODY: Final = pa.struct(
+    {
+        "format": TEXT,
+        "text": TEXT,
+        "headers_format": TEXT,
+        "headers": TEXTS,
+        "value": TEXT,
+        "error": TEXT,
+    }
+)
+"""What is inside of a message, as `msmqwire.bodies.Body`; the value is JSON, the error all problems."""
 NAME: Final = pa.struct(
     {
         "kind": TEXT,
@@ -71,7 +82,9 @@ def register(
     readings: Readings = DEFAULT,
 ) -> None:
     """Register the functions with SQL: ``msmq_parse``, ``msmq_kind``, ``msmq_lint``, ``msmq_ping``,
-    ``msmq_body_text`` and ``msmq_format_name``. In Python: ``F.call_function("msmq_kind", "raw")``.
+    ``msmq_body``, ``msmq_body_text`` and ``msmq_format_name``.
+
+    In Python: ``F.call_function("msmq_kind", "raw")``.
 
     With keys and certificates ``msmq_parse`` has bodies decrypted and signatures verified.
 
@@ -197,6 +210,31 @@ def body_text(body: Any, body_type: Any) -> Any:
     return pa.array(map(_utf8, texts), TEXT)
 
 
+def body_content(body: Any, body_type: Any = None, extension: Any = None) -> Any:
+    """``msmq_body(body [, body_type [, extension]])``: what is inside of messages."""
+    types = pa.nulls(len(body), INT64) if body_type is None else body_type
+    extensions = pa.nulls(len(body), pa.binary()) if extension is None else extension
+    cells = [
+        None if data is None else _content(data, kind or 0, more or b"")
+        for data, kind, more in zip(body.to_pylist(), types.to_pylist(), extensions.to_pylist(), strict=True)
+    ]
+    return pa.array(cells, BODY)
+
+
+def _content(data: bytes, body_type: int, extension: bytes) -> dict[str, Any]:
+    found = inspect_body(data, body_type=body_type, extension=extension)
+    has_headers = found.headers_format is not None
+    headers = [(_utf8(name), _utf8(text)) for name, text in found.headers.items()]
+    return {
+        "format": found.format,
+        "text": _utf8(found.text) or None,
+        "headers_format": found.headers_format,
+        "headers": headers if has_headers else None,
+        "value": _utf8(plain.dumps(found.value)),
+        "error": _utf8("; ".join(map(str, found.problems))) or None,
+    }
+
+
 def format_name(text: Any) -> Any:
     """``msmq_format_name(text)``: the parts of format names."""
     return pa.array([None if name is None else _name_parts(name) for name in text.to_pylist()], NAME)
@@ -224,6 +262,7 @@ FUNCTIONS: Final[dict[str, tuple[Callable[..., Any], Any]]] = {
     "msmq_kind": (kind_of_raw, TEXT),
     "msmq_lint": (lint_raw, pa.list_(FINDING)),
     "msmq_ping": (ping_raw, pa.struct(list(arrow_schema(PING_COLUMNS)))),
+    "msmq_body": (body_content, BODY),
     "msmq_body_text": (body_text, TEXT),
     "msmq_format_name": (format_name, NAME),
 }

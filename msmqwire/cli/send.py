@@ -10,6 +10,9 @@ from uuid import UUID
 from click import BadParameter
 from click.exceptions import Exit
 
+from msmqwire.bodies import HEADERS_FORMATS
+from msmqwire.cli.body_types import BodyType, body_type_of
+from msmqwire.cli.body_values import FORMATS, FORMATS_HELP, TypeName, encoded, format_of, headers_of
 from msmqwire.cli.common import EX_TEMPFAIL, EX_UNAVAILABLE, read_input, readable, say
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.network_options import Pgm, PgmInterface, TlsAuthorities, TlsVerify, address_overrides
@@ -53,7 +56,24 @@ def command(
         str | None, Option(metavar="PATH", help="File with the body; - is standard input.")
     ] = None,
     bstr: Annotated[bool, Option("--bstr", help="Send the text as VT_BSTR, UTF-16, not as UTF-8.")] = False,
-    body_type: Annotated[int | None, Option(metavar="N", help="VARENUM of the body.")] = None,
+    body_type: BodyType = None,
+    value_format: Annotated[
+        str | None,
+        Option(
+            "--format",
+            metavar="FORMAT",
+            help=f"The text or file is a JSON value; its body is {FORMATS_HELP}: docs/bodies.md.",
+            complete=lambda: FORMATS,
+        ),
+    ] = None,
+    type_name: TypeName = None,
+    headers: Annotated[
+        str | None,
+        Option(metavar="PATH", help="File with a JSON object: headers for --format nservicebus and rebus."),
+    ] = None,
+    extension: Annotated[
+        str | None, Option(metavar="PATH", help="File with the extension of the message, bytes.")
+    ] = None,
     label: Annotated[str, Option(help="A text of up to 249 characters.")] = "",
     recoverable: Annotated[bool, Option("--recoverable", help="It survives failures.")] = False,
     transactional: Annotated[bool, Option("--transactional", help="It comes exactly once.")] = False,
@@ -140,6 +160,9 @@ def command(
     """
     if body is not None and file is not None:
         raise BadParameter("--body and --file do not go together")
+    chosen = _value_format(value_format, type_name, headers, extension, bstr, body_type)
+    if chosen is not None and body is None and file is None:
+        raise BadParameter("its value is missing: a JSON text in --body or --file", param_hint="--format")
     if no_confirm and confirm is not None:
         raise BadParameter("--confirm and --no-confirm do not go together")
     protection = Protection(sign, signature, hash_name, cert, key, sid, encrypt, peer_key, legacy, reading)
@@ -160,7 +183,7 @@ def command(
         "time_to_reach_queue": reach_within,
         "time_to_be_received": receive_within,
         "recoverable": recoverable or None,
-        "body_type": VT_BSTR if bstr and body_type is None else body_type,
+        "body_type": VT_BSTR if bstr and body_type is None else body_type_of(body_type),
     }
     properties.update({name: value for name, value in options.items() if value is not None})  # type: ignore[typeddict-item]
 
@@ -168,6 +191,14 @@ def command(
         content = os.fsencode(body or "") if file is None else read_input(file)
         if bstr:
             content = _utf16(content)
+        if extension is not None:
+            properties["extension"] = read_input(extension)
+        if chosen is not None:
+            of_file = None if headers is None else headers_of(read_input(headers))
+            content, number, made = encoded(content, chosen, type_name, of_file)
+            properties["body_type"] = number
+            if made:
+                properties["extension"] = made
         properties.update(protection.properties(data))  # type: ignore[typeddict-item]
         if data is not None:
             _send_by_folder(data, format_name, content, properties, transactional, count, as_json)
@@ -190,6 +221,32 @@ def command(
             raise Exit(status)
 
     run_reporting_errors(run)
+
+
+def _value_format(
+    name: str | None,
+    type_name: str | None,
+    headers: str | None,
+    extension: str | None,
+    bstr: bool,
+    body_type: str | None,
+) -> str | None:
+    """Return the format in which a JSON value is sent, None for a body as it is. Raises BadParameter."""
+    if name is None:
+        for option, given in (("--type", type_name), ("--headers", headers)):
+            if given is not None:
+                raise BadParameter("it goes with --format", param_hint=option)
+        return None
+    found = format_of(name)
+    if bstr or body_type is not None:
+        raise BadParameter(
+            "it sets the body type: without --bstr and --body-type, with --type", param_hint="--format"
+        )
+    if found not in HEADERS_FORMATS and headers is not None:
+        raise BadParameter(f"{found} has none: only {' and '.join(HEADERS_FORMATS)}", param_hint="--headers")
+    if found in HEADERS_FORMATS and extension is not None:
+        raise BadParameter(f"{found} makes it of --headers", param_hint="--extension")
+    return found
 
 
 def _utf16(text: bytes) -> bytes:

@@ -47,7 +47,7 @@ _PLACES: Final = (
     Place(PING, PING.name),
 )
 """What is read beside the packets of a session."""
-_PARTS: Final = ("prelude", "packets", "findings", "links", "statistics", "srmp", "stream", "ping")
+_PARTS: Final = ("prelude", "packets", "findings", "links", "statistics", "srmp", "body", "stream", "ping")
 _USED: Final = re.compile(r"@([VNOX]):([\w.\[\]]+)@")
 _MARK: Final = re.compile(r"@(?:([VNOXS]):([\w.\[\]]+)|([A-Z_]+))@")
 

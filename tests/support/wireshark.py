@@ -16,7 +16,10 @@ from msmqwire.schema.nodes import Align, Choice, Close, Fill, Maybe, Part, Repea
 from msmqwire.wireshark import dissector, filter_name
 from tests.support.tshark import TSHARK
 
-GENERATED = ("msmq.packet", "msmq.malformed", "msmq.skipped", "msmq.finding.", "msmq.link.", "msmq.srmp.")
+GENERATED = (
+    "msmq.packet", "msmq.malformed", "msmq.skipped", "msmq.finding.", "msmq.link.", "msmq.srmp.",
+    "msmq.body.", "msmq.headers.",
+)  # fmt: skip
 """The beginnings of the names of fields that are not those of a structure."""
 
 Leaf = tuple[str, str, str]

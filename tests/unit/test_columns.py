@@ -17,9 +17,9 @@ from pyarrow import compute, csv, ipc, parquet
 import msmqwire
 from msmqwire.cli.dissect import command
 from msmqwire.columnar import COLUMNS, CaptureWarning, arrow_schema
-from msmqwire.columnar.columns import USUAL
 from msmqwire.columnar.arrow import batch, variable_width
 from msmqwire.columnar.arrow.values import sender_id
+from msmqwire.columnar.columns import USUAL
 from msmqwire.headers import SECURITY_HEADER
 from msmqwire.headers.queue_names import response_queue
 from msmqwire.schema import SCHEMAS, Flags, Header, Maybe, Sub

@@ -115,6 +115,9 @@ local extra = {
   path = ProtoField.string("msmq.malformed.path", "Path", base.ASCII, "The field that makes a packet malformed."),
   offset = ProtoField.uint32("msmq.malformed.offset", "Offset", base.DEC, nil, nil, "Its byte in the packet."),
   skipped = ProtoField.bytes("msmq.skipped", "Skipped", base.NONE, "Bytes that are in no packet."),
+  body_format = ProtoField.string("msmq.body.format", "Body format", base.ASCII, "What is inside of a body: xml, json, nrbf."),
+  body_text = ProtoField.string("msmq.body.text", "Body text", base.UNICODE, "The beginning of its text."),
+  headers_format = ProtoField.string("msmq.headers.format", "Headers", base.ASCII, "Whose headers are in the extension."),
 }
 local expert_malformed = ProtoExpert.new(
   "msmq.malformed", "Malformed packet", expert.group.MALFORMED, expert.severity.ERROR)

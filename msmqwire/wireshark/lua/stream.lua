@@ -151,7 +151,10 @@ local function show_packet(at, stop, size, root, tree, pinfo)
   after_packet(at, name, item, pinfo)
   count_packet(name, pinfo)
   judge(name, at, stop, root, item)
-  if item and name == "UserMessage" then show_srmp(pinfo, item) end
+  if item and name == "UserMessage" then
+    show_srmp(pinfo, item)
+    show_body(item)
+  end
   return stop, name
 end
 
