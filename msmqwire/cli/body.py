@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 from click import BadParameter
 from click.exceptions import Exit
 
-from msmqwire.bodies import HEADERS_FORMATS, decode
+from msmqwire.bodies import decode
 from msmqwire.cli.body_text import body_lines
 from msmqwire.cli.body_types import BodyType, body_type_of
-from msmqwire.cli.body_values import FORMATS, FORMATS_HELP, TypeName, encoded, format_of, headers_of
+from msmqwire.cli.body_values import (
+    FORMATS,
+    FORMATS_HELP,
+    HEADERS_FORMATS,
+    TypeName,
+    encoded,
+    format_of,
+    headers_of,
+)
 from msmqwire.cli.common import (
     EX_DATAERR,
     EX_NOINPUT,

@@ -8,12 +8,14 @@ from typing import Annotated, Any, Final
 
 from click import BadParameter
 
-from msmqwire.bodies import HEADERS_FORMATS
 from msmqwire.cli.options import Option
 from msmqwire.errors import InvalidValue
 from msmqwire.names.json_words import why_not_json
 from msmqwire.names.nearest import unknown_name
 
+# `msmqwire.bodies` is imported only where a value is encoded.
+HEADERS_FORMATS: Final = ("nservicebus", "rebus")
+"""Formats of headers, with which a body is JSON."""
 FORMATS: Final = ("activex", "xml", "nrbf", "json", "text", *HEADERS_FORMATS)
 """Formats that values are written in; `binary` is another name of nrbf."""
 FORMATS_HELP: Final = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"

@@ -10,9 +10,16 @@ from uuid import UUID
 from click import BadParameter
 from click.exceptions import Exit
 
-from msmqwire.bodies import HEADERS_FORMATS
 from msmqwire.cli.body_types import BodyType, body_type_of
-from msmqwire.cli.body_values import FORMATS, FORMATS_HELP, TypeName, encoded, format_of, headers_of
+from msmqwire.cli.body_values import (
+    FORMATS,
+    FORMATS_HELP,
+    HEADERS_FORMATS,
+    TypeName,
+    encoded,
+    format_of,
+    headers_of,
+)
 from msmqwire.cli.common import EX_TEMPFAIL, EX_UNAVAILABLE, read_input, readable, say
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.network_options import Pgm, PgmInterface, TlsAuthorities, TlsVerify, address_overrides

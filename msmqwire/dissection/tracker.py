@@ -307,7 +307,7 @@ class Tracker:
         if isinstance(packet, SrmpMessage):
             kind = SRMP_KIND
             if self._lint:
-                findings = lint_srmp(packet)
+                findings = lint_srmp(packet, flow.src)
         elif isinstance(packet, RpcPacket):
             kind = packet.kind
             if self._lint and connection.rpc is not None:

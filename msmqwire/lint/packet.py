@@ -8,13 +8,13 @@ from itertools import groupby
 from typing import Final
 
 # Imported for the checks that they register.
-from msmqwire.lint import acks, base, compound, measured, message, parts, remote, security, tail
+from msmqwire.lint import acks, base, bodies, compound, measured, message, parts, remote, security, tail
 from msmqwire.lint.finding import Finding
 from msmqwire.lint.registry import REGISTER, Check, FieldOffsets, Runner
 from msmqwire.names.printable import agreed, counted
 from msmqwire.schema import Record
 
-assert all((acks, base, compound, measured, message, parts, remote, security, tail))
+assert all((acks, base, bodies, compound, measured, message, parts, remote, security, tail))
 _RUNNER: Final = Runner()
 RULES: Final = {check.id: check for check in REGISTER if check.severity == "MUST"}
 ATTACKS: Final = {check.id: check for check in REGISTER if check.severity == "ATTACK"}

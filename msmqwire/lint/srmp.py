@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from msmqwire.lint.bodies import lint_srmp_body
 from msmqwire.lint.finding import Finding, Severity
 from msmqwire.lint.registry import SRMP, Check, listed
 from msmqwire.lint.srmp_places import Places
@@ -70,11 +71,12 @@ DEPARTURES: Final[dict[str, Check]] = {
 """The requirements that a message may break and be read: `SrmpMessage.departures`."""
 
 
-def lint_srmp(message: SrmpMessage) -> list[Finding]:
+def lint_srmp(message: SrmpMessage, source: str | None = None) -> list[Finding]:
     """Return what in a message departs from the specification, in the order of its bytes.
 
-    Offsets count from the first byte of the HTTP message, or of an envelope alone. Raises MalformedPacket for
-    a message that was made with an envelope that can't be parsed, InvalidValue for one that can't be built.
+    Offsets count from the first byte of the HTTP message, or of an envelope alone; `source` is the address
+    that it came from. Raises MalformedPacket for a message that was made with an envelope that can't be
+    parsed, InvalidValue for one that can't be built.
     """
     places = Places(message)
     findings = [
@@ -83,5 +85,6 @@ def lint_srmp(message: SrmpMessage) -> list[Finding]:
     ]
     for check, path, text in (*broken_rules(message), *broken_signature(message)):
         findings.append(check.at(path, places.of(path), text))
+    findings += lint_srmp_body(message, source)
     findings.sort(key=lambda finding: finding.offset)
     return findings

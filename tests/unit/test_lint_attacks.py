@@ -306,6 +306,8 @@ def test_what_has_no_rule_of_its_own() -> None:
 def test_every_attack_shape_is_listed() -> None:
     listed = {check.id for check in checks() if check.severity == "ATTACK"}
     assert listed == {
+        "ATTACK-BODY-BINARY",
+        "ATTACK-BODY-DTD",
         "ATTACK-BODY-RANGE",
         "ATTACK-ELEMENT-COUNT",
         "ATTACK-HEADER-ID",
