@@ -1,13 +1,23 @@
-"""Targets for message bodies: by type, by content, XML, and the framing of WCF."""
+"""Targets for message bodies: by type, by content, with headers, and the framing of WCF."""
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 
 from fuzz.readers.inputs import vectors
 from fuzz.readers.registry import target
-from msmqwire.bodies import decode_body, read_nmf
+from msmqwire.bodies import (
+    FORMATS,
+    HEADERS_FORMATS,
+    decode,
+    inspect_body,
+    plain,
+    read_nmf,
+    whole_text,
+)
 from msmqwire.constants import VarEnum
+from msmqwire.errors import MalformedBody
 
 XML = (
     "<?xml version='1.0'?><int>5</int>", "<dateTime>2020-01-02T03:04:05.1234567+01:00</dateTime>",
@@ -28,7 +38,7 @@ def _numbered() -> Iterator[bytes]:
 
 @target(seeds=_numbered, words=lambda: (b"\xff\xfe", b"\0\0"), size_max=128)
 def typed(data: bytes) -> None:
-    """A body of any type is read, with its bytes as they came and a text that can be written."""
+    """A body of any type is read, or refused where it can't be of that type."""
     if not data:
         return
     kinds = (*TYPES, *(kind | VarEnum.VT_VECTOR for kind in TYPES))
@@ -36,11 +46,27 @@ def typed(data: bytes) -> None:
     _is_read(data[5 if data[0] >= len(kinds) else 1 :], body_type)
 
 
-def _is_read(body: bytes, body_type: int) -> None:
-    read = decode_body(body, body_type)
-    assert read.raw == body
-    assert read.kind
-    assert read.text is None or read.text.encode() is not None  # no surrogates: it can be written
+def _is_read(body: bytes, body_type: int, extension: bytes = b"") -> None:
+    """Decode a message, and check that all that is told of it can be written and stands in it."""
+    try:
+        found = decode(body, body_type=body_type, extension=extension)
+    except MalformedBody as exc:
+        assert exc.why
+        assert exc.offset is None or 0 <= exc.offset <= len(body)
+        found = inspect_body(body, body_type=body_type, extension=extension)
+        assert found.problems
+    assert found.format in FORMATS
+    assert found.headers_format is None or found.headers_format in HEADERS_FORMATS
+    assert len(found.text) <= plain.LINE_MAX
+    assert "\n" not in found.text
+    assert plain.dumps(found.value)
+    assert all(isinstance(text, str) for one in found.headers.items() for text in one)
+    for problem in found.problems:
+        room = len(extension) if problem.path.startswith("extension") else len(body)
+        assert problem.error
+        # An offset in what was unpacked, of gzip or base64, is that of the unpacked bytes.
+        assert found.format != "text" or problem.offset is None or 0 <= problem.offset <= room
+    whole_text(body, found)
 
 
 def _contents() -> Iterator[bytes]:
@@ -70,6 +96,39 @@ def _contents() -> Iterator[bytes]:
 def contents(data: bytes) -> None:
     """A body without a type is read by its content: XML, text, .NET's formats."""
     _is_read(data, 0)
+
+
+HEADERS = (
+    b'\xef\xbb\xbf<?xml version="1.0"?><ArrayOfHeaderInfo xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">'
+    b"<HeaderInfo><Key>NServiceBus.ContentType</Key><Value>application/json</Value></HeaderInfo>"
+    b"</ArrayOfHeaderInfo>\0\0",
+    b'{"rbs2-content-type": "application/json;charset=utf-8", "rbs2-msg-type": "Order, Orders"}',
+)
+_MESSAGES = (
+    b'{"$type": "Order, Orders", "Number": 7, "Total": 1.50}', b"<Order><Number>7</Number></Order>",
+    b'{"messageId": "1", "messageType": ["urn:message:Order"], "message": {"number": 7}}', b"[1, 2",
+    gzip.compress(b'{"a": [1, null, true]}', mtime=0),
+)  # fmt: skip
+
+
+def _messages() -> Iterator[bytes]:
+    for extension in (b"", *HEADERS):
+        for body in _MESSAGES:
+            yield len(extension).to_bytes(2, "little") + extension + body
+
+
+@target(
+    seeds=_messages,
+    words=lambda: (
+        b"<HeaderInfo>", b"<Key>", b"</Value>", b"NServiceBus.ContentType", b"rbs2-content-type", b"$type",
+        b"text/xml", b"messageType", b"\\u0000", b"&#x1b;", b"1e400", b"\x1f\x8b\x08",
+    ),
+    size_max=2048,
+)  # fmt: skip
+def messages(data: bytes) -> None:
+    """A body with the extension before it: headers of frameworks, which say what the body is."""
+    size = int.from_bytes(data[:2], "little")
+    _is_read(data[2 + size :], 0, data[2 : 2 + size])
 
 
 @target(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import codecs
 from typing import Final
 
-from msmqwire.bodies import plain
+from msmqwire.bodies import plain, texts
 from msmqwire.bodies.body import Body
 
 _TEXTS: Final = frozenset({"xml", "json", "text", "masstransit", "shuttle"})
@@ -24,14 +23,5 @@ def whole_text(body: bytes, found: Body) -> str | None:
         return value if isinstance(value, str) else ""
     if found.format == "bytes":
         return None
-    text = _as_text(body) if plain.has_parts(value) and found.format in _TEXTS else None
+    text = texts.decoded(body) if plain.has_parts(value) and found.format in _TEXTS else None
     return text if text is not None else found.text or None
-
-
-def _as_text(body: bytes) -> str | None:
-    marked = body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    encoding = "utf-16" if marked else "utf-16-le" if b"\0" in body[:2] else "utf-8-sig"
-    try:
-        return body.decode(encoding).removesuffix("\0")
-    except UnicodeDecodeError:
-        return None

@@ -134,8 +134,9 @@ class Printer:
             self.line(date, "dim")
         self.line(row, style)
         if self.dump:
-            is_record = isinstance(item.packet, Record)
-            lines = hexdump(item.packet, item.raw, item.decoded()) if is_record else raw_dump(item.raw)
+            lines = raw_dump(item.raw)
+            if isinstance(item.packet, Record):
+                lines = hexdump(item.packet, item.raw, item.decoded())
             for text in lines:
                 self.line(f"  {text}")
             if item.body is not None:
