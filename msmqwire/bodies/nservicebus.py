@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from msmqwire.bodies.body import Headers, Problem
@@ -38,6 +39,7 @@ _BEGINNING: Final = (
 _FORBIDDEN: Final = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _PROBLEMS_MAX: Final = 100
+_ESCAPED: Final = re.compile("[\udc80-\udcff]")
 
 
 def recognises(extension: bytes) -> bool:
@@ -47,14 +49,19 @@ def recognises(extension: bytes) -> bool:
 
 def read(extension: bytes, budget: Budget) -> Headers:
     """Read headers; what is wrong with them is a problem, and the others are kept."""
-    text = extension.decode("utf-8", "replace").removeprefix("\ufeff")
+    # Bytes that are not UTF-8 stay as surrogates until places have been counted.
+    text = extension.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    mark = len(extension) - len(text.encode("utf-8", "surrogateescape"))
     values: dict[str, str] = {}
     problems: list[Problem] = []
     try:
         _read(text, values, problems, budget)
     except LimitExceeded as exc:
         problems.append(Problem(exc.why, "extension"))
-    if "\ufffd" in text and b"\xef\xbf\xbd" not in extension:
+    if mark:
+        problems = [replace(one, offset=one.offset and one.offset + mark) for one in problems]
+    if _ESCAPED.search(text):
+        values = {_well_formed(name): _well_formed(value) for name, value in values.items()}
         problems.append(Problem("is not well-formed UTF-8", "extension"))
     return Headers(FORMAT, values, tuple(problems))
 
@@ -75,7 +82,7 @@ def _read(text: str, values: dict[str, str], problems: list[Problem], budget: Bu
         _add(found[1], found[2] or "", values, problems, budget)
     if not text.startswith(_END, at):
         if end < 0:
-            problems.append(Problem("the headers are not ended", "extension", len(text)))
+            problems.append(Problem("the headers are not ended", "extension", _offset(text, len(text))))
         _read_otherwise(text, at, end if end >= 0 else len(text), values, problems, budget)
 
 
@@ -111,7 +118,12 @@ def _read_otherwise(
 
 
 def _offset(text: str, at: int) -> int:
-    return len(text[:at].encode())
+    return len(text[:at].encode("utf-8", "surrogateescape"))
+
+
+def _well_formed(text: str) -> str:
+    """Return a text with replacement characters for bytes that are not UTF-8."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _add(key: str, value: str, values: dict[str, str], problems: list[Problem], budget: Budget) -> None:
