@@ -63,6 +63,7 @@ from msmqwire.layers.remote_read import register
 from msmqwire.layers.stack import Stack
 from msmqwire.packets import parse
 from msmqwire.remote_read.interface import INTERFACE
+from tests.support import handmade as h
 from tests.support.paths import EXAMPLES, ROOT
 from tests.support.scapy_layers import registered_alone
 
@@ -468,3 +469,22 @@ def test_pgm_over_ip() -> None:
         read = IP(bytes(ip / Raw(data)))
         assert (read[PGM].TSDULength, read[Raw].load, bytes(read.payload)) == (size, b"part", data)
     assert type(IP(bytes(ip / Raw(bytes(packet[PGM])[:19]))).payload) is Raw
+
+
+@pytest.mark.parametrize(
+    ("body", "body_type", "told"),
+    [
+        (b"10 pieces", 0, " text 10 pieces"), ("wide".encode("utf-16-le"), 8, " activex wide"),
+        ("\u202ered".encode(), 0, " text \\u202ered"), (b"<a>1</a>", 0, " xml "), (b"\0\xff", 0, ""),
+        (b"x" * 100, 0, f" text {'x' * 39}…"), (b"", 0, ""),
+    ],
+)  # fmt: skip
+def test_a_summary_has_the_format_and_the_text_of_a_body(body: bytes, body_type: int, told: str) -> None:
+    data = h.user_message(properties=h.properties_header(label="label", body=body, body_type=body_type))
+    summary = MSMQBaseHeader(data).summary()
+    assert told in summary
+    assert summary.endswith("'label'") == (not told)
+    encrypted = h.user_message(
+        security=h.security_header(flags=1 << 5), properties=h.properties_header(label="label", body=body)
+    )
+    assert MSMQBaseHeader(encrypted).summary().endswith("'label'")
