@@ -95,8 +95,8 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     (
         "ATTACK-BODY-DTD",
-        "A receiver whose parser of XML takes document types lets entities grow to gigabytes, reads files and "
-        "addresses of its network into the message, or hands them out. XmlMessageFormatter and NServiceBus "
+        "A receiver whose parser of XML takes document types lets entities grow to gigabytes, reads files "
+        "and addresses of its network into the message, or hands them out. XmlMessageFormatter and NServiceBus "
         "never write one.",
         "Look at the body: `msmqwire dissect FILE --findings ATTACK-BODY-DTD --hexdump`. See that the receiver "
         "forbids document types (`DtdProcessing.Prohibit`). If a sender of yours writes one, have it leave it "
