@@ -49,13 +49,14 @@ class Content:
     Attributes:
         format: one of `FORMATS`.
         value: the value as plain data.
-        text: the value in one line for people; characters that can't be shown are still in it.
+        line: the value in one line for people, characters that can't be shown still in it; None for what
+            `plain.line` makes of the value, when it is asked for.
         problems: faults, in their order.
     """
 
     format: str
     value: Plain
-    text: str
+    line: str | None = None
     problems: tuple[Problem, ...] = ()
 
 
@@ -81,7 +82,7 @@ class Body:
     Attributes:
         format: one of `FORMATS`.
         value: the value as plain data.
-        text: the value in one line for people; empty if there is nothing to show.
+        line: what `text` is; None if it is still to be made of the value.
         headers_format: ``nservicebus`` or ``rebus``; None if the extension has no headers.
         headers: the headers in the extension, by name.
         problems: faults of body and headers, in their order.
@@ -89,10 +90,20 @@ class Body:
 
     format: str
     value: Plain
-    text: str
+    line: str | None = None
     headers_format: str | None = None
     headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
     problems: tuple[Problem, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The value in one line for people; empty if there is nothing to show."""
+        if self.line is not None:
+            return self.line
+        from msmqwire.bodies.named import summary
+        from msmqwire.bodies.plain import line
+
+        return summary(self) or line(self.value)
 
     @property
     def named(self) -> Named:

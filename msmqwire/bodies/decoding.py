@@ -58,7 +58,7 @@ def decode(body: bytes, *, body_type: int = 0, extension: bytes = b"", limits: L
     return Body(
         content.format,
         content.value,
-        content.text,
+        content.line,
         headers.format,
         headers.values,
         content.problems + headers.problems if headers.problems else content.problems,

@@ -46,7 +46,7 @@ def read(body: bytes, budget: Budget, decode: Callable[[bytes, Budget], Content]
         return Content(_FORMAT, None, "", (*problems, Problem(exc.why, _FORMAT)))
     # Offsets inside are not offsets in the body.
     inside = (Problem(fault.error, f"{_FORMAT}.{fault.path}".rstrip(".")) for fault in content.problems)
-    return Content(_FORMAT, content.value, content.text, (*problems, *inside))
+    return Content(_FORMAT, content.value, content.line, (*problems, *inside))
 
 
 def _decompressed(body: bytes, most: int) -> tuple[bytes, list[Problem]]:

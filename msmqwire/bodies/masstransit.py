@@ -21,9 +21,7 @@ def of_content(content: Content) -> Content | None:
     names = types if isinstance(types, list) else [types]
     if not all(isinstance(name, str) for name in names) or not ("messageId" in value or _are_urns(names)):
         return None
-    first = str(names[0]) if names else ""
-    text = plain.one_line(f"{first.removeprefix('urn:message:')} {plain.line(value['message'])}".lstrip())
-    return Content(_FORMAT, value, text, content.problems)
+    return Content(_FORMAT, value, None, content.problems)
 
 
 def _are_urns(names: Sequence[Plain]) -> bool:

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from msmqwire.bodies import dates
+from msmqwire.bodies import dates, plain
 
 if TYPE_CHECKING:
     from msmqwire.bodies.body import Body, Plain
 
+_MESSAGES: Final = {"masstransit": "message", "shuttle": "Message"}
+"""The member of an envelope that has the message, by format."""
 _NO_SAGAS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -42,6 +44,15 @@ class Named:
 _NSERVICEBUS_TIME: Final = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2}) ([0-9]{2}:[0-9]{2}:[0-9]{2}):([0-9]{1,9}) Z"
 )
+
+
+def summary(body: Body) -> str | None:
+    """Return the text of an envelope: the type and the message inside, without what carries it."""
+    value = body.value
+    if not isinstance(value, dict) or body.format not in _MESSAGES:
+        return None
+    kind = (*named(body).message_types, "")[0].removeprefix("urn:message:").split(",", 1)[0]
+    return plain.one_line(f"{kind} {plain.line(value.get(_MESSAGES[body.format]))}".lstrip())
 
 
 def named(body: Body) -> Named:

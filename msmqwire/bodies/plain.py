@@ -25,6 +25,8 @@ EXACT: Final = 1 << 53
 """Integers up to this one and down to its negative are exact as numbers of JSON everywhere."""
 _FEW: Final = 4
 _NUMBERS: Final = frozenset((int, float))
+_WITHOUT_PARTS: Final = frozenset((int, float, str, bool, type(None)))
+_WORDS: Final[dict[bool | None, str]] = {None: "null", True: "true", False: "false"}
 LINE_MAX: Final = 4096
 """Characters of the line of a value."""
 _INDENTED: Final = 64
@@ -138,7 +140,8 @@ def line(value: Plain, length: int = LINE_MAX) -> str:
 def one_line(text: str, length: int = LINE_MAX) -> str:
     """Return a text with each run of spaces and line ends as one space, cut to a length with an ellipsis."""
     whole = len(text) <= 2 * length
-    text = " ".join(text[: 2 * length].split()) + ("" if whole else ELLIPSIS)
+    if not (whole and text.isprintable() and "  " not in text) or text[:1] == " " or text[-1:] == " ":
+        text = " ".join(text[: 2 * length].split()) + ("" if whole else ELLIPSIS)
     return text if len(text) <= length else text[: length - 1] + ELLIPSIS
 
 
@@ -204,10 +207,21 @@ def _opened(item: dict[str, Plain] | list[Plain], length: int) -> tuple[str, Any
         items = item[ITEMS]
         return "[", items if isinstance(items, list) else []
     if name not in (TYPE, ID):
+        if len(item) <= length and _WITHOUT_PARTS.issuperset(map(type, item.values())):
+            return f"{{{_members(item)}}}", None
         return "{", item.items()
     kind = item.get(TYPE)
     word = kind.split(",", 1)[0].split("`", 1)[0] + "{" if isinstance(kind, str) else "{"
     return word, [(key, entry) for key, entry in item.items() if key not in (TYPE, ID)]
+
+
+def _members(item: dict[str, Plain]) -> str:
+    return ", ".join(
+        [
+            f"{name}: {_WORDS[entry] if entry is None or entry is True or entry is False else entry}"
+            for name, entry in item.items()
+        ]
+    )
 
 
 def scalar(value: bool | int | float | str | None) -> str:

@@ -29,9 +29,7 @@ def of_content(
         return None
     inner, problems = _message(value, budget, decode)
     value = {**value, "Message": inner}
-    name = value.get("MessageType") or value["AssemblyQualifiedName"]
-    text = f"{name if isinstance(name, str) else ''} {plain.line(inner)}".strip()
-    return Content(_FORMAT, value, plain.one_line(text), (*content.problems, *problems))
+    return Content(_FORMAT, value, None, (*content.problems, *problems))
 
 
 def _message(

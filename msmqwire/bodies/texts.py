@@ -16,6 +16,8 @@ from msmqwire.errors import InvalidValue, MalformedBody
 # text.
 _NOT_TEXT: Final = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ud800-\uf8ff\ufff9-\uffff]")
 
+_ASCII_TEXT: Final = bytes((0x09, 0x0A, 0x0C, 0x0D, *range(0x20, 0x7F)))
+"""The ASCII characters that are text."""
 _LATIN_SHARE: Final = 0.75
 """The share of code units below 0x100 from which bytes without a byte order mark count as UTF-16."""
 _MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -82,6 +84,9 @@ def _utf16(body: bytes) -> str | None:
 
 
 def _utf8(body: bytes) -> str | None:
+    if body.isascii():
+        text = body.decode("ascii").removesuffix("\0")
+        return text if text and not text.encode().translate(None, _ASCII_TEXT) else None
     try:
         text = body.decode("utf-8-sig").removesuffix("\0")
     except UnicodeDecodeError:

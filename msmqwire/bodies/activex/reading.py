@@ -127,6 +127,7 @@ KINDS: Final[Mapping[int, tuple[str, Callable[..., Plain], int]]] = MappingProxy
     }
 )
 """By type: the form of a value for `struct`, its reader, and the memory that the value takes."""
+_NUMBER_FORMS: Final = "bBhHiIqQfd"
 _STRUCTS: Final = {kind: struct.Struct("<" + form) for kind, (form, _, _) in KINDS.items()}
 _TEXTS: Final = (VarEnum.VT_BSTR, VarEnum.VT_LPSTR, VarEnum.VT_LPWSTR)
 
@@ -192,14 +193,29 @@ def _array(body: bytes, body_type: int, kind: int, budget: Budget) -> Content:
         _refuse(body, body_type, f"{has}, the body has {len(body)}")
     problems: list[Problem] = []
     fits = _fitting(count, cost, budget, problems, form.size)
-    values: list[Plain] = []
-    for at in range(0, fits * form.size, form.size):
+    values = _numbers(body, kind, fits)
+    for at in range(0, 0 if values else fits * form.size, form.size):
         try:
             values.append(make(form.unpack_from(body, at)[0]))
         except _NoValueError as exc:
             problems.append(Problem(str(exc), f"[{at // form.size}]", at))
             break
-    return Content("activex", values, plain.line(values), tuple(problems))
+    return Content("activex", values, None, tuple(problems))
+
+
+def _numbers(body: bytes, kind: int, count: int) -> list[Plain]:
+    """Return numbers that are plain data as they are; none if there are others."""
+    code, make, _ = KINDS[kind]
+    if code in _NUMBER_FORMS and make is not _currency and make is not _filetime:
+        found = struct.unpack_from(f"<{count}{code}", body)
+        if make is _boolean:
+            return [number != VARIANT_FALSE for number in found]
+        if make is plain.integer and found and (min(found) < -plain.EXACT or max(found) > plain.EXACT):
+            return []
+        if make is plain.floating and not math.isfinite(sum(found)):
+            return []
+        return list(found)
+    return []
 
 
 def _fitting(count: int, cost: int, budget: Budget, problems: list[Problem], size: int) -> int:
@@ -258,7 +274,7 @@ def _texts(body: bytes, kind: int, budget: Budget) -> Content:
                 Problem(fault.error, f"[{len(values)}]", start + (fault.offset or 0)) for fault in faults
             )
         values.append(text.rstrip("\0"))
-    return Content("activex", values, plain.line(values), tuple(problems))
+    return Content("activex", values, None, tuple(problems))
 
 
 def _is_counted(body: bytes, width: int) -> bool:

@@ -23,6 +23,7 @@ _INTEGERS: Final = {
     "q": (-(1 << 63), (1 << 63) - 1), "Q": (0, (1 << 64) - 1),
 }  # fmt: skip
 _BY_SIZE: Final = (VarEnum.VT_I4, VarEnum.VT_I8, VarEnum.VT_UI8)
+_PACKED: Final = frozenset(kind for kind, (form, _, _) in KINDS.items() if form in "bBhHiI")
 _MANTISSA: Final = 1 << 96
 NAMES: Final = tuple(VarEnum(kind).name for kind in (*KINDS, *_TEXTS, VarEnum.VT_NULL, *sorted(OPAQUE)))
 
@@ -65,6 +66,11 @@ def write(value: Plain, type_: str | None = None) -> tuple[bytes, int]:
         return _one(value, kind, ""), kind
     if not isinstance(value, list):
         raise InvalidValue(f"{scalars.shown(value)} is no list, which {type_} takes")
+    if element in _PACKED and set(map(type, value)) == {int}:
+        try:
+            return struct.pack(f"<{len(value)}{KINDS[element][0]}", *value), kind
+        except struct.error:
+            pass  # the number that is too large is looked for below
     parts = (_one(item, element, f"[{number}]") for number, item in enumerate(value))
     if element not in _TEXTS:
         return b"".join(parts), kind

@@ -10,12 +10,16 @@ from typing import Any, Final, NoReturn
 from msmqwire.bodies import plain, texts
 from msmqwire.bodies.body import Content, Plain, Problem
 from msmqwire.bodies.json.careful import Careful
-from msmqwire.bodies.limits import DICT_COST, ITEM_COST, LIST_COST, TEXT_COST, Budget
+from msmqwire.bodies.limits import DEFAULT, DICT_COST, ITEM_COST, LIST_COST, TEXT_COST, Budget
 from msmqwire.errors import MalformedBody
 
 _START: Final = re.compile(r"\s*(?:\{\s*(?:\"|\})|\[)")
 _STRING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _BRACKET: Final = re.compile(r"[{}\[\]]")
+_LONG: Final = re.compile(r"[0-9.]{16}|[0-9][eE][-+0-9]")
+"""What a number has that a float may not keep; in texts it is found too, which does no harm."""
+_SMALL: Final = 4096
+"""Characters of a text that no limit but that of depth can be met with, unless limits are set."""
 _DIGITS_EXACT: Final = 15
 """Digits of a number that a float always keeps."""
 
@@ -46,14 +50,14 @@ def read(body: bytes, budget: Budget) -> Content:
 def of_text(text: str, budget: Budget) -> Content:
     """Read JSON of whatever value from a text. Raises MalformedBody if nothing of it is JSON."""
     value, problems = value_of(text, budget)
-    return Content("json", value, plain.line(value), problems)
+    return Content("json", value, None, problems)
 
 
 def value_of(text: str, budget: Budget) -> tuple[Plain, tuple[Problem, ...]]:
     """Return the value of a text in JSON, and what is wrong. Raises MalformedBody."""
     if _is_within(text, budget):
         try:
-            value: Plain = _DECODER.decode(text)
+            value: Plain = (_EXACT if _LONG.search(text) else _QUICK).decode(text)
         except (ValueError, RecursionError):
             pass
         else:
@@ -63,19 +67,21 @@ def value_of(text: str, budget: Budget) -> tuple[Plain, tuple[Problem, ...]]:
 
 def _is_within(text: str, budget: Budget) -> bool:
     """Return whether a text is surely within all limits and has no names or texts that need care."""
-    objects, lists, commas = text.count("{"), text.count("["), text.count(",")
+    if '"$' in text or ("\\" in text and ("\\ud" in text or "\\uD" in text or "\\u0024" in text)):
+        return False
+    objects, lists = text.count("{"), text.count("[")
+    if objects + lists > budget.depth and _depth(text) > budget.depth:
+        return False
     limits = budget.limits
+    if limits is DEFAULT and len(text) <= _SMALL and budget.memory > _SMALL * DICT_COST:
+        return True
+    commas = text.count(",")
     memory = objects * DICT_COST + lists * LIST_COST + commas * (ITEM_COST * 4 + TEXT_COST) + len(text)
     return (
         memory + len(text) * 2 <= budget.memory
         and objects + lists <= limits.records
         and commas <= limits.items
         and len(text) <= limits.text
-        and '"$' not in text
-        and "\\ud" not in text
-        and "\\uD" not in text
-        and "\\u0024" not in text
-        and (objects + lists <= limits.depth or _depth(text) <= limits.depth)
     )
 
 
@@ -120,6 +126,7 @@ def _constant(text: str) -> NoReturn:
     raise _IrregularError(text)
 
 
-_DECODER: Final = json.JSONDecoder(
+_QUICK: Final = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)
+_EXACT: Final = json.JSONDecoder(
     object_pairs_hook=_object, parse_float=_float, parse_int=_integer, parse_constant=_constant
 )

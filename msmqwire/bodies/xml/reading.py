@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from msmqwire.bodies import plain, texts
 from msmqwire.bodies.body import Content, Plain, Problem
-from msmqwire.bodies.limits import DICT_COST, TEXT_COST, Budget
+from msmqwire.bodies.limits import DEFAULT, DICT_COST, TEXT_COST, Budget
 from msmqwire.bodies.xml.simple import SIMPLE
 from msmqwire.errors import MalformedBody
 
@@ -22,9 +22,13 @@ _NIL: Final = f"{{{INSTANCE}}}nil"
 _START: Final = re.compile(r"\s*<[?!A-Za-z_:\u0080-\U0010ffff]")
 ATTRIBUTES_MAX: Final = 10_000
 """Attributes of one element."""
+_NUMBERS: Final = ("int", "long")
+_SHORT_NUMBERS: Final = re.compile(r"-?[0-9]{1,9}(?: -?[0-9]{1,9})*")
 _PROBLEMS_MAX: Final = 100
 ELEMENT_COST: Final = 144
 """Bytes of memory that an element takes while it is read, without its attributes."""
+_SMALL: Final = 4096
+"""Bytes that no limit but that of depth can be met with, unless limits are set."""
 ATTRIBUTE_COST: Final = 4 * TEXT_COST
 _TAG: Final = re.compile(rb"<(/?)[A-Za-z_:\x80-\xff][^>]*?(/?)>")
 _Frame: TypeAlias = "tuple[Iterator[Any], Any, frozenset[str] | None, str, str]"
@@ -83,16 +87,20 @@ def _quickly(data: bytes) -> Any:
 
 def _is_within(data: bytes, budget: Budget) -> bool:
     """Return whether XML is surely within all limits and has no document type."""
-    marks, attributes = data.count(b"<"), data.count(b"=")
-    elements = marks - data.count(b"</")
+    if b"<!D" in data:
+        return False
+    elements = data.count(b"<") - data.count(b"</")
+    if elements > budget.depth and _depth(data) > budget.depth:
+        return False
+    if budget.limits is DEFAULT and len(data) <= _SMALL and budget.memory > _SMALL * DICT_COST:
+        return True
+    attributes = data.count(b"=")
     memory = elements * (ELEMENT_COST + DICT_COST + TEXT_COST) + attributes * ATTRIBUTE_COST + 3 * len(data)
     return (
         memory <= budget.memory
         and attributes <= ATTRIBUTES_MAX
         and elements <= budget.limits.records
         and len(data) <= budget.limits.text
-        and b"<!D" not in data
-        and (elements <= budget.depth or _depth(data) <= budget.depth)
     )
 
 
@@ -116,7 +124,7 @@ class _Mapping:
 
     def content(self, root: Any) -> Content:
         value = self._document(root)
-        return Content("xml", value, plain.line(value), tuple(self._problems))
+        return Content("xml", value, None, tuple(self._problems))
 
     def _document(self, root: Any) -> Any:
         """Return the value of a root element, with a stack of its own in place of recursion."""
@@ -146,7 +154,7 @@ class _Mapping:
                     into.append(child)
                     continue
                 tag = child.tag
-                if not len(child) and not child.attrib:
+                if not len(child) and not child.keys():
                     item, inner = child.text or "", None
                     space = ""
                 else:
@@ -171,8 +179,8 @@ class _Mapping:
     def _begin(self, element: Any, namespace: str, path: str) -> tuple[Any, _Frame | None]:
         """Return the value of an element, and what is still to be put into it."""
         value: dict[str, Plain] = {}
-        if element.attrib:
-            attributes = dict(element.attrib)
+        if element.keys():
+            attributes = dict(element.items())
             nil, kind = attributes.pop(_NIL, ""), attributes.pop(_TYPE, "")
             if nil in _TRUE and not attributes and not kind and not len(element):
                 return None, None
@@ -225,11 +233,16 @@ class _Mapping:
             return text
 
     def _simples(self, root: Any, kind: str, path: str) -> list[Plain]:
-        read = SIMPLE[kind]
-        if kind != "string" and not any(child.attrib for child in root):
+        found = [child.text or "" for child in root]
+        if not any(child.keys() for child in root):
+            if kind == "string":
+                return found
+            if kind in _NUMBERS and _SHORT_NUMBERS.fullmatch(" ".join(found)):
+                return list(map(int, found))
+            read = SIMPLE[kind]
             try:
-                return [read(child.text.strip()) for child in root]
-            except (ValueError, ArithmeticError, AttributeError):
+                return [read(text.strip()) for text in found]
+            except (ValueError, ArithmeticError):
                 pass
         return [self._simple(child, kind, f"{path}[{number}]") for number, child in enumerate(root)]
 
@@ -244,9 +257,9 @@ def split_name(tag: str) -> tuple[str, str]:
 
 def _is_mixed(element: Any) -> bool:
     text = element.text
-    if text and not text.isspace():
-        return True
-    return any(child.tail and not child.tail.isspace() for child in element)
+    tails = {child.tail for child in element}
+    tails.add(text)
+    return any(tail and not tail.isspace() for tail in tails)
 
 
 def _pieces(element: Any) -> Iterator[Any]:
