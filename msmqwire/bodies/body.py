@@ -59,6 +59,15 @@ class Content:
     line: str | None = None
     problems: tuple[Problem, ...] = ()
 
+    @property
+    def text(self) -> str:
+        """The value in one line for people."""
+        if self.line is not None:
+            return self.line
+        from msmqwire.bodies import plain
+
+        return plain.line(self.value)
+
 
 @dataclass(frozen=True, slots=True)
 class Headers:

@@ -123,13 +123,12 @@ def _inside(body: bytes, budget: Budget, kind: str = "") -> Content:
     """Decode bytes by what they look like, without looking into gzip or envelopes; never raises."""
     from msmqwire.bodies import json, xml
 
-    if nrbf.recognises(body):
-        return nrbf.read(body, budget)
-    if wcf.recognises(body):
-        try:
-            return wcf.read(body, budget)
-        except MalformedBody:
-            pass  # bytes that begin like one
+    for recognises, read in ((nrbf.recognises, nrbf.read), (wcf.recognises, wcf.read)):
+        if recognises(body):
+            try:
+                return read(body, budget)
+            except MalformedBody:
+                pass  # bytes that only begin so
     text = texts.decoded(body)
     if text is None:
         return Content("bytes", plain.raw(body), "")
@@ -155,5 +154,6 @@ def _inside(body: bytes, budget: Budget, kind: str = "") -> Content:
 
 
 def _is_just_a_bracket(content: Content) -> bool:
-    """Return whether a text only begins as JSON does, as ``[INFO] started`` does."""
-    return not content.value and bool(content.problems)
+    """Return whether a text with faults only begins as JSON does, as ``[2026-11-28] started`` does."""
+    value = content.value
+    return not value or (isinstance(value, list) and not isinstance(value[0], (dict, list, str)))

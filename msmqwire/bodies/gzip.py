@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from msmqwire.bodies import plain
 from msmqwire.bodies.body import Content, Problem
@@ -57,12 +57,15 @@ def _decompressed(body: bytes, most: int) -> tuple[bytes, list[Problem]]:
     while body.startswith(_MAGIC, start) and not problems:
         member, part = zlib.decompressobj(_WINDOW), _PART_MIN
         at = start
+        before = member
         try:
             while at < len(body) and not member.eof and len(out) <= most:
+                before = member.copy()
                 out += member.decompress(body[at : at + part], most - len(out) + 1)
                 at = min(at + part, len(body))
                 part = min(part * 2, _PART_MAX)
         except zlib.error as exc:
+            out += _before_fault(before, body[at : at + part], most - len(out))
             why = str(exc).partition(": ")[2] or str(exc)
             problems.append(Problem(f"not well-formed gzip: {why}", _FORMAT, at))
         else:
@@ -77,3 +80,16 @@ def _decompressed(body: bytes, most: int) -> tuple[bytes, list[Problem]]:
     if not problems and body[start:].strip(b"\0"):
         problems.append(Problem("there is more after the gzip", _FORMAT, start))
     return bytes(out), problems
+
+
+def _before_fault(member: Any, part: bytes, most: int) -> bytes:
+    """Return what can still be decompressed of a part with a fault, byte by byte."""
+    out = bytearray()
+    try:
+        for at in range(len(part)):
+            out += member.decompress(part[at : at + 1], most - len(out) + 1)
+            if len(out) >= most:
+                break
+    except zlib.error:
+        pass  # where the fault is
+    return bytes(out[:most])

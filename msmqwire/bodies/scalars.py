@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Final
 from uuid import UUID
@@ -14,6 +15,8 @@ from msmqwire.errors import InvalidValue
 _NUMBER: Final = re.compile(r"[+-]?([0-9]{1,400}(\.[0-9]{0,400})?|\.[0-9]{1,400})([eE][+-]?[0-9]{1,3})?")
 _FLOATS: Final = {"NaN": "nan", "INF": "inf", "-INF": "-inf"}
 _SHOWN: Final = 40
+_PATH_MAX: Final = 400
+"""Characters of a path that are kept, the last ones."""
 
 
 def shown(value: Plain) -> str:
@@ -21,7 +24,13 @@ def shown(value: Plain) -> str:
     return plain.line(value, _SHOWN)
 
 
-def bytes_of(value: Plain, path: str) -> bytes:
+def path_of(names: Iterable[str | int]) -> str:
+    """Return a path in a value: ``Items[3].Price``."""
+    parts = (f"[{name}]" if isinstance(name, int) else f".{name}" for name in names)
+    return "".join(parts).removeprefix(".")[-_PATH_MAX:]
+
+
+def bytes_of(value: Plain, path: str = "") -> bytes:
     """Return the bytes of a ``$bytes``. Raises InvalidValue."""
     if isinstance(value, dict) and isinstance(text := value.get(plain.BYTES), str):
         try:
@@ -31,7 +40,7 @@ def bytes_of(value: Plain, path: str) -> bytes:
     raise InvalidValue(f'{shown(value)} is not bytes; write {{"$bytes": "00ff"}}', path=path)
 
 
-def guid_of(value: Plain, path: str) -> str:
+def guid_of(value: Plain, path: str = "") -> str:
     """Return the GUID of a ``$guid`` or of a text. Raises InvalidValue."""
     text = value.get(plain.GUID) if isinstance(value, dict) else value
     try:
@@ -41,7 +50,7 @@ def guid_of(value: Plain, path: str) -> str:
         raise InvalidValue(f"{shown(value)} is no GUID; write {example}", path=path) from None
 
 
-def decimal_of(value: Plain, path: str) -> Decimal:
+def decimal_of(value: Plain, path: str = "") -> Decimal:
     """Return a number as it is written: an integer, a float or a ``$decimal``. Raises InvalidValue."""
     if isinstance(value, int) and not isinstance(value, bool):
         return Decimal(value)
@@ -51,7 +60,7 @@ def decimal_of(value: Plain, path: str) -> Decimal:
     raise InvalidValue(f'{shown(value)} is no number; write {{"$decimal": "1.50"}} or 1.5', path=path)
 
 
-def float_of(value: Plain, path: str) -> float:
+def float_of(value: Plain, path: str = "") -> float:
     """Return a number as a float, one of ``$float`` too. Raises InvalidValue."""
     if isinstance(value, float):
         return value
@@ -62,7 +71,7 @@ def float_of(value: Plain, path: str) -> float:
     return float(decimal_of(value, path))
 
 
-def date_of(value: Plain, path: str) -> str:
+def date_of(value: Plain, path: str = "") -> str:
     """Return the text of a ``$date`` with nine digits and its zone. Raises InvalidValue."""
     text = value.get(plain.DATE) if isinstance(value, dict) else value
     whole = dates.of_text(text) if isinstance(text, str) else None
@@ -72,7 +81,7 @@ def date_of(value: Plain, path: str) -> str:
     return whole
 
 
-def ticks_of(value: Plain, path: str) -> tuple[int, str]:
+def ticks_of(value: Plain, path: str = "") -> tuple[int, str]:
     """Return a date in 100 ns from the start of the year 1, and its zone. Raises InvalidValue."""
     found = dates.to_ticks(date_of(value, path))
     if found is None:

@@ -77,7 +77,7 @@ class Careful:
                 self._budget.records()
                 self._budget.spend(DICT_COST if first == "{" else LIST_COST)
                 inner: Any = {} if first == "{" else []
-                self._put(into, name, inner)
+                self._put(into, name, inner, self._at)
                 stack.append((into, name))
                 into, name = inner, ""
                 self._at = self._after_space(self._at + 1)
@@ -85,7 +85,8 @@ class Careful:
                     name = self._name(into)
                     continue
             else:
-                self._put(into, name, self._scalar(first))
+                start = self._at
+                self._put(into, name, self._scalar(first), start)
                 if into is root:
                     return
             # After a value: what is closed is left, until there is another one.
@@ -105,14 +106,14 @@ class Careful:
                     end = "}" if isinstance(into, dict) else "]"
                     raise _Fault(f"expected a comma or {end}, got {mark or 'the end'!r}", self._at)
 
-    def _put(self, into: Any, name: str, value: Plain) -> None:
+    def _put(self, into: Any, name: str, value: Plain, at: int) -> None:
         if isinstance(into, list):
             if self._stack:
                 self._budget.items(1)
             into.append(value)
             return
         if name in into:
-            self._problem(f"{name!r:.80} is there twice; the last one is kept", self._at, name)
+            self._problem(f"{name!r:.80} is there twice; the last one is kept", at, name)
         self._budget.spend(_MEMBER_COST)
         into[name] = value
 

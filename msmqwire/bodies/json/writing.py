@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import math
 from typing import Any
 
 from msmqwire.bodies import plain, scalars
@@ -34,78 +36,84 @@ def write(value: Plain, type_: str | None = None) -> bytes:
 class _Writer:
     """One value on its way to text, with a stack of its own in place of recursion."""
 
+    def __init__(self) -> None:
+        self._stack: list[tuple[Any, str]] = []  # what is left of a container, and its end
+        self._path: list[str | int] = []
+
     def tokens(self, value: Plain) -> list[str]:
+        try:
+            return self._tokens(value)
+        except InvalidValue as exc:
+            raise InvalidValue(exc.why, path=scalars.path_of(self._path)) from None
+
+    def _tokens(self, value: Plain) -> list[str]:
         out: list[str] = []
-        stack: list[tuple[Any, str, str]] = []  # what is left of a container, its end, its path
+        stack, path = self._stack, self._path
         item: Any = value
-        path = ""
         while True:
-            inner = self._simple(item, path, out)
-            if inner is not None:
-                entries = list(inner.items()) if isinstance(inner, dict) else list(enumerate(inner))
-                out.append("{" if isinstance(inner, dict) else "[")
-                stack.append((iter(entries), "}" if isinstance(inner, dict) else "]", path))
+            inner = _simple(item, out)
+            if isinstance(inner, dict):
+                out.append("{")
+                stack.append((iter(inner.items()), "}"))
+                path.append("")
+            elif inner is not None:
+                out.append("[")
+                stack.append((iter(enumerate(inner)), "]"))
+                path.append("")
             comma = inner is None
             while stack:
-                rest, end, base = stack[-1]
+                rest, end = stack[-1]
                 following = next(rest, None)
                 if following is None:
                     stack.pop()
+                    path.pop()
                     out.append(end)
                     comma = True
                     continue
                 if comma:
                     out.append(",")
                 name, item = following
+                path[-1] = name
                 if end == "}":
                     out.append(plain.quoted(name[1:] if name.startswith("$$") else name) + ":")
-                    path = f"{base}.{name}" if base else name
-                else:
-                    path = f"{base}[{name}]"
                 break
             else:
                 return out
 
-    def _simple(self, item: Any, path: str, out: list[str]) -> Any:
-        """Add an item without parts to the text; return one that has parts."""
-        if isinstance(item, list):
-            return item
-        if isinstance(item, dict):
-            name = next(iter(item), "")
-            if name not in plain.SCALARS:
-                return item.get(plain.ITEMS, item)
-            out.append(_written(item, name, path))
-        elif isinstance(item, str):
-            out.append(plain.quoted(item))
-        elif isinstance(item, float):
-            if item != item or item in (float("inf"), float("-inf")):
-                why = f"{item} is no value of JSON; write it as a text, or as null"
-                raise InvalidValue(why, path=path)
-            out.append(repr(item))
-        elif item is None or isinstance(item, int):
-            out.append(plain.scalar(item))
-        else:
-            raise InvalidValue(f"{type(item).__name__} is no value of JSON", path=path)
-        return None
+
+def _simple(item: Any, out: list[str]) -> Any:
+    """Add an item without parts to the text; return one that has parts."""
+    if isinstance(item, list):
+        return item
+    if isinstance(item, dict):
+        name = next(iter(item), "")
+        if name not in plain.SCALARS:
+            return item.get(plain.ITEMS, item)
+        out.append(_written(item, name))
+    elif isinstance(item, str):
+        out.append(plain.quoted(item))
+    elif isinstance(item, float):
+        if not math.isfinite(item):
+            raise InvalidValue(f"{item} is no value of JSON; write it as a text, or as null")
+        out.append(repr(item))
+    elif item is None or isinstance(item, int):
+        out.append(plain.scalar(item))
+    else:
+        raise InvalidValue(f"{type(item).__name__} is no value of JSON")
+    return None
 
 
-def _written(item: dict[str, Plain], name: str, path: str) -> str:
+def _written(item: dict[str, Plain], name: str) -> str:
     if name == plain.DECIMAL:
-        return format(scalars.decimal_of(item, path), "f")
+        return format(scalars.decimal_of(item), "f")
     if name == plain.FLOAT:
-        why = f"{scalars.shown(item)} is no value of JSON; write it as a text, or as null"
-        raise InvalidValue(why, path=path)
+        raise InvalidValue(f"{scalars.shown(item)} is no value of JSON; write it as a text, or as null")
     if name == plain.BYTES:
-        import base64
-
-        return plain.quoted(base64.b64encode(scalars.bytes_of(item, path)).decode())
+        return plain.quoted(base64.b64encode(scalars.bytes_of(item)).decode())
     text = item[name]
     if not isinstance(text, str):
-        raise InvalidValue(f"{scalars.shown(item)} is no text after {name}", path=path)
-    if name == plain.DATE:
-        whole = scalars.date_of(item, path)
-        return plain.quoted(without_zeros(whole))
-    return plain.quoted(text)
+        raise InvalidValue(f"{scalars.shown(item)} is no text after {name}")
+    return plain.quoted(without_zeros(scalars.date_of(item)) if name == plain.DATE else text)
 
 
 def without_zeros(date: str) -> str:

@@ -144,7 +144,7 @@ class _Mapping:
             if inner is not None and inner[1] is value:
                 inner = (inner[0], whole, *inner[2:])
             value = whole
-        elif inner is None and not isinstance(value, list):
+        elif inner is None and not isinstance(value, list) and not (root.keys() and _is_typed(root)):
             return {plain.TYPE: name, **({NAMESPACE: namespace} if namespace else {}), TEXT: value}
         stack = [inner] if inner is not None else []
         while stack:
@@ -155,7 +155,8 @@ class _Mapping:
                     continue
                 tag = child.tag
                 if not len(child) and not child.keys():
-                    item, inner = child.text or "", None
+                    item: Any = child.text or ([] if tag.startswith(ARRAY) else "")
+                    inner = None
                     space = ""
                 else:
                     space, name = split_name(tag)
@@ -196,7 +197,7 @@ class _Mapping:
         text = element.text or ""
         if not len(element):
             if not value:
-                return text, None
+                return ([] if not text and element.tag.startswith(ARRAY) else text), None
             if text:
                 value[TEXT] = text
             return value, None
@@ -253,6 +254,10 @@ def split_name(tag: str) -> tuple[str, str]:
         return "", tag
     namespace, _, name = tag[1:].rpartition("}")
     return namespace, name
+
+
+def _is_typed(element: Any) -> bool:
+    return element.get(_NIL) in _TRUE or element.get(_TYPE) is not None
 
 
 def _is_mixed(element: Any) -> bool:

@@ -29,7 +29,9 @@ _INTEGERS: Final = {
 }  # fmt: skip
 _OWN_TYPES: Final = ("guid", "char", "TimeSpan", "dateTimeOffset")
 """Types that XML schema has not; .NET names them in a namespace of its own."""
-_Todo: TypeAlias = "tuple[str, Any, str, str, str, str]"
+_Path: TypeAlias = "tuple[Any, str | int] | None"
+"""The path around, and a name or number in it."""
+_Todo: TypeAlias = "tuple[str, Any, _Path, str, str, str]"
 """What is still to be written: an element's name, value, path, attributes so far, the namespace around it,
 and what decides its type (``root``, ``item`` of an array, ``any``); or a text that is ``ready``."""
 _WSDL: Final = "http://microsoft.com/wsdl/types/"
@@ -101,29 +103,34 @@ class _Writer:
 
     def __init__(self, out: list[str]) -> None:
         self._out = out
+        self._at: _Path = None
+        self._prefixes = 0
 
     def document(self, value: Plain, root: str) -> None:
         declared = "" if root in SIMPLE and value is not None else _DECLARED
-        todo: list[_Todo] = [(root, value, "", declared, "", "root")]
-        while todo:
-            entry = todo.pop()
-            if entry[-1] == "ready":
-                self._out.append(entry[0])
-            else:
-                todo += reversed(self._element(*entry))
+        todo: list[_Todo] = [(root, value, None, declared, "", "root")]
+        try:
+            while todo:
+                entry = todo.pop()
+                if entry[-1] == "ready":
+                    self._out.append(entry[0])
+                else:
+                    self._at = entry[2]
+                    todo += reversed(self._element(*entry))
+        except InvalidValue as exc:
+            raise InvalidValue(exc.why, path=_rendered(self._at)) from None
 
     def _element(
-        self, name: str, value: Any, path: str, extra: str, namespace: str, kind: str
+        self, name: str, value: Any, path: _Path, extra: str, namespace: str, kind: str
     ) -> list[_Todo]:
         """Write the start of an element, and return what follows."""
         space, name = split_name(name) if name.startswith("{") else (namespace, name)
         if not _NAME.fullmatch(name):
-            why = f"{name!r:.80} is no name of an element; a list or a text may hold it"
-            raise InvalidValue(why, path=path)
+            raise InvalidValue(f"{name!r:.80} is no name of an element; a list or a text may hold it")
         if isinstance(value, dict) and isinstance(own := value.get(NAMESPACE), str):
             space = own
         if space != namespace:
-            extra += f' xmlns="{_escaped(space, path, attribute=True)}"'
+            extra += f' xmlns="{_escaped(space, attribute=True)}"'
         out = self._out
         if value is None:
             out.append(f'<{name}{extra} xsi:nil="true" />')
@@ -131,19 +138,17 @@ class _Writer:
         if kind == "any":
             extra += _typed(value)
         if isinstance(value, list):
-            return self._array(name, value, path, extra, space, kind)
+            return self._array(name, value, path, extra, space)
         if isinstance(value, dict) and next(iter(value), "") not in plain.SCALARS:
             return self._object(name, value, path, extra, space, kind)
-        text = _text(value, name if kind in {"root", "item"} else "", path)
-        out.append(f"<{name}{extra}>{_escaped(text, path)}</{name}>" if text else f"<{name}{extra} />")
+        text = _escaped(_text(value, name if kind in {"root", "item"} else ""))
+        out.append(f"<{name}{extra}>{text}</{name}>" if text else f"<{name}{extra} />")
         return []
 
-    def _array(
-        self, name: str, value: list[Plain], path: str, extra: str, namespace: str, kind: str
-    ) -> list[_Todo]:
+    def _array(self, name: str, value: list[Plain], path: _Path, extra: str, namespace: str) -> list[_Todo]:
         if not name.startswith(ARRAY) or len(name) == len(ARRAY):
             why = f"a list is no element {name}; write an object with its items under their name"
-            raise InvalidValue(f"{why}, or name the element ArrayOfInt or so", path=path)
+            raise InvalidValue(f"{why}, or name the element ArrayOfInt or so")
         if not value:
             self._out.append(f"<{name}{extra} />")
             return []
@@ -152,61 +157,78 @@ class _Writer:
         item = small if small in SIMPLE or small == "anyType" else item
         inner = "any" if item == "anyType" else "item"
         self._out.append(f"<{name}{extra}>")
-        parts = [(item, entry, f"{path}[{n}]", "", namespace, inner) for n, entry in enumerate(value)]
-        return [*parts, (f"</{name}>", None, "", "", "", "ready")]
+        parts: list[_Todo] = [
+            (item, entry, (path, number), "", namespace, inner) for number, entry in enumerate(value)
+        ]
+        return [*parts, _ready(f"</{name}>")]
 
     def _object(
-        self, name: str, value: dict[str, Plain], path: str, extra: str, namespace: str, kind: str
+        self, name: str, value: dict[str, Plain], path: _Path, extra: str, namespace: str, kind: str
     ) -> list[_Todo]:
         parts: list[_Todo] = []
         for key, item in value.items():
-            here = f"{path}.{key}" if path else key
+            here = self._at = (path, key)
             if key == plain.TYPE:
                 if kind not in {"root", "any"}:
-                    extra += f' xsi:type="{_escaped(_text(item, "", here), here, attribute=True)}"'
+                    extra += f' xsi:type="{_escaped(_text(item, ""), attribute=True)}"'
             elif key == NAMESPACE:
                 continue
             elif key.startswith(ATTRIBUTE):
-                extra += self._attribute(key[1:], item, here)
+                extra += self._attribute(key[1:], item)
             elif key == TEXT:
-                parts.append((_escaped(_text(item, "", here), here), None, "", "", "", "ready"))
+                parts.append(_ready(_escaped(_text(item, ""))))
             elif key == MIXED:
                 parts += self._mixed(item, here, namespace)
             elif isinstance(item, list) and not key.startswith(ARRAY):
-                parts += [(key, entry, f"{here}[{n}]", "", namespace, "") for n, entry in enumerate(item)]
+                parts += [(key, entry, (here, n), "", namespace, "") for n, entry in enumerate(item)]
             else:
                 parts.append((key, item, here, "", namespace, ""))
         if not parts:
             self._out.append(f"<{name}{extra} />")
             return []
         self._out.append(f"<{name}{extra}>")
-        return [*parts, (f"</{name}>", None, "", "", "", "ready")]
+        return [*parts, _ready(f"</{name}>")]
 
-    def _attribute(self, name: str, value: Plain, path: str) -> str:
+    def _attribute(self, name: str, value: Plain) -> str:
         space, local = split_name(name) if name.startswith("{") else ("", name)
         if not _NAME.fullmatch(local):
-            raise InvalidValue(f"{local!r:.80} is no name of an attribute", path=path)
-        text = _escaped(_text(value, "", path), path, attribute=True)
+            raise InvalidValue(f"{local!r:.80} is no name of an attribute")
+        text = _escaped(_text(value, ""), attribute=True)
         if space == INSTANCE:
             return f' xsi:{local}="{text}"'
         if space:
-            return f' xmlns:a="{_escaped(space, path, attribute=True)}" a:{local}="{text}"'
+            # A prefix of its own for each, since the namespaces of attributes may differ.
+            self._prefixes += 1
+            prefix = f"a{self._prefixes}"
+            return f' xmlns:{prefix}="{_escaped(space, attribute=True)}" {prefix}:{local}="{text}"'
         return f' {local}="{text}"'
 
-    def _mixed(self, pieces: Plain, path: str, namespace: str) -> list[_Todo]:
+    def _mixed(self, pieces: Plain, path: _Path, namespace: str) -> list[_Todo]:
         if not isinstance(pieces, list):
-            raise InvalidValue("#mixed is a list of texts and of objects with one element each", path=path)
+            raise InvalidValue("#mixed is a list of texts and of objects with one element each")
         parts: list[_Todo] = []
         for number, piece in enumerate(pieces):
-            here = f"{path}[{number}]"
+            here = self._at = (path, number)
             if isinstance(piece, str):
-                parts.append((_escaped(piece, here), None, "", "", "", "ready"))
+                parts.append(_ready(_escaped(piece)))
             elif isinstance(piece, dict) and len(piece) == 1:
                 ((key, item),) = piece.items()
-                parts.append((key, item, f"{here}.{key}", "", namespace, ""))
+                parts.append((key, item, (here, key), "", namespace, ""))
             else:
-                raise InvalidValue("is neither a text nor an object with one element", path=here)
+                raise InvalidValue("is neither a text nor an object with one element")
         return parts
+
+
+def _ready(text: str) -> _Todo:
+    return text, None, None, "", "", "ready"
+
+
+def _rendered(path: _Path) -> str:
+    names: list[str | int] = []
+    while path is not None:
+        path, name = path
+        names.append(name)
+    return scalars.path_of(reversed(names))
 
 
 def _typed(value: Plain) -> str:
@@ -214,52 +236,52 @@ def _typed(value: Plain) -> str:
     kind = _simple_type(value)
     if kind is None:
         own = value.get(plain.TYPE) if isinstance(value, dict) else None
-        return f' xsi:type="{_escaped(own, "", attribute=True)}"' if isinstance(own, str) else ""
+        return f' xsi:type="{_escaped(own, attribute=True)}"' if isinstance(own, str) else ""
     if kind in _OWN_TYPES:
         return f' xmlns:q1="{_WSDL}" xsi:type="q1:{kind}"'
     return f' xsi:type="xsd:{kind}"'
 
 
-def _text(value: Plain, kind: str, path: str) -> str:
+def _text(value: Plain, kind: str) -> str:
     """Return a value as the text of an element or attribute, checked if its type is known."""
     if kind not in SIMPLE:
         kind = ""
     if isinstance(value, str):
         if kind == "char":
-            return _character(value, path)
-        _check(value, kind, path)
+            return _character(value)
+        _check(value, kind)
         return value
     if value is None or isinstance(value, list):
-        raise InvalidValue(f"{scalars.shown(value)} is no text", path=path)
+        raise InvalidValue(f"{scalars.shown(value)} is no text")
     if isinstance(value, bool):
-        _check("true" if value else "false", kind, path)
+        _check("true" if value else "false", kind)
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         text = plain.scalar(value) if isinstance(value, int) else _float(value)
-        _check(text, kind, path)
+        _check(text, kind)
         return text
     name = next(iter(value), "")
-    text = _dollar(value, name, path)
+    text = _dollar(value, name)
     if kind and kind != _TYPES_OF_DOLLARS.get(name):
-        _check(text, kind, path)
+        _check(text, kind)
     return text
 
 
-def _dollar(value: dict[str, Plain], name: str, path: str) -> str:
+def _dollar(value: dict[str, Plain], name: str) -> str:
     if name == plain.BYTES:
-        return base64.b64encode(scalars.bytes_of(value, path)).decode()
+        return base64.b64encode(scalars.bytes_of(value)).decode()
     if name == plain.DATE:
-        return without_zeros(scalars.date_of(value, path))
+        return without_zeros(scalars.date_of(value))
     if name == plain.DECIMAL:
-        return format(scalars.decimal_of(value, path), "f")
+        return format(scalars.decimal_of(value), "f")
     if name == plain.GUID:
-        return scalars.guid_of(value, path)
+        return scalars.guid_of(value)
     if name == plain.FLOAT:
-        return _float(scalars.float_of(value, path))
+        return _float(scalars.float_of(value))
     text = value.get(name)
     if name != plain.TIMESPAN or not isinstance(text, str):
-        raise InvalidValue(f"{scalars.shown(value)} is no text", path=path)
-    _check(text, "duration", path)
+        raise InvalidValue(f"{scalars.shown(value)} is no text")
+    _check(text, "duration")
     return text
 
 
@@ -271,26 +293,26 @@ def _float(value: float) -> str:
     return repr(value).upper() if "e" in repr(value) else repr(value).removesuffix(".0")
 
 
-def _character(value: str, path: str) -> str:
+def _character(value: str) -> str:
     if len(value) != 1 or ord(value) > 0xFFFF:
-        raise InvalidValue(f"{value!r:.40} is no character of one UTF-16 code unit", path=path)
+        raise InvalidValue(f"{value!r:.40} is no character of one UTF-16 code unit")
     return str(ord(value))
 
 
-def _check(text: str, kind: str, path: str) -> None:
+def _check(text: str, kind: str) -> None:
     if not kind or kind == "string":
         return
     try:
         SIMPLE[kind](text)
     except (ValueError, ArithmeticError):
-        raise InvalidValue(f"{text!r:.60} is no {kind}", path=path) from None
+        raise InvalidValue(f"{text!r:.60} is no {kind}") from None
 
 
-def _escaped(text: str, path: str, *, attribute: bool = False) -> str:
+def _escaped(text: str, *, attribute: bool = False) -> str:
     forbidden = _FORBIDDEN.search(text)
     if forbidden is not None:
         why = f"{forbidden[0]!a} is a character that XML forbids; write the text as base64, in a $bytes"
-        raise InvalidValue(why, path=path)
+        raise InvalidValue(why)
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#xD;")
     if attribute:
         return text.replace('"', "&quot;").replace("\n", "&#xA;").replace("\t", "&#x9;")
