@@ -47,8 +47,12 @@ def prefix(body: bytes, at: int, path: str) -> tuple[int, int]:
 
 
 def string(body: bytes, at: int, path: str) -> tuple[str, int]:
-    """Read a LengthPrefixedString that must be well-formed, as names are; return it and the offset behind."""
-    count, at = prefix(body, at, path)
+    """Read a LengthPrefixedString, as names are; return it and the offset behind."""
+    if at < len(body) and body[at] < 0x80:
+        count = body[at]
+        at += 1
+    else:
+        count, at = prefix(body, at, path)
     end = at + count
     if end > len(body):
         raise Fault(ENDS, path, len(body))

@@ -34,9 +34,12 @@ _WITH_LIBRARY: Final = (Record.CLASS_WITH_MEMBERS_AND_TYPES, Record.CLASS_WITH_M
 _int32: Final = struct.Struct("<i")
 
 Step = Any
-"""How one or more members are read: the name of one that is a record; else a tuple of the compiled struct of
-a run of primitive values of a fixed size, their names and conversions, or of None, the name and the type of a
-primitive value whose size varies."""
+"""How one or more members are read: the name of one that is a record; or a tuple that begins with one of the
+kinds below; None at the end."""
+ONE, RUN, CONVERTED, VARYING = range(4)
+"""Kinds of steps: a primitive value (with its reader, size and name), several (with their names), several of
+which some are converted (with the compiled struct, names and conversions), and one whose size varies (with
+its type and name)."""
 
 
 class Layout:
@@ -99,7 +102,13 @@ def _steps(names: list[str], types: list[tuple[int, int]]) -> tuple[tuple[Step, 
             if converts is not None and not any(converts):
                 converts = None
             code = struct.Struct("<" + "".join(one.code for one in fixed))
-            steps.append((code, tuple(name for name, _ in run), converts))
+            members = tuple(name for name, _ in run)
+            if converts is not None:
+                steps.append((CONVERTED, code, members, converts))
+            elif len(run) == 1:
+                steps.append((ONE, code.unpack_from, code.size, run[0][0]))
+            else:
+                steps.append((RUN, code.unpack_from, code.size, members))
             run.clear()
 
     for name, (binary, primitive) in zip(names, types, strict=True):
@@ -108,9 +117,9 @@ def _steps(names: list[str], types: list[tuple[int, int]]) -> tuple[tuple[Step, 
             cost += FIXED[primitive].cost
             continue
         end_run()
-        steps.append((None, name, primitive) if binary == Binary.PRIMITIVE else name)
+        steps.append((VARYING, primitive, name) if binary == Binary.PRIMITIVE else name)
     end_run()
-    return tuple(steps), cost
+    return (*steps, None), cost
 
 
 class Layouts:

@@ -97,6 +97,8 @@ def time_span(ticks: int) -> Plain:
 def decimal_text(text: str) -> Plain:
     """Return a Decimal from its text, zeros kept, rounded to 29 digits as 2.1.1.7 says. Raises Junk."""
     parts = _DECIMAL.fullmatch(text)
+    if parts is not None and len(text) < DECIMAL_DIGITS:
+        return {plain.DECIMAL: text}
     if parts is None:
         raise Junk(f"{text[:40]!r} is no decimal", text)
     whole, fraction = parts[1].lstrip("0"), parts[2] or ""

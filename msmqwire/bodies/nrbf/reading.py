@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, Final
@@ -32,14 +32,16 @@ _ARRAY_COST: Final = 240
 _STRING_COST: Final = 136
 """Bytes of memory of an array and a string and their places by their ids, without what is in them."""
 _VARIABLE_COST: Final = 300
+_LEAF_COST: Final = 64
 _LIBRARY_COST: Final = 120
 _CHARACTER_COST: Final = 80
 _DISTINCT_COST: Final = 120
 _FLUSH: Final = 1 << 16
 """Bytes of memory that are counted together."""
 _CHUNK: Final = 4096
-_int32: Final = struct.Struct("<i")
-_two_int32: Final = struct.Struct("<ii")
+_int32: Final = struct.Struct("<i").unpack_from
+_two_int32: Final = struct.Struct("<ii").unpack_from
+_start_of_string: Final = struct.Struct("<iB").unpack_from
 
 
 @dataclass(slots=True)
@@ -80,7 +82,7 @@ class Stream:
 
 def read_stream(body: bytes, budget: Budget) -> Stream:
     """Read the records behind the header up to the end, a fault or a limit, which are problems."""
-    stream = Stream(_int32.unpack_from(body, 1)[0])
+    stream = Stream(_int32(body, 1)[0])
     reader = _Reader(body, stream, budget)
     try:
         reader.read()
@@ -103,12 +105,16 @@ class _Reader:
     def __init__(self, body: bytes, stream: Stream, budget: Budget) -> None:
         self._body, self._stream, self._budget = body, stream, budget
         self.at = HEADER.size
-        # Of each open object its steps that are left; of an array None, and the number of items missing.
-        self._open: list[tuple[Any, Iterator[Any] | None, int]] = []
-        self._current: tuple[Any, Iterator[Any] | None, Any] = (None, None, None)
+        # What is open around the innermost: see `read`.
+        self._open: list[tuple[Any, tuple[Any, ...] | None, int, int, bool]] = []
+        self._current: tuple[Any, tuple[Any, ...] | None, int] = (None, None, -1)
 
     def path(self) -> str:
-        """Return the name of the record that is read, empty if it is none."""
+        """Return what is read: a primitive member, or a record."""
+        _, steps, at_step = self._current
+        if steps is not None and 0 < at_step < len(steps) and steps[at_step - 1].__class__ is tuple:
+            name: Any = steps[at_step - 1][-1 if steps[at_step - 1][0] != layouts.CONVERTED else 2]
+            return name if isinstance(name, str) else str(name[0])
         try:
             return NAMES.get(self._body[self.at], "")
         except IndexError:
@@ -116,71 +122,70 @@ class _Reader:
 
     def drop_what_was_not_read(self) -> None:
         """Take away the members of open objects that have no value yet."""
-        container, steps, step = self._current
+        container, steps, at_step = self._current
         if steps is not None:
-            _drop(container, [step])
-            _drop(container, steps)
-        for container, steps, _ in self._open:
+            _drop(container, steps[max(at_step - 1, 0) :])
+        for container, steps, at_step, _, _ in self._open:
             if steps is not None:
-                _drop(container, steps)
+                _drop(container, steps[at_step:])
 
     def read(self) -> None:
         """Read records up to MessageEnd. Raises Fault, LimitExceeded, IndexError and struct.error."""
         body, stream, budget = self._body, self._stream, self._budget
         size, depth_max = len(body), budget.depth
-        objects, classes, opened = stream.objects, stream.classes, self._open
-        # What is open: nothing, an object with the rest of its steps, or an array and what it misses.
+        objects, classes, leaves, opened = stream.objects, stream.classes, stream.leaves, self._open
+        # What is open: an object with its steps and the number of the next; an array, with None and the
+        # number of items that are missing; or nothing, with -1. Then its id, and whether it has no
+        # references so far.
         container: Any = None
-        steps: Iterator[Any] | None = None
+        steps: tuple[Any, ...] | None = None
+        at_step, owner, clean = -1, 0, False
         step: Any = None
-        left = -1
         value: Any
-        inner: tuple[Any, Iterator[Any] | None, int] | None
         at = start = self.at
-        records = texts = memory = references = 0
+        known = texts = memory = references = 0
         try:
             while True:
                 if steps is not None:
-                    step = next(steps, None)
-                    if step is None:
-                        container, steps, left = opened.pop()
-                        continue
+                    step = steps[at_step]
+                    at_step += 1
                     if step.__class__ is not str:
+                        if step is None:  # the end
+                            if clean:
+                                leaves.add(owner)
+                                memory += _LEAF_COST
+                            container, steps, at_step, owner, clean = opened.pop()
+                            continue
                         start = at
-                        code, names, converts = step
-                        if code is None:
-                            value, at, wrong = primitive(body, at, converts, names)
-                            container[names] = value
+                        kind = step[0]
+                        if kind == layouts.ONE:
+                            _, unpack, width, name = step
+                            container[name] = unpack(body, at)[0]
+                            at += width
+                        elif kind == layouts.RUN:
+                            _, unpack, width, name = step
+                            container.update(zip(name, unpack(body, at), strict=True))
+                            at += width
+                        elif kind == layouts.CONVERTED:
+                            self._convert(container, step, at)
+                            at += step[1].size
+                        else:
+                            _, number, name = step
+                            container[name], at, wrong = primitive(body, at, number, name)
                             memory += _VARIABLE_COST
                             if wrong:
-                                stream.problem(wrong, names, start)
-                        else:
-                            values = code.unpack_from(body, at)
-                            if converts is None:
-                                container.update(zip(names, values, strict=True))
-                            else:
-                                self._convert(container, values, step, at)
-                            at += code.size
+                                stream.problem(wrong, name, start)
                         continue
-                elif left == 0:
-                    container, steps, left = opened.pop()
+                elif at_step == 0:
+                    if clean:
+                        leaves.add(owner)
+                        memory += _LEAF_COST
+                    container, steps, at_step, owner, clean = opened.pop()
                     continue
                 start = at
                 record = body[at]
-                records += 1
-                inner = None
-                while record == 12:  # BinaryLibrary may precede any object
-                    at = start = self._library(at + 1)
-                    record = body[at]
-                if memory > _FLUSH:
-                    budget.records(records)
-                    budget.references(references)
-                    budget.text(texts)
-                    budget.spend(memory)
-                    records = texts = memory = references = 0
                 if record == 6:  # BinaryObjectString
-                    number = _int32.unpack_from(body, at + 1)[0]
-                    count = body[at + 5]
+                    number, count = _start_of_string(body, at + 1)
                     at += 6
                     if count > 0x7F:
                         count, at = prefix(body, at - 1, "BinaryObjectString.Value")
@@ -193,35 +198,42 @@ class _Reader:
                         value = body[at:end].decode("utf-8", "replace")
                         stream.problem("not well-formed UTF-8", "BinaryObjectString.Value", at + exc.start)
                     at = end
-                    texts += len(value)
-                    memory += _STRING_COST
+                    texts += count
+                    memory += _STRING_COST + (count if value.isascii() else 4 * count)
                     if number in objects:
                         self._twice(number, start + 1)
                     else:
                         objects[number] = value
+                    if memory > _FLUSH:
+                        budget.spend(memory)
+                        memory = 0
                 elif record == 9:  # MemberReference
                     value = body[at + 1 : at + 5]
                     at += 5
                     if at > size:
                         raise Fault(ENDS, "MemberReference.IdRef", size)
-                    if body[at - 1] > 0x7F or value == b"\0\0\0\0":
+                    if value[3] > 0x7F or value == b"\0\0\0\0":
                         stream.problem("the id is not positive", "MemberReference.IdRef", start + 1)
                     references += 1
                     memory += REFERENCE_COST
+                    clean = False
+                    if memory > _FLUSH:
+                        budget.spend(memory)
+                        budget.references(references)
+                        memory = references = 0
                 elif record == 10:  # ObjectNull
                     value = None
                     at += 1
                 elif record == 1 or 2 <= record <= 5:  # classes
                     if record == 1:
-                        number, of = _two_int32.unpack_from(body, at + 1)
+                        number, of = _two_int32(body, at + 1)
                         if of not in classes:
-                            raise Fault(
-                                f"no class is described by the id {of}", "ClassWithId.MetadataId", at + 5
-                            )
+                            why = f"no class is described by the id {of}"
+                            raise Fault(why, "ClassWithId.MetadataId", at + 5)
                         layout, template = classes[of]
                         at += 9
                     else:
-                        number = _int32.unpack_from(body, at + 1)[0]
+                        number = _int32(body, at + 1)[0]
                         layout = layouts.KEPT.read(body, at + 5, record, budget)
                         at += 5 + layout.size
                         template = self._template(layout, at)
@@ -229,52 +241,85 @@ class _Reader:
                     memory += layout.cost
                     if memory > _FLUSH:  # before it is made
                         budget.spend(memory)
-                        memory = 0
+                        budget.copied(texts)
+                        budget.records(len(objects) - known)
+                        memory, texts, known = 0, 0, len(objects)
                     made = template.copy()
                     made[plain.ID] = number
-                    if number in objects:
-                        self._twice(number, start + 1)
-                        value = made
-                    else:
+                    fresh = number not in objects
+                    if fresh:
                         objects[number] = made
                         value = body[start + 1 : start + 5]
                         if layout.known:
                             stream.tables.append(number)
-                    inner = (made, iter(layout.steps), -1)
-                elif record == 7 or 15 <= record <= 17:  # arrays
-                    number, made, items, count, at = self._array(record, at + 1)
-                    if number in objects:
+                    else:
                         self._twice(number, start + 1)
                         value = made
-                    else:
+                    if steps is not None:
+                        container[step] = value
+                    elif at_step > 0:
+                        container.append(value)
+                        at_step -= 1
+                    opened.append((container, steps, at_step, owner, False))
+                    if len(opened) > depth_max:
+                        raise LimitExceeded(f"there are more than {depth_max} objects within each other")
+                    container, steps, at_step, owner, clean = made, layout.steps, 0, number, fresh
+                    continue
+                elif record == 12:  # BinaryLibrary
+                    at = self._library(at + 1)
+                    if steps is not None:
+                        at_step -= 1
+                    continue
+                elif record == 7 or 15 <= record <= 17:  # arrays
+                    self.at = start
+                    number, made, items, count, at = self._array(record, at + 1)
+                    memory += _ARRAY_COST
+                    fresh = number not in objects
+                    if fresh:
                         objects[number] = made
                         value = body[start + 1 : start + 5]
                         if items is None:
-                            stream.leaves.add(number)
-                    memory += _ARRAY_COST
+                            leaves.add(number)
+                    else:
+                        self._twice(number, start + 1)
+                        value = made
+                    clean = False
                     if items is not None:
-                        inner = (items, None, count)
+                        if steps is not None:
+                            container[step] = value
+                        elif at_step > 0:
+                            container.append(value)
+                            at_step -= 1
+                        opened.append((container, steps, at_step, owner, False))
+                        if len(opened) > depth_max:
+                            raise LimitExceeded(f"there are more than {depth_max} objects within each other")
+                        container, steps, at_step, owner, clean = items, None, count, number, fresh
+                        continue
                 elif record == 8:  # MemberPrimitiveTyped
-                    value, at, wrong = primitive(body, at + 2, body[at + 1], "MemberPrimitiveTyped")
+                    value, at, wrong = primitive(body, at + 2, body[at + 1], "MemberPrimitiveTyped.Value")
                     memory += _VARIABLE_COST
                     if wrong:
                         stream.problem(wrong, "MemberPrimitiveTyped.Value", start + 2)
+                    if memory > _FLUSH:
+                        budget.spend(memory)
+                        memory = 0
                 elif record in (13, 14):  # ObjectNullMultiple256, ObjectNullMultiple
                     self.at = start
                     count, at = self._null_count(record, at + 1)
                     if steps is not None:
-                        self._nulls(step, steps, count)
-                    elif left > 0:
-                        if count > left:
-                            stream.problem(
-                                f"{count} nulls, where {left} items are left", NAMES[record], start
-                            )
-                            count = left
+                        at_step = self._nulls(steps, at_step, count)
+                    elif at_step > 0:
+                        if count > at_step:
+                            why = f"{count} nulls, where {at_step} items are left"
+                            stream.problem(why, NAMES[record], start)
+                            count = at_step
                         budget.items(count)
                         container.extend(repeat(None, count))
-                        left -= count
+                        at_step -= count
+                    else:
+                        stream.problem("the value belongs to no object", NAMES[record], start)
                     continue
-                elif left > 0 or steps is not None:
+                elif at_step >= 0:
                     raise Fault(f"record {record} is no value", NAMES.get(record, ""), start)
                 elif record == 11:  # MessageEnd
                     start = at + 1
@@ -286,27 +331,22 @@ class _Reader:
                     raise Fault(f"record {record} can't stand here", NAMES.get(record, ""), start)
                 if steps is not None:
                     container[step] = value
-                elif left > 0:
+                elif at_step > 0:
                     container.append(value)
-                    left -= 1
+                    at_step -= 1
                     memory += ITEM_COST
                 elif 8 <= record <= 10:
                     stream.problem("the value belongs to no object", NAMES[record], start)
-                if inner is not None:
-                    opened.append((container, steps, left))
-                    if len(opened) > depth_max:
-                        raise LimitExceeded(f"there are more than {depth_max} objects within each other")
-                    container, steps, left = inner
-            budget.records(records)
             budget.references(references)
-            budget.text(texts)
+            budget.copied(texts)
+            budget.records(len(objects) - known)
             budget.spend(memory)
         finally:
-            self.at, self._current = start, (container, steps, step)
+            self.at, self._current = start, (container, steps, at_step)
 
     def _library(self, at: int) -> int:
         """Read a BinaryLibrary, 2.6.2; return the offset behind."""
-        number = _int32.unpack_from(self._body, at)[0]
+        number = _int32(self._body, at)[0]
         if number <= 0:
             self._stream.problem("the id is not positive", "BinaryLibrary.LibraryId", at)
         name, end = string(self._body, at + 4, "BinaryLibrary.LibraryName")
@@ -337,9 +377,10 @@ class _Reader:
     def _twice(self, number: int, at: int) -> None:
         self._stream.problem(f"the id {number} is that of two objects", "ObjectId", at)
 
-    def _convert(self, container: dict[str, Plain], values: tuple[Any, ...], step: Any, at: int) -> None:
+    def _convert(self, container: dict[str, Plain], step: Any, at: int) -> None:
         """Put primitive values, some of which are converted, into an object."""
-        code, names, converts = step
+        _, code, names, converts = step
+        values = code.unpack_from(self._body, at)
         for number, (name, value, convert) in enumerate(zip(names, values, converts, strict=True)):
             if convert is None:
                 container[name] = value
@@ -358,14 +399,15 @@ class _Reader:
             self._stream.problem("the count is not positive", "ObjectNullMultiple.NullCount", at)
         return count, end
 
-    def _nulls(self, step: Any, steps: Iterator[Any], count: int) -> None:
-        """Pass over a member that is null and those behind it, as many as a run has."""
+    def _nulls(self, steps: tuple[Any, ...], at_step: int, count: int) -> int:
+        """Pass over a member that is null and those behind it, as many as a run has; return the next."""
         if count == 0:
             raise Fault("a member is a run of no nulls", "NullCount", self.at)
         for _ in range(count - 1):
-            step = next(steps, None)
-            if step.__class__ is not str:
+            if steps[at_step].__class__ is not str:
                 raise Fault(f"{count} nulls are more than the members there are", "NullCount", self.at)
+            at_step += 1
+        return at_step
 
     def _array(self, record: int, at: int) -> tuple[int, Any, list[Plain] | None, int, int]:
         """Read the start of an array, and primitive items; `at` is that of the ObjectId.
@@ -375,7 +417,7 @@ class _Reader:
             follow, and the offset behind.
         """
         body = self._body
-        number = _int32.unpack_from(body, at)[0]
+        number = _int32(body, at)[0]
         if number <= 0:
             self._stream.problem("the id is not positive", NAMES[record] + ".ObjectId", at)
         if record == Record.BINARY_ARRAY:
@@ -500,6 +542,8 @@ def _raw(items: bytes) -> Plain:
 def _drop(container: dict[str, Plain], steps: Iterable[Any]) -> None:
     """Take members away."""
     for step in steps:
-        names = (step,) if step.__class__ is str else step[1] if step is not None else ()
+        if step is None:
+            return
+        names = step if step.__class__ is str else step[2 if step[0] == layouts.CONVERTED else -1]
         for name in (names,) if names.__class__ is str else names:
             container.pop(name, None)
