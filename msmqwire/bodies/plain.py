@@ -211,8 +211,8 @@ def _opened(item: dict[str, Plain] | list[Plain], length: int) -> tuple[str, Any
             return f"{{{_members(item)}}}", None
         return "{", item.items()
     kind = item.get(TYPE)
-    word = kind.split(",", 1)[0].split("`", 1)[0] + "{" if isinstance(kind, str) else "{"
-    return word, [(key, entry) for key, entry in item.items() if key not in (TYPE, ID)]
+    word = kind.split(",", 1)[0].split("`", 1)[0].rpartition(".")[2] if isinstance(kind, str) else ""
+    return word + "{", [(key, entry) for key, entry in item.items() if key not in (TYPE, ID)]
 
 
 def _members(item: dict[str, Plain]) -> str:

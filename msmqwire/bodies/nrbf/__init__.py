@@ -43,7 +43,7 @@ def read(body: bytes, budget: Budget) -> Content:
         from msmqwire.bodies.nrbf.datasets import with_tables
 
         value = with_tables(value, stream, budget)
-    return Content("nrbf", value, text(value), tuple(stream.problems))
+    return Content("nrbf", value, _line(value), tuple(stream.problems))
 
 
 def write(value: Plain, type_: str | None = None) -> bytes:
@@ -65,10 +65,11 @@ def _check_header(body: bytes) -> None:
         raise MalformedBody(f"the version is 1.{minor}, not 1.0", path=path + ".MinorVersion", offset=13)
 
 
-def text(value: Plain) -> str:
-    """Return a value in one line for people."""
-    if isinstance(value, dict) and DATASET in value:
-        return plain.one_line(tables_line(value))
-    if isinstance(value, dict) and len(value) == 3 and "m_value" in value:  # a primitive value on its own
-        return plain.line(value["m_value"])
-    return plain.line(value)
+def _line(value: Plain) -> str | None:
+    """Return a value in one line for people where `plain.line` makes less of it, else None."""
+    if isinstance(value, dict):
+        if DATASET in value:
+            return plain.one_line(tables_line(value))
+        if len(value) == 3 and "m_value" in value:  # a primitive value on its own
+            return plain.line(value["m_value"])
+    return None

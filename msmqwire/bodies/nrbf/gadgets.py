@@ -145,7 +145,7 @@ def type_names(body: bytes) -> tuple[str, ...]:
 def _names(stream: Stream) -> Iterator[str]:
     if stream.method is not None:
         yield str(stream.method.value.get("type", ""))
-    for layout, _ in stream.classes.values():
+    for layout, _, _ in stream.classes.values():
         yield layout.name
         yield from layout.types
     yield from stream.types

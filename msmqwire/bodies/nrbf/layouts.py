@@ -51,6 +51,7 @@ class Layout:
         libraries: the ids of libraries that types of members name.
         types: the names of classes that types of members name.
         steps: how the members are read, one after the other.
+        characters: the characters of the names of members.
         cost: the memory of an object and its place by its id, without values that are records.
         size: the bytes of the description.
         known: whether the members are those of a DataSet or DataTable.
@@ -58,7 +59,8 @@ class Layout:
     """
 
     __slots__ = (
-        "cost", "known", "libraries", "library", "name", "names", "size", "steps", "templates", "types",
+        "characters", "cost", "known", "libraries", "library", "name", "names", "size", "steps", "templates",
+        "types",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +76,7 @@ class Layout:
         self.name, self.names, self.types = name, names, classes
         self.library, self.libraries, self.size = library, libraries, size
         self.templates: dict[str, dict[str, Plain]] = {}
+        self.characters = sum(map(len, names))
         self.steps, cost = _steps(names, types)
         self.cost = cost + sys.getsizeof(self.template("").copy()) + _OBJECT_COST
         self.known = not TABLES.isdisjoint(names)

@@ -20,6 +20,7 @@ UNSPECIFIED, UTC, LOCAL = 0, 1, 2
 DECIMAL_DIGITS: Final = 29
 DECIMAL_MAX: Final = (1 << 96) - 1
 _DECIMAL: Final = re.compile(r"-?([0-9]+)(?:\.([0-9]+))?")
+is_decimal: Final = _DECIMAL.fullmatch
 _ROUNDED: Final = decimal.Context(
     prec=DECIMAL_DIGITS, rounding=decimal.ROUND_HALF_EVEN, Emin=decimal.MIN_EMIN, traps=[]
 )
@@ -96,7 +97,7 @@ def time_span(ticks: int) -> Plain:
 
 def decimal_text(text: str) -> Plain:
     """Return a Decimal from its text, zeros kept, rounded to 29 digits as 2.1.1.7 says. Raises Junk."""
-    parts = _DECIMAL.fullmatch(text)
+    parts = is_decimal(text)
     if parts is not None and len(text) < DECIMAL_DIGITS:
         return {plain.DECIMAL: text}
     if parts is None:

@@ -20,7 +20,7 @@ from msmqwire.bodies.nrbf import layouts
 from msmqwire.bodies.nrbf.cursor import ENDS, Fault, length, prefix, primitive, string
 from msmqwire.bodies.nrbf.layouts import Layout
 from msmqwire.bodies.nrbf.methods import Method, read_call, read_return
-from msmqwire.bodies.nrbf.primitives import FIXED, Junk
+from msmqwire.bodies.nrbf.primitives import DECIMAL_DIGITS, FIXED, Junk, is_decimal
 from msmqwire.bodies.nrbf.records import NAMES, ArrayType, Binary, Primitive, Record
 
 HEADER: Final = struct.Struct("<biiii")
@@ -53,7 +53,8 @@ class Stream:
         objects: texts, objects and arrays by id; in place of those within them are the four bytes of ids.
         leaves: the ids of arrays without references.
         tables: the ids of objects with the members of a DataSet or DataTable.
-        classes: the classes, by the id of their first object.
+        classes: the classes, by the id of their first object: as described, an object without values, and
+            the characters of the names in it.
         types: the names of classes that types of arrays name.
         libraries: the names of libraries by id.
         method: the call or the return of a method, if it is one.
@@ -65,7 +66,7 @@ class Stream:
     objects: dict[int, Any] = field(default_factory=dict)
     leaves: set[int] = field(default_factory=set)
     tables: list[int] = field(default_factory=list)
-    classes: dict[int, tuple[Layout, dict[str, Plain]]] = field(default_factory=dict)
+    classes: dict[int, tuple[Layout, dict[str, Any], int]] = field(default_factory=dict)
     types: list[str] = field(default_factory=list)
     libraries: dict[int, str] = field(default_factory=dict)
     method: Method | None = None
@@ -171,8 +172,15 @@ class _Reader:
                             at += step[1].size
                         else:
                             _, number, name = step
-                            container[name], at, wrong = primitive(body, at, number, name)
                             memory += _VARIABLE_COST
+                            end = at + 1 + body[at]
+                            if number == 5 and end - at < DECIMAL_DIGITS and end <= size:
+                                text = str(body[at + 1 : end], "latin-1")
+                                if is_decimal(text):
+                                    container[name] = {plain.DECIMAL: text}
+                                    at = end
+                                    continue
+                            container[name], at, wrong = primitive(body, at, number, name)
                             if wrong:
                                 stream.problem(wrong, name, start)
                         continue
@@ -230,15 +238,18 @@ class _Reader:
                         if of not in classes:
                             why = f"no class is described by the id {of}"
                             raise Fault(why, "ClassWithId.MetadataId", at + 5)
-                        layout, template = classes[of]
+                        layout, template, characters = classes[of]
                         at += 9
                     else:
                         number = _int32(body, at + 1)[0]
                         layout = layouts.KEPT.read(body, at + 5, record, budget)
                         at += 5 + layout.size
                         template = self._template(layout, at)
-                        classes.setdefault(number, (layout, template))
+                        characters = layout.characters + len(template[plain.TYPE])
+                        if number not in classes:
+                            classes[number] = (layout, template, characters)
                     memory += layout.cost
+                    texts += characters
                     if memory > _FLUSH:  # before it is made
                         budget.spend(memory)
                         budget.copied(texts)
@@ -357,7 +368,7 @@ class _Reader:
             self._stream.problem(f"the id {number} is that of two libraries", "BinaryLibrary.LibraryId", at)
         return end
 
-    def _template(self, layout: Layout, at: int) -> dict[str, Plain]:
+    def _template(self, layout: Layout, at: int) -> dict[str, Any]:
         """Return an object without values of a class that was just described."""
         libraries = self._stream.libraries
         for number in layout.libraries:
@@ -367,9 +378,7 @@ class _Reader:
             return layout.template("")
         if layout.library not in libraries:
             self._no_library(layout.library, "LibraryId", at - 4)
-        name = libraries.get(layout.library, "")
-        self._budget.text(len(name))
-        return layout.template(name)
+        return layout.template(libraries.get(layout.library, ""))
 
     def _no_library(self, number: int, path: str, at: int) -> None:
         self._stream.problem(f"no library has the id {number}", path, at)
