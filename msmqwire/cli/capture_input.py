@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Annotated, Any, Final, NamedTuple, TextIO
+from typing import Annotated, Any, NamedTuple, TextIO
 
 from click.exceptions import Exit
 
-from msmqwire.capture.files import holds_capture
+from msmqwire.capture.folders import PassedOver, captures_of
 from msmqwire.capture.not_read import NotRead, sentence
-from msmqwire.capture.paths import expand, file_size, is_folder
+from msmqwire.capture.paths import file_size
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, parse_options
 from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, EX_USAGE, NoInput, say
@@ -21,10 +20,6 @@ from msmqwire.cli.progress import byte_progress
 from msmqwire.cli.readings import capture_readings_of
 from msmqwire.dissection import Dissection, dissect
 from msmqwire.errors import UnsupportedStore
-from msmqwire.names.printable import counted, safe
-
-_NAMED_MAX: Final = 5
-"""Files of a folder that are passed over by name."""
 
 Captures = Annotated[
     list[str],
@@ -125,26 +120,23 @@ def no_input(error: NoInput | OSError | UnsupportedStore) -> Exit:
     return Exit(EX_NOINPUT)
 
 
-def _files_of(source: str, storage_options: StorageOptions) -> list[Any]:
+def files_of(source: str, storage_options: StorageOptions) -> list[Any]:
     """Return the files that a path means; of a folder the captures in it, and say what is passed over.
 
     Raises NoInput, OSError and UnsupportedStore.
     """
-    files = expand([source], storage_options)
+    passed: list[PassedOver] = []
+    files = captures_of(source, passed.append, storage_options)
+    for one in passed:
+        say_passed_over(one)
     if not files:
-        raise NoInput(f"{source}: a folder without files")
-    if not is_folder(source, storage_options):
-        return list(files)
-    captures = [file for file in files if holds_capture(file, storage_options)]
-    others = [os.fspath(file).rpartition("/")[2] for file in files if file not in captures]
-    if others:
-        names = ", ".join(map(safe, others[:_NAMED_MAX]))
-        more = f" and {len(others) - _NAMED_MAX:,} more" if len(others) > _NAMED_MAX else ""
-        what = f"{counted(len(others), 'file', 'are')} no {'capture' if len(others) == 1 else 'captures'}"
-        print(f"{source}: {what} and passed over: {names}{more}", file=sys.stderr)
-    if not captures:
-        raise NoInput(f"{source}: a folder without captures")
-    return captures
+        raise NoInput(f"{source}: a folder without {'captures' if passed else 'files'}")
+    return files
+
+
+def say_passed_over(passed: PassedOver) -> None:
+    """Say which files of a folder are passed over."""
+    print(passed, file=sys.stderr)
 
 
 @contextmanager
@@ -164,7 +156,7 @@ def opened(
     """
     files: list[Any] = []
     for source in sources:
-        files += [source] if hasattr(source, "read") else _files_of(source, storage_options)
+        files += [source] if hasattr(source, "read") else files_of(source, storage_options)
     with ExitStack() as stack:
         progress = None
         if not shows_packets and sys.stderr.isatty():

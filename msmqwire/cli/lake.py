@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from click.exceptions import Exit
 
+from msmqwire.capture.folders import all_captures_of
 from msmqwire.capture.not_read import to_json
-from msmqwire.capture.paths import capture_files, local_path
+from msmqwire.capture.paths import local_path
 from msmqwire.capture.stores import is_url
 from msmqwire.cli import filters
 from msmqwire.cli.capture_input import (
@@ -22,9 +23,10 @@ from msmqwire.cli.capture_input import (
     StoredCaptures,
     no_input,
     report_not_read,
+    say_passed_over,
     storage_options_of,
 )
-from msmqwire.cli.common import EX_DATAERR, dumps, say
+from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, say
 from msmqwire.cli.errors import run_reporting_errors, usage
 from msmqwire.cli.filter_options import Columns, From, Kind, Port, To, column_names, say_no_match
 from msmqwire.cli.options import Option
@@ -80,8 +82,10 @@ def command(
     names = column_names(columns)
     try:
         storage_options = storage_options_of(storage_option)
-        files = capture_files(captures, storage_options)
-    except (OSError, UnsupportedStore) as exc:
+        files = all_captures_of(captures, say_passed_over, storage_options)
+        if not files:
+            raise NoInput(f"{captures[0]}: a folder without captures")
+    except (NoInput, OSError, UnsupportedStore) as exc:
         raise no_input(exc) from None
     arguments = MessageSecurity(key, cert, reading).arguments()
 

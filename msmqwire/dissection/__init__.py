@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,8 @@ from io import RawIOBase
 from numbers import Integral
 from typing import Any, BinaryIO
 
-from msmqwire.capture import IpDecoder, expand, open_records
+from msmqwire.capture import IpDecoder, open_records
+from msmqwire.capture.folders import PassedOver, captures_of
 from msmqwire.capture.not_read import NotRead, listed, warn_of
 from msmqwire.capture.paths import open_file
 from msmqwire.capture.record import RECORD_SIZE_LIMIT, RECORD_SIZE_MAX
@@ -20,7 +22,7 @@ from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.item import Item, format_time
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent
 from msmqwire.dissection.tracker import MSMQ_PORT, Tracker
-from msmqwire.errors import CaptureError, InvalidArgument
+from msmqwire.errors import CaptureError, CaptureWarning, InvalidArgument
 from msmqwire.names.grammar import PORT_MAX
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
@@ -72,6 +74,7 @@ def dissect(
         readings: how signatures and session keys are read.
         ncp_readings: how fields of NCP are read whose byte order is disputed.
 
+    What is in a folder and is no capture is passed over, and named by a `CaptureWarning`.
     Frames that were not read though packets may be in them, as those of unknown link types and in tunnels,
     are counted in `Dissection.frames_not_read`, and reported by a `CaptureWarning` after the last item.
 
@@ -99,6 +102,8 @@ def dissect(
         ncp_readings=ncp_readings,
     )
     dissection.warns = True
+    for passed in dissection.passed_over:
+        warnings.warn(CaptureWarning(str(passed)), stacklevel=2)
     return dissection
 
 
@@ -117,6 +122,7 @@ class Dissection(Iterator[Item]):
 
     Attributes:
         sources: the files and streams.
+        passed_over: what is in folders among the sources that is no capture.
         errors: the files that could not be read to their end.
         records: how many frames were read, or passed over.
         handed: how many of them the columnar decoder passed to the generic reader; 0 without it.
@@ -150,8 +156,12 @@ class Dissection(Iterator[Item]):
         single = isinstance(sources, (str, os.PathLike)) or _is_stream(sources)
         source_list: Any = [sources] if single else sources
         self.sources: list[Any] = []
+        self.passed_over: list[PassedOver] = []
         for source in source_list:
-            self.sources += [source] if _is_stream(source) else expand([source], storage_options)
+            if _is_stream(source):
+                self.sources.append(source)
+            else:
+                self.sources += captures_of(source, self.passed_over.append, storage_options)
         self.errors: list[CaptureError] = []
         self.records = 0
         self.handed = 0
@@ -174,12 +184,12 @@ class Dissection(Iterator[Item]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what was learned so far, for a pickle: without sources, and the errors met in them."""
-        left = ("_items", "_progress", "_storage_options", "sources", "errors", "examiner")
+        left = ("_items", "_progress", "_storage_options", "sources", "passed_over", "errors", "examiner")
         return {name: value for name, value in vars(self).items() if name not in left}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         vars(self).update(saved)
-        self.sources, self.errors, self.examiner = [], [], NOTHING_GIVEN
+        self.sources, self.passed_over, self.errors, self.examiner = [], [], [], NOTHING_GIVEN
         self.decoder.count_anew()
         self._progress, self._storage_options = None, NO_OPTIONS
         self._items = self._all_items()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
+from msmqwire.capture.folders import all_captures_of
 from msmqwire.capture.not_read import NotRead, listed, warn_of
-from msmqwire.capture.paths import capture_files
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.columnar import Condition, Expression, Where, chosen_columns
 from msmqwire.columnar.exact_parts import ExactPart
@@ -20,7 +21,7 @@ from msmqwire.columnar.parts import SPLITS, Part, Splits
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection import check_ports
 from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
-from msmqwire.errors import CaptureError, InvalidArgument, LakeDamaged, LakeMismatch
+from msmqwire.errors import CaptureError, CaptureWarning, InvalidArgument, LakeDamaged, LakeMismatch
 from msmqwire.lake.exact_planning import plan_exact_run
 from msmqwire.lake.folder import LakeFolder, opened
 from msmqwire.lake.manifest import Manifest, PartEntry, Pending, WindowRange
@@ -108,7 +109,8 @@ def write_lake(
         progress: is told how many bytes of captures more are written.
         write: writes the parts elsewhere, in place of `workers`.
 
-    Frames that were not read though packets may be in them are reported by a `CaptureWarning`.
+    Frames that were not read though packets may be in them are reported by a `CaptureWarning`, and so is what
+    is in a folder of captures and is none: it is passed over.
 
     Raises:
         FileNotFoundError: a path or pattern names no file.
@@ -140,7 +142,9 @@ def write_lake(
     key_files, certificate_files = tuple(contents_of(keys)), tuple(contents_of(certificates))
     Examiner.from_files(key_files, certificate_files)
     sources = [captures] if isinstance(captures, (str, os.PathLike)) else captures
-    files = capture_files(sources, storage_options)
+    files = all_captures_of(
+        sources, lambda passed: warnings.warn(CaptureWarning(str(passed)), stacklevel=4), storage_options
+    )
     reader = PartReader(
         ports=tuple(ports),
         body_limit=body_limit,

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import msmqwire
+from msmqwire.errors import CaptureWarning
+from msmqwire.lake import write_lake
 from tests.support.paths import EXAMPLES
 from tests.support.running import in_process as command
 
@@ -51,6 +54,47 @@ def test_a_folder_without_captures_is_missing_input(name: str, tmp_path: Path) -
     assert status == 66
     assert passed == f"{path}: 1 file is no capture and passed over: notes.txt"
     assert json.loads(error)["error"] == f"{path}: a folder without captures"
+
+
+PASSED_OVER = "3 files are no captures and passed over: empty, hi, notes.txt"
+
+
+def test_a_lake_passes_over_what_is_no_capture(folder: Path, tmp_path: Path) -> None:
+    done = command("lake", folder, "--out", tmp_path / "lake", "--json")
+    assert done.returncode == 0
+    assert f"{folder}: {PASSED_OVER}\n" in done.stderr.decode()
+    assert json.loads(done.stdout)["captures_read"] == 2
+    again = command("lake", folder, "--out", tmp_path / "lake", "--json")
+    assert (again.returncode, json.loads(again.stdout)["captures_unchanged"]) == (0, 2)
+
+
+def test_a_lake_of_a_folder_without_captures_is_missing_input(tmp_path: Path) -> None:
+    path = tmp_path / "none"
+    path.mkdir()
+    (path / "notes.txt").write_text("notes on captures", encoding="utf-8")
+    done = command("lake", path, "--out", tmp_path / "lake")
+    passed, error = done.stderr.decode().splitlines()
+    assert done.returncode == 66
+    assert passed == f"{path}: 1 file is no capture and passed over: notes.txt"
+    assert json.loads(error)["error"] == f"{path}: a folder without captures"
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize("read", ["dissect", "read_capture", "write_lake"])
+def test_programs_are_warned_of_what_is_no_capture(read: str, folder: Path, tmp_path: Path) -> None:
+    def run() -> tuple[int, int]:
+        if read == "dissect":
+            dissection = msmqwire.dissect(folder)
+            return len(list(dissection)), len(dissection.errors)
+        if read == "read_capture":
+            return msmqwire.read_capture(folder).num_rows, 0
+        commit = write_lake(folder, tmp_path / "lake")
+        return commit.rows, len(commit.damages)
+
+    with pytest.warns(CaptureWarning) as caught:
+        rows = run()
+    assert [str(one.message) for one in caught] == [f"{folder}: {PASSED_OVER}"]
+    assert rows == (len(list(msmqwire.dissect([folder / "a.pcap", folder / "b.gz"]))), 0)
 
 
 def test_of_many_files_some_are_named(folder: Path, tmp_path: Path) -> None:
