@@ -59,7 +59,7 @@ def say(
         error: a text, an exception, or the object with its ``error`` or ``warning``.
         err: where to, by default standard error.
         offset: where a plain text is about.
-        see: where people find more.
+        see: what people are shown besides: the place, where they find more.
     """
     if isinstance(error, str):
         data: dict[str, Any] = {"error": error, "path": "", "offset": offset}
@@ -84,7 +84,7 @@ def _for_people(data: Mapping[str, Any], see: str) -> str:
     where = ", ".join(filter(None, (data.get("path"), offset)))
     first, *more = str(data[kind]).splitlines() or [""]
     text = f"{kind}: {f'{where}: ' if where else ''}{first}{f' ({code})' if code else ''}"
-    return "\n".join(safe(line) for line in (text, *more, *([see] if see else [])))
+    return "\n".join(safe(line) for line in (text, *more, *see.splitlines()))
 
 
 class NoInput(Exception):

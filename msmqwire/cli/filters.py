@@ -9,8 +9,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from click import BadParameter
-
 from msmqwire.dissection import Item
 from msmqwire.dissection.kinds import kind_named
 from msmqwire.dissection.summaries import queue_text
@@ -80,14 +78,13 @@ def meets(conditions: list[Condition]) -> Filter:
 
 def expression_of(text: str) -> Expression:
     """Parse an expression over columns. Raises BadParameter, which shows the place."""
+    from msmqwire.cli.wrong_usage import WrongText
     from msmqwire.columnar.expression_parser import InvalidExpression, parse_expression
 
     try:
         return parse_expression(text)
     except InvalidExpression as exc:
-        shown = "".join(char if char.isprintable() else "?" for char in text)
-        where = f"{exc.why}\n  {shown}\n  {' ' * exc.position}^"
-        raise BadParameter(where, param_hint="--where") from None
+        raise WrongText(exc.why, text, exc.position, param_hint="--where") from None
 
 
 def by_expression(expression: Expression) -> Filter:

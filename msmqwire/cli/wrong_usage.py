@@ -26,6 +26,16 @@ _SETTINGS: Final = {
 """What were options of ``serve``, and are settings: an example of each."""
 
 
+class WrongText(click.BadParameter):
+    """A value that is wrong at one place. People are shown the place, programs are told its number."""
+
+    def __init__(self, why: str, text: str, position: int, *, param_hint: str) -> None:
+        """`position` is the character at which it is wrong, from 0."""
+        super().__init__(f"{why} (at character {position + 1:,})", param_hint=param_hint)
+        shown = "".join(char if char.isprintable() else "?" for char in text)
+        self.place = f"  {shown}\n  {' ' * position}^"
+
+
 def report(error: click.ClickException) -> None:
     """Print wrong usage to standard error."""
     if isinstance(error, NoArgsIsHelpError):
@@ -33,6 +43,8 @@ def report(error: click.ClickException) -> None:
         return
     context = error.ctx if isinstance(error, click.UsageError) else None
     see = "" if context is None else f"{context.command_path} --help shows how it is used."
+    if isinstance(error, WrongText):
+        see = f"{error.place}\n{see}"
     say({"error": _why(error, context), "path": _path(error), "offset": None}, see=see)
 
 

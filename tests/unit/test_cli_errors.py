@@ -44,7 +44,15 @@ def test_wrong_usage_on_a_terminal_is_text_that_says_what_to_do() -> None:
     )
     shown = on_a_terminal("dissect", SESSION, "--where", "kind ==", status=2)
     assert shown.startswith("error: --where: ")
-    assert "\n  kind ==\n         ^\n" in shown
+    assert "\n  kind ==\n         ^\nmsmqwire dissect --help" in shown
+
+
+def test_a_wrong_expression_is_one_line_in_json_and_says_where() -> None:
+    error = called("dissect", SESSION, "--where", "size == 1\nand kidn == 'UserMessage'").error(2)
+    assert error["path"] == "--where"
+    assert error["error"].startswith("'kidn' is no column; did you mean kind?")
+    assert error["error"].endswith(" (at character 15)")
+    assert "\n" not in error["error"]
 
 
 def test_an_error_on_a_terminal_is_text_and_with_json_an_object(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from msmqwire.errors import (
     QueueError,
     StoreError,
 )
+from msmqwire.names.json_words import why_not_json
 from msmqwire.names.printable import counted
 from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.served_folder import ControlAddress, ServedFolder
@@ -360,7 +361,7 @@ class _Client(asyncio.Protocol):
             request = json.loads(line)
             problem = None if isinstance(request, dict) else "not an object"
         except (ValueError, RecursionError) as exc:
-            request, problem = {}, f"not JSON: {exc}"
+            request, problem = {}, why_not_json(exc)
         if not self.authenticated:
             if problem is not None or not self._server.has_token(request):
                 log.warning("a wrong token on the control channel")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
+from json import JSONDecodeError
 from typing import Any, Final, cast
 
 from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, LocatedError, MalformedPacket, MsmqError, QueueError, Unreachable
+from msmqwire.names.json_words import why_not_json
 from msmqwire.names.printable import counted
 from msmqwire.qm.runtime import control
 from msmqwire.qm.runtime.control_frames import Incoming
@@ -152,7 +154,7 @@ class ServedRequests(asyncio.Protocol):
         try:
             self._incoming.feed(data)
         except (LocatedError, ValueError, KeyError, TypeError) as exc:  # too long, or not one of ours
-            reason = f"what answers is not a server of ours: {exc!r}"
+            reason = f"what answers is not a server of ours: {_why(exc)}"
             self._end(Unreachable(reason), reason)
 
     def _answered(self, line: bytes) -> None:
@@ -216,3 +218,12 @@ class ServedRequests(asyncio.Protocol):
         self._end(QueueError("it was closed", HResult.MQ_ERROR_OPERATION_CANCELLED), "it was closed")
         with suppress(OSError):
             await asyncio.shield(self._lost)
+
+
+def _why(exc: Exception) -> str:
+    """Return what is wrong with an answer, in words."""
+    if isinstance(exc, LocatedError):
+        return exc.why
+    if isinstance(exc, JSONDecodeError | UnicodeDecodeError):
+        return why_not_json(exc)
+    return "it answers what nobody asked, or in another form"
