@@ -41,6 +41,7 @@ def characters_of(data, *, problems=None, limits=DEFAULT, agreed=False, words=No
     kwargs = {}
     if agreed:
         session.words, kwargs["dictionary"] = Agreed({1: ""}), Agreed()
+        kwargs["fragment"] = True
     xml = nbfx.read_document(bytes(data), session, Budget(limits, len(data)), found, **kwargs)
     if problems is None:
         assert found.all() == ()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from msmqwire.bodies.wcf.characters import NAME
-from msmqwire.bodies.wcf.names import XML_NAMESPACE, XMLNS, XMLNS_NAMESPACE
+from msmqwire.bodies.wcf.names import ATTRIBUTES_MAX, XML_NAMESPACE, XMLNS, XMLNS_NAMESPACE
 
 
 class IllFormed(Exception):
@@ -178,6 +178,8 @@ def _start(text: str, at: int, scope: dict[str, str]) -> tuple[Start, dict[str, 
             undo[declared] = scope.get(declared)
             scope[declared] = value
         attributes.append((prefix, name, value))
+        if len(attributes) > ATTRIBUTES_MAX:
+            raise IllFormed(f"more than {ATTRIBUTES_MAX} attributes of one element", at)
         at = found.end()
     closed = _CLOSE.match(text, at)
     if closed is None:

@@ -28,16 +28,16 @@ from msmqwire.bodies.wcf.characters import (
     escape_attribute,
 )
 from msmqwire.bodies.wcf.fault import Fault, read_size
-from msmqwire.bodies.wcf.names import XML_NAMESPACE, XMLNS, XMLNS_NAMESPACE
+from msmqwire.bodies.wcf.names import ATTRIBUTES_MAX, XML_NAMESPACE, XMLNS, XMLNS_NAMESPACE
 from msmqwire.bodies.wcf.words import WORDS
 
 END_ELEMENT, COMMENT, ARRAY = 1, 2, 3
 LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 
-ATTRIBUTES_MAX: Final = 10_000
-"""Attributes of an element."""
 ARRAY_ATTRIBUTES_MAX: Final = 100
 """Attributes of the element of an array, which stand again with each value."""
+NAME_MAX: Final = 16_384
+"""Bytes of a name."""
 PROBLEMS_MAX: Final = 32
 
 _NAMES_MAX: Final = 2048
@@ -232,6 +232,7 @@ def read_document(
     problems: Problems,
     *,
     dictionary: Mapping[int, str] = _STATIC,
+    fragment: bool = False,
 ) -> str:
     """Return a document as XML.
 
@@ -241,8 +242,10 @@ def read_document(
         budget: what may be used.
         problems: where faults are put, with offsets in the data.
         dictionary: strings with even numbers: those of [MC-NBFS], if nothing else was agreed on.
+        fragment: whether it may have another number of elements than one.
     """
-    return _Reader(data, session.words if session else {}, budget, problems, dictionary).read()
+    reader = _Reader(data, session.words if session else {}, budget, problems, dictionary)
+    return reader.read(fragment)
 
 
 class _Reader:
@@ -287,9 +290,10 @@ class _Reader:
         """Tell of a fault after which reading goes on."""
         self.problems.add(error, offset, self.path())
 
-    def read(self) -> str:
+    def read(self, fragment: bool) -> str:
+        """Read the records; return what was read of them."""
         try:
-            self._read()
+            self._read(fragment)
         except Fault as exc:
             self.problem(exc.why, exc.offset)
         except (IndexError, struct.error):
@@ -302,7 +306,7 @@ class _Reader:
         parts.extend(end for end, _ in reversed(self._stack))
         return self.out.text()
 
-    def _read(self) -> None:
+    def _read(self, fragment: bool) -> None:
         data, out, stack, scope = self.data, self.out, self._stack, self._scope
         parts = out.parts
         words, static, names = self.words, self.dictionary, _names
@@ -351,7 +355,7 @@ class _Reader:
                     raise Fault(f"more than {depth} elements within each other", at)
                 if not stack:
                     roots += 1
-                    if roots == 2:
+                    if roots == 2 and not fragment:
                         self.problem("a second element behind the end of the first", at)
                 # The usual element first: a name that was met before, no attributes, and a short text.
                 size = data[at + 1]
@@ -400,8 +404,8 @@ class _Reader:
                 text, at = self.string(at + 1)
                 parts.append(self.comment(text))
             elif kind == ARRAY:
-                if not stack and roots == 0 and depth:
-                    roots = 2  # an array of one is a document too, [MC-NBFX] 3 has one of three
+                if not stack and not fragment:
+                    raise Fault("an array outside of the element", at)
                 at = self.array(at, depth)
             else:
                 why = "an attribute that follows no element" if kind else "a record of the reserved type 0x00"
@@ -415,6 +419,8 @@ class _Reader:
         self.budget.records(count)
         if stack:
             raise Fault("the bytes end within an element", end)
+        if not roots and not fragment:
+            raise Fault("there is no element", end)
         out.flush()
 
     def start(self, at: int, within: bool = True) -> int:
@@ -591,6 +597,8 @@ class _Reader:
         end = at + size
         if end > len(data):
             raise Fault("a name ends after the bytes", start)
+        if size > NAME_MAX:
+            raise Fault(f"a name of {size} bytes", start)
         raw = data[at:end]
         known = _names.get(raw)
         if known is not None:
@@ -598,7 +606,7 @@ class _Reader:
         try:
             text = raw.decode()
         except UnicodeDecodeError as exc:
-            text = self.replaced(raw, at + exc.start)
+            return as_name(self.replaced(raw, at + exc.start)), end
         return self.checked(text, raw, start), end
 
     def checked(self, text: str, key: bytes | str, at: int) -> str:
@@ -618,7 +626,13 @@ class _Reader:
         """Read the number of a name."""
         word, end = self.word(at)
         known = _names.get(word)
-        return (self.checked(word, word, at) if known is None else known), end
+        if known is not None:
+            return known, end
+        if len(word) > _WORD_LENGTH:
+            if len(word) > NAME_MAX:
+                raise Fault(f"a name of {len(word)} characters", at)
+            self.out.count(len(word))  # it stands in the end of the element too
+        return self.checked(word, word, at), end
 
     def word(self, at: int) -> tuple[str, int]:
         """Read the number of a string, a DictionaryString of 2.1.4."""
@@ -798,7 +812,7 @@ def _opening(data: bytes) -> _Opening:
     # With a text of no characters behind it, for the last start tag to end.
     reader = _Reader(data + b"\xa8", {}, Budget(DEFAULT, len(data)), Problems())
     with contextlib.suppress(Fault):
-        reader._read()
+        reader._read(False)
     return _Opening("".join(reader.out.parts), reader._stack, reader._scope)
 
 
