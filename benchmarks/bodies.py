@@ -130,7 +130,38 @@ def headers() -> Iterator[Case]:
     )  # fmt: skip
 
 
-CASES = (activex, xml, json_bodies, headers)
+def wcf() -> Iterator[Case]:
+    """A message of WCF: an envelope with ten simple members, with the strings of its session."""
+    from msmqwire.bodies.limits import DEFAULT
+    from msmqwire.bodies.wcf.infoset import events
+
+    members = {
+        "OrderId": "12345", "Customer": "Northwind Traders, 20 King Street, London", "Total": "1234.50",
+        "Placed": "2026-11-28T08:00:00.1234567Z", "Paid": "true", "Mail": "orders@northwind.example",
+        "Reference": "6f9619ff-8b86-d011-b42d-00c04fc964ff", "Lines": "17", "Currency": "GBP",
+        "Note": "please deliver before noon, and ring twice; " * 9,
+    }  # fmt: skip
+    inside = "".join(f"<b:{name}>{text}</b:{name}>" for name, text in members.items())
+    xml = (
+        '<s:Envelope xmlns:s="http://www.w3.org/2003/05/soap-envelope" '
+        'xmlns:a="http://www.w3.org/2005/08/addressing"><s:Header>'
+        '<a:Action s:mustUnderstand="1">http://tempuri.org/IOrders/Submit</a:Action>'
+        "<a:MessageID>urn:uuid:6f9619ff-8b86-d011-b42d-00c04fc964ff</a:MessageID>"
+        '<a:To s:mustUnderstand="1">net.msmq://web01/private/orders</a:To></s:Header><s:Body>'
+        '<Submit xmlns="http://tempuri.org/"><order xmlns:b="http://schemas.datacontract.org/2004/07/Shop" '
+        'xmlns:i="http://www.w3.org/2001/XMLSchema-instance">'
+        f"{inside}</order></Submit></s:Body></s:Envelope>"
+    )
+    for name, encoding in (("wcf 8", 8), ("wcf 7", 7), ("wcf text", 3)):
+        value = {"via": "net.msmq://web01/private/orders", "encoding": encoding, "xml": xml}
+        body = encode(value, "wcf")[0]
+        yield Case(
+            name, body, 0, b"", "own events", lambda: sum(1 for _ in events(xml, DEFAULT.depth)),
+            lambda value=value: encode(value, "wcf"),
+        )  # fmt: skip
+
+
+CASES = (activex, xml, json_bodies, headers, wcf)
 
 
 def seconds(call: Callable[[], object]) -> float:

@@ -32,6 +32,8 @@ TITLES = {
     "MQMQ": "[MS-MQMQ] Data Structures",
     "MQQB": "[MS-MQQB] Binary Protocol",
     "MQRR": "[MS-MQRR] Queue Manager Remote Read Protocol",
+    "NBFX": "[MC-NBFX], [MC-NBFS], [MC-NBFSE] .NET Binary Format",
+    "NMF": "[MC-NMF] .NET Message Framing Protocol",
     "QMS": "NetWare Queue Services",
     "SRMP": "[MC-MQSRM] SOAP Reliable Messaging Protocol (SRMP)",
 }

@@ -66,7 +66,7 @@ class Content:
             return self.line
         from msmqwire.bodies import plain
 
-        return plain.line(self.value)
+        return _message(self) or plain.line(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Body:
         from msmqwire.bodies.named import summary
         from msmqwire.bodies.plain import line
 
-        return summary(self) or line(self.value)
+        return summary(self) or _message(self) or line(self.value)
 
     @property
     def named(self) -> Named:
@@ -131,3 +131,12 @@ class Body:
             "text": self.text,
             "problems": [problem.to_json() for problem in self.problems],
         }
+
+
+def _message(content: Content | Body) -> str:
+    """Return the line of a message of WCF, which is made of its XML; empty for other formats."""
+    if content.format != "wcf" or not isinstance(content.value, dict):
+        return ""
+    from msmqwire.bodies.wcf.summary import summary
+
+    return summary(content.value)

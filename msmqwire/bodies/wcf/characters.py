@@ -19,7 +19,7 @@ TICKS: Final = 10_000_000
 """Units of 100 ns in a second."""
 DAY: Final = 86_400 * TICKS
 TICKS_MAX: Final = 3_155_378_976_000_000_000
-"""NBFX-2.2.3.12-02: ticks of a date are below this."""
+"""NBFX-2.2.3.12-01: ticks of a date are below this."""
 UNSPECIFIED, UTC, LOCAL = range(3)
 SCALE_MAX: Final = 28
 """Digits that a decimal of .NET has at most behind its point."""

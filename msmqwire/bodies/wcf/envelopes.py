@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+from xml.parsers import expat
 
 from msmqwire.bodies.limits import Budget, LimitExceeded
 from msmqwire.bodies.wcf.fault import Fault
@@ -158,6 +159,8 @@ _CODECS: Final = frozenset({"utf-8", "utf-16-le", "utf-16-be", "ascii", "iso8859
 
 def judge(text: str, budget: Budget, problems: Problems) -> None:
     """Tell why a text is no XML of a message."""
+    if _is_plain(text, budget.depth):
+        return
     count = 0
     try:
         for _ in events(text, budget.depth):
@@ -171,4 +174,36 @@ def judge(text: str, budget: Budget, problems: Problems) -> None:
         problems.add(exc.why, None)
 
 
+def _is_plain(text: str, depth: int) -> bool:
+    """Return whether a usual parser takes a short text: the quick way to know that it is well-formed.
+
+    What it does not take may still be in order, and `events` takes its time to say.
+    """
+    if len(text) > _PLAIN_MAX or "<!" in text or text.find("<?", 1) >= 0:
+        return False
+    if text.startswith("<?") and not text.startswith("<?xml "):
+        return False
+    left = depth + 1
+
+    def start(name: str, attributes: list[str]) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            raise IllFormed("", 0)
+
+    def end(name: str) -> None:
+        nonlocal left
+        left += 1
+
+    parser = expat.ParserCreate("utf-8", "\n", intern={})
+    parser.ordered_attributes = True
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    try:
+        parser.Parse(text.encode("utf-8"), True)
+    except (expat.ExpatError, IllFormed, UnicodeEncodeError):
+        return False
+    return True
+
+
+_PLAIN_MAX: Final = 0x1_0000
 _EVENTS: Final = 1024

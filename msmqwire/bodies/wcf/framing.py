@@ -155,7 +155,7 @@ def sized(data: bytes, at: int, kind: Kind) -> tuple[int, int]:
         size, start = read_size(data, at, SIZE_MAX)
     except Fault as exc:
         raise Fault(exc.why, exc.offset, f"{kind.record}.Size") from None
-    if size == 0 or data[start - 1] == 0:  # NMF-3.1.1.2-03: the last byte of a size is no zero
+    if size == 0 or data[start - 1] == 0:  # NMF-3.1.1.2-05: the last byte of a size is no zero
         raise Fault("a size of zero, or with a zero behind it", at, f"{kind.record}.Size")
     if size > len(data) - start:
         raise Fault(f"{size} bytes are announced and {len(data) - start} are left", at, f"{kind.record}.Size")

@@ -338,6 +338,8 @@ class _Reader:
                         text = escape(text)
                     parts.append(text)
                 else:
+                    if kind == 0xA5:
+                        raise Fault("a record of the reserved type 0xA5", at)
                     text, at = self.value(kind & 0xFE, at)
                     if len(text) > _LONG_TEXT:
                         self.long(text)
@@ -357,6 +359,8 @@ class _Reader:
                     roots += 1
                     if roots == 2 and not fragment:
                         self.problem("a second element behind the end of the first", at)
+                if kind > 0x77:
+                    raise Fault(f"a record of the reserved type 0x{kind:02X}", at)
                 # The usual element first: a name that was met before, no attributes, and a short text.
                 size = data[at + 1]
                 known = None

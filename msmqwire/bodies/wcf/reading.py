@@ -25,7 +25,6 @@ from msmqwire.bodies.wcf.framing import (
     sized,
 )
 from msmqwire.bodies.wcf.nbfx import Problems, Session
-from msmqwire.bodies.wcf.summary import summary
 from msmqwire.errors import MalformedBody
 
 
@@ -36,7 +35,7 @@ def read_body(body: bytes, budget: Budget) -> Content:
     if bare is not None:
         value: dict[str, Any] = {"via": None, "encoding": bare}
         value["xml"] = read_envelope(body, encoding_of(bare), Session(), budget, problems)
-        return Content("wcf", value, summary(value), problems.all())
+        return Content("wcf", value, problems=problems.all())
     try:
         message = read_preamble(body)
     except Fault as exc:
@@ -55,7 +54,7 @@ def read_body(body: bytes, budget: Budget) -> Content:
         value["mode"] = MODES[message.mode]
         _read_stream(message, value, encoding, budget, problems)
     value.setdefault("xml", None)
-    return Content("wcf", value, summary(value), problems.all())
+    return Content("wcf", value, problems=problems.all())
 
 
 def _judge(message: NmfMessage, problems: Problems) -> None:

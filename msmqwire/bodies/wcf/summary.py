@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from msmqwire.bodies import plain
@@ -25,7 +26,7 @@ _TOKEN: Final = re.compile(
 _REFERENCES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&"))
 
 
-def summary(value: dict[str, Any]) -> str:
+def summary(value: Mapping[str, Any]) -> str:
     """Return ``http://tempuri.org/IOrders/Submit  Submit{Id: 5}``, or the address if there is no action."""
     xml = value.get("xml")
     parts = []
@@ -41,8 +42,8 @@ def summary(value: dict[str, Any]) -> str:
             parts.append(_characters(action[1]))
         parts.append(_elements(xml[end : end + _BODY_MAX]))
     if not any(parts):
-        encoding = value["encoding"]
-        parts = [value["via"] or "", f"({ENCODINGS.get(encoding, encoding)})"]
+        encoding = value.get("encoding")
+        parts = [value.get("via") or "", f"({ENCODINGS.get(encoding, encoding)})"]
     return "  ".join(plain.one_line(part, _LINE_MAX) for part in parts if part)
 
 
