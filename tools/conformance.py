@@ -34,6 +34,7 @@ TITLES = {
     "MQRR": "[MS-MQRR] Queue Manager Remote Read Protocol",
     "NBFX": "[MC-NBFX], [MC-NBFS], [MC-NBFSE] .NET Binary Format",
     "NMF": "[MC-NMF] .NET Message Framing Protocol",
+    "NRBF": "[MS-NRBF] .NET Remoting: Binary Format Data Structure",
     "QMS": "NetWare Queue Services",
     "SRMP": "[MC-MQSRM] SOAP Reliable Messaging Protocol (SRMP)",
 }

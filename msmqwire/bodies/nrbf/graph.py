@@ -12,9 +12,10 @@ from msmqwire.bodies.body import Plain
 from msmqwire.bodies.limits import DICT_COST, Budget, LimitExceeded
 from msmqwire.bodies.nrbf.reading import REFERENCE_COST, Stream
 
-_FRAME_COST: Final = 96 - REFERENCE_COST
-"""Bytes of memory that an object takes while it is open, which its reference took before."""
-_FRAMES: Final = 256
+_FEW: Final = 16
+"""Members of an object that are passed over again, which takes less memory than to keep an iterator."""
+_FRAME_COST: Final = 144 - REFERENCE_COST
+"""Bytes of memory that an object of more members takes while it is open, less what its reference took."""
 _MISSING: Final = object()
 _PLACED: Final = ()
 _int32: Final = struct.Struct("<i")
@@ -27,6 +28,8 @@ def assemble(stream: Stream, budget: Budget) -> Plain:
         if wrong:
             stream.problem(wrong, "CallArray")
         _place(holder, stream, budget)
+        if "signature" in holder and _count(holder["signature"]) != _count(holder["args"]):
+            stream.problem("the signature has not as many items as there are arguments", "CallArray")
         return holder
     root = stream.root
     if root not in stream.objects:
@@ -38,6 +41,12 @@ def assemble(stream: Stream, budget: Budget) -> Plain:
     _place(value, stream, budget)
     found: Plain = value[""]
     return found
+
+
+def _count(array: Any) -> int:
+    """Return how many items an array has, one that is referred to as well."""
+    items = array.get(plain.ITEMS) if isinstance(array, dict) else array
+    return len(items) if isinstance(items, list) else 0
 
 
 def _place(holder: dict[str, Any], stream: Stream, budget: Budget) -> None:
@@ -53,10 +62,13 @@ def _place_within(holder: dict[str, Any], stream: Stream, budget: Budget) -> Non
     objects, leaves = stream.objects, stream.leaves
     unpack = _int32.unpack
     container: Any = holder
-    rest: Iterator[tuple[Any, Any]] = iter(holder.items())
+    rest: Any = iter(holder.items())
     containers: list[Any] = []
-    rests: list[Iterator[tuple[Any, Any]]] = []
-    deepest = _FRAMES
+    # What is done of each: of an array the number of an item, of an object the name of a member, or of one
+    # of many members what is left.
+    rests: list[Any] = []
+    wide = widest = 0
+    key: Any = None
     while True:
         inner = None
         for key, value in rest:
@@ -84,13 +96,28 @@ def _place_within(holder: dict[str, Any], stream: Stream, budget: Budget) -> Non
             if not containers:
                 return
             container, rest = containers.pop(), rests.pop()
+            kind = rest.__class__
+            if kind is int:
+                rest = _behind(container, rest)
+            elif kind is str:
+                rest = _after(container, rest)
+            else:
+                wide -= 1
             continue
-        if length_hint(rest, 1):
+        if container.__class__ is list:
+            if key + 1 < len(container):
+                containers.append(container)
+                rests.append(key)
+        elif length_hint(rest, 1):
             containers.append(container)
-            rests.append(rest)
-            if len(containers) > deepest:
-                budget.spend(_FRAME_COST * _FRAMES)
-                deepest += _FRAMES
+            if len(container) <= _FEW:
+                rests.append(key)
+            else:
+                rests.append(rest)
+                wide += 1
+                if wide > widest:
+                    widest = wide
+                    budget.spend(_FRAME_COST)
         container = inner
         if inner.__class__ is dict:
             if plain.TYPE in inner:
@@ -98,6 +125,22 @@ def _place_within(holder: dict[str, Any], stream: Stream, budget: Budget) -> Non
                 continue
             container = inner[plain.ITEMS]
         rest = enumerate(container)
+
+
+def _after(members: dict[str, Any], done: str) -> Iterator[tuple[str, Any]]:
+    """Return the members after one."""
+    rest = iter(members.items())
+    for name, _ in rest:
+        if name == done:
+            break
+    return rest
+
+
+def _behind(array: list[Any], done: int) -> Iterator[tuple[int, Any]]:
+    """Return the items behind one, with their numbers."""
+    items: Any = iter(array)
+    items.__setstate__(done + 1)
+    return enumerate(items, done + 1)
 
 
 def _reference(number: int, found: Any, stream: Stream, budget: Budget) -> Plain:

@@ -17,8 +17,9 @@ from msmqwire.bodies.nrbf.cursor import ENDS, Fault, length, string
 from msmqwire.bodies.nrbf.primitives import FIXED
 from msmqwire.bodies.nrbf.records import NAMES, Binary, Primitive, Record
 
+_LAYOUT_COST: Final = 1000
 MEMBER_COST: Final = 320
-"""Bytes of memory that a member takes in a layout."""
+"""Bytes of memory that a layout and a member in it take."""
 _KEPT_BYTES: Final = 1 << 17
 _KEPT_MEMBERS: Final = 64
 _KEPT_SIZE: Final = 4096
@@ -159,7 +160,7 @@ def _read(body: bytes, start: int, record: int, budget: Budget) -> Layout:
     typed = record in _TYPED
     if count * (2 if typed else 1) > len(body) - at:
         raise Fault(f"{count} members do not fit into the body", path + ".MemberCount", at - 4)
-    budget.spend(MEMBER_COST * count)
+    budget.spend(_LAYOUT_COST + MEMBER_COST * count)
     names: dict[str, None] = {}
     for _ in range(count):
         member, at = string(body, at, path + ".MemberNames")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from msmqwire.bodies import plain
@@ -37,6 +37,10 @@ _APART: Final = ((ARGS, EXCEPTION), (RETURN, EXCEPTION), (RETURN, SIGNATURE), (E
 _CATEGORIES: Final = ((ARGS, "arguments"), (CONTEXT, "the context"), (RETURN, "the return value"))
 
 
+Wrong = tuple[str, str, int]
+"""What is wrong, where and at which offset."""
+
+
 @dataclass(slots=True)
 class Method:
     """A method call or return.
@@ -45,13 +49,11 @@ class Method:
         flags: where its parts are.
         value: what is in the record itself.
         end: the offset behind the record.
-        faults: what is wrong, each with its path and offset.
     """
 
     flags: Message
     value: dict[str, Any]
     end: int
-    faults: list[tuple[str, str, int]] = field(default_factory=list)
 
     @property
     def has_array(self) -> bool:
@@ -63,7 +65,7 @@ class Method:
         """Return the method with what the array has, references in it as they are, and what is wrong."""
         value = dict(self.value)
         if not self.has_array:
-            return value, ""
+            return value, f"the RootId is {root}, though no array follows" if root else ""
         if not isinstance(array, list):
             return value, "the array that the flags announce is missing"
         if self.flags & Message.ARGS_IS_ARRAY:
@@ -76,23 +78,26 @@ class Method:
         return value, wrong
 
 
-def read_call(body: bytes, at: int, budget: Budget) -> Method:
-    """Read a BinaryMethodCall, 2.2.3.1, from its MessageEnum. Raises Fault, LimitExceeded, struct.error."""
+def read_call(body: bytes, at: int, budget: Budget, faults: list[Wrong]) -> Method:
+    """Read a BinaryMethodCall, 2.2.3.1, from its MessageEnum; what is wrong is added to the faults.
+
+    Raises Fault, LimitExceeded and struct.error.
+    """
     flags = Message(_int32.unpack_from(body, at)[0] & 0xFFFF_FFFF)
-    faults = [(why, "BinaryMethodCall.MessageEnum", at) for why in _wrong(flags)]
+    faults += [(why, "BinaryMethodCall.MessageEnum", at) for why in _wrong(flags)]
     if flags & (RETURN | EXCEPTION):
         faults.append(("a call has flags of a return", "BinaryMethodCall.MessageEnum", at))
     name, at = _text(body, at + 4, "BinaryMethodCall.MethodName", budget)
     type_, at = _text(body, at, "BinaryMethodCall.TypeName", budget)
     value: dict[str, Any] = {CALL: name, "type": type_, "args": [], "context": None}
     value, at = _context_and_args(body, at, flags, value, budget, faults)
-    return Method(flags, value, at, faults)
+    return Method(flags, value, at)
 
 
-def read_return(body: bytes, at: int, budget: Budget) -> Method:
-    """Read a BinaryMethodReturn, 2.2.3.3, from its MessageEnum. Raises Fault, LimitExceeded, struct.error."""
+def read_return(body: bytes, at: int, budget: Budget, faults: list[Wrong]) -> Method:
+    """Read a BinaryMethodReturn, 2.2.3.3, as `read_call` does a call."""
     flags = Message(_int32.unpack_from(body, at)[0] & 0xFFFF_FFFF)
-    faults = [(why, "BinaryMethodReturn.MessageEnum", at) for why in _wrong(flags)]
+    faults += [(why, "BinaryMethodReturn.MessageEnum", at) for why in _wrong(flags)]
     if flags & (SIGNATURE | Message.GENERIC_METHOD):
         faults.append(("a return has flags of a call", "BinaryMethodReturn.MessageEnum", at))
     value: dict[str, Any] = {RETURN_NAME: None}
@@ -100,7 +105,7 @@ def read_return(body: bytes, at: int, budget: Budget) -> Method:
     if flags & Message.RETURN_VALUE_INLINE:
         value[RETURN_NAME], at = _value(body, at, "BinaryMethodReturn.ReturnValue", budget, faults)
     value, at = _context_and_args(body, at, flags, value, budget, faults)
-    return Method(flags, value, at, faults)
+    return Method(flags, value, at)
 
 
 def _context_and_args(
@@ -109,7 +114,7 @@ def _context_and_args(
     flags: Message,
     value: dict[str, Any],
     budget: Budget,
-    faults: list[tuple[str, str, int]],
+    faults: list[Wrong],
 ) -> tuple[dict[str, Any], int]:
     if flags & Message.CONTEXT_INLINE:
         call, at = _text(body, at, "CallContext", budget)
@@ -146,9 +151,7 @@ def _text(body: bytes, at: int, path: str, budget: Budget) -> tuple[str, int]:
     return text, at
 
 
-def _value(
-    body: bytes, at: int, path: str, budget: Budget, faults: list[tuple[str, str, int]]
-) -> tuple[Plain, int]:
+def _value(body: bytes, at: int, path: str, budget: Budget, faults: list[Wrong]) -> tuple[Plain, int]:
     """Read a ValueWithCode, 2.2.2.1."""
     if at >= len(body):
         raise Fault(ENDS, path, len(body))

@@ -212,6 +212,8 @@ class _Reader:
                         self._twice(number, start + 1)
                     else:
                         objects[number] = value
+                    if number <= 0:
+                        stream.problem("the id is not positive", "BinaryObjectString.ObjectId", start + 1)
                     if memory > _FLUSH:
                         budget.spend(memory)
                         memory = 0
@@ -538,9 +540,12 @@ class _Reader:
         if self._stream.method is not None:
             raise Fault("a second method", NAMES[record], at - 1)
         read = read_call if record == Record.METHOD_CALL else read_return
-        self._stream.method = method = read(self._body, at, self._budget)
-        for why, path, offset in method.faults:
-            self._stream.problem(why, path, offset)
+        faults: list[tuple[str, str, int]] = []
+        try:
+            self._stream.method = method = read(self._body, at, self._budget, faults)
+        finally:
+            for why, path, offset in faults:
+                self._stream.problem(why, path, offset)
         return method.end
 
 
