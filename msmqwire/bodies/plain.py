@@ -171,7 +171,8 @@ def _words(value: Plain, length: int) -> str:
             elif kind is dict or kind is list:
                 word, inner = _opened(item, length)
                 add(word)
-                if inner is not None:
+                if inner is not None and size <= length:
+                    size += len(word)
                     stack.append((rest, named, end))
                     named = kind is dict and ITEMS not in item
                     rest, first, end = iter(inner), True, "}" if named else "]"
