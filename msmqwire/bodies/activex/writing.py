@@ -90,6 +90,8 @@ def _kind_of(value: Plain, path: str) -> int:
             return VarEnum.VT_R8
         case str():
             return VarEnum.VT_BSTR
+        case list() if set(map(type, value)) == {int}:
+            return VarEnum.VT_VECTOR | max(map(_smallest, (min(value), max(value))), key=_BY_SIZE.index)
         case list():
             return VarEnum.VT_VECTOR | _common([_kind_of(item, f"[{n}]") for n, item in enumerate(value)])
         case {plain.BYTES: _}:
@@ -106,7 +108,7 @@ def _kind_of(value: Plain, path: str) -> int:
     raise InvalidValue(f"{why}; write it as xml or json", path=path)
 
 
-def _smallest(value: int, path: str) -> int:
+def _smallest(value: int, path: str = "") -> int:
     for kind in _BY_SIZE:
         low, high = _INTEGERS[KINDS[kind][0]]
         if low <= value <= high:

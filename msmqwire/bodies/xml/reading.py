@@ -24,6 +24,8 @@ ATTRIBUTES_MAX: Final = 10_000
 """Attributes of one element."""
 _NUMBERS: Final = ("int", "long")
 _SHORT_NUMBERS: Final = re.compile(r"-?[0-9]{1,9}(?: -?[0-9]{1,9})*")
+_ROOT: Final = re.compile(rb"(?:\s|<\?[^>]*>|<!--.*?-->)*<[A-Za-z_:\x80-\xff][^>]*>", re.DOTALL)
+_PATH_MAX: Final = 200
 _PROBLEMS_MAX: Final = 100
 ELEMENT_COST: Final = 144
 """Bytes of memory that an element takes while it is read, without its attributes."""
@@ -60,7 +62,8 @@ def of_text(text: str, budget: Budget) -> Content:
     data = text.strip().encode()
     root = _quickly(data) if _is_within(data, budget) else None
     if root is not None:
-        return _Mapping(()).content(root)
+        start = _ROOT.match(data)
+        return _Mapping((), bare=start is not None and data.find(b"=", start.end()) < 0).content(root)
     from msmqwire.bodies.xml.careful import Doctype, read_carefully
 
     try:
@@ -89,9 +92,11 @@ def _is_within(data: bytes, budget: Budget) -> bool:
     """Return whether XML is surely within all limits and has no document type."""
     if b"<!D" in data:
         return False
-    elements = data.count(b"<") - data.count(b"</")
-    if elements > budget.depth and _depth(data) > budget.depth:
-        return False
+    elements = data.count(b"<")
+    if elements > budget.depth:
+        elements -= data.count(b"</")
+        if elements > budget.depth and _depth(data) > budget.depth:
+            return False
     if budget.limits is DEFAULT and len(data) <= _SMALL and budget.memory > _SMALL * DICT_COST:
         return True
     attributes = data.count(b"=")
@@ -119,8 +124,10 @@ def _depth(data: bytes) -> int:
 class _Mapping:
     """One document on its way to plain data."""
 
-    def __init__(self, problems: tuple[Problem, ...]) -> None:
+    def __init__(self, problems: tuple[Problem, ...], *, bare: bool = False) -> None:
+        """Begin with the problems so far; in a bare document only the root has attributes."""
         self._problems: list[Problem] = list(problems)
+        self._bare = bare
 
     def content(self, root: Any) -> Content:
         value = self._document(root)
@@ -147,6 +154,7 @@ class _Mapping:
         elif inner is None and not isinstance(value, list) and not (root.keys() and _is_typed(root)):
             return {plain.TYPE: name, **({NAMESPACE: namespace} if namespace else {}), TEXT: value}
         stack = [inner] if inner is not None else []
+        bare = self._bare
         while stack:
             children, into, repeated, namespace, path = stack[-1]
             for child in children:
@@ -154,13 +162,12 @@ class _Mapping:
                     into.append(child)
                     continue
                 tag = child.tag
-                if not len(child) and not child.keys():
-                    item: Any = child.text or ([] if tag.startswith(ARRAY) else "")
+                if not len(child) and (bare or not child.keys()):
+                    item: Any = child.text or _empty(child)
                     inner = None
-                    space = ""
                 else:
                     space, name = split_name(tag)
-                    item, inner = self._begin(child, space, f"{path}.{name}")
+                    item, inner = self._begin(child, space, f"{path}.{name}"[-_PATH_MAX:])
                 key = tag[len(namespace) + 2 :] if namespace and tag.startswith(f"{{{namespace}}}") else tag
                 if repeated is None:
                     into.append({key: item})
@@ -197,29 +204,41 @@ class _Mapping:
         text = element.text or ""
         if not len(element):
             if not value:
-                return ([] if not text and element.tag.startswith(ARRAY) else text), None
+                return text or _empty(element), None
             if text:
                 value[TEXT] = text
             return value, None
-        tags = [child.tag for child in element]
-        if _is_mixed(element):
+        return self._with_children(element, value, namespace, path)
+
+    def _with_children(
+        self, element: Any, value: dict[str, Plain], namespace: str, path: str
+    ) -> tuple[Any, _Frame | None]:
+        children = list(element)
+        if _is_mixed(element, children):
             mixed: list[Plain] = []
             value[MIXED] = mixed
             return value, (_pieces(element), mixed, None, namespace, path)
-        name = element.tag
-        if name.startswith(ARRAY) and not value and set(tags) == {tags[0]}:
-            item = name[len(ARRAY) :]
-            if tags[0] in SIMPLE and tags[0] == item[:1].lower() + item[1:] and not any(map(len, element)):
-                return self._simples(element, tags[0], path), None
-            if tags[0] in (item, item[:1].lower() + item[1:]):
+        name, tags = element.tag, [child.tag for child in children]
+        distinct = set(tags)
+        leaves = not any(map(len, children))
+        if len(distinct) == 1 and not value and name.startswith(ARRAY):
+            item, tag = name[len(ARRAY) :], tags[0]
+            small = item[:1].lower() + item[1:]
+            if leaves and tag == small and tag in SIMPLE:
+                return self._simples(element, tag, path), None
+            if tag in (item, small):
                 items: list[Plain] = []
-                return items, (iter(element), items, frozenset(), namespace, path)
-        repeated: frozenset[str] = frozenset()
-        if len(set(tags)) != len(tags):
+                return items, (iter(children), items, frozenset(), namespace, path)
+        if namespace:
             own = f"{{{namespace}}}"
-            many = (tag for tag, count in Counter(tags).items() if count > 1)
-            repeated = frozenset(tag.removeprefix(own) if namespace else tag for tag in many)
-        return value, (iter(element), value, repeated, namespace, path)
+            tags = [tag.removeprefix(own) for tag in tags]
+        if len(distinct) == len(tags):
+            if leaves and (self._bare or not any(child.keys() for child in children)):
+                value.update(zip(tags, [child.text or _empty(child) for child in children], strict=True))
+                return value, None
+            return value, (iter(children), value, frozenset(), namespace, path)
+        repeated = frozenset(tag for tag, count in Counter(tags).items() if count > 1)
+        return value, (iter(children), value, repeated, namespace, path)
 
     def _simple(self, element: Any, kind: str, path: str) -> Plain:
         """Return the value of an element of a simple type, its text if it is none of the type."""
@@ -235,7 +254,7 @@ class _Mapping:
 
     def _simples(self, root: Any, kind: str, path: str) -> list[Plain]:
         found = [child.text or "" for child in root]
-        if not any(child.keys() for child in root):
+        if self._bare or not any(child.keys() for child in root):
             if kind == "string":
                 return found
             if kind in _NUMBERS and _SHORT_NUMBERS.fullmatch(" ".join(found)):
@@ -260,10 +279,14 @@ def _is_typed(element: Any) -> bool:
     return element.get(_NIL) in _TRUE or element.get(_TYPE) is not None
 
 
-def _is_mixed(element: Any) -> bool:
-    text = element.text
-    tails = {child.tail for child in element}
-    tails.add(text)
+def _empty(element: Any) -> Plain:
+    """Return the value of an element without content: an array has no items, another one no text."""
+    return [] if element.tag.startswith(ARRAY) else ""
+
+
+def _is_mixed(element: Any, children: list[Any]) -> bool:
+    tails = {child.tail for child in children}
+    tails.add(element.text)
     return any(tail and not tail.isspace() for tail in tails)
 
 

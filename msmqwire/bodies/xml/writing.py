@@ -156,6 +156,10 @@ class _Writer:
         small = item[:1].lower() + item[1:]
         item = small if small in SIMPLE or small == "anyType" else item
         inner = "any" if item == "anyType" else "item"
+        if item in _INTEGERS and set(map(type, value)) == {int} and _fit(value, item):
+            items = "".join([f"<{item}>{number}</{item}>" for number in value])
+            self._out.append(f"<{name}{extra}>{items}</{name}>")
+            return []
         self._out.append(f"<{name}{extra}>")
         parts: list[_Todo] = [
             (item, entry, (path, number), "", namespace, inner) for number, entry in enumerate(value)
@@ -217,6 +221,11 @@ class _Writer:
             else:
                 raise InvalidValue("is neither a text nor an object with one element")
         return parts
+
+
+def _fit(numbers: list[Any], kind: str) -> bool:
+    low, end = _INTEGERS[kind]
+    return low <= min(numbers) and max(numbers) < end
 
 
 def _ready(text: str) -> _Todo:
