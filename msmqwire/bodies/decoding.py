@@ -155,5 +155,7 @@ def _inside(body: bytes, budget: Budget, kind: str = "") -> Content:
 
 def _is_just_a_bracket(content: Content) -> bool:
     """Return whether a text with faults only begins as JSON does, as ``[2026-11-28] started`` does."""
+    if not any(problem.error.startswith("not well-formed") for problem in content.problems):
+        return False
     value = content.value
     return not value or (isinstance(value, list) and not isinstance(value[0], (dict, list, str)))

@@ -24,11 +24,10 @@ _HEADER: Final = re.compile(
     r"\s*<HeaderInfo>\s*<Key>([^<]*)</Key>\s*(?:<Value>([^<]*)</Value>\s*|(<Value\s*/>\s*))?</HeaderInfo>"
 )
 _HEADER_COST: Final = DICT_COST // 2
-_TOKEN: Final = re.compile(
-    r"<!\[CDATA\[(?P<cdata>.*?)\]\]>|<!--.*?-->|<\?.*?\?>"
-    r"|<(?P<end>/?)(?:[\w.-]+:)?(?P<name>[\w.-]+)(?P<attributes>[^<>]*?)(?P<empty>/?)>|(?P<text>[^<]+)",
-    re.DOTALL,
-)
+_TAG: Final = re.compile(r"<(?P<end>/?)(?:[\w.-]++:)?+(?P<name>[\w.-]++)(?P<attributes>[^<>]*+)>")
+_TEXT: Final = re.compile(r"[^<]+")
+_SKIPPED: Final = {"<![CDATA[": "]]>", "<!--": "-->", "<?": "?>"}
+"""What else begins with <, by its beginning: its end."""
 _NIL: Final = re.compile(r"""nil\s*=\s*["'](?:true|1)["']""")
 _REFERENCE: Final = re.compile(r"&(?:#x([0-9a-fA-F]{1,8})|#([0-9]{1,10})|(\w+));")
 _NAMED: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
@@ -93,27 +92,41 @@ def _read_otherwise(
     inside = ""
     parts: dict[str, list[str]] = {}
     while at < end:
-        token = _TOKEN.match(text, at, end)
-        if token is None:
-            if len(problems) < _PROBLEMS_MAX:
-                problems.append(Problem("has a < that begins no element", "extension", _offset(text, at)))
-            following = text.find("<", at + 1, end)
-            at = following if following >= 0 else end
+        if (run := _TEXT.match(text, at, end)) is not None:
+            at = run.end()
+            if inside:
+                budget.text(len(run[0]))
+                parts[inside].append(unescaped(run[0]))
             continue
-        at = token.end()
-        name = token["name"]
-        if name is None:
-            if inside and (token["text"] or token["cdata"]):
-                budget.text(len(token[0]))
-                parts[inside].append(unescaped(token["text"]) if token["text"] else token["cdata"])
-        elif name == "HeaderInfo":
-            if token["end"] and "Key" in parts:
+        start = next((start for start in _SKIPPED if text.startswith(start, at)), None)
+        if start is not None:
+            close = text.find(_SKIPPED[start], at, end)
+            if close < 0:
+                problems.append(Problem(f"{start} is not ended", "extension", _offset(text, at)))
+                return
+            if inside and start == "<![CDATA[":
+                budget.text(close - at)
+                parts[inside].append(text[at + len(start) : close])
+            at = close + len(_SKIPPED[start])
+            continue
+        tag = _TAG.match(text, at, end)
+        if tag is None:
+            problems.append(Problem("has a < that begins no element", "extension", _offset(text, at)))
+            if len(problems) >= _PROBLEMS_MAX:
+                return
+            at += 1
+            continue
+        at = tag.end()
+        name = tag["name"]
+        if name == "HeaderInfo":
+            if tag["end"] and "Key" in parts:
                 key, value = "".join(parts["Key"]), "".join(parts.get("Value", ()))
                 _put(key, value, values, problems, budget)
             parts, inside = {}, ""
         elif name in ("Key", "Value"):
-            inside = "" if token["end"] or token["empty"] else name
-            if (not token["end"] and not _NIL.search(token["attributes"])) or inside:
+            empty = tag["attributes"].endswith("/")
+            inside = "" if tag["end"] or empty else name
+            if inside or not (tag["end"] or _NIL.search(tag["attributes"])):
                 parts[name] = []
 
 

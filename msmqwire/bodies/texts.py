@@ -8,7 +8,7 @@ from typing import Final
 
 from msmqwire.bodies import plain
 from msmqwire.bodies.body import Content, Plain, Problem
-from msmqwire.bodies.limits import TEXT_COST, Budget
+from msmqwire.bodies.limits import Budget
 from msmqwire.bodies.scalars import shown
 from msmqwire.errors import InvalidValue, MalformedBody
 
@@ -38,7 +38,9 @@ def read(body: bytes, budget: Budget) -> Content:
 
 def of_text(text: str, budget: Budget) -> Content:
     """Return a text as content."""
-    room = min(budget.limits.text, max(0, budget.memory - TEXT_COST))
+    room = (
+        budget.limits.text if budget.limits.memory is None else min(budget.limits.text, budget.limits.memory)
+    )
     problems: tuple[Problem, ...] = ()
     if len(text) > room:
         problems = (Problem(f"the text has more characters than the limit, {room:,}", "", room),)

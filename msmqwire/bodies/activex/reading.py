@@ -128,6 +128,8 @@ KINDS: Final[Mapping[int, tuple[str, Callable[..., Plain], int]]] = MappingProxy
 )
 """By type: the form of a value for `struct`, its reader, and the memory that the value takes."""
 _NUMBER_FORMS: Final = "bBhHiIqQfd"
+_CHUNK: Final = 4096
+"""Elements that are unpacked at once."""
 _STRUCTS: Final = {kind: struct.Struct("<" + form) for kind, (form, _, _) in KINDS.items()}
 _TEXTS: Final = (VarEnum.VT_BSTR, VarEnum.VT_LPSTR, VarEnum.VT_LPWSTR)
 
@@ -193,29 +195,35 @@ def _array(body: bytes, body_type: int, kind: int, budget: Budget) -> Content:
         _refuse(body, body_type, f"{has}, the body has {len(body)}")
     problems: list[Problem] = []
     fits = _fitting(count, cost, budget, problems, form.size)
-    values = _numbers(body, kind, fits)
-    for at in range(0, 0 if values else fits * form.size, form.size):
-        try:
-            values.append(make(form.unpack_from(body, at)[0]))
-        except _NoValueError as exc:
-            problems.append(Problem(str(exc), f"[{at // form.size}]", at))
-            break
+    values: list[Plain] = []
+    for first in range(0, fits, _CHUNK):
+        count = min(_CHUNK, fits - first)
+        numbers = _numbers(body, kind, first * form.size, count)
+        if numbers is not None:
+            values += numbers
+            continue
+        for at in range(first * form.size, (first + count) * form.size, form.size):
+            try:
+                values.append(make(form.unpack_from(body, at)[0]))
+            except _NoValueError as exc:
+                problems.append(Problem(str(exc), f"[{at // form.size}]", at))
+                return Content("activex", values, None, tuple(problems))
     return Content("activex", values, None, tuple(problems))
 
 
-def _numbers(body: bytes, kind: int, count: int) -> list[Plain]:
-    """Return numbers that are plain data as they are; none if there are others."""
+def _numbers(body: bytes, kind: int, at: int, count: int) -> list[Plain] | None:
+    """Return numbers that are plain data as they are; None if there are others among them."""
     code, make, _ = KINDS[kind]
-    if code in _NUMBER_FORMS and make is not _currency and make is not _filetime:
-        found = struct.unpack_from(f"<{count}{code}", body)
-        if make is _boolean:
-            return [number != VARIANT_FALSE for number in found]
-        if make is plain.integer and found and (min(found) < -plain.EXACT or max(found) > plain.EXACT):
-            return []
-        if make is plain.floating and not math.isfinite(sum(found)):
-            return []
-        return list(found)
-    return []
+    if code not in _NUMBER_FORMS or make in (_currency, _filetime):
+        return None
+    found = struct.unpack_from(f"<{count}{code}", body, at)
+    if make is _boolean:
+        return [number != VARIANT_FALSE for number in found]
+    if make is plain.integer and (min(found) < -plain.EXACT or max(found) > plain.EXACT):
+        return None
+    if make is plain.floating and not math.isfinite(sum(found)):
+        return None
+    return list(found)
 
 
 def _fitting(count: int, cost: int, budget: Budget, problems: list[Problem], size: int) -> int:

@@ -14,7 +14,7 @@ from msmqwire.bodies.limits import DEFAULT, DICT_COST, ITEM_COST, LIST_COST, TEX
 from msmqwire.errors import MalformedBody
 
 _START: Final = re.compile(r"\s*(?:\{\s*(?:\"|\})|\[)")
-_STRING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _BRACKET: Final = re.compile(r"[{}\[\]]")
 _DIGITS: Final = bytes.maketrans(b"123456789.E", b"0000000000e")
 _SMALL: Final = 4096

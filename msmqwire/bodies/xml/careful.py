@@ -13,9 +13,10 @@ from msmqwire.bodies.xml.reading import ATTRIBUTE_COST, ATTRIBUTES_MAX, ELEMENT_
 from msmqwire.errors import MalformedBody
 
 _MANY_ATTRIBUTES: Final = re.compile(
-    rb"<[^\s/><]+(?:\s+[^\s=<]+\s*=\s*(?:\"[^\"<]*\"|'[^'<]*')){%d}" % (ATTRIBUTES_MAX + 1)
+    rb"<[^\s/><]++(?:\s++[^\s=<]++\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+')){%d}" % (ATTRIBUTES_MAX + 1)
 )
 _REFERENCE: Final = re.compile(rb"&#(?:x([0-9a-fA-F]{1,8})|([0-9]{1,10}));")
+_REFERENCE_COST: Final = 64
 _STAND_IN: Final = 0xF700
 """The private character that stands for the control character 0 while expat, which forbids that, reads."""
 
@@ -105,11 +106,17 @@ def read_carefully(
         Doctype: the XML has a document type.
     """
     problems: list[Problem] = []
+    try:
+        budget.spend(_REFERENCE_COST * data.count(b"&#"))
+    except LimitExceeded as exc:
+        raise MalformedBody(exc.why, offset=start) from None
     allowed, forbidden = _with_stand_ins(data)
     if forbidden is not None:
         problems.append(Problem("has characters that XML forbids", "", start + forbidden))
     many = _MANY_ATTRIBUTES.search(allowed) if allowed.count(b"=") > ATTRIBUTES_MAX else None
     parser = expat.ParserCreate("utf-8", "}")
+    parser.buffer_text = True
+    parser.buffer_size = 1 << 16
     builder = _Builder(parser, budget, forbidden is not None)
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
@@ -127,6 +134,7 @@ def read_carefully(
     except LimitExceeded as exc:
         problems.append(Problem(exc.why, _path(builder), start + parser.CurrentByteIndex))
     except expat.ExpatError as exc:
+        parser.buffer_text = False  # which hands over the text before the fault
         why = f"not well-formed XML: {expat.ErrorString(exc.code)}"
         at = start + max(parser.ErrorByteIndex, 0)
         if builder.root is None:

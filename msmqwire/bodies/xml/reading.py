@@ -23,8 +23,8 @@ _START: Final = re.compile(r"\s*<[?!A-Za-z_:\u0080-\U0010ffff]")
 ATTRIBUTES_MAX: Final = 10_000
 """Attributes of one element."""
 _NUMBERS: Final = ("int", "long")
-_SHORT_NUMBERS: Final = re.compile(r"-?[0-9]{1,9}(?: -?[0-9]{1,9})*")
-_ROOT: Final = re.compile(rb"(?:\s|<\?[^>]*>|<!--.*?-->)*<[A-Za-z_:\x80-\xff][^>]*>", re.DOTALL)
+_SHORT_NUMBERS: Final = re.compile(r"-?[0-9]{1,9}(?: -?[0-9]{1,9}+)*+")
+_ROOT: Final = re.compile(rb"(?>\s+|<\?.*?\?>|<!--.*?-->)*+<[A-Za-z_:\x80-\xff][^>]*>", re.DOTALL)
 _PATH_MAX: Final = 200
 _PROBLEMS_MAX: Final = 100
 ELEMENT_COST: Final = 144
@@ -32,7 +32,6 @@ ELEMENT_COST: Final = 144
 _SMALL: Final = 4096
 """Bytes that no limit but that of depth can be met with, unless limits are set."""
 ATTRIBUTE_COST: Final = 4 * TEXT_COST
-_TAG: Final = re.compile(rb"<(/?)[A-Za-z_:\x80-\xff][^>]*?(/?)>")
 _Frame: TypeAlias = "tuple[Iterator[Any], Any, frozenset[str] | None, str, str]"
 """Children, what they are put into, names of those that are repeated (None if mixed), namespace and path."""
 _TRUE: Final = ("true", "1")
@@ -63,7 +62,11 @@ def of_text(text: str, budget: Budget) -> Content:
     root = _quickly(data) if _is_within(data, budget) else None
     if root is not None:
         start = _ROOT.match(data)
-        return _Mapping((), bare=start is not None and data.find(b"=", start.end()) < 0).content(root)
+        bare = start is not None and data.find(b"=", start.end()) < 0
+        try:
+            return _Mapping((), budget.depth, bare=bare).content(root)
+        except _TooDeepError:
+            del root
     from msmqwire.bodies.xml.careful import Doctype, read_carefully
 
     try:
@@ -71,7 +74,7 @@ def of_text(text: str, budget: Budget) -> Content:
     except Doctype as exc:
         why = "has a document type, with which XML is not read"
         return Content("xml", text, plain.one_line(text), (Problem(why, "DOCTYPE", exc.offset),))
-    return _Mapping(problems).content(root)
+    return _Mapping(problems, budget.depth + 1).content(root)
 
 
 def _quickly(data: bytes) -> Any:
@@ -93,12 +96,9 @@ def _is_within(data: bytes, budget: Budget) -> bool:
     if b"<!D" in data:
         return False
     elements = data.count(b"<")
-    if elements > budget.depth:
-        elements -= data.count(b"</")
-        if elements > budget.depth and _depth(data) > budget.depth:
-            return False
     if budget.limits is DEFAULT and len(data) <= _SMALL and budget.memory > _SMALL * DICT_COST:
         return True
+    elements -= data.count(b"</")
     attributes = data.count(b"=")
     memory = elements * (ELEMENT_COST + DICT_COST + TEXT_COST) + attributes * ATTRIBUTE_COST + 3 * len(data)
     return (
@@ -109,24 +109,17 @@ def _is_within(data: bytes, budget: Budget) -> bool:
     )
 
 
-def _depth(data: bytes) -> int:
-    """Return how deep elements are at most, or more than that."""
-    depth = most = 0
-    for end, single in _TAG.findall(data):
-        if end:
-            depth -= 1
-        elif not single:
-            depth += 1
-            most = max(most, depth)
-    return most + 1
+class _TooDeepError(Exception):
+    """Elements are deeper than the limit, which the careful reader tells."""
 
 
 class _Mapping:
     """One document on its way to plain data."""
 
-    def __init__(self, problems: tuple[Problem, ...], *, bare: bool = False) -> None:
+    def __init__(self, problems: tuple[Problem, ...], depth: int, *, bare: bool = False) -> None:
         """Begin with the problems so far; in a bare document only the root has attributes."""
         self._problems: list[Problem] = list(problems)
+        self._depth = depth
         self._bare = bare
 
     def content(self, root: Any) -> Content:
@@ -179,6 +172,8 @@ class _Mapping:
                     into[key] = item
                 if inner is not None:
                     stack.append(inner)
+                    if len(stack) >= self._depth:
+                        raise _TooDeepError
                     break
             else:
                 stack.pop()
