@@ -35,8 +35,6 @@ def inspect_body(
             pass  # the first reason is that of the type, which is told
         else:
             return replace(found, problems=(fault, *found.problems))
-    value = plain.raw(body)
     found = decode(b"", extension=extension, limits=limits)  # its headers are read all the same
-    return replace(
-        found, format="bytes", value=value, text=plain.line(value), problems=(fault, *found.problems)
-    )
+    problems = (fault, *found.problems)
+    return replace(found, format="bytes", value=plain.raw(body), line=None, problems=problems)

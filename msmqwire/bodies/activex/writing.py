@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from msmqwire.bodies import dates, plain, scalars
@@ -90,9 +90,11 @@ def _kind_of(value: Plain, path: str) -> int:
             return VarEnum.VT_R8
         case str():
             return VarEnum.VT_BSTR
-        case list() if set(map(type, value)) == {int}:
-            return VarEnum.VT_VECTOR | max(map(_smallest, (min(value), max(value))), key=_BY_SIZE.index)
         case list():
+            if set(map(type, value)) == {int}:
+                numbers: Any = value
+                kinds = _smallest(min(numbers)), _smallest(max(numbers))
+                return VarEnum.VT_VECTOR | max(kinds, key=_BY_SIZE.index)
             return VarEnum.VT_VECTOR | _common([_kind_of(item, f"[{n}]") for n, item in enumerate(value)])
         case {plain.BYTES: _}:
             return VarEnum.VT_UI1 | VarEnum.VT_VECTOR

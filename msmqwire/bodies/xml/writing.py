@@ -225,7 +225,7 @@ class _Writer:
 
 def _fit(numbers: list[Any], kind: str) -> bool:
     low, end = _INTEGERS[kind]
-    return low <= min(numbers) and max(numbers) < end
+    return bool(low <= min(numbers) and max(numbers) < end)
 
 
 def _ready(text: str) -> _Todo:
