@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from msmqwire.bodies import decode, encode
 
+VECTORS = Path(__file__).resolve().parents[1] / "tests" / "vectors" / "bodies"
 ROUNDS = 5
 SECONDS = 0.2
 """How long one round takes at least."""
@@ -161,7 +162,23 @@ def wcf() -> Iterator[Case]:
         )  # fmt: skip
 
 
-CASES = (activex, xml, json_bodies, headers, wcf)
+def nrbf() -> Iterator[Case]:
+    """Bodies of BinaryMessageFormatter: an order with its items, and arrays."""
+    import nrbf as peer  # of the extra dev
+
+    body = bytes.fromhex((VECTORS / "nrbf_order.hex").read_text())
+    yield Case("nrbf order", body, 0x300, b"", "nrbf", lambda: peer.loads(body))
+    texts = [f"line {n} of an order" for n in range(40)]
+    numbers = [n * 7919 % 100_000 for n in range(250)]
+    for name, value in (("nrbf texts", texts), ("nrbf numbers", numbers)):
+        array, kind, _ = encode(value, "nrbf")
+        yield Case(
+            name, array, kind, b"", "nrbf", lambda array=array: peer.loads(array),
+            lambda value=value: encode(value, "nrbf"),
+        )  # fmt: skip
+
+
+CASES = (activex, xml, json_bodies, headers, wcf, nrbf)
 
 
 def seconds(call: Callable[[], object]) -> float:

@@ -12,10 +12,13 @@ from msmqwire.bodies import (
     HEADERS_FORMATS,
     decode,
     inspect_body,
+    nrbf,
     plain,
     read_nmf,
     whole_text,
 )
+from msmqwire.bodies.body import Plain
+from msmqwire.bodies.nrbf import gadgets
 from msmqwire.constants import VarEnum
 from msmqwire.errors import MalformedBody
 
@@ -143,3 +146,32 @@ def framed(data: bytes) -> None:
         assert data.endswith(read.message)
         assert read.summary
         assert read.via.encode() in data[: len(data) - len(read.message)]
+
+
+def _streams() -> Iterator[bytes]:
+    yield from vectors("bodies/nrbf_*.hex")
+    values: tuple[Plain, ...] = (
+        "text",
+        5,
+        [1, None, "a", [2.5]],
+        ["a", None, None],
+        [{"$date": "2026-01-01"}],
+    )
+    yield from map(nrbf.write, values)
+    yield nrbf.write([1, 2], "System.Collections.Generic.List`1[[System.Int32]]")
+
+
+@target(
+    seeds=_streams,
+    words=lambda: (
+        b"\x01\3\0\0\0\2\0\0\0", b"\x09\1\0\0\0", b"\x0d\xff", b"\x0e\xff\xff\xff\x7f", b"\x06\5\0\0\0\1a",
+        b"\x10\6\0\0\0\2\0\0\0", b"\x0c\2\0\0\0\1L", b"\x07\7\0\0\0\2\2\0\0\0", b"AAEAAAD/////",
+    ),
+    size_max=4096,
+)  # fmt: skip
+def serialized(data: bytes) -> None:
+    """The records of BinaryMessageFormatter, and the types that they name."""
+    _is_read(data, 0x300)
+    names = gadgets.type_names(data)
+    assert len(set(names)) == len(names)
+    assert all(source for _, source in gadgets.dangerous(names))

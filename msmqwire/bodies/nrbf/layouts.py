@@ -37,10 +37,10 @@ _int32: Final = struct.Struct("<i")
 Step = Any
 """How one or more members are read: the name of one that is a record; or a tuple that begins with one of the
 kinds below; None at the end."""
-ONE, RUN, CONVERTED, VARYING = range(4)
+ONE, RUN, CONVERTED, VARYING, ONE_CONVERTED = range(5)
 """Kinds of steps: a primitive value (with its reader, size and name), several (with their names), several of
-which some are converted (with the compiled struct, names and conversions), and one whose size varies (with
-its type and name)."""
+which some are converted (with the compiled struct, names and conversions), one whose size varies (with its
+type and name), and one that is converted (with its reader, size, conversion and name)."""
 
 
 class Layout:
@@ -107,7 +107,9 @@ def _steps(names: list[str], types: list[tuple[int, int]]) -> tuple[tuple[Step, 
                 converts = None
             code = struct.Struct("<" + "".join(one.code for one in fixed))
             members = tuple(name for name, _ in run)
-            if converts is not None:
+            if converts is not None and len(run) == 1:
+                steps.append((ONE_CONVERTED, code.unpack_from, code.size, converts[0], run[0][0]))
+            elif converts is not None:
                 steps.append((CONVERTED, code, members, converts))
             elif len(run) == 1:
                 steps.append((ONE, code.unpack_from, code.size, run[0][0]))

@@ -167,6 +167,14 @@ class _Reader:
                             _, unpack, width, name = step
                             container.update(zip(name, unpack(body, at), strict=True))
                             at += width
+                        elif kind == layouts.ONE_CONVERTED:
+                            _, unpack, width, convert, name = step
+                            try:
+                                container[name] = convert(unpack(body, at)[0])
+                            except Junk as exc:
+                                container[name] = exc.value
+                                stream.problem(exc.why, name, at)
+                            at += width
                         elif kind == layouts.CONVERTED:
                             self._convert(container, step, at)
                             at += step[1].size

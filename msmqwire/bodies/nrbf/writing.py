@@ -47,6 +47,8 @@ _MEMBERS_OF_GUID: Final = tuple(f"_{letter}" for letter in "abcdefghijk")
 _ROOT: Final = 1
 _NULLS_MAX: Final = 255
 _DIGITS: Final = re.compile(r"-?[0-9]{1,29}(\.[0-9]{1,28})?")
+_PACKED: Final[dict[str, type]] = {"d": float, "f": float, "?": bool}
+"""Types of values that are packed as they are, by the code of struct; the others are integers."""
 _END: Final = bytes([Record.MESSAGE_END])
 _int32: Final = struct.Struct("<i")
 
@@ -89,6 +91,10 @@ def _unwrapped(value: Plain, type_: str | None) -> tuple[Plain, str | None]:
 def _guessed(value: Plain) -> str:
     """Return the type that fits a value."""
     if isinstance(value, list):
+        if set(map(type, value)) == {int}:
+            numbers: list[Any] = value
+            small = min(numbers) >= -(1 << 31) and max(numbers) < 1 << 31
+            return "System.Int32[]" if small else "System.Int64[]"
         kinds = {_kind(item) for item in value if item is not None}
         if kinds == {Primitive.INT32, Primitive.INT64}:
             kinds = {Primitive.INT64}
@@ -241,9 +247,24 @@ def _array(number: int, value: Plain, kind: Primitive) -> bytes:
         numbers = iter(range(number + 1, number + 1 + len(items)))
         start = _array_start(Record.ARRAY_SINGLE_STRING, number, len(items))
         return start + b"".join(_items(items, lambda item, path: _string(next(numbers), item, path)))
-    encode = _ENCODE[kind]
-    data = b"".join([encode(item, f"[{index}]") for index, item in enumerate(items)])
+    data = _at_once(items, kind)
+    if data is None:
+        encode = _ENCODE[kind]
+        data = b"".join([encode(item, f"[{index}]") for index, item in enumerate(items)])
     return _array_start(Record.ARRAY_SINGLE_PRIMITIVE, number, len(items)) + bytes([kind]) + data
+
+
+def _at_once(items: list[Plain], kind: Primitive) -> bytes | None:
+    """Return numbers packed together; None if they have to be looked at one by one."""
+    fixed = FIXED.get(kind)
+    if fixed is None or kind in (Primitive.TIME_SPAN, Primitive.DATE_TIME):
+        return None
+    if set(map(type, items)) != {_PACKED.get(fixed.code, int)}:
+        return None
+    try:
+        return struct.pack(f"<{len(items)}{fixed.code}", *items)
+    except (struct.error, OverflowError):
+        return None
 
 
 def _array_start(record: Record, number: int, count: int) -> bytes:
@@ -328,8 +349,10 @@ def _text(text: str, path: str = "") -> bytes:
         data = text.encode()
     except UnicodeEncodeError:
         raise InvalidValue("half of a surrogate pair can't be written", path=path) from None
-    size = bytearray()
     rest = len(data)
+    if rest <= 0x7F:
+        return bytes([rest]) + data
+    size = bytearray()
     while rest > 0x7F:
         size.append(rest & 0x7F | 0x80)
         rest >>= 7
@@ -416,7 +439,7 @@ def _decimal(value: Plain, path: str) -> bytes:
     text = format(number, "f")
     whole, _, fraction = text.lstrip("-").partition(".")
     digits = len(whole.lstrip("0")) + len(fraction)
-    if not _DIGITS.fullmatch(text) or digits > DECIMAL_DIGITS or abs(number) > DECIMAL_MAX:
+    if not _DIGITS.fullmatch(text) or digits > DECIMAL_DIGITS or number.copy_abs() > DECIMAL_MAX:
         raise InvalidValue(
             f"{shown(value)} has more digits than a Decimal, or is beyond its range", path=path
         )
