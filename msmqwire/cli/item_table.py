@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from msmqwire.dissection import Item
-from msmqwire.dissection.summaries import summary
+from msmqwire.dissection.summaries import summary_with_body
 from msmqwire.names.printable import cut, format_endpoint, safe
 
 TITLES: Final = ("time", "frames", "st", "from", "to", "packet", "size", "find", "about")
@@ -46,7 +46,7 @@ class WholeLines:
             item.kind,
             str(item.size),
             str(len(item.findings) or ""),
-            summary(item),
+            summary_with_body(item),
         )
 
     def _line(self, *cells: str) -> str:
@@ -86,7 +86,7 @@ class FittingLines:
         stream = "" if item.stream is None else str(item.stream)
         findings = str(len(item.findings) or " ")
         yield self._line(
-            clock[:12] or "-", _frames(item), stream, *ends, kind, str(item.size), findings, summary(item)
+            clock[:12] or "-", _frames(item), stream, *ends, kind, str(item.size), findings, summary_with_body(item)
         )
 
     def _end(self, address: str, port: int) -> str:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Final
 
 from msmqwire.constants import class_name, hresult_name
+from msmqwire.dissection.contents import decoded, message_body
 from msmqwire.dissection.item import Item, Packet
 from msmqwire.dissection.message_security import SignatureStatus
 from msmqwire.headers.queue_names import destination
-from msmqwire.names.printable import counted, safe
+from msmqwire.names.printable import counted, cut, safe
 from msmqwire.netware.attributes import attribute as ncp_attribute
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.netware.packets import NcpReply
@@ -23,6 +24,10 @@ from msmqwire.srmp.attributes import attribute
 from msmqwire.srmp.http_message import StatusLine
 from msmqwire.srmp.message import SrmpMessage
 
+BODY_MAX: Final = 64 << 10
+"""Bytes of a body that is decoded for a summary: there is one of each packet."""
+TEXT_MAX: Final = 60
+"""Characters of a body in a summary."""
 _OF_NCP: Final = {
     "object_name": "{}",
     "property_name": "{}",
@@ -42,6 +47,11 @@ def summary(item: Item) -> str:
     if item.packet is None:
         return safe(item.reason)
     return " ".join(filter(None, [packet_summary(item.packet, item.exchange), _protection(item)]))
+
+
+def summary_with_body(item: Item) -> str:
+    """Summarise an item in one line, with the format of its body and the beginning of its text."""
+    return " ".join(filter(None, [summary(item), _inside(item)]))
 
 
 def packet_summary(packet: Packet, exchange: int | None = None) -> str:
@@ -75,6 +85,16 @@ def _protection(item: Item) -> str:
     if item.signature_status is not SignatureStatus.NONE:
         parts.append(f"signature {item.signature_status}")
     return ", ".join(parts)
+
+
+def _inside(item: Item) -> str:
+    """Return what is inside of the body of a message: its format and the beginning of its text."""
+    message = message_body(item.packet, item.examiner)
+    if message is None or not 0 < len(message.body) <= BODY_MAX:
+        return ""
+    found = decoded(message)
+    text = safe(cut(found.text, TEXT_MAX))
+    return f"{found.format} {text}".rstrip() if found.format != "bytes" else ""
 
 
 def _message(packet: Record) -> str:

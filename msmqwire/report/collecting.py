@@ -10,8 +10,9 @@ from msmqwire.capture.not_read import to_json
 from msmqwire.dissection import Dissection, Item
 from msmqwire.lint import SEVERITIES
 from msmqwire.names.printable import cut, format_endpoint, safe
+from msmqwire.report.body_types import BodyTypes
 from msmqwire.report.details import PIECE, Details
-from msmqwire.report.facts import GROUPS, Facts, Protocol, facts_of
+from msmqwire.report.facts import GROUPS, Facts, Group, Protocol, facts_of
 from msmqwire.report.limits import Limits
 from msmqwire.report.packet_table import PacketTable
 from msmqwire.report.repeats import Repeats
@@ -32,7 +33,7 @@ class Collector:
         kinds: packets, bytes and findings by kind.
         protocols: packets and bytes by protocol.
         severities: findings by severity.
-        table, sessions, tallies, timeline, requirements, details: parts of the page.
+        table, sessions, tallies, timeline, requirements, details, body_types: parts of the page.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -47,6 +48,7 @@ class Collector:
         self.timeline = Timeline(limits)
         self.requirements = Requirements(limits)
         self.details = Details(limits)
+        self.body_types = BodyTypes(limits)
         self._start_ns: int | None = None
         self._end_ns: int | None = None
         self._repeats = Repeats(limits.identities)
@@ -80,6 +82,7 @@ class Collector:
         findings = tuple(item.findings)
         wanting = self.requirements.add(findings)
         if self.table.is_full and (self.details.is_full or not wanting):
+            self._add_body(item, facts, NO_ROW, is_again=is_again)
             return
         row = self.table.add(
             item,
@@ -90,12 +93,19 @@ class Collector:
             is_again=is_again,
             answers=self._request_of(item, number),
         )
+        self._add_body(item, facts, row, is_again=is_again)
         if row < self.limits.details or wanting:
             if self.details.add(row, item):
                 for requirement in wanting:
                     requirement.examples.append(row)
             else:
                 self.details_left_out += 1
+
+    def _add_body(self, item: Item, facts: Facts, row: int, *, is_again: bool) -> None:
+        """Count the type of a body for the page; for counts alone nothing is decoded."""
+        is_message = facts.body_size is not None and facts.group in (Group.MESSAGE, Group.ANSWER)
+        if is_message and not is_again and self.limits.packets:
+            self.body_types.add(item, cut(facts.queue, self.limits.text), row)
 
     def _count(self, item: Item, facts: Facts) -> None:
         found = len(item.findings)
@@ -159,6 +169,7 @@ class Collector:
             "frames_not_read": to_json(dissection.frames_not_read),
             "counters": {name: count for name, count in dissection.counters().items() if count},
             **self.tallies.to_json(),
+            "bodies": self.body_types.to_json(),
             "sessions": [session.to_json() for session in self.sessions.sessions],
             "timeline": self.timeline.to_json(),
             "requirements": self.requirements.to_json(),

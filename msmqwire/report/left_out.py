@@ -42,6 +42,11 @@ def left_out(collector: Collector, lives: Lives) -> Iterator[str]:
                 f"The table of {table_of} has the first {most:,};"
                 f" there are more in {counted(packets, 'packet')}."
             )
+    if collector.body_types.left_out:
+        yield (
+            f"The table of bodies leaves out {counted(collector.body_types.left_out, 'message')}:"
+            " there are too many queues or types."
+        )
     if collector.requirements.left_out:
         yield (
             f"{counted(collector.requirements.left_out, 'finding', 'are')} of requirements beyond the first"

@@ -329,10 +329,11 @@ def test_dissect(capsys: pytest.CaptureFixture[str]) -> None:
         assert item.get("decrypted_body") == (text.encode("utf-16-le").hex() if decrypted and text else None)
     run(dissect_command.command, table=True, **options)
     lines = capsys.readouterr().out.splitlines()[5:]
-    assert lines[0].endswith('"neither signed nor encrypted" 20 bytes')
-    assert lines[5].endswith("signature unknown_sender")
+    assert lines[0].endswith('"neither signed nor encrypted" 20 bytes activex one barrel')
+    assert " signature unknown_sender activex " in lines[5]
     assert [line.rsplit("bytes ")[-1] for line in lines[-3:]] == [
-        "decrypted", "decrypted, signature valid", "encrypted, signature unsupported",
+        "decrypted activex seven barrels", "decrypted, signature valid activex eight barrels",
+        "encrypted, signature unsupported",
     ]  # fmt: skip
     run(dissect_command.command, dump=True, kind=["UserMessage"], **options)
     assert "f.i.v.e. .b.a.r." in capsys.readouterr().out

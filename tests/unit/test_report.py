@@ -28,6 +28,7 @@ from msmqwire.report.texts import LEFT_OUT, Texts
 from msmqwire.report.timeline import Timeline
 from msmqwire.schema import Record
 from msmqwire.web_assets import CHART_SCRIPT, CHART_STYLE, web_asset
+from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.captures import pcap_bytes
 from tests.support.fate_captures import Link, message
@@ -446,3 +447,80 @@ def test_an_element_of_an_envelope_is_where_it_begins(tmp_path: Path) -> None:
     assert fields["StartLine"].text.startswith("POST ")
     element = fields["Envelope.Header.path.to"]
     assert message.raw[element.offset :].startswith(b"<to>")
+
+
+# -- bodies ---------------------------------------------------------------------------------------------------
+
+NSERVICEBUS = (
+    b'<?xml version="1.0"?><ArrayOfHeaderInfo><HeaderInfo><Key>NServiceBus.EnclosedMessageTypes</Key>'
+    b"<Value>Shop.Order, Shop</Value></HeaderInfo><HeaderInfo><Key>&lt;b&gt;\x1b[31m</Key><Value>x</Value>"
+    b"</HeaderInfo></ArrayOfHeaderInfo>"
+)
+
+
+def with_bodies(folder: Path, *bodies: tuple[bytes, int, bytes], limits: Limits | None = None) -> Page:
+    """The report of messages to one queue with these bodies, their types and extensions."""
+    talk = c.TcpConversation(start_ns=c.START_NS).handshake()
+    for number, (body, body_type, extension) in enumerate(bodies, 1):
+        properties = h.properties_header(body=body, body_type=body_type, extension=extension)
+        talk = talk.send(h.user_message(user=h.user_header(message_id=number), properties=properties))
+    (folder / "capture.pcap").write_bytes(pcap_bytes(talk.close().frames))
+    return written(folder, folder / "capture.pcap", limits=limits)
+
+
+def test_a_body_has_its_format_text_value_headers_and_problems(tmp_path: Path) -> None:
+    page = with_bodies(
+        tmp_path,
+        (b'{"Number": [1, 2]}', 0, NSERVICEBUS),
+        (b"<a><b>1</b></a>", 0, b""),
+        (b"\0\xff", 0, b""),
+        (b"abc", 3, b""),
+        (b"[" * 90_000 + b"]" * 90_000, 0, b""),
+    )
+    bodies = [detail["body"] for detail in page.details().values()]
+    as_json, as_xml, raw, odd, deep = bodies
+    assert (as_json["format"], as_json["text"]) == ("json", '{"Number": [1, 2]}')
+    assert "value" not in as_json  # the text says it
+    assert as_json["headers_format"] == "nservicebus"
+    assert as_json["headers"][0] == ["NServiceBus.EnclosedMessageTypes", "Shop.Order, Shop"]
+    assert as_json["headers"][1] == ["<b>\\x1b[31m", "x"]
+    assert (as_xml["format"], as_xml["text"]) == ("xml", "<a><b>1</b></a>")
+    assert as_xml["value"] == '{\n  "$type": "a",\n  "b": "1"\n}'
+    assert (raw["format"], base64.b64decode(raw["bytes"])) == ("bytes", b"\0\xff")
+    assert odd["format"] == "text"
+    assert odd["problems"] == ["VT_I4, byte 3: VT_I4 takes 4 bytes, the body has 3"]
+    assert deep["cut"]
+
+
+def test_types_unlike_what_a_queue_mostly_carries(tmp_path: Path) -> None:
+    usual = [(b"<Order><Number>1</Number></Order>", 0, b"")] * 40
+    page = with_bodies(tmp_path, *usual, (b"<Other>1</Other>", 0, b""), *usual)
+    queue = page.report["bodies"][0][0]
+    assert page.report["bodies"] == [[queue, "xml Order", 80, 0, False], [queue, "xml Other", 1, 40, True]]
+
+
+@pytest.mark.parametrize(
+    "bodies",
+    [
+        [(b"<Order><N>1</N></Order>", 0, b"")] * 18 + [(b"<Other><N>1</N></Other>", 0, b"")],
+        [(b"<T%d><N>1</N></T%d>" % (n % 30, n % 30), 0, b"") for n in range(60)],
+        [(b"<Order><N>1</N></Order>", 0, b"")] * 30 + [(b"<Other><N>1</N></Other>", 0, b"")] * 10,
+    ],
+    ids=["few", "all kinds", "often enough"],
+)
+def test_no_type_is_unlike_the_others(bodies: list[tuple[bytes, int, bytes]], tmp_path: Path) -> None:
+    page = with_bodies(tmp_path, *bodies)
+    assert sum(row[2] for row in page.report["bodies"]) == len(bodies)
+    assert not any(row[4] for row in page.report["bodies"])
+
+
+def test_names_of_types_are_text_and_few(tmp_path: Path) -> None:
+    bodies = [(b"<T%d><N>1</N></T%d>" % (n, n), 0, b"") for n in range(60)]
+    page = with_bodies(tmp_path, (b"{}", 0, NSERVICEBUS), (b"\7\0\0\0", 3, b""), *bodies)
+    names = [row[1] for row in page.report["bodies"]]
+    assert {"json Shop.Order", "activex VT_I4"} < set(names)
+    assert len(names) == 50
+    assert (
+        "The table of bodies leaves out 12 messages: there are too many queues or types."
+        in page.report["left_out"]
+    )

@@ -37,6 +37,8 @@ class Overview {
           [element("code", {}, guid), formatCount(sent), formatCount(addressed), addresses.join(", ") + (more ? ", …" : "") || "not told"]), [1, 2]),
         this.summaryTable("Queues", ["Queue", "Messages", "Bodies", "Packets", "Findings"], report.queues.map(([name, messages, bytes, count, found]) =>
           [button(name, () => showPackets({ queue: name }), { class: "link" }), formatCount(messages), formatBytes(bytes), formatCount(count), formatCount(found)])),
+        this.summaryTable("Bodies", ["Queue", "What is inside", "Messages", "Unlike the others"], report.bodies.map(([queue, kind, count, row, isOdd]) =>
+          [button(queue, () => showPackets({ queue }), { class: "link" }), kind, formatCount(count), this.oddBody(row, isOdd)]), [2]),
         this.summaryTable("Computers", ["Address", "Sent", "Received", "Bytes sent", "Bytes received", "Findings"], report.endpoints.map(([address, sent, received, bytesSent, bytesReceived, found]) =>
           [button(address, () => showPackets({ endpoint: address }), { class: "link" }), formatCount(sent), formatCount(received), formatBytes(bytesSent), formatBytes(bytesReceived), formatCount(found)]))),
       this.captures());
@@ -54,6 +56,12 @@ class Overview {
     ];
     return cards.map(([name, value, about]) => element("div", { class: "card" },
       element("p", { class: "card-name" }, name), element("p", { class: "card-value", id: `total-${name.toLowerCase()}` }, value), element("p", { class: "muted" }, about)));
+  }
+
+  /** A link to the first body of a type that is not what its queue mostly carries. */
+  oddBody(row, isOdd) {
+    if (!isOdd) return "";
+    return row < 0 ? "yes" : button("the first one", () => openDrawer(row), { class: "link odd-body" });
   }
 
   /** A table of which the first rows are shown until one asks for all. */
