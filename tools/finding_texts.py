@@ -103,6 +103,13 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         "out.",
     ),
     (
+        "ATTACK-BODY-GADGET",
+        "Who reads the body with BinaryMessageFormatter makes objects of these types, and they run what the "
+        "sender wants, whatever the receiver expected. Public write-ups show how; the finding names one.",
+        "Treat the sender as hostile until you know better, and the receiver as taken over if it has read "
+        "the message. Have receivers read another format: XML or JSON.",
+    ),
+    (
         "ATTACK-BODY-BINARY",
         "BinaryMessageFormatter makes any objects that the bytes name, and some of them run programs when they "
         "are made. Who can reach the queue over HTTP can then run code in the receiver.",

@@ -15,10 +15,11 @@ from msmqwire.cli.body_types import BodyType, body_type_of
 from msmqwire.cli.body_values import (
     FORMATS,
     FORMATS_HELP,
-    HEADERS_FORMATS,
+    HeadersFormat,
     TypeName,
     encoded,
     format_of,
+    headers_format_of,
     headers_of,
 )
 from msmqwire.cli.common import (
@@ -150,8 +151,9 @@ def encode_(
     type_name: TypeName = None,
     headers: Annotated[
         str | None,
-        Option(metavar="FILE", help="File with a JSON object, the headers of nservicebus and rebus by name."),
+        Option(metavar="FILE", help="File with a JSON object: headers of nservicebus or rebus by name."),
     ] = None,
+    headers_format: HeadersFormat = None,
     out: Annotated[
         str | None,
         Option("-o", "--output", metavar="FILE", help="Where the body goes; - is standard output."),
@@ -177,13 +179,11 @@ def encode_(
     if headers == file == "-":
         raise BadParameter("standard input has the value already: a file", param_hint="--headers")
     name = format_of(format_name)
-    for option, given in (("--headers", headers), ("--extension-output", extension_out)):
-        if given is not None and name not in HEADERS_FORMATS:
-            raise BadParameter(f"{name} has none: only {' and '.join(HEADERS_FORMATS)}", param_hint=option)
+    headers_format_of(name, headers, headers_format, "" if extension_out is None else "--extension-output")
     content, more = _read(file), None if headers is None else _read(headers)
     try:
         body, number, extension = encoded(
-            content, name, type_name, None if more is None else headers_of(more)
+            content, name, type_name, None if more is None else headers_of(more), headers_format
         )
     except LocatedError as exc:
         say(exc)

@@ -29,6 +29,40 @@ TypeName = Annotated[
 ]
 
 
+HeadersFormat = Annotated[
+    str | None,
+    Option(
+        "--headers-format",
+        metavar="NAME",
+        help="Whose --headers they are if the body is of another format: nservicebus or rebus.",
+        complete=lambda: HEADERS_FORMATS,
+    ),
+]
+
+
+def headers_format_of(name: str, headers: str | None, headers_format: str | None, extension: str) -> None:
+    """Check what is said of headers beside the format of a value. Raises BadParameter.
+
+    Args:
+        name: the format of the value.
+        headers: the file of headers.
+        headers_format: whose they are.
+        extension: the option that says where the extension goes or comes from; empty if it is not given.
+    """
+    if headers_format is not None and headers_format not in HEADERS_FORMATS:
+        wrong = unknown_name(headers_format, HEADERS_FORMATS, "format of headers")
+        raise BadParameter(wrong.why, param_hint="--headers-format")
+    if headers_format is not None and name in HEADERS_FORMATS:
+        raise BadParameter(f"--format {name} says it already", param_hint="--headers-format")
+    if headers_format is not None and headers is None:
+        raise BadParameter("it goes with --headers", param_hint="--headers-format")
+    has_headers = headers_format is not None or name in HEADERS_FORMATS
+    for option in ("" if headers is None else "--headers", extension):
+        if option and not has_headers:
+            whose = " or ".join(HEADERS_FORMATS)
+            raise BadParameter(f"{name} has none; --headers-format {whose} adds some", param_hint=option)
+
+
 def format_of(name: str) -> str:
     """Return the format that an option names. Raises BadParameter."""
     if name == "binary":
@@ -39,7 +73,11 @@ def format_of(name: str) -> str:
 
 
 def encoded(
-    data: bytes, name: str, type_name: str | None, headers: Mapping[str, str] | None = None
+    data: bytes,
+    name: str,
+    type_name: str | None,
+    headers: Mapping[str, str] | None = None,
+    headers_format: str | None = None,
 ) -> tuple[bytes, int, bytes]:
     """Return body, body type and extension of a JSON text in a format.
 
@@ -48,7 +86,7 @@ def encoded(
     """
     from msmqwire.bodies import encode
 
-    return encode(value_of(data), name, type=type_name, headers=headers)
+    return encode(value_of(data), name, type=type_name, headers=headers, headers_format=headers_format)
 
 
 def headers_of(data: bytes) -> dict[str, str]:

@@ -86,7 +86,14 @@ class FittingLines:
         stream = "" if item.stream is None else str(item.stream)
         findings = str(len(item.findings) or " ")
         yield self._line(
-            clock[:12] or "-", _frames(item), stream, *ends, kind, str(item.size), findings, summary_with_body(item)
+            clock[:12] or "-",
+            _frames(item),
+            stream,
+            *ends,
+            kind,
+            str(item.size),
+            findings,
+            summary_with_body(item),
         )
 
     def _end(self, address: str, port: int) -> str:

@@ -15,9 +15,11 @@ from msmqwire.cli.body_values import (
     FORMATS,
     FORMATS_HELP,
     HEADERS_FORMATS,
+    HeadersFormat,
     TypeName,
     encoded,
     format_of,
+    headers_format_of,
     headers_of,
 )
 from msmqwire.cli.common import EX_TEMPFAIL, EX_UNAVAILABLE, read_input, readable, say
@@ -76,8 +78,9 @@ def command(
     type_name: TypeName = None,
     headers: Annotated[
         str | None,
-        Option(metavar="PATH", help="File with a JSON object: headers for --format nservicebus and rebus."),
+        Option(metavar="PATH", help="File with a JSON object: headers of nservicebus or rebus by name."),
     ] = None,
+    headers_format: HeadersFormat = None,
     extension: Annotated[
         str | None, Option(metavar="PATH", help="File with the extension of the message, bytes.")
     ] = None,
@@ -167,7 +170,7 @@ def command(
     """
     if body is not None and file is not None:
         raise BadParameter("--body and --file do not go together")
-    chosen = _value_format(value_format, type_name, headers, extension, bstr, body_type)
+    chosen = _value_format(value_format, type_name, headers, headers_format, extension, bstr, body_type)
     if chosen is not None and body is None and file is None:
         raise BadParameter("its value is missing: a JSON text in --body or --file", param_hint="--format")
     if no_confirm and confirm is not None:
@@ -202,7 +205,7 @@ def command(
             properties["extension"] = read_input(extension)
         if chosen is not None:
             of_file = None if headers is None else headers_of(read_input(headers))
-            content, number, made = encoded(content, chosen, type_name, of_file)
+            content, number, made = encoded(content, chosen, type_name, of_file, headers_format)
             properties["body_type"] = number
             if made:
                 properties["extension"] = made
@@ -234,13 +237,15 @@ def _value_format(
     name: str | None,
     type_name: str | None,
     headers: str | None,
+    headers_format: str | None,
     extension: str | None,
     bstr: bool,
     body_type: str | None,
 ) -> str | None:
     """Return the format in which a JSON value is sent, None for a body as it is. Raises BadParameter."""
     if name is None:
-        for option, given in (("--type", type_name), ("--headers", headers)):
+        given_of = {"--type": type_name, "--headers": headers, "--headers-format": headers_format}
+        for option, given in given_of.items():
             if given is not None:
                 raise BadParameter("it goes with --format", param_hint=option)
         return None
@@ -249,9 +254,8 @@ def _value_format(
         raise BadParameter(
             "it sets the body type: without --bstr and --body-type, with --type", param_hint="--format"
         )
-    if found not in HEADERS_FORMATS and headers is not None:
-        raise BadParameter(f"{found} has none: only {' and '.join(HEADERS_FORMATS)}", param_hint="--headers")
-    if found in HEADERS_FORMATS and extension is not None:
+    headers_format_of(found, headers, headers_format, "")
+    if (found in HEADERS_FORMATS or headers_format is not None) and extension is not None:
         raise BadParameter(f"{found} makes it of --headers", param_hint="--extension")
     return found
 

@@ -3,6 +3,7 @@
 | id | pattern |
 | --- | --- |
 | ATTACK-BODY-DTD | an XML body with a document type: entities that grow, files of the receiver, addresses |
+| ATTACK-BODY-GADGET | serialized objects of .NET of types that run programs when they are made |
 | ATTACK-BODY-BINARY | serialized objects of .NET that come over HTTP from an address of the Internet |
 
 An encrypted body is not looked at.
@@ -20,6 +21,7 @@ from msmqwire.lint.finding import Finding
 from msmqwire.lint.message import encrypted
 from msmqwire.lint.registry import REMOTE, SRMP, USER, Check, Problem, listed, rule
 from msmqwire.lint.srmp_places import Places
+from msmqwire.names.printable import counted
 from msmqwire.srmp.attributes import attribute
 from msmqwire.srmp.http_message import StatusLine
 from msmqwire.srmp.message import SrmpMessage
@@ -29,6 +31,7 @@ BODY: Final = "MessagePropertiesHeader.MessageBody"
 BINARY_OBJECT: Final = 0x0300
 """The BodyType of BinaryMessageFormatter."""
 
+_GADGET_TITLE: Final = "Serialized objects are of types known as gadgets"
 _DTD_TITLE: Final = "An XML body has a document type"
 _XML: Final = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*<[?!]")
 _WIDE_XML: Final = re.compile(rb"(?:\xff\xfe)?(?:[ \t\r\n]\x00)*<\x00[?!]\x00")
@@ -71,6 +74,27 @@ def _dtd(packet: Any) -> Problem:
     return None if not body or encrypted(packet) else document_type(body)
 
 
+def gadgets(body: bytes) -> str | None:
+    """Return which types in serialized objects are known as gadgets, and who says so; None for none."""
+    if not _NRBF.match(body):
+        return None
+    from msmqwire.bodies.nrbf.gadgets import dangerous, type_names
+
+    found = dangerous(type_names(body))
+    if not found:
+        return None
+    name, source = found[0]
+    more = f", and {counted(len(found) - 1, 'other type')}" if len(found) > 1 else ""
+    return f"the type {name} ({source}){more}"
+
+
+@rule("ATTACK-BODY-GADGET", _GADGET_TITLE, BODY, USER | REMOTE, "ATTACK")
+def _gadget(packet: Any) -> Problem:
+    body = packet.MessagePropertiesHeader.MessageBody
+    return None if not body or encrypted(packet) else gadgets(body)
+
+
+GADGET_OVER_HTTP: Final = listed("ATTACK-BODY-GADGET", _GADGET_TITLE, "", SRMP, "ATTACK")
 DTD_OVER_HTTP: Final = listed("ATTACK-BODY-DTD", _DTD_TITLE, "", SRMP, "ATTACK")
 BINARY_FROM_OUTSIDE: Final = listed(
     "ATTACK-BODY-BINARY", "Serialized objects come over HTTP from the Internet", "", SRMP, "ATTACK"
@@ -96,6 +120,8 @@ def _problems(message: SrmpMessage, body: bytes, source: str | None) -> Iterator
     path = _path_of_body(message)
     if (said := document_type(body)) is not None:
         yield DTD_OVER_HTTP, path, said
+    if (said := gadgets(body)) is not None:
+        yield GADGET_OVER_HTTP, path, said
     is_binary = attribute("body_type", message) == BINARY_OBJECT or _NRBF.match(body)
     if source is not None and is_binary and _is_outside(source):
         yield BINARY_FROM_OUTSIDE, path, f"BodyType 0x300 or its bytes, from {source}"

@@ -154,6 +154,7 @@ def encoded(*arguments: str | Path, data: bytes) -> dict[str, Any]:
     ("name", "type_name", "value"),
     [
         ("activex", "VT_I4", 7), ("activex", "VT_BSTR", "hé"), ("xml", "int", 7), ("xml", "string", "a<b"),
+        ("nrbf", None, "text"), ("binary", None, "text"), ("nrbf", "System.Int32[]", [1, 2]),
         ("json", None, {"a": [1, None, "ö"]}),
         ("text", None, "two\nlines"), ("nservicebus", None, {"a": 1}), ("rebus", None, {"a": 1}),
     ],
@@ -169,10 +170,23 @@ def test_what_is_encoded_is_decoded(name: str, type_name: str | None, value: Any
         data=one["body"].encode(),
     )  # fmt: skip
     assert again["value"] == value
+    assert again["problems"] == []
     assert again["format"] == {"binary": "nrbf", "nservicebus": "json", "rebus": "json"}.get(name, name)
     if name in ("nservicebus", "rebus"):
         assert again["headers_format"] == name
         assert again["headers"]["id"] == "1"
+
+
+def test_headers_beside_a_body_of_another_format(tmp_path: Path) -> None:
+    (tmp_path / "headers").write_text('{"NServiceBus.ContentType": "text/xml"}')
+    headers = ("--headers", tmp_path / "headers", "--headers-format", "nservicebus")
+    one = encoded("--format", "xml", "--type", "Order", *headers, data=b'{"Number": "7"}')
+    (tmp_path / "extension").write_bytes(bytes.fromhex(one["extension"]))
+    again = told("-", "--hex", "--extension", tmp_path / "extension", data=one["body"].encode())
+    assert (again["format"], again["value"]) == ("xml", {"$type": "Order", "Number": "7"})
+    assert (again["headers_format"], again["headers"]) == (
+        "nservicebus", {"NServiceBus.ContentType": "text/xml"},
+    )  # fmt: skip
 
 
 def test_where_body_type_and_extension_go(tmp_path: Path) -> None:
@@ -210,9 +224,16 @@ def test_a_terminal_gets_no_bytes(tmp_path: Path) -> None:
         (("--format", "json"), "-Infinity", 65, "", "-Infinity is not JSON; "),
         (("--format", "json"), "[" * 100_000, 65, "", "not JSON that can be read: "),
         (("--format", "json", "missing.json"), "", 66, "", "missing.json: No such file or directory"),
-        (("--format", "json", "--headers", "h"), "1", 2, "--headers", "json has none: "),
-        (("--format", "json", "--extension-output", "x"), "1", 2, "--extension-output", "json has none: "),
+        (("--format", "json", "--headers", "h"), "1", 2, "--headers",
+         "json has none; --headers-format "),
+        (("--format", "json", "--extension-output", "x"), "1", 2, "--extension-output", "json has none; "),
         (("--format", "rebus", "--headers", "-"), "1", 2, "--headers", "standard input has the value"),
+        (("--format", "json", "--headers-format", "rebs", "--headers", "h"), "1", 2, "--headers-format",
+         "'rebs' is no format of headers; did you mean rebus? "),
+        (("--format", "json", "--headers-format", "rebus"), "1", 2, "--headers-format",
+         "it goes with --headers"),
+        (("--format", "rebus", "--headers-format", "rebus", "--headers", "h"), "1", 2, "--headers-format",
+         "--format rebus says it already"),
         (("--format", "json", "--json", "-o", "x"), "1", 2, "--json", "it prints all in one object: "),
     ],
 )  # fmt: skip

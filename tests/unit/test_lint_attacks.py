@@ -308,6 +308,7 @@ def test_every_attack_shape_is_listed() -> None:
     assert listed == {
         "ATTACK-BODY-BINARY",
         "ATTACK-BODY-DTD",
+        "ATTACK-BODY-GADGET",
         "ATTACK-BODY-RANGE",
         "ATTACK-ELEMENT-COUNT",
         "ATTACK-HEADER-ID",

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 import msmqwire
+from msmqwire.bodies.nrbf.records import Binary
 from msmqwire.lint import lint_srmp
 from msmqwire.lint.bodies import document_type
 from msmqwire.srmp.message import parse_message
 from msmqwire.srmp.multipart import BODY_ID, Multipart
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support.nrbf_streams import array, klass, order, stream
 from tests.support.paths import EXAMPLES, ROOT
 from tests.support.srmp_messages import MESSAGES, changed, relengthened
 
@@ -55,6 +57,25 @@ def test_a_document_type(body: bytes, said: str) -> None:
 def test_no_document_type(body: bytes) -> None:
     assert document_type(body) is None
     assert found(body) == []
+
+
+GADGET = stream(klass(1, "System.Windows.Data.ObjectDataProvider", []))
+
+
+def test_types_known_as_gadgets() -> None:
+    said = "the type System.Windows.Data.ObjectDataProvider (ysoserial.net, gadget ObjectDataProvider)"
+    assert found(GADGET) == [("ATTACK-BODY-GADGET", "MessagePropertiesHeader.MessageBody", said)]
+    assert found(GADGET, security=h.security_header(flags=1 << 5)) == []
+    assert found(order()) == found(GADGET[:-30]) == []
+    over_http = [one for one in lint_srmp(parse_message(srmp(GADGET, 0x300))) if one.id in OURS]
+    assert [(one.id, one.message) for one in over_http] == [("ATTACK-BODY-GADGET", said)]
+
+
+def test_two_gadgets() -> None:
+    several = stream(
+        array(1, 0, [0], Binary.SYSTEM_CLASS, "System.IO.FileInfo, System.Resources.ResourceSet")
+    )
+    assert found(several)[0][2].endswith(", and 1 other type")
 
 
 def test_an_encrypted_body_is_not_looked_at() -> None:
