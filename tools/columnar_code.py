@@ -20,7 +20,7 @@ from typing import Final
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from msmqwire.columnar.columns import COLUMNS, NCP_GROUPS, PAIR_GROUP  # noqa: E402
+from msmqwire.columnar.columns import COLUMNS, CONTENT_GROUP, NCP_GROUPS, PAIR_GROUP  # noqa: E402
 from msmqwire.columnar.possible_values import POSSIBLE, RANGES  # noqa: E402
 from msmqwire.packets import (  # noqa: E402
     CONNECTION_PARAMETERS,
@@ -141,6 +141,7 @@ _ELSEWHERE: Final = {
     "where": "the capture",
     "receipt": "[SRMP](#srmp-pgm-and-remote-read)",
     "call": "[remote read](#srmp-pgm-and-remote-read)",
+    CONTENT_GROUP: "[bodies](bodies.md)",
     PAIR_GROUP: "requests and answers",
     **dict.fromkeys(NCP_GROUPS, "[NCP](netware-captures.md#columns)"),
 }

@@ -96,25 +96,26 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "ATTACK-BODY-DTD",
         "A receiver whose parser of XML takes document types lets entities grow to gigabytes, reads files "
-        "and addresses of its network into the message, or hands them out. XmlMessageFormatter and NServiceBus "
-        "never write one.",
-        "Look at the body: `msmqwire dissect FILE --findings ATTACK-BODY-DTD --hexdump`. See that the receiver "
-        "forbids document types (`DtdProcessing.Prohibit`). If a sender of yours writes one, have it leave it "
-        "out.",
+        "and addresses of its network into the message, or hands them out. XmlMessageFormatter and "
+        "NServiceBus never write one.",
+        "Look at the body: `msmqwire dissect FILE --findings ATTACK-BODY-DTD --hexdump`. See that the "
+        "receiver forbids document types (`DtdProcessing.Prohibit`). If a sender of yours writes one, "
+        "have it leave it out.",
     ),
     (
         "ATTACK-BODY-GADGET",
-        "Who reads the body with BinaryMessageFormatter makes objects of these types, and they run what the "
-        "sender wants, whatever the receiver expected. Public write-ups show how; the finding names one.",
+        "Who reads the body with BinaryMessageFormatter makes objects of these types, and they run what "
+        "the sender wants, whatever the receiver expected. Public write-ups show how; the finding names "
+        "one.",
         "Treat the sender as hostile until you know better, and the receiver as taken over if it has read "
         "the message. Have receivers read another format: XML or JSON.",
     ),
     (
         "ATTACK-BODY-BINARY",
-        "BinaryMessageFormatter makes any objects that the bytes name, and some of them run programs when they "
-        "are made. Who can reach the queue over HTTP can then run code in the receiver.",
-        "Close the queue for HTTP from the Internet, or have its receivers read another format: XML or JSON. "
-        "`msmqwire dissect FILE --findings ATTACK-BODY-BINARY --json` has the types in the body.",
+        "BinaryMessageFormatter makes any objects that the bytes name, and some of them run programs when "
+        "they are made. Who can reach the queue over HTTP can then run code in the receiver.",
+        "Close the queue for HTTP from the Internet, or have its receivers read another format: XML or "
+        "JSON. `msmqwire dissect FILE --findings ATTACK-BODY-BINARY --json` has the types in the body.",
     ),
     (
         "ATTACK-HEADER-ID",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+from msmqwire.cli.common import dumps
 from msmqwire.dissection import Item
 from msmqwire.dissection.summaries import summary_with_body
 from msmqwire.names.printable import cut, format_endpoint, safe
@@ -176,4 +177,6 @@ def _cell(value: Any) -> str:
         return value.hex()
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, list):  # texts by name
+        return dumps(dict(value))
     return safe(str(value))

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 from msmqwire.capture.paths import is_folder
 from msmqwire.capture.store_errors import store_errors, translated
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url, open_store
+from msmqwire.cli.common import dumps
 from msmqwire.cli.filter_options import Wanted
 from msmqwire.dissection import Dissection
 
@@ -111,26 +112,40 @@ def _created(path: str, storage_options: StorageOptions) -> Iterator[Any]:
 
 
 def to_csv(out: BinaryIO) -> Callable[[Any], Any]:
-    """Return a sink to CSV with a header line; bytes as hex."""
+    """Return a sink to CSV with a header line; bytes as hex, texts by name as JSON."""
 
     @contextmanager
     def sink(schema: Any) -> Iterator[Callable[[Any], None]]:
         import pyarrow as pa
         from pyarrow import csv
 
-        fields = [pa.field(f.name, pa.string()) if f.type == pa.binary() else f for f in schema]
+        shown = {place: text for place, f in enumerate(schema) if (text := _text_of(f.type)) is not None}
+        fields = [pa.field(f.name, pa.string()) if place in shown else f for place, f in enumerate(schema)]
         text_schema = pa.schema(fields)
         with csv.CSVWriter(out, text_schema) as writer:
 
             def write_batch(batch: Any) -> None:
                 cells = [
-                    pa.array([None if v is None else v.hex() for v in column.to_pylist()], pa.string())
-                    if column.type == pa.binary()
-                    else column
-                    for column in batch.columns
+                    _as_text(column, shown[place]) if place in shown else column
+                    for place, column in enumerate(batch.columns)
                 ]
                 writer.write_batch(pa.RecordBatch.from_arrays(cells, schema=text_schema))
 
             yield write_batch
 
     return sink
+
+
+def _as_text(column: Any, text_of: Callable[[Any], str]) -> Any:
+    import pyarrow as pa
+
+    return pa.array([None if value is None else text_of(value) for value in column.to_pylist()], pa.string())
+
+
+def _text_of(kind: Any) -> Callable[[Any], str] | None:
+    """Return what makes text of the values of a type that CSV has not; None for the others."""
+    import pyarrow as pa
+
+    if pa.types.is_map(kind):
+        return lambda value: dumps(dict(value))
+    return bytes.hex if kind == pa.binary() else None

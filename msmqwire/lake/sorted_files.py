@@ -186,7 +186,7 @@ def _small(table: pa.Table) -> set[str]:
 def _is_small(column: pa.ChunkedArray) -> bool:
     if column.null_count == len(column):
         return True
-    has_texts = pa.types.is_string(column.type) or pa.types.is_binary(column.type)
+    has_texts = any(test(column.type) for test in (pa.types.is_string, pa.types.is_binary, pa.types.is_map))
     size: int = column.nbytes if has_texts else len(column) * column.type.bit_width // 8
     return size < SMALL_BYTES
 
