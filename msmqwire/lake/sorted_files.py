@@ -57,8 +57,14 @@ class StagedFile:
         self._writer = parquet.ParquetWriter(
             self._stream,
             schema,
-            compression={name: "none" if name in uncompressed else "zstd" for name in schema.names},
-            use_dictionary=[name for name in schema.names if name not in ASCENDING],
+            compression={
+                leaf: "none" if field.name in uncompressed else "zstd"
+                for field in schema
+                for leaf in _leaves(field)
+            },
+            use_dictionary=[
+                leaf for field in schema if field.name not in ASCENDING for leaf in _leaves(field)
+            ],
             column_encoding={name: "DELTA_BINARY_PACKED" for name in ASCENDING if name in schema.names},
             sorting_columns=sorting and parquet.SortingColumn.from_ordering(schema, sorting),
         )
@@ -175,6 +181,13 @@ class PartitionWriter:
         table, times, size = self._late.take()
         order = np.argsort(times, kind="stable")
         self._open_file(_small(table)).write(table.take(pa.array(order)), size, *_bounds(times[order]))
+
+
+def _leaves(field: pa.Field) -> tuple[str, ...]:
+    """Return the names that Parquet has for what a column is made of."""
+    if pa.types.is_map(field.type):
+        return f"{field.name}.key_value.key", f"{field.name}.key_value.value"
+    return (field.name,)
 
 
 def _small(table: pa.Table) -> set[str]:

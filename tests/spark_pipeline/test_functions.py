@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 import msmqwire
-from msmqwire.columnar import COLUMNS
-from msmqwire.columnar.columns import GENERIC_GROUPS
+from msmqwire.columnar.columns import GENERIC_GROUPS, USUAL
 from msmqwire.lint import lint
 from spark_udfs import functions as f
 from tests.support import handmade as h
@@ -43,7 +42,7 @@ def test_parse_gives_the_columns_of_a_capture():
 def test_the_struct_has_all_columns_but_those_of_a_capture():
     names = [field.name for field in f.FUNCTIONS["msmq_parse"][1]]
     assert names[:5] == ["kind", "size", "error", "error_path", "error_offset"]
-    assert names[5:] == [column.name for column in COLUMNS if column.group not in ("where", *GENERIC_GROUPS)]
+    assert names[5:] == [column.name for column in USUAL if column.group not in ("where", *GENERIC_GROUPS)]
 
 
 def test_parse_of_another_protocol():
@@ -91,6 +90,31 @@ def test_body_texts():
     assert texts == ["hé", "wide", "\ufeff\ufffd", "7", None, ""]
 
 
+def test_what_is_inside_of_bodies():
+    extension = (
+        b'<?xml version="1.0"?><ArrayOfHeaderInfo><HeaderInfo><Key>a</Key><Value>1</Value></HeaderInfo>'
+        b"</ArrayOfHeaderInfo>"
+    )
+    bodies = [b'{"a": 1}', "wide".encode("utf-16-le"), b"\0\xd8", b"abc", b"\0\xff", None]
+    types = pa.array([0, 8, 8, 3, None, 0], pa.int64())
+    extensions = pa.array([extension, None, None, b"", None, extension])
+    array = f.body_content(pa.array(bodies), types, extensions)
+    assert array.type == f.BODY
+    rows = array.to_pylist()
+    assert rows[0] == {
+        "format": "json", "text": "{a: 1}", "headers_format": "nservicebus", "headers": [("a", "1")],
+        "value": '{"a": 1}', "error": None,
+    }  # fmt: skip
+    assert (rows[1]["format"], rows[1]["value"], rows[1]["headers"]) == ("activex", '"wide"', None)
+    assert rows[2]["text"] == "\ufffd"
+    assert rows[3]["format"] == "text"
+    assert rows[3]["error"] == "VT_I4, byte 3: VT_I4 takes 4 bytes, the body has 3"
+    assert (rows[4]["format"], rows[4]["text"]) == ("bytes", None)
+    assert rows[5] is None
+    alone = f.body_content(pa.array(bodies)).to_pylist()
+    assert (alone[0]["headers"], alone[0]["value"], alone[5]) == (None, '{"a": 1}', None)
+
+
 def test_format_names():
     names = [
         "DIRECT=os:host\\private$\\orders;JOURNAL",
@@ -134,6 +158,21 @@ def test_from_sql(spark):
         (None, "Malformed", "Malformed", None, counts[4], None, "Malformed", False),
         (None, None, None, None, None, None, None, False),
     ]
+
+
+def test_bodies_from_sql(spark):
+    extension = b'{"rbs2-msg-id": "7", "rbs2-content-type": "application/json"}'
+    rows = [(b'{"a": [1, 2]}', 0, extension), (b"abc", 3, None), (None, 0, None)]
+    bodies = spark.createDataFrame(rows, "body binary, body_type bigint, extension binary")
+    bodies.createOrReplaceTempView("bodies")
+    told = spark.sql(
+        "SELECT b.format, b.headers['rbs2-msg-id'] AS id, get_json_object(b.value, '$.a[1]') AS a,"
+        " b.error IS NOT NULL AS wrong"
+        " FROM (SELECT msmq_body(body, body_type, extension) AS b FROM bodies)"
+    ).collect()
+    assert [tuple(row) for row in told] == [
+        ("json", "7", "2", False), ("text", None, None, True), (None, None, None, False),
+    ]  # fmt: skip
 
 
 def test_from_python(spark):

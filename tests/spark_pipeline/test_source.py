@@ -12,6 +12,7 @@ import spark_udfs
 from msmqwire.capture import open_records
 from msmqwire.columnar.compiled.library import is_there
 from tests.support import handmade as h
+from tests.support.paths import EXAMPLES
 from tests.support.protected_captures import ALICE, PROTECTED, QM_KEY, given
 from tests.support.spark_rows import collected, expected
 
@@ -176,6 +177,15 @@ def test_a_body_limit_and_a_file_that_is_not_there(spark: Any, folder: Path) -> 
     assert sizes == {(10, True)}
     with pytest.raises(Exception, match="no such file"):
         spark.read.format("msmq").load(f"{folder}/none-*").collect()
+
+
+def test_what_is_inside_of_bodies(spark: Any) -> None:
+    names = ("kind", "body_format", "body_text", "headers")
+    path = str(EXAMPLES / "session.pcap")
+    assert not set(names[1:]) & set(spark.read.format("msmq").load(path).columns)
+    table = spark.read.format("msmq").option("columns", ",".join(names)).load(path)
+    assert dict(table.dtypes)["headers"] == "map<string,string>"
+    assert collected(table) == expected([path], *names)
 
 
 def test_bodies_decrypted_and_signatures_verified(spark: Any) -> None:

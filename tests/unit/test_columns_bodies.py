@@ -141,6 +141,13 @@ def test_as_csv_table_parquet_and_in_a_lake(capture: Path, tmp_path: Path) -> No
     called("dissect", capture, "--parquet", tmp_path / "a.parquet", *columns)
     assert rows(parquet.read_table(tmp_path / "a.parquet"))[: len(EXPECTED)] == EXPECTED
     write_lake(capture, tmp_path / "lake", columns=["time", *NAMES])
+    for path in (tmp_path / "lake").rglob("*.parquet"):
+        group = parquet.ParquetFile(path).metadata.row_group(0)
+        leaves = {
+            group.column(i).path_in_schema: group.column(i).compression for i in range(group.num_columns)
+        }
+        assert {"headers.key_value.key", "headers.key_value.value"} < leaves.keys()
+        assert set(leaves.values()) <= {"ZSTD", "UNCOMPRESSED"}
     parts = [parquet.ParquetFile(path).read() for path in (tmp_path / "lake").rglob("*.parquet")]
     assert sorted(map(str, rows(pa.concat_tables(parts)))) == sorted(
         map(str, [*EXPECTED, (None, None, None), (None, None, None)])
