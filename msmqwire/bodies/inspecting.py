@@ -36,5 +36,4 @@ def inspect_body(
         else:
             return replace(found, problems=(fault, *found.problems))
     found = decode(b"", extension=extension, limits=limits)  # its headers are read all the same
-    problems = (fault, *found.problems)
-    return replace(found, format="bytes", value=plain.raw(body), line=None, problems=problems)
+    return replace(found, value=plain.raw(body), problems=(fault, *found.problems))

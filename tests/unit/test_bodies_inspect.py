@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from unittest import mock
 
 import pytest
 
-from msmqwire.bodies import Problem, decode, inspect_body, plain, whole_text
+from msmqwire.bodies import Body, Problem, decode, inspect_body, inspecting, plain, whole_text
 from msmqwire.errors import MalformedBody
 
 HEADERS = (
@@ -26,6 +27,19 @@ def test_what_is_not_of_its_type_is_read_by_its_content(body: bytes, body_type: 
     found = inspect_body(body, body_type=body_type, extension=HEADERS)
     assert found.problems[0] == Problem(caught.value.why, caught.value.path, caught.value.offset)
     assert (found.format, dict(found.headers)) == (format_, {"a": "b"})
+
+
+def test_what_is_neither_of_its_type_nor_of_any_other_keeps_its_bytes_and_headers() -> None:
+    def refuses(body: bytes, **more: Any) -> Body:
+        if body:
+            raise MalformedBody("no", path="Path", offset=1)
+        return decode(body, **more)
+
+    with mock.patch.object(inspecting, "decode", refuses):
+        for body_type in (0, 3):
+            found = inspect_body(b"\1\2", body_type=body_type, extension=HEADERS)
+            assert (found.format, found.value, found.text) == ("bytes", {"$bytes": "0102"}, "")
+            assert (dict(found.headers), found.problems) == ({"a": "b"}, (Problem("no", "Path", 1),))
 
 
 def test_what_can_be_decoded_is_the_same() -> None:
