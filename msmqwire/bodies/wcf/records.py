@@ -176,7 +176,7 @@ def _sized(data: bytes, size: int, at: int) -> tuple[bytes, int]:
 
 
 def build(items: Iterable[Record]) -> bytes:
-    """Return the bytes of records."""
+    """Return the bytes of records; numbers take as few bytes as they need."""
     out = bytearray()
     for record in items:
         out.append(record.kind)
