@@ -15,9 +15,11 @@ from msmqwire.bodies import (
     nrbf,
     plain,
     read_nmf,
+    wcf,
     whole_text,
 )
 from msmqwire.bodies.body import Plain
+from msmqwire.bodies.limits import DEFAULT, Budget
 from msmqwire.bodies.nrbf import gadgets
 from msmqwire.constants import VarEnum
 from msmqwire.errors import MalformedBody
@@ -132,6 +134,59 @@ def messages(data: bytes) -> None:
     """A body with the extension before it: headers of frameworks, which say what the body is."""
     size = int.from_bytes(data[:2], "little")
     _is_read(data[2 + size :], 0, data[2 : 2 + size])
+
+
+_PREAMBLE = b"\0\1\0\1\4\2\1u\3"
+_ENVELOPE = (
+    '<s:Envelope xmlns:s="http://www.w3.org/2003/05/soap-envelope"><s:Body><Submit xmlns="http://tempuri.org/">'
+    "<Id>5</Id><Name>Jos\u00e9 &amp; Co</Name></Submit></s:Body></s:Envelope>"
+)
+_MTOM = (
+    b"--b\r\nContent-ID: <0>\r\n\r\n<a><x:Include href='cid:1' "
+    b"xmlns:x='http://www.w3.org/2004/08/xop/include'/></a>\r\n--b\r\nContent-ID: <1>\r\n\r\nbytes\r\n--b--"
+)
+# A value of each kind, a list and an array.
+_RECORDS = bytes.fromhex(
+    "400172 80 8286 8805 8a0001 8c00000001 a4808286a6 98026162 b60461006200 9e020102 aa02 bc0002"
+    "0340016101 8d02 0100000002000000 01"
+)
+
+
+def _wcf() -> Iterator[bytes]:
+    yield from vectors("bodies/wcf_*.hex")
+    yield from vectors("bodies/nbf*.hex")
+    for encoding in (0, 1, 3, 7, 8):
+        yield wcf.write({"via": "u", "encoding": encoding, "xml": _ENVELOPE}, None)
+    for mode in ("SingletonUnsized", "Duplex", "Simplex"):
+        yield wcf.write({"via": "u", "encoding": 8, "mode": mode, "xml": _ENVELOPE}, None)
+    yield _PREAMBLE + b"\6" + _MTOM
+    yield _PREAMBLE + b"\7" + _RECORDS
+    packed = gzip.compress(b"\x40\1a\x99\1b", mtime=0)
+    yield _PREAMBLE[:-1] + b"\4\x1capplication/soap+msbin1+gzip" + packed
+
+
+@target(
+    seeds=_wcf,
+    words=lambda: (
+        _PREAMBLE, b"\x56\2\x0b\1", b"\x44\x0a\x1e\0\x82", b"\3\x40\1a\1\x8d", b"\xa4\x80\xa6", b"\x99\3",
+        b"\xab\1", b"\x0c\6", b"\0\7", b"\r\n--b\r\n", b"<![CDATA[", b"&#0;", b"xmlns:",
+    ),
+    size_max=1024,
+)  # fmt: skip
+def messages_of_wcf(data: bytes) -> None:
+    """A message of WCF is read to XML, with places that are in the body; what is in order is written back."""
+    if not wcf.recognises(data):
+        data = _PREAMBLE + data
+    try:
+        read = wcf.read(data, Budget(DEFAULT, len(data)))
+    except MalformedBody:
+        return
+    assert read.text.encode() is not None
+    assert all(problem.offset is None or problem.offset <= len(data) for problem in read.problems)
+    value = read.value
+    assert isinstance(value, dict)
+    if not read.problems and value["encoding"] in (7, 8):
+        assert wcf.read(wcf.write(value, None), Budget(DEFAULT, len(data))).value == value
 
 
 @target(

@@ -271,7 +271,7 @@ def _worst(size):
 
 
 @pytest.mark.parametrize(
-    "name, body", _worst(1 << 18), ids=lambda item: item if isinstance(item, str) else ""
+    "name, body", list(_worst(1 << 18)), ids=lambda item: item if isinstance(item, str) else ""
 )
 def test_memory_is_bounded_by_the_size_of_the_body(name, body):
     decode(body[:2000])  # what is imported when it is needed first

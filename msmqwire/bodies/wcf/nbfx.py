@@ -288,7 +288,8 @@ class _Reader:
 
     def problem(self, error: str, offset: int) -> None:
         """Tell of a fault after which reading goes on."""
-        self.problems.add(error, offset, self.path())
+        full = len(self.problems.found) >= PROBLEMS_MAX
+        self.problems.add(error, offset, "" if full else self.path())
 
     def read(self, fragment: bool) -> str:
         """Read the records; return what was read of them."""

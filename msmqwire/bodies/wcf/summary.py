@@ -42,7 +42,7 @@ def summary(value: Mapping[str, Any]) -> str:
             parts.append(_characters(action[1]))
         parts.append(_elements(xml[end : end + _BODY_MAX]))
     if not any(parts):
-        encoding = value.get("encoding")
+        encoding: Any = value.get("encoding")
         parts = [value.get("via") or "", f"({ENCODINGS.get(encoding, encoding)})"]
     return "  ".join(plain.one_line(part, _LINE_MAX) for part in parts if part)
 
