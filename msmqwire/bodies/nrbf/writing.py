@@ -247,11 +247,11 @@ def _array(number: int, value: Plain, kind: Primitive) -> bytes:
         numbers = iter(range(number + 1, number + 1 + len(items)))
         start = _array_start(Record.ARRAY_SINGLE_STRING, number, len(items))
         return start + b"".join(_items(items, lambda item, path: _string(next(numbers), item, path)))
-    data = _at_once(items, kind)
-    if data is None:
+    packed = _at_once(items, kind)
+    if packed is None:
         encode = _ENCODE[kind]
-        data = b"".join([encode(item, f"[{index}]") for index, item in enumerate(items)])
-    return _array_start(Record.ARRAY_SINGLE_PRIMITIVE, number, len(items)) + bytes([kind]) + data
+        packed = b"".join([encode(item, f"[{index}]") for index, item in enumerate(items)])
+    return _array_start(Record.ARRAY_SINGLE_PRIMITIVE, number, len(items)) + bytes([kind]) + packed
 
 
 def _at_once(items: list[Plain], kind: Primitive) -> bytes | None:
