@@ -80,7 +80,7 @@ def run(
     try:
         body = decode(data, body_type=body_type, extension=extension)
     except LocatedError as exc:
-        say(exc, err)
+        say(exc, err, see="without --body-type the content decides what it is" if body_type else "")
         return EX_DATAERR
     if as_json or not out.isatty():
         print(dumps_deep(body.to_json(), indent=2) if out.isatty() else dumps(body.to_json()), file=out)

@@ -83,10 +83,17 @@ def encoded(
 
     Raises:
         InvalidValue: it is not JSON, or the format or the type has no such value.
+        BadParameter: the format has no such type.
     """
     from msmqwire.bodies import encode
 
-    return encode(value_of(data), name, type=type_name, headers=headers, headers_format=headers_format)
+    value = value_of(data)
+    try:
+        return encode(value, name, type=type_name, headers=headers, headers_format=headers_format)
+    except InvalidValue as exc:
+        if exc.path == "type":
+            raise BadParameter(exc.why, param_hint="--type") from None
+        raise
 
 
 def headers_of(data: bytes) -> dict[str, str]:

@@ -119,7 +119,13 @@ def test_mistakes(arguments: tuple[str, ...], status: int, path: str, why: str) 
     assert (error["error"], error["path"]) == (why, path)
 
 
-def test_bytes_that_can_t_be_of_their_type() -> None:
+def test_bytes_that_can_t_be_of_their_type(tmp_path: Path) -> None:
+    (tmp_path / "body").write_bytes(b"abc")
+    shown = on_a_terminal("body", tmp_path / "body", "--body-type", "3", status=65)
+    assert shown.splitlines() == [
+        "error: VT_I4, byte 3: VT_I4 takes 4 bytes, the body has 3",
+        "without --body-type the content decides what it is",
+    ]
     error = called("body", "-", "--body-type", "VT_I4", data=b"\1\2\3").error(65)
     assert set(error) == {"error", "path", "offset"}
     assert "4 bytes" in error["error"]
@@ -256,9 +262,8 @@ def test_headers_are_texts(headers: str, tmp_path: Path) -> None:
 def test_a_value_that_can_t_be_of_its_type() -> None:
     error = called("body", "encode", "--format", "activex", "--type", "VT_I4", data=b'"x"').error(65)
     assert error["error"]
-    error = called("body", "encode", "--format", "activex", "--type", "VT_I5", data=b"1").error(
-        called("body", "encode", "--format", "activex", "--type", "VT_I5", data=b"1").status
-    )
+    error = called("body", "encode", "--format", "activex", "--type", "VT_I5", data=b"1").error(2)
+    assert error["path"] == "--type"
     assert "VT_I4" in error["error"]
 
 
