@@ -16,6 +16,8 @@ from msmqwire.errors import InvalidValue, MalformedBody
 # text.
 _NOT_TEXT: Final = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ud800-\uf8ff\ufff9-\uffff]")
 
+_NOT_UTF8_TEXT: Final = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f\ufffe\uffff]")
+"""Fewer characters than in UTF-16, since other bytes are hardly ever well-formed UTF-8."""
 _ASCII_TEXT: Final = bytes((0x09, 0x0A, 0x0C, 0x0D, *range(0x20, 0x7F)))
 """The ASCII characters that are text."""
 _LATIN_SHARE: Final = 0.75
@@ -93,4 +95,4 @@ def _utf8(body: bytes) -> str | None:
         text = body.decode("utf-8-sig").removesuffix("\0")
     except UnicodeDecodeError:
         return None
-    return text if text and not _NOT_TEXT.search(text) else None
+    return text if text and not _NOT_UTF8_TEXT.search(text) else None
