@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import struct
 import tracemalloc
@@ -138,6 +139,8 @@ def test_gadgets_are_found_wherever_a_stream_names_them():
         stream(klass(1, f"System.Collections.Generic.List`1[[{name}, PresentationFramework]]", [])),
         stream(klass(1, "System.UnitySerializationHolder", delegate), string(2, name), string(3, "x")),
         stream(objects(1, 1), string(2, f"{name}, PresentationFramework, Version=4.0.0.0")),
+        stream(objects(1, 1), string(2, f"{name}, PresentationFramework")),
+        stream(objects(1, 1), string(2, base64.b64encode(inner).decode())),
         stream(objects(1, 1), string(2, f'<a msdata:DataType="{name}, PresentationFramework"/>')),
         stream(primitives(1, Primitive.BYTE, list(inner))),
         stream(klass(1, name, []))[:-1] + b"\x30",
@@ -159,6 +162,8 @@ def test_ordinary_bodies_name_no_gadget():
 
 
 def test_a_text_that_speaks_of_a_type_names_none():
+    assert type_names(stream(objects(1, 1), string(2, "Smith, John"))) == ()
+    assert type_names(stream(string(1, "Version, Culture=what it is"))) == ()
     assert type_names(stream(string(1, "System.Diagnostics.Process has ended, sorry"))) == ()
 
 
@@ -985,6 +990,20 @@ def test_limits(limits, records, why):
     json.dumps(content.value)
 
 
+def test_names_of_classes_count_as_text():
+    body = stream(library(2, "L" * 100_000), objects(1, 3000), klass(3, "T", [], 2), *(
+        same(n, 3) for n in range(4, 3003)))  # fmt: skip
+    content = read(body)
+    assert content.problems[0].error == "the texts have more than 67,108,864 characters"
+    assert len(content.value) < 700
+
+
+def test_paths_of_problems_are_cut():
+    members = [("n" * 5000, Binary.PRIMITIVE, Primitive.DATE_TIME)]
+    _, wrong = problems(klass(1, "T", members), b"\xff" * 8)
+    assert wrong[0][0] == "n" * 200
+
+
 HOSTILE = {
     "nulls": lambda: stream(objects(1, 1 << 30), b"\x0e" + int32(900_000)),
     "texts without characters": lambda: stream(
@@ -1003,6 +1022,9 @@ HOSTILE = {
         *(same(n, 2) + nulls(3000) for n in range(3, 5_000)),
     ),
     "many classes": lambda: stream(objects(1, 1 << 20), *(klass(n, f"{n}", []) for n in range(2, 30_000))),
+    "a long library": lambda: stream(
+        library(2, "L" * 500_000), objects(1, 1 << 20), *(klass(n, "T", [], 2) for n in range(3, 5_000))
+    ),
     "references to nothing": lambda: stream(objects(1, 40_000), *(ref(n) for n in range(2, 40_002))),
     "arrays in a chain": lambda: stream(*(objects(n, 1) + ref(n + 1) for n in range(1, 40_000))),
     "a chain": lambda: chain(60_000, value_behind=True),

@@ -144,6 +144,13 @@ def test_columns_and_tables_that_the_schema_does_not_have():
     assert table["rows"] == [["1", None], [None, "2"]]
 
 
+def test_names_with_escapes_that_are_no_characters():
+    tables = read(xml_form(diffgram="<d><Shop><A_xD800__x0041_><B/></A_xD800__x0041_></Shop></d>")).value[
+        "tables"
+    ]
+    assert tables[2]["name"] == "A_xD800_A"
+
+
 def test_rows_within_rows():
     schema = """<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"
         xmlns:msdata="urn:schemas-microsoft-com:xml-msdata">

@@ -17,7 +17,7 @@ _DATA: Final = "urn:schemas-microsoft-com:xml-msdata}"
 _DIFFGRAM: Final = "urn:schemas-microsoft-com:xml-diffgram-v1}"
 _NIL: Final = "http://www.w3.org/2001/XMLSchema-instance}nil"
 _HIDDEN: Final = _DATA + "hidden"
-_ESCAPED: Final = re.compile("_x([0-9A-Fa-f]{4})_")
+_ESCAPED: Final = re.compile("_x((?![Dd][89A-Fa-f])[0-9A-Fa-f]{4})_")  # no halves of surrogate pairs
 _PROBLEMS_MAX: Final = 16
 _STRING: Final = "string"
 

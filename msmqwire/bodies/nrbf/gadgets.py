@@ -94,8 +94,9 @@ _HOLDERS: Final = (
 """Beginnings of names of classes whose texts are names of types."""
 _NAME: Final = re.compile(r"[^\W\d][\w.+`$]{0,1023}")
 _QUALIFIED: Final = re.compile(
-    r"[^\s,<>\"]{1,1024},\s*[^\s,<>\"]{1,255}(?:,\s*(?:Version|Culture|PublicKeyToken)=.*)?"
+    r"[^\s,<>\"]{1,1024},\s*[^\s,<>\"]{1,255}(?:,\s*(?:Version|Culture|PublicKeyToken)=[^,\s]*).*"
 )
+"""A name of a type with its whole assembly; a text with a comma alone may be anything."""
 _IN_XML: Final = re.compile(r"(?:DataType|InstanceType|type)\s*=\s*[\"']([^\"'<>]{1,1024})[\"']")
 _SEPARATORS: Final = re.compile(r"[\[\],*&\s]+")
 _ENCODED: Final = "AAEAAAD"
@@ -153,7 +154,7 @@ def _names(stream: Stream) -> Iterator[str]:
         if isinstance(value, str):
             if len(value) > _STRING_MAX or value.startswith("<"):
                 yield from (match[1] for match in _IN_XML.finditer(value))
-            elif "," in value and _QUALIFIED.fullmatch(value):
+            elif "," in value and (value.partition(",")[0].strip() in GADGETS or _QUALIFIED.fullmatch(value)):
                 yield value
         elif isinstance(value, dict) and str(value.get(plain.TYPE, "")).startswith(_HOLDERS):
             yield from (text for text in _texts(value, stream) if _NAME.fullmatch(text))

@@ -23,7 +23,10 @@ MEMBER_COST: Final = 320
 _KEPT_BYTES: Final = 1 << 17
 _KEPT_MEMBERS: Final = 64
 _KEPT_SIZE: Final = 4096
+_KEPT_EACH: Final = 256
+"""What is kept: bytes of descriptions, members and bytes of one, and what each counts besides."""
 _KEPT_LIBRARIES: Final = 4
+_KEPT_LIBRARY_SIZE: Final = 512
 _OBJECT_COST: Final = 92
 """The number of an object, and its place by it."""
 NO_LIBRARY: Final = -1 << 40
@@ -84,14 +87,15 @@ class Layout:
 
     def template(self, library: str) -> dict[str, Plain]:
         """Return an object without values of the class in a library; the name is empty if it has none."""
-        kept = self.templates.get(library)
-        if kept is None:
-            if len(self.templates) >= _KEPT_LIBRARIES:
-                self.templates.clear()
-            kept = {plain.TYPE: f"{self.name}, {library}" if library else self.name, plain.ID: 0}
-            kept |= dict.fromkeys(self.names)
-            self.templates[library] = kept
-        return kept
+        template = self.templates.get(library)
+        if template is None:
+            template = {plain.TYPE: f"{self.name}, {library}" if library else self.name, plain.ID: 0}
+            template |= dict.fromkeys(self.names)
+            if len(library) <= _KEPT_LIBRARY_SIZE:
+                if len(self.templates) >= _KEPT_LIBRARIES:
+                    self.templates.clear()
+                self.templates[library] = template
+        return template
 
 
 def _steps(names: list[str], types: list[tuple[int, int]]) -> tuple[tuple[Step, ...], int]:
@@ -143,10 +147,10 @@ class Layouts:
             return kept[1]
         layout = _read(body, at, record, budget)
         if layout.size <= _KEPT_SIZE and len(layout.names) <= _KEPT_MEMBERS:
-            self._bytes += layout.size
+            self._bytes += layout.size + _KEPT_EACH
             if self._bytes > _KEPT_BYTES:
                 self._by_name.clear()
-                self._bytes = layout.size
+                self._bytes = layout.size + _KEPT_EACH
             self._by_name[record, body[at:end]] = (body[at : at + layout.size], layout)
         return layout
 

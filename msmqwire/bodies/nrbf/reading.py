@@ -38,7 +38,10 @@ _CHARACTER_COST: Final = 80
 _DISTINCT_COST: Final = 120
 _FLUSH: Final = 1 << 16
 """Bytes of memory that are counted together."""
+_TEXTS: Final = 1 << 20
+"""Characters that are counted together."""
 _CHUNK: Final = 4096
+_PATH_MAX: Final = 200
 _int32: Final = struct.Struct("<i").unpack_from
 _two_int32: Final = struct.Struct("<ii").unpack_from
 _start_of_string: Final = struct.Struct("<iB").unpack_from
@@ -76,7 +79,7 @@ class Stream:
     def problem(self, why: str, path: str, offset: int | None = None) -> None:
         """Add a problem, of many not all."""
         if len(self.problems) < PROBLEMS_MAX:
-            self.problems.append(Problem(why, path, offset))
+            self.problems.append(Problem(why, path[:_PATH_MAX], offset))
         elif len(self.problems) == PROBLEMS_MAX:
             self.problems.append(Problem("there are more problems, which are not listed"))
 
@@ -260,7 +263,7 @@ class _Reader:
                             classes[number] = (layout, template, characters)
                     memory += layout.cost
                     texts += characters
-                    if memory > _FLUSH:  # before it is made
+                    if memory > _FLUSH or texts > _TEXTS:  # before it is made
                         budget.spend(memory)
                         budget.copied(texts)
                         budget.records(len(objects) - known)
@@ -388,7 +391,9 @@ class _Reader:
             return layout.template("")
         if layout.library not in libraries:
             self._no_library(layout.library, "LibraryId", at - 4)
-        return layout.template(libraries.get(layout.library, ""))
+        library = libraries.get(layout.library, "")
+        self._budget.spend(len(layout.name) + len(library))  # before the whole name is made of them
+        return layout.template(library)
 
     def _no_library(self, number: int, path: str, at: int) -> None:
         self._stream.problem(f"no library has the id {number}", path, at)
