@@ -22,6 +22,7 @@ from msmqwire.errors import InvalidArgument
 from msmqwire.lake import write_lake
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support.nrbf_streams import objects, ref, stream
 from tests.support.paths import EXAMPLES
 from tests.support.running import called
 
@@ -162,3 +163,23 @@ def test_in_json_the_body_is_an_object(capture: Path) -> None:
     assert bodies[6]["problems"][0]["error"] == "VT_I4 takes 4 bytes, the body has 3"
     assert bodies[len(EXPECTED) :] == [None, None]
     assert "decrypted_body" not in lines[0]
+
+
+def test_a_chain_of_objects_is_printed_and_shown(tmp_path: Path) -> None:
+    links = (objects(number, 1) + ref(number + 1) for number in range(1, 20_000))
+    body = stream(*links, objects(20_000, 0))
+    properties = h.properties_header(body=body, body_type=0x300)
+    talk = c.TcpConversation(start_ns=c.START_NS).handshake().send(h.user_message(properties=properties))
+    (tmp_path / "chain.pcap").write_bytes(c.pcap_bytes(talk.close().frames))
+    (tmp_path / "chain.bin").write_bytes(body)
+    for arguments in (
+        ("dissect", tmp_path / "chain.pcap", "--json"), ("dissect", tmp_path / "chain.pcap", "--hexdump"),
+        ("dissect", tmp_path / "chain.pcap"), ("body", tmp_path / "chain.bin"),
+        ("body", tmp_path / "chain.bin", "--body-type", "0x300"),
+    ):  # fmt: skip
+        run = called(*arguments)
+        assert (run.status, run.err) == (0, ""), arguments
+        assert "nrbf" in run.out or arguments[-1] == tmp_path / "chain.pcap"  # too large for a line
+    assert run.out.count("[") > 19_000
+    [text] = msmqwire.read_capture(tmp_path / "chain.pcap", columns=["body_text"])["body_text"].to_pylist()
+    assert len(text) <= 4096
