@@ -10,6 +10,7 @@ the column behind shows; the last one is how many are encoded.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import sys
@@ -133,8 +134,7 @@ def headers() -> Iterator[Case]:
 
 def wcf() -> Iterator[Case]:
     """A message of WCF: an envelope with ten simple members, with the strings of its session."""
-    from msmqwire.bodies.limits import DEFAULT
-    from msmqwire.bodies.wcf.infoset import events
+    from msmqwire.bodies.wcf.writing import write_document
 
     members = {
         "OrderId": "12345", "Customer": "Northwind Traders, 20 King Street, London", "Total": "1234.50",
@@ -153,12 +153,18 @@ def wcf() -> Iterator[Case]:
         'xmlns:i="http://www.w3.org/2001/XMLSchema-instance">'
         f"{inside}</order></Submit></s:Body></s:Envelope>"
     )
+    peer, call = "", None
+    with contextlib.suppress(ImportError):
+        from pynettcp.nbfx import BinaryXmlReader  # elements and values, no XML
+
+        records = write_document(xml)
+        peer, call = "pynettcp", lambda: BinaryXmlReader(records).read()
     for name, encoding in (("wcf 8", 8), ("wcf 7", 7), ("wcf text", 3)):
         value = {"via": "net.msmq://web01/private/orders", "encoding": encoding, "xml": xml}
         body = encode(value, "wcf")[0]
+        beside = call if encoding == 7 else None
         yield Case(
-            name, body, 0, b"", "own events", lambda: sum(1 for _ in events(xml, DEFAULT.depth)),
-            lambda value=value: encode(value, "wcf"),
+            name, body, 0, b"", peer, beside, lambda value=value: encode(value, "wcf"),
         )  # fmt: skip
 
 
