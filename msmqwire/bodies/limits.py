@@ -32,7 +32,8 @@ class Limits:
         items: items of arrays, those of null runs included.
         references: references to objects.
         text: characters of all texts, copies of the same text included.
-        memory: bytes that the value may take, as counted here; None for 8 MiB and 8 for each byte.
+        memory: bytes that the value may take, as counted here; None for 8 MiB and 8 for each byte,
+            and for 14 of both where a reader counts all that it takes.
     """
 
     depth: int = 128

@@ -24,15 +24,19 @@ from msmqwire.bodies.nrbf.primitives import DECIMAL_DIGITS, FIXED, Junk, is_deci
 from msmqwire.bodies.nrbf.records import NAMES, ArrayType, Binary, Primitive, Record
 
 HEADER: Final = struct.Struct("<biiii")
+"""A SerializationHeaderRecord, 2.6.1."""
 PROBLEMS_MAX: Final = 64
 RANK_MAX: Final = 32
 """Dimensions that an array of .NET may have."""
 REFERENCE_COST: Final = 48
+"""Bytes of memory of a reference."""
 _ARRAY_COST: Final = 240
 _STRING_COST: Final = 136
-"""Bytes of memory of an array and a string and their places by their ids, without what is in them."""
+"""Bytes of an array and a text and their places by their ids, without what is in them."""
 _VARIABLE_COST: Final = 300
+"""Bytes of a value of any primitive type, at most."""
 _LEAF_COST: Final = 64
+"""Bytes of an entry in the leaves."""
 _LIBRARY_COST: Final = 120
 _CHARACTER_COST: Final = 80
 _DISTINCT_COST: Final = 120
@@ -54,7 +58,7 @@ class Stream:
     Attributes:
         root: the id of the root.
         objects: texts, objects and arrays by id; in place of those within them are the four bytes of ids.
-        leaves: the ids of arrays without references.
+        leaves: the ids of objects and arrays that have no others in them.
         tables: the ids of objects with the members of a DataSet or DataTable.
         classes: the classes, by the id of their first object: as described, an object without values, and
             the characters of the names in it.
@@ -452,7 +456,7 @@ class _Reader:
             if kind not in FIXED and kind not in (Primitive.CHAR, Primitive.DECIMAL):
                 raise Fault(f"{kind} is no primitive type of items", NAMES[record] + ".PrimitiveTypeEnum", at)
             items, at = self._primitives(count, kind, at + 1)
-            return number, _raw(items) if kind == Primitive.BYTE else items, None, 0, at
+            return number, plain.raw(items) if kind == Primitive.BYTE else items, None, 0, at
         made: list[Plain] = []
         return number, made, made, count, at
 
@@ -484,7 +488,7 @@ class _Reader:
         if binary == Binary.PRIMITIVE:
             items, end = self._primitives(count, primitive_type, end)
             if primitive_type == Primitive.BYTE:
-                items = _raw(items) if whole else list(items)
+                items = plain.raw(items) if whole else list(items)
         made = items if whole else {plain.LENGTHS: lengths, plain.LOWER: lower, plain.ITEMS: items}
         return made, None if binary == Binary.PRIMITIVE else items, count, end
 
@@ -560,10 +564,6 @@ class _Reader:
             for why, path, offset in faults:
                 self._stream.problem(why, path, offset)
         return method.end
-
-
-def _raw(items: bytes) -> Plain:
-    return plain.raw(items)
 
 
 def _drop(container: dict[str, Plain], steps: Iterable[Any]) -> None:
