@@ -26,8 +26,8 @@ from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support import srmp_captures as s
 
-NAMES = tuple(packet_schema(raw=True).names)
-SCHEMA = arrow_fields(spark_schema(packet_schema(raw=True)))
+NAMES = tuple(packet_schema(on_request=True).names)
+SCHEMA = arrow_fields(spark_schema(packet_schema(on_request=True)))
 UNKNOWN = ("frame", "stream", "exchange", "one_sided")  # of a capture read in several partitions
 ALL = 1 << 40
 SEGMENT = ["file_index", "time_ns", "src", "src_port", "dst", "dst_port", "seq", "ack", "flags", "payload"]
