@@ -149,6 +149,24 @@ def test_gadgets_are_found_wherever_a_stream_names_them():
         assert dangerous(type_names(body)) == [(name, GADGETS[name])]
 
 
+def test_a_delegate_names_the_types_that_its_entries_have_as_texts():
+    entry = "System.DelegateSerializationHolder+DelegateEntry"
+    names = ("type", "assembly", "targetTypeAssembly", "targetTypeName", "methodName")
+    kind = "System.Func`2[[System.String, mscorlib],[System.Diagnostics.Process, System, Version=4.0.0.0]]"
+    texts = (kind, "mscorlib", "System, Version=4.0.0.0", "System.Diagnostics.Process", "Start")
+    body = stream(
+        klass(1, "System.DelegateSerializationHolder", [("Delegate", Binary.SYSTEM_CLASS, entry)]),
+        klass(2, entry, [(name, Binary.STRING) for name in names]),
+        *(string(3 + number, text) for number, text in enumerate(texts)),
+    )
+    assert type_names(body) == (
+        "System.DelegateSerializationHolder", entry, kind, "System.Diagnostics.Process",
+    )  # fmt: skip
+    assert [name for name, _ in dangerous(type_names(body))] == [
+        "System.DelegateSerializationHolder", entry, "System.Diagnostics.Process",
+    ]  # fmt: skip
+
+
 def test_ordinary_bodies_name_no_gadget():
     assert type_names(order()) == (
         "Shop.Order",

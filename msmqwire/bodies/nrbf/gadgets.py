@@ -91,8 +91,8 @@ _HOLDERS: Final = (
     "System.Reflection.MemberInfoSerializationHolder",
     "System.Runtime.Remoting.",
 )
-"""Beginnings of names of classes whose texts are names of types."""
-_NAME: Final = re.compile(r"[^\W\d][\w.+`$]{0,1023}")
+_TYPE_MEMBERS: Final = ("type", "targetTypeName", "Data", "ClassName", "serverType")
+"""Beginnings of names of classes that hold types as texts, and the members that do."""
 _QUALIFIED: Final = re.compile(
     r"[^\s,<>\"]{1,1024},\s*[^\s,<>\"]{1,255}(?:,\s*(?:Version|Culture|PublicKeyToken)=[^,\s]*).*"
 )
@@ -157,15 +157,16 @@ def _names(stream: Stream) -> Iterator[str]:
             elif "," in value and (value.partition(",")[0].strip() in GADGETS or _QUALIFIED.fullmatch(value)):
                 yield value
         elif isinstance(value, dict) and str(value.get(plain.TYPE, "")).startswith(_HOLDERS):
-            yield from (text for text in _texts(value, stream) if _NAME.fullmatch(text))
+            yield from _held(value, stream)
 
 
-def _texts(holder: dict[str, Any], stream: Stream) -> Iterator[str]:
-    for name, given in holder.items():
-        value = given
-        if isinstance(given, bytes):
-            value = stream.objects.get(int.from_bytes(given, "little", signed=True))
-        if isinstance(value, str) and name != plain.TYPE:
+def _held(holder: dict[str, Any], stream: Stream) -> Iterator[str]:
+    """Yield the names of types that a holder has as texts."""
+    for name in _TYPE_MEMBERS:
+        value = holder.get(name)
+        if isinstance(value, bytes):
+            value = stream.objects.get(int.from_bytes(value, "little", signed=True))
+        if isinstance(value, str) and value and len(value) <= _STRING_MAX:
             yield value
 
 
