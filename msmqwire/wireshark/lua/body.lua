@@ -48,11 +48,21 @@ local function plain_text(data, p, n)
   return not has_controls(data) and is_utf8(data) and data or nil
 end
 
+-- Whether a text of JSON has members, somewhere.
+local function has_members(text, ...)
+  for _, name in ipairs({...}) do
+    if not find(text, '"' .. name .. '"%s*:') then return false end
+  end
+  return true
+end
+
 local function format_of_text(text)
   if find(text, "^%s*<[%a_?!]") then return "xml" end
   local first, last = text:match("^%s*([{%[]).*([}%]])%s*$")
-  if first and (first == "{") == (last == "}") then return "json" end
-  return "text"
+  if not first or (first == "{") ~= (last == "}") then return "text" end
+  if has_members(text, "messageType", "messageId", "message") then return "masstransit" end
+  if has_members(text, "AssemblyQualifiedName", "Message", "MessageId") then return "shuttle" end
+  return "json"
 end
 
 -- The format of a body by its content, and its text if it is one.
