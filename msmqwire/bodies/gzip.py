@@ -40,6 +40,7 @@ def read(body: bytes, budget: Budget, decode: Callable[[bytes, Budget], Content]
         more = Problem("gzip within gzip is not decompressed again", _FORMAT)
         return Content(_FORMAT, plain.raw(data), "", (*problems, more))
     try:
+        budget.inside = True
         budget.spend(len(data))
         content = decode(data, budget)
     except LimitExceeded as exc:

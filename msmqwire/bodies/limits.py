@@ -61,14 +61,16 @@ class Budget:
     Attributes:
         depth: structures within each other, see `Limits`.
         memory: bytes left.
+        inside: whether bytes are read that were unpacked from the body, which takes memory as well.
     """
 
-    __slots__ = ("_items", "_records", "_references", "_text", "depth", "limits", "memory")
+    __slots__ = ("_items", "_records", "_references", "_text", "depth", "inside", "limits", "memory")
 
     def __init__(self, limits: Limits, size: int) -> None:
         """Begin with the limits for a body of a size."""
         self.limits = limits
         self.depth = limits.depth
+        self.inside = False
         self.memory = _MEMORY_BASE + _MEMORY_FACTOR * size if limits.memory is None else limits.memory
         self._records, self._items = limits.records, limits.items
         self._references, self._text = limits.references, limits.text
@@ -81,7 +83,7 @@ class Budget:
 
     def exact(self, size: int) -> None:
         """Allow for more memory, for a reader that counts all that it takes, not only the value."""
-        if self.limits.memory is None:
+        if self.limits.memory is None and not self.inside:
             self.memory += (_EXACT - _MEMORY_FACTOR) * ((1 << 20) + size)
 
     def records(self, count: int = 1) -> None:

@@ -40,6 +40,7 @@ def _message(
     if not isinstance(message, str):
         return message, ()
     try:
+        budget.inside = True
         budget.spend(4 * len(message))
         data = base64.b64decode("".join(message.split()), validate=True)
     except ValueError:

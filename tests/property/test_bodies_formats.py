@@ -202,6 +202,7 @@ def _filled(unit, start=b"", end=b""):
         (b"<r " + b" ".join(b'a%x="1"' % number for number in range(SIZE // 11)) + b"/>", 0),
         (_filled(b"x<a/>", b"<r>", b"</r>"), 0),
         (_filled(b"&#x1;", b"<r>", b"</r>"), 0),
+        (_filled(b'<n:a n:b=""/>', b'<r xmlns:n="' + b"u" * 10_000 + b'">', b"</r>"), 0),
         (_filled(b"<a>"), 0),
         (_filled(b"\1\1"), 0x1002),
         (_filled(b"\1\1"), 0x100B),

@@ -151,6 +151,11 @@ def test_depth_records_and_attributes_are_limited():
     assert read_.problems[0].error == "an element has more than 10,000 attributes"
 
 
+def test_an_array_of_a_large_body_is_read_whole():
+    body = decode(b"<ArrayOfInt>" + b"<int>1</int>" * 80_000 + b"</ArrayOfInt>")
+    assert (body.value, body.problems) == ([1] * 80_000, ())
+
+
 START = b'<?xml version="1.0"?>\r\n'
 DECLARED = f" {XSI} {XSD}".encode()
 

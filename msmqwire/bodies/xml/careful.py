@@ -17,6 +17,8 @@ _MANY_ATTRIBUTES: Final = re.compile(
 )
 _REFERENCE: Final = re.compile(rb"&#(?:x([0-9a-fA-F]{1,8})|([0-9]{1,10}));")
 _REFERENCE_COST: Final = 64
+_NAME_COST: Final = 280
+"""Bytes that a name takes which was not there before: in the parser, and as a member."""
 _STAND_IN: Final = 0xF700
 """The private character that stands for the control character 0 while expat, which forbids that, reads."""
 
@@ -38,6 +40,8 @@ class _Builder:
         self.open: list[ElementTree.Element] = []
         self._last: ElementTree.Element | None = None
         self._text: list[str] = []
+        self._names = 0
+        self._known: dict[str, str] = {}
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self.flush()
@@ -45,10 +49,16 @@ class _Builder:
             raise LimitExceeded(f"more than {self._budget.depth} elements deep")
         self._budget.records()
         size = sum(map(len, attributes)) + sum(map(len, attributes.values()))
-        cost = ELEMENT_COST + DICT_COST + len(attributes) * ATTRIBUTE_COST
+        cost = ELEMENT_COST + len(attributes) * ATTRIBUTE_COST + (DICT_COST if attributes else 0)
+        if self._last is None and self.open:
+            cost += DICT_COST  # the first child of its parent
+        names = len(self._parser.intern)
+        if names != self._names:
+            cost += (names - self._names) * _NAME_COST + 4 * (len(tag) + size)
+            self._names = names
         self._budget.spend(cost + 2 * size)
-        named = {_name(name): self._allowed(text) for name, text in attributes.items()}
-        element = ElementTree.Element(_name(tag), named)
+        named = {self._name(name): self._allowed(text) for name, text in attributes.items()}
+        element = ElementTree.Element(self._name(tag), named)
         if self.open:
             self.open[-1].append(element)
         else:
@@ -75,6 +85,8 @@ class _Builder:
         self._budget.spend(TEXT_COST + 2 * len(text))
         if self._last is not None:
             self._last.tail = text
+            if not text.isspace():
+                self._budget.spend(DICT_COST)  # the element between texts is an object
         elif self.open:
             self.open[-1].text = text
 
@@ -86,6 +98,15 @@ class _Builder:
                 self._last.tail = text
             else:
                 self.open[-1].text = text
+
+    def _name(self, name: str) -> str:
+        """Return a name as ElementTree has it, one text for all elements of that name."""
+        if "}" not in name:
+            return name
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = "{" + name
+        return known
 
     def _allowed(self, text: str) -> str:
         return text.translate(_BACK) if self._forbidden else text
@@ -106,6 +127,7 @@ def read_carefully(
         Doctype: the XML has a document type.
     """
     problems: list[Problem] = []
+    budget.exact(len(data))
     try:
         budget.spend(_REFERENCE_COST * data.count(b"&#"))
     except LimitExceeded as exc:
@@ -149,10 +171,6 @@ def read_carefully(
         why = problems[-1].error if problems else "not well-formed XML: no element found"
         raise MalformedBody(why, offset=start)
     return builder.root, tuple(problems)
-
-
-def _name(name: str) -> str:
-    return "{" + name if "}" in name else name
 
 
 def _path(builder: _Builder) -> str:

@@ -27,7 +27,7 @@ _SHORT_NUMBERS: Final = re.compile(r"-?[0-9]{1,9}(?: -?[0-9]{1,9}+)*+")
 _ROOT: Final = re.compile(rb"(?>\s+|<\?.*?\?>|<!--.*?-->)*+<[A-Za-z_:\x80-\xff][^>]*>", re.DOTALL)
 _PATH_MAX: Final = 200
 _PROBLEMS_MAX: Final = 100
-ELEMENT_COST: Final = 144
+ELEMENT_COST: Final = 168
 """Bytes of memory that an element takes while it is read, without its attributes."""
 _SMALL: Final = 4096
 """Bytes that no limit but that of depth can be met with, unless limits are set."""
