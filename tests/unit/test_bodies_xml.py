@@ -108,6 +108,8 @@ def test_an_array_is_a_list(xml, value):
         ("<int>abc</int>", "abc", "'abc' is no int", "int"),
         ("<int>2147483648</int>", "2147483648", "'2147483648' is no int", "int"),
         ("<ArrayOfInt><int>1</int><int>x</int></ArrayOfInt>", [1, "x"], "'x' is no int", "ArrayOfInt[1]"),
+        ("<ArrayOfInt><int>23 57</int></ArrayOfInt>", ["23 57"], "'23 57' is no int", "ArrayOfInt[0]"),
+        ("<ArrayOfInt><int>1,2</int></ArrayOfInt>", ["1,2"], "'1,2' is no int", "ArrayOfInt[0]"),
         (f"<o {XSI}><a xsi:type='xsd:int'>x</a></o>", {"$type": "o", "a": "x"}, "'x' is no int", "o.a"),
         ("<!DOCTYPE a><a/>", "<!DOCTYPE a><a/>", "has a document type, with which XML is not read",
          "DOCTYPE"),

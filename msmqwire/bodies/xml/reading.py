@@ -23,7 +23,7 @@ _START: Final = re.compile(r"\s*<[?!A-Za-z_:\u0080-\U0010ffff]")
 ATTRIBUTES_MAX: Final = 10_000
 """Attributes of one element."""
 _NUMBERS: Final = ("int", "long")
-_SHORT_NUMBERS: Final = re.compile(r"-?[0-9]{1,9}(?: -?[0-9]{1,9}+)*+")
+_SHORT_NUMBERS: Final = re.compile(r"-?[0-9]{1,9}(?:,-?[0-9]{1,9}+)*+")
 _ROOT: Final = re.compile(rb"(?>\s+|<\?.*?\?>|<!--.*?-->)*+<[A-Za-z_:\x80-\xff][^>]*>", re.DOTALL)
 _PATH_MAX: Final = 200
 _PROBLEMS_MAX: Final = 100
@@ -252,10 +252,10 @@ class _Mapping:
         if self._bare or not any(child.keys() for child in root):
             if kind == "string":
                 return found
-            if kind in _NUMBERS and _SHORT_NUMBERS.fullmatch(" ".join(found)):
-                return list(map(int, found))
             read = SIMPLE[kind]
             try:
+                if kind in _NUMBERS and _SHORT_NUMBERS.fullmatch(",".join(found)):
+                    return list(map(int, found))  # which fails on 1,2
                 return [read(text.strip()) for text in found]
             except (ValueError, ArithmeticError):
                 pass
