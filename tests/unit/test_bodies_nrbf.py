@@ -570,6 +570,30 @@ def test_arrays_that_can_not_be(record, path, why):
     assert why is None or wrong[0][2] == why
 
 
+@pytest.mark.parametrize(
+    "record, kept, error",
+    [
+        (b"\x0f" + int32(1, 5) + b"\x08" + int32(1, 2) + b"\x03", [1, 2], "5 items do not fit into the body"),
+        (b"\x0f" + int32(1, 5) + b"\x02ab", {"$bytes": "6162"}, "5 items do not fit into the body"),
+        (b"\x0f" + int32(1, 3) + b"\x03ab\xff", ["a", "b"], "the bytes are no character in UTF-8"),
+        (
+            b"\x0f" + int32(1, 3) + b"\x05\x031.0\x071",
+            [{"$decimal": "1.0"}],
+            "the body ends inside of it",
+        ),
+        (
+            array(1, 2, [2, 2], Binary.PRIMITIVE) + b"\x08" + int32(1, 2),
+            {"$lengths": [2, 2], "$lower": [0, 0], "$items": [1, 2]},
+            "4 items do not fit into the body",
+        ),
+    ],
+)
+def test_items_before_the_end_of_the_body_are_kept(record, kept, error):
+    content = read(stream(record)[: -len(END)])
+    assert content.value == kept
+    assert [problem.error for problem in content.problems] == [error]
+
+
 @pytest.mark.requirement("NRBF-2.4-04", "NRBF-2.5.4-01", "NRBF-2.5.5-01", "NRBF-2.5.6-01", "NRBF-2.5.6-02")
 def test_runs_of_nulls():
     assert value(objects(1, 600), nulls(255), nulls(344), string(2, "x")) == [None] * 599 + ["x"]

@@ -20,7 +20,7 @@ from msmqwire.bodies.nrbf import layouts
 from msmqwire.bodies.nrbf.cursor import ENDS, Fault, length, prefix, primitive, string
 from msmqwire.bodies.nrbf.layouts import Layout
 from msmqwire.bodies.nrbf.methods import Method, read_call, read_return
-from msmqwire.bodies.nrbf.primitives import DECIMAL_DIGITS, FIXED, Junk, is_decimal
+from msmqwire.bodies.nrbf.primitives import DECIMAL_DIGITS, FIXED, Fixed, Junk, is_decimal
 from msmqwire.bodies.nrbf.records import NAMES, ArrayType, Binary, Primitive, Record
 
 HEADER: Final = struct.Struct("<biiii")
@@ -95,10 +95,12 @@ def read_stream(body: bytes, budget: Budget) -> Stream:
     try:
         reader.read()
     except Fault as exc:
-        stream.problem(exc.why, exc.path, exc.offset)
+        if not reader.is_cut:
+            stream.problem(exc.why, exc.path, exc.offset)
         reader.drop_what_was_not_read()
     except (IndexError, struct.error):
-        stream.problem(ENDS, reader.path(), len(body))
+        if not reader.is_cut:
+            stream.problem(ENDS, reader.path(), len(body))
         reader.drop_what_was_not_read()
     except LimitExceeded as exc:
         stream.problem(exc.why, reader.path(), reader.at)
@@ -113,6 +115,8 @@ class _Reader:
     def __init__(self, body: bytes, stream: Stream, budget: Budget) -> None:
         self._body, self._stream, self._budget = body, stream, budget
         self.at = HEADER.size
+        # Whether an array of primitive values could not be read to its end: nothing is read behind it.
+        self.is_cut = False
         # What is open around the innermost: see `read`.
         self._open: list[tuple[Any, tuple[Any, ...] | None, int, int, bool]] = []
         self._current: tuple[Any, tuple[Any, ...] | None, int] = (None, None, -1)
@@ -493,19 +497,41 @@ class _Reader:
         return made, None if binary == Binary.PRIMITIVE else items, count, end
 
     def _primitives(self, count: int, kind: int, at: int) -> tuple[Any, int]:
-        """Read the items of an array of primitive values; bytes come as they are."""
+        """Read the items of an array of primitive values; bytes come as they are.
+
+        What was read before a fault, a limit or the end of the body is kept; the offset then is that end.
+        """
         body, budget = self._body, self._budget
         fixed = FIXED.get(kind)
         size = struct.calcsize(fixed.code) if fixed is not None else 1
-        if count * size > len(body) - at:
-            raise Fault(f"{count} items do not fit into the body", "Length", at)
-        if kind == Primitive.BYTE:
-            budget.spend(2 * count)
-            return body[at : at + count], at + count
-        budget.items(count)
-        if fixed is None:
-            return self._varying(count, kind, at)
+        fits = min(count, (len(body) - at) // size)
+        if fits < count:
+            self._stream.problem(f"{count} items do not fit into the body", "Length", at)
+            self.is_cut = True
         items: list[Plain] = []
+        found: Any = b"" if kind == Primitive.BYTE else items
+        try:
+            if kind == Primitive.BYTE:
+                budget.spend(2 * fits)
+                found = body[at : at + fits]
+                at += fits
+            else:
+                budget.items(fits)
+                if fixed is None:
+                    at = self._varying(items, fits, kind, at)
+                else:
+                    at = self._fixed(items, fits, fixed, size, at)
+        except Fault as exc:
+            if not self.is_cut:
+                self._stream.problem(exc.why, exc.path, exc.offset)
+            self.is_cut = True
+        except LimitExceeded as exc:
+            self._stream.problem(exc.why, f"[{len(items)}]", at)
+            self.is_cut = True
+        return found, len(body) if self.is_cut else at
+
+    def _fixed(self, items: list[Plain], count: int, fixed: Fixed, size: int, at: int) -> int:
+        body, budget = self._body, self._budget
         distinct: dict[Any, Any] | None = {} if size <= 2 else None
         for begin in range(0, count, _CHUNK):
             number = min(_CHUNK, count - begin)
@@ -521,7 +547,7 @@ class _Reader:
             else:
                 budget.spend(fixed.cost * number)
                 items.extend(values)
-        return items, at
+        return at
 
     def _converted(
         self, items: list[Plain], values: tuple[Any, ...], convert: Callable[..., Plain], at: int, size: int
@@ -533,10 +559,9 @@ class _Reader:
                 items.append(exc.value)
                 self._stream.problem(exc.why, f"[{len(items) - 1}]", at + number * size)
 
-    def _varying(self, count: int, kind: int, at: int) -> tuple[list[Plain], int]:
+    def _varying(self, items: list[Plain], count: int, kind: int, at: int) -> int:
         """Read characters or decimals; a character beyond 16 bits counts twice, as in .NET."""
         body, budget = self._body, self._budget
-        items: list[Plain] = []
         left = count
         while left > 0:
             value, end, wrong = primitive(body, at, kind, f"[{len(items)}]")
@@ -550,7 +575,7 @@ class _Reader:
                 self._stream.problem(wrong, f"[{len(items)}]", at)
             items.append(value)
             at = end
-        return items, at
+        return at
 
     def _method(self, record: int, at: int) -> int:
         """Read a method call or return; return the offset behind."""
