@@ -133,21 +133,23 @@ def _inside(body: bytes, budget: Budget, kind: str = "") -> Content:
     if text is None:
         return Content("bytes", plain.raw(body), "")
     fault: MalformedBody | None = None
-    if kind == "json" or (kind != "xml" and json.looks_like_json(text)):
+    content: Content | None = None
+    if kind == "xml" and not xml.looks_like_xml(text):
+        fault = MalformedBody("not well-formed XML: no element found", offset=0)
+    if kind == "json" or json.looks_like_json(text):
         try:
             content = json.of_text(text, budget)
-            if kind == "json" or not content.problems or not _is_just_a_bracket(content):
-                return content
+            if kind != "json" and content.problems and _is_just_a_bracket(content):
+                content = None
         except MalformedBody as exc:
             fault = exc if kind else None
-    elif xml.looks_like_xml(text):
+    if content is None and xml.looks_like_xml(text):
         try:
-            return xml.of_text(text, budget)
+            content = xml.of_text(text, budget)
         except MalformedBody as exc:
-            fault = exc
-    elif kind == "xml":
-        fault = MalformedBody("not well-formed XML: no element found", offset=0)
-    content = texts.of_text(text, budget)
+            fault = fault or exc
+    if content is None:
+        content = texts.of_text(text, budget)
     if fault is not None:
         return replace(content, problems=(*content.problems, Problem(fault.why, fault.path, fault.offset)))
     return content

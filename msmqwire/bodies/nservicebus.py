@@ -60,6 +60,9 @@ def read(extension: bytes, budget: Budget) -> Headers:
     if mark:
         problems = [replace(one, offset=one.offset and one.offset + mark) for one in problems]
     if _ESCAPED.search(text):
+        end = text.find(_END)
+        text = text[:end] if end >= 0 else text
+    if _ESCAPED.search(text):
         values = {_well_formed(name): _well_formed(value) for name, value in values.items()}
         problems.append(Problem("is not well-formed UTF-8", "extension"))
     return Headers(FORMAT, values, tuple(problems))
@@ -96,7 +99,7 @@ def _read_otherwise(
             at = run.end()
             if inside:
                 budget.text(len(run[0]))
-                parts[inside].append(unescaped(run[0]))
+                parts[inside].append(unescaped(_lines(run[0])))
             continue
         start = next((start for start in _SKIPPED if text.startswith(start, at)), None)
         if start is not None:
@@ -106,7 +109,7 @@ def _read_otherwise(
                 return
             if inside and start == "<![CDATA[":
                 budget.text(close - at)
-                parts[inside].append(text[at + len(start) : close])
+                parts[inside].append(_lines(text[at + len(start) : close]))
             at = close + len(_SKIPPED[start])
             continue
         tag = _TAG.match(text, at, end)
@@ -140,6 +143,8 @@ def _well_formed(text: str) -> str:
 
 
 def _add(key: str, value: str, values: dict[str, str], problems: list[Problem], budget: Budget) -> None:
+    if "\r" in key or "\r" in value:
+        key, value = _lines(key), _lines(value)
     if "&" in key:
         key = unescaped(key)
     if "&" in value:
@@ -155,6 +160,11 @@ def _put(key: str, value: str, values: dict[str, str], problems: list[Problem], 
     elif len(problems) < _PROBLEMS_MAX:
         why = "is there twice, which NServiceBus refuses; the first one is kept"
         problems.append(Problem(why, f"extension.{key:.200}"))
+
+
+def _lines(text: str) -> str:
+    """Return a text with its line ends as every reader of XML has them."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def unescaped(text: str) -> str:

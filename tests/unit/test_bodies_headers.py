@@ -47,7 +47,8 @@ def test_a_mark_before_and_anything_after_are_taken(mark, after):
         (header("a", "\x01\x0b\x1f"), {"a": "\x01\x0b\x1f"}),
         (header("a", "&#x1;&#0;&#xFFFF;&#xD800;"), {"a": "\x01\0\uffff\ufffd"}),
         (header("a", "<![CDATA[<x>&amp;]]>"), {"a": "<x>&amp;"}),
-        (header("a", "line\r\ntwo"), {"a": "line\r\ntwo"}),
+        (header("a", "line\r\ntwo\rthree&#xD;"), {"a": "line\ntwo\nthree\r"}),
+        (header("a", "<![CDATA[line\r\ntwo]]>"), {"a": "line\ntwo"}),
         ("\r\n  <HeaderInfo>\r\n    <Key>a</Key>\r\n    <Value>1</Value>\r\n  </HeaderInfo>\r\n", {"a": "1"}),
         ("<!-- c --><HeaderInfo><!-- d --><Key>a</Key><Value>1<!-- e -->2</Value></HeaderInfo>", {"a": "12"}),
         (header("", "1"), {"": "1"}),
@@ -161,6 +162,26 @@ def test_the_content_type_of_headers_decides():
     body = decode(b"hello", extension=extension)
     assert (body.format, body.value) == ("text", "hello")
     assert body.problems[0].error.startswith("not well-formed JSON")
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "format", "value", "error"),
+    [
+        ("text/xml", b'{"a": 1}', "json", {"a": 1}, "not well-formed XML"),
+        ("application/json", b"<int>5</int>", "xml", 5, "not well-formed JSON"),
+        ("text/xml", b"hello", "text", "hello", "not well-formed XML"),
+    ],
+)
+def test_a_content_type_that_is_wrong_is_a_problem(kind, data, format, value, error):
+    text = BEGIN + header("NServiceBus.ContentType", kind) + END
+    body = decode(data, extension=text.encode())
+    assert (body.format, body.value) == (format, value)
+    assert [problem.error[: len(error)] for problem in body.problems] == [error]
+
+
+def test_bytes_after_the_headers_need_not_be_text():
+    extension = (BEGIN + header("a", "1") + END).encode() + b"\0\xff\xfe"
+    assert decode(b"x", extension=extension).problems == ()
 
 
 def test_what_is_made_for_nservicebus_can_be_given():
