@@ -64,7 +64,10 @@ def member(name: str) -> str:
 
 def dumps(value: Plain, *, indent: int | None = None) -> str:
     """Return a value as JSON text, of whatever depth."""
-    return "".join(_tokens(value, indent))
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    except RecursionError:  # quick up to some depth
+        return "".join(_tokens(value, indent))
 
 
 def beginning(value: Plain, length: int) -> str:

@@ -111,7 +111,9 @@ def test_a_stream_of_files_that_are_replaced_by_longer_ones() -> None:
     memory.store.clear()
     data = c.pcap_bytes(capture())
     options = Options(("memory:///rotating",), split_size=4000)
-    stream = MsmqStreamReader(options, partition_reader(options, spark_schema(packet_schema(on_request=False))))
+    stream = MsmqStreamReader(
+        options, partition_reader(options, spark_schema(packet_schema(on_request=False)))
+    )
     offset, kinds = stream.latestOffset(stream.initialOffset()), list[str]()  # no file is there as yet
     memory.pipe_file("/rotating/1.pcap", data[: len(data) // 2])
     for content in (None, data, None):

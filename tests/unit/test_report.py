@@ -449,7 +449,7 @@ def test_an_element_of_an_envelope_is_where_it_begins(tmp_path: Path) -> None:
     assert message.raw[element.offset :].startswith(b"<to>")
 
 
-# -- bodies --------------------------------------------------------------------------------------------
+# -- bodies --------------------------------------------------------------------------------------------------
 
 NSERVICEBUS = (
     b'<?xml version="1.0"?><ArrayOfHeaderInfo><HeaderInfo><Key>NServiceBus.EnclosedMessageTypes</Key>'

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from decimal import Decimal
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NoReturn
 
 from msmqwire.bodies import plain, texts
@@ -125,8 +126,9 @@ def exact(text: str) -> Plain:
         return plain.integer(int(text))
     if len(text) <= 400:
         value = float(text)
-        if abs(value) != float("inf") and Decimal(repr(value)) == Decimal(text):
-            return value
+        with suppress(InvalidOperation):  # an exponent that Decimal has not
+            if abs(value) != float("inf") and Decimal(repr(value)) == Decimal(text):
+                return value
     return {plain.DECIMAL: text}
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import base64
 import math
-from typing import Any
+import re
+from typing import Any, Final
 
 from msmqwire.bodies import plain, scalars
 from msmqwire.bodies.body import Plain
 from msmqwire.errors import InvalidValue
+
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+"""A number of JSON, which is written as it is, zeros and exponent included."""
 
 
 def write(value: Plain, type_: str | None = None) -> bytes:
@@ -105,6 +109,9 @@ def _simple(item: Any, out: list[str]) -> Any:
 
 def _written(item: dict[str, Plain], name: str) -> str:
     if name == plain.DECIMAL:
+        text = item[name]
+        if isinstance(text, str) and _NUMBER.fullmatch(text):
+            return text
         return format(scalars.decimal_of(item), "f")
     if name == plain.FLOAT:
         raise InvalidValue(f"{scalars.shown(item)} is no value of JSON; write it as a text, or as null")
