@@ -83,8 +83,13 @@ class Budget:
 
     def exact(self, size: int) -> None:
         """Allow for more memory, for a reader that counts all that it takes, not only the value."""
-        if self.limits.memory is None and not self.inside:
-            self.memory += (_EXACT - _MEMORY_FACTOR) * ((1 << 20) + size)
+        self.memory = self.exactly(size)
+
+    def exactly(self, size: int) -> int:
+        """Return the memory that is left for what counts all that it takes."""
+        if self.limits.memory is not None or self.inside:
+            return self.memory
+        return self.memory + (_EXACT - _MEMORY_FACTOR) * ((1 << 20) + size)
 
     def records(self, count: int = 1) -> None:
         """Count records. Raises LimitExceeded."""

@@ -226,3 +226,11 @@ def test_text_is_written_in_an_encoding():
     with pytest.raises(InvalidValue, match="write it as json"):
         encode({"a": 1}, "text")
     assert encode({"$bytes": "00ff"}, "bytes") == (b"\0\xff", 0, b"")
+
+
+@pytest.mark.parametrize("item", ['"",', '"ab",', "0,", "257,", "1.5,"])
+def test_long_lists_of_short_values_are_read_in_the_quick_way(item, monkeypatch):
+    """The careful parser takes tens of times as long, so that time would not be linear in the size."""
+    monkeypatch.setattr("msmqwire.bodies.json.reading.Careful", None)
+    text = "[" + item * ((1 << 20) // len(item)) + "0]"
+    assert len(decode(text.encode()).value) == text.count(",") + 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from msmqwire.bodies import Limits, decode, encode
@@ -238,3 +240,40 @@ def test_what_can_not_be_written_is_told_with_its_path(value, kind, path, hint):
         encode(value, "xml", type=kind)
     assert hint in caught.value.why
     assert caught.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("xml", "value", "errors"),
+    [
+        ("<ArrayOfInt>\r\n  <int>1</int>\r\n  <int> -22 </int>\r\n</ArrayOfInt>", [1, -22], 0),
+        ("<ArrayOfInt><int>1</int>\n<int>2</int><int>3</int></ArrayOfInt>", [1, 2, 3], 0),
+        ("<ArrayOfInt><int>1</int><int>x</int></ArrayOfInt>", [1, "x"], 1),
+        ("<ArrayOfInt><int></int><int>2</int></ArrayOfInt>", ["", 2], 1),
+        ("<ArrayOfInt><string>1</string></ArrayOfInt>", {"$type": "ArrayOfInt", "string": "1"}, 0),
+        ("<ArrayOfString><string>a]]>b</string></ArrayOfString>", [""], 1),
+        ("<ArrayOfString><string>a</string><string></string><string /></ArrayOfString>", ["a", "", ""], 0),
+        ("<ArrayOfString><string>a\r\nb</string></ArrayOfString>", ["a\nb"], 0),
+        (
+            "<ArrayOfDouble><double>1.5</double><double>NaN</double></ArrayOfDouble>",
+            [1.5, {"$float": "NaN"}],
+            0,
+        ),
+        ("<ArrayOfBoolean><boolean>true</boolean><boolean>0</boolean></ArrayOfBoolean>", [True, False], 0),
+    ],
+)
+def test_arrays_that_are_alike_and_those_that_are_not(xml, value, errors):
+    body = decode(xml.encode())
+    assert body.value == value
+    assert bool(body.problems) == bool(errors)
+
+
+def test_arrays_of_any_size_take_linear_time():
+    """The quick way is taken whatever the size, and memory stays within 16 bytes for each of the body."""
+    for count in (1_000, 100_000):
+        body = b"<ArrayOfInt>" + b"<int>12</int>" * count + b"</ArrayOfInt>"
+        tracemalloc.start()
+        try:
+            assert decode(body).value == [12] * count
+            assert tracemalloc.get_traced_memory()[1] <= 16 * len(body) + 65_536
+        finally:
+            tracemalloc.stop()

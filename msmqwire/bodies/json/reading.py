@@ -20,6 +20,10 @@ _BRACKET: Final = re.compile(r"[{}\[\]]")
 _DIGITS: Final = bytes.maketrans(b"123456789.E", b"0000000000e")
 _SMALL: Final = 4096
 """Characters of a text that no limit but that of depth can be met with, unless limits are set."""
+_OBJECT_COST, _MEMBER_COST, _TEXT_OR_NUMBER = 80, 160, 64
+"""Bytes of memory of an object, of a member with its name, of a short text or a number, at the most."""
+_TEXT_SHARE, _NUMBER_SHARE = 13, 8
+"""The same for each character of texts, and of numbers."""
 _DIGITS_EXACT: Final = 15
 """Digits of a number that a float always keeps."""
 
@@ -76,12 +80,34 @@ def _is_within(text: str, budget: Budget) -> bool:
     if limits is DEFAULT and len(text) <= _SMALL and budget.memory > _SMALL * DICT_COST:
         return True
     commas = text.count(",")
-    memory = objects * DICT_COST + lists * LIST_COST + commas * (ITEM_COST * 4 + TEXT_COST) + len(text)
+    if text.isascii():
+        memory, room = _memory(text, objects, lists, commas), budget.exactly(len(text))
+    else:
+        memory = (
+            objects * DICT_COST + lists * LIST_COST + commas * (ITEM_COST * 4 + TEXT_COST) + 3 * len(text)
+        )
+        room = budget.memory
     return (
-        memory + len(text) * 2 <= budget.memory
+        memory <= room
         and objects + lists <= limits.records
         and commas <= limits.items
         and len(text) <= limits.text
+    )
+
+
+def _memory(text: str, objects: int, lists: int, commas: int) -> int:
+    """Return the most that the values of a text in ASCII take, while it is read too.
+
+    Numbers of up to two digits and texts of up to one character are there already, so that a value which
+    takes memory takes at least four characters, or five as a text.
+    """
+    if _has_long_numbers(text):
+        values = commas * (DICT_COST + _TEXT_OR_NUMBER)
+    else:
+        values = min(commas * _TEXT_OR_NUMBER, len(text) * (_TEXT_SHARE if '"' in text else _NUMBER_SHARE))
+    members = text.count(":") * _MEMBER_COST
+    return (
+        objects * _OBJECT_COST + members + lists * LIST_COST + commas * (ITEM_COST + 1) + values + len(text)
     )
 
 
