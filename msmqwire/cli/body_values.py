@@ -63,6 +63,10 @@ def headers_format_of(name: str, headers: str | None, headers_format: str | None
             raise BadParameter(f"{name} has none; --headers-format {whose} adds some", param_hint=option)
 
 
+_TEXTS: Final = ("activex", "xml", "nrbf", "text")
+"""Formats in which a text alone is a usual value."""
+
+
 def format_of(name: str) -> str:
     """Return the format that an option names. Raises BadParameter."""
     if name == "binary":
@@ -78,8 +82,10 @@ def encoded(
     type_name: str | None,
     headers: Mapping[str, str] | None = None,
     headers_format: str | None = None,
+    *,
+    bare: bool = False,
 ) -> tuple[bytes, int, bytes]:
-    """Return body, body type and extension of a JSON text in a format.
+    """Return body, body type and extension of a JSON text in a format; a bare text needs no quotes.
 
     Raises:
         InvalidValue: it is not JSON, or the format or the type has no such value.
@@ -87,13 +93,29 @@ def encoded(
     """
     from msmqwire.bodies import encode
 
-    value = value_of(data)
+    value = _bare_value(data, name) if bare and name in _TEXTS else value_of(data)
     try:
         return encode(value, name, type=type_name, headers=headers, headers_format=headers_format)
     except InvalidValue as exc:
         if exc.path == "type":
             raise BadParameter(exc.why, param_hint="--type") from None
         raise
+
+
+def _bare_value(data: bytes, name: str) -> Any:
+    """Return the value of a JSON text, or the text itself if it is no JSON. Raises InvalidValue."""
+    try:
+        value = value_of(data)
+    except InvalidValue:
+        if data.lstrip()[:1] in (b"{", b"[", b'"'):
+            raise
+    else:
+        if isinstance(value, (str, list, dict)) or name != "text":
+            return value
+    try:
+        return data.decode()
+    except UnicodeDecodeError as exc:
+        raise InvalidValue("the text is not UTF-8", offset=exc.start) from None
 
 
 def headers_of(data: bytes) -> dict[str, str]:

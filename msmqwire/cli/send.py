@@ -71,7 +71,8 @@ def command(
         Option(
             "--format",
             metavar="FORMAT",
-            help=f"The text or file is a JSON value; its body is {FORMATS_HELP}: docs/bodies.md.",
+            help="The text or file is a JSON value, or a text alone; its body is"
+            f" {FORMATS_HELP}: docs/bodies.md.",
             complete=lambda: FORMATS,
         ),
     ] = None,
@@ -205,7 +206,7 @@ def command(
             properties["extension"] = read_input(extension)
         if chosen is not None:
             of_file = None if headers is None else headers_of(read_input(headers))
-            content, number, made = encoded(content, chosen, type_name, of_file, headers_format)
+            content, number, made = encoded(content, chosen, type_name, of_file, headers_format, bare=True)
             properties["body_type"] = number
             if made:
                 properties["extension"] = made

@@ -54,6 +54,25 @@ def test_a_value_is_sent_in_a_format(
     assert message["body_decoded"]["problems"] == []
 
 
+@pytest.mark.parametrize(
+    ("name", "body", "value"),
+    [
+        ("text", "order 7", "order 7"), ("text", "7", "7"), ("text", '"7"', "7"),
+        ("activex", "order 7", "order 7"), ("nrbf", "order 7", "order 7"), ("xml", "order 7", "order 7"),
+        ("activex", "7", 7),
+    ],
+)  # fmt: skip
+def test_a_text_needs_no_quotes(folder: Path, name: str, body: str, value: Any) -> None:
+    assert send(folder, "--format", name, "--body", body).status == 0
+    assert received(folder, "--decode", "--json")["body_decoded"]["value"] == value
+
+
+def test_json_that_breaks_off_is_no_text(folder: Path) -> None:
+    for name in ("text", "xml"):
+        assert send(folder, "--format", name, "--body", '{"a": ').status == 65
+    assert send(folder, "--format", "json", "--body", "order 7").status == 65
+
+
 @pytest.mark.parametrize("name", ["nservicebus", "rebus"])
 def test_headers_go_into_the_extension(folder: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / "headers").write_text('{"mine": "1"}')
@@ -112,7 +131,7 @@ def test_a_body_that_is_not_of_its_type_is_received(folder: Path) -> None:
         (("--type", "int", "--body", "1"), 2, "--type", "it goes with --format"),
         (("--headers", "x", "--body", "1"), 2, "--headers", "it goes with --format"),
         (("--format", "json", "--body", "{"), 65, "", "not JSON from line 1, column 2 on"),
-        (("--format", "text", "--body", "hello"), 65, "", "not JSON from line 1, column 1 on"),
+        (("--format", "text", "--body", "[1]"), 65, "", "[1] is no text; write it as json"),
         (("--format", "text", "--body", "1"), 65, "", "1 is no text; write it as json"),
         (("--format", "json", "--file", "missing"), 66, "", "missing: No such file or directory"),
         (("--body-type", "VT_BST", "--body", "1"), 2, "--body-type", "'VT_BST' is no type of a body; did "),
