@@ -131,6 +131,8 @@ def _inside(body: bytes, budget: Budget, kind: str = "") -> Content:
                 pass  # bytes that only begin so
     text = texts.decoded(body)
     if text is None:
+        text = texts.of_declared_encoding(body)
+    if text is None:
         return Content("bytes", plain.raw(body), "")
     fault: MalformedBody | None = None
     content: Content | None = None

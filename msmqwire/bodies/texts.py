@@ -22,6 +22,12 @@ _ASCII_TEXT: Final = bytes((0x09, 0x0A, 0x0C, 0x0D, *range(0x20, 0x7F)))
 """The ASCII characters that are text."""
 _LATIN_SHARE: Final = 0.75
 """The share of code units below 0x100 from which bytes without a byte order mark count as UTF-16."""
+_DECLARED: Final = re.compile(
+    rb"<\?xml version=[\"'][0-9.]+[\"'] encoding=[\"']"
+    rb"(iso-?8859-(?:[1-9]|1[013456])|latin-?1|(?:windows-|cp)125[0-8]|koi8-[ru])[\"']",
+    re.IGNORECASE,
+)
+"""Declarations of encodings that have one byte a character: no other codec is looked up."""
 _MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -67,6 +73,21 @@ def decoded(body: bytes) -> str | None:
     """Return bytes as text, without a byte order mark and one null at the end; None if they are no text."""
     text = _utf16(body)
     return _utf8(body) if text is None else text
+
+
+def of_declared_encoding(body: bytes) -> str | None:
+    """Return XML in the encoding that its declaration names, of one byte a character; None for anything else.
+
+    Programs of COM and Java write it so; programs of .NET write UTF-8 or UTF-16.
+    """
+    declared = _DECLARED.match(body)
+    if declared is None:
+        return None
+    try:
+        text = body.decode(declared[1].decode())
+    except UnicodeDecodeError:
+        return None
+    return text if text and not _NOT_TEXT.search(text) else None
 
 
 def is_utf16(body: bytes) -> bool:

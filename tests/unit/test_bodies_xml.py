@@ -277,3 +277,16 @@ def test_arrays_of_any_size_take_linear_time():
             assert tracemalloc.get_traced_memory()[1] <= 16 * len(body) + 65_536
         finally:
             tracemalloc.stop()
+
+
+@pytest.mark.parametrize("encoding", ["iso-8859-1", "ISO-8859-15", "windows-1252", "latin1"])
+def test_an_encoding_that_is_declared(encoding):
+    data = f'<?xml version="1.0" encoding="{encoding}"?><string>caf\xe9</string>'.encode(encoding)
+    body = decode(data)
+    assert (body.format, body.value, body.problems) == ("xml", "caf\xe9", ())
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-7", "hex", "idna", "unicode_escape", "no-such"])
+def test_an_encoding_that_is_not_taken(encoding):
+    data = f'<?xml version="1.0" encoding="{encoding}"?><string>'.encode() + b"\xe9</string>"
+    assert decode(data).format == "bytes"
