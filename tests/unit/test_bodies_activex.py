@@ -230,3 +230,14 @@ def test_items_of_vectors_are_limited():
     assert read.problems[0].offset == 40
     read = decode(b"a\0" * 100, body_type=0x101E, limits=Limits(items=10))
     assert read.value == ["a"] * 10
+
+
+def test_a_vector_may_begin_with_the_number_of_its_elements():
+    two = struct.pack("<I2q", 2, 10_000, -15_000)
+    assert decode(two, body_type=0x1006).value == [decimal("1.0000"), decimal("-1.5000")]
+    body = decode(struct.pack("<Iqd", 2, 0, float("nan")), body_type=0x1007)
+    assert body.value == [date("1899-12-30T00:00:00.000000000")]
+    assert (body.problems[0].path, body.problems[0].offset) == ("[1]", 12)
+    for body_type, data in ((0x2006, two), (0x1006, b"\3" + two[1:])):
+        with pytest.raises(MalformedBody, match="elements of 8 bytes, the body has 20"):
+            decode(data, body_type=body_type)

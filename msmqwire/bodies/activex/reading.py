@@ -190,7 +190,12 @@ def _array(body: bytes, body_type: int, kind: int, budget: Budget) -> Content:
     _, make, cost = KINDS[kind]
     form = _STRUCTS[kind]
     count, rest = divmod(len(body), form.size)
-    if rest:
+    before = 0
+    if rest == _SIZE.size and body_type & VarEnum.VT_VECTOR and _SIZE.unpack_from(body) == (count,):
+        # As COUNTEDARRAY is written, [MS-MQMQ] 2.2.16; of smaller elements nothing tells it apart.
+        before = rest
+        body = body[before:]
+    elif rest:
         has = f"{variant_name(body_type)} has elements of {counted(form.size, 'byte')}"
         _refuse(body, body_type, f"{has}, the body has {len(body)}")
     problems: list[Problem] = []
@@ -206,7 +211,7 @@ def _array(body: bytes, body_type: int, kind: int, budget: Budget) -> Content:
             try:
                 values.append(make(form.unpack_from(body, at)[0]))
             except _NoValueError as exc:
-                problems.append(Problem(str(exc), f"[{at // form.size}]", at))
+                problems.append(Problem(str(exc), f"[{at // form.size}]", before + at))
                 return Content("activex", values, None, tuple(problems))
     return Content("activex", values, None, tuple(problems))
 
