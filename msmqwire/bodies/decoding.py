@@ -138,10 +138,12 @@ def _inside(body: bytes, budget: Budget, kind: str = "") -> Content:
     content: Content | None = None
     if kind == "xml" and not xml.looks_like_xml(text):
         fault = MalformedBody("not well-formed XML: no element found", offset=0)
-    if kind == "json" or json.looks_like_json(text):
+    is_quoted = json.is_quoted(text)
+    if kind == "json" or is_quoted or json.looks_like_json(text):
         try:
             content = json.of_text(text, budget)
-            if kind != "json" and content.problems and _is_just_a_bracket(content):
+            just_begins = content.problems and (is_quoted or _is_just_a_bracket(content))
+            if kind != "json" and just_begins:
                 content = None
         except MalformedBody as exc:
             fault = exc if kind else None

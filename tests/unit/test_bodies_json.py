@@ -72,7 +72,7 @@ def test_what_is_read_before_a_fault_is_kept(text, value, error, path, offset):
 
 
 @pytest.mark.parametrize(
-    "text", ["[INFO] started", "[2026-11-28] x", "{braces}", "5", '"a"', "true", "null", "{"]
+    "text", ["[INFO] started", "[2026-11-28] x", "{braces}", "5", '"a" and "b"', '"a', "true", "null", "{"]
 )
 def test_what_only_begins_as_json_does_is_text(text):
     body = decode(text.encode())
@@ -234,3 +234,14 @@ def test_long_lists_of_short_values_are_read_in_the_quick_way(item, monkeypatch)
     monkeypatch.setattr("msmqwire.bodies.json.reading.Careful", None)
     text = "[" + item * ((1 << 20) // len(item)) + "0]"
     assert len(decode(text.encode()).value) == text.count(",") + 1
+
+
+@pytest.mark.parametrize("value", ["", "a", 'quotes " and \\', "\U0001f600", "line\nend"])
+def test_a_text_in_quotation_marks_is_json(value):
+    body = decode(encode(value, "json")[0])
+    assert (body.format, body.value, body.problems) == ("json", value, ())
+
+
+def test_names_of_members_are_texts():
+    with pytest.raises(InvalidValue, match=r"a\[1\]: the name of a member is a text, not 1"):
+        encode({"a": [0, {1: 2}]}, "json")

@@ -6,7 +6,7 @@ parser that knows where it is and keeps what it has read.
 
 from __future__ import annotations
 
-from msmqwire.bodies.json.reading import looks_like_json, of_text, read, recognises
+from msmqwire.bodies.json.reading import is_quoted, looks_like_json, of_text, read, recognises
 from msmqwire.bodies.json.writing import write
 
-__all__ = ["looks_like_json", "of_text", "read", "recognises", "write"]
+__all__ = ["is_quoted", "looks_like_json", "of_text", "read", "recognises", "write"]

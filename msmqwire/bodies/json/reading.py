@@ -15,6 +15,7 @@ from msmqwire.bodies.limits import DEFAULT, DICT_COST, ITEM_COST, LIST_COST, TEX
 from msmqwire.errors import MalformedBody
 
 _START: Final = re.compile(r"\s*(?:\{\s*(?:\"|\})|\[)")
+_QUOTED: Final = re.compile(r'\s*+".*"', re.DOTALL)
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _BRACKET: Final = re.compile(r"[{}\[\]]")
 _DIGITS: Final = bytes.maketrans(b"123456789.E", b"0000000000e")
@@ -41,6 +42,11 @@ def recognises(body: bytes) -> bool:
 def looks_like_json(text: str) -> bool:
     """Return whether a text begins as an object or array does."""
     return _START.match(text) is not None
+
+
+def is_quoted(text: str) -> bool:
+    """Return whether a text may be one text in JSON: whether it is in quotation marks."""
+    return _QUOTED.match(text) is not None and text.rstrip().endswith('"')
 
 
 def read(body: bytes, budget: Budget) -> Content:

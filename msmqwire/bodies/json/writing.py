@@ -79,6 +79,9 @@ class _Writer:
                 name, item = following
                 path[-1] = name
                 if end == "}":
+                    if not isinstance(name, str):
+                        path.pop()
+                        raise InvalidValue(f"the name of a member is a text, not {name!r:.40}")
                     out.append(plain.quoted(name[1:] if name.startswith("$$") else name) + ":")
                 break
             else:
