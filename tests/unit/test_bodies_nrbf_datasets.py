@@ -313,6 +313,29 @@ def test_the_binary_form():
     assert content.text == "Shop{Orders: 3 rows}"
 
 
+def test_types_of_columns_as_net_since_core_writes_them():
+    prefix = "DataTable.DataColumn_0."
+    names = [
+        (prefix + "ColumnName", Binary.STRING),
+        (prefix + "DataType_AssemblyQualifiedName", Binary.STRING),
+    ]
+    inner = stream(
+        library(2, DATA),
+        klass(1, "System.Data.DataTable", [*VERSION_MEMBERS, *names], 2),
+        string(10, "Orders"),
+        int32(1),
+        string(11, "Id"),
+        string(12, "System.Int32, System.Private.CoreLib, Version=8.0.0.0, Culture=neutral"),
+    )
+    rows = [
+        ("DataTable_0.Rows.Count", Binary.PRIMITIVE, INT32),
+        ("DataTable_0.RowStates", Binary.SYSTEM_CLASS, "System.Collections.BitArray"),
+    ]
+    content = read(binary_form(inner, rows, [int32(0), ref(100)], [bits(100, [0], True)]))
+    table = {"name": "Orders", "columns": [{"name": "Id", "type": "System.Int32"}], "rows": []}
+    assert content.value == {"$dataset": "Shop", "tables": [table]}
+
+
 def test_a_table_on_its_own():
     members, values, rest = data()
     content = read(stream(*described(rows=(members, values)), *rest))

@@ -123,7 +123,11 @@ class _Binary:
             column = members.get(f"DataTable.DataColumn_{number}.ColumnName")
             if not isinstance(column, str):
                 raise NoTables(f"the column {number} of {name:.80} has no name")
-            kind = self._follow(members.get(f"DataTable.DataColumn_{number}.DataType"))
+            # .NET Framework writes a System.Type, .NET since Core its whole name.
+            kind = self._follow(
+                members.get(f"DataTable.DataColumn_{number}.DataType")
+                or members.get(f"DataTable.DataColumn_{number}.DataType_AssemblyQualifiedName")
+            )
             if isinstance(kind, dict):  # a System.Type, of which only the name matters
                 kind = self._follow(kind.get("Data"))
             table.columns.append((column, kind.partition(",")[0] if isinstance(kind, str) else ""))
