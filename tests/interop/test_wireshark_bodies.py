@@ -25,7 +25,7 @@ BODIES = [
     (b"[1, 2]", 1, "json"), (b"[not json", 0, "text"), (b"\x07\0\0\0", 3, "activex"),
     (b"\xff\xff", 11, "activex"), (struct.pack("<d", 1.5), 5, "activex"), (b"ansi", 30, "activex"),
     (b"\0\xff\1\2", 0, "bytes"), (b"\xc3\x28", 0, "bytes"), (b"a\x01b", 0, "bytes"),
-    (NETMSMQ, 0, "wcf"), (NRBF, 0x300, "nrbf"), (gzip.compress(b"x" * 100), 0, "gzip"),
+    (NETMSMQ, 0, "wcf"), (NRBF, 0x300, "nrbf"), (gzip.compress(b"x" * 100, mtime=0), 0, "gzip"),
     (b"\0" * 16, 72, "activex"),
 ]  # fmt: skip
 """A body, its type, and the format that is told."""

@@ -26,7 +26,7 @@ from msmqwire.errors import InvalidArgument, InvalidValue, MalformedBody
         (b"hello", 0x1234, "text", "hello"),
         (b"", 0, "bytes", {"$bytes": ""}),
         (b"\x80\x81", 0, "bytes", {"$bytes": "8081"}),
-        (gzip.compress(b'{"a": 1}'), 0, "gzip", {"a": 1}),
+        (gzip.compress(b'{"a": 1}', mtime=0), 0, "gzip", {"a": 1}),
     ],
 )
 def test_the_type_or_the_content_decides(body, body_type, format, value):
