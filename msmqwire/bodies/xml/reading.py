@@ -288,7 +288,8 @@ class _Mapping:
             tags = [tag.removeprefix(own) for tag in tags]
         if len(distinct) == len(tags):
             if leaves and (self._bare or not any(child.keys() for child in children)):
-                value.update(zip(tags, [child.text or _empty(child) for child in children], strict=True))
+                for tag, child in zip(tags, children, strict=True):
+                    value[tag] = child.text or _empty(child)
                 return value, None
             return value, (iter(children), value, frozenset(), namespace, path)
         repeated = frozenset(tag for tag, count in Counter(tags).items() if count > 1)
@@ -341,7 +342,10 @@ def _empty(element: Any) -> Plain:
 def _is_mixed(element: Any, children: list[Any]) -> bool:
     tails = {child.tail for child in children}
     tails.add(element.text)
-    return any(tail and not tail.isspace() for tail in tails)
+    for tail in tails:
+        if tail and not tail.isspace():
+            return True
+    return False
 
 
 def _pieces(element: Any) -> Iterator[Any]:
