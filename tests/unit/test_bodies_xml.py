@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 
 import pytest
@@ -290,3 +291,25 @@ def test_an_encoding_that_is_declared(encoding):
 def test_an_encoding_that_is_not_taken(encoding):
     data = f'<?xml version="1.0" encoding="{encoding}"?><string>'.encode() + b"\xe9</string>"
     assert decode(data).format == "bytes"
+
+
+@pytest.mark.parametrize(
+    "xml",
+    [
+        '<r xmlns="{0}">' + "<a/>" * 40_000 + "</r>",
+        '<r xmlns:p="{0}">' + "".join(f"<p:a{n}/>" for n in range(20_000)) + "</r>",
+        "<r xmlns:p='{0}'>" + '<a p:b=""/>' * 20_000 + "</r>",
+    ],
+)
+def test_long_names_of_namespaces_take_linear_time_and_memory(xml):
+    data = xml.format("u" * 200_000).encode()
+    tracemalloc.start()
+    start = time.process_time()
+    try:
+        body = decode(data)
+        assert time.process_time() - start < 2
+        assert tracemalloc.get_traced_memory()[1] <= 16 * len(data) + (16 << 20)
+    finally:
+        tracemalloc.stop()
+    assert body.format == "xml"
+    assert body.problems

@@ -22,6 +22,9 @@ _NAME_COST: Final = 280
 _STAND_IN: Final = 0xF700
 """The private character that stands for the control character 0 while expat, which forbids that, reads."""
 
+_NAMES_BASE, _NAMES_FACTOR = 1 << 20, 32
+"""Characters of the names of all elements at the most, each with its namespace, since the parser makes each."""
+
 
 class Doctype(Exception):
     """XML with a document type, which is not read."""
@@ -34,13 +37,14 @@ class Doctype(Exception):
 class _Builder:
     """The elements that expat has found."""
 
-    def __init__(self, parser: expat.XMLParserType, budget: Budget, forbidden: bool) -> None:
+    def __init__(self, parser: expat.XMLParserType, budget: Budget, forbidden: bool, size: int) -> None:
         self._parser, self._budget, self._forbidden = parser, budget, forbidden
         self.root: ElementTree.Element | None = None
         self.open: list[ElementTree.Element] = []
         self._last: ElementTree.Element | None = None
         self._text: list[str] = []
         self._names = 0
+        self._characters = _NAMES_BASE + _NAMES_FACTOR * size
         self._known: dict[str, str] = {}
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -48,6 +52,9 @@ class _Builder:
         if len(self.open) >= self._budget.depth:
             raise LimitExceeded(f"more than {self._budget.depth} elements deep")
         self._budget.records()
+        self._characters -= len(tag) + sum(map(len, attributes))
+        if self._characters < 0:
+            raise LimitExceeded("the names of elements with their namespaces are too long")
         size = sum(map(len, attributes)) + sum(map(len, attributes.values()))
         cost = ELEMENT_COST + len(attributes) * ATTRIBUTE_COST + (DICT_COST if attributes else 0)
         if self._last is None and self.open:
@@ -139,7 +146,7 @@ def read_carefully(
     parser = expat.ParserCreate("utf-8", "}")
     parser.buffer_text = True
     parser.buffer_size = 1 << 16
-    builder = _Builder(parser, budget, forbidden is not None)
+    builder = _Builder(parser, budget, forbidden is not None, len(data))
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
     parser.CharacterDataHandler = builder.data

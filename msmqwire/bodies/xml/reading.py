@@ -40,6 +40,8 @@ _NOT_IN_ARRAYS: Final = re.compile(rb"[<>&\r]|INF|NaN")
 """What items of an array are not read with in the quick way: markup, and what is an object as a value."""
 _MEMORY_OF_ARRAY: Final = 8
 """Bytes of memory for each byte of an array, at the least."""
+_VALUES: Final = re.compile(rb"(?<=\")[^\"<]*(?=\")|(?<=')[^'<]*(?=')")
+"""What may be the value of an attribute: all that is between two quotation marks."""
 _PATH_MAX: Final = 200
 _PROBLEMS_MAX: Final = 100
 ELEMENT_COST: Final = 168
@@ -159,6 +161,11 @@ def _is_within(data: bytes, budget: Budget) -> bool:
         return True
     elements -= data.count(b"</")
     attributes = data.count(b"=")
+    if b"xmlns" in data:
+        # Each name is made with the name of its namespace before it.
+        longest = max((len(found) for found in _VALUES.findall(data)), default=0)
+        if (elements + attributes) * longest > budget.memory:
+            return False
     memory = elements * (ELEMENT_COST + DICT_COST + TEXT_COST) + attributes * ATTRIBUTE_COST + 3 * len(data)
     return (
         memory <= budget.memory
@@ -342,7 +349,7 @@ def _empty(element: Any) -> Plain:
 def _is_mixed(element: Any, children: list[Any]) -> bool:
     tails = {child.tail for child in children}
     tails.add(element.text)
-    for tail in tails:
+    for tail in tails:  # noqa: SIM110, which is slower
         if tail and not tail.isspace():
             return True
     return False
