@@ -11,6 +11,9 @@ _MEMORY_FACTOR: Final = 8
 _EXACT: Final = 14
 """What readers may use that count exactly, of the 16 MiB and 16 bytes a byte that decoding may take."""
 
+NAMES_BASE, NAMES_FACTOR = 1 << 20, 8
+"""Characters of the names of all elements of XML at the most, each with its namespace, which expat makes of
+each; and how many more for each byte of the body."""
 DICT_COST: Final = 240
 """Bytes of memory that an object of plain data is counted with, without its values."""
 LIST_COST: Final = 72

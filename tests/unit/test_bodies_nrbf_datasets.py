@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from msmqwire.bodies import Limits, nrbf
@@ -167,6 +169,20 @@ def test_rows_within_rows():
         ("Order", [[1]]),
         ("Item", [["bolt", 5], ["nut", 6]]),
     ]
+
+
+@pytest.mark.parametrize("rows", ["<T/>" * 20_000, "".join(f"<p:T{n}/>" for n in range(10_000))])
+def test_long_names_of_namespaces_take_linear_memory(rows):
+    schema = "<xs:schema xmlns:xs='http://www.w3.org/2001/XMLSchema'/>"
+    names = "u" * 100_000
+    body = xml_form(schema, f"<d><D xmlns='{names}' xmlns:p='{names}'>{rows}</D></d>")
+    tracemalloc.start()
+    try:
+        content = read(body)
+        assert tracemalloc.get_traced_memory()[1] <= 16 * len(body) + (16 << 20)
+    finally:
+        tracemalloc.stop()
+    assert "the names of elements with their namespaces are too long" in str(content.problems[0])
 
 
 def column(number, holder, name):

@@ -8,7 +8,7 @@ from typing import Final
 from xml.parsers import expat
 
 from msmqwire.bodies.body import Plain
-from msmqwire.bodies.limits import DICT_COST, LIST_COST, Budget, LimitExceeded
+from msmqwire.bodies.limits import DICT_COST, LIST_COST, NAMES_BASE, NAMES_FACTOR, Budget, LimitExceeded
 from msmqwire.bodies.nrbf.tables import NoTables, Table
 from msmqwire.bodies.xml.simple import SIMPLE
 
@@ -89,8 +89,13 @@ def _parse(text: str, handler: _Handler, path: str, budget: Budget) -> None:
     parser = expat.ParserCreate("utf-8", "}")
     depth = -1
 
+    names = NAMES_BASE + NAMES_FACTOR * len(text)
+
     def start(name: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
+        nonlocal depth, names
+        names -= len(name) + sum(map(len, attributes))
+        if names < 0:
+            raise LimitExceeded("the names of elements with their namespaces are too long")
         depth += 1
         if depth >= budget.depth:
             raise LimitExceeded(f"more than {budget.depth} elements deep")

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 from xml.parsers import expat
 
-from msmqwire.bodies.limits import Budget, LimitExceeded
+from msmqwire.bodies.limits import NAMES_BASE, Budget, LimitExceeded
 from msmqwire.bodies.wcf.fault import Fault
 from msmqwire.bodies.wcf.infoset import IllFormed, events
 from msmqwire.bodies.wcf.nbfx import Problems, Session, read_document
@@ -183,12 +183,13 @@ def _is_plain(text: str, depth: int) -> bool:
         return False
     if text.startswith("<?") and not text.startswith("<?xml "):
         return False
-    left = depth + 1
+    left, names = depth + 1, NAMES_BASE
 
     def start(name: str, attributes: list[str]) -> None:
-        nonlocal left
+        nonlocal left, names
         left -= 1
-        if not left:
+        names -= len(name) + sum(map(len, attributes))
+        if not left or names < 0:
             raise IllFormed("", 0)
 
     def end(name: str) -> None:

@@ -23,7 +23,7 @@ _STAND_IN: Final = 0xF700
 """The private character that stands for the control character 0 while expat, which forbids that, reads."""
 
 _NAMES_BASE, _NAMES_FACTOR = 1 << 20, 32
-"""Characters of the names of all elements at the most, each with its namespace, since the parser makes each."""
+"""Characters of the names of all elements at the most, each with its namespace: the parser makes each one."""
 
 
 class Doctype(Exception):
