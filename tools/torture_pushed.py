@@ -11,6 +11,7 @@ import asyncio
 import random
 import time
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from msmqwire.errors import Unreachable
@@ -55,7 +56,7 @@ class _Receiver:
         requests = await self._attached()
         name = str(queue_name(rf"private$\{self._queue}", requests.name))
         sending = LocalSending(requests, name, requests.identifier)
-        queue = Queue(sending, LocalReading(requests, name, requests.name))
+        queue = Queue(sending, partial(LocalReading, requests, name, requests.name))
         drained = False
         while not drained:
             try:

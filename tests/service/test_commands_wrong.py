@@ -100,7 +100,7 @@ def test_what_can_not_be_moved_stays(
         ((TO_ORDERS, "--recoverable", "--response-queue", "DIRECT=OS:a"), 2, "response_queue", ""),
         ((TO_ORDERS, "--recoverable", "--correlation", "x"), 65, "correlation", "guid"),
         ((TO_ORDERS, "--recoverable", "--class", "4660"), 65, "class", "0x1234"),
-        ((TO_ORDERS, "--recoverable", "--body-type", "-1"), 65, "body_type", "-1"),
+        ((TO_ORDERS, "--recoverable", "--body-type", "-1"), 2, "--body-type", "-1"),
         ((TO_ORDERS, "--recoverable", "--file", "nothing.here"), 66, "", "nothing.here: No such file"),
         ((TO_ORDERS, "--transactional"), 69, "", "a transactional queue takes transactional messages only"),
         ((TO_LEDGER, "--recoverable"), 69, "", "a transactional queue takes transactional messages only"),

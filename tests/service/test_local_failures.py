@@ -188,7 +188,7 @@ def test_what_was_printed_before_an_interruption_is_gone(
     fill(folder, b"1", b"2", b"3", b"4")
     shown: list[str] = []
 
-    def show(message: dict[str, Any], _: bool) -> None:
+    def show(message: dict[str, Any], _: bool, *, decode: bool) -> None:
         if len(shown) == 2:
             raise failure
         shown.append(message["identifier"])

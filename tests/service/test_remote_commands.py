@@ -123,9 +123,9 @@ def test_a_message_is_printed_before_it_is_acknowledged(
 
     acknowledged: list[list[Opnum]] = []
 
-    def show(shown: dict[str, Any], as_json: bool) -> None:
+    def show(shown: dict[str, Any], as_json: bool, *, decode: bool) -> None:
         acknowledged.append(queue.called(Opnum.R_EndReceive))
-        printing.show(shown, as_json)
+        printing.show(shown, as_json, decode=decode)
 
     monkeypatch.setattr(remote_reading, "show", show)
     assert len(run(queue, "receive", "--count", "2").lines) == 2

@@ -429,7 +429,7 @@ def test_messages_whose_end_is_not_known_are_named(alpha: Process, monkeypatch: 
     sent(alpha.data, b"1")
     shown: list[str] = []
 
-    def show(message: dict[str, Any], _: bool) -> None:
+    def show(message: dict[str, Any], _: bool, *, decode: bool) -> None:
         shown.append(message["identifier"])
         alpha.kill()
 
