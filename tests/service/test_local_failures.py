@@ -195,7 +195,7 @@ def test_what_was_printed_before_an_interruption_is_gone(
 
     monkeypatch.setattr(reading, "show", show)
     with pytest.raises(failure), WaitingLocal(folder, lambda _: None) as local:
-        reading._receive(local, ORDERS, 4, 0, True)
+        reading._receive(local, ORDERS, 4, 0, True, decode=False)
     assert peeked(folder, ORDERS) == [b"3", b"4"]
 
 
@@ -211,11 +211,11 @@ def test_what_was_printed_is_gone_if_the_wait_for_more_is_interrupted(
         before = signal.signal(signal.SIGALRM, interrupt)
         try:
             signal.setitimer(signal.ITIMER_REAL, 1)
-            reading._receive(local, ORDERS, 4, 1000, True)
+            reading._receive(local, ORDERS, 4, 1000, True, decode=False)
         finally:
             signal.signal(signal.SIGALRM, before)
 
-    monkeypatch.setattr(reading, "show", lambda *_: None)
+    monkeypatch.setattr(reading, "show", lambda *_, decode: None)
     with pytest.raises(KeyboardInterrupt), WaitingLocal(folder, lambda _: None) as local:
         receive(local)
     until(lambda: listed(folder)[ORDERS]["messages"] == 0, "both messages are removed")
