@@ -10,6 +10,7 @@ from msmqwire.bodies import plain
 from msmqwire.bodies.body import Content, Problem
 from msmqwire.bodies.limits import Budget, LimitExceeded
 from msmqwire.errors import MalformedBody
+from msmqwire.names.printable import counted
 
 _FORMAT: Final = "gzip"
 _MAGIC: Final = b"\x1f\x8b\x08"
@@ -72,7 +73,7 @@ def _decompressed(body: bytes, most: int) -> tuple[bytes, list[Problem]]:
         else:
             if len(out) > most:
                 del out[most:]
-                problems.append(Problem(f"decompresses to more than {most:,} bytes", _FORMAT, at))
+                problems.append(Problem(f"decompresses to more than {counted(most, 'byte')}", _FORMAT, at))
             elif not member.eof:
                 problems.append(Problem("the gzip breaks off", _FORMAT, len(body)))
             start = at - len(member.unused_data)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from msmqwire.names.printable import counted
+
 _MEMORY_BASE: Final = 8 << 20
 _MEMORY_FACTOR: Final = 8
 
@@ -98,7 +100,7 @@ class Budget:
         """Count records. Raises LimitExceeded."""
         self._records -= count
         if self._records < 0:
-            raise LimitExceeded(f"there are more than {self.limits.records:,} records")
+            raise LimitExceeded(f"there are more than {counted(self.limits.records, 'record')}")
 
     def items(self, count: int) -> None:
         """Count items of an array and their places, before they are made. Raises LimitExceeded."""
@@ -122,4 +124,4 @@ class Budget:
         """Count a text that stands in the value once more. Raises LimitExceeded."""
         self._text -= characters
         if self._text < 0:
-            raise LimitExceeded(f"the texts have more than {self.limits.text:,} characters")
+            raise LimitExceeded(f"the texts have more than {counted(self.limits.text, 'character')}")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from msmqwire.bodies import Body, Problem, inspect_body
+from msmqwire.names.printable import counted
 from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.pgm import PgmPacket
 from msmqwire.remote_read.rpc_packet import RpcPacket
@@ -48,7 +49,7 @@ def decoded(message: MessageBody) -> Body:
 
 def cut_short(length: int, size: int) -> Problem:
     """Return the problem of a body that is not all there."""
-    return Problem(f"only the first {length:,} of {size:,} bytes are there", offset=length)
+    return Problem(f"only the first {length:,} of {counted(size, 'byte', 'are')} there", offset=length)
 
 
 def message_body(

@@ -949,7 +949,7 @@ def test_flags_that_can_not_be(flags, record, why):
         (call(0x11), "the RootId is 1, though no array follows"),
         (call(0x211, record=22), "the RootId is 1, though no array follows"),
         (header(0) + b"\x15" + int32(0x11) + b"\x08", "the primitive type is 8, not 18"),
-        (call(0x12, int32(1000), root=0), "1000 arguments do not fit into the body"),
+        (call(0x12, int32(1000), root=0), "1,000 arguments do not fit into the body"),
         (call(0x12, int32(1), b"\x04", root=0), "4 is no primitive type of a value"),
         (call(0x12, int32(1), with_code(Primitive.DECIMAL, "x"), root=0), "'x' is no decimal"),
         (call(0x11, call(0x11, root=0)[17:-1], root=0), "a second method"),

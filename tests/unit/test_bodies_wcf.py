@@ -402,7 +402,7 @@ def test_markup_is_escaped_where_it_would_be_markup():
 def test_a_length_of_four_bytes_has_a_sign(kind):
     text, problems = element(bytes([kind]) + b"\xff\xff\xff\xff")
     assert text == ""
-    assert problems == ["-1 bytes are announced and 1 are left"]
+    assert problems == ["-1 bytes are announced and 1 is left"]
 
 
 def test_text_may_be_split_over_records():
@@ -669,7 +669,7 @@ SIMPLEX = b"\x00\x01\x00\x01\x03\x02\x01u\x03\x07"
         (b"\x0c\x0d", "0x0D is the type of no record"),
         (b"\x0c\x06\x00", "a size of zero, or with a zero behind it"),
         (b"\x0c\x06\x81\x00a", "a size of zero, or with a zero behind it"),
-        (b"\x0c\x06\x05a", "5 bytes are announced and 1 are left"),
+        (b"\x0c\x06\x05a", "5 bytes are announced and 1 is left"),
         (b"\x0c\x0c", "PreambleEndRecord can't stand here"),
         (b"\x07", "EndRecord can't stand here"),
         (b"\x0c\x05\x01a\x00\x07", "UnsizedEnvelopeRecord can't stand here"),
@@ -775,7 +775,7 @@ def test_limits():
     assert error == "more than 50 elements within each other"
     assert xml == "<a>" * 50 + "</a>" * 50
     assert path.count("a") == 50
-    assert broken(b"\x40\x81\x80\x02" + b"a" * 32769 + b"\x01")[3] == "a name of 32769 bytes"
+    assert broken(b"\x40\x81\x80\x02" + b"a" * 32769 + b"\x01")[3] == "a name of 32,769 bytes"
     many = b"\x40\x01r" + b"\x06\x00\x80" * 10_001
     assert broken(many + b"\x01")[3] == "more than 10000 attributes of one element"
     xml, *_ = broken(b"\x40\x01r" + b"\x5e\x01a\x01" * 50 + b"\x01")

@@ -161,7 +161,7 @@ def printed(capsys, tmp_path, *arguments, **options) -> str:
 
 def test_the_command_prints_filters_and_writes_messages(capsys, tmp_path):
     lines = printed(capsys, tmp_path).splitlines()
-    assert [line.split()[-1] for line in lines[1:3]] == ["MSMQ", "bytes"]
+    assert [line.split()[-1] for line in lines[1:3]] == ["MSMQ", "Message"]
     assert "request #0 DIRECT=http://" in lines[2]
     assert "response #0 200 OK" in lines[4]
     (line,) = printed(capsys, tmp_path, as_json=True, kind=["srmpmessage"], queue="*/private$/*").splitlines()

@@ -16,6 +16,7 @@ from msmqwire.bodies.nrbf.reading import HEADER, read_stream
 from msmqwire.bodies.nrbf.records import Record
 from msmqwire.bodies.nrbf.tables import DATASET, tables_line
 from msmqwire.errors import MalformedBody
+from msmqwire.names.printable import counted
 
 __all__ = ["read", "recognises", "write"]
 # RecordTypeEnum 0, RootId, HeaderId, MajorVersion 1, MinorVersion 0, and the next record: 2.6.1.
@@ -37,7 +38,8 @@ def read(body: bytes, budget: Budget) -> Content:
     budget.exact(len(body))
     stream = read_stream(body, budget)
     if stream.end < len(body) and not stream.problems:
-        stream.problem(f"{len(body) - stream.end} bytes follow the end", "MessageEnd", stream.end)
+        following = counted(len(body) - stream.end, "byte", "follow")
+        stream.problem(f"{following} the end", "MessageEnd", stream.end)
     value = assemble(stream, budget)
     if stream.tables:
         from msmqwire.bodies.nrbf.datasets import with_tables

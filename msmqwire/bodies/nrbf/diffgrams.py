@@ -11,6 +11,7 @@ from msmqwire.bodies.body import Plain
 from msmqwire.bodies.limits import DICT_COST, LIST_COST, NAMES_BASE, NAMES_FACTOR, Budget, LimitExceeded
 from msmqwire.bodies.nrbf.tables import NoTables, Table
 from msmqwire.bodies.xml.simple import SIMPLE
+from msmqwire.names.printable import counted
 
 _SCHEMA: Final = "http://www.w3.org/2001/XMLSchema}"
 _DATA: Final = "urn:schemas-microsoft-com:xml-msdata}"
@@ -98,7 +99,7 @@ def _parse(text: str, handler: _Handler, path: str, budget: Budget) -> None:
             raise LimitExceeded("the names of elements with their namespaces are too long")
         depth += 1
         if depth >= budget.depth:
-            raise LimitExceeded(f"more than {budget.depth} elements deep")
+            raise LimitExceeded(f"more than {counted(budget.depth, 'element')} deep")
         budget.records()
         handler.start(depth, name, attributes)
 

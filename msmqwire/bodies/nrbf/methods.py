@@ -12,6 +12,7 @@ from msmqwire.bodies.body import Plain
 from msmqwire.bodies.limits import Budget
 from msmqwire.bodies.nrbf.cursor import ENDS, Fault, length, primitive, string
 from msmqwire.bodies.nrbf.records import ARGS, CONTEXT, EXCEPTION, RETURN, SIGNATURE, Message, Primitive
+from msmqwire.names.printable import counted
 
 CALL, RETURN_NAME = "$call", "$return"
 _VALUE_COST: Final = 300
@@ -122,7 +123,7 @@ def _context_and_args(
     if flags & Message.ARGS_INLINE:
         count, at = length(body, at, "Args.Length")
         if count > len(body) - at:
-            raise Fault(f"{count} arguments do not fit into the body", "Args.Length", at - 4)
+            raise Fault(f"{counted(count, 'argument', 'do')} not fit into the body", "Args.Length", at - 4)
         budget.items(count)
         value["args"] = args = []
         for number in range(count):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msmqwire.names.printable import agreed, counted
+
 
 class Fault(Exception):
     """Bytes that can't be read on from; never leaves `msmqwire.bodies.wcf`.
@@ -15,6 +17,11 @@ class Fault(Exception):
     def __init__(self, why: str, offset: int, path: str = "") -> None:
         super().__init__(why)
         self.why, self.offset, self.path = why, offset, path
+
+
+def announced(size: int, left: int) -> str:
+    """Return why so many bytes can't be read."""
+    return f"{counted(size, 'byte', 'are')} announced and {agreed(left, 'are')} left"
 
 
 def read_size(data: bytes, at: int, largest: int = 0x7FFF_FFFF) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from msmqwire.bodies.wcf.fault import Fault, build_size, read_size
+from msmqwire.bodies.wcf.fault import Fault, announced, build_size, read_size
 
 MODES: Final[Mapping[int, str]] = MappingProxyType(
     {1: "SingletonUnsized", 2: "Duplex", 3: "Simplex", 4: "SingletonSized"}
@@ -158,7 +158,11 @@ def sized(data: bytes, at: int, kind: Kind) -> tuple[int, int]:
     if size == 0 or data[start - 1] == 0:  # NMF-3.1.1.2-05: the last byte of a size is no zero
         raise Fault("a size of zero, or with a zero behind it", at, f"{kind.record}.Size")
     if size > len(data) - start:
-        raise Fault(f"{size} bytes are announced and {len(data) - start} are left", at, f"{kind.record}.Size")
+        raise Fault(
+            announced(size, len(data) - start),
+            at,
+            f"{kind.record}.Size",
+        )
     return start, start + size
 
 

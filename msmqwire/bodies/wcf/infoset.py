@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 
 from msmqwire.bodies.wcf.characters import NAME
 from msmqwire.bodies.wcf.names import ATTRIBUTES_MAX, XML_NAMESPACE, XMLNS, XMLNS_NAMESPACE
+from msmqwire.names.printable import counted
 
 
 class IllFormed(Exception):
@@ -134,7 +135,7 @@ def events(text: str, depth: int) -> Iterator[Event]:
                 if roots > 1:
                     raise IllFormed("a second element behind the end of the first", at)
             if len(open_elements) >= depth:
-                raise IllFormed(f"more than {depth} elements within each other", at)
+                raise IllFormed(f"more than {counted(depth, 'element')} within each other", at)
             start, undo, empty, at = _start(text, at, scope)
             yield start
             if empty:

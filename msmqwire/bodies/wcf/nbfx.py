@@ -27,9 +27,10 @@ from msmqwire.bodies.wcf.characters import (
     escape,
     escape_attribute,
 )
-from msmqwire.bodies.wcf.fault import Fault, read_size
+from msmqwire.bodies.wcf.fault import Fault, announced, read_size
 from msmqwire.bodies.wcf.names import ATTRIBUTES_MAX, XML_NAMESPACE, XMLNS, XMLNS_NAMESPACE
 from msmqwire.bodies.wcf.words import WORDS
+from msmqwire.names.printable import counted
 
 END_ELEMENT, COMMENT, ARRAY = 1, 2, 3
 LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
@@ -100,7 +101,11 @@ class Session:
         size, at = read_size(data, 0)
         end = at + size
         if end > len(data):
-            raise Fault(f"{size} bytes are announced and {len(data) - at} are left", 0, "StringTable.Size")
+            raise Fault(
+                announced(size, len(data) - at),
+                0,
+                "StringTable.Size",
+            )
         known = self._known
         budget.spend(size)
         while at < end:
@@ -355,7 +360,7 @@ class _Reader:
                         _leave(scope, undo)
             elif kind > 0x3F:
                 if len(stack) >= depth:
-                    raise Fault(f"more than {depth} elements within each other", at)
+                    raise Fault(f"more than {counted(depth, 'element')} within each other", at)
                 if not stack:
                     roots += 1
                     if roots == 2 and not fragment:
@@ -534,7 +539,7 @@ class _Reader:
         if not 0x40 <= data[at] <= 0x77:
             raise Fault("an array without an element", at)
         if len(self._stack) >= depth:
-            raise Fault(f"more than {depth} elements within each other", at)
+            raise Fault(f"more than {counted(depth, 'element')} within each other", at)
         out.flush()
         try:
             at = self.start(at, within=False)
@@ -557,7 +562,8 @@ class _Reader:
         if not count:
             raise Fault("an array of no values", begin)
         if end > len(data):
-            raise Fault(f"{count} values are announced and {len(data) - at} bytes are left", begin)
+            left = counted(len(data) - at, "byte", "are")
+            raise Fault(f"{counted(count, 'value', 'are')} announced and {left} left", begin)
         self.budget.records(count)
         out.count(count * (len(before) + len(after)))
         step = layout.size * (_PARTS_MAX // 4)
@@ -603,7 +609,7 @@ class _Reader:
         if end > len(data):
             raise Fault("a name ends after the bytes", start)
         if size > NAME_MAX:
-            raise Fault(f"a name of {size} bytes", start)
+            raise Fault(f"a name of {counted(size, 'byte')}", start)
         raw = data[at:end]
         known = _names.get(raw)
         if known is not None:
@@ -635,7 +641,7 @@ class _Reader:
             return known, end
         if len(word) > _WORD_LENGTH:
             if len(word) > NAME_MAX:
-                raise Fault(f"a name of {len(word)} characters", at)
+                raise Fault(f"a name of {counted(len(word), 'character')}", at)
             self.out.count(len(word))  # it stands in the end of the element too
         return self.checked(word, word, at), end
 
@@ -708,7 +714,7 @@ class _Reader:
         start = at + 1 + layout.size
         if not 0 <= size <= len(self.data) - start:
             left = len(self.data) - start
-            raise Fault(f"{size} bytes are announced and {left} are left", at + 1)
+            raise Fault(announced(size, left), at + 1)
         return self.data[start : start + size], start, start + size
 
     def listed(self, at: int) -> tuple[str, int]:

@@ -26,6 +26,7 @@ from msmqwire.bodies.wcf.framing import (
 )
 from msmqwire.bodies.wcf.nbfx import Problems, Session
 from msmqwire.errors import MalformedBody
+from msmqwire.names.printable import counted
 
 
 def read_body(body: bytes, budget: Budget) -> Content:
@@ -142,7 +143,7 @@ def _read_stream(
                 raise Fault(f"{record.kind.record} can't stand here", at)
         problems.base = base
         if at < len(data):
-            raise Fault(f"{len(data) - at} bytes are behind the end record", at)
+            raise Fault(f"{counted(len(data) - at, 'byte', 'are')} behind the end record", at)
     except Fault as exc:
         problems.base = base
         problems.add(exc.why, exc.offset, exc.path)

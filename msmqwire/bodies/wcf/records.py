@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from msmqwire.bodies.wcf.characters import CONSTANTS, FIXED
-from msmqwire.bodies.wcf.fault import Fault, build_size, read_size
+from msmqwire.bodies.wcf.fault import Fault, announced, build_size, read_size
 from msmqwire.bodies.wcf.nbfx import ARRAY, ARRAYS, COMMENT, END_ELEMENT, LETTERS
 
 Field: TypeAlias = "str | int | float | bytes | tuple[Any, ...]"
@@ -171,7 +171,7 @@ def _values(data: bytes, at: int) -> tuple[Record, int]:
 
 def _sized(data: bytes, size: int, at: int) -> tuple[bytes, int]:
     if not 0 <= size <= len(data) - at:
-        raise Fault(f"{size} bytes are announced and {len(data) - at} are left", at)
+        raise Fault(announced(size, len(data) - at), at)
     return data[at : at + size], at + size
 
 

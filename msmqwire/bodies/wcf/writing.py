@@ -31,6 +31,7 @@ from msmqwire.bodies.wcf.nbfx import COMMENT, END_ELEMENT, LETTERS
 from msmqwire.bodies.wcf.records import Record, build
 from msmqwire.bodies.wcf.words import NUMBERS
 from msmqwire.errors import InvalidValue
+from msmqwire.names.printable import counted
 
 DEFAULT_ENCODING: Final = 7
 """The encoding of NetMsmqBinding for a message alone; in a session it has 8."""
@@ -113,7 +114,7 @@ def _text(value: Plain, path: str, most: int) -> str:
     except UnicodeEncodeError:
         raise InvalidValue("this text has half of a pair of surrogates", path=path) from None
     if size > most:
-        raise InvalidValue(f"this text has {size} bytes, above {most}", path=path)
+        raise InvalidValue(f"this text has {counted(size, 'byte')}, above {most}", path=path)
     return value
 
 

@@ -11,6 +11,7 @@ from msmqwire.bodies.body import Problem
 from msmqwire.bodies.limits import DICT_COST, TEXT_COST, Budget, LimitExceeded
 from msmqwire.bodies.xml.reading import ATTRIBUTE_COST, ATTRIBUTES_MAX, ELEMENT_COST
 from msmqwire.errors import MalformedBody
+from msmqwire.names.printable import counted
 
 _MANY_ATTRIBUTES: Final = re.compile(
     rb"<[^\s/><]++(?:\s++[^\s=<]++\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+')){%d}" % (ATTRIBUTES_MAX + 1)
@@ -50,7 +51,7 @@ class _Builder:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self.flush()
         if len(self.open) >= self._budget.depth:
-            raise LimitExceeded(f"more than {self._budget.depth} elements deep")
+            raise LimitExceeded(f"more than {counted(self._budget.depth, 'element')} deep")
         self._budget.records()
         self._characters -= len(tag) + sum(map(len, attributes))
         if self._characters < 0:

@@ -72,7 +72,7 @@ class HttpRequest(NamedTuple):
 
     request: int
     url: str
-    message: HttpMessage
+    message: "HttpMessage"  # noqa: UP037  # compiled, it would be looked for without the quotes
 
 
 class HttpResponse(NamedTuple):
