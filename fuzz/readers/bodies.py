@@ -52,7 +52,7 @@ def typed(data: bytes) -> None:
 
 
 def _is_read(body: bytes, body_type: int, extension: bytes = b"") -> None:
-    """Decode a message, and check that all that is told of it can be written and stands in it."""
+    """Decode a message, and check that all that is reported of it can be written and stands in it."""
     try:
         found = decode(body, body_type=body_type, extension=extension)
     except MalformedBody as exc:
@@ -195,7 +195,7 @@ def messages_of_wcf(data: bytes) -> None:
     size_max=512,
 )
 def framed(data: bytes) -> None:
-    """The records of .NET message framing, in bounds: what is left behind them is the message."""
+    """The records of .NET message framing, in bounds: what is left after them is the message."""
     read = read_nmf(data)
     if read is not None:
         assert data.endswith(read.message)

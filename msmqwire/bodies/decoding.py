@@ -54,7 +54,7 @@ def decode(body: bytes, *, body_type: int = 0, extension: bytes = b"", limits: L
     try:
         content = _content(body, body_type, headers, budget)
     except LimitExceeded as exc:
-        content = Content("bytes", plain.raw(b""), "", (Problem(exc.why),))
+        content = Content("bytes", plain.raw(body), "", (Problem(exc.why),))
     return Body(
         content.format,
         content.value,

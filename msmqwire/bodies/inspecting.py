@@ -32,7 +32,7 @@ def inspect_body(
         try:
             found = decode(body, extension=extension, limits=limits)
         except MalformedBody:
-            pass  # the first reason is that of the type, which is told
+            pass  # the first reason is that of the type, which is reported
         else:
             return replace(found, problems=(fault, *found.problems))
     found = decode(b"", extension=extension, limits=limits)  # its headers are read all the same

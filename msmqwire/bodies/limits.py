@@ -106,7 +106,7 @@ class Budget:
         """Count items of an array and their places, before they are made. Raises LimitExceeded."""
         self._items -= count
         if self._items < 0:
-            raise LimitExceeded(f"there are more than {self.limits.items:,} items of arrays")
+            raise LimitExceeded(f"there are more than {counted(self.limits.items, 'item')} of arrays")
         self.spend(ITEM_COST * count)
 
     def references(self, count: int = 1) -> None:

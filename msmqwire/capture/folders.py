@@ -47,7 +47,7 @@ def captures_of(
 
     Args:
         source: as for `msmqwire.capture.paths.expand`.
-        passed_over: is told what else is in the folder, if anything.
+        passed_over: called with what else is in the folder, if anything.
         storage_options: of the store of a URL.
 
     Raises:

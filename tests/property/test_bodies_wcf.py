@@ -230,7 +230,7 @@ def _worst(size):
     yield "elements within each other", PREAMBLE + b"\x40\x01a" * (size // 3)
     yield "strings of the dictionary", inside(b"\xaa\x00" * (size // 2))
     yield "a wide character before strings", inside(_sized(0x9C, wide) + b"\xaa\x00" * (size // 2))
-    yield "a wide character behind", inside(_sized(0x9C, b"&" * size + wide))
+    yield "a wide character after", inside(_sized(0x9C, b"&" * size + wide))
     yield "an attribute of markup", PREAMBLE + b"\x40\x01r\x04\x01a" + _sized(0x9C, b'"' * size) + b"\x01"
     yield "a wide attribute", PREAMBLE + b"\x40\x01r\x04\x01a" + _sized(0x9C, b'"' * size + wide) + b"\x01"
     repeated = b"\xaa\x01" * (size // 4) + b"\x01"

@@ -83,3 +83,16 @@ def test_small_limits_are_kept():
     read = decode(b'{"a": [1, 2, 3, 4]}', limits=Limits(items=2))
     assert read.value == {"a": [1, 2]}
     assert [problem.error for problem in read.problems] == ["there are more than 2 items of arrays"]
+
+
+@pytest.mark.parametrize("limits", [Limits(text=1), Limits(memory=0)])
+@pytest.mark.parametrize(("body_type", "body"), [(8, "ab".encode("utf-16-le")), (30, b"ab")])
+def test_a_body_above_a_limit_keeps_its_bytes(body_type: int, body: bytes, limits: Limits) -> None:
+    found = decode(body, body_type=body_type, limits=limits)
+    assert (found.format, found.value) == ("bytes", {"$bytes": body.hex()})
+    assert len(found.problems) == 1
+
+
+def test_limits_agree_with_their_nouns() -> None:
+    (problem,) = decode(b"[1, 2, 3]", limits=Limits(items=1)).problems
+    assert problem.error == "there are more than 1 item of arrays"

@@ -321,7 +321,7 @@ def binary_form(inner, members=(), values=(), rest=()):
 
 
 def test_the_binary_form():
-    # GetBuffer of the stream of a table has zeros behind its end.
+    # GetBuffer of the stream of a table has zeros after its end.
     body = binary_form(stream(*described()) + bytes(9), *data())
     content = read(body)
     assert content.value == {"$dataset": "Shop", "tables": [ORDERS]}

@@ -317,7 +317,7 @@ def test_decimals_keep_the_zeros_of_their_scale(data, text):
 def test_a_decimal_beyond_its_scale_is_told():
     text, problems = element(b"\x94" + bytes.fromhex("00001d00 00000000 0100000000000000"))
     assert text == "0." + "1".rjust(29, "0")
-    assert problems == ["a decimal of 29 digits behind the point, above 28"]
+    assert problems == ["a decimal of 29 digits after the point, above 28"]
     _, problems = element(b"\x94" + bytes.fromhex("01000000 00000000 0100000000000000"))
     assert problems == ["a decimal with reserved bits set"]
 
@@ -667,15 +667,15 @@ SIMPLEX = b"\x00\x01\x00\x01\x03\x02\x01u\x03\x07"
         (b"", "the session has no end record"),
         (b"\x0c", "the session has no end record"),
         (b"\x0c\x0d", "0x0D is the type of no record"),
-        (b"\x0c\x06\x00", "a size of zero, or with a zero behind it"),
-        (b"\x0c\x06\x81\x00a", "a size of zero, or with a zero behind it"),
+        (b"\x0c\x06\x00", "a size of zero, or with a zero after it"),
+        (b"\x0c\x06\x81\x00a", "a size of zero, or with a zero after it"),
         (b"\x0c\x06\x05a", "5 bytes are announced and 1 is left"),
         (b"\x0c\x0c", "PreambleEndRecord can't stand here"),
         (b"\x07", "EndRecord can't stand here"),
         (b"\x0c\x05\x01a\x00\x07", "UnsizedEnvelopeRecord can't stand here"),
         (b"\x09\x01t", "UpgradeRequestRecord can't stand here"),
         (b"\x0c\x08\x01f", "FaultRecord can't stand here"),
-        (b"\x0c\x07more", "4 bytes are behind the end record"),
+        (b"\x0c\x07more", "4 bytes are after the end record"),
     ],
 )
 def test_records_that_can_not_stand_where_they_stand(data, error):
@@ -785,7 +785,7 @@ def test_limits():
 def test_many_problems_are_counted():
     content = read(b"\x00\x01\x00\x01\x04\x02\x01u\x03\x07\x40\x01r" + b"\x5e\x01a\x01" * 50 + b"\x01")
     assert len(content.problems) == nbfx.PROBLEMS_MAX + 1
-    assert content.problems[-1].error == "18 more problems of this kind are not told"
+    assert content.problems[-1].error == "18 more problems of this kind are not reported"
 
 
 # -- Other encodings --

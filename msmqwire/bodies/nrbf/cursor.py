@@ -23,7 +23,7 @@ class Fault(Exception):
 
 
 def length(body: bytes, at: int, path: str) -> tuple[int, int]:
-    """Read a count or length of four bytes; return it and the offset behind."""
+    """Read a count or length of four bytes; return it and the offset after."""
     if at + 4 > len(body):
         raise Fault(ENDS, path, len(body))
     count: int = _int32.unpack_from(body, at)[0]
@@ -33,7 +33,7 @@ def length(body: bytes, at: int, path: str) -> tuple[int, int]:
 
 
 def prefix(body: bytes, at: int, path: str) -> tuple[int, int]:
-    """Read the length of a LengthPrefixedString, 2.1.1.6; return it and the offset behind."""
+    """Read the length of a LengthPrefixedString, 2.1.1.6; return it and the offset after."""
     count = 0
     for number, byte in enumerate(body[at : at + 5]):
         count |= (byte & 0x7F) << (7 * number)
@@ -47,7 +47,7 @@ def prefix(body: bytes, at: int, path: str) -> tuple[int, int]:
 
 
 def string(body: bytes, at: int, path: str) -> tuple[str, int]:
-    """Read a LengthPrefixedString, as names are; return it and the offset behind."""
+    """Read a LengthPrefixedString, as names are; return it and the offset after."""
     if at < len(body) and body[at] < 0x80:
         count = body[at]
         at += 1
@@ -60,7 +60,7 @@ def string(body: bytes, at: int, path: str) -> tuple[str, int]:
 
 
 def character(body: bytes, at: int, path: str) -> tuple[str, int]:
-    """Read a Char, 2.1.1.1, UTF-8; return it and the offset behind."""
+    """Read a Char, 2.1.1.1, UTF-8; return it and the offset after."""
     if at >= len(body):
         raise Fault(ENDS, path, len(body))
     first = body[at]
@@ -77,7 +77,7 @@ def primitive(body: bytes, at: int, number: int, path: str) -> tuple[Plain, int,
     """Read a primitive value of a type.
 
     Returns:
-        The value, the offset behind it, and what is wrong with the value, empty if nothing is.
+        The value, the offset after it, and what is wrong with the value, empty if nothing is.
     """
     fixed = FIXED.get(number)
     if fixed is not None:

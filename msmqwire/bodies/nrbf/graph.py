@@ -137,7 +137,7 @@ def _after(members: dict[str, Any], done: str) -> Iterator[tuple[str, Any]]:
 
 
 def _behind(array: list[Any], done: int) -> Iterator[tuple[int, Any]]:
-    """Return the items behind one, with their numbers."""
+    """Return the items after one, with their numbers."""
     items: Any = iter(array)
     items.__setstate__(done + 1)
     return enumerate(items, done + 1)

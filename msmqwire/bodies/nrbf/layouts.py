@@ -201,7 +201,7 @@ def additional(
     """Read what is said of a type beyond its number, AdditionalInfos of 2.3.1.2.
 
     Returns:
-        The primitive type, 0 if it is none, and the offset behind. Names of classes and ids of libraries are
+        The primitive type, 0 if it is none, and the offset after. Names of classes and ids of libraries are
         added to the lists.
     """
     if binary in (Binary.PRIMITIVE, Binary.PRIMITIVE_ARRAY):

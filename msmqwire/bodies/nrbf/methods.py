@@ -49,7 +49,7 @@ class Method:
     Attributes:
         flags: where its parts are.
         value: what is in the record itself.
-        end: the offset behind the record.
+        end: the offset after the record.
     """
 
     flags: Message

@@ -66,7 +66,7 @@ class Stream:
         libraries: the names of libraries by id.
         method: the call or the return of a method, if it is one.
         problems: faults, in their order.
-        end: the offset behind what was read.
+        end: the offset after what was read.
     """
 
     root: int
@@ -89,7 +89,7 @@ class Stream:
 
 
 def read_stream(body: bytes, budget: Budget) -> Stream:
-    """Read the records behind the header up to the end, a fault or a limit, which are problems."""
+    """Read the records after the header up to the end, a fault or a limit, which are problems."""
     stream = Stream(_int32(body, 1)[0])
     reader = _Reader(body, stream, budget)
     try:
@@ -115,7 +115,7 @@ class _Reader:
     def __init__(self, body: bytes, stream: Stream, budget: Budget) -> None:
         self._body, self._stream, self._budget = body, stream, budget
         self.at = HEADER.size
-        # Whether an array of primitive values could not be read to its end: nothing is read behind it.
+        # Whether an array of primitive values could not be read to its end: nothing is read after it.
         self.is_cut = False
         # What is open around the innermost: see `read`.
         self._open: list[tuple[Any, tuple[Any, ...] | None, int, int, bool]] = []
@@ -377,7 +377,7 @@ class _Reader:
             self.at, self._current = start, (container, steps, at_step)
 
     def _library(self, at: int) -> int:
-        """Read a BinaryLibrary, 2.6.2; return the offset behind."""
+        """Read a BinaryLibrary, 2.6.2; return the offset after."""
         number = _int32(self._body, at)[0]
         if number <= 0:
             self._stream.problem("the id is not positive", "BinaryLibrary.LibraryId", at)
@@ -432,7 +432,7 @@ class _Reader:
         return count, end
 
     def _nulls(self, steps: tuple[Any, ...], at_step: int, count: int) -> int:
-        """Pass over a member that is null and those behind it, as many as a run has; return the next."""
+        """Pass over a member that is null and those after it, as many as a run has; return the next."""
         if count == 0:
             raise Fault("a member is a run of no nulls", "NullCount", self.at)
         for _ in range(count - 1):
@@ -446,7 +446,7 @@ class _Reader:
 
         Returns:
             The id, the array, the list of its items, or None if it is complete, the number of items that
-            follow, and the offset behind.
+            follow, and the offset after.
         """
         body = self._body
         number = _int32(body, at)[0]
@@ -578,7 +578,7 @@ class _Reader:
         return at
 
     def _method(self, record: int, at: int) -> int:
-        """Read a method call or return; return the offset behind."""
+        """Read a method call or return; return the offset after."""
         if self._stream.method is not None:
             raise Fault("a second method", NAMES[record], at - 1)
         read = read_call if record == Record.METHOD_CALL else read_return

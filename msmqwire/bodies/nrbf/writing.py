@@ -272,7 +272,7 @@ def _array_start(record: Record, number: int, count: int) -> bytes:
 
 
 def _objects(items: list[Plain]) -> Iterator[bytes]:
-    """Yield an array of anything, and behind it the arrays that it refers to, as .NET does."""
+    """Yield an array of anything, and after it the arrays that it refers to, as .NET does."""
     number = _ROOT
     waiting: list[tuple[int, list[Plain] | dict[str, Plain], str]] = []
     pending: list[tuple[int, list[Plain] | dict[str, Plain], str]] = [(_ROOT, items, "")]

@@ -3,7 +3,7 @@
 A body of net.msmq names where the message goes and how it is encoded, and then has the message: as records of
 [MC-NBFX] with the dictionaries of [MC-NBFS] and [MC-NBFSE], as text, or as MTOM. The value is
 ``{"via": …, "encoding": …, "xml": …}``: the address, the number of the encoding or its content type, and the
-envelope as XML. A session has more: ``mode``, and ``more`` with the envelopes behind the first one.
+envelope as XML. A session has more: ``mode``, and ``more`` with the envelopes after the first one.
 An envelope of records that stands alone has a ``via`` of null.
 """
 

@@ -22,7 +22,7 @@ TICKS_MAX: Final = 3_155_378_976_000_000_000
 """NBFX-2.2.3.12-01: ticks of a date are below this."""
 UNSPECIFIED, UTC, LOCAL = range(3)
 SCALE_MAX: Final = 28
-"""Digits that a decimal of .NET has at most behind its point."""
+"""Digits that a decimal of .NET has at most after its point."""
 
 _EPOCH_DAY: Final = date(1, 1, 1).toordinal()
 _FLOAT: Final = struct.Struct("<f")
@@ -46,7 +46,7 @@ def floating(value: float, digits: str, precision: int) -> str:
     significant = (whole + fraction).lstrip("0")
     if not significant.strip("0"):
         return sign + "0"
-    # The point stands this many digits behind the first one that counts.
+    # The point stands this many digits after the first one that counts.
     point = len(whole) + int(power or 0) - (len(whole + fraction) - len(significant))
     significant = significant.rstrip("0")
     if point > max(precision, len(significant)) or point < -3:
@@ -90,7 +90,7 @@ def decimal(data: bytes) -> str:
 def decimal_fault(data: bytes) -> str | None:
     """Return what is wrong with the bytes of a decimal, None if nothing is."""
     if data[2] > SCALE_MAX:
-        return f"a decimal of {data[2]} digits behind the point, above {SCALE_MAX}"
+        return f"a decimal of {data[2]} digits after the point, above {SCALE_MAX}"
     if data[3] & 0x7F or data[0] or data[1]:
         return "a decimal with reserved bits set"
     return None

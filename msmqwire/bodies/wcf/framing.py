@@ -156,7 +156,7 @@ def sized(data: bytes, at: int, kind: Kind) -> tuple[int, int]:
     except Fault as exc:
         raise Fault(exc.why, exc.offset, f"{kind.record}.Size") from None
     if size == 0 or data[start - 1] == 0:  # NMF-3.1.1.2-05: the last byte of a size is no zero
-        raise Fault("a size of zero, or with a zero behind it", at, f"{kind.record}.Size")
+        raise Fault("a size of zero, or with a zero after it", at, f"{kind.record}.Size")
     if size > len(data) - start:
         raise Fault(
             announced(size, len(data) - start),
@@ -204,7 +204,7 @@ def read_preamble(data: bytes) -> NmfMessage:
             try:
                 via = data[7:end].decode()
             except UnicodeDecodeError:
-                pass  # told below
+                pass  # reported below
             else:
                 return NmfMessage((1, data[2]), data[4], via, data[end + 1], None, data[end + 2 :])
     version, at = _expected(data, 0, Kind.VERSION)

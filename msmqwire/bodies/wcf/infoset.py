@@ -133,7 +133,7 @@ def events(text: str, depth: int) -> Iterator[Event]:
             if not open_elements:
                 roots += 1
                 if roots > 1:
-                    raise IllFormed("a second element behind the end of the first", at)
+                    raise IllFormed("a second element after the end of the first", at)
             if len(open_elements) >= depth:
                 raise IllFormed(f"more than {counted(depth, 'element')} within each other", at)
             start, undo, empty, at = _start(text, at, scope)

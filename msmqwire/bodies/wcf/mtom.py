@@ -1,4 +1,4 @@
-"""MTOM: an envelope as text whose binary parts stand behind it, in a multipart message."""
+"""MTOM: an envelope as text whose binary parts stand after it, in a multipart message."""
 
 from __future__ import annotations
 

@@ -158,10 +158,10 @@ class Problems:
         self.found.append(Problem(error, path, offset))
 
     def all(self) -> tuple[Problem, ...]:
-        """Return the faults; the last one says how many are not told."""
+        """Return the faults; the last one says how many are not reported."""
         if not self.more:
             return tuple(self.found)
-        return (*self.found, Problem(f"{self.more} more problems of this kind are not told"))
+        return (*self.found, Problem(f"{self.more} more problems of this kind are not reported"))
 
 
 class Output:
@@ -364,7 +364,7 @@ class _Reader:
                 if not stack:
                     roots += 1
                     if roots == 2 and not fragment:
-                        self.problem("a second element behind the end of the first", at)
+                        self.problem("a second element after the end of the first", at)
                 if kind > 0x77:
                     raise Fault(f"a record of the reserved type 0x{kind:02X}", at)
                 # The usual element first: a name that was met before, no attributes, and a short text.
@@ -597,7 +597,7 @@ class _Reader:
         return raw.decode("utf-8", "replace")
 
     def name(self, at: int) -> tuple[str, int]:
-        """Read a name; what is none is told, and written as one."""
+        """Read a name; what is none is reported, and written as one."""
         data = self.data
         size = data[at]
         start = at
@@ -820,7 +820,7 @@ _LONG: Final[Mapping[int, Callable[[_Reader, int], tuple[str, int]]]] = MappingP
 
 
 def _opening(data: bytes) -> _Opening:
-    # With a text of no characters behind it, for the last start tag to end.
+    # With a text of no characters after it, for the last start tag to end.
     reader = _Reader(data + b"\xa8", {}, Budget(DEFAULT, len(data)), Problems())
     with contextlib.suppress(Fault):
         reader._read(False)

@@ -96,7 +96,7 @@ def _put(
 def _read_stream(
     message: NmfMessage, value: dict[str, Any], encoding: Encoding | None, budget: Budget, problems: Problems
 ) -> None:
-    """Read the records behind the preamble of a session."""
+    """Read the records after the preamble of a session."""
     data, session = message.message, Session()
     base = problems.base or 0
     at = 0
@@ -143,7 +143,7 @@ def _read_stream(
                 raise Fault(f"{record.kind.record} can't stand here", at)
         problems.base = base
         if at < len(data):
-            raise Fault(f"{counted(len(data) - at, 'byte', 'are')} behind the end record", at)
+            raise Fault(f"{counted(len(data) - at, 'byte', 'are')} after the end record", at)
     except Fault as exc:
         problems.base = base
         problems.add(exc.why, exc.offset, exc.path)

@@ -55,7 +55,7 @@ def write_body(value: Plain, type_: str | None) -> bytes:
     session = SessionWriter() if number == _BINARY_SESSION else None
     more = value.get("more", [])
     if not isinstance(more, list):
-        raise InvalidValue("these are the envelopes behind the first one, a list", path="more")
+        raise InvalidValue("these are the envelopes after the first one, a list", path="more")
     named = [("xml", value.get("xml")), *((f"more[{index}]", xml) for index, xml in enumerate(more))]
     envelopes = [_envelope(xml, path, number, session) for path, xml in named]
     via = value.get("via")
@@ -72,7 +72,7 @@ def write_body(value: Plain, type_: str | None) -> bytes:
     preamble = b"".join(build_record(frame) for frame in frames)
     if mode == SINGLETON_SIZED:
         if more:
-            raise InvalidValue("a message alone has nothing behind it: mode is Simplex for more", path="more")
+            raise InvalidValue("a message alone has nothing after it: mode is Simplex for more", path="more")
         return preamble + envelopes[0]
     if mode == SINGLETON_UNSIZED:
         if more:
@@ -162,7 +162,7 @@ def write_document(xml: str, session: SessionWriter | None = None, *, depth: int
 
 
 def _records(xml: str, session: SessionWriter | None, depth: int) -> Iterator[Record]:
-    pending = ""  # text, until it is known whether the element ends behind it
+    pending = ""  # text, until it is known whether the element ends after it
     for event in events(xml, depth):
         match event:
             case Text(text):

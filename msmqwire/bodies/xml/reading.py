@@ -176,7 +176,7 @@ def _is_within(data: bytes, budget: Budget) -> bool:
 
 
 class _TooDeepError(Exception):
-    """Elements are deeper than the limit, which the careful reader tells."""
+    """Elements are deeper than the limit, which the careful reader reports."""
 
 
 class _Mapping:
