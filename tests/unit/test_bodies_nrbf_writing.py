@@ -127,7 +127,7 @@ def test_a_list():
         ([{"$timespan": "P"}], None, "[0]", "P is no time"),
         (["\ud800"], None, "[0]", "half of a surrogate pair"),
         (None, None, "", "null has no type that is written"),
-        ({"a": 1}, None, "", "has no type that is written"),
+        ({"a": 1}, None, "", "write an object as json or xml"),
         ({"$type": "Shop.Order", "$id": 1}, None, "$type", "objects of Shop.Order are not written"),
         (5, "System.Int32[]", "", "5 is no list"),
     ],

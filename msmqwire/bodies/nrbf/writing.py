@@ -111,7 +111,8 @@ def _guessed(value: Plain) -> str:
     kind = _kind(value)
     if kind is None:
         raise InvalidValue(
-            f"{shown(value)} has no type that is written: a text, a number, a list and the like"
+            f"{shown(value)} has no type that is written: texts, numbers, dates, GUIDs and lists of them have;"
+            " write an object as json or xml"
         )
     return _TYPES[kind]
 
