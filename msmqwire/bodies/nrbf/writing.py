@@ -111,7 +111,7 @@ def _guessed(value: Plain) -> str:
     kind = _kind(value)
     if kind is None:
         raise InvalidValue(
-            f"{shown(value)} has no type that is written: texts, numbers, dates, GUIDs and lists of them have;"
+            f"{shown(value)} has no type that is written: texts, numbers, dates and lists of them have;"
             " write an object as json or xml"
         )
     return _TYPES[kind]
