@@ -31,15 +31,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from msmqwire.names import parse_format_name
 from msmqwire.qm.core import Core
-from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.model.effects import Connect, Disconnect, Effect, Resolve, Send
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Queue
 from msmqwire.qm.model.enumerations import DeliveryGuarantee, QueueAccessType, QueueShareMode
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.store import Store
-from msmqwire.qm.store.memory import MemoryStore
-from msmqwire.qm.store.sqlite import SqliteStore
+from msmqwire.qm.store import memory_store, open_store
+from msmqwire.service.store import Store
+from msmqwire.service.store.changes import Changes
 
 BODY: Final = random.Random(1801).randbytes(1024)
 BATCH: Final = 256
@@ -208,7 +207,7 @@ def rates(count: int, folder: Path) -> None:
     for store in ("memory", "SQLite"):
 
         def make_store(name: str, store: str = store) -> Store:
-            return MemoryStore() if store == "memory" else SqliteStore(folder / f"{name}.msmq")
+            return memory_store() if store == "memory" else open_store(folder / f"{name}.msmq")
 
         pair = ManagerPair(make_store)
         for kind in ("express", "recoverable", "transactional"):
@@ -226,7 +225,7 @@ def rates(count: int, folder: Path) -> None:
 def long_queues() -> None:
     """Measure what one message costs in a queue that holds many."""
     print(f"{'messages queued':>16}{'us a message put in and taken out':>36}")
-    pair = ManagerPair(lambda name: MemoryStore())
+    pair = ManagerPair(lambda name: memory_store())
     pair.create_queue("long", transactional=False)
     core = pair.receiver.core
     descriptor = pair.open(pair.receiver, "long", QueueAccessType.RECEIVE_ACCESS)
@@ -256,7 +255,7 @@ def main() -> None:
     options = parser.parse_args()
     print(f"Python {platform.python_version()}, {options.messages} messages of {len(BODY)} bytes")
     if options.profile:
-        pair = ManagerPair(lambda name: MemoryStore())
+        pair = ManagerPair(lambda name: memory_store())
         pair.create_queue("express", transactional=False)
         transfer(pair, "express", options.messages // 10)
         with cProfile.Profile() as profile:

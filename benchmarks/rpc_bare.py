@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
 from msmqwire.qm.runtime.rpc_connection import RpcConnection
 from msmqwire.qm.runtime.rpc_listener import RpcListener
@@ -24,6 +23,7 @@ from msmqwire.qm.runtime.rpc_users import load_users
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.remote_read.interface import INTERFACE
 from msmqwire.rpc.events import Called
+from msmqwire.service.descriptors import OpenConnections
 
 ADDRESS: Final = "127.0.0.1"
 

@@ -56,9 +56,8 @@ from msmqwire.qm.rules import serialization
 from msmqwire.qm.security.configuration import SecurityConfiguration
 from msmqwire.qm.security.signing import Signer, signed
 from msmqwire.qm.security.user_certificates import register
-from msmqwire.qm.store import Store
-from msmqwire.qm.store.memory import MemoryStore
-from msmqwire.qm.store.sqlite import SqliteStore
+from msmqwire.qm.store import memory_store, open_store
+from msmqwire.service.store import Store
 
 KINDS: Final = {
     "plain": (False, False),
@@ -154,8 +153,8 @@ def rates(keys: Keys, count: int, rounds: int, folder: Path) -> None:
         f"{'signing':>9}{'without':>9}{'ratio':>7}"
     )
     for what, make_store in (
-        ("express", lambda name: MemoryStore()),
-        ("recoverable", lambda name: SqliteStore(folder / f"{name}.msmq")),
+        ("express", lambda name: memory_store()),
+        ("recoverable", lambda name: open_store(folder / f"{name}.msmq")),
     ):
         pair = keys.pair(make_store)
         queue = pair.create_queue(what, transactional=False)
@@ -189,7 +188,7 @@ class Reception:
 
     def __init__(self, keys: Keys) -> None:
         self.keys = keys
-        pair = keys.pair(lambda name: MemoryStore())
+        pair = keys.pair(lambda name: memory_store())
         self.queue = pair.create_queue("express", transactional=False)
         self.name = PrivateName(RECEIVER, self.queue.private_queue_number)
         self.sender, self.receiver = pair.sender.core, pair.receiver.core
@@ -260,7 +259,7 @@ def reception(keys: Keys, rounds: int) -> None:
 
 def profile(keys: Keys, kind: str, count: int) -> None:
     """Print where the time of express messages of a kind goes."""
-    pair = keys.pair(lambda name: MemoryStore())
+    pair = keys.pair(lambda name: memory_store())
     queue = pair.create_queue("express", transactional=False)
     transfer(pair, keys, queue, kind, BATCH)
     with cProfile.Profile() as found:

@@ -25,8 +25,10 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from msmqwire.qm.model.changes import Changes, Table
-from msmqwire.qm.store.sqlite import SqliteStore
+from msmqwire.qm.model.tables import Table
+from msmqwire.qm.store import open_store
+from msmqwire.service.store.changes import Changes
+from msmqwire.service.store.sqlite import SqliteStore
 
 DEPTH: Final = 10_000
 ROWS: Final = 1_000_000
@@ -108,7 +110,7 @@ def rates(measured: Commit, baseline: Commit, seconds: float) -> tuple[float, fl
 def commits(folder: Path, seconds: float) -> None:
     numbers = count()
     file = os.open(folder / "appended", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-    with SqliteStore(folder / "commits.db") as store:
+    with open_store(folder / "commits.db") as store:
         initial = Changes()
         for _ in range(DEPTH):
             put(initial, next(numbers))
@@ -133,7 +135,7 @@ def commits(folder: Path, seconds: float) -> None:
 
 
 def reads(folder: Path) -> None:
-    with SqliteStore(folder / "reads.db") as store:
+    with open_store(folder / "reads.db") as store:
         changes = Changes()
         for number in range(ROWS):
             changes.put(Table.MESSAGE, number, _MESSAGE)

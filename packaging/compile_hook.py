@@ -20,6 +20,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 COMPILED = (
+    "msmqwire/names/origins.py",
     "msmqwire/qm/client/manager.py",
     "msmqwire/qm/client/protecting.py",
     "msmqwire/qm/client/sending.py",
@@ -27,21 +28,22 @@ COMPILED = (
     "msmqwire/qm/model/*.py",
     "msmqwire/qm/protocols/**/*.py",
     "msmqwire/qm/rules/*.py",
-    "msmqwire/qm/runtime/clock.py",
     "msmqwire/qm/runtime/connection.py",
     "msmqwire/qm/runtime/control_frames.py",
     "msmqwire/qm/runtime/engine_driver.py",
     "msmqwire/qm/runtime/held_messages.py",
     "msmqwire/qm/runtime/message_json.py",
     "msmqwire/qm/runtime/message_record.py",
-    "msmqwire/qm/runtime/partial_packets.py",
     "msmqwire/qm/runtime/pushed.py",
     "msmqwire/qm/runtime/subscriptions.py",
     "msmqwire/qm/runtime/transport.py",
     "msmqwire/qm/security/protection.py",
-    "msmqwire/qm/store/memory.py",
-    "msmqwire/qm/store/read_ahead.py",
-    "msmqwire/qm/store/sqlite.py",
+    "msmqwire/service/clock.py",
+    "msmqwire/service/partial_packets.py",
+    "msmqwire/service/store/changes.py",
+    "msmqwire/service/store/memory.py",
+    "msmqwire/service/store/read_ahead.py",
+    "msmqwire/service/store/sqlite.py",
     # The writers of packets are faster interpreted: compiled code reads attributes in slots more slowly.
     "msmqwire/schema/generated/readers/headers_base.py",
     "msmqwire/schema/generated/readers/packets.py",
@@ -53,7 +55,7 @@ INTERPRETED = frozenset(
         # Their fields are read by name and annotation, which compiled classes do not keep.
         "msmqwire/qm/model/settings.py",
         # The base of enumerations that other modules make, which a compiled one can't be.
-        "msmqwire/qm/model/store_table.py",
+        "msmqwire/service/store/table.py",
         # mypyc 2.4 makes C of the first that no compiler takes, and can't have a frozen generic dataclass.
         "msmqwire/qm/model/enumerations.py",
         "msmqwire/qm/rules/expiring_cache.py",

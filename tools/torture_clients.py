@@ -28,7 +28,7 @@ from msmqwire.constants import HResult  # noqa: E402
 from msmqwire.errors import NotDelivered, QueueError, Unreachable  # noqa: E402
 from msmqwire.qm.client import Queue, Sent  # noqa: E402
 from msmqwire.qm.runtime.data_folder import DataFolder  # noqa: E402
-from msmqwire.qm.runtime.local import Local, server_of  # noqa: E402
+from msmqwire.service.control.client import Local, server_of  # noqa: E402
 from tools import torture_books as books  # noqa: E402
 from tools.torture_books import EXPRESS, RECOVERABLE, TRANSACTIONAL  # noqa: E402
 from tools.torture_participant import PATIENCE_S, Participant, Plan  # noqa: E402

@@ -12,12 +12,12 @@ from fuzz.readers.inputs import pieces
 from fuzz.readers.registry import target
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.runtime import queues
-from msmqwire.qm.runtime.control import FAULT, NAME, QUEUE, VALUE, ControlServer, _Client
 from msmqwire.qm.runtime.control_frames import Incoming
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
 from msmqwire.qm.runtime.operations import LocalSession
-from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.qm.store import memory_store
+from msmqwire.service.control.server import FAULT, NAME, QUEUE, VALUE, ControlServer, _Client
 
 ORDERS = "private$\\orders"
 TO_ORDERS = rf"DIRECT=OS:alpha\{ORDERS}"
@@ -171,7 +171,7 @@ def lines(data: bytes) -> None:
 
 
 async def _operated(data: bytes) -> bytes:
-    store = MemoryStore()
+    store = memory_store()
     core = open_core(store, "alpha")
     driver = EngineDriver(core, store)
     driver.start()

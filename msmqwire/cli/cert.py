@@ -16,7 +16,6 @@ from msmqwire.cli.folder_keys import AsJson, Data, key_file, show_rows, tell_ser
 from msmqwire.cli.options import Group, Option
 from msmqwire.errors import InvalidValue, StoreRefused
 from msmqwire.headers.security_descriptor import sid_bytes, sid_text
-from msmqwire.qm.runtime.given_files import read_file
 from msmqwire.qm.runtime.key_ring import KeyRing
 from msmqwire.qm.runtime.message_signers import (
     account_name,
@@ -27,6 +26,7 @@ from msmqwire.qm.runtime.message_signers import (
 )
 from msmqwire.qm.runtime.new_keys import BITS, BITS_MAX, BITS_MIN
 from msmqwire.qm.runtime.user_certificates import open_users, register_certificate, registered_certificates
+from msmqwire.service.given_files import read_file
 
 app = Group("cert", "Certificates of users.")
 

@@ -18,7 +18,7 @@ from msmqwire.errors import StoreMissing
 from msmqwire.names.printable import safe
 from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.runtime.key_ring import KeyFile
-from msmqwire.qm.runtime.local import server_of
+from msmqwire.service.control.client import server_of
 
 Data = Annotated[Path, Option(help="Folder of the queue manager.")]
 AsJson = Annotated[bool, Option("--json", help="One JSON object a line.")]

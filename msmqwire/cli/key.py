@@ -16,10 +16,10 @@ from msmqwire.cli.options import Argument, Group, Option
 from msmqwire.constants import CryptographicProvider, KeyAlgorithm
 from msmqwire.names.nearest import unknown_name
 from msmqwire.qm.runtime.folder_security import private_key_of
-from msmqwire.qm.runtime.given_files import read_file
 from msmqwire.qm.runtime.key_ring import PROVIDERS, SHORT_NAMES, KeyRing, KeyUse, OwnKey
 from msmqwire.qm.runtime.new_keys import BITS, BITS_MAX, BITS_MIN, new_key, own_keys
 from msmqwire.qm.runtime.peer_keys import public_keys, read_peer_keys
+from msmqwire.service.given_files import read_file
 
 app = Group("key", "Keys of a queue manager.")
 

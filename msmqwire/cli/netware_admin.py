@@ -12,8 +12,8 @@ from msmqwire.cli.errors import run_reporting_errors, wrong_value
 from msmqwire.cli.options import Option
 from msmqwire.errors import InvalidValue, NcpRefused
 from msmqwire.netware.constants import CompletionCode
-from msmqwire.qm.runtime.local import Local
 from msmqwire.qms.runtime.administration import attach
+from msmqwire.service.control.client import Local
 
 Data = Annotated[Path, Option(help="Folder of the queue service, with or without a server.")]
 _WRONG: Final = (

@@ -18,14 +18,14 @@ from msmqwire.names.printable import format_endpoint
 from msmqwire.netware.constants import JOBS_MAX, QUEUE_SERVERS_MAX
 from msmqwire.netware.headers import NCP_PORT
 from msmqwire.netware.readings import Readings
-from msmqwire.qm.runtime import descriptors, logs
-from msmqwire.qm.runtime.addresses import LOOPBACK
-from msmqwire.qm.runtime.disk import MIN_FREE
-from msmqwire.qm.runtime.faults import LoopFaults
 from msmqwire.qms.model.settings import Settings
 from msmqwire.qms.runtime.folder import NetwareFolder
 from msmqwire.qms.runtime.limits import NcpLimits
 from msmqwire.qms.runtime.server import NetwareOptions, NetwareServer
+from msmqwire.service import descriptors, logs
+from msmqwire.service.disk import MIN_FREE
+from msmqwire.service.endpoints import LOOPBACK
+from msmqwire.service.faults import LoopFaults
 
 _IN_USE_S: Final = 5.0
 """Seconds to wait for a command that has the folder open."""

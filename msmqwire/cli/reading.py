@@ -18,10 +18,11 @@ from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.remote_reading import Auth, IsRemote, MapperPort, PasswordFile, Remote, RpcPort, User
 from msmqwire.errors import EndUnknown, Unreachable
 from msmqwire.names.printable import counted
-from msmqwire.qm.runtime.control import BATCH_MAX
-from msmqwire.qm.runtime.local import GONE, attach
+from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.waiting import WaitingLocal
 from msmqwire.rpc.constants import ENDPOINT_MAPPER_PORT
+from msmqwire.service.control.client import GONE
+from msmqwire.service.control.server import BATCH_MAX
 
 _BATCH: Final = 100
 

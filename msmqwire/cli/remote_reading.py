@@ -24,9 +24,9 @@ from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.remote_options import AUTH_LEVELS, RemoteOptions, credentials_of, readable
 from msmqwire.qm.client.remote_reading import RemoteReading
 from msmqwire.qm.client.sending import ReadOnlySending
-from msmqwire.qm.client.synchronous import SyncConnection
 from msmqwire.qm.client.synchronous_queue import SyncQueue
 from msmqwire.rpc.constants import ENDPOINT_MAPPER_PORT
+from msmqwire.service.loop_thread import SyncConnection
 
 _PORT_MAX = 0xFFFF
 

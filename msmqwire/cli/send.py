@@ -48,9 +48,9 @@ from msmqwire.qm.client import Outcome, connect
 from msmqwire.qm.client.local_queues import outgoing
 from msmqwire.qm.client.properties import VT_BSTR, Properties
 from msmqwire.qm.runtime.addresses import TCP_PORT
-from msmqwire.qm.runtime.control import BATCH_MAX
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.message_json import ACKNOWLEDGEMENTS
+from msmqwire.service.control.server import BATCH_MAX
 
 _REQUEST_BYTES: Final = 8 << 20
 """The approximate maximum of bytes of the messages in one request to a folder."""

@@ -32,13 +32,10 @@ from msmqwire.pgm.constants import TXW_MAX_RTE
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.enumerations import Relay
 from msmqwire.qm.model.settings import KeptSettings
-from msmqwire.qm.runtime import descriptors, logs
-from msmqwire.qm.runtime.addresses import LOOPBACK, TCP_PORT
+from msmqwire.qm.runtime.addresses import TCP_PORT
 from msmqwire.qm.runtime.console import PORT as CONSOLE_PORT
 from msmqwire.qm.runtime.console import ConsoleOptions
 from msmqwire.qm.runtime.data_folder import DataFolder
-from msmqwire.qm.runtime.disk import MIN_FREE
-from msmqwire.qm.runtime.faults import LoopFaults
 from msmqwire.qm.runtime.limits import LIMITS, Limits
 from msmqwire.qm.runtime.multicast import PgmOptions, parse_pgm_options
 from msmqwire.qm.runtime.multicast.options import TTL
@@ -47,6 +44,10 @@ from msmqwire.qm.runtime.rpc_network import PENDING_S, RpcOptions
 from msmqwire.qm.runtime.server import SETTINGS, Server, ServerOptions
 from msmqwire.remote_read.constants import DEFAULT_PORT
 from msmqwire.rpc.constants import ENDPOINT_MAPPER_PORT
+from msmqwire.service import descriptors, logs
+from msmqwire.service.disk import MIN_FREE
+from msmqwire.service.endpoints import LOOPBACK
+from msmqwire.service.faults import LoopFaults
 
 _GC_THRESHOLD: Final = 20_000
 """New objects that trigger a garbage collection: messages create many, but leave no cycles."""

@@ -14,9 +14,9 @@ from msmqwire.errors import StoreInUse
 from msmqwire.names.addresses import without_brackets
 from msmqwire.names.grammar import PORT_MAX
 from msmqwire.names.nearest import unknown_name
-from msmqwire.qm.runtime.addresses import LOOPBACK, Endpoint
-from msmqwire.qm.runtime.local import server_of
-from msmqwire.qm.runtime.served_folder import ServedFolder
+from msmqwire.service.control.client import server_of
+from msmqwire.service.endpoints import LOOPBACK, Endpoint
+from msmqwire.service.folder import ServedFolder
 
 T = TypeVar("T")
 _LEVELS: Final = ("debug", "info", "warning", "error")

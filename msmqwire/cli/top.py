@@ -18,7 +18,8 @@ from msmqwire.cli.keys import keys
 from msmqwire.cli.options import Option
 from msmqwire.cli.top_tables import screen
 from msmqwire.errors import StoreInUse, Unreachable
-from msmqwire.qm.runtime.local import Local, attach
+from msmqwire.qm.runtime.local import attach
+from msmqwire.service.control.client import Local
 
 _QUEUES_MAX: Final = 100
 """Queues of each group that are asked for, those with the most messages first."""

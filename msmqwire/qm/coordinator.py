@@ -18,9 +18,10 @@ from enum import Enum
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
-from msmqwire.qm.model.changes import Changes, Table
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules.recovery import Stored
 from msmqwire.qm.rules.transactions import ABORT_DONE, COMMIT_DONE, PREPARE_DONE
+from msmqwire.service.store.changes import Changes
 
 
 class Participant(Protocol):

@@ -9,10 +9,9 @@ from uuid import UUID
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidValue
 from msmqwire.names import FormatName, MulticastName
+from msmqwire.names.origins import origin_of
 from msmqwire.qm.directory.interface import Directory
 from msmqwire.qm.model import access
-from msmqwire.qm.model.address import origin_of
-from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.directory_objects import DirectoryObject
 from msmqwire.qm.model.effects import Effect
@@ -20,6 +19,7 @@ from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import EnqueueStatus, QueueManagerState
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.settings import KeptSettings, Settings
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
 from msmqwire.qm.protocols.interface import CoreServices, TransferProtocol
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
@@ -45,6 +45,7 @@ from msmqwire.qm.rules.third_places import ThirdPlaces
 from msmqwire.qm.rules.transactions import Transactions
 from msmqwire.qm.security.configuration import SecurityConfiguration
 from msmqwire.qm.security.protection import Protection
+from msmqwire.service.store.changes import Changes
 
 if TYPE_CHECKING:
     from msmqwire.qm.protocols.remote_read.engine import RemoteReadEngine

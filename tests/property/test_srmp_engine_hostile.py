@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.states import MessageState
 from msmqwire.qm.rules.memory_pool import Kind

@@ -11,10 +11,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from msmqwire.qm.model.changes import INTEGER_KEYS, Changes, Key, Table
-from msmqwire.qm.store import Store
-from msmqwire.qm.store.memory import MemoryStore
-from msmqwire.qm.store.sqlite import SqliteStore
+from msmqwire.qm.model.tables import INTEGER_KEYS, Table
+from msmqwire.qm.store import memory_store, open_store
+from msmqwire.service.store import Store
+from msmqwire.service.store.changes import Changes, Key
+from msmqwire.service.store.memory import MemoryStore
 
 NUMBERS = st.integers(0, 9) | st.integers(-(2**63), 2**63 - 1)
 FIRST = st.integers(0, 6) | st.sampled_from([2**63 - 6, -(2**63)])
@@ -84,7 +85,7 @@ class StoreAgainstDict(RuleBasedStateMachine):
 class MemoryAgainstDict(StoreAgainstDict):
     def __init__(self) -> None:
         super().__init__()
-        self.store: MemoryStore = MemoryStore()
+        self.store: MemoryStore = memory_store()
 
     def reopen(self) -> None:
         self.store.close()
@@ -95,11 +96,11 @@ class SqliteAgainstDict(StoreAgainstDict):
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        self.store = SqliteStore(Path(self.folder.name, "store.db"))
+        self.store = open_store(Path(self.folder.name, "store.db"))
 
     def reopen(self) -> None:
         self.store.close()
-        self.store = SqliteStore(Path(self.folder.name, "store.db"), create=False)
+        self.store = open_store(Path(self.folder.name, "store.db"), create=False)
 
     def teardown(self) -> None:
         self.store.close()

@@ -10,15 +10,16 @@ from uuid import uuid4
 import pytest
 
 from msmqwire.qm.core import Core
-from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.effects import Send
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.runtime import disk
 from msmqwire.qm.runtime.connection import Connection
 from msmqwire.qm.runtime.engine_driver import MANY, EngineDriver
 from msmqwire.qm.runtime.transport import TcpNetwork
-from msmqwire.qm.store.memory import MemoryStore
-from msmqwire.qm.store.sqlite import SqliteStore
+from msmqwire.qm.store import LAYOUT, open_store
+from msmqwire.service import disk
+from msmqwire.service.store.changes import Changes
+from msmqwire.service.store.memory import MemoryStore
 from tests.support.running import PATIENCE_S
 
 
@@ -26,7 +27,7 @@ class RecordingStore(MemoryStore):
     """A store that records its commits."""
 
     def __init__(self, events: list[object]) -> None:
-        super().__init__()
+        super().__init__(LAYOUT)
         self.events = events
 
     def commit(self, changes: Changes) -> None:
@@ -164,7 +165,7 @@ def test_with_plenty_of_room_a_commit_does_not_look_at_the_disk(plenty: bool, tm
         looks.append(len(looks))
         return mark + (1 << 30) - (not plenty)
 
-    with pytest.MonkeyPatch.context() as patch, SqliteStore(tmp_path / "store.db") as store:
+    with pytest.MonkeyPatch.context() as patch, open_store(tmp_path / "store.db") as store:
         patch.setattr(disk, "free_on_disk", free)
         room = disk.DiskRoom(store, mark)
         looks.clear()

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.qm.runtime import control
 from msmqwire.qm.runtime.data_folder import STORE
 from msmqwire.qm.runtime.local import attach
+from msmqwire.service.control import server as control
 from tests.support.control_lines import Lines
 from tests.support.running import (
     ORDERS,

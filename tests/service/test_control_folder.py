@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from msmqwire.errors import StoreRefused
-from msmqwire.qm.runtime import served_folder as module
 from msmqwire.qm.runtime.data_folder import CONTROL, STORE, DataFolder
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.runtime.served_folder import ControlAddress
+from msmqwire.service import folder as module
+from msmqwire.service.folder import ControlAddress
 from tests.support.running import ORDERS, called, options, put, recoverable, served
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of Unix")

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmqwire.qm.runtime import control, held_messages, session_reads, session_transactions
+from msmqwire.qm.runtime import held_messages, session_reads, session_transactions
 from msmqwire.qm.runtime.data_folder import DataFolder
+from msmqwire.service.control import server as control
 from tests.support.control_lines import Lines
 from tests.support.running import (
     LEDGER,

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from msmqwire.qm.client import ReceivedMessage
-from msmqwire.qm.runtime import control, held_messages, subscriptions
+from msmqwire.qm.runtime import held_messages, subscriptions
+from msmqwire.service.control import server as control
 from tests.support.control_lines import Frame, Lines
 from tests.support.running import LEDGER, ORDERS, InThread, bodies, peeked, recoverable, until
 

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.qm.runtime.descriptors import DescriptorBudget, OpenConnections
-from msmqwire.qm.runtime.incoming import IncomingConnections
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.runtime.logs import KINDS_MAX, OncePerSecond
+from msmqwire.service.descriptors import DescriptorBudget, OpenConnections
+from msmqwire.service.incoming import IncomingConnections
+from msmqwire.service.logs import KINDS_MAX, OncePerSecond
 from tests.support.raw_peer import Message, Session
 from tests.support.running import (
     LEDGER,
@@ -142,7 +142,7 @@ def processor_seconds(pid: int) -> float:
 
 
 def test_the_limit_is_raised_as_far_as_it_may() -> None:
-    code = "from msmqwire.qm.runtime.descriptors import *; raise_limit(); print(limit())"
+    code = "from msmqwire.service.descriptors import *; raise_limit(); print(limit())"
     arguments = [
         "sh",
         "-c",
@@ -201,7 +201,7 @@ def test_the_kinds_that_are_counted_are_bounded() -> None:
 
 
 def test_all_transports_share_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msmqwire.qm.runtime.descriptors.limit", lambda: 32)  # 16 in all, 12 of one direction
+    monkeypatch.setattr("msmqwire.service.descriptors.limit", lambda: 32)  # 16 in all, 12 of one direction
     counts = {"tcp": (0, 0), "http": (0, 0)}
     shared = OpenConnections()
     shared.add(lambda: counts["tcp"])
@@ -235,7 +235,7 @@ class Incoming:
 def test_connections_of_one_kind_are_bounded_and_count_in_the_shared_budget(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("msmqwire.qm.runtime.descriptors.limit", lambda: 8)  # 4 in all, 3 of one direction
+    monkeypatch.setattr("msmqwire.service.descriptors.limit", lambda: 8)  # 4 in all, 3 of one direction
 
     async def run() -> None:
         shared, loop = OpenConnections(), asyncio.get_running_loop()

@@ -15,13 +15,13 @@ import pytest
 
 import msmqwire
 from msmqwire.errors import EngineFailed, InvalidValue, StoreDamaged
-from msmqwire.qm.model.changes import Table
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.store.memory import MemoryStore
-from msmqwire.qm.store.sqlite import SqliteStore
+from msmqwire.qm.store import open_store
+from msmqwire.service.store.memory import MemoryStore
 from tests.support import handmade as h
 from tests.support.driver_harness import TO_ELSEWHERE, DriverHarness, run, until
 from tests.support.running import (
@@ -304,7 +304,7 @@ from pathlib import Path
 from msmqwire.cli import main
 from msmqwire.qm.core import Core
 from msmqwire.qm.runtime import limits, queues, transport
-from msmqwire.qm.store.sqlite import SqliteStore
+from msmqwire.service.store.sqlite import SqliteStore
 
 what, mark = sys.argv.pop(1), Path(sys.argv.pop(1))
 
@@ -465,6 +465,6 @@ def test_in_a_program_that_sends_calls_fail_and_the_program_goes_on(
             await connection.__aexit__(None, None, None)  # at once, not after `drain`
 
     asyncio.run(asyncio.wait_for(main(), PATIENCE_S / 2))
-    with SqliteStore(tmp_path / "outbox") as store:
+    with open_store(tmp_path / "outbox") as store:
         (packet,) = (packet for _, packet in store.rows(Table.PACKET))
         assert b"stored" in packet

@@ -14,12 +14,14 @@ from pathlib import Path
 import pytest
 
 from msmqwire.errors import QueueError, StoreRefused
-from msmqwire.qm.model.changes import Changes, Table
-from msmqwire.qm.runtime import disk
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.runtime import engine_driver as driver_module
-from msmqwire.qm.runtime.disk import DiskRoom
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.store.sqlite import PAGE_SIZE, SqliteStore
+from msmqwire.qm.store import open_store
+from msmqwire.service import disk
+from msmqwire.service.disk import DiskRoom
+from msmqwire.service.store.changes import Changes
+from msmqwire.service.store.sqlite import PAGE_SIZE, SqliteStore
 from tests.support import failing_store, peer_server
 from tests.support.driver_harness import DriverHarness, run, until
 from tests.support.paths import ROOT
@@ -54,7 +56,7 @@ def free(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    with SqliteStore(tmp_path / "store") as store:
+    with open_store(tmp_path / "store") as store:
         yield store
 
 

@@ -9,10 +9,10 @@ from uuid import uuid4
 import pytest
 
 from msmqwire.qm.core import Core
-from msmqwire.qm.model.changes import Table
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.operations import LocalSession
-from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.qm.store import memory_store
 from tests.support.running import PATIENCE_S, message
 
 QUEUE = r"private$\orders"
@@ -24,7 +24,7 @@ QUEUE = r"private$\orders"
 def test_a_message_of_the_same_turn_is_handed_out_once_it_is_durable(
     delivery: str, wait_ms: int, op: str
 ) -> None:
-    store = MemoryStore()
+    store = memory_store()
 
     async def run() -> tuple[list[Any], int]:
         driver = EngineDriver(Core(store, new_guid=uuid4, computer_name="alpha"), store)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from msmqwire.errors import InvalidValue
-from msmqwire.qm.runtime.tls import client_context, server_context
+from msmqwire.service.tls import client_context, server_context
 from msmqwire.srmp.fields import Field
 from msmqwire.srmp.http_framer import parse_http
 from msmqwire.srmp.http_message import Chunking, HttpMessage, RequestLine

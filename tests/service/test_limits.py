@@ -181,8 +181,8 @@ def test_the_options_of_the_command_line_are_the_limits(data: Path) -> None:
     for given, limits in expected.items():
         with (
             mock.patch("msmqwire.cli.serve._run") as run,
-            mock.patch("msmqwire.qm.runtime.logs.begin"),
-            mock.patch("msmqwire.qm.runtime.descriptors.raise_limit"),
+            mock.patch("msmqwire.service.logs.begin"),
+            mock.patch("msmqwire.service.descriptors.raise_limit"),
         ):
             assert called("serve", "--data", data, *given).status == 0
         assert run.call_args.args[0].limits == limits

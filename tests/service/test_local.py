@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreInUse, StoreMissing, Unreachable
-from msmqwire.qm.runtime import local as local_module
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.data_folder import DataFolder
-from msmqwire.qm.runtime.local import Local, attach
-from msmqwire.qm.runtime.served_folder import ControlAddress
-from msmqwire.qm.store.sqlite import SqliteStore
+from msmqwire.qm.runtime.local import attach
+from msmqwire.qm.store import open_store
+from msmqwire.service.control import client as local_module
+from msmqwire.service.control.client import Local
+from msmqwire.service.folder import ControlAddress
 from tests.support.running import (
     LEDGER,
     ORDERS,
@@ -144,7 +145,7 @@ def test_a_store_that_somebody_has_open_and_does_not_serve_is_in_use(
 ) -> None:
     attach(data, create=True).close()
     monkeypatch.setattr(local_module, "STARTING_S", 0.2)
-    store = SqliteStore(data / "queues.msmq")
+    store = open_store(data / "queues.msmq")
     with pytest.raises(StoreInUse):
         attach(data)
     store.close()
@@ -153,7 +154,7 @@ def test_a_store_that_somebody_has_open_and_does_not_serve_is_in_use(
 
 def test_it_waits_for_a_server_that_is_just_starting(data: Path) -> None:
     attach(data, create=True).close()
-    store = SqliteStore(data / "queues.msmq")
+    store = open_store(data / "queues.msmq")
     threading.Timer(0.3, store.close).start()
     with attach(data) as local:
         assert local.call("status")["queues"] == 3

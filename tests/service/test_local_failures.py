@@ -15,10 +15,10 @@ from msmqwire.cli import reading
 from msmqwire.errors import InvalidValue, StoreRefused, Unreachable
 from msmqwire.qm.runtime import local as local_module
 from msmqwire.qm.runtime import queues
-from msmqwire.qm.runtime.control import REQUEST_MAX
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.waiting import WaitingLocal
-from msmqwire.qm.store.sqlite import SqliteStore
+from msmqwire.service.control.server import REQUEST_MAX
+from msmqwire.service.store.sqlite import SqliteStore
 from tests.support.running import (
     ORDERS,
     InThread,

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from msmqwire.cli.serving import parse_endpoint
-from msmqwire.qm.runtime import metrics_http
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.metrics import Metrics
+from msmqwire.service import page_server as metrics_http
 from tests.support.control_lines import Lines
 from tests.support.running import (
     ADDRESS,

@@ -16,12 +16,12 @@ import pytest
 
 from msmqwire.errors import InvalidValue, NcpRefused, StoreRefused
 from msmqwire.netware.constants import CompletionCode
-from msmqwire.qm.runtime import local as local_module
 from msmqwire.qms.model.caller import Caller
 from msmqwire.qms.model.job import JobRequest
 from msmqwire.qms.runtime.administration import attach, control_server
 from msmqwire.qms.runtime.driver import ServiceDriver
 from msmqwire.qms.runtime.folder import NetwareFolder
+from msmqwire.service.control import client as local_module
 from tests.support.netware_folder import NOON
 from tests.support.paths import ROOT
 from tests.support.running import PATIENCE_S, Run, called

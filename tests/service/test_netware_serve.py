@@ -17,8 +17,8 @@ from socket import create_server
 import pytest
 
 from msmqwire.errors import StoreRefused
-from msmqwire.qm.store.sqlite import SqliteStore
 from msmqwire.qms.runtime.server import NetwareOptions, NetwareServer
+from msmqwire.service.store.sqlite import SqliteStore
 from tests.support.netware_running import LOOPBACK, RawNcp
 from tests.support.netware_station import (
     PRINT_QUEUE,

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from msmqwire.errors import StoreRefused
-from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.connection import Connection
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
 from msmqwire.qm.runtime.limits import Limits
-from msmqwire.qm.runtime.listening import Listeners
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.transport import TcpNetwork
-from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.qm.store import memory_store
+from msmqwire.service.listening import Listeners
+from msmqwire.service.store.changes import Changes
 from tests.support.running import PATIENCE_S, command, listed, message, options, served, until
 
 FAR = r"DIRECT=TCP:127.0.0.91\PRIVATE$\far"
@@ -47,7 +47,7 @@ class Reset(asyncio.Transport):
 
 def test_a_connection_that_was_reset_at_once_is_no_fault() -> None:
     async def run() -> None:
-        store = MemoryStore()
+        store = memory_store()
         driver = EngineDriver(open_core(store, "alpha"), store)
         driver.start()
         network = TcpNetwork(driver)
@@ -74,7 +74,7 @@ def test_an_ipv6_network_of_64_bits_counts_as_one_peer() -> None:
     ]
 
     async def run() -> list[bool]:
-        store = MemoryStore()
+        store = memory_store()
         driver = EngineDriver(open_core(store, "alpha"), store)
         driver.start()
         network = TcpNetwork(driver, limits=Limits(connections_per_peer=2))
@@ -111,7 +111,7 @@ def test_a_port_that_can_not_be_is_a_connection_that_fails(data: Path) -> None:
 
 def test_what_is_restored_is_durable_only_once_the_disk_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
-        store, refuses = MemoryStore(), [True]
+        store, refuses = memory_store(), [True]
         commit = store.commit
 
         def refusing(changes: Changes) -> None:

@@ -24,11 +24,11 @@ import msmqwire
 from msmqwire.crypto import ciphers
 from msmqwire.crypto.ciphers import SessionKey
 from msmqwire.qm.runtime import key_ring
-from msmqwire.qm.runtime import local as local_module
 from msmqwire.qm.runtime.data_folder import KEYS
 from msmqwire.qm.runtime.key_ring import KeyFile
-from msmqwire.qm.runtime.logs import JsonLines
 from msmqwire.qm.security import session_keys
+from msmqwire.service.control import client as local_module
+from msmqwire.service.logs import JsonLines
 from tests.support.running import called
 from tests.support.secured_servers import Pair, protection, secured_pair
 

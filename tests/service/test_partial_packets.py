@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from msmqwire.qm.runtime.limits import Limits
-from msmqwire.qm.runtime.partial_packets import PartialPackets
+from msmqwire.service.partial_packets import PartialPackets
 from tests.support import handmade as h
 from tests.support.peer_server import alpha, at, in_queue, serves, sessions, until
 from tests.support.raw_peer import Message, Session, establish, parameters

@@ -22,7 +22,7 @@ from msmqwire.qm.client.finishing import finish
 from msmqwire.qm.runtime import in_store_requests, served_requests
 from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.runtime.in_store_requests import InStoreRequests
-from msmqwire.qm.runtime.served_folder import ControlAddress
+from msmqwire.service.folder import ControlAddress
 from tests.support.queues import orders, refused, rest
 from tests.support.running import LEDGER, ORDERS, InThread, Process, options, served
 from tests.support.sending import run

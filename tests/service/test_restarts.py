@@ -31,7 +31,7 @@ from msmqwire.qm.client import Queue
 from msmqwire.qm.runtime.data_folder import STORE
 from msmqwire.qm.runtime.folder import default_name
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.store.sqlite import SqliteStore
+from msmqwire.qm.store import open_store
 from tests.support.running import (
     LEDGER,
     ORDERS,
@@ -114,7 +114,7 @@ def test_calls_raise_unreachable_during_an_outage_and_succeed_after_it(alpha: Pr
                     await call()
                 assert not isinstance(caught.value, OutcomeUnknown)
                 assert time.monotonic() - began < 5
-            with SqliteStore(alpha.data / STORE):
+            with open_store(alpha.data / STORE):
                 assert manager.served  # and the store is for the next server to open
             with process(alpha.data):
                 await asyncio.wait_for(queue.send(b"after", recoverable=True), BACK_S)

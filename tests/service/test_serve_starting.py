@@ -12,7 +12,7 @@ import pytest
 from msmqwire.cli import serve as serve_module
 from msmqwire.errors import StoreInUse
 from msmqwire.qm.runtime.data_folder import CONTROL, STORE
-from msmqwire.qm.store.sqlite import SqliteStore
+from msmqwire.qm.store import open_store
 from tests.support.running import (
     ADDRESS,
     ORDERS,
@@ -32,11 +32,11 @@ FULL = Path("/dev/full")
 def test_a_command_that_uses_the_folder_is_waited_for(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve_module, "_IN_USE_S", PATIENCE_S)
     data.mkdir()
-    store = SqliteStore(data / STORE)
+    store = open_store(data / STORE)
 
     async def serve() -> None:
         with pytest.raises(StoreInUse):
-            SqliteStore(data / STORE)
+            open_store(data / STORE)
         asyncio.get_running_loop().call_later(0.3, store.close)
         server = await serve_module._started(options(data, ORDERS))
         await server.stop()
@@ -48,7 +48,7 @@ def test_a_command_that_uses_the_folder_is_waited_for(data: Path, monkeypatch: p
 def test_a_folder_that_stays_in_use_is_refused(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve_module, "_IN_USE_S", 0.2)
     data.mkdir()
-    store = SqliteStore(data / STORE)
+    store = open_store(data / STORE)
     (data / CONTROL).write_text(
         '{"path": "/nowhere/control.sock", "port": 0, "token": ""}'
     )  # of a killed server

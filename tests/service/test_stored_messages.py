@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from msmqwire.qm.model.changes import Key, Table
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.store.sqlite import SqliteStore
+from msmqwire.service.store.changes import Key
+from msmqwire.service.store.sqlite import SqliteStore
 
 ORDERS, ANSWERS = r"private$\orders", r"private$\answers"
 TO = rf"DIRECT=OS:alpha\{ORDERS}"

@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from msmqwire.errors import MsmqError, StoreRefused
-from msmqwire.qm.model.changes import Changes, Table
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.runtime import engine_driver, queues
 from msmqwire.qm.runtime.control_frames import Incoming
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
 from msmqwire.qm.runtime.message_record import body_of
 from msmqwire.qm.runtime.operations import LocalSession
-from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.qm.store import LAYOUT
+from msmqwire.service.store.changes import Changes
+from msmqwire.service.store.memory import MemoryStore
 from tests.support.running import ORDERS, PATIENCE_S, recoverable
 from tests.support.running import message as express
 
@@ -28,7 +30,7 @@ class CountingStore(MemoryStore):
     """A store that counts commits, and may refuse them."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(LAYOUT)
         self.commits = 0
         self.refuses = False
 

@@ -7,16 +7,18 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from msmqwire.names import parse_format_name
-from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import OpenQueueDescriptor
 from msmqwire.qm.model.enumerations import DeliveryGuarantee, QueueAccessType
 from msmqwire.qm.model.message import Message
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules.read_results import PENDING
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
-from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.qm.store import LAYOUT
+from msmqwire.service.store.changes import Changes
+from msmqwire.service.store.memory import MemoryStore
 from tests.support.running import ORDERS, PATIENCE_S
 
 TO_ELSEWHERE = r"DIRECT=TCP:192.0.2.1\private$\far"
@@ -31,7 +33,7 @@ class RecordingStore(MemoryStore):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(LAYOUT)
         self.events: list[str] = []
         self.failure: Exception | None = None
         self.refused = 0

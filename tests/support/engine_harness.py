@@ -16,7 +16,6 @@ from uuid import UUID
 from msmqwire.constants import MQ_OK
 from msmqwire.names import FormatName, parse_format_name
 from msmqwire.qm.core import Core
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import Connect, Disconnect, Effect, Resolve, Send
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, QueueManager, Transaction
 from msmqwire.qm.model.enumerations import (
@@ -28,11 +27,13 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
 from msmqwire.qm.protocols.binary.states import SessionState
 from msmqwire.qm.protocols.binary.transfer import Transfer
-from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.qm.store import memory_store
+from msmqwire.service.store.memory import MemoryStore
 from tests.support.event_recorder import EventRecorder
 from tests.support.handwritten_peer import HandwrittenPeer
 
@@ -87,7 +88,7 @@ class EngineHarness:
             settings: the administrator's settings.
             options: fields of `Settings` to change, and arguments of `Core`; both also apply to restarts.
         """
-        self.store = MemoryStore() if store is None else store
+        self.store = memory_store() if store is None else store
         self.now = self._clock_start = now
         self.utc_start = utc
         self.hosts = None if hosts is None else dict(hosts)

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from msmqwire import errors
 from msmqwire.cli import main
-from msmqwire.qm.store.sqlite import SqliteStore
+from msmqwire.service.store.sqlite import SqliteStore
 
 commit, mark, kind, reason = SqliteStore.commit, Path(sys.argv.pop(1)), sys.argv.pop(1), sys.argv.pop(1)
 

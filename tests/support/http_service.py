@@ -18,7 +18,7 @@ from msmqwire.qm.runtime.http_connection import HttpConnection
 from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.transport import TcpNetwork
-from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.qm.store import memory_store
 from msmqwire.srmp.http_message import HttpMessage
 
 PATIENCE_S = 5.0
@@ -118,7 +118,7 @@ async def service(
     **limits: Any,
 ) -> AsyncIterator[Service]:
     """Run a transport that listens at the loopback."""
-    store = MemoryStore()
+    store = memory_store()
     core = open_core(store, "alpha")
     driver = EngineDriver(core, store)
     overrides = AddressOverrides(hosts=hosts or {})

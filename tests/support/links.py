@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any, Final, Protocol
 from unittest.mock import patch
 
-from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.model.effects import Connect, Effect, Send
 from msmqwire.qm.model.refusals import Refusals
 from msmqwire.qm.model.settings import Settings
@@ -24,7 +23,8 @@ from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import Plan
 from msmqwire.qm.sim.world import World
-from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.qm.store import memory_store
+from msmqwire.service.store.changes import Changes
 
 NAMES: Final = ("alpha", "beta", "gamma")
 PATIENCE_S: Final = 120.0
@@ -233,7 +233,7 @@ class TcpStation:
         self.name, self.address, self._loop = name, address, loop
         self.core = Core()
         self.engine = self.core.binary
-        self.driver = EngineDriver(self.core, MemoryStore())  # type: ignore[arg-type]
+        self.driver = EngineDriver(self.core, memory_store())  # type: ignore[arg-type]
         self.network = TcpNetwork(self.driver, overrides=overrides, limits=Limits(connect_s=60.0))
         self.driver.network = self.network
 

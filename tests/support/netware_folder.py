@@ -11,10 +11,6 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
 from msmqwire.netware.constants import SUPERVISOR_ID, ObjectType
-from msmqwire.qm.model.changes import Changes
-from msmqwire.qm.runtime.disk import DiskRoom
-from msmqwire.qm.store import Store
-from msmqwire.qm.store.sqlite import SqliteStore
 from msmqwire.qms.model.bindery import Q_OPERATORS, Q_SERVERS, Q_USERS
 from msmqwire.qms.model.caller import Caller
 from msmqwire.qms.model.job import Job, JobRequest
@@ -24,6 +20,10 @@ from msmqwire.qms.runtime.driver import ServiceDriver
 from msmqwire.qms.runtime.folder import NetwareFolder
 from msmqwire.qms.store import rows
 from msmqwire.qms.store.tables import NEXT_OBJECT_ID, Table
+from msmqwire.service.disk import DiskRoom
+from msmqwire.service.store import Store
+from msmqwire.service.store.changes import Changes
+from msmqwire.service.store.sqlite import SqliteStore
 
 T = TypeVar("T")
 ADMIN = Caller(0, object_id=SUPERVISOR_ID)

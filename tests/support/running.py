@@ -25,8 +25,9 @@ from unittest import mock
 import pytest
 
 from msmqwire.cli import main
-from msmqwire.qm.runtime.local import Local, attach
+from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import Server, ServerOptions
+from msmqwire.service.control.client import Local
 from tests.support.paths import ROOT
 
 T = TypeVar("T")

@@ -21,10 +21,11 @@ from typing import Any
 import pytest
 
 from msmqwire.errors import MsmqError, StoreError
-from msmqwire.qm.model.changes import Changes, Key, Table
-from msmqwire.qm.store import Store, sqlite
-from msmqwire.qm.store.layout import LAYOUT, Layout
-from msmqwire.qm.store.sqlite import SqliteStore
+from msmqwire.qm.model.tables import Table
+from msmqwire.qm.store import LAYOUT, open_store
+from msmqwire.service.store import Store, sqlite
+from msmqwire.service.store.changes import Changes, Key
+from msmqwire.service.store.sqlite import SqliteStore
 
 Rows = dict[Table, list[tuple[Key, bytes]]]
 DEPTH = 10
@@ -80,13 +81,15 @@ def _noted(db: sqlite3.Connection) -> None:
 
 
 NOTE = "CREATE TABLE note (key INTEGER PRIMARY KEY, content BLOB NOT NULL)"
-LATER = Layout({**LAYOUT.tables, "note": NOTE}, (*LAYOUT.migrations, _marked, _noted))
+LATER = LAYOUT._replace(
+    tables={**LAYOUT.tables, "note": NOTE}, migrations=(*LAYOUT.migrations, _marked, _noted)
+)
 """Two versions later: messages are marked, and then copied into a table of their own."""
 
 
 def filled(path: Path) -> None:
     """Create a store with the steps 1 to 30."""
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         for number in range(1, 31):
             store.commit(step(number))
 
@@ -96,7 +99,7 @@ def refused(path: Path, kind: type[StoreError], **options: Any) -> StoreError:
     before = path.read_bytes() if path.exists() else None
     for _ in range(2):
         with pytest.raises(MsmqError) as caught:
-            SqliteStore(path, **options)
+            open_store(path, **options)
         assert type(caught.value) is kind
         assert (path.read_bytes() if path.exists() else None) == before
     assert isinstance(caught.value, kind)
@@ -109,24 +112,24 @@ def main(command: str, path: str) -> None:
     sqlite.CHECKPOINT_PAGES = 20  # type: ignore[misc]  # so that many kills hit one
     match command:
         case "commit":
-            with SqliteStore(path) as store:
+            with open_store(path) as store:
                 for number in itertools.count(last_step(store) + 1):
                     store.commit(step(number))
                     print(number, flush=True)
         case "create":
             for number in itertools.count():
-                SqliteStore(Path(path, f"{number}.db")).close()
+                open_store(Path(path, f"{number}.db")).close()
                 print(number, flush=True)
         case "migrate":
             print("ready", flush=True)
-            SqliteStore(path, layout=LATER).close()
+            SqliteStore(path, LATER).close()
         case "hold":
-            with SqliteStore(path):
+            with open_store(path):
                 print("ready", flush=True)
                 time.sleep(600)
         case "open":
             try:
-                SqliteStore(path).close()
+                open_store(path).close()
             except StoreError as exc:
                 print(type(exc).__name__, exc)
             else:

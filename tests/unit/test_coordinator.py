@@ -8,10 +8,10 @@ from uuid import UUID
 import pytest
 
 from msmqwire.qm.coordinator import Action, InProcessCoordinator, Outcome, Request, carry_out
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import TransactionReply
 from msmqwire.qm.model.enumerations import PositionState
-from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.qm.model.tables import Table
+from msmqwire.qm.store import memory_store
 from tests.support.engine_harness import RECOVERABLE, EngineHarness
 from tests.support.queue_contents import bodies, body_of, states
 
@@ -28,7 +28,7 @@ class System:
         for harness in self.harnesses.values():
             harness.enqueue(harness.queue(), b"old", delivery_guarantee=RECOVERABLE)
             harness.run()
-        self.store = MemoryStore()
+        self.store = memory_store()
         self._guids = 0
         self.waiting: deque[Request | tuple[UUID, str, str]] = deque()
         self.outcomes: list[Outcome] = []

@@ -13,11 +13,11 @@ from msmqwire.qm.core import Core
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested, DeliveryGuarantee, QueueAccessType
 from msmqwire.qm.model.message import NULL_GUID, Message
-from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.qm.store import memory_store
 
 
 def core() -> Core:
-    manager = Core(MemoryStore(), new_guid=uuid4, computer_name="alpha", quota=1 << 30)
+    manager = Core(memory_store(), new_guid=uuid4, computer_name="alpha", quota=1 << 30)
     manager.at(0, 1_700_000_000)
     manager.start()
     return manager

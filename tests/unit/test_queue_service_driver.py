@@ -20,9 +20,6 @@ import pytest
 
 from msmqwire.errors import EngineFailed, NcpRefused, StoreDamaged, StoreError, StoreRefused, Unreachable
 from msmqwire.netware.constants import CompletionCode, JobControlFlags
-from msmqwire.qm.model.changes import Changes
-from msmqwire.qm.runtime import disk as room_module
-from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qms.model.caller import Caller
 from msmqwire.qms.model.changes import (
     CopyJobFile,
@@ -39,6 +36,9 @@ from msmqwire.qms.runtime import driver as driver_module
 from msmqwire.qms.runtime.batches import Batch
 from msmqwire.qms.store import disk
 from msmqwire.qms.store.tables import LAYOUT, Table
+from msmqwire.service import disk as room_module
+from msmqwire.service.store.changes import Changes
+from msmqwire.service.store.memory import MemoryStore
 from tests.support.netware_folder import ADMIN, NOON, QUEUE_ID, DrivenFolder
 from tests.support.paths import ROOT
 from tests.support.running import PATIENCE_S, environment
@@ -57,7 +57,7 @@ class FickleStore(MemoryStore):
     """
 
     def __init__(self) -> None:
-        super().__init__(layout=LAYOUT)
+        super().__init__(LAYOUT)
         self.open = threading.Event()
         self.open.set()
         self.failure: StoreError | None = None

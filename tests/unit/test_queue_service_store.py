@@ -19,11 +19,7 @@ from msmqwire.errors import (
     StoreNewer,
 )
 from msmqwire.netware.constants import ObjectType
-from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.runtime.data_folder import DataFolder
-from msmqwire.qm.store import Store
-from msmqwire.qm.store.memory import MemoryStore
-from msmqwire.qm.store.sqlite import SqliteStore
 from msmqwire.qms.model.bindery import BinderyObject, Property
 from msmqwire.qms.model.changes import (
     DeleteJob,
@@ -49,6 +45,10 @@ from msmqwire.qms.runtime.folder import STORE, NetwareFolder
 from msmqwire.qms.store.contents import read_contents, unsettled_directories
 from msmqwire.qms.store.row_changes import RowChanges, settled, unsettled
 from msmqwire.qms.store.tables import LAYOUT, Table, job_key, open_store
+from msmqwire.service.store import Store
+from msmqwire.service.store.changes import Changes
+from msmqwire.service.store.memory import MemoryStore
+from msmqwire.service.store.sqlite import SqliteStore
 
 ID = 0xFFFFFFFE
 """The greatest ID."""
@@ -103,7 +103,7 @@ EVERYTHING = (
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     with (
-        MemoryStore(layout=LAYOUT) if request.param == "memory" else open_store(tmp_path / "s", create=True)
+        MemoryStore(LAYOUT) if request.param == "memory" else open_store(tmp_path / "s", create=True)
     ) as store:
         yield store
 
@@ -203,7 +203,7 @@ def cut(path: Path) -> None:
 
 def row_of(table: Table, content: bytes) -> Callable[[Path], None]:
     def overwrite(path: Path) -> None:
-        with SqliteStore(path, layout=LAYOUT) as store:
+        with SqliteStore(path, LAYOUT) as store:
             changes = Changes()
             for key, _ in store.rows(table):
                 changes.put(table, key, content)
@@ -240,7 +240,7 @@ def test_what_is_no_store_is_refused(
 
 
 def test_one_process_has_the_store(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msmqwire.qm.runtime.local.STARTING_S", 0.0)
+    monkeypatch.setattr("msmqwire.service.control.client.STARTING_S", 0.0)
     with NetwareFolder(data).open_store(create=False), pytest.raises(StoreInUse):
         attach(data)
     attach(data).close()

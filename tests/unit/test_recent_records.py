@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from msmqwire.qm.runtime.logs import RECENT_MAX, RecentRecords
+from msmqwire.service.logs import RECENT_MAX, RecentRecords
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from msmqwire.constants import MessageClass
 from msmqwire.names import parse_format_name
-from msmqwire.qm.model.address import UNKNOWN_ORIGIN
+from msmqwire.names.origins import UNKNOWN_ORIGIN
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
 from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId
 from msmqwire.qm.model.refusals import (

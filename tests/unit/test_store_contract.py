@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.qm.model.changes import INTEGER_KEYS, Changes, Key, Table
-from msmqwire.qm.store import Store
-from msmqwire.qm.store.memory import MemoryStore
-from msmqwire.qm.store.sqlite import SqliteStore
+from msmqwire.qm.model.tables import INTEGER_KEYS, Table
+from msmqwire.qm.store import memory_store, open_store
+from msmqwire.service.store import Store
+from msmqwire.service.store.changes import Changes, Key
+from msmqwire.service.store.memory import MemoryStore
+from msmqwire.service.store.sqlite import SqliteStore
 from tests.support.stores import after, everything, step
 
 Reopen = Callable[[Store], Store]
@@ -27,16 +29,16 @@ def reopen_in_memory(store: Store) -> Store:
 def reopen_on_disk(store: Store) -> Store:
     assert isinstance(store, SqliteStore)
     store.close()
-    return SqliteStore(store.path, create=False)
+    return open_store(store.path, create=False)
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 def store_and_reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Store, Reopen]]:
     """A new store, and a function that closes and reopens it."""
     if request.param == "memory":
-        yield MemoryStore(), reopen_in_memory
+        yield memory_store(), reopen_in_memory
         return
-    opened: list[Store] = [SqliteStore(tmp_path / "store.db")]
+    opened: list[Store] = [open_store(tmp_path / "store.db")]
 
     def reopen(store: Store) -> Store:
         opened.append(reopen_on_disk(store))
@@ -240,7 +242,7 @@ def test_a_closed_store_raises_value_error(store: Store) -> None:
 
 
 def test_a_copy_in_memory_is_independent() -> None:
-    store = MemoryStore()
+    store = memory_store()
     store.commit(step(1))
     copy = store.copy()
     store.commit(step(2))

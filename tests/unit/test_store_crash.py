@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from msmqwire.errors import StoreNewer
-from msmqwire.qm.model.changes import Table
-from msmqwire.qm.store.sqlite import SqliteStore
+from msmqwire.qm.model.tables import Table
+from msmqwire.qm.store import open_store
+from msmqwire.service.store.sqlite import SqliteStore
 from tests.support.paths import ROOT
 from tests.support.stores import LATER, after, everything, last_step, step
 
@@ -43,7 +44,7 @@ def test_reported_commits_survive_and_another_one_whole_or_not_at_all(tmp_path: 
         assert [int(line) for line in lines] == list(range(reported + 1, reported + 1 + len(lines)))
         reported += len(lines)
         killed_while_open += path.with_name("store.db-wal").exists()
-        with SqliteStore(path, create=False) as store:
+        with open_store(path, create=False) as store:
             survived = last_step(store)
             assert survived in (reported, reported + 1)
             assert everything(store) == after(survived)
@@ -60,7 +61,7 @@ def test_a_store_whose_creation_was_killed_can_be_created(tmp_path: Path) -> Non
         files = {path for path in folder.iterdir() if path.suffix == ".db"}
         assert files >= {folder / f"{line}.db" for line in lines}
         for path in files | {folder / f"{len(lines)}.db"}:  # the last one may have been half created
-            with SqliteStore(path) as store:
+            with open_store(path) as store:
                 store.commit(step(1))
                 assert everything(store) == after(1)
 
@@ -72,7 +73,7 @@ def test_a_store_killed_during_a_migration_has_the_old_version_or_the_new(tmp_pa
 
     def fill() -> None:
         path.unlink(missing_ok=True)
-        with SqliteStore(path) as store:
+        with open_store(path) as store:
             changes = step(1)
             for number in range(count):
                 changes.put(Table.MESSAGE, number, b"%d" % number)
@@ -80,18 +81,18 @@ def test_a_store_killed_during_a_migration_has_the_old_version_or_the_new(tmp_pa
 
     fill()
     start = time.monotonic()
-    SqliteStore(path, layout=LATER).close()
+    SqliteStore(path, LATER).close()
     duration = time.monotonic() - start
     for _ in range(10):
         fill()
         run_and_kill("migrate", path, rng.uniform(0, duration))
         try:
-            with SqliteStore(path) as store:
+            with open_store(path) as store:
                 rows = list(store.rows(Table.MESSAGE))
             assert rows == [(number, b"%d" % number) for number in range(count)]
             counts["old"] += 1
         except StoreNewer:
-            with SqliteStore(path, layout=LATER) as store:
+            with SqliteStore(path, LATER) as store:
                 rows = list(store.rows(Table.MESSAGE))
                 assert store._reader.execute("SELECT * FROM note").fetchall() == rows
             assert rows == [(number, b"%dm" % number) for number in range(count)]
@@ -104,7 +105,7 @@ def test_a_log_cut_anywhere_gives_a_whole_number_of_commits(tmp_path: Path) -> N
     rng, path = random.Random(1801), tmp_path / "store.db"
     log = tmp_path / "store.db-wal"
     ends: list[int] = []
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         for number in range(1, 26):
             store.commit(step(number))
             ends.append(log.stat().st_size)
@@ -115,7 +116,7 @@ def test_a_log_cut_anywhere_gives_a_whole_number_of_commits(tmp_path: Path) -> N
         for tail in (b"", rng.randbytes(3 * 4096), bytes(9000)):
             cut_path.write_bytes(file)
             tmp_path.joinpath("cut.db-wal").write_bytes(log_bytes[:cut] + tail)
-            with SqliteStore(cut_path, create=False) as store:
+            with open_store(cut_path, create=False) as store:
                 survived = last_step(store)
                 assert survived == sum(end <= cut for end in ends)
                 assert everything(store) == after(survived)

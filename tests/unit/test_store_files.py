@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from msmqwire.errors import StoreDamaged, StoreError, StoreForeign, StoreMissing, StoreNewer, StoreRefused
-from msmqwire.qm.model.changes import Table
-from msmqwire.qm.store.layout import APPLICATION_ID, LAYOUT
-from msmqwire.qm.store.sqlite import PAGE_SIZE, SqliteStore
+from msmqwire.qm.model.tables import Table
+from msmqwire.qm.store import APPLICATION_ID, LAYOUT, open_store
+from msmqwire.service.store.sqlite import PAGE_SIZE
 from tests.support.stores import after, everything, filled, refused, step
 
 
@@ -33,7 +33,7 @@ def test_a_closed_store_is_one_file_beside_its_lock(path: Path) -> None:
 
 
 def test_what_returns_from_a_commit_was_synced(path: Path) -> None:
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         for db in (store._writer, store._reader):
             assert db.execute("PRAGMA synchronous").fetchone() == (2,)
 
@@ -77,7 +77,7 @@ def test_any_corrupt_byte_of_the_first_page(path: Path) -> None:
         data = bytearray(intact)
         data[at] = rng.choice([byte for byte in (0, 1, 2, 0x7F, 0xFF) if byte != intact[at]])
         path.write_bytes(data)
-        with suppress(StoreDamaged, StoreForeign, StoreNewer, StoreRefused), SqliteStore(path) as store:
+        with suppress(StoreDamaged, StoreForeign, StoreNewer, StoreRefused), open_store(path) as store:
             assert everything(store) == after(30)
             store.commit(step(31))
             assert everything(store) == after(31)
@@ -91,7 +91,7 @@ def test_an_overwritten_page_is_detected_when_it_is_read(path: Path) -> None:
             data = intact[:at] + filling + intact[at + PAGE_SIZE :]
             path.write_bytes(data)
             try:
-                with SqliteStore(path) as store:
+                with open_store(path) as store:
                     assert everything(store) == after(30), "the damage was not detected"
                     assert at // PAGE_SIZE + 1 in free_pages(intact)
             except (StoreDamaged, StoreForeign):
@@ -116,7 +116,7 @@ def test_a_damaged_table_is_reported_by_reading_a_row_and_by_commits(path: Path)
     data = bytearray(path.read_bytes())
     data[(page - 1) * PAGE_SIZE : page * PAGE_SIZE] = b"\xa5" * PAGE_SIZE
     path.write_bytes(data)
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         with pytest.raises(StoreDamaged):
             store.row(Table.PACKET, 30)
         with pytest.raises(StoreDamaged):
@@ -129,7 +129,7 @@ def test_a_row_without_bytes(path: Path) -> None:
         for key, content in ((1, 5), (2, 1.5)):
             db.execute("INSERT INTO packet VALUES (?, ?)", (key, content))
         db.commit()
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         for key in (1, 2):
             with pytest.raises(StoreDamaged):
                 store.row(Table.PACKET, key)
@@ -172,14 +172,14 @@ def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_log_without_its_file_is_not_treated_as_a_new_store(path: Path) -> None:
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         store.commit(step(31))
         data, log = path.read_bytes(), path.with_name("store.db-wal").read_bytes()
     path.unlink()
     path.with_name("store.db-wal").write_bytes(log)
     assert "log" in refused(path, StoreDamaged).why
     path.write_bytes(data)
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         assert everything(store) == after(31)
 
 
@@ -190,7 +190,7 @@ def test_a_missing_store_is_not_created_unless_asked_for(tmp_path: Path) -> None
 
 def test_an_unfinished_new_file_is_replaced(tmp_path: Path) -> None:
     tmp_path.joinpath("store.db.new").write_bytes(b"SQLite format 3\0")
-    with SqliteStore(tmp_path / "store.db") as store:
+    with open_store(tmp_path / "store.db") as store:
         store.commit(step(1))
         assert everything(store) == after(1)
     assert not tmp_path.joinpath("store.db.new").exists()
@@ -198,8 +198,8 @@ def test_an_unfinished_new_file_is_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a b.db", "50%20#?&.db", "Ümlaut ☃.db", "store"])
 def test_names_of_files(tmp_path: Path, name: str) -> None:
-    with SqliteStore(str(tmp_path / name)) as store:
+    with open_store(str(tmp_path / name)) as store:
         store.commit(step(1))
     assert tmp_path.joinpath(name).is_file()
-    with SqliteStore(tmp_path / name, create=False) as store:
+    with open_store(tmp_path / name, create=False) as store:
         assert everything(store) == after(1)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from msmqwire.errors import StoreDamaged
-from msmqwire.qm.store.log_check import checksum, lost_transactions
-from msmqwire.qm.store.sqlite import PAGE_SIZE, SqliteStore
+from msmqwire.qm.store import open_store
+from msmqwire.service.store.log_check import checksum, lost_transactions
+from msmqwire.service.store.sqlite import PAGE_SIZE
 from tests.support.stores import after, everything, last_step, step
 
 FRAME = 24 + PAGE_SIZE
@@ -22,7 +23,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[int]]:
     """The folder of a store that was not closed, and the sizes of its log after each step."""
     folder = tmp_path_factory.mktemp("log")
     ends = []
-    with SqliteStore(folder / "open.db") as store:
+    with open_store(folder / "open.db") as store:
         for number in range(1, STEPS + 1):
             store.commit(step(number))
             ends.append((folder / "open.db-wal").stat().st_size)
@@ -77,7 +78,7 @@ def test_a_wrong_byte_before_durable_transactions_is_damage(
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     for _ in range(2):
         with pytest.raises(StoreDamaged, match=r"of the log \(-wal\)"):
-            SqliteStore(path)
+            open_store(path)
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
 
 
@@ -90,7 +91,7 @@ def test_a_wrong_byte_anywhere_is_damage_or_in_the_last_transactions(
         path = changed(folder, tmp_path, at)
         index = sum(end <= at for end in ends)  # of the step whose frames are hit
         try:
-            with SqliteStore(path) as store:
+            with open_store(path) as store:
                 # the last one may have been cut off by a power failure, and its predecessor's frames too
                 assert last_step(store) >= STEPS - 1
                 assert everything(store) == after(last_step(store))
@@ -103,7 +104,7 @@ def test_a_wrong_byte_anywhere_is_damage_or_in_the_last_transactions(
 
 def test_frames_of_an_earlier_log_are_none_of_the_present_one(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         for number in range(1, 10):
             store.commit(step(number))
         store._writer.execute("PRAGMA wal_checkpoint(RESTART)")

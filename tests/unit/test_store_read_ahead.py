@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.qm.model.changes import Changes, Table
-from msmqwire.qm.store import read_ahead
-from msmqwire.qm.store.sqlite import SqliteStore
+from msmqwire.qm.model.tables import Table
+from msmqwire.qm.store import open_store
+from msmqwire.service.store import read_ahead
+from msmqwire.service.store.changes import Changes
+from msmqwire.service.store.sqlite import SqliteStore
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    with SqliteStore(tmp_path / "store.db") as store:
+    with open_store(tmp_path / "store.db") as store:
         yield store
 
 
@@ -90,12 +92,12 @@ def test_no_more_is_read_ahead_than_a_few_large_rows(store: SqliteStore, stateme
 
 def test_a_row_without_bytes_is_refused_when_it_is_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         put(store, dict.fromkeys(range(1, 5), b"x"))
     with sqlite3.connect(path) as db:
         db.execute('UPDATE "packet" SET content = 7 WHERE key = 3')
     db.close()
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         assert [store.row(Table.PACKET, key) for key in (1, 2)] == [b"x"] * 2
         with pytest.raises(Exception, match="has no bytes"):
             store.row(Table.PACKET, 3)

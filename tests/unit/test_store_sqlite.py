@@ -22,10 +22,11 @@ from msmqwire.errors import (
     StoreNewer,
     StoreRefused,
 )
-from msmqwire.qm.model.changes import Changes, Table
-from msmqwire.qm.store import sqlite
-from msmqwire.qm.store.layout import LAYOUT, Layout
-from msmqwire.qm.store.sqlite import PAGE_SIZE, SqliteStore
+from msmqwire.qm.model.tables import Table
+from msmqwire.qm.store import LAYOUT, open_store
+from msmqwire.service.store import sqlite
+from msmqwire.service.store.changes import Changes
+from msmqwire.service.store.sqlite import PAGE_SIZE, SqliteStore
 from tests.support.paths import ROOT
 from tests.support.stores import LATER, after, everything, filled, refused, step
 
@@ -52,7 +53,7 @@ class ObservedRows(dict[Any, bytes | None]):
 
 
 def test_a_commit_under_way_is_neither_seen_nor_waited_for(path: Path) -> None:
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         unchanged: list[bool] = []
 
         def read() -> None:
@@ -111,14 +112,14 @@ def test_a_read_only_file(path: Path) -> None:
 
 def test_a_folder_in_place_of_the_file_and_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(StoreRefused):
-        SqliteStore(tmp_path)
+        open_store(tmp_path)
     with pytest.raises(StoreRefused):
-        SqliteStore(tmp_path / "none" / "store.db")
+        open_store(tmp_path / "none" / "store.db")
 
 
 @posix
 def test_a_deleted_file_is_not_created_again(path: Path) -> None:
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         path.unlink()
         with pytest.raises(StoreRefused):
             next(store.rows(Table.MESSAGE))
@@ -155,7 +156,7 @@ def files_may_not_grow(store: SqliteStore) -> Iterator[None]:
 def test_a_refused_commit_can_be_retried_when_a_full_disk_has_room_again(
     path: Path, full: Callable[[SqliteStore], Any]
 ) -> None:
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         store.commit(step(31))
         pending = step(32)
         for number in range(100):
@@ -171,27 +172,27 @@ def test_a_refused_commit_can_be_retried_when_a_full_disk_has_room_again(
         store.commit(pending)
         expected = {**after(33), Table.OUTGOING: [(number, bytes(1000)) for number in range(100)]}
         assert everything(store) == expected
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         assert everything(store) == expected
 
 
 @posix
 def test_killed_on_a_full_disk(path: Path) -> None:
     """Neither the file nor its log has anything of a refused commit."""
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         store.commit(step(31))
         with files_may_not_grow(store), pytest.raises(StoreRefused):
             store.commit(step(32))
         copy = path.with_name("copy.db")
         for suffix in ("", "-wal"):
             copy.with_name("copy.db" + suffix).write_bytes(path.with_name("store.db" + suffix).read_bytes())
-    with SqliteStore(copy) as store:
+    with open_store(copy) as store:
         assert everything(store) == after(31)
 
 
 def test_invalid_rows_leave_nothing_behind(path: Path) -> None:
     """A mistake of the caller is raised as it is, and the next commit succeeds."""
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         for key, row in ((2**63, b""), (1, object()), ("name", b"")):
             invalid = step(31)
             invalid.put(Table.SEQUENCE, key, row)  # type: ignore[arg-type]
@@ -206,7 +207,7 @@ def test_another_program_that_writes_is_waited_for_and_then_reported(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "BUSY_WAIT_S", 0.05)
-    with SqliteStore(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as shell:
+    with open_store(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as shell:
         shell.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreRefused, match="locked"):
             store.commit(step(31))
@@ -232,7 +233,7 @@ def test_one_process_at_a_time_and_the_lock_ends_with_it(path: Path) -> None:
             assert "another process" in refused(path, StoreInUse).why
         finally:
             holder.kill()
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         assert everything(store) == after(30)
         with child_process("open", path) as other:
             assert other.communicate()[0].startswith("StoreInUse ")
@@ -244,12 +245,12 @@ def test_one_process_at_a_time_and_the_lock_ends_with_it(path: Path) -> None:
 def test_one_object_at_a_time_under_any_name(path: Path) -> None:
     alias = path.with_name("alias.db")
     alias.symlink_to(path)
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         for name in (path, alias, path.parent / ".." / path.parent.name / path.name):
             with pytest.raises(StoreInUse):
-                SqliteStore(name)
+                open_store(name)
         store.commit(step(31))
-    with SqliteStore(alias) as store:
+    with open_store(alias) as store:
         assert store.path == path.resolve()
         assert everything(store) == after(31)
 
@@ -260,16 +261,16 @@ def test_concurrent_opens(tmp_path: Path) -> None:
         path, results = tmp_path / f"{number}.db", []
         barrier = threading.Barrier(3)
 
-        def open_store(
+        def open_it(
             path: Path = path, results: list[object] = results, barrier: threading.Barrier = barrier
         ) -> None:
             barrier.wait()
             try:
-                results.append(SqliteStore(path))
+                results.append(open_store(path))
             except StoreInUse as exc:
                 results.append(exc)
 
-        threads = [threading.Thread(target=open_store) for _ in range(3)]
+        threads = [threading.Thread(target=open_it) for _ in range(3)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -283,7 +284,7 @@ def test_a_lock_file_of_something_else_is_left_alone(path: Path) -> None:
     lock = path.with_name("store.db.lock")
     lock.write_bytes(b"1234\n" * 300)
     with pytest.raises(StoreForeign, match=r"store\.db\.lock"):
-        SqliteStore(path)
+        open_store(path)
     assert lock.read_bytes() == b"1234\n" * 300
 
 
@@ -295,7 +296,7 @@ def test_the_log_does_not_grow_without_bound(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(sqlite, "LOG_SIZE_LIMIT", 100 * PAGE_SIZE)
     path, done = tmp_path / "store.db", threading.Event()
     log = path.with_name("store.db-wal")
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
 
         def read() -> None:
             while not done.is_set():
@@ -320,7 +321,7 @@ def test_the_log_does_not_grow_without_bound(tmp_path: Path, monkeypatch: pytest
 
 
 def test_an_abandoned_iteration_holds_nothing(path: Path) -> None:
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         rows = store.rows(Table.MESSAGE)
         next(rows)
         del rows
@@ -340,18 +341,18 @@ def test_a_store_of_a_later_version_is_left_alone(path: Path) -> None:
 
 
 def test_migration_to_a_later_version(path: Path) -> None:
-    with SqliteStore(path, layout=LATER) as store:
+    with SqliteStore(path, LATER) as store:
         assert store.version == LAYOUT.version + 2
         marked = [(key, row + b"m") for key, row in after(30)[Table.MESSAGE]]
         assert everything(store) == {**after(30), Table.MESSAGE: marked}
         assert store._reader.execute("SELECT * FROM note").fetchall() == marked  # one step after the other
-    with SqliteStore(path, layout=LATER) as store:
+    with SqliteStore(path, LATER) as store:
         assert list(store.rows(Table.MESSAGE)) == marked  # marked once
     refused(path, StoreNewer)
 
 
 def test_a_new_store_needs_no_migration(tmp_path: Path) -> None:
-    with SqliteStore(tmp_path / "new.db", layout=LATER) as store:
+    with SqliteStore(tmp_path / "new.db", LATER) as store:
         store.commit(step(1))
         assert everything(store) == after(1)
 
@@ -370,8 +371,8 @@ def test_a_failed_migration_leaves_the_old_version(
     path: Path, last: Callable[[sqlite3.Connection], None], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        SqliteStore(path, layout=Layout(LATER.tables, (*LATER.migrations, last)))
-    with SqliteStore(path) as store:
+        SqliteStore(path, LATER._replace(migrations=(*LATER.migrations, last)))
+    with open_store(path) as store:
         assert everything(store) == after(30)
 
 
@@ -379,10 +380,10 @@ def test_a_store_of_the_first_version_is_read_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     added = {"former_stream"}
     tables = {name: create for name, create in LAYOUT.tables.items() if name not in added}
-    with SqliteStore(path, layout=Layout(tables)) as store:
+    with SqliteStore(path, LAYOUT._replace(tables=tables, migrations=())) as store:
         assert store.version == 1
         store.commit(step(1))
-    with SqliteStore(path) as store:
+    with open_store(path) as store:
         assert (store.version, everything(store)) == (LAYOUT.version, after(1))
         changes = Changes()
         changes.put(Table.FORMER_STREAM, bytes(8), bytes(4))

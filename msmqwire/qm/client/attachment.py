@@ -10,12 +10,12 @@ from msmqwire.errors import InvalidValue
 from msmqwire.qm.client.entering import EnteredOnce
 from msmqwire.qm.client.local_queues import LocalReading, LocalSending
 from msmqwire.qm.client.queue import Queue
-from msmqwire.qm.client.synchronous import SyncConnection
 from msmqwire.qm.client.synchronous_queue import SyncQueue
 from msmqwire.qm.runtime.local_names import queue_name
 from msmqwire.qm.runtime.message_signers import own_signer
 from msmqwire.qm.runtime.requests import LastingRequests, open_requests
 from msmqwire.qm.security.signing import Signer
+from msmqwire.service.loop_thread import SyncConnection
 
 
 class QueueManager:

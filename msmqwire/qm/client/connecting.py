@@ -12,8 +12,8 @@ from msmqwire.qm.client.connection import Connection
 from msmqwire.qm.client.remote_options import RemoteOptions, credentials_of, readable
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.multicast import parse_pgm_options
-from msmqwire.qm.runtime.tls import client_context
 from msmqwire.rpc.constants import ENDPOINT_MAPPER_PORT
+from msmqwire.service.tls import client_context
 
 _PORT_MAX: Final = 0xFFFF
 

@@ -17,10 +17,10 @@ from msmqwire.qm.client.queue import Queue
 from msmqwire.qm.client.reading import Reading
 from msmqwire.qm.client.remote_options import RemoteOptions
 from msmqwire.qm.client.sending import ReadOnlySending, Sending
-from msmqwire.qm.client.synchronous import SyncConnection
 from msmqwire.qm.client.synchronous_queue import SyncQueue
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.multicast import PgmOptions
+from msmqwire.service.loop_thread import SyncConnection
 
 if TYPE_CHECKING:
     from msmqwire.qm.client.remote_reading import RemoteReading

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from msmqwire.errors import InvalidValue
-from msmqwire.qm.client.synchronous import SyncConnection
+from msmqwire.service.loop_thread import SyncConnection
 
 OpenedT = TypeVar("OpenedT")
 SynchronousT = TypeVar("SynchronousT")

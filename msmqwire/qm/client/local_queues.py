@@ -30,13 +30,13 @@ from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.sending import Unit, of_another
 from msmqwire.qm.client.sent import Obstacle, Sent
 from msmqwire.qm.model.enumerations import INFINITE, AcknowledgementsRequested
-from msmqwire.qm.runtime.local import GONE
 from msmqwire.qm.runtime.local_names import queue_name
 from msmqwire.qm.runtime.message_protection import protection_request
 from msmqwire.qm.runtime.peer_keys import peer_keys_request
 from msmqwire.qm.runtime.reasons import reason
 from msmqwire.qm.runtime.requests import LastingRequests, Requests
 from msmqwire.remote_read.constants import Action
+from msmqwire.service.control.client import GONE
 
 _ACTIONS: Final[Mapping[Action, Mapping[str, str]]] = {
     Action.MQ_ACTION_RECEIVE: {"action": "receive"},

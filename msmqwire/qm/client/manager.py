@@ -44,7 +44,6 @@ from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core, stored_name
 from msmqwire.qm.runtime.http_network import HttpNetwork
-from msmqwire.qm.runtime.local import connection_closed
 from msmqwire.qm.runtime.local_names import path_of
 from msmqwire.qm.runtime.message_json import identifier_from, identifier_text
 from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
@@ -52,8 +51,9 @@ from msmqwire.qm.runtime.multicast.joined import multicast_of
 from msmqwire.qm.runtime.peer_keys import public_keys
 from msmqwire.qm.runtime.reasons import reason
 from msmqwire.qm.runtime.transport import TcpNetwork
-from msmqwire.qm.store import Store
-from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.qm.store import memory_store, open_store
+from msmqwire.service.control.client import connection_closed
+from msmqwire.service.store import Store
 
 if TYPE_CHECKING:
     from msmqwire.qm.protocols.srmp.transfer import Transfer as HttpTransfer
@@ -141,7 +141,7 @@ class ClientManager:
     ) -> None:
         """`context` is of TLS to others, `pgm` of multicast. Raises the subclasses of StoreError."""
         self.stored = state is not None
-        self._store: Store = MemoryStore() if state is None else _store_of(state)
+        self._store: Store = memory_store() if state is None else _store_of(state)
         self._overrides, self._listen, self._context = overrides, listen, context
         self._pgm = pgm or PgmOptions()
         self._pending: dict[ObjectId, Sent] = {}  # whose outcome is not known yet
@@ -436,9 +436,8 @@ def _all(test: Callable[[FormatName], bool], name: FormatName) -> bool:
 
 
 def _store_of(state: str | os.PathLike[str]) -> Store:
-    from msmqwire.qm.store.sqlite import SqliteStore  # most programs store nothing
 
-    return SqliteStore(state)
+    return open_store(state)
 
 
 def _obstacle(transfer: Transfer) -> Obstacle:

@@ -24,8 +24,8 @@ from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.sending import Sending, Unit
 from msmqwire.qm.client.sent import Sent
 from msmqwire.qm.model.enumerations import INFINITE
-from msmqwire.qm.runtime.control import WINDOW_MAX
 from msmqwire.remote_read.constants import Action
+from msmqwire.service.control.server import WINDOW_MAX
 
 if TYPE_CHECKING:
     from typing import Unpack

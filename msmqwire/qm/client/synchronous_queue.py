@@ -12,7 +12,8 @@ from msmqwire.qm.client.queue import Cursor, Queue, Transactional
 from msmqwire.qm.client.reading import Seek
 from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.sent import Sent
-from msmqwire.qm.client.synchronous import SyncConnection, SyncSent
+from msmqwire.qm.client.synchronous import SyncSent
+from msmqwire.service.loop_thread import SyncConnection
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -1,10 +1,9 @@
-"""Addresses of peers: their text form in OutgoingQueue.NextHops, [MS-MQMQ] 2.3.12.12, and their origin."""
+"""Addresses of peers: their text form in OutgoingQueue.NextHops, [MS-MQMQ] 2.3.12.12."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from types import MappingProxyType
 from typing import Final
 from uuid import UUID
@@ -55,25 +54,3 @@ def parse_address(text: str) -> Address:
     if (isinstance(address, UUID) and rest.lower() != str(address)) or "%" in rest:
         raise InvalidValue(f"{rest!a} is no address of its kind", path="NextHops")
     return address
-
-
-UNKNOWN_ORIGIN: Final = "unknown"
-"""The origin of what an older version has stored on behalf of others."""
-_PREFIX: Final = 64
-
-
-@lru_cache(maxsize=4096)  # limits ask for it with every call of a peer
-def origin_of(address: str) -> str:
-    """Return the origin by which limits count a peer: its IPv4 address, or the /64 network of its IPv6 one.
-
-    Whoever has one address of an IPv6 network has 2^64 of them. What is no IP address is its own origin.
-    """
-    try:
-        ip = ip_address(address)
-    except ValueError:
-        return address or UNKNOWN_ORIGIN
-    if isinstance(ip, IPv4Address):
-        return str(ip)
-    if ip.ipv4_mapped is not None:
-        return str(ip.ipv4_mapped)
-    return str(IPv6Network((int(ip), _PREFIX), strict=False))

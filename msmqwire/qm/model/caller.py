@@ -7,8 +7,8 @@ from hashlib import sha256
 from typing import Final
 
 from msmqwire.headers.security_descriptor import sid_bytes
+from msmqwire.names.origins import origin_of
 from msmqwire.qm.model.access import ANONYMOUS, LOCAL_SYSTEM, Token
-from msmqwire.qm.model.address import origin_of
 
 _SUB_AUTHORITIES: Final = 4
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Final, Protocol
 from uuid import UUID
 
-from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.model.effects import Effect, ErrorReport
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.message import Message
@@ -15,6 +14,7 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.refusals import Refusals, reason_of
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timers
+from msmqwire.service.store.changes import Changes
 
 _TROUBLE_MS: Final = 60_000
 """Milliseconds in which trouble of one kind is reported once."""

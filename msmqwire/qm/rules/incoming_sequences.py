@@ -9,10 +9,10 @@ from itertools import islice
 from typing import Final
 from uuid import UUID
 
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, SequenceKey, sequence_key
 from msmqwire.qm.model.message import Message
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules import transfer_rows
 from msmqwire.qm.rules.memory_pool import CHARACTER_BYTES, SENDER_BYTES, Kind, MemoryPool
 from msmqwire.qm.rules.origin_keys import OriginKeys

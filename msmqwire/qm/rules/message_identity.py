@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from msmqwire.names import PrivateName
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.message import Message, ObjectId
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules.recovery import Stored
 
 MESSAGE_ID_ORDINAL: Final = b"MessageIdOrdinal"

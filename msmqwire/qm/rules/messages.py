@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
-from msmqwire.qm.model.address import UNKNOWN_ORIGIN
+from msmqwire.names.origins import UNKNOWN_ORIGIN
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import (
     Cursor,

@@ -10,7 +10,6 @@ from uuid import UUID
 
 from msmqwire.constants import MessageClass
 from msmqwire.errors import StoreDamaged
-from msmqwire.qm.model.changes import Key, Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import (
     OutgoingQueue,
@@ -23,10 +22,12 @@ from msmqwire.qm.model.enumerations import INFINITE, OutgoingQueueState, Positio
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.settings import KeptSettings
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules import serialization, stored_rows
 from msmqwire.qm.rules.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER
 from msmqwire.qm.rules.messages import Messages, expires_in
 from msmqwire.qm.rules.queues import Queues, is_http
+from msmqwire.service.store.changes import Key
 
 _PERSISTENT_STATES: Final = (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)
 

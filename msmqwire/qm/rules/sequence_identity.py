@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.message import TxSequenceId
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules.recovery import Stored
 
 TX_SEQUENCE_ORDINAL: Final = b"OutgoingTxSequenceID"

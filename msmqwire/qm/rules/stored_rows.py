@@ -12,7 +12,6 @@ from uuid import UUID
 
 from msmqwire.names import parse_format_name
 from msmqwire.qm.directory.attributes import ATTRIBUTES
-from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager, Transaction
 from msmqwire.qm.model.enumerations import (
     INFINITE,
@@ -27,7 +26,9 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.positions import NO_HISTORY, MessagePosition, MoveHistory
 from msmqwire.qm.model.settings import KeptSettings
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules import serialization
+from msmqwire.service.store.changes import Changes
 
 SEQUENTIAL_ID: Final = b"SequentialID"
 QUEUE_MANAGER: Final = b"QueueManager"

@@ -8,11 +8,11 @@ from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from msmqwire.names import parse_format_name
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import STREAM, IncomingTransactionalTransferInfo, Queue
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.tables import Table
 
 _OUTGOING: Final = Struct("<IIIB")  # TimeStamp, Ordinal, TxSequenceNumber, whether FinalAck is awaited
 _SEQUENCE: Final = Struct("<III")  # TimeStamp, Ordinal, OutgoingTxSequenceNumber

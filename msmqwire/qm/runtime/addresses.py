@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from ipaddress import IPv6Address, ip_address
-from typing import Final, TypeAlias
+from typing import Final
 from uuid import UUID
 
 from msmqwire.names.printable import format_endpoint
 from msmqwire.ping import PING_PORT
 
 TCP_PORT: Final = 1801
-LOOPBACK: Final = "127.0.0.1"
-
-Endpoint: TypeAlias = tuple[str, int]
-"""An address and a port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +47,6 @@ class AddressOverrides:
         return routes
 
 
-def canonical(address: str) -> str:
-    """Return an address without its zone, and a mapped IPv4 address in dotted form."""
-    parsed = ip_address(address.partition("%")[0])
-    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
-    return str(parsed)
-
-
 def no_connection(error: Exception, host: str, port: int, address: str) -> str:
     """Return in words why no connection to a host, at this address, could be opened."""
     place = format_endpoint(host or address, port)
@@ -71,13 +58,3 @@ def no_connection(error: Exception, host: str, port: int, address: str) -> str:
         return f"no answer from {place}"
     reason = error.strerror if isinstance(error, OSError) else None
     return f"no connection to {place}: {reason or error}"
-
-
-def local_address(listening: str, peer: str) -> tuple[str, int] | None:
-    """Return the local address to connect from: on the loopback the listening one, else None for any."""
-    try:
-        local, remote = ip_address(listening), ip_address(peer)
-    except ValueError:
-        return None
-    is_loopback = local.is_loopback and remote.is_loopback and local.version == remote.version
-    return (str(local), 0) if is_loopback else None

@@ -7,9 +7,9 @@ import socket
 from collections.abc import Mapping
 from typing import Protocol, cast
 
-from msmqwire.qm.runtime.addresses import canonical
 from msmqwire.qm.runtime.limits import Limits
-from msmqwire.qm.runtime.logs import log
+from msmqwire.service.endpoints import canonical
+from msmqwire.service.logs import log
 
 
 class ConnectionOwner(Protocol):

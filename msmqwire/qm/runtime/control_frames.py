@@ -12,9 +12,9 @@ from typing import Any, Final
 from msmqwire.errors import MalformedPacket
 from msmqwire.names.printable import counted
 from msmqwire.qm.model.message import Message
-from msmqwire.qm.runtime.control import FRAMES
 from msmqwire.qm.runtime.message_json import flag, message_json
 from msmqwire.qm.runtime.message_record import check_record, write_record
+from msmqwire.service.control.server import FRAMES
 
 _HEADER: Final = Struct("<BBHIIQ")  # a null, the kind, two bytes of zero, length, subscription, receipt
 _MESSAGE: Final = 1

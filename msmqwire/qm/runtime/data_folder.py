@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from msmqwire.errors import StoreMissing
-from msmqwire.qm.runtime.served_folder import ServedFolder
+from msmqwire.qm.store import open_store
+from msmqwire.service.folder import ServedFolder
 
 if TYPE_CHECKING:
-    from msmqwire.qm.store.sqlite import SqliteStore
+    from msmqwire.service.store.sqlite import SqliteStore
 
 STORE: Final = "queues.msmq"
 CONTROL: Final = "control"
 KEYS: Final = "keys.json"
 DIRECTORY: Final = "directory.msmq"
 TOKEN_FILE: Final = "console-token"
+_WITHOUT_EFFECT: Final = frozenset(
+    {
+        "status", "list", "queues", "activity", "show", "peek", "read", "cancel", "open_cursor",
+        "close_cursor", "subscribe", "begin", "abort", "refresh_keys", "keep_peer_keys",
+    }
+)  # fmt: skip
+"""Requests that leave nothing behind when their connection is lost, or that can be made again: what `read`
+receives is only locked."""
 
 
 class DataFolder(ServedFolder):
@@ -23,6 +33,17 @@ class DataFolder(ServedFolder):
     store_name = STORE
     control_name = CONTROL
     more_names = (KEYS, KEYS + ".new", DIRECTORY, TOKEN_FILE, TOKEN_FILE + ".new")
+
+    @classmethod
+    def changes(cls, op: str, request: Mapping[str, Any]) -> bool:
+        match op:
+            case "receive" | "end":
+                return bool(request.get("done"))
+            case "send" | "move":
+                return request.get("transaction") is None
+            case "create":
+                return not request.get("missing")  # else it can be made again
+        return op not in _WITHOUT_EFFECT
 
     def prepare(self, *, create: bool) -> None:
         """Create the folder, or see that it has a store. Raises StoreMissing and StoreRefused."""
@@ -34,6 +55,5 @@ class DataFolder(ServedFolder):
     def open_store(self, *, create: bool) -> SqliteStore:
         """Open the store exclusively. Raises the subclasses of StoreError."""
         self.prepare(create=create)
-        from msmqwire.qm.store.sqlite import SqliteStore
 
-        return SqliteStore(self.path / STORE, create=create)
+        return open_store(self.path / STORE, create=create)

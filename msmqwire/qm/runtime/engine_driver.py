@@ -20,7 +20,6 @@ from msmqwire.errors import (
     Unreachable,
 )
 from msmqwire.qm.core import Core
-from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.model.effects import (
     Connect,
     Disconnect,
@@ -40,14 +39,15 @@ from msmqwire.qm.model.effects import (
     TransactionReply,
 )
 from msmqwire.qm.runtime.carriers import GroupNetwork, Http, Network, Rpc
-from msmqwire.qm.runtime.clock import WallClock
-from msmqwire.qm.runtime.disk import POLL_S, DiskRoom
 from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.limits import Traffic
-from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.refused import log_refusal
-from msmqwire.qm.runtime.restoring import restoring
-from msmqwire.qm.store import Store
+from msmqwire.service.clock import WallClock
+from msmqwire.service.disk import POLL_S, DiskRoom
+from msmqwire.service.logs import log
+from msmqwire.service.restoring import restoring
+from msmqwire.service.store import Store
+from msmqwire.service.store.changes import Changes
 
 T = TypeVar("T")
 MANY: Final = 32

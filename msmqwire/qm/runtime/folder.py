@@ -12,16 +12,16 @@ from msmqwire.constants import HResult
 from msmqwire.errors import InvalidName
 from msmqwire.names import PathName
 from msmqwire.names.addresses import is_loopback
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import QueueManager
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.settings import KeptSettings, Settings
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.qm.rules import recovery
 from msmqwire.qm.rules.routing import Routes
-from msmqwire.qm.runtime.restoring import restoring
 from msmqwire.qm.security.configuration import SecurityConfiguration
-from msmqwire.qm.store import Store
+from msmqwire.service.restoring import restoring
+from msmqwire.service.store import Store
 
 if TYPE_CHECKING:
     from msmqwire.qm.core import Core

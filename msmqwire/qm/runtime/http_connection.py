@@ -16,9 +16,9 @@ from typing import Any, Final, Protocol, cast
 
 from aiohttp import web
 
-from msmqwire.qm.runtime.addresses import canonical
 from msmqwire.qm.runtime.limits import Limits
-from msmqwire.qm.runtime.logs import log
+from msmqwire.service.endpoints import canonical
+from msmqwire.service.logs import log
 from msmqwire.srmp.fields import FIELD_COUNT_MAX, HEAD_SIZE_MAX
 
 _HEAD_END: Final = re.compile(rb"\n\r?\n")

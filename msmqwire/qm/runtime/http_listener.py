@@ -18,14 +18,14 @@ from aiohttp.http import RawRequestMessage
 
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.model.refusals import MEMORY, QUOTA
-from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.http_connection import HttpConnection, RequestHandler, answer
-from msmqwire.qm.runtime.incoming import IncomingConnections
 from msmqwire.qm.runtime.limits import HttpTraffic, Limits
-from msmqwire.qm.runtime.listening import Listeners
-from msmqwire.qm.runtime.logs import log
-from msmqwire.qm.runtime.partial_packets import PartialPackets
+from msmqwire.service.descriptors import OpenConnections
+from msmqwire.service.incoming import IncomingConnections
+from msmqwire.service.listening import Listeners
+from msmqwire.service.logs import log
+from msmqwire.service.partial_packets import PartialPackets
 from msmqwire.srmp.fields import CONTENT_LENGTH, TRANSFER_ENCODING, Field
 from msmqwire.srmp.http_message import HEADER_FIELDS, HOST, HTTP_1_1, Chunking, HttpMessage, RequestLine
 

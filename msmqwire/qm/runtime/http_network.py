@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import HttpTraffic
-from msmqwire.qm.runtime.tls import client_context
 from msmqwire.qm.runtime.transport import TcpNetwork
+from msmqwire.service.tls import client_context
 
 if TYPE_CHECKING:
     from msmqwire.qm.runtime.http_listener import HttpListener

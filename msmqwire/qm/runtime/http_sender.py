@@ -24,12 +24,13 @@ from aiohttp.payload import BytesIOPayload
 from yarl import URL
 
 from msmqwire.names.printable import counted, in_seconds
-from msmqwire.qm.runtime.addresses import AddressOverrides, canonical, no_connection
-from msmqwire.qm.runtime.descriptors import OpenConnections
+from msmqwire.qm.runtime.addresses import AddressOverrides, no_connection
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import HttpTraffic, Limits
-from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.resolver import Resolver
+from msmqwire.service.descriptors import OpenConnections
+from msmqwire.service.endpoints import canonical
+from msmqwire.service.logs import log
 from msmqwire.srmp.http_message import HttpMessage, RequestLine
 
 _KEEP_ALIVE_S: Final = 15.0

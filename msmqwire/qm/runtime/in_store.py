@@ -12,9 +12,10 @@ from msmqwire.qm.runtime.data_folder import STORE, DataFolder
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.folder_security import FolderSecurity
-from msmqwire.qm.runtime.local import DISK_S, LocalBase
+from msmqwire.qm.runtime.local import DISK_S
 from msmqwire.qm.runtime.operations import LocalSession
-from msmqwire.qm.runtime.tasks import cancel_other_tasks
+from msmqwire.service.control.client import LocalBase
+from msmqwire.service.tasks import cancel_other_tasks
 
 T = TypeVar("T")
 _POLL_S: Final = 0.1

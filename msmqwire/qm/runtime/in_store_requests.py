@@ -8,15 +8,16 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from msmqwire.errors import MsmqError, StoreRefused, Unreachable
-from msmqwire.qm.runtime.control import FRAMES
 from msmqwire.qm.runtime.control_frames import Incoming
 from msmqwire.qm.runtime.data_folder import STORE, DataFolder
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.folder_security import FolderSecurity
-from msmqwire.qm.runtime.local import DISK_S, connection_closed
+from msmqwire.qm.runtime.local import DISK_S
 from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.qm.runtime.pushed import Pushed, Subscribed
+from msmqwire.service.control.client import connection_closed
+from msmqwire.service.control.server import FRAMES
 
 _POLL_S: Final = 0.1
 

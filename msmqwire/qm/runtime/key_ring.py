@@ -17,7 +17,7 @@ from uuid import UUID
 from msmqwire.constants import CryptographicProvider
 from msmqwire.errors import InvalidValue, StoreInUse, StoreRefused
 from msmqwire.qm.runtime.data_folder import KEYS
-from msmqwire.qm.runtime.secret_files import read_secret, write_secret
+from msmqwire.service.secret_files import read_secret, write_secret
 
 _LOCK: Final = "keys.lock"
 _SIZE_MAX: Final = 16 << 20

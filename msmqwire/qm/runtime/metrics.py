@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from msmqwire.qm.model.elements import OutgoingQueue, short_name
-from msmqwire.qm.runtime.control import ControlServer
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.http_network import HttpNetwork
-from msmqwire.qm.runtime.metrics_http import PageServer
 from msmqwire.qm.runtime.queues import kind
 from msmqwire.qm.runtime.rpc_network import RpcNetwork
 from msmqwire.qm.runtime.transport import TcpNetwork
+from msmqwire.service.control.server import ControlServer
+from msmqwire.service.page_server import PageServer
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

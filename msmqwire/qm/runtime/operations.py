@@ -15,7 +15,6 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.runtime import queue_pages, queues
 from msmqwire.qm.runtime.activity import activity
-from msmqwire.qm.runtime.control import BATCH_MAX, Sink
 from msmqwire.qm.runtime.control_frames import answer_of
 from msmqwire.qm.runtime.deliveries import TRANSACTIONAL
 from msmqwire.qm.runtime.engine_driver import EngineDriver
@@ -38,6 +37,7 @@ from msmqwire.qm.runtime.reasons import reason
 from msmqwire.qm.runtime.session_reads import WAIT_MAX_MS, SessionReads, has_waited
 from msmqwire.qm.runtime.session_transactions import SessionTransactions, check_transactional
 from msmqwire.qm.runtime.subscriptions import Subscriptions
+from msmqwire.service.control.server import BATCH_MAX, Sink
 
 BATCH_BYTES: Final = 8 << 20
 """Bytes of bodies after which an answer has no further messages."""

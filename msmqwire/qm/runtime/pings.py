@@ -12,11 +12,11 @@ from functools import partial
 from ipaddress import IPv6Address, ip_address
 from typing import Final, Protocol
 
+from msmqwire.names.origins import origin_of
 from msmqwire.ping import is_ping
-from msmqwire.qm.model.address import origin_of
-from msmqwire.qm.runtime.addresses import canonical, local_address
 from msmqwire.qm.runtime.limits import Limits
-from msmqwire.qm.runtime.logs import log
+from msmqwire.service.endpoints import canonical, local_address
+from msmqwire.service.logs import log
 
 REPEAT_S: Final = 10.0
 """Seconds in which the same request again is a copy of it: a cookie names one request, MQQB-3.1.1.3-18."""

@@ -24,12 +24,12 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.lookup import group_of
-from msmqwire.qm.runtime.control import check_at_most
 from msmqwire.qm.runtime.local_names import path_of, queue_name
 from msmqwire.qm.runtime.message_json import flag, number
 from msmqwire.qm.runtime.queue_access import RightsOn, access_changes, access_json, changed_access
 from msmqwire.qm.runtime.reasons import reason
 from msmqwire.qm.runtime.refused import refused_json
+from msmqwire.service.control.server import check_at_most
 
 if TYPE_CHECKING:
     from msmqwire.qm.core import Core

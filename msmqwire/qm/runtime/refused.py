@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msmqwire.names.origins import UNKNOWN_ORIGIN
 from msmqwire.names.printable import counted
-from msmqwire.qm.model.address import UNKNOWN_ORIGIN
 from msmqwire.qm.model.refusals import OTHER, Refusal, Refusals, shown
-from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.message_json import identifier_text, time_text
+from msmqwire.service.logs import log
 
 _EXPIRED: Final = "_TIMEOUT"
 _PEERS: Final = {None: "this computer", OTHER: "several peers", UNKNOWN_ORIGIN: "an unknown peer"}

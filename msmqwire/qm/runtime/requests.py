@@ -14,9 +14,9 @@ from uuid import UUID
 
 from msmqwire.errors import StoreInUse, Unreachable
 from msmqwire.qm.runtime.data_folder import DataFolder
-from msmqwire.qm.runtime.local import GONE, RETRY_S, STARTING_S, connection_closed
 from msmqwire.qm.runtime.pushed import Pushed
 from msmqwire.qm.runtime.served_requests import NotSent, ServedRequests
+from msmqwire.service.control.client import GONE, RETRY_S, STARTING_S, connection_closed
 
 T = TypeVar("T")
 

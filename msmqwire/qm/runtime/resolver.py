@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from msmqwire.qm.runtime.limits import Limits
-from msmqwire.qm.runtime.logs import log
+from msmqwire.service.logs import log
 
 Answer = Callable[[list[str]], None]
 WAITING_MAX: Final = 500

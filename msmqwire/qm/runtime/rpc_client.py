@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from msmqwire.errors import MsmqError, RpcFault, Unreachable
-from msmqwire.qm.runtime.keep_alive import keep_alive
 from msmqwire.qm.runtime.rpc_credentials import ANONYMOUS, Credentials
 from msmqwire.rpc.client_association import ClientAssociation
 from msmqwire.rpc.constants import SyntaxId, status_name
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, EPT_MAP, map_request, mapped_port
 from msmqwire.rpc.events import Answered, Bound, ClientEvent, Closed, Faulted
+from msmqwire.service.keep_alive import keep_alive
 
 ANSWER_S: Final = 20.0
 """Seconds without a byte from the server after which a call that should be answered by now has failed."""

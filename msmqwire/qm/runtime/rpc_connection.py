@@ -7,12 +7,12 @@ from collections import deque
 from enum import Enum, auto
 from typing import Final, Protocol, cast
 
-from msmqwire.qm.runtime.addresses import canonical
-from msmqwire.qm.runtime.keep_alive import keep_alive
 from msmqwire.qm.runtime.limits import Limits
-from msmqwire.qm.runtime.logs import log
 from msmqwire.rpc.events import Bound, Closed, ServerEvent
 from msmqwire.rpc.server_association import ServerAssociation
+from msmqwire.service.endpoints import canonical
+from msmqwire.service.keep_alive import keep_alive
+from msmqwire.service.logs import log
 
 _HIGH_WATER: Final = 1 << 18
 """Unread bytes beyond which no more calls are taken from a peer."""

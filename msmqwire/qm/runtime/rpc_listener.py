@@ -10,18 +10,18 @@ from functools import partial
 from typing import Final
 
 from msmqwire.errors import AuthenticationFailed
-from msmqwire.qm.runtime.descriptors import OpenConnections
-from msmqwire.qm.runtime.incoming import IncomingConnections
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
-from msmqwire.qm.runtime.listening import Listeners
-from msmqwire.qm.runtime.logs import log
-from msmqwire.qm.runtime.partial_packets import PartialPackets
 from msmqwire.qm.runtime.rpc_connection import RpcConnection
 from msmqwire.rpc.constants import AuthLevel, SyntaxId
 from msmqwire.rpc.events import Bound, Called, Cancelled, Closed, Denied, Orphaned, ServerEvent
 from msmqwire.rpc.groups import AssociationGroups
 from msmqwire.rpc.server_association import ServerAssociation
 from msmqwire.rpc.server_security import Acceptor
+from msmqwire.service.descriptors import OpenConnections
+from msmqwire.service.incoming import IncomingConnections
+from msmqwire.service.listening import Listeners
+from msmqwire.service.logs import log
+from msmqwire.service.partial_packets import PartialPackets
 
 ANSWERS_MAX: Final = 1 << 20
 """Bytes of answers that are not yet handed to their connections, beyond which no further calls are taken."""

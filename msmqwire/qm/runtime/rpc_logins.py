@@ -7,9 +7,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from msmqwire.qm.model.address import origin_of
+from msmqwire.names.origins import origin_of
 from msmqwire.qm.runtime.limits import LIMITS, Limits, RpcTraffic
-from msmqwire.qm.runtime.logs import log
+from msmqwire.service.logs import log
 
 KEYS_MAX: Final = 10_000
 """Origins, and users tried from an origin, that are remembered; the least recently failed are forgotten."""

@@ -11,8 +11,6 @@ from errno import EADDRINUSE
 from functools import partial
 from typing import Final
 
-from msmqwire.qm.runtime.addresses import Endpoint
-from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
 from msmqwire.qm.runtime.rpc_listener import Acceptors, RpcListener
@@ -20,6 +18,8 @@ from msmqwire.qm.runtime.rpc_logins import LoginAttempts
 from msmqwire.qm.runtime.rpc_services import MapperListener, RemoteReadListener
 from msmqwire.remote_read.constants import PORT_STEP
 from msmqwire.rpc.constants import AuthLevel
+from msmqwire.service.descriptors import OpenConnections
+from msmqwire.service.endpoints import Endpoint
 
 PENDING_S: Final = 300
 """Seconds of the Pending Request Cleanup Timer: [MS-MQRR] 3.1.2.2."""

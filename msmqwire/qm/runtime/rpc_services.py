@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 
 from msmqwire.errors import MalformedPacket, RpcFault
 from msmqwire.qm.model.caller import Caller
-from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
 from msmqwire.qm.runtime.rpc_connection import RpcConnection
@@ -20,6 +19,7 @@ from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, ENDPOINT_MAPPER_METHOD
 from msmqwire.rpc.events import Called
 from msmqwire.rpc.ndr import SYNTAXES, Syntax
 from msmqwire.rpc.towers import NO_ADDRESS
+from msmqwire.service.descriptors import OpenConnections
 
 _METHODS: Final = max(Opnum) + 1
 

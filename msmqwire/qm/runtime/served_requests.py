@@ -12,11 +12,11 @@ from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, LocatedError, MalformedPacket, MsmqError, QueueError, Unreachable
 from msmqwire.names.json_words import why_not_json
 from msmqwire.names.printable import counted
-from msmqwire.qm.runtime import control
 from msmqwire.qm.runtime.control_frames import Incoming
 from msmqwire.qm.runtime.data_folder import DataFolder
-from msmqwire.qm.runtime.local import GONE, connection_closed, error_of, lost
 from msmqwire.qm.runtime.pushed import Pushed, Subscribed
+from msmqwire.service.control import server as control
+from msmqwire.service.control.client import GONE, connection_closed, error_of, lost
 
 _READS_MAX: Final = 900
 """Limit of reads under way, less than the control channel has: there is always room to cancel one."""
@@ -112,7 +112,7 @@ class ServedRequests(asyncio.Protocol):
         finally:
             self._pending.pop(number, None)
         if response is None:
-            raise lost(op, request, self._gone or GONE)
+            raise lost(op, self._gone or GONE, changes=DataFolder.changes(op, request))
         if "error" in response:
             raise error_of(response["error"])
         answer: dict[str, Any] = response["answer"]

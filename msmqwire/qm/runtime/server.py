@@ -16,26 +16,28 @@ from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
-from msmqwire.qm.runtime import queues, tls
-from msmqwire.qm.runtime.addresses import LOOPBACK, TCP_PORT, AddressOverrides, Endpoint
+from msmqwire.qm.runtime import queues
+from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.console import ConsoleOptions
-from msmqwire.qm.runtime.control import ControlServer
 from msmqwire.qm.runtime.data_folder import DataFolder
-from msmqwire.qm.runtime.disk import MIN_FREE, DiskRoom
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.limits import Limits
-from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.metrics import Metrics
 from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
 from msmqwire.qm.runtime.multicast.joined import multicast_of
 from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.qm.runtime.rpc_network import RpcNetwork, RpcOptions
 from msmqwire.qm.runtime.transport import TcpNetwork
-from msmqwire.qm.store.sqlite import SqliteStore
 from msmqwire.rpc.constants import AuthLevel
+from msmqwire.service import tls
+from msmqwire.service.control.server import ControlServer
+from msmqwire.service.disk import MIN_FREE, DiskRoom
+from msmqwire.service.endpoints import LOOPBACK, Endpoint
+from msmqwire.service.logs import log
+from msmqwire.service.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from msmqwire.qm.runtime.console.server import Console

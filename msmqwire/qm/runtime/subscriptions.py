@@ -15,12 +15,12 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.read_results import PENDING
 from msmqwire.qm.runtime import queues
-from msmqwire.qm.runtime.control import WINDOW_MAX, Sink
 from msmqwire.qm.runtime.control_frames import message_frame
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.held_messages import HeldMessages
 from msmqwire.qm.runtime.message_json import number
 from msmqwire.qm.runtime.reasons import reason
+from msmqwire.service.control.server import WINDOW_MAX, Sink
 
 SUBSCRIPTIONS_MAX: Final = 1000
 """Limit of the subscriptions that one session may have."""

@@ -9,20 +9,21 @@ from collections.abc import Coroutine
 from ipaddress import ip_address
 from typing import Final
 
+from msmqwire.names.origins import origin_of
 from msmqwire.ping import PING_PORT
-from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.model.enumerations import ConnectionStatus
 from msmqwire.qm.model.refusals import MEMORY
-from msmqwire.qm.runtime.addresses import AddressOverrides, local_address, no_connection
+from msmqwire.qm.runtime.addresses import AddressOverrides, no_connection
 from msmqwire.qm.runtime.connection import Connection
-from msmqwire.qm.runtime.descriptors import OpenConnections
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, Traffic
-from msmqwire.qm.runtime.listening import Listeners
-from msmqwire.qm.runtime.logs import log
-from msmqwire.qm.runtime.partial_packets import PartialPackets
 from msmqwire.qm.runtime.pings import PingGate, PingSockets
 from msmqwire.qm.runtime.resolver import Resolver
+from msmqwire.service.descriptors import OpenConnections
+from msmqwire.service.endpoints import local_address
+from msmqwire.service.listening import Listeners
+from msmqwire.service.logs import log
+from msmqwire.service.partial_packets import PartialPackets
 
 _STATUS: Final = ConnectionStatus.SOCKET_CONNECT_FAILURE
 

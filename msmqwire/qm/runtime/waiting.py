@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from msmqwire.errors import OutcomeUnknown, StoreInUse, Unreachable
 from msmqwire.qm.runtime.data_folder import STORE, DataFolder
-from msmqwire.qm.runtime.local import GONE, Local, LocalBase, attach, in_store, server_of
+from msmqwire.qm.runtime.local import attach, in_store
+from msmqwire.service.control.client import GONE, Local, LocalBase, server_of
 
 _LOOK_S: Final = 60.0
 """Seconds after which a server is asked again and the store looked at again, whatever happens."""

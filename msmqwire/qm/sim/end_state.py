@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from msmqwire.names.printable import counted
 from msmqwire.qm.core import Core
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested, PositionState
 from msmqwire.qm.model.message import NO_SEQUENCE
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.states import MessageState
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage

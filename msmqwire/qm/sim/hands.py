@@ -14,10 +14,10 @@ from typing import Any, Final
 from uuid import UUID
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.ledger import Ledger, NodeView, message_number
 from msmqwire.qm.sim.violation import Invariant, Violation

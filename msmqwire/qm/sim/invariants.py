@@ -6,15 +6,15 @@ from typing import Final
 
 from msmqwire.names.printable import counted
 from msmqwire.qm.core import Core
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.enumerations import INFINITE
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.states import MessageState, Role, SessionState
 from msmqwire.qm.protocols.srmp.states import MessageState as StreamState
 from msmqwire.qm.protocols.srmp.transfer import Transfer as SrmpTransfer
 from msmqwire.qm.sim.violation import Invariant, Violation
-from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.service.store.memory import MemoryStore
 
 SESSIONS_MAX: Final = 40
 _IMPOSSIBLE_STATES: Final = {

@@ -24,7 +24,7 @@ from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.protection import check_arrived
 from msmqwire.qm.sim.tracked import SendState, Tracked
 from msmqwire.qm.sim.violation import Invariant, Violation
-from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.service.store.memory import MemoryStore
 
 ABOUT_RECEIVING: Final = 0x4000
 """The bit of classes of acknowledgements that concern the reception of a message, not its arrival."""

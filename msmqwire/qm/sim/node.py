@@ -9,7 +9,6 @@ from typing import Final, Protocol, TypeVar
 from uuid import UUID
 
 from msmqwire.qm.core import Core
-from msmqwire.qm.model.changes import Changes
 from msmqwire.qm.model.effects import (
     Connect,
     Disconnect,
@@ -39,7 +38,8 @@ from msmqwire.qm.sim.protection import Keys
 from msmqwire.qm.sim.queue_observer import QueueObserver
 from msmqwire.qm.sim.remote_server import RemoteServer
 from msmqwire.qm.sim.store_contents import StoreContents
-from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.qm.store import memory_store
+from msmqwire.service.store.changes import Changes
 
 T = TypeVar("T")
 QUOTA: Final = 1 << 20
@@ -120,7 +120,7 @@ class Node:
         plan = environment.plan
         self.address, self.identifier = address_of(name), identifier_of(name)
         self.clock = START_UTC + plan.clock_offsets[plan.nodes.index(name)]
-        self.store = MemoryStore()
+        self.store = memory_store()
         self.core: Core | None = None
         self.remote = RemoteServer(environment, self, hands)
         self.epoch = self.decided_utc = 0

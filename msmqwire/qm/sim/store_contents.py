@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from msmqwire.qm.model.changes import Changes, Table
 from msmqwire.qm.model.elements import STREAM
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules import serialization, stored_rows, transfer_rows
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.ledger import Ledger, NodeView, QueueKind, message_number, queue_kind
 from msmqwire.qm.sim.plan import identifier_of
 from msmqwire.qm.sim.tracked import SendState, Tracked
 from msmqwire.qm.sim.violation import Invariant, Violation
-from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.service.store.changes import Changes
+from msmqwire.service.store.memory import MemoryStore
 
 _IDENTIFIER_SIZE: Final = 20
 

@@ -7,8 +7,8 @@ from typing import Final
 from uuid import UUID
 
 from msmqwire.qm.core import Core
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import EnlistTransaction, TransactionReply
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules.transactions import PREPARE_DONE
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.hands import Hands

@@ -18,8 +18,8 @@ from msmqwire.qms.client.servicing import ServicedJob
 from msmqwire.qms.client.submitting import OpenJob
 
 if TYPE_CHECKING:
-    from msmqwire.qm.client.synchronous import SyncConnection
     from msmqwire.qms.client.synchronous import SyncFileServer
+    from msmqwire.service.loop_thread import SyncConnection
 
 __all__ = [
     "Connection",
@@ -82,8 +82,8 @@ class Connection:
 
     def __enter__(self) -> SyncFileServer:
         """Do the same in an event loop on a thread of its own."""
-        from msmqwire.qm.client.synchronous import SyncConnection  # a thread, and all that it needs
         from msmqwire.qms.client.synchronous import SyncFileServer
+        from msmqwire.service.loop_thread import SyncConnection  # a thread, and all that it needs
 
         self._enter()
         self._sync = sync = SyncConnection()

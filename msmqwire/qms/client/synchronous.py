@@ -9,12 +9,12 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from msmqwire.netware.constants import ANY_JOB_TYPE
 from msmqwire.netware.type_names import QUEUE_TYPES
-from msmqwire.qm.client.synchronous import SyncConnection
 from msmqwire.qms.client.file_server import FileServer, NamedObject
 from msmqwire.qms.client.job import JobEntry
 from msmqwire.qms.client.queue import Queue
 from msmqwire.qms.client.servicing import ServicedJob
 from msmqwire.qms.client.submitting import OpenJob
+from msmqwire.service.loop_thread import SyncConnection
 
 T = TypeVar("T")
 P = ParamSpec("P")

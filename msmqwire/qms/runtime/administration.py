@@ -9,12 +9,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from msmqwire.errors import InvalidValue
-from msmqwire.qm.runtime.control import ControlServer
-from msmqwire.qm.runtime.local import Local, attach_to
 from msmqwire.qms.rules.service import QueueService
 from msmqwire.qms.runtime import bindery_requests, queue_requests
 from msmqwire.qms.runtime.driver import ServiceDriver
 from msmqwire.qms.runtime.folder import NetwareFolder
+from msmqwire.service.control.client import Local, attach_to
+from msmqwire.service.control.server import ControlServer
 
 if TYPE_CHECKING:
     from typing import Self

@@ -20,11 +20,6 @@ from msmqwire.errors import (
     Unreachable,
 )
 from msmqwire.netware.constants import CompletionCode, JobControlFlags
-from msmqwire.qm.model.changes import Changes
-from msmqwire.qm.runtime.disk import DiskRoom
-from msmqwire.qm.runtime.logs import log
-from msmqwire.qm.runtime.restoring import restoring
-from msmqwire.qm.store import Store
 from msmqwire.qms.model.changes import Change, PutJob
 from msmqwire.qms.model.files import AnyFile, JobFile
 from msmqwire.qms.model.job import Job
@@ -36,6 +31,11 @@ from msmqwire.qms.store.disk import is_full
 from msmqwire.qms.store.queue_files import Servers
 from msmqwire.qms.store.row_changes import RowChanges, settled, unsettled
 from msmqwire.qms.store.volumes import Volumes
+from msmqwire.service.disk import DiskRoom
+from msmqwire.service.logs import log
+from msmqwire.service.restoring import restoring
+from msmqwire.service.store import Store
+from msmqwire.service.store.changes import Changes
 
 T = TypeVar("T")
 _FILE_THREADS: Final = 4

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 from msmqwire.errors import StoreMissing
-from msmqwire.qm.runtime.served_folder import ServedFolder
-from msmqwire.qm.store.sqlite import SqliteStore
 from msmqwire.qms.store.tables import open_store
 from msmqwire.qms.store.volumes import Volumes
+from msmqwire.service.folder import ServedFolder
+from msmqwire.service.store.sqlite import SqliteStore
 
 STORE = "netware.qms"
 CONTROL = "netware-control"
 VOLUMES = "volumes"
+_WITHOUT_EFFECT: Final = frozenset({"object_list", "object_show", "queue_list", "queue_show"})
 
 
 class NetwareFolder(ServedFolder):
@@ -19,6 +23,10 @@ class NetwareFolder(ServedFolder):
     store_name = STORE
     control_name = CONTROL
     more_names = (VOLUMES,)
+
+    @classmethod
+    def changes(cls, op: str, request: Mapping[str, Any]) -> bool:
+        return op not in _WITHOUT_EFFECT
 
     def open_store(self, *, create: bool) -> SqliteStore:
         """Open the store exclusively. Raises the subclasses of StoreError."""

@@ -8,15 +8,15 @@ from enum import Enum, auto
 from typing import Final, Protocol, cast
 
 from msmqwire.errors import MalformedPacket
+from msmqwire.names.origins import origin_of
 from msmqwire.netware.framing import NcpFramer, NcpUnit, build_unit
 from msmqwire.netware.headers import NCP_TCP_REPLY, NCP_TCP_REQUEST
-from msmqwire.qm.model.address import origin_of
-from msmqwire.qm.runtime.addresses import canonical
-from msmqwire.qm.runtime.keep_alive import keep_alive
-from msmqwire.qm.runtime.logs import log
 from msmqwire.qms.protocol.session import Answer, GiveUp, Later, NcpSession, Perform
 from msmqwire.qms.runtime.limits import NcpLimits
 from msmqwire.qms.runtime.turns import PeerTurns
+from msmqwire.service.endpoints import canonical
+from msmqwire.service.keep_alive import keep_alive
+from msmqwire.service.logs import log
 
 _HIGH_WATER: Final = 1 << 17
 """Unread bytes beyond which no more requests are taken from a client."""

@@ -13,11 +13,6 @@ from typing import Final
 from msmqwire.errors import EngineFailed, InvalidValue, NcpRefused, StoreError, Unreachable
 from msmqwire.netware.constants import CompletionCode
 from msmqwire.netware.readings import PROPOSED, Readings
-from msmqwire.qm.runtime.descriptors import OpenConnections
-from msmqwire.qm.runtime.incoming import IncomingConnections
-from msmqwire.qm.runtime.listening import Listeners
-from msmqwire.qm.runtime.logs import log
-from msmqwire.qm.runtime.partial_packets import PartialPackets
 from msmqwire.qms.model.caller import Caller
 from msmqwire.qms.protocol.calls import Fields, Result, ToRead, ToWrite
 from msmqwire.qms.protocol.connection_numbers import ConnectionNumbers
@@ -29,6 +24,11 @@ from msmqwire.qms.runtime.driving import Driver
 from msmqwire.qms.runtime.limits import SPARE_CONNECTIONS, NcpLimits, NcpTraffic
 from msmqwire.qms.runtime.ncp_connection import NcpConnection, report
 from msmqwire.qms.runtime.turns import PeerTurns
+from msmqwire.service.descriptors import OpenConnections
+from msmqwire.service.incoming import IncomingConnections
+from msmqwire.service.listening import Listeners
+from msmqwire.service.logs import log
+from msmqwire.service.partial_packets import PartialPackets
 
 RETRY_S: Final = 1.0
 """Seconds after which what a lost connection had is tried again to be given up, if the disk refuses."""

@@ -8,7 +8,6 @@ from msmqwire.errors import NcpRefused
 from msmqwire.names.nearest import unknown_name
 from msmqwire.netware.constants import CompletionCode, ObjectType, QueueStatus
 from msmqwire.netware.type_names import QUEUE_TYPES, type_number, type_word
-from msmqwire.qm.runtime.control import check_at_most
 from msmqwire.qms.model.bindery import Q_OPERATORS, Q_SERVERS, Q_USERS, BinderyObject
 from msmqwire.qms.model.queue import Queue
 from msmqwire.qms.rules.service import QueueService
@@ -24,6 +23,7 @@ from msmqwire.qms.runtime.bindery_requests import (
     text,
     texts,
 )
+from msmqwire.service.control.server import check_at_most
 
 _PEOPLE: Final = frozenset({ObjectType.NWOT_USER, ObjectType.NWOT_GROUP})
 _SERVERS: Final = frozenset(

@@ -9,17 +9,17 @@ from pathlib import Path
 from msmqwire.errors import EngineFailed
 from msmqwire.netware.headers import NCP_PORT
 from msmqwire.netware.readings import PROPOSED, Readings
-from msmqwire.qm.runtime.addresses import LOOPBACK, Endpoint
-from msmqwire.qm.runtime.control import ControlServer
-from msmqwire.qm.runtime.disk import MIN_FREE, DiskRoom
-from msmqwire.qm.runtime.logs import log
-from msmqwire.qm.store.sqlite import SqliteStore
 from msmqwire.qms.model.settings import Settings
 from msmqwire.qms.runtime.administration import control_server
 from msmqwire.qms.runtime.driver import ServiceDriver
 from msmqwire.qms.runtime.folder import NetwareFolder
 from msmqwire.qms.runtime.limits import NcpLimits
 from msmqwire.qms.runtime.ncp_listener import NcpListener
+from msmqwire.service.control.server import ControlServer
+from msmqwire.service.disk import MIN_FREE, DiskRoom
+from msmqwire.service.endpoints import LOOPBACK, Endpoint
+from msmqwire.service.logs import log
+from msmqwire.service.store.sqlite import SqliteStore
 
 
 @dataclass(frozen=True, slots=True)

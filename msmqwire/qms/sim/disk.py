@@ -11,9 +11,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from msmqwire.errors import StoreRefused
-from msmqwire.qm.model.changes import Changes, Key
-from msmqwire.qm.model.store_table import StoreTable
-from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qms.model.changes import (
     Change,
     CopyJobFile,
@@ -30,6 +27,9 @@ from msmqwire.qms.sim.loop import Killed
 from msmqwire.qms.store.queue_files import Servers
 from msmqwire.qms.store.tables import LAYOUT
 from msmqwire.qms.store.volumes import Followed, Recovered, Volumes
+from msmqwire.service.store.changes import Changes, Key
+from msmqwire.service.store.memory import MemoryStore
+from msmqwire.service.store.table import StoreTable
 
 if TYPE_CHECKING:
     from typing import Self
@@ -66,7 +66,7 @@ class Disk:
     """
 
     def __init__(self) -> None:
-        self.rows = MemoryStore(layout=LAYOUT)
+        self.rows = MemoryStore(LAYOUT)
         self.files: Names = {}
         self.directories: dict[str, int] = {}
         self.undeleted: set[AnyFile] = set()

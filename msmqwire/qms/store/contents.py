@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msmqwire.qm.store import Store
 from msmqwire.qms.model.contents import Contents
 from msmqwire.qms.store import rows
 from msmqwire.qms.store.tables import NEXT_OBJECT_ID, Table, queue_of
+from msmqwire.service.store import Store
 
 
 def read_contents(store: Store) -> Contents:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from msmqwire.qm.model.changes import Changes
 from msmqwire.qms.model.changes import (
     Change,
     DeleteJob,
@@ -24,6 +23,7 @@ from msmqwire.qms.model.changes import (
 )
 from msmqwire.qms.store import rows
 from msmqwire.qms.store.tables import NEXT_OBJECT_ID, Table, job_key, trustee_key
+from msmqwire.service.store.changes import Changes
 
 
 class RowChanges:

@@ -1,7 +1,7 @@
 """The content of rows: JSON objects, bytes in them as hexadecimal digits.
 
 Writing and reading are inverse. Reading raises KeyError, TypeError or ValueError for a row that was not
-written here, for `msmqwire.qm.runtime.restoring` to report.
+written here, for `msmqwire.service.restoring` to report.
 """
 
 from __future__ import annotations

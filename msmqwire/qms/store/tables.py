@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from msmqwire.qm.model.store_table import StoreTable
-from msmqwire.qm.store.layout import Layout, statement
-from msmqwire.qm.store.sqlite import SqliteStore
+from msmqwire.service.store.layout import Layout, statement
+from msmqwire.service.store.sqlite import SqliteStore
+from msmqwire.service.store.table import StoreTable
 
 
 class Table(StoreTable):
@@ -55,4 +55,4 @@ def trustee_key(path: str, object_id: int) -> bytes:
 
 def open_store(path: str | os.PathLike[str], *, create: bool) -> SqliteStore:
     """Open the store of a queue service. Raises the subclasses of StoreError."""
-    return SqliteStore(path, create=create, layout=LAYOUT)
+    return SqliteStore(path, LAYOUT, create=create)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Queue
 from msmqwire.qm.model.enumerations import CursorState, OperationType, PositionState
 from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules.read_results import PENDING
 from tests.support.engine_harness import RECOVERABLE, EngineHarness

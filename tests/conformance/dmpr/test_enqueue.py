@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from msmqwire.constants import HResult, MessageClass
 from msmqwire.names import MultipleElementName
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import Queue, short_name
 from msmqwire.qm.model.enumerations import (
     INFINITE,
@@ -19,6 +18,7 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import Message, TxSequenceId
 from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import serialization
 from tests.support.engine_harness import RECOVERABLE, SEND, EngineHarness

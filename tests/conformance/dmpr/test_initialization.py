@@ -10,7 +10,6 @@ import pytest
 
 from msmqwire.errors import StoreDamaged
 from msmqwire.qm.core import Core
-from msmqwire.qm.model.changes import Key, Table
 from msmqwire.qm.model.directory_objects import Enterprise, Site
 from msmqwire.qm.model.effects import Connect, Disconnect, Resolve
 from msmqwire.qm.model.elements import QueueManager
@@ -20,8 +19,11 @@ from msmqwire.qm.model.enumerations import (
     QueueManagerState,
     QueueType,
 )
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.qm.store import LAYOUT
+from msmqwire.service.store.changes import Key
+from msmqwire.service.store.memory import MemoryStore
 from tests.support.directory_recorder import DirectoryRecorder
 from tests.support.engine_harness import OWN_ID, SEND, START_UTC, EngineHarness
 
@@ -205,7 +207,7 @@ class Watched(MemoryStore):
     """A store that records its queue manager's state when read, or that cannot be read."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(LAYOUT)
         self.core: Core | None = None
         self.seen: list[QueueManagerState] = []
         self.broken = False

@@ -6,7 +6,6 @@ import pytest
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
 from msmqwire.constants.ntstatus import NtStatus
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Queue
 from msmqwire.qm.model.enumerations import (
     INFINITE,
@@ -16,6 +15,7 @@ from msmqwire.qm.model.enumerations import (
     PositionState,
 )
 from msmqwire.qm.model.message import Message
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import serialization
 from tests.support.engine_harness import PEEK, RECOVERABLE, EngineHarness

@@ -10,7 +10,6 @@ import pytest
 from msmqwire.constants import MQ_OK, HResult, MessageClass
 from msmqwire.names import parse_path_name
 from msmqwire.qm.model import access
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import (
     DirectoryOperationResult,
@@ -20,6 +19,7 @@ from msmqwire.qm.model.enumerations import (
     QueueType,
 )
 from msmqwire.qm.model.message import NULL_GUID, Message
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules.lookup import queue_type
 from msmqwire.qm.rules.read_results import PENDING
 from tests.support.directory_recorder import DirectoryRecorder

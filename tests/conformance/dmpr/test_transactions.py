@@ -7,10 +7,10 @@ from uuid import UUID
 import pytest
 
 from msmqwire.constants import MQ_OK, MessageClass
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import ErrorReport, TransactionReply
 from msmqwire.qm.model.elements import Queue, Transaction
 from msmqwire.qm.model.enumerations import OperationType, PositionState
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from tests.support.engine_harness import RECOVERABLE, EngineHarness
 from tests.support.queue_contents import bodies, body_of, completed_reads, states

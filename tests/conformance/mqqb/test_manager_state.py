@@ -13,7 +13,7 @@ from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId, TxSequenceId
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SessionState
-from msmqwire.qm.store.memory import MemoryStore
+from msmqwire.qm.store import memory_store
 from tests.support import handmade as h
 from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, START_UTC, EngineHarness
 from tests.support.handwritten_peer import HandwrittenPeer
@@ -374,7 +374,7 @@ def test_the_identifier_is_made_once() -> None:
     new_identifier = harness.core.queue_manager.identifier
     assert new_identifier != NULL_GUID
     assert harness.restarted(identifier=UUID(int=7)).core.queue_manager.identifier == new_identifier
-    other = EngineHarness(MemoryStore(), identifier=UUID(int=7))
+    other = EngineHarness(memory_store(), identifier=UUID(int=7))
     assert other.core.queue_manager.identifier == UUID(int=7)
 
 

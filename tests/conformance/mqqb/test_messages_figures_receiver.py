@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.model.tables import Table
 from tests.support import handmade
 from tests.support.engine_harness import (
     OWN_ADDRESS,

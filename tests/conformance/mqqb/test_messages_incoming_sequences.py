@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import Connect
 from msmqwire.qm.model.enumerations import QueueAccessType
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SessionState
 from tests.support import handmade

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.constants import MQ_OK
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import SequenceInfo
 from msmqwire.qm.model.enumerations import DeliveryGuarantee
 from msmqwire.qm.model.message import Message, TxSequenceId
 from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.protocols.binary.states import MessageState
 from msmqwire.qm.protocols.binary.transfer import Transfer
 from tests.support import handmade

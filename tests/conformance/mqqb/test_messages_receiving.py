@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import Disconnect
 from msmqwire.qm.model.enumerations import QueueType
 from msmqwire.qm.model.message import NULL_GUID, ObjectId
 from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SessionState
 from tests.support import handmade

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.names import parse_format_name
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import Connect, Resolve, Send
 from msmqwire.qm.model.enumerations import (
     INFINITE,
@@ -16,6 +15,7 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import MessageState, SessionState
 from msmqwire.qm.protocols.binary.transfer import Transfer

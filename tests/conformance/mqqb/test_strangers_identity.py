@@ -6,7 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from msmqwire.qm.model.changes import Changes, Table
+from msmqwire.qm.model.tables import Table
+from msmqwire.service.store.changes import Changes
 from tests.support.engine_harness import PEER_ID, EngineHarness
 from tests.support.handwritten_peer import JP, HandwrittenPeer
 

@@ -9,12 +9,13 @@ from uuid import UUID
 import pytest
 
 from msmqwire.names import DirectName
-from msmqwire.qm.model.address import UNKNOWN_ORIGIN
-from msmqwire.qm.model.changes import Changes, Table
+from msmqwire.names.origins import UNKNOWN_ORIGIN
 from msmqwire.qm.model.effects import Connect, ErrorReport, Resolve
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.enumerations import ConnectionStatus, Relay
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules.memory_pool import QUEUE_BYTES
+from msmqwire.service.store.changes import Changes
 from tests.support import handmade as h
 from tests.support.engine_harness import THIRD_ID, EngineHarness
 from tests.support.handwritten_peer import JN, NA, PA, HandwrittenPeer, direct

@@ -13,9 +13,9 @@ from msmqwire.constants.ntstatus import NtStatus
 from msmqwire.headers import source_address
 from msmqwire.names import parse_format_name
 from msmqwire.packets import parse
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import INFINITE, AuthenticationLevel, DeliveryGuarantee
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.remote_read.configuration import Limit
 from msmqwire.remote_read.constants import Access, Action, Opnum, SectionType

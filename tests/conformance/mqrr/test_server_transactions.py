@@ -9,9 +9,9 @@ import pytest
 from msmqwire.constants import MQ_OK, HResult, MessageClass
 from msmqwire.constants.ntstatus import NtStatus
 from msmqwire.packets import parse
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import TransactionReply
 from msmqwire.qm.model.elements import Queue
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.remote_read.configuration import Limit
 from msmqwire.remote_read.constants import Access, Action, Opnum

@@ -13,10 +13,10 @@ import pytest
 
 from msmqwire.errors import NcpRefused, StoreRefused
 from msmqwire.netware.constants import CompletionCode, JobControlFlags, ObjectType
-from msmqwire.qm.store.memory import MemoryStore
 from msmqwire.qms.model.files import JobFile, VolumeEntry, VolumeFile
 from msmqwire.qms.store import dos_attributes
 from msmqwire.qms.store.tables import LAYOUT
+from msmqwire.service.store.memory import MemoryStore
 from tests.support.netware_folder import ADMIN, QUEUE_ID, DrivenFolder, structures
 
 requirement = pytest.mark.requirement
@@ -26,7 +26,7 @@ RESTART = JobControlFlags.NWCF_SERVICE_RESTART
 
 @pytest.fixture
 def driven(tmp_path: Path) -> Iterator[DrivenFolder]:
-    with DrivenFolder(tmp_path / "data", MemoryStore(layout=LAYOUT)) as driven:
+    with DrivenFolder(tmp_path / "data", MemoryStore(LAYOUT)) as driven:
         yield driven
 
 

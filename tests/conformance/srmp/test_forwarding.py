@@ -8,8 +8,8 @@ import pytest
 
 from msmqwire.constants import HResult
 from msmqwire.qm.model import access
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.enumerations import OutgoingQueueState, QueuePrivacy
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.protocols.srmp.states import MessageState
 from tests.support.engine_harness import OWN_ID
 from tests.support.queue_contents import bodies

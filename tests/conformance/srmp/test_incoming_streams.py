@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, Queue
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from tests.support.engine_harness import PEER_ID, START_UTC, THIRD_ID
 from tests.support.queue_contents import bodies

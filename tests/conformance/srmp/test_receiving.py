@@ -8,11 +8,11 @@ import pytest
 
 from msmqwire.constants import HashAlgorithm, MessageClass
 from msmqwire.qm.model import access
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.effects import ErrorReport, HttpRequest, HttpResponse
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import QueuePrivacy
 from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules.memory_pool import Kind
 from msmqwire.srmp.http_framer import parse_http
 from tests.support.engine_harness import PEER_ADDRESS, THIRD_ID

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.enumerations import DeliveryGuarantee, OutgoingQueueState
 from msmqwire.qm.model.message import TxSequenceId
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.states import MessageState
 from tests.support.engine_harness import OWN_ID, PEER_ID, START_UTC

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Final
 
 from msmqwire.constants import MessageClass
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import SequenceInfo
 from msmqwire.qm.model.message import TxSequenceId
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState

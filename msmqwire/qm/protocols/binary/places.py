@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from msmqwire.names import DirectName, FormatName, MulticastName
-from msmqwire.qm.model.address import origin_of
+from msmqwire.names.origins import origin_of
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.session_table import SessionTable

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from msmqwire.constants import MessageClass
-from msmqwire.qm.model.address import UNKNOWN_ORIGIN
-from msmqwire.qm.model.changes import Table
+from msmqwire.names.origins import UNKNOWN_ORIGIN
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
 from msmqwire.qm.protocols.binary.sending import Sending
 from msmqwire.qm.protocols.binary.states import MessageState

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from msmqwire.framing import Framer
 from msmqwire.headers.base import PACKET_SIZE_MAX
-from msmqwire.qm.model.address import UNKNOWN_ORIGIN, origin_of
+from msmqwire.names.origins import UNKNOWN_ORIGIN, origin_of
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.protocols.binary.send_order import SendOrder

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from typing import Final
 
 from msmqwire.names.addresses import HTTP_PORTS
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.qm.rules.recovery import Stored
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msmqwire.names import FormatName, MulticastName
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import QueueType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.protocols.interface import TransferProtocol
 from msmqwire.qm.protocols.srmp.local_urls import PORTS
 from msmqwire.qm.rules.queues import is_http

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import SequenceInfo
 from msmqwire.qm.model.message import NO_SEQUENCE, TxSequenceId
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.states import MessageEvent, MessageState
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer

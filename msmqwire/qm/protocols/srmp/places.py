@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from msmqwire.names import DirectName, FormatName, MulticastName
-from msmqwire.qm.model.address import origin_of
+from msmqwire.names.origins import origin_of
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.protocols.srmp.queue_names import is_http

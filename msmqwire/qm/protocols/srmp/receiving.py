@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 from msmqwire.constants import MQ_OK, MQQUEUEACCESSMASK, MessageClass, hresult_name
 from msmqwire.errors import InvalidName, InvalidSignature, InvalidValue, MalformedPacket
 from msmqwire.names import DirectName, FormatName, MulticastName
+from msmqwire.names.origins import origin_of
 from msmqwire.names.printable import counted
 from msmqwire.qm.model import access
-from msmqwire.qm.model.address import origin_of
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,

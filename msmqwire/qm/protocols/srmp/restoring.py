@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from msmqwire.qm.model.changes import Table
 from msmqwire.qm.model.elements import OutgoingQueue, QueueManager
 from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.model.message import TxSequenceId
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.protocols.srmp.queue_names import is_http
 from msmqwire.qm.protocols.srmp.sending import Sending
 from msmqwire.qm.protocols.srmp.states import MessageState

@@ -19,8 +19,8 @@ from msmqwire.qm.runtime.console.logins import BrowserSession, TooManyAttempts
 from msmqwire.qm.runtime.console.preview import TEXT_BYTES, with_preview
 from msmqwire.qm.runtime.console.samples import Samples
 from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.logs import RecentRecords, log
 from msmqwire.qm.runtime.operations import LocalSession
+from msmqwire.service.logs import RecentRecords, log
 
 MESSAGES_MAX: Final = 100
 """Limit of the messages of a page."""

@@ -12,7 +12,7 @@ from aiohttp import web
 from msmqwire.qm.runtime.console.guard import SESSION, Guard
 from msmqwire.qm.runtime.console.options import ConsoleLimits
 from msmqwire.qm.runtime.console.samples import Samples
-from msmqwire.qm.runtime.logs import RecentRecords
+from msmqwire.service.logs import RecentRecords
 
 _SEND_S: Final = 10.0
 """Seconds after which a reader who takes nothing loses the stream."""

@@ -13,7 +13,7 @@ from aiohttp import web
 from msmqwire.constants import HResult
 from msmqwire.errors import EngineFailed, InvalidName, LocatedError, QueueError, StoreError, Unreachable
 from msmqwire.qm.runtime.console.logins import BrowserSession, Logins
-from msmqwire.qm.runtime.logs import log
+from msmqwire.service.logs import log
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 CSRF_HEADER: Final = "X-CSRF-Token"

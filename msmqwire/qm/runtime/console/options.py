@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from msmqwire.qm.runtime.addresses import Endpoint
+from msmqwire.service.endpoints import Endpoint
 
 PORT: Final = 8180
 """The default port."""

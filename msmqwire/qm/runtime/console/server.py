@@ -21,11 +21,11 @@ from msmqwire.qm.runtime.console.options import ConsoleOptions
 from msmqwire.qm.runtime.console.samples import Samples
 from msmqwire.qm.runtime.data_folder import TOKEN_FILE
 from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.limited_connection import LimitedConnection
-from msmqwire.qm.runtime.listening import Listeners
-from msmqwire.qm.runtime.logs import RecentRecords, log
-from msmqwire.qm.runtime.page_requests import RequestHandler
-from msmqwire.qm.runtime.secret_files import write_secret
+from msmqwire.service.limited_connection import LimitedConnection
+from msmqwire.service.listening import Listeners
+from msmqwire.service.logs import RecentRecords, log
+from msmqwire.service.page_requests import RequestHandler
+from msmqwire.service.secret_files import write_secret
 from msmqwire.web_assets import CHART_SCRIPT, CHART_STYLE, web_asset
 
 _PACKAGE: Final = "msmqwire"
@@ -120,7 +120,7 @@ class Console:
         return connection
 
     def admit(self, connection: LimitedConnection) -> bool:
-        """See `msmqwire.qm.runtime.limited_connection.Owner`."""
+        """See `msmqwire.service.limited_connection.Owner`."""
         if len(self._connections) <= self._limits.connections:
             return True
         oldest = next((one for one in self._connections if one not in self._known), connection)
@@ -131,7 +131,7 @@ class Console:
         return True
 
     def forget(self, connection: LimitedConnection) -> None:
-        """See `msmqwire.qm.runtime.limited_connection.Owner`."""
+        """See `msmqwire.service.limited_connection.Owner`."""
         self._connections.pop(connection, None)
         self._known.discard(connection)
 

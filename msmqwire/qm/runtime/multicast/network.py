@@ -17,10 +17,10 @@ from msmqwire.pgm.layouts import COMMON_HEADER_SIZE, GSI_SIZE, PgmType
 from msmqwire.pgm.memory import Memory
 from msmqwire.pgm.receiver import SOURCES_MAX, ReceiverSettings
 from msmqwire.pgm.source import SourceSettings
-from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.multicast.options import PgmMode, PgmOptions
 from msmqwire.qm.runtime.multicast.sessions import Listening, Sending
 from msmqwire.qm.runtime.multicast.sockets import Datagram, Sender, Sockets, close
+from msmqwire.service.logs import log
 
 LISTENING_MAX: Final = 256
 """Groups, as pairs of address and port, that are listened to."""

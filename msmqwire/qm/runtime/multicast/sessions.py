@@ -25,8 +25,8 @@ from msmqwire.pgm.effects import (
 from msmqwire.pgm.memory import Memory
 from msmqwire.pgm.receiver import Receiver, ReceiverSettings
 from msmqwire.pgm.source import Source, SourceSettings
-from msmqwire.qm.runtime.logs import log
 from msmqwire.qm.runtime.multicast.sockets import Datagram
+from msmqwire.service.logs import log
 
 IDLE_S: Final = 300.0
 """Seconds without anything to send after which a session ends; the next message begins another one."""

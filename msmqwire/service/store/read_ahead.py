@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from typing import Any, Final
 
-from msmqwire.qm.model.changes import Changes, Key
-from msmqwire.qm.model.store_table import StoreTable
+from msmqwire.service.store.changes import Changes, Key
+from msmqwire.service.store.table import StoreTable
 
 ROWS: Final = 64
 """Keys that are read ahead at once."""

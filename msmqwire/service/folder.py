@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from msmqwire.errors import StoreRefused
-from msmqwire.qm.runtime.logs import log
+from msmqwire.service.logs import log
 
 _OWNER_ONLY: Final = 0o700
 _WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
@@ -48,6 +49,11 @@ class ServedFolder:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+
+    @classmethod
+    def changes(cls, op: str, request: Mapping[str, Any]) -> bool:
+        """Return whether a request may have changed something that stays when its connection is lost."""
+        raise NotImplementedError
 
     def create(self) -> None:
         """Create the folder if it is missing, accessible to its owner only, and secure one that is there.

@@ -15,7 +15,7 @@ from functools import partial
 from ipaddress import IPv4Address, ip_address
 from typing import Any, Final
 
-from msmqwire.qm.runtime.logs import log
+from msmqwire.service.logs import log
 
 PAUSE_S: Final = 0.5
 """Seconds after which an accept that the system has refused is tried again."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from msmqwire.errors import InvalidValue
 from msmqwire.names.printable import counted
-from msmqwire.qm.runtime.logs import log
+from msmqwire.service.logs import log
 
 LATEST: Final = 0xFFFFFFFF
 """2106-02-07T06:28:15Z, the last SentTime."""

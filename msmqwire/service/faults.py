@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Final, Protocol
 
 from msmqwire.errors import MsmqError
-from msmqwire.qm.runtime.logs import log
+from msmqwire.service.logs import log
 
 _PACKAGE: Final = "msmqwire."
 

@@ -9,7 +9,7 @@ from typing import Final
 from aiohttp import web
 
 from msmqwire.names.printable import cut
-from msmqwire.qm.runtime.logs import log
+from msmqwire.service.logs import log
 
 _KEEP_ALIVE_S: Final = 75.0
 _LINE_MAX: Final = 4096

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from msmqwire.errors import LocatedError, MsmqError, StoreDamaged
-from msmqwire.qm.runtime.logs import log
-from msmqwire.qm.store import Store
+from msmqwire.service.logs import log
+from msmqwire.service.store import Store
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def restoring(store: Store) -> Iterator[None]:
         if isinstance(exc, MsmqError) and not isinstance(exc, LocatedError):
             raise
         log.debug("the store can't be restored", exc_info=True)
-        from msmqwire.qm.store.sqlite import ADVICE, SqliteStore
+        from msmqwire.service.store.sqlite import ADVICE, SqliteStore
 
         file = str(store.path) if isinstance(store, SqliteStore) else "the store"
         raise StoreDamaged(f"its rows can't be read: {exc!r}; {ADVICE}", file=file) from exc

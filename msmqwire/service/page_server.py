@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from msmqwire.qm.runtime.limited_connection import LimitedConnection
-from msmqwire.qm.runtime.logs import log
+from msmqwire.service.limited_connection import LimitedConnection
+from msmqwire.service.logs import log
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -55,21 +55,21 @@ class PageServer:
             self._runner = None
 
     def _connection(self) -> asyncio.BaseProtocol:
-        from msmqwire.qm.runtime.page_requests import RequestHandler
+        from msmqwire.service.page_requests import RequestHandler
 
         server = None if self._runner is None else self._runner.server
         handler = None if server is None else RequestHandler(server, _refusal)
         return LimitedConnection(self, handler, REQUEST_S)
 
     def admit(self, connection: LimitedConnection) -> bool:
-        """See `msmqwire.qm.runtime.limited_connection.Owner`."""
+        """See `msmqwire.service.limited_connection.Owner`."""
         if len(self._connections) >= CONNECTIONS_MAX:
             return False
         self._connections.add(connection)
         return True
 
     def forget(self, connection: LimitedConnection) -> None:
-        """See `msmqwire.qm.runtime.limited_connection.Owner`."""
+        """See `msmqwire.service.limited_connection.Owner`."""
         self._connections.discard(connection)
 
     async def _answer(self, request: web.Request) -> web.Response:

@@ -12,10 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from msmqwire.qm.runtime.logs import log
+from msmqwire.service.logs import log
 
 if TYPE_CHECKING:
-    from msmqwire.qm.store.sqlite import SqliteStore
+    from msmqwire.service.store.sqlite import SqliteStore
 
 MIN_FREE: Final = 64 << 20
 """Default of the low-water mark in bytes."""

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from msmqwire.qm.model.changes import Changes, Key
-from msmqwire.qm.model.store_table import StoreTable
+from msmqwire.service.store.changes import Changes, Key
+from msmqwire.service.store.table import StoreTable
 
 if TYPE_CHECKING:
     from typing import Self

@@ -28,11 +28,11 @@ from msmqwire.errors import (
     StoreRefused,
 )
 from msmqwire.names.printable import counted
-from msmqwire.qm.model.changes import Changes, Key
-from msmqwire.qm.model.store_table import StoreTable
-from msmqwire.qm.store.layout import LAYOUT, Layout
-from msmqwire.qm.store.log_check import lost_transactions
-from msmqwire.qm.store.read_ahead import ReadAhead
+from msmqwire.service.store.changes import Changes, Key
+from msmqwire.service.store.layout import Layout
+from msmqwire.service.store.log_check import lost_transactions
+from msmqwire.service.store.read_ahead import ReadAhead
+from msmqwire.service.store.table import StoreTable
 
 if TYPE_CHECKING:
     from typing import Self
@@ -99,15 +99,15 @@ class SqliteStore:
 
     Args:
         path: the file. Symbolic links are followed.
+        layout: its tables.
         create: whether to create the file if it is missing; its folder must exist.
-        layout: another than the present one of queue managers: that of another store, or to try a migration.
 
     Raises:
         StoreDamaged, StoreForeign, StoreInUse, StoreMissing, StoreNewer, StoreRefused: the file can't be
             opened, for the reason that the class names.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, create: bool = True, layout: Layout = LAYOUT) -> None:
+    def __init__(self, path: str | os.PathLike[str], layout: Layout, *, create: bool = True) -> None:
         self._path = Path(os.path.realpath(path))
         self._layout = layout
         self._writing = Lock()

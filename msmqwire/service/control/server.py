@@ -32,8 +32,8 @@ from msmqwire.errors import (
 )
 from msmqwire.names.json_words import why_not_json
 from msmqwire.names.printable import counted
-from msmqwire.qm.runtime.logs import log
-from msmqwire.qm.runtime.served_folder import ControlAddress, ServedFolder
+from msmqwire.service.folder import ControlAddress, ServedFolder
+from msmqwire.service.logs import log
 
 VALUE, NAME, QUEUE, NCP, STORE, FAULT = "value", "name", "queue", "ncp", "store", "fault"
 """Kinds of errors: an invalid value or name, a refusal of the queue manager or of a NetWare file server, one

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Generic, Protocol, TypeVar
 
-from msmqwire.qm.model.address import origin_of
-from msmqwire.qm.runtime.descriptors import OpenConnections
+from msmqwire.names.origins import origin_of
+from msmqwire.service.descriptors import OpenConnections
 
 
 class IncomingConnection(Protocol):

@@ -8,9 +8,9 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from msmqwire.qm.model.changes import Changes, Key
-from msmqwire.qm.model.store_table import StoreTable
-from msmqwire.qm.store.layout import LAYOUT, Layout
+from msmqwire.service.store.changes import Changes, Key
+from msmqwire.service.store.layout import Layout
+from msmqwire.service.store.table import StoreTable
 
 if TYPE_CHECKING:
     from typing import Self
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class MemoryStore:
     """A `Store` that ends with the process. Its rows can be copied at any time, also after `close`."""
 
-    def __init__(self, *, layout: Layout = LAYOUT) -> None:
+    def __init__(self, layout: Layout) -> None:
         """Begin without rows; `layout` says what tables there are, and their version."""
         self._layout = layout
         self._tables: dict[StoreTable, dict[Key, bytes]] = defaultdict(dict)
@@ -32,7 +32,7 @@ class MemoryStore:
 
     def copy(self) -> MemoryStore:
         """Return an independent, open store with the present rows: what a restart would find."""
-        copy = MemoryStore(layout=self._layout)
+        copy = MemoryStore(self._layout)
         with self._lock:
             copy._tables.update({table: rows.copy() for table, rows in self._tables.items()})
         return copy

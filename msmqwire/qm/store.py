@@ -1,0 +1,57 @@
+"""The store of a queue manager: its tables, their version, and the migrations from older versions."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from msmqwire.qm.model.tables import INTEGER_KEYS, Table
+from msmqwire.service.store.layout import Layout, statement
+from msmqwire.service.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from msmqwire.service.store.sqlite import SqliteStore
+
+APPLICATION_ID: Final = 0x4D534D51
+"""The application id of a queue manager's store: MSMQ in ASCII."""
+
+
+def _with_origins(db: sqlite3.Connection) -> None:
+    """Version 2: rows of messages and incoming sequences may end in an origin, and those of outgoing queues
+    say who asked for them. Rows of version 1 are read as they are; its msmqwire could not read these.
+    """
+
+
+def _with_histories(db: sqlite3.Connection) -> None:
+    """Version 3: rows of messages that were moved or given back say how often. Those of version 2 are read as
+    they are; its msmqwire could not read these.
+    """
+
+
+def _with_former_streams(db: sqlite3.Connection) -> None:
+    """Version 4: former streams are stored, those that begin here and those that end here."""
+    columns = "(key BLOB PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID"
+    db.execute(f'CREATE TABLE IF NOT EXISTS "former_stream" {columns}')  # the version may be damaged
+
+
+LAYOUT: Final = Layout(
+    {table.value: statement(table, integer_keys=INTEGER_KEYS) for table in Table},
+    APPLICATION_ID,
+    "messages",
+    (_with_origins, _with_histories, _with_former_streams),
+)
+"""The present layout."""
+
+
+def open_store(path: str | os.PathLike[str], *, create: bool = True) -> SqliteStore:
+    """Open the store of a queue manager. Raises the subclasses of StoreError."""
+    from msmqwire.service.store.sqlite import SqliteStore  # a client has none
+
+    return SqliteStore(path, LAYOUT, create=create)
+
+
+def memory_store() -> MemoryStore:
+    """Return a store without a disk, for express messages only and for tests."""
+    return MemoryStore(LAYOUT)
