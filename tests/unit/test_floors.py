@@ -91,7 +91,6 @@ QM_ROOMS = {
     "store": {"model"},
     "rules": {"directory", "model"},
     "security": {"directory", "model", "rules"},
-    "coordinator": {"model", "rules"},
     "protocols": {"model", "rules", "security"},
     "core": {"directory", "model", "protocols", "rules", "security"},
     "runtime": {"core", "directory", "model", "protocols", "rules", "security", "store"},
