@@ -21,7 +21,7 @@ from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
-from msmqwire.qm.protocols.interface import CoreServices, TransferProtocol
+from msmqwire.qm.protocols.interface import TransferProtocol
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.qm.protocols.srmp.on_demand import SrmpOnDemand
 from msmqwire.qm.rules import recovery, stored_rows
@@ -146,6 +146,7 @@ class Core:
         self.outcome = DeliveryOutcome(context, self.messages, lookup)
         self.messages.pool.known.update(map(origin_of, (*_THIS_COMPUTER, *known_hosts)))
         self.relaying = Relaying(context, self.directory, self.routing, lookup, known_hosts)
+        self.queue_memory = QueueMemory(context, self.messages.pool)
         self.third_places = ThirdPlaces(context, self._leads_back)
         self.system_messages = SystemMessages(
             context, self.messages, self.queues, self.identity, self._may_send_to, self.third_places
@@ -155,26 +156,7 @@ class Core:
         self.protection = Protection(
             context, self.directory, self.identities, self.messages.pool.known, security
         )
-        self._services = CoreServices(
-            context=context,
-            messages=self.messages,
-            queues=self.queues,
-            transactions=self.transactions,
-            dispatch=self.dispatch,
-            routing=self.routing,
-            identity=self.identity,
-            sequence_identity=self.sequence_identity,
-            history=self.history,
-            incoming_sequences=self.incoming_sequences,
-            outcome=self.outcome,
-            system_messages=self.system_messages,
-            relaying=self.relaying,
-            queue_memory=QueueMemory(context, self.messages.pool),
-            third_places=self.third_places,
-            identities=self.identities,
-            protection=self.protection,
-        )
-        self.binary = BinaryEngine(self._services)
+        self.binary = BinaryEngine(self)
         self._srmp_configuration, self._remote_read_configuration = srmp, remote_read
         self._srmp: SrmpEngine | None = None
         self._remote_read: RemoteReadEngine | None = None
@@ -191,12 +173,17 @@ class Core:
         return self.context.queue_manager
 
     @property
+    def arrivals(self) -> int:
+        """A number that grows with each message that comes into a queue."""
+        return self.queue_manager.sequential_id
+
+    @property
     def srmp(self) -> SrmpEngine:
         """The protocol of [MC-MQSRM], made when it is asked for first."""
         if self._srmp is None:
             from msmqwire.qm.protocols.srmp.engine import SrmpEngine
 
-            self._srmp = engine = SrmpEngine(self._services, self._srmp_configuration)
+            self._srmp = engine = SrmpEngine(self, self._srmp_configuration)
             self.protocols[self.protocols.index(self._srmp_on_demand)] = engine
             subscribers = self.context.subscribers
             subscribers[subscribers.index(self._srmp_on_demand)] = engine
@@ -213,7 +200,10 @@ class Core:
         if self._remote_read is None:
             from msmqwire.qm.protocols.remote_read.engine import RemoteReadEngine
 
-            self._remote_read = RemoteReadEngine(self._services, self._remote_read_configuration)
+            self._remote_read = RemoteReadEngine(
+                self.context, self.messages, self.queues, self.transactions, self.identities,
+                self._remote_read_configuration,
+            )  # fmt: skip
         return self._remote_read
 
     def start(self) -> None:
@@ -291,6 +281,13 @@ class Core:
     def committed(self) -> None:
         """Report that all changes taken so far are durable."""
         self.messages.memory.changes_durable()
+
+    def throttle(self, *, on: bool) -> None:
+        """Begin or end flow control: while it lasts nothing new is enqueued."""
+        if on:
+            self.queues.begin_flow_control()
+        else:
+            self.queues.end_flow_control()
 
     def send(
         self, descriptor: OpenQueueDescriptor, message: Message, transaction: Transaction | None = None

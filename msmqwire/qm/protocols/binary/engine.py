@@ -18,6 +18,7 @@ from msmqwire.qm.protocols.binary import restoring
 from msmqwire.qm.protocols.binary.connecting import Connecting
 from msmqwire.qm.protocols.binary.handshake import HANDSHAKE_SIZES, Handshake
 from msmqwire.qm.protocols.binary.message_security import MessageSecurity
+from msmqwire.qm.protocols.binary.needs import BinaryNeeds
 from msmqwire.qm.protocols.binary.order_acknowledgements import OrderAcknowledgements
 from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
 from msmqwire.qm.protocols.binary.pings import Pings
@@ -32,7 +33,7 @@ from msmqwire.qm.protocols.binary.session_timers import SessionTimers
 from msmqwire.qm.protocols.binary.states import Role, SessionEvent, SessionState
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition
 from msmqwire.qm.protocols.binary.transfer_table import HELD, TransferTable
-from msmqwire.qm.protocols.interface import CoreServices, TransferProtocol
+from msmqwire.qm.protocols.interface import TransferProtocol
 from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.recovery import Stored
 from msmqwire.schema import Record
@@ -58,23 +59,25 @@ class BinaryEngine(TransferProtocol):
         sessions: by number.
     """
 
-    def __init__(self, services: CoreServices) -> None:
-        self.context, self._dispatch, self._queues = services.context, services.dispatch, services.queues
-        context, lookup = services.context, services.queues.lookup
-        self.transfer_table = TransferTable(context, services.queues, services.routing)
+    def __init__(self, core: BinaryNeeds) -> None:
+        self.context, self._dispatch, self._queues = core.context, core.dispatch, core.queues
+        context, messages, queues, outcome = core.context, core.messages, core.queues, core.outcome
+        self.transfer_table = TransferTable(context, queues, core.routing)
         self.session_table = SessionTable(context, self.transfer_table)
         self.transfers, self.sessions = self.transfer_table.transfers, self.session_table.sessions
         self._by_connection = self.session_table.by_connection
-        self.security = MessageSecurity(services.queues, services.identities, services.protection)
-        self._memory = services.messages.pool
+        self.security = MessageSecurity(queues, core.identities, core.protection)
+        self._memory = messages.pool
         self.places = Places(
-            context, self.session_table, self.transfer_table, lookup, services.queue_memory,
+            context, self.session_table, self.transfer_table, queues.lookup, core.queue_memory,
             give_up=self._give_up, close=self.close,
         )  # fmt: skip
         self.outgoing_sequences = OutgoingSequences(
-            context, services.sequence_identity, services.outcome, self._send_waiting
+            context, core.sequence_identity, outcome, self._send_waiting
         )
-        self.order_acks = OrderAcknowledgements(services, self.places, self.transfer_table)
+        self.order_acks = OrderAcknowledgements(
+            context, messages, queues, core.identity, core.third_places, self.places, self.transfer_table
+        )
         self.pings = Pings(context, self.session_table.is_full)
         self.connecting = Connecting(
             context, self.session_table, self.transfer_table, self._dispatch, self.pings, self._send_waiting
@@ -84,14 +87,20 @@ class BinaryEngine(TransferProtocol):
             context, self.session_table, self.transfer_table, self.session_timers, self.close, self._opened
         )
         self.sending = Sending(
-            services, self.transfer_table, self.connecting, self.session_timers, self.outgoing_sequences,
-            self.security,
+            context, messages, self._dispatch, core.identity, core.system_messages, outcome,
+            self.transfer_table, self.connecting, self.session_timers, self.outgoing_sequences, self.security,
         )  # fmt: skip
         self.session_acks = SessionAcknowledgements(
-            self.session_timers, self.sending, self.outgoing_sequences, services.outcome, self.close
+            self.session_timers, self.sending, self.outgoing_sequences, outcome, self.close
         )
         self.receiving = Receiving(
-            services,
+            context,
+            messages,
+            queues,
+            history=core.history,
+            incoming=core.incoming_sequences,
+            relaying=core.relaying,
+            system_messages=core.system_messages,
             places=self.places,
             transfers=self.transfer_table,
             timers=self.session_timers,
@@ -101,7 +110,7 @@ class BinaryEngine(TransferProtocol):
             close=self.close,
             acknowledged=self.session_acks.received,
         )
-        services.queues.when_asked_locally = self._asked_locally
+        queues.when_asked_locally = self._asked_locally
 
     # -- start and stop -----------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from msmqwire.constants import MessageClass
 from msmqwire.errors import InvalidName
 from msmqwire.headers.acknowledgements import ACK_LABEL, ORDER_QUEUE_IDENTIFIER, ORDER_QUEUE_NAME
 from msmqwire.names import DirectName, FormatName, PrivateName
+from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, OutgoingQueue
 from msmqwire.qm.model.enumerations import INFINITE, DeliveryGuarantee, QueueType
 from msmqwire.qm.model.message import Message
@@ -18,12 +19,14 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.places import Places
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.transfer_table import TransferTable
-from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.memory_pool import Kind
+from msmqwire.qm.rules.message_identity import MessageIdentity
+from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.origin_keys import OriginKeys
 from msmqwire.qm.rules.queue_fields import NAMES_CACHED
-from msmqwire.qm.rules.queues import outgoing_bytes
+from msmqwire.qm.rules.queues import Queues, outgoing_bytes
+from msmqwire.qm.rules.third_places import ThirdPlaces
 
 _AT_ONCE: Final = 16
 """A sixteenth of the queues of an origin is forgotten at once, as finding the origin takes time."""
@@ -35,10 +38,19 @@ _Key = tuple[UUID, FormatName, str]
 class OrderAcknowledgements:
     """Builds order and final acknowledgements and sends them like other messages."""
 
-    def __init__(self, services: CoreServices, places: Places, transfers: TransferTable) -> None:
-        self._context, self._messages, self._queues = services.context, services.messages, services.queues
-        self._identity, self._places, self._transfers = services.identity, places, transfers
-        self._third_places, self._memory = services.third_places, services.messages.pool
+    def __init__(
+        self,
+        context: Context,
+        messages: Messages,
+        queues: Queues,
+        identity: MessageIdentity,
+        third_places: ThirdPlaces,
+        places: Places,
+        transfers: TransferTable,
+    ) -> None:
+        self._context, self._messages, self._queues = context, messages, queues
+        self._identity, self._third_places, self._memory = identity, third_places, messages.pool
+        self._places, self._transfers = places, transfers
         self._order_queues: dict[_Key, OutgoingQueue] = {}
         self._of_origins: OriginKeys[_Key] = OriginKeys()
         # where the last acknowledgement of a sender went, by the origin that they are bound to

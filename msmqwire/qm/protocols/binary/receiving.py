@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from msmqwire.constants import MQ_OK, MessageClass, hresult_name
 from msmqwire.errors import MalformedPacket
 from msmqwire.names import DirectName, FormatName
+from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,
@@ -26,10 +27,15 @@ from msmqwire.qm.protocols.binary.sending import expired
 from msmqwire.qm.protocols.binary.session import ACK_FLAGS, Session
 from msmqwire.qm.protocols.binary.session_timers import SessionTimers
 from msmqwire.qm.protocols.binary.transfer_table import TransferTable
-from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.rules import serialization
+from msmqwire.qm.rules.history import History
+from msmqwire.qm.rules.incoming_sequences import IncomingSequences
 from msmqwire.qm.rules.lookup import ORDER_QUEUE_NUMBER
 from msmqwire.qm.rules.memory_pool import EXPRESS_BYTES, Kind
+from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.queues import Queues
+from msmqwire.qm.rules.relaying import Relaying
+from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.security.work_limits import TooMuchWork
 from msmqwire.schema import Record
 
@@ -53,7 +59,7 @@ class Receiving:
     """Judges the messages that arrive, and puts them into their queues.
 
     Args:
-        services: of the core.
+        history, incoming, relaying, system_messages: of the core.
         places, transfers, timers, outgoing, order_acks, security: of the engine.
         close: closes a session.
         acknowledged: takes the SessionHeader that a message carries.
@@ -61,8 +67,14 @@ class Receiving:
 
     def __init__(
         self,
-        services: CoreServices,
+        context: Context,
+        messages: Messages,
+        queues: Queues,
         *,
+        history: History,
+        incoming: IncomingSequences,
+        relaying: Relaying,
+        system_messages: SystemMessages,
         places: Places,
         transfers: TransferTable,
         timers: SessionTimers,
@@ -72,11 +84,10 @@ class Receiving:
         close: Callable[[Session], None],
         acknowledged: Callable[[Session, Record], None],
     ) -> None:
-        self._context, self._messages, self._queues = services.context, services.messages, services.queues
-        self._system_messages = services.system_messages
-        self._relaying, self._pool = services.relaying, services.messages.pool
+        self._context, self._messages, self._queues = context, messages, queues
+        self._history, self._incoming, self._relaying = history, incoming, relaying
+        self._system_messages, self._pool = system_messages, messages.pool
         self._places, self._transfers, self._timers = places, transfers, timers
-        self._incoming, self._history = services.incoming_sequences, services.history
         self._outgoing, self._order_acks, self._security = outgoing, order_acks, security
         self._close, self._acknowledged = close, acknowledged
 

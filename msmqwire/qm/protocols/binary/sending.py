@@ -7,6 +7,7 @@ from typing import Final
 from msmqwire.constants import MessageClass
 from msmqwire.errors import QueueError
 from msmqwire.names import PublicName
+from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.enumerations import (
@@ -25,8 +26,12 @@ from msmqwire.qm.protocols.binary.session_timers import SessionTimers
 from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer, kind_of
 from msmqwire.qm.protocols.binary.transfer_table import TransferTable
-from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.rules import serialization
+from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
+from msmqwire.qm.rules.dispatch import Dispatch
+from msmqwire.qm.rules.message_identity import MessageIdentity
+from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.rules.unreached import too_late
 from msmqwire.qm.rules.waiting_messages import WaitingMessages, is_over, time_limit
 
@@ -41,19 +46,23 @@ class Sending:
 
     def __init__(
         self,
-        services: CoreServices,
+        context: Context,
+        messages: Messages,
+        dispatch: Dispatch,
+        identity: MessageIdentity,
+        system_messages: SystemMessages,
+        outcome: DeliveryOutcome,
         transfers: TransferTable,
         connecting: Connecting,
         timers: SessionTimers,
         sequences: OutgoingSequences,
         security: MessageSecurity,
     ) -> None:
-        self._context, self._dispatch = services.context, services.dispatch
-        self._messages = services.messages
-        self._identity, self._system_messages = services.identity, services.system_messages
+        self._context, self._messages, self._dispatch = context, messages, dispatch
+        self._identity, self._system_messages, self._outcome = identity, system_messages, outcome
         self._transfers, self._connecting, self._timers = transfers, connecting, timers
-        self._sequences, self._outcome, self._security = sequences, services.outcome, security
-        self._waiting = WaitingMessages(self._context, "binary", self._over)
+        self._sequences, self._security = sequences, security
+        self._waiting = WaitingMessages(context, "binary", self._over)
 
     def available(self, queue: OutgoingQueue, position: MessagePosition) -> None:
         """Message Position Available Event: [MS-MQQB] 3.1.7.12."""

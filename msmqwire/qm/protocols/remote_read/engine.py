@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msmqwire.qm.model.caller import Caller
+from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import RpcFault
-from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.protocols.remote_read.calls import (
     STATUS,
     Call,
@@ -22,6 +22,10 @@ from msmqwire.qm.protocols.remote_read.opening import Opening
 from msmqwire.qm.protocols.remote_read.receiving import Receiving
 from msmqwire.qm.protocols.remote_read.shares import Shares
 from msmqwire.qm.protocols.remote_read.transacting import Transacting
+from msmqwire.qm.rules.identities import Identities
+from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.queues import Queues
+from msmqwire.qm.rules.transactions import Transactions
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.rpc.constants import FaultStatus
 
@@ -39,7 +43,8 @@ class RemoteReadEngine:
     the client does not, closes the queue or vanishes.
 
     Args:
-        services: of the core.
+        context, messages, queues, transactions: of the core.
+        identities: the users of the directory.
         configuration: of the administrator.
 
     Attributes:
@@ -49,15 +54,29 @@ class RemoteReadEngine:
         receiving, transacting: parts.
     """
 
-    def __init__(self, services: CoreServices, configuration: RemoteReadConfiguration | None = None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        messages: Messages,
+        queues: Queues,
+        transactions: Transactions,
+        identities: Identities,
+        configuration: RemoteReadConfiguration | None = None,
+    ) -> None:
         configuration = configuration or RemoteReadConfiguration()
-        self._context = services.context
+        self._context = context
         self.port = 0
         self.shares = Shares(configuration)
-        self.contexts = QueueContexts(services.context.new_guid)
-        self.receiving = Receiving(services, configuration, self.contexts, self.shares)
-        self._opening = Opening(services, configuration, self.contexts, self.shares, self.receiving)
-        self.transacting = Transacting(services, configuration, self.contexts, self.shares)
+        self.contexts = QueueContexts(context.new_guid)
+        self.receiving = Receiving(
+            context, messages, transactions, queues.lookup, configuration, self.contexts, self.shares
+        )
+        self._opening = Opening(
+            messages, queues, identities, configuration, self.contexts, self.shares, self.receiving
+        )
+        self.transacting = Transacting(
+            context, messages, transactions, configuration, self.contexts, self.shares
+        )
         self._methods: Final[Mapping[int, Method]] = {
             Opnum.R_GetServerPort: self._get_server_port,
             Opnum.R_OpenQueue: self._opening.open_queue,

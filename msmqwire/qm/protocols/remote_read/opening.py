@@ -14,12 +14,14 @@ from msmqwire.qm.model import access
 from msmqwire.qm.model.caller import Caller
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import QueueAccessType, QueueShareMode
-from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.protocols.remote_read.calls import Call, Refused, Results
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.qm.protocols.remote_read.contexts import QueueContext, QueueContexts, cursor_of
 from msmqwire.qm.protocols.remote_read.receiving import Receiving
 from msmqwire.qm.protocols.remote_read.shares import Shares
+from msmqwire.qm.rules.identities import Identities
+from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.queues import Queues
 from msmqwire.remote_read.constants import Access, ShareMode
 from msmqwire.remote_read.queue_format import name_of
 from msmqwire.rpc.handles import NULL_HANDLE
@@ -44,14 +46,15 @@ class Opening:
 
     def __init__(
         self,
-        services: CoreServices,
+        messages: Messages,
+        queues: Queues,
+        identities: Identities,
         configuration: RemoteReadConfiguration,
         contexts: QueueContexts,
         shares: Shares,
         receiving: Receiving,
     ) -> None:
-        self._queues, self._messages = services.queues, services.messages
-        self._identities = services.identities
+        self._messages, self._queues, self._identities = messages, queues, identities
         self._configuration, self._contexts = configuration, contexts
         self._shares, self._receiving = shares, receiving
         self._cursors = count(1)

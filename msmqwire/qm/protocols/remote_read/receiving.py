@@ -12,12 +12,12 @@ from uuid import UUID
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.constants.ntstatus import NtStatus
 from msmqwire.errors import LocatedError
+from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import Cursor
 from msmqwire.qm.model.enumerations import MessageSeekAction, QueueAccessType
 from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition, MessagePositionList
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.protocols.remote_read.calls import (
     Call,
     Refused,
@@ -29,7 +29,10 @@ from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfigurat
 from msmqwire.qm.protocols.remote_read.contexts import QueueContext, QueueContexts, ReadRequest, cursor_of
 from msmqwire.qm.protocols.remote_read.message_sections import MessageSections
 from msmqwire.qm.protocols.remote_read.shares import Shares
+from msmqwire.qm.rules.lookup import Lookup
+from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.read_results import PENDING, Read
+from msmqwire.qm.rules.transactions import Transactions
 from msmqwire.remote_read.constants import Acknowledge, Action
 from msmqwire.rpc.constants import FaultStatus
 
@@ -64,14 +67,16 @@ class Receiving:
 
     def __init__(
         self,
-        services: CoreServices,
+        context: Context,
+        messages: Messages,
+        transactions: Transactions,
+        lookup: Lookup,
         configuration: RemoteReadConfiguration,
         contexts: QueueContexts,
         shares: Shares,
     ) -> None:
-        self._context, self._messages = services.context, services.messages
-        self._transactions = services.transactions
-        self._message_sections = MessageSections(services.queues.lookup)
+        self._context, self._messages, self._transactions = context, messages, transactions
+        self._message_sections = MessageSections(lookup)
         self.handed_out = 0
         self._cleanup_ms = 1000 * configuration.pending_s
         self._contexts, self._shares = contexts, shares

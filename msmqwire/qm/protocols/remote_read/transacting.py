@@ -9,17 +9,19 @@ from uuid import UUID
 
 from msmqwire.constants import HResult, MessageClass
 from msmqwire.constants.ntstatus import NtStatus
+from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import EnlistTransaction
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import PositionState, QueueAccessType
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.protocols.remote_read.calls import Call, Refused, Results, answer, refuse
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.qm.protocols.remote_read.contexts import QueueContext, QueueContexts
 from msmqwire.qm.protocols.remote_read.receiving import find, transaction_identifier
 from msmqwire.qm.protocols.remote_read.shares import Shares
+from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.transactions import Transactions
 
 _RECEIVE = QueueAccessType.RECEIVE_ACCESS
 _ENLIST_FAILED = HResult.MQ_ERROR_TRANSACTION_ENLIST
@@ -43,13 +45,14 @@ class Transacting:
 
     def __init__(
         self,
-        services: CoreServices,
+        context: Context,
+        messages: Messages,
+        transactions: Transactions,
         configuration: RemoteReadConfiguration,
         contexts: QueueContexts,
         shares: Shares,
     ) -> None:
-        self._context, self._messages = services.context, services.messages
-        self._transactions = services.transactions
+        self._context, self._messages, self._transactions = context, messages, transactions
         self._timeout_ms = 1000 * configuration.call_timeout_s
         self._contexts, self._shares = contexts, shares
         self.coordinated = False

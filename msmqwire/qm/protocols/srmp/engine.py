@@ -7,11 +7,12 @@ from msmqwire.names import FormatName, MulticastName
 from msmqwire.qm.model.effects import HttpResponse
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.protocols.interface import CoreServices, TransferProtocol
+from msmqwire.qm.protocols.interface import TransferProtocol
 from msmqwire.qm.protocols.srmp import restoring
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.incoming_streams import IncomingStreams
 from msmqwire.qm.protocols.srmp.local_urls import LocalUrls
+from msmqwire.qm.protocols.srmp.needs import SrmpNeeds
 from msmqwire.qm.protocols.srmp.on_demand import is_awaited
 from msmqwire.qm.protocols.srmp.places import Places
 from msmqwire.qm.protocols.srmp.queue_names import is_http
@@ -37,7 +38,7 @@ class SrmpEngine(TransferProtocol):
     """Transfers messages by [MC-MQSRM]: requests, responses, events and the time go in, effects come out.
 
     Args:
-        services: of the core.
+        core: the rules that it stands on.
         configuration: of the administrator.
 
     Attributes:
@@ -46,26 +47,34 @@ class SrmpEngine(TransferProtocol):
         urls: where this queue manager is reached.
     """
 
-    def __init__(self, services: CoreServices, configuration: SrmpConfiguration | None = None) -> None:
-        self.context, self._messages = services.context, services.messages
+    def __init__(self, core: SrmpNeeds, configuration: SrmpConfiguration | None = None) -> None:
+        self.context, self._messages = core.context, core.messages
+        context, messages, queues = core.context, core.messages, core.queues
         configuration = configuration or SrmpConfiguration()
-        self.urls = LocalUrls(services.context, services.queues.lookup)
-        self.sending = Sending(services, configuration, self.urls)
+        self.urls = LocalUrls(context, queues.lookup)
+        self.sending = Sending(
+            context, queues, core.dispatch, core.identity, core.sequence_identity, core.outcome,
+            configuration, self.urls,
+        )  # fmt: skip
         self.transfers = self.sending.transfers
-        self.receipts = ReceiptSending(services)
-        self.incoming = IncomingStreams(services.context, services.incoming_sequences, self.receipts.stream)
+        self.receipts = ReceiptSending(context, core.identity, core.system_messages)
+        self.incoming = IncomingStreams(context, core.incoming_sequences, self.receipts.stream)
         self.places = Places(
-            services.context, services.queues.lookup, services.queue_memory, self.transfers,
+            context, queues.lookup, core.queue_memory, self.transfers,
             forget=self.sending.forget, give_up=self._give_up_all,
         )  # fmt: skip
         self.receiving = Receiving(
-            services,
+            context,
+            messages,
+            queues,
             configuration,
+            history=core.history,
+            system_messages=core.system_messages,
             incoming=self.incoming,
             outgoing=self.sending.streams,
             places=self.places,
         )
-        services.system_messages.when_due_by_http = self.receipts.due
+        core.system_messages.when_due_by_http = self.receipts.due
 
     # -- start and stop -----------------------------------------------------------------------------
 

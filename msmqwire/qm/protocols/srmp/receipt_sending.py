@@ -6,14 +6,16 @@ from collections.abc import Callable
 
 from msmqwire.constants import MessageClass
 from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.model.message import Message, ObjectId
-from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.protocols.srmp import receipts
 from msmqwire.qm.protocols.srmp.deserializing import stream_of
 from msmqwire.qm.protocols.srmp.queue_names import read_http
 from msmqwire.qm.protocols.srmp.receipts import Receipt
+from msmqwire.qm.rules.message_identity import MessageIdentity
+from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.srmp.envelope import build_envelope
 from msmqwire.srmp.identifiers import StreamIdentifier
 from msmqwire.srmp.kinds import DECISIONS
@@ -29,9 +31,8 @@ class ReceiptSending:
     its sender, who may have nothing else to go by, would wait for them in vain after a restart.
     """
 
-    def __init__(self, services: CoreServices) -> None:
-        self._context, self._identity = services.context, services.identity
-        self._system_messages = services.system_messages
+    def __init__(self, context: Context, identity: MessageIdentity, system_messages: SystemMessages) -> None:
+        self._context, self._identity, self._system_messages = context, identity, system_messages
 
     def due(self, message: Message, message_class: int) -> None:
         """A message whose administration queue is reached by HTTP has arrived, or has left its queue."""

@@ -12,6 +12,7 @@ from msmqwire.names import DirectName, FormatName, MulticastName
 from msmqwire.names.origins import origin_of
 from msmqwire.names.printable import counted
 from msmqwire.qm.model import access
+from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,
@@ -22,7 +23,6 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.refusals import MALFORMED, MEMORY
-from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.deserializing import WITHOUT_MSMQ, deserialize, reach_limit
 from msmqwire.qm.protocols.srmp.incoming_streams import IncomingStreams
@@ -32,8 +32,12 @@ from msmqwire.qm.protocols.srmp.queue_names import MSMQ, read_destination, read_
 from msmqwire.qm.protocols.srmp.requests import HOPS_MAX, hops
 from msmqwire.qm.protocols.srmp.signatures import authenticate
 from msmqwire.qm.protocols.srmp.times import is_past
+from msmqwire.qm.rules.history import History
 from msmqwire.qm.rules.lookup import ORDER_QUEUE_NUMBER
 from msmqwire.qm.rules.memory_pool import Kind
+from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.queues import Queues
+from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.srmp.content import Content
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.http_message import HttpMessage
@@ -97,22 +101,26 @@ class Receiving:
     """Judges the messages that arrive, and puts them into their queues.
 
     Args:
-        services: of the core.
         configuration: of the administrator.
+        history, system_messages: of the core.
         incoming, outgoing, places: of the engine.
     """
 
     def __init__(
         self,
-        services: CoreServices,
+        context: Context,
+        messages: Messages,
+        queues: Queues,
         configuration: SrmpConfiguration,
         *,
+        history: History,
+        system_messages: SystemMessages,
         incoming: IncomingStreams,
         outgoing: OutgoingStreams,
         places: Places,
     ) -> None:
-        self._context, self._messages, self._queues = services.context, services.messages, services.queues
-        self._history, self._system_messages = services.history, services.system_messages
+        self._context, self._messages, self._queues = context, messages, queues
+        self._history, self._system_messages = history, system_messages
         self._redirections, self._trust = configuration.redirections, configuration.trust
         self._incoming, self._outgoing, self._places = incoming, outgoing, places
 

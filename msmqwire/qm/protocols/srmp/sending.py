@@ -8,6 +8,7 @@ from msmqwire.constants import HResult, MessageClass
 from msmqwire.errors import InvalidValue
 from msmqwire.names import MulticastName
 from msmqwire.names.printable import cut, safe
+from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import HttpRequest, Multicast
 from msmqwire.qm.model.elements import ConnectionHistory, OutgoingQueue
 from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState
@@ -15,7 +16,6 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.refusals import MALFORMED
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.interface import CoreServices
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.local_urls import LocalUrls
 from msmqwire.qm.protocols.srmp.outgoing_streams import OutgoingStreams
@@ -23,6 +23,11 @@ from msmqwire.qm.protocols.srmp.queue_names import write_http
 from msmqwire.qm.protocols.srmp.requests import build_request, forward_request
 from msmqwire.qm.protocols.srmp.states import MessageEvent, MessageState
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
+from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
+from msmqwire.qm.rules.dispatch import Dispatch
+from msmqwire.qm.rules.message_identity import MessageIdentity
+from msmqwire.qm.rules.queues import Queues
+from msmqwire.qm.rules.sequence_identity import SequenceIdentity
 from msmqwire.qm.rules.unreached import too_late
 from msmqwire.qm.rules.waiting_messages import WaitingMessages, is_over
 from msmqwire.srmp.http_message import HttpMessage
@@ -42,23 +47,32 @@ class Sending:
     A queue has one request under way at a time, so that its messages arrive in their order.
 
     Args:
-        services: of the core.
+        identity, sequence_identity: of messages and of streams.
+        outcome: where messages go that are delivered or given up.
         configuration: of the administrator.
         urls: of this queue manager.
     """
 
-    def __init__(self, services: CoreServices, configuration: SrmpConfiguration, urls: LocalUrls) -> None:
-        self._context, self._dispatch, self._queues = services.context, services.dispatch, services.queues
-        self._identity, self._outcome = services.identity, services.outcome
+    def __init__(
+        self,
+        context: Context,
+        queues: Queues,
+        dispatch: Dispatch,
+        identity: MessageIdentity,
+        sequence_identity: SequenceIdentity,
+        outcome: DeliveryOutcome,
+        configuration: SrmpConfiguration,
+        urls: LocalUrls,
+    ) -> None:
+        self._context, self._dispatch, self._queues = context, dispatch, queues
+        self._identity, self._outcome = identity, outcome
         self._redirections, self._signer = configuration.redirections, configuration.signer
         self._urls = urls
-        self.streams = OutgoingStreams(
-            services.context, services.sequence_identity, services.outcome, self.send_waiting
-        )
+        self.streams = OutgoingStreams(context, sequence_identity, outcome, self.send_waiting)
         self.transfers: dict[int, Transfer] = {}
         self._requests: dict[int, OutgoingMessage] = {}
         self._request = 0
-        self._waiting = WaitingMessages(self._context, "SRMP", self._over)
+        self._waiting = WaitingMessages(context, "SRMP", self._over)
 
     def transfer_of(self, queue: OutgoingQueue) -> Transfer:
         """Return the transfer of an outgoing queue, a new one for a new queue."""

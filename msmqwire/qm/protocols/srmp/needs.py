@@ -1,0 +1,33 @@
+"""What SRMP takes of the core."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msmqwire.qm.model.context import Context
+from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
+from msmqwire.qm.rules.dispatch import Dispatch
+from msmqwire.qm.rules.history import History
+from msmqwire.qm.rules.incoming_sequences import IncomingSequences
+from msmqwire.qm.rules.message_identity import MessageIdentity
+from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.queue_memory import QueueMemory
+from msmqwire.qm.rules.queues import Queues
+from msmqwire.qm.rules.sequence_identity import SequenceIdentity
+from msmqwire.qm.rules.system_messages import SystemMessages
+
+
+class SrmpNeeds(Protocol):
+    """The rules that `SrmpEngine` hands to its parts, each to those that use it."""
+
+    context: Context
+    messages: Messages
+    queues: Queues
+    dispatch: Dispatch
+    identity: MessageIdentity
+    sequence_identity: SequenceIdentity
+    history: History
+    incoming_sequences: IncomingSequences
+    outcome: DeliveryOutcome
+    system_messages: SystemMessages
+    queue_memory: QueueMemory
