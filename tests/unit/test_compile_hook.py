@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -29,6 +31,15 @@ def test_modules_on_the_hot_path_are_compiled_and_those_that_cannot_be_are_not()
     assert not modules & compile_hook.INTERPRETED
     assert not [name for name in modules if name.endswith("__init__.py")]
     assert [name for name in compile_hook.INTERPRETED if not (ROOT / name).is_file()] == []
+
+
+@pytest.mark.parametrize("path", sorted(compile_hook.compiled_modules(ROOT)))
+def test_no_compiled_exception_has_a_default_in_its_class(path: str) -> None:
+    """A class with a base of C, as exceptions are, gets no defaults from mypyc: the attribute is missing."""
+    module = importlib.import_module(path.removesuffix(".py").replace("/", "."))
+    for name, value in inspect.getmembers(module, inspect.isclass):
+        if issubclass(value, BaseException) and value.__module__ == module.__name__:
+            assert value.__dict__.keys().isdisjoint(inspect.get_annotations(value)), name
 
 
 @pytest.mark.parametrize("value", [None, "", "0"])

@@ -74,11 +74,10 @@ class _Refused(_NotTaken):
         message: what is refused, once it has been read.
     """
 
-    message: Message | None = None
-
     def __init__(self, status: int, reason: int | str, why: str = "", queue: Queue | None = None) -> None:
         super().__init__(status)
         self.reason, self.why, self.queue = reason, why, queue
+        self.message: Message | None = None
 
 
 class _Arrived(NamedTuple):
