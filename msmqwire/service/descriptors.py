@@ -72,10 +72,10 @@ class OpenConnections:
         """A quarter of the connections that one direction may have, for a transport that keeps some open."""
         return max(1, self._budget.one_way // 4)
 
-    def allows_incoming(self, *, opening: int = 0) -> bool:
-        """Return whether one more may be accepted; `opening` of those counted as outgoing ones are not."""
+    def allows_incoming(self) -> bool:
+        """Return whether one more may be accepted."""
         incoming, outgoing = self._total()
-        return self._budget.allows(incoming, outgoing - opening)
+        return self._budget.allows(incoming, outgoing)
 
     def allows_outgoing(self) -> bool:
         """Return whether one more may be opened."""

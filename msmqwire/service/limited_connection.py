@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
+
+from msmqwire.service.connection import PeerConnection
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -19,12 +21,8 @@ class Owner(Protocol):
         """Note that a connection has ended, or was not admitted."""
 
 
-class LimitedConnection(asyncio.Protocol):
-    """Passes a connection on to a handler of aiohttp, for a limited time and number of bytes.
-
-    Attributes:
-        address: of the other side.
-    """
+class LimitedConnection(PeerConnection):
+    """Passes a connection on to a handler of aiohttp, for a limited time and number of bytes."""
 
     def __init__(
         self,
@@ -41,37 +39,25 @@ class LimitedConnection(asyncio.Protocol):
             seconds: how long it may last.
             bytes_max: how many bytes it may send; None for any number.
         """
+        super().__init__()
         self._owner, self._handler = owner, handler
         self._seconds, self._bytes_left = seconds, bytes_max
-        self._transport: asyncio.Transport | None = None
-        self._deadline: asyncio.TimerHandle | None = None
-        self.address = ""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
-        peer = transport.get_extra_info("peername")
-        self.address = str(peer[0]) if peer else ""
+    def _begin(self, transport: asyncio.Transport) -> bool:
         if self._handler is None or not self._owner.admit(self):
             self._handler = None
-            self._transport.abort()
-            return
+            return False
         self.last(self._seconds)
         self._handler.connection_made(transport)
+        return True
 
     def last(self, seconds: float) -> None:
         """End the connection after so many seconds from now on."""
-        if self._deadline is not None:
-            self._deadline.cancel()
-        self._deadline = asyncio.get_running_loop().call_later(seconds, self.abort)
+        self._after(seconds, self.abort)
 
     def send_any_number(self) -> None:
         """Let it send any number of bytes."""
         self._bytes_left = None
-
-    def abort(self) -> None:
-        """End the connection at once."""
-        if self._transport is not None:
-            self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if self._bytes_left is not None:
@@ -94,9 +80,7 @@ class LimitedConnection(asyncio.Protocol):
         if self._handler is not None:
             self._handler.resume_writing()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def _lost(self, reason: Exception | None) -> None:
         self._owner.forget(self)
-        if self._deadline is not None:
-            self._deadline.cancel()
-        if self._handler is not None:
-            self._handler.connection_lost(exc)
+        if self._admitted and self._handler is not None:
+            self._handler.connection_lost(reason)

@@ -1,8 +1,11 @@
-"""The memory of incomplete packets, bounded over all connections."""
+"""The memory of what connections hold, bounded over all of them."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Hashable
+from typing import Generic, NamedTuple, TypeVar
+
+HolderT = TypeVar("HolderT", bound=Hashable)
 
 
 class _Wait(NamedTuple):
@@ -10,7 +13,7 @@ class _Wait(NamedTuple):
     since: float
 
 
-class PartialPackets:
+class PartialPackets(Generic[HolderT]):
     """Bytes of incomplete packets by connection.
 
     Args:
@@ -22,10 +25,10 @@ class PartialPackets:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._waits: dict[int, _Wait] = {}
+        self._waits: dict[HolderT, _Wait] = {}
         self.total = 0
 
-    def update(self, connection: int, size: int, now: float, *, received: int) -> None:
+    def update(self, connection: HolderT, size: int, now: float, *, received: int) -> None:
         """Set how much a connection holds of an incomplete packet after `received` more bytes."""
         before = self._waits.pop(connection, None)
         held = before.bytes if before is not None else 0
@@ -34,24 +37,29 @@ class PartialPackets:
             is_same = before is not None and size == held + received  # no packet has ended
             self._waits[connection] = _Wait(size, before.since if before is not None and is_same else now)
 
-    def of(self, connection: int) -> int:
+    def of(self, connection: HolderT) -> int:
         """Return how much a connection held when it was last set."""
         wait = self._waits.get(connection)
         return 0 if wait is None else wait.bytes
 
-    def forget(self, connection: int) -> None:
+    def forget(self, connection: HolderT) -> None:
         """A connection has ended."""
         wait = self._waits.pop(connection, None)
         if wait is not None:
             self.total -= wait.bytes
 
-    def excess(self, now: float) -> int | None:
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether their sum is beyond the limit."""
+        return self.total > self._limit
+
+    def excess(self, now: float) -> HolderT | None:
         """Return the connection to close next; None if all are within the limit.
 
         It is the one with the largest wait: the bytes that it holds times the seconds begun. Many small
         packets that never end are closed before a large one that is on its way.
         """
-        if self.total <= self._limit:
+        if not self.is_exceeded:
             return None
         waits = self._waits
-        return max(waits, key=lambda number: waits[number].bytes * (1 + int(now - waits[number].since)))
+        return max(waits, key=lambda holder: waits[holder].bytes * (1 + int(now - waits[holder].since)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import socket
@@ -18,7 +17,6 @@ import pytest
 
 from msmqwire.qm.runtime.local import attach
 from msmqwire.service.descriptors import DescriptorBudget, OpenConnections
-from msmqwire.service.incoming import IncomingConnections
 from msmqwire.service.logs import KINDS_MAX, OncePerSecond
 from tests.support.raw_peer import Message, Session
 from tests.support.running import (
@@ -102,7 +100,7 @@ def test_two_hundred_connections_leave_descriptors_for_all_else(data: Path) -> N
                     assert bodies(answer["messages"]) == [b"0", b"1", b"2", b"3", b"4"]
                     users[0].call("end", done=[got["receipt"] for got in answer["messages"]])
         kinds = lines_are_few(server, began)
-        assert kinds["a connection is refused: there are too many"] >= 1
+        assert kinds["a connection of MSMQ is refused"] >= 1
         until(lambda: free_connections(data), "the attackers are forgotten")
         is_served(server, b"honest")
 
@@ -216,47 +214,3 @@ def test_all_transports_share_one_budget(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not shared.allows_outgoing()
     counts.update(tcp=(3, 4), http=(6, 3))
     assert not shared.allows_incoming()
-    assert shared.allows_incoming(opening=1)
-
-
-class Incoming:
-    """A connection that has come from an address, and its end."""
-
-    def __init__(self, address: str, gone: asyncio.Future[None]) -> None:
-        self.address, self.number, self.gone = address, 0, gone
-
-    def close(self) -> None:
-        self.gone.set_result(None)
-
-    def abort(self) -> None:
-        self.gone.set_result(None)
-
-
-def test_connections_of_one_kind_are_bounded_and_count_in_the_shared_budget(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("msmqwire.service.descriptors.limit", lambda: 8)  # 4 in all, 3 of one direction
-
-    async def run() -> None:
-        shared, loop = OpenConnections(), asyncio.get_running_loop()
-        first, second = (IncomingConnections[Incoming](2, 1, shared) for _ in range(2))
-        anne, near, bob, carol = (
-            Incoming(address, loop.create_future())
-            for address in ("2001:db8::1", "2001:db8::2", "10.0.0.8", "10.0.0.9")
-        )
-        assert first.admit(anne)
-        assert not first.admit(near)  # one a network
-        assert first.admit(bob)
-        assert not first.admit(carol)  # two of a kind
-        assert second.admit(near)
-        assert not second.admit(carol)  # three of all
-        first.remove(anne)
-        assert second.admit(carol)
-        assert [anne.number, bob.number, near.number, carol.number] == [1, 2, 1, 2]
-        assert (len(first), 1 in first, first[2]) == (1, False, bob)
-        await first.close(1)
-        second.abort()
-        assert bob.gone.done()
-        assert near.gone.done()
-
-    asyncio.run(run())

@@ -248,7 +248,7 @@ def test_who_does_not_read_the_answers_is_ended() -> None:
             assert status_of(await deaf.head()) == 200
             (connection,) = server.connections
             deaf.writer.transport.pause_reading()  # type: ignore[attr-defined]
-            for end, option in ((connection._socket, socket.SO_SNDBUF), (deaf.writer, socket.SO_RCVBUF)):
+            for end, option in ((connection._transport, socket.SO_SNDBUF), (deaf.writer, socket.SO_RCVBUF)):
                 assert end is not None
                 end.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, option, 4096)
             sending = asyncio.ensure_future(deaf.send(post() * 20_000))

@@ -17,7 +17,7 @@ from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store import memory_store
-from msmqwire.service.listening import Listeners
+from msmqwire.service.listening_sockets import ListeningSockets
 from msmqwire.service.store.changes import Changes
 from tests.support.running import PATIENCE_S, command, listed, message, options, served, until
 
@@ -161,14 +161,15 @@ def test_an_unforeseen_end_of_accepting_is_told() -> None:
         def broken() -> asyncio.Protocol:
             raise ZeroDivisionError
 
-        listeners = Listeners(broken)
-        port = await listeners.listen("127.0.0.1", 0)
+        listening = ListeningSockets()
+        port = await listening.bind("127.0.0.1", 0, broken)
+        listening.accept()
         with socket.create_connection(("127.0.0.1", port)):
             async with asyncio.timeout(PATIENCE_S):
                 while not told:
                     await asyncio.sleep(0.01)
-        listeners.close()
-        await listeners.wait_closed()
+        listening.close()
+        await listening.wait_closed()
         return told
 
     assert "a connection can't be accepted" in asyncio.run(run())

@@ -15,13 +15,13 @@ import pytest
 
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.runtime.rpc_connection import QUIET_S
 from msmqwire.qm.runtime.rpc_listener import ANSWERS_MAX
 from msmqwire.qm.runtime.rpc_network import RpcOptions
 from msmqwire.qm.runtime.rpc_services import RemoteReadListener
 from msmqwire.remote_read.constants import Access, Action, Opnum
 from msmqwire.rpc.constants import AuthLevel, FaultStatus, PduType, PfcFlags
 from msmqwire.rpc.pdu import build_pdu, make_pdu
+from msmqwire.service.watched_connection import QUIET_S
 from tests.support.raw_reader import RawReader
 from tests.support.remote_read_harness import FOREVER, OK, Fault
 from tests.support.running import (
@@ -72,7 +72,7 @@ def shares(server: InThread) -> tuple[int, int, int]:
 
 
 def connections(server: InThread) -> int:
-    return server.do(lambda running: len(running.rpc_network._queues._connections))
+    return server.do(lambda running: len(running.rpc_network._queues))
 
 
 def is_clean(server: InThread) -> bool:
@@ -163,7 +163,7 @@ def test_connections_are_counted_in_all_and_by_peer(data: Path) -> None:
         assert (traffic(server, "accepted"), traffic(server, "refused")) == (5, 2)
         readers[0].disconnect()
         until(
-            lambda: server.do(lambda running: len(running.rpc_network._queues._connections)) == 4,
+            lambda: server.do(lambda running: len(running.rpc_network._queues)) == 4,
             "one is gone",
         )
         check_served(server)
@@ -243,7 +243,7 @@ def test_incomplete_requests_of_all_are_bounded(data: Path) -> None:
             data_sent = request(piece, PfcFlags.FIRST_FRAG) + request(piece, 0) * 60
             reader.socket.sendall(data_sent)
         until(lambda: traffic(server, "ended") == 2, "two of four are ended")
-        held = server.do(lambda running: running.rpc_network._queues._held.total)
+        held = server.do(lambda running: running.rpc_network._queues.held.total)
         assert BIG / 2 < held <= BIG
         check_served(server)
 

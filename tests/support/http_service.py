@@ -95,7 +95,7 @@ class Service:
     def connections(self) -> list[HttpConnection]:
         """The connections of clients."""
         assert self.http._listener is not None
-        return list(self.http._listener._connections)
+        return list(self.http._listener)
 
     async def send(self, number: int, url: str, message: HttpMessage) -> Any:
         """Send a request; return its status and address, or the reason of its failure."""

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, cast
 from aiohttp import web
 
 from msmqwire.qm.runtime.limits import Limits
-from msmqwire.service.endpoints import canonical
+from msmqwire.service.connection import PeerConnection
 from msmqwire.service.logs import log
 from msmqwire.srmp.fields import FIELD_COUNT_MAX, HEAD_SIZE_MAX
 
@@ -47,8 +47,8 @@ class HttpConnectionOwner(Protocol):
     def accepted(self, connection: HttpConnection) -> bool:
         """A connection has come in; return False to refuse it."""
 
-    def received(self, connection: HttpConnection, size: int) -> None:
-        """A connection holds `connection.held` bytes of requests, after `size` more."""
+    def holds(self, connection: HttpConnection, received: int) -> None:
+        """A connection holds `connection.held` bytes of requests, after `received` more."""
 
     def lost(self, connection: HttpConnection) -> None:
         """A connection that was accepted has ended."""
@@ -121,55 +121,41 @@ def answer(status: int, *, close: bool = False, field: tuple[str, str] | None = 
     return response
 
 
-class HttpConnection(asyncio.Protocol):
+class HttpConnection(PeerConnection):
     """An incoming connection.
 
     Attributes:
-        address: address of the peer; empty until it is established.
-        local_address: that of this computer at which it has come.
-        number: its number among those of its owner, who sets it.
         held: bytes of requests that were received and not answered.
         busy: whether a request is being read or answered.
-        gone: done when it is closed.
     """
 
     def __init__(self, owner: HttpConnectionOwner, context: ssl.SSLContext | None) -> None:
         """`context` is of TLS for HTTPS, None for HTTP."""
+        super().__init__()
         self._owner, self._context = owner, context
-        self.address, self.local_address, self.number, self.held = "", "", 0, 0
-        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._socket: asyncio.Transport | None = None
+        self.held = 0
         self._flow: _Flow | None = None
         self._handler: RequestHandler | None = None
         self._handshake: asyncio.Task[None] | None = None
-        self._deadline: asyncio.TimerHandle | None = None
         self._stage = _Stage.HEAD
         self._ahead = bytearray()  # held back
         self._scanned = 0  # of it, without the end of a head
         self._passed = b""  # the last bytes that were not
-        self._unwanted = 0  # received after the end
-        self._closing = self._discards = self._eof = False
+        self._discards = self._eof = False
         self.busy = False
 
     # -- beginning and end ----------------------------------------------------------------------------------
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._socket = transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
-        peer = transport.get_extra_info("peername")
-        if peer is None:  # already reset
-            transport.abort()
-            return
-        self.address = canonical(peer[0])
-        self.local_address = canonical(transport.get_extra_info("sockname")[0])
+    def _begin(self, transport: asyncio.Transport) -> bool:
         if not self._owner.accepted(self):
-            self.address = ""
-            transport.abort()
-        elif self._context is None:
-            self._begin(transport)
+            return False
+        if self._context is None:
+            self._begin_http(transport)
         else:
             transport.pause_reading()  # until TLS takes over
             shake = self._start_tls(transport, self._context)
             self._handshake = asyncio.get_running_loop().create_task(shake)
+        return True
 
     async def _start_tls(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
         limits, loop = self._owner.limits, asyncio.get_running_loop()
@@ -183,9 +169,9 @@ class HttpConnection(asyncio.Protocol):
             transport.abort()
         else:
             if secured is not None and not self.gone.done():
-                self._begin(secured)
+                self._begin_http(secured)
 
-    def _begin(self, transport: asyncio.Transport) -> None:
+    def _begin_http(self, transport: asyncio.Transport) -> None:
         self._flow = _Flow(transport, self.close)
         self._handler = RequestHandler(self, self._owner.application, self._owner.limits)
         self._handler.connection_made(cast(asyncio.Transport, self._flow))
@@ -194,60 +180,40 @@ class HttpConnection(asyncio.Protocol):
         else:
             self._wait(self._owner.limits.http_idle_s)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self.gone.done():
-            return
-        self.gone.set_result(None)
-        if self._deadline is not None:
-            self._deadline.cancel()
+    def _lost(self, reason: Exception | None) -> None:
         if self._handler is not None:
-            self._handler.connection_lost(exc)
+            self._handler.connection_lost(reason)
         self._ahead.clear()
-        if self.address:
+        if self._admitted:
             self._owner.lost(self)
 
-    def abort(self) -> None:
-        """End the connection at once."""
-        if self._socket is not None:
-            self._socket.abort()
-
     def close(self) -> None:
-        """End the connection once the peer has read what was written and has ended it, or has had its time.
-
-        What it still sends is read and dropped: closing the socket at once would reset the connection, and
-        the peer would lose what it has not read.
-        """
+        """End the connection once the peer has read what was written, or after `Limits.close_s`."""
         flow = self._flow
         if flow is None:
             self.abort()
             return
-        if self._closing:
+        if self._is_ending:
             return
-        self._closing = flow.ended = True
+        self._is_ending = flow.ended = True
         self._ahead.clear()
         self._wait(self._owner.limits.close_s)
         if self._eof or not flow.transport.can_write_eof():  # TLS has no half of a connection
             flow.transport.close()
             return
         flow.hold(False)
-        try:
-            flow.transport.write_eof()
-        except OSError:  # the peer has reset it
-            self.abort()
+        self._send_end(flow.transport)
 
     def _wait(self, seconds: float) -> None:
         """Set the time after which the connection is ended."""
-        if self._deadline is not None:
-            self._deadline.cancel()
-        if self.gone.done():
-            return
-        self._deadline = asyncio.get_running_loop().call_later(seconds, self._time_is_over)
+        if not self.gone.done():
+            self._after(seconds, self._time_is_over)
 
     def _time_is_over(self) -> None:
-        if self._eof and self._stage is _Stage.HEAD and not self._closing:
+        if self._eof and self._stage is _Stage.HEAD and not self._is_ending:
             self.close()
             return
-        if not self.held or self._closing:
+        if not self.held or self._is_ending:
             self.abort()
             return
         log.info("a request of HTTP takes too long", extra={"peer": self.address, "bytes": self.held})
@@ -256,15 +222,13 @@ class HttpConnection(asyncio.Protocol):
     # -- requests -------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        if self._closing or self._discards:
-            self._unwanted += len(data)
-            if self._unwanted > self._owner.limits.unwanted_bytes:
-                self.abort()
+        if self._is_ending or self._discards:
+            self._drop(data, self._owner.limits.unwanted_bytes)
             return
         if not self.held:
             self._wait(self._owner.limits.http_read_s)
         self.held += len(data)
-        self._owner.received(self, len(data))
+        self._owner.holds(self, len(data))
         if self._stage is _Stage.BODY:
             self._pass_on(data)
             return
@@ -328,8 +292,7 @@ class HttpConnection(asyncio.Protocol):
     def end_request(self) -> None:
         """The last byte of a request was read: what else comes has to wait."""
         self._stage = _Stage.ANSWER
-        if self._deadline is not None:
-            self._deadline.cancel()
+        self._cancel_timer()
 
     def discard(self) -> None:
         """A request is refused, and the connection ends behind the answer: drop what else comes."""
@@ -343,11 +306,11 @@ class HttpConnection(asyncio.Protocol):
     def answered(self) -> None:
         """An answer is written; the next request may come."""
         self.busy = False
-        if self.gone.done() or self._closing:
+        if self.gone.done() or self._is_ending:
             return
         limits = self._owner.limits
         self._stage, self.held = _Stage.HEAD, len(self._ahead)
-        self._owner.received(self, 0)
+        self._owner.holds(self, 0)
         self._wait(_EOF_S if self._eof else limits.http_read_s if self.held else limits.http_idle_s)
         if self._flow is not None:
             self._flow.hold(False)
@@ -356,7 +319,7 @@ class HttpConnection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Return whether the connection stays open: a peer that has sent all may read the answers."""
-        if self._closing or self._flow is None or not self._flow.transport.can_write_eof():
+        if self._is_ending or self._flow is None or not self._flow.transport.can_write_eof():
             return False
         self._eof = True
         if self._stage is not _Stage.ANSWER:

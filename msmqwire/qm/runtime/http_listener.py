@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-import time
 from functools import partial
 from typing import Final, Protocol, cast
 
@@ -22,10 +21,8 @@ from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.http_connection import HttpConnection, RequestHandler, answer
 from msmqwire.qm.runtime.limits import HttpTraffic, Limits
 from msmqwire.service.descriptors import OpenConnections
-from msmqwire.service.incoming import IncomingConnections
-from msmqwire.service.listening import Listeners
+from msmqwire.service.listener import Listener, ListenerLimits
 from msmqwire.service.logs import log
-from msmqwire.service.partial_packets import PartialPackets
 from msmqwire.srmp.fields import CONTENT_LENGTH, TRANSFER_ENCODING, Field
 from msmqwire.srmp.http_message import HEADER_FIELDS, HOST, HTTP_1_1, Chunking, HttpMessage, RequestLine
 
@@ -60,7 +57,7 @@ class _Refused(Exception):
         self.status, self.field = status, field
 
 
-class HttpListener:
+class HttpListener(Listener[HttpConnection]):
     """Receives requests.
 
     Attributes:
@@ -77,18 +74,16 @@ class HttpListener:
         traffic: HttpTraffic,
         open_connections: OpenConnections,
     ) -> None:
+        most = ListenerLimits(
+            limits.http_connections, limits.http_connections_per_peer, limits.http_held_bytes, limits.close_s
+        )
+        super().__init__("HTTP", most, traffic, open_connections, self._too_much_held)
         self._driver, self._engine = driver, engine
         self.limits, self.traffic = limits, traffic
         self.application = web.Server(self._answer, request_factory=_request)
-        self._listeners: list[Listeners] = []
-        self._connections: IncomingConnections[HttpConnection] = IncomingConnections(
-            limits.http_connections, limits.http_connections_per_peer, open_connections
-        )
-        self._incomplete = PartialPackets(limits.http_held_bytes)
         self._waiting_bytes = 0
         self._answers: dict[int, asyncio.Future[int]] = {}
         self._requests = 0
-        self._stopping = False
 
     # -- listening ------------------------------------------------------------------------------------------
 
@@ -97,27 +92,13 @@ class HttpListener:
 
         Returns the port, which the system chooses for 0. Raises OSError.
         """
-        listeners = Listeners(partial(HttpConnection, self, context))
-        port = await listeners.bind(address, port)
-        self._listeners.append(listeners)
-        return port
-
-    def accept(self) -> None:
-        """Begin to accept connections."""
-        for listeners in self._listeners:
-            listeners.accept()
-
-    def stop_listening(self) -> None:
-        """Accept no more connections and requests."""
-        self._stopping = True
-        for listeners in self._listeners:
-            listeners.close()
+        return await self.bind_at(address, port, partial(HttpConnection, self, context))
 
     async def finish(self) -> None:
         """Wait until the requests under way are answered, for at most `Limits.close_s`."""
         try:
             async with asyncio.timeout(self.limits.close_s):
-                while any(connection.busy for connection in self._connections):
+                while any(connection.busy for connection in self):
                     await asyncio.sleep(_POLL_S)
         except TimeoutError:
             log.warning("requests of HTTP are left", extra={"waiting": len(self._answers)})
@@ -129,44 +110,22 @@ class HttpListener:
             _set(future, 503)
         if self._answers:
             await self.finish()
-        await self._connections.close(self.limits.close_s + 1)
-        for listeners in self._listeners:
-            await listeners.wait_closed()
+        await super().close()
         await self.application.shutdown(0)
-
-    def abort(self) -> None:
-        """End all connections at once."""
-        self._connections.abort()
 
     # -- connections: `HttpConnectionOwner` -----------------------------------------------------------------
 
     def accepted(self, connection: HttpConnection) -> bool:
         """Register a connection; return False if there are too many."""
-        if self._stopping or not self._connections.admit(connection):
-            self.traffic.refused += 1
-            log.warning("a connection of HTTP is refused", extra={"peer": connection.address})
-            return False
-        self.traffic.accepted += 1
-        return True
-
-    def received(self, connection: HttpConnection, size: int) -> None:
-        """Bound the memory of incomplete requests."""
-        now = time.monotonic()
-        self._incomplete.update(connection.number, connection.held, now, received=size)
-        while (excessive := self._incomplete.excess(now)) is not None:
-            self._incomplete.forget(excessive)
-            ended = self._connections[excessive]
-            log.warning(
-                "too much of incomplete requests: a connection is ended", extra={"peer": ended.address}
-            )
-            self.traffic.turned_away += 1
-            self._driver.trace_refused(MEMORY, ended.address, "too much of incomplete requests")
-            ended.abort()
+        return self.admit(connection)
 
     def lost(self, connection: HttpConnection) -> None:
         """Unregister a connection."""
-        self._connections.remove(connection)
-        self._incomplete.forget(connection.number)
+        self.remove(connection)
+
+    def _too_much_held(self, connection: HttpConnection) -> None:
+        self.traffic.turned_away += 1
+        self._driver.trace_refused(MEMORY, connection.address, "too much of incomplete requests")
 
     # -- requests -------------------------------------------------------------------------------------------
 
@@ -177,7 +136,7 @@ class HttpListener:
         try:
             http = await self._read(request, connection)
             status = await self._ask(http, connection)
-            return answer(status, close=self._stopping)
+            return answer(status, close=self.is_stopping)
         except _Refused as refused:
             self.traffic.turned_away += 1
             details = {"peer": connection.address, "status": refused.status}
@@ -196,7 +155,7 @@ class HttpListener:
         start, fields = _head(request)
         _check_target(start)
         values = _checked_values(fields, start.version)
-        if self._stopping or len(self._answers) >= self.limits.http_requests:
+        if self.is_stopping or len(self._answers) >= self.limits.http_requests:
             raise _full()
         most = self.limits.http_request_bytes
         if (request.content_length or 0) > most:
@@ -208,7 +167,7 @@ class HttpListener:
                 connection.go_on()
         entity = await self._entity(request, connection, most)
         connection.end_request()
-        self._incomplete.forget(connection.number)
+        self.held.forget(connection)
         if self._waiting_bytes + len(entity) > self.limits.http_held_bytes:
             raise _full()
         chunked = TRANSFER_ENCODING.lower() in values

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from enum import Enum, auto
-from typing import Final, Protocol, cast
+from typing import Final, Protocol
 
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.rpc.events import Bound, Closed, ServerEvent
 from msmqwire.rpc.server_association import ServerAssociation
-from msmqwire.service.endpoints import canonical
-from msmqwire.service.keep_alive import keep_alive
 from msmqwire.service.logs import log
+from msmqwire.service.watched_connection import Wait, WatchedConnection
 
 _HIGH_WATER: Final = 1 << 18
 """Unread bytes beyond which no more calls are taken from a peer."""
-QUIET_S: Final = 0.25
-"""Seconds without a byte after which a client without calls is taken to have read its last answer."""
 
 
 class RpcConnectionOwner(Protocol):
@@ -49,76 +45,40 @@ class RpcConnectionOwner(Protocol):
         """A connection that was accepted is closed."""
 
 
-class _Wait(Enum):
-    """What a connection waits for."""
-
-    BIND = auto()
-    REST = auto()  # of a PDU or request
-    CALL = auto()
-    READING = auto()  # of its answers by the peer
-
-
-class RpcConnection(asyncio.Protocol):
-    """A TCP connection.
+class RpcConnection(WatchedConnection):
+    """A TCP connection of a client.
 
     Attributes:
-        address, local_address: of the peer, and at which it has come; empty until it is established.
-        number: its number among those of its owner, who sets it.
         association: what it says; None if it was refused.
         calls: the numbers that the service gives its calls that are to be answered, by their call_id.
-        gone: done when it is closed.
     """
 
     def __init__(self, owner: RpcConnectionOwner) -> None:
+        super().__init__("RPC")
         self._owner = owner
-        self.address, self.local_address, self.number = "", "", 0
         self.association: ServerAssociation | None = None
         self.calls: dict[int, int] = {}
-        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._transport: asyncio.Transport | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._wait: tuple[_Wait, int] | None = None
-        self._bound = self._paused = self._ended = self._closing = False
-        self._reads = True
+        self._bound = self._ended = False
         self._events = 0
         self._backlog: deque[ServerEvent] = deque()  # received, and not yet told to the owner
-        self._written = self._taken = 0  # bytes, and those of them that the peer had read when it was watched
-        self._unwanted = 0  # bytes received after the end
         self._has_reported = False
-        self._last_used = 0.0  # when bytes came or went, on the clock of the loop
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
-        peer = transport.get_extra_info("peername")
-        if peer is None:  # already reset
-            transport.abort()
-            return
-        self.address = canonical(peer[0])
-        self.local_address = canonical(transport.get_extra_info("sockname")[0])
-        keep_alive(transport.get_extra_info("socket"))
+    def _begin(self, transport: asyncio.Transport) -> bool:
         transport.set_write_buffer_limits(_HIGH_WATER)
         self.association = self._owner.accepted(self)
-        if self.association is None:
-            transport.abort()
-            return
         self._watch()
+        return self.association is not None
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        if not self.gone.done():
-            self.gone.set_result(None)
+    def _lost(self, reason: Exception | None) -> None:
         if self.association is not None:
             self._end()
             self._owner.lost(self)
 
     def data_received(self, data: bytes) -> None:
         association = self.association
-        self._last_used = asyncio.get_running_loop().time()
+        self._used()
         if association is None or self._ended:
-            self._unwanted += len(data)
-            if self._unwanted > self._owner.limits.unwanted_bytes:
-                self.abort()
+            self._drop(data, self._owner.limits.unwanted_bytes)
             return
         for event in association.received(data):
             self._events += 1
@@ -152,20 +112,12 @@ class RpcConnection(asyncio.Protocol):
 
     def _let_read(self) -> None:
         """Read from the peer, or do not: while it does not read its answers, and while calls wait here."""
-        transport = self._transport
-        reads = self._closing or not (self._paused or self._backlog)
-        if transport is None or reads == self._reads or transport.is_closing():
-            return
-        self._reads = reads
-        if reads:
-            transport.resume_reading()
-        else:
-            transport.pause_reading()
+        self._set_reading(self._is_ending or not (self._paused or self._backlog))
 
     @property
     def is_closing(self) -> bool:
         """Whether nothing more can be sent."""
-        return self._closing or self._transport is None or self._transport.is_closing()
+        return self._is_ending or self._transport is None or self._transport.is_closing()
 
     @property
     def held(self) -> int:
@@ -181,9 +133,7 @@ class RpcConnection(asyncio.Protocol):
         if association is None or transport is None or self.is_closing:
             return
         if data := association.data_to_send():
-            self._written += len(data)
-            self._last_used = asyncio.get_running_loop().time()
-            transport.write(data)
+            self._write(transport, data)
             if transport.get_write_buffer_size() > self._owner.limits.unsent_bytes:
                 log.warning(
                     "a peer does not read the answers to its calls: its connection is ended",
@@ -199,42 +149,28 @@ class RpcConnection(asyncio.Protocol):
         self._has_reported = True
         level(what, extra={"peer": self.address, **details})
 
-    def abort(self) -> None:
-        """End the connection at once."""
-        if self._transport is not None:
-            self._transport.abort()
-
     def close(self) -> None:
-        """End the connection once the peer has read what was sent, or after `Limits.close_s`.
-
-        What it still sends is read and dropped: closing the socket at once would reset the connection, and
-        the peer would lose what it has not read.
-        """
+        """End the connection once the peer has read what was sent, or after `Limits.close_s`."""
         transport = self._transport
-        if transport is None or self._closing:
+        if transport is None or self._is_ending:
             return
         self.flush()
-        self._closing = True
+        self._is_ending = True
         self._end()
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(self._owner.limits.close_s, transport.abort)
+        self._after(self._owner.limits.close_s, self.abort)
         self._let_read()
-        try:
-            transport.write_eof()
-        except OSError:  # the peer has reset it
-            transport.abort()
+        self._send_end(transport)
 
     def stop(self) -> None:
         """Tell the client that the server stops, and end the connection: at once if it is idle."""
         transport, association = self._transport, self.association
         if transport is None or association is None:
             return
-        quiet = asyncio.get_running_loop().time() - self._last_used
-        is_idle = not association.outstanding and association.incomplete is None and not self._paused
+        waits = bool(association.outstanding) or association.incomplete is not None or self._paused
+        is_idle = not waits and self._is_quiet
         association.shutdown()
         self.close()
-        if is_idle and quiet >= QUIET_S:
+        if is_idle:
             # Nothing is lost by a reset, which a request on its way brings about.
             transport.close()
 
@@ -244,71 +180,37 @@ class RpcConnection(asyncio.Protocol):
             self._backlog.clear()
             self._owner.ended(self)
 
-    # -- flow control ---------------------------------------------------------------------------------------
-
-    def pause_writing(self) -> None:
-        if self._transport is None or self._closing:
-            return
-        self._paused = True
-        self._taken = self._written - self._transport.get_write_buffer_size()
-        self._let_read()
-        self._watch()
-
     def resume_writing(self) -> None:
         if not self._paused or self._transport is None:
             return
         self._paused = False
-        if not self._closing:
+        if not self._is_ending:
             self._take_backlog()
             self._owner.holds(self, 0)
             self.flush()
 
-    # -- time -----------------------------------------------------------------------------------------------
-
-    def _watch(self) -> None:
-        """Give what is awaited now its time, unless that runs already."""
-        wait = self._awaited()
-        if wait == self._wait or self._closing:
-            return
-        self._wait = wait
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if wait is not None:
-            limits = self._owner.limits
-            seconds = limits.rpc_idle_s if wait[0] is _Wait.CALL else limits.rpc_read_s
-            self._timer = asyncio.get_running_loop().call_later(seconds, self._too_late)
-
-    def _awaited(self) -> tuple[_Wait, int] | None:
-        """Return what is awaited from the peer, with a number that changes when it has done something."""
+    def _awaited(self) -> tuple[Wait, int] | None:
         association = self.association
         if association is None:
             return None
         if self._paused:
-            return _Wait.READING, self._taken
+            return Wait.READ, self._taken
         if not self._bound:
-            return _Wait.BIND, 0
+            return Wait.BEGIN, 0
         if association.incomplete is not None:
-            return _Wait.REST, self._events
-        return None if association.outstanding else (_Wait.CALL, self._events)
+            return Wait.REST, self._events
+        return None if association.outstanding else (Wait.REQUEST, self._events)
 
-    def _too_late(self) -> None:
-        wait, self._wait, self._timer = self._wait, None, None
-        if wait is None or self._transport is None:
-            return
-        taken, self._taken = self._taken, self._written - self._transport.get_write_buffer_size()
-        if wait[0] is _Wait.READING and self._taken > taken:
-            self._watch()
-            return
-        if wait[0] is _Wait.CALL and self._owner.keeps(self):
-            self._watch()
-            return
-        level = log.debug if wait[0] is _Wait.CALL else log.info
-        level(
-            "a connection of RPC has waited too long",
-            extra={"peer": self.address, "for": wait[0].name.lower()},
-        )
-        if wait[0] is _Wait.CALL:
-            self.close()
-        else:
+    def _seconds_for(self, wait: Wait) -> float:
+        limits = self._owner.limits
+        return limits.rpc_idle_s if wait is Wait.REQUEST else limits.rpc_read_s
+
+    def _is_over(self, wait: Wait) -> None:
+        if wait is not Wait.REQUEST:
+            self._tell_too_late(wait)
             self.abort()
+        elif self._owner.keeps(self):
+            self._watch()
+        else:
+            self._tell_too_late(wait)
+            self.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -18,10 +17,8 @@ from msmqwire.rpc.groups import AssociationGroups
 from msmqwire.rpc.server_association import ServerAssociation
 from msmqwire.rpc.server_security import Acceptor
 from msmqwire.service.descriptors import OpenConnections
-from msmqwire.service.incoming import IncomingConnections
-from msmqwire.service.listening import Listeners
+from msmqwire.service.listener import Listener, ListenerLimits
 from msmqwire.service.logs import log
-from msmqwire.service.partial_packets import PartialPackets
 
 ANSWERS_MAX: Final = 1 << 20
 """Bytes of answers that are not yet handed to their connections, beyond which no further calls are taken."""
@@ -30,7 +27,7 @@ Acceptors = Callable[[str], Acceptor]
 """By the address of a client: what makes the server's ends of its security contexts."""
 
 
-class RpcListener(ABC):
+class RpcListener(Listener[RpcConnection], ABC):
     """Takes the calls of clients; what they are is for subclasses.
 
     Attributes:
@@ -50,48 +47,22 @@ class RpcListener(ABC):
         minimum_level: AuthLevel = AuthLevel.NONE,
     ) -> None:
         """See `ServerAssociation` for interfaces, security and level."""
+        most = ListenerLimits(
+            limits.rpc_connections, limits.rpc_connections_per_peer, limits.rpc_held_bytes, limits.close_s
+        )
+        super().__init__("RPC", most, traffic, open_connections, self._too_much_held)
         self._interfaces = interfaces
         self._security, self._minimum_level = security, minimum_level
         self.limits, self.traffic, self.port = limits, traffic, 0
-        self._connections: IncomingConnections[RpcConnection] = IncomingConnections(
-            limits.rpc_connections, limits.rpc_connections_per_peer, open_connections
-        )
-        self._listeners = Listeners(partial(RpcConnection, self))
         self._groups = AssociationGroups()
-        self._held = PartialPackets(limits.rpc_held_bytes)
-        self._unflushed: dict[int, RpcConnection] = {}
+        self._unflushed: dict[RpcConnection, None] = {}
         self._unflushed_bytes = 0
-        self._stalled: dict[int, RpcConnection] = {}
-        self._stopping = False
+        self._stalled: dict[RpcConnection, None] = {}
 
     async def bind(self, address: str, port: int) -> int:
         """Listen, so that connections wait for `accept`; return the port. Raises OSError."""
-        self.port = await self._listeners.bind(address, port)
+        self.port = await self.bind_at(address, port, partial(RpcConnection, self))
         return self.port
-
-    def accept(self) -> None:
-        """Begin to accept connections."""
-        self._listeners.accept()
-
-    def stop_listening(self) -> None:
-        """Accept no more connections."""
-        self._stopping = True
-        self._listeners.close()
-
-    async def close(self) -> None:
-        """End all connections: idle ones at once, others when their peers have read the answers.
-
-        Nobody gets more time for that than `Limits.close_s`.
-        """
-        self.stop_listening()
-        for connection in self._connections:
-            connection.stop()
-        await self._connections.close(self.limits.close_s + 1)
-        await self._listeners.wait_closed()
-
-    def abort(self) -> None:
-        """End all connections at once."""
-        self._connections.abort()
 
     # -- what clients do ------------------------------------------------------------------------------------
 
@@ -120,11 +91,8 @@ class RpcListener(ABC):
 
     def accepted(self, connection: RpcConnection) -> ServerAssociation | None:
         """Register a connection; return None if there are too many."""
-        if self._stopping or not self._connections.admit(connection):
-            self.traffic.refused += 1
-            log.warning("a connection of RPC is refused", extra={"peer": connection.address})
+        if not self.admit(connection):
             return None
-        self.traffic.accepted += 1
         return ServerAssociation(
             self._interfaces,
             groups=self._groups,
@@ -155,25 +123,8 @@ class RpcListener(ABC):
         """Return whether the answers under way leave room for others; if not, `go_on` follows `flush`."""
         if self.answering <= ANSWERS_MAX:
             return True
-        self._stalled[connection.number] = connection
+        self._stalled[connection] = None
         return False
-
-    def holds(self, connection: RpcConnection, received: int) -> None:
-        """Bound the memory of incomplete requests and unread answers."""
-        now = time.monotonic()
-        self._held.update(connection.number, connection.held, now, received=received)
-        while (excessive := self._held.excess(now)) is not None:
-            ended = self._connections[excessive]
-            if (held := ended.held) < self._held.of(excessive):  # the peer has read answers meanwhile
-                self._held.update(excessive, held, now, received=0)
-                continue
-            self._held.forget(excessive)
-            self.traffic.ended += 1
-            log.warning(
-                "too much of incomplete requests and unread answers: a connection is ended",
-                extra={"peer": ended.address},
-            )
-            ended.abort()
 
     def keeps(self, connection: RpcConnection) -> bool:
         """Return whether the client has something open."""
@@ -188,10 +139,12 @@ class RpcListener(ABC):
 
     def lost(self, connection: RpcConnection) -> None:
         """Unregister a connection."""
-        self._connections.remove(connection)
-        self._unflushed.pop(connection.number, None)
-        self._stalled.pop(connection.number, None)
-        self._held.forget(connection.number)
+        self.remove(connection)
+        self._unflushed.pop(connection, None)
+        self._stalled.pop(connection, None)
+
+    def _too_much_held(self, connection: RpcConnection) -> None:
+        self.traffic.ended += 1
 
     # -- answers --------------------------------------------------------------------------------------------
 
@@ -205,7 +158,7 @@ class RpcListener(ABC):
         except AuthenticationFailed as exc:
             log.warning("an answer can't be protected", extra={"peer": connection.address, "error": str(exc)})
             connection.abort()
-        self._unflushed[connection.number] = connection
+        self._unflushed[connection] = None
         self._unflushed_bytes += len(stub)
         if self._unflushed_bytes > ANSWERS_MAX:
             self._send_answers()
@@ -215,19 +168,19 @@ class RpcListener(ABC):
         self.traffic.faults += 1
         if connection.association is not None:
             connection.association.fault(call, status, executed=executed)
-            self._unflushed[connection.number] = connection
+            self._unflushed[connection] = None
 
     def flush(self) -> None:
         """Send all answers so far, and take the calls that have waited for that."""
         self._send_answers()
         stalled, self._stalled = self._stalled, {}
-        for connection in stalled.values():
+        for connection in stalled:
             asyncio.get_running_loop().call_soon(connection.go_on)
 
     def _send_answers(self) -> None:
         unflushed, self._unflushed = self._unflushed, {}
         self._unflushed_bytes = 0
-        for connection in unflushed.values():
+        for connection in unflushed:
             connection.flush()
-            if connection.number in self._connections:
+            if connection in self:
                 self.holds(connection, 0)

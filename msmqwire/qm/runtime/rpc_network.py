@@ -121,7 +121,7 @@ class RpcNetwork:
             listener.abort()
 
     async def close(self) -> None:
-        """End all connections: see `RpcListener.close`."""
+        """End all connections: see `msmqwire.service.listener.Listener.close`."""
         for listener in self._listeners:
             await listener.close()
 

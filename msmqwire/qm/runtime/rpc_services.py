@@ -60,13 +60,12 @@ class RemoteReadListener(RpcListener):
         self._calls: dict[int, _Outstanding] = {}
         self._call_numbers = 0
         self._answered = 0  # of the bytes that the engine has handed out
-        self._stopped = False
 
     # -- from clients ---------------------------------------------------------------------------------------
 
     def called(self, connection: RpcConnection, event: Called) -> None:
         """Pass a call to the engine."""
-        if self._stopped:
+        if self.is_stopping:
             self._refuse(connection, event, FaultStatus.NCA_S_SERVER_TOO_BUSY)
             return
         if event.identity and not self._is_known(event.identity):
@@ -95,7 +94,7 @@ class RemoteReadListener(RpcListener):
     def cancelled(self, connection: RpcConnection, call: int) -> None:
         """Ask the engine to end a call early."""
         number = connection.calls.get(call)
-        if number is not None and not self._stopped:
+        if number is not None and not self.is_stopping:
             self._driver.notify(self._engine.cancelled, number)
 
     def has_open(self, group: int) -> bool:
@@ -108,18 +107,13 @@ class RemoteReadListener(RpcListener):
         connection.calls.clear()
         for number in numbers:
             del self._calls[number]
-        if self._stopped:
+        if self.is_stopping:
             return
         if last:
             self._driver.notify(self._engine.association_lost, group)
             return
         for number in numbers:
             self._driver.notify(self._engine.cancelled, number)
-
-    def stop_listening(self) -> None:
-        """Accept no more connections and calls; what the engine answers yet is sent."""
-        super().stop_listening()
-        self._stopped = True
 
     # -- from the engine: `engine_driver.Rpc` ---------------------------------------------------------------
 

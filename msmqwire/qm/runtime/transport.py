@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Coroutine
 from ipaddress import ip_address
 from typing import Final
 
-from msmqwire.names.origins import origin_of
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.enumerations import ConnectionStatus
 from msmqwire.qm.model.refusals import MEMORY
@@ -21,7 +19,7 @@ from msmqwire.qm.runtime.pings import PingGate, PingSockets
 from msmqwire.qm.runtime.resolver import Resolver
 from msmqwire.service.descriptors import OpenConnections
 from msmqwire.service.endpoints import local_address
-from msmqwire.service.listening import Listeners
+from msmqwire.service.listener import Listener, ListenerLimits
 from msmqwire.service.logs import log
 from msmqwire.service.partial_packets import PartialPackets
 
@@ -47,15 +45,20 @@ class TcpNetwork:
         self.limits, self._overrides = limits or Limits(), overrides or AddressOverrides()
         self.traffic = Traffic()
         self.connections: dict[int, Connection] = {}
-        self.partial_packets = PartialPackets(self.limits.partial_bytes)
-        self._accepted_from: Counter[str] = Counter()  # by network
         self._unflushed: dict[int, Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._established: set[Connection] = set()
+        self._outgoing: set[Connection] = set()  # those that are established
         self._connecting = 0
         self.open_connections = OpenConnections()
         self.open_connections.add(self._count)
-        self._listeners = Listeners(lambda: Connection(self, None))
+        most = ListenerLimits(
+            self.limits.connections, self.limits.connections_per_peer, self.limits.partial_bytes,
+            self.limits.close_s,
+        )  # fmt: skip
+        self._listener: Listener[Connection] = Listener(
+            "MSMQ", most, self.traffic, self.open_connections, self._too_much_held
+        )
+        self.partial_packets: PartialPackets[Connection] = self._listener.held
         self._listen_address = ""
         self.resolver = Resolver(self.limits)
         self._ping_gate = PingGate(self.limits)
@@ -65,7 +68,8 @@ class TcpNetwork:
 
     async def listen(self, address: str, port: int) -> int:
         """Accept connections; return the port, which the system chooses for 0. Raises OSError."""
-        port = await self._listeners.listen(address, port)
+        port = await self._listener.bind_at(address, port, lambda: Connection(self, None))
+        self._listener.accept()
         self._listen_address = address
         return port
 
@@ -76,16 +80,17 @@ class TcpNetwork:
     @property
     def is_listening(self) -> bool:
         """Whether connections are accepted."""
-        return bool(self._listeners)
+        return self._listener.is_listening
 
     def stop_listening(self) -> None:
         """Accept no more connections and ping requests."""
-        self._listeners.close()
+        self._listener.stop_listening()
         self._pings.stop_listening()
 
     def abort(self) -> None:
         """End all connections at once."""
-        for connection in self._established:
+        self._listener.abort()
+        for connection in self._outgoing:
             connection.abort()
 
     async def close(self) -> None:
@@ -95,35 +100,23 @@ class TcpNetwork:
         for task in tasks:
             task.cancel()
         self._pings.close()
-        for connection in self._established:
+        for connection in self._outgoing:
             connection.close()
-        ends = [*tasks, *(connection.gone for connection in self._established)]
-        if ends:
-            await asyncio.wait(ends, timeout=self.limits.close_s + 1)
-        await self._listeners.wait_closed()
+        ends = [*tasks, *(connection.gone for connection in self._outgoing)]
+        others = asyncio.wait(ends, timeout=self.limits.close_s + 1) if ends else asyncio.sleep(0)
+        await asyncio.gather(self._listener.close(), others)
         await asyncio.sleep(0)  # transports close their sockets in the next turn
 
     # -- incoming -----------------------------------------------------------------------------------------
 
     def accepted(self, connection: Connection) -> bool:
         """Register an incoming connection; return False if there are too many."""
-        limits, address = self.limits, connection.address
-        network = origin_of(address)
-        if (
-            self._accepted_from.total() >= limits.connections
-            or self._accepted_from[network] >= limits.connections_per_peer
-            # This one is among the established ones already, so it counts as outgoing yet.
-            or not self.open_connections.allows_incoming(opening=1)
-        ):
-            self.traffic.refused += 1
-            log.warning("a connection is refused: there are too many", extra={"peer": address})
+        if not self._listener.admit(connection):
             return False
-        self.traffic.accepted += 1
-        self._accepted_from[network] += 1
         connection.number = self._engine.next_connection()
         self.connections[connection.number] = connection
-        self._driver.notify(self._engine.accepted, connection.number, address)
-        log.debug("accepted", extra={"peer": address, "connection": connection.number})
+        self._driver.notify(self._engine.accepted, connection.number, connection.address)
+        log.debug("accepted", extra={"peer": connection.address, "connection": connection.number})
         return True
 
     def received(self, connection: Connection, data: bytes) -> None:
@@ -142,37 +135,32 @@ class TcpNetwork:
         number, engine, partial_packets = connection.number, self._engine, self.partial_packets
         self._driver.notify(engine.received, number, data)
         now = time.monotonic()
-        partial_packets.update(number, engine.buffered(number), now, received=len(data))
-        while (excessive := partial_packets.excess(now)) is not None:
-            partial_packets.forget(excessive)
-            self.traffic.partial_closed += 1
-            ended = self.connections[excessive]
-            log.warning(
-                "too much of incomplete packets: a connection is ended", extra={"peer": ended.address}
-            )
-            ended.abort()
-            self._driver.trace_refused(MEMORY, ended.address, "too much of incomplete packets")
-            self._forget(ended, "too much of incomplete packets")
+        partial_packets.update(connection, engine.buffered(number), now, received=len(data))
+        if partial_packets.is_exceeded:
+            self._listener.evict(now)
 
-    def established(self, connection: Connection) -> None:
-        """Register a connection of either direction."""
-        self._established.add(connection)
+    def _too_much_held(self, connection: Connection) -> None:
+        """Follow the end of a connection, of either direction, whose packet is incomplete."""
+        self.traffic.partial_closed += 1
+        self._driver.trace_refused(MEMORY, connection.address, "too much of incomplete packets")
+        self._forget(connection, "too much of incomplete packets")
+
+    def held(self, connection: Connection) -> int:
+        """Return the bytes of an incomplete packet of a connection."""
+        return self._engine.buffered(connection.number)
 
     def lost(self, connection: Connection, reason: Exception | None) -> None:
         """Unregister a connection that has ended."""
-        self._established.discard(connection)
+        self._outgoing.discard(connection)
         if connection.incoming:
-            network = origin_of(connection.address)
-            self._accepted_from[network] -= 1
-            if not self._accepted_from[network]:
-                del self._accepted_from[network]
+            self._listener.remove(connection)
         self._forget(connection, str(reason or ""))
 
     def _forget(self, connection: Connection, reason: str) -> None:
         """Tell the engine of the end of a connection, unless the engine has ended it."""
         if self.connections.pop(connection.number, None) is not None:
             self._unflushed.pop(connection.number, None)
-            self.partial_packets.forget(connection.number)
+            self.partial_packets.forget(connection)
             self._driver.notify(self._engine.disconnected, connection.number)
             details = {"peer": connection.address, "connection": connection.number, "reason": reason}
             log.debug("connection gone", extra=details)
@@ -243,13 +231,13 @@ class TcpNetwork:
             raise OSError("too few file descriptors")
 
     def _count(self) -> tuple[int, int]:
-        """Return the numbers of incoming and of outgoing connections."""
-        incoming = self._accepted_from.total()
-        return incoming, len(self._established) - incoming + self._connecting
+        """Return how many outgoing connections there are; the listener counts incoming ones."""
+        return 0, len(self._outgoing) + self._connecting
 
     def connected(self, connection: Connection) -> None:
         """Inform the engine that an outgoing connection is established."""
         self.traffic.connected += 1
+        self._outgoing.add(connection)
         if connection.number not in self.connections:  # the engine has given it up
             connection.close()
             return
@@ -270,7 +258,7 @@ class TcpNetwork:
         ended = self.connections.pop(connection, None)
         if ended is not None:
             self._unflushed.pop(connection, None)
-            self.partial_packets.forget(connection)
+            self.partial_packets.forget(ended)
             self.traffic.bytes_sent += ended.flush()
             ended.close()
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from enum import Enum, auto
-from typing import Final, Protocol, cast
+from typing import Final, Protocol
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.names.origins import origin_of
@@ -14,14 +13,11 @@ from msmqwire.netware.headers import NCP_TCP_REPLY, NCP_TCP_REQUEST
 from msmqwire.qms.protocol.session import Answer, GiveUp, Later, NcpSession, Perform
 from msmqwire.qms.runtime.limits import NcpLimits
 from msmqwire.qms.runtime.turns import PeerTurns
-from msmqwire.service.endpoints import canonical
-from msmqwire.service.keep_alive import keep_alive
 from msmqwire.service.logs import log
+from msmqwire.service.watched_connection import Wait, WatchedConnection
 
 _HIGH_WATER: Final = 1 << 17
 """Unread bytes beyond which no more requests are taken from a client."""
-QUIET_S: Final = 0.25
-"""Seconds without a byte after which a client without a request is taken to have read its last reply."""
 _UNITS_AT_ONCE: Final = 32
 """Requests that are answered at once before other connections have their turn."""
 
@@ -58,82 +54,46 @@ def report(task: asyncio.Task[None]) -> None:
         task.get_loop().call_exception_handler(context)
 
 
-class _Wait(Enum):
-    """What a connection waits for."""
-
-    ATTACH = auto()
-    REST = auto()  # of a request
-    REQUEST = auto()
-    READING = auto()  # of its replies by the client
-
-
-class NcpConnection(asyncio.Protocol):
-    """A TCP connection.
+class NcpConnection(WatchedConnection):
+    """A TCP connection of a client.
 
     Attributes:
-        address: of the peer; empty until it is established.
         peer: who takes turns with others, the address or its network.
-        number: its number among those of its owner, who sets it; not that of the service connection.
         session: what it says; None if it was refused.
         working: the request that is being performed; done when there is none.
-        gone: done when it is closed.
     """
 
     def __init__(self, owner: NcpConnectionOwner) -> None:
-        loop = asyncio.get_running_loop()
+        super().__init__("NCP")
         self._owner = owner
-        self.address, self.peer, self.number = "", "", 0
+        self.peer = ""
         self.session: NcpSession | None = None
         self.working: asyncio.Task[None] | None = None
-        self.gone: asyncio.Future[None] = loop.create_future()
-        self._transport: asyncio.Transport | None = None
         self._framer = NcpFramer(NCP_TCP_REQUEST)
         self._waiting: NcpUnit | None = None  # for the request before it to be performed
-        self._timer: asyncio.TimerHandle | None = None
-        self._wait: tuple[_Wait, int] | None = None
         self._turn: asyncio.Future[None] | None = None  # in which more requests are taken
-        self._paused = False
-        self._is_ending = False  # it takes no more requests
-        self._closing = False  # and sends nothing more
+        self._closing = False  # it sends nothing more
         self._has_eof = False  # the client sends nothing more
-        self._reads = True
         self._units = 0  # taken
-        self._written = self._taken = 0  # bytes, and those that the client had read when it was watched
-        self._unwanted = 0  # bytes received after the end
-        self._last_used = 0.0  # when bytes came or went, on the clock of the loop
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
-        peer = transport.get_extra_info("peername")
-        if peer is None:  # already reset
-            transport.abort()
-            return
-        self.address = canonical(peer[0])
+    def _begin(self, transport: asyncio.Transport) -> bool:
         self.peer = origin_of(self.address)
-        keep_alive(transport.get_extra_info("socket"))
         transport.set_write_buffer_limits(_HIGH_WATER)
         self.session = self._owner.accepted(self)
-        if self.session is None:
-            transport.abort()
-            return
         self._watch()
+        return self.session is not None
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def _lost(self, reason: Exception | None) -> None:
         self._is_ending = self._closing = True
-        self._cancel_timer()
         if self._turn is not None:
             self._turn.cancel()
-        if not self.gone.done():
-            self.gone.set_result(None)
         if self.session is not None:
             self._owner.lost(self)
 
     def data_received(self, data: bytes) -> None:
-        self._last_used = asyncio.get_running_loop().time()
+        self._used()
         if self.session is None or self._is_ending:
-            self._unwanted += len(data)
-            if self._unwanted > self._owner.limits.unwanted_bytes:
-                self.abort()
+            self._drop(data, self._owner.limits.unwanted_bytes)
             return
         self._framer.add(data)
         if self._turn is None:
@@ -236,37 +196,20 @@ class NcpConnection(asyncio.Protocol):
     def _send(self, packet: bytes) -> None:
         if self._transport is None or self._closing or self._transport.is_closing():
             return
-        unit = build_unit(NCP_TCP_REPLY, packet)
-        self._written += len(unit)
-        self._last_used = asyncio.get_running_loop().time()
-        self._transport.write(unit)
+        self._write(self._transport, build_unit(NCP_TCP_REPLY, packet))
 
     def _let_read(self) -> None:
         """Read from the client, or do not: while it does not read its replies, and while requests wait."""
-        transport = self._transport
-        reads = self._is_ending or not (self._paused or self._waiting or self._turn)
-        if transport is None or reads == self._reads or transport.is_closing():
-            return
-        self._reads = reads
-        if reads:
-            transport.resume_reading()
-        else:
-            transport.pause_reading()
+        self._set_reading(self._is_ending or not (self._paused or self._waiting or self._turn))
 
     # -- the end --------------------------------------------------------------------------------------------
-
-    def abort(self) -> None:
-        """End the connection at once."""
-        if self._transport is not None:
-            self._transport.abort()
 
     def stop(self) -> None:
         """End the connection, at once if it is idle; a reply still to come says that the server goes down."""
         if self.session is None or self._transport is None:
             return
         self.session.is_going_down = True
-        quiet = asyncio.get_running_loop().time() - self._last_used
-        is_idle = self.working is None and not self.held and quiet >= QUIET_S
+        is_idle = self.working is None and not self.held and self._is_quiet
         self.close()
         if is_idle:
             # Nothing is lost by a reset, which a request on its way brings about.
@@ -275,14 +218,12 @@ class NcpConnection(asyncio.Protocol):
     def close(self) -> None:
         """End the connection once its request is answered and the client has read that.
 
-        After `NcpLimits.close_s` it ends anyway. What the client still sends is read and dropped: closing
-        the socket at once would reset the connection, and the client would lose what it has not read.
+        After `NcpLimits.close_s` it ends anyway.
         """
         if self._transport is None or self._is_ending:
             return
         self._is_ending = True
-        self._cancel_timer()
-        self._timer = asyncio.get_running_loop().call_later(self._owner.limits.close_s, self._transport.abort)
+        self._after(self._owner.limits.close_s, self.abort)
         self._let_read()
         if self.working is None:
             self._finish()
@@ -295,20 +236,7 @@ class NcpConnection(asyncio.Protocol):
         if self._has_eof:
             self._transport.close()
             return
-        try:
-            self._transport.write_eof()
-        except OSError:  # the client has reset it
-            self._transport.abort()
-
-    # -- flow control ---------------------------------------------------------------------------------------
-
-    def pause_writing(self) -> None:
-        if self._transport is None or self._is_ending:
-            return
-        self._paused = True
-        self._taken = self._written - self._transport.get_write_buffer_size()
-        self._let_read()
-        self._watch()
+        self._send_end(self._transport)
 
     def resume_writing(self) -> None:
         self._paused = False
@@ -316,50 +244,24 @@ class NcpConnection(asyncio.Protocol):
             self._take()
             self._owner.holds(self, 0)
 
-    # -- time -----------------------------------------------------------------------------------------------
-
-    def _watch(self) -> None:
-        """Give what is awaited now its time, unless that runs already."""
-        wait = self._awaited()
-        if wait == self._wait or self._is_ending:
-            return
-        self._cancel_timer()
-        self._wait = wait
-        if wait is not None:
-            limits = self._owner.limits
-            seconds = limits.idle_s if wait[0] is _Wait.REQUEST else limits.partial_s
-            self._timer = asyncio.get_running_loop().call_later(seconds, self._too_late)
-
-    def _awaited(self) -> tuple[_Wait, int] | None:
-        """Return what is awaited from the client, with a number that changes when it has done something."""
+    def _awaited(self) -> tuple[Wait, int] | None:
         if self.session is None:
             return None
         if self._paused:
-            return _Wait.READING, self._taken
+            return Wait.READ, self._taken
         if self.working is not None or self._turn is not None:
             return None
         if self.session.caller is None:
-            return _Wait.ATTACH, 0
-        return _Wait.REST if self._framer.held else _Wait.REQUEST, self._units
+            return Wait.BEGIN, 0
+        return Wait.REST if self._framer.held else Wait.REQUEST, self._units
 
-    def _too_late(self) -> None:
-        wait, self._wait, self._timer = self._wait, None, None
-        if wait is None or self._transport is None:
-            return
-        taken, self._taken = self._taken, self._written - self._transport.get_write_buffer_size()
-        if wait[0] is _Wait.READING and self._taken > taken:
-            self._watch()
-            return
-        log.info(
-            "a connection of NCP has waited too long",
-            extra={"peer": self.address, "for": wait[0].name.lower()},
-        )
-        if wait[0] in (_Wait.ATTACH, _Wait.REQUEST):
+    def _seconds_for(self, wait: Wait) -> float:
+        limits = self._owner.limits
+        return limits.idle_s if wait is Wait.REQUEST else limits.partial_s
+
+    def _is_over(self, wait: Wait) -> None:
+        self._tell_too_late(wait)
+        if wait in (Wait.BEGIN, Wait.REQUEST):
             self.close()
         else:
             self.abort()
-
-    def _cancel_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._wait = None

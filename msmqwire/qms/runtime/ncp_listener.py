@@ -25,10 +25,8 @@ from msmqwire.qms.runtime.limits import SPARE_CONNECTIONS, NcpLimits, NcpTraffic
 from msmqwire.qms.runtime.ncp_connection import NcpConnection, report
 from msmqwire.qms.runtime.turns import PeerTurns
 from msmqwire.service.descriptors import OpenConnections
-from msmqwire.service.incoming import IncomingConnections
-from msmqwire.service.listening import Listeners
+from msmqwire.service.listener import Listener, ListenerLimits
 from msmqwire.service.logs import log
-from msmqwire.service.partial_packets import PartialPackets
 
 RETRY_S: Final = 1.0
 """Seconds after which what a lost connection had is tried again to be given up, if the disk refuses."""
@@ -42,7 +40,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class NcpListener:
+class NcpListener(Listener[NcpConnection]):
     """Takes the connections of clients, and performs their calls.
 
     Attributes:
@@ -62,17 +60,16 @@ class NcpListener:
     ) -> None:
         self.limits = limits = limits or NcpLimits()
         self.traffic, self.turns, self.port = NcpTraffic(), PeerTurns(), 0
+        most = ListenerLimits(
+            limits.connections + SPARE_CONNECTIONS, limits.connections_per_peer, limits.held_bytes,
+            limits.close_s,
+        )  # fmt: skip
+        super().__init__("NCP", most, self.traffic, OpenConnections(), self._too_much_held)
         self._driver, self._readings, self._clock = driver, readings, clock
         self._numbers = ConnectionNumbers(limits.connections)
-        self._connections: IncomingConnections[NcpConnection] = IncomingConnections(
-            limits.connections + SPARE_CONNECTIONS, limits.connections_per_peer, OpenConnections()
-        )
-        self._listeners = Listeners(partial(NcpConnection, self))
-        self._held = PartialPackets(limits.held_bytes)
         self._endings: set[asyncio.Task[None]] = set()
         self._sessions: set[NcpSession] = set()  # until what they had is given up
         self._ended: dict[int, Caller] = {}  # service connections that are being given up
-        self._stopping = False
 
     @property
     def service_connections(self) -> int:
@@ -82,76 +79,45 @@ class NcpListener:
     @property
     def held_bytes(self) -> int:
         """The bytes that `NcpLimits.held_bytes` limits."""
-        return sum(connection.held for connection in self._connections)
+        return sum(connection.held for connection in self)
 
     async def bind(self, address: str, port: int) -> int:
         """Listen, so that connections wait for `accept`; return the port. Raises OSError."""
-        self.port = await self._listeners.bind(address, port)
+        self.port = await self.bind_at(address, port, partial(NcpConnection, self))
         return self.port
-
-    def accept(self) -> None:
-        """Begin to accept connections."""
-        self._listeners.accept()
 
     async def close(self) -> None:
         """End all connections when the requests being performed are answered, and give up what they had.
 
         Nobody gets more time than `NcpLimits.close_s` to read a reply.
         """
-        self._stopping = True
-        self._listeners.close()
-        for connection in self._connections:
-            connection.stop()
-        await self._connections.close(self.limits.close_s + 1)
-        await self._listeners.wait_closed()
+        await super().close()
         await asyncio.gather(*self._endings, return_exceptions=True)
-
-    def abort(self) -> None:
-        """End all connections at once."""
-        self._connections.abort()
 
     def restarted(self) -> None:
         """End all connections: the service was built anew, and knows nothing of them."""
         callers = [session.caller for session in self._sessions if session.caller is not None]
         for caller in (*callers, *self._ended.values()):
             caller.object_id = caller.assumed = None
-        for connection in self._connections:
+        for connection in self:
             connection.close()
 
     # -- connections: `NcpConnectionOwner` ------------------------------------------------------------------
 
     def accepted(self, connection: NcpConnection) -> NcpSession | None:
         """Register a connection; return None if there are too many."""
-        if self._stopping or not self._connections.admit(connection):
-            self.traffic.refused += 1
-            log.warning("a connection of NCP is refused", extra={"peer": connection.address})
+        if not self.admit(connection):
             return None
-        self.traffic.accepted += 1
         session = NcpSession(self._numbers, self._readings)
         self._sessions.add(session)
         return session
 
-    def holds(self, connection: NcpConnection, received: int) -> None:
-        """Bound the memory of requests and unread replies."""
-        now = time.monotonic()
-        self._held.update(connection.number, connection.held, now, received=received)
-        while (excessive := self._held.excess(now)) is not None:
-            ended = self._connections[excessive]
-            if (held := ended.held) < self._held.of(excessive):  # the client has read replies meanwhile
-                self._held.update(excessive, held, now, received=0)
-                continue
-            self._held.forget(excessive)
-            self.traffic.ended += 1
-            log.warning(
-                "too much of incomplete requests and unread replies: a connection is ended",
-                extra={"peer": ended.address},
-            )
-            ended.abort()
+    def _too_much_held(self, connection: NcpConnection) -> None:
+        self.traffic.ended += 1
 
     def lost(self, connection: NcpConnection) -> None:
         """Unregister a connection, and give up what it had once its request has been performed."""
-        self._connections.remove(connection)
-        self._held.forget(connection.number)
+        self.remove(connection)
         ending = asyncio.get_running_loop().create_task(self._end(connection))
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)
@@ -224,7 +190,7 @@ class NcpListener:
         """
         self._ended[caller.connection] = caller
         try:
-            while not await self._gives_up(caller, peer) and not self._stopping:
+            while not await self._gives_up(caller, peer) and not self.is_stopping:
                 await asyncio.sleep(RETRY_S)
         finally:
             del self._ended[caller.connection]

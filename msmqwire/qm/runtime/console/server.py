@@ -22,7 +22,7 @@ from msmqwire.qm.runtime.console.samples import Samples
 from msmqwire.qm.runtime.data_folder import TOKEN_FILE
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.service.limited_connection import LimitedConnection
-from msmqwire.service.listening import Listeners
+from msmqwire.service.listening_sockets import ListeningSockets
 from msmqwire.service.logs import RecentRecords, log
 from msmqwire.service.page_requests import RequestHandler
 from msmqwire.service.secret_files import write_secret
@@ -54,7 +54,7 @@ class Console:
         self._api = Api(driver, self._guard, self._samples, self._records)
         self._events = Events(self._guard, self._samples, self._records, options.limits)
         self._runner: web.AppRunner | None = None
-        self._listeners = Listeners(self._connection, options.limits.connections_per_s)
+        self._sockets = ListeningSockets(options.limits.connections_per_s)
         self._connections: dict[LimitedConnection, web.RequestHandler] = {}  # the oldest first
         self._known: set[LimitedConnection] = set()
         self._started = False
@@ -71,14 +71,14 @@ class Console:
             application.router.add_get(path, _sender(content, kind))
         self._runner = web.AppRunner(application, shutdown_timeout=_STOP_S)
         await self._runner.setup()
-        self.port = await self._listeners.bind(*self._options.endpoint)
+        self.port = await self._sockets.bind(*self._options.endpoint, self._connection)
         await asyncio.get_running_loop().run_in_executor(
             None, write_secret, self.token_file, f"{self._token}\n".encode()
         )
         logging.getLogger(_PACKAGE).addHandler(self._records)
         self._samples.start()
         self._started = True
-        self._listeners.accept()
+        self._sockets.accept()
         self._tell()
         return self.port
 
@@ -94,8 +94,8 @@ class Console:
 
     async def stop(self) -> None:
         """End all connections and logins. A second call does nothing."""
-        self._listeners.close()
-        await self._listeners.wait_closed()
+        self._sockets.close()
+        await self._sockets.wait_closed()
         if self._started:
             self._started = False
             logging.getLogger(_PACKAGE).removeHandler(self._records)

@@ -33,35 +33,34 @@ _OF_THE_PEER: Final = frozenset(
 """Errors of the connection that was to be accepted; the next one may be good."""
 
 AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
+Factory = Callable[[], asyncio.BaseProtocol]
+"""Makes the protocol of a new connection."""
 
 
-class Listeners:
-    """The listening sockets of one kind of connection.
+class ListeningSockets:
+    """The sockets at which connections of one kind are accepted.
 
     Args:
-        factory: returns the protocol of a new connection.
-        rate: connections accepted in a second, on the average; the others wait. None for any number.
+        rate: connections accepted in a second at each socket, on the average; the others wait. None for any
+            number.
     """
 
-    def __init__(self, factory: Callable[[], asyncio.BaseProtocol], rate: float | None = None) -> None:
-        self._factory, self._rate = factory, rate
-        self._bound: list[socket.socket] = []
+    def __init__(self, rate: float | None = None) -> None:
+        self._rate = rate
+        self._bound: list[tuple[socket.socket, Factory]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._opening: set[asyncio.Task[None]] = set()
         self._ending: list[asyncio.Task[None]] = []
 
     def __bool__(self) -> bool:
-        """Return whether there are any."""
+        """Return whether connections are accepted."""
         return bool(self._tasks)
 
-    async def listen(self, address: str, port: int) -> int:
-        """Accept connections; return the port, which the system chooses for 0. Raises OSError."""
-        port = await self.bind(address, port)
-        self.accept()
-        return port
+    async def bind(self, address: str, port: int, factory: Factory) -> int:
+        """Listen at one more place, so that connections wait for `accept`.
 
-    async def bind(self, address: str, port: int) -> int:
-        """Listen, so that connections wait for `accept`; return the port. Raises OSError."""
+        Returns the port, which the system chooses for 0. Raises OSError.
+        """
         infos = await _addresses(address, port)
         sockets: list[socket.socket] = []
         try:
@@ -72,17 +71,17 @@ class Listeners:
             for sock in sockets:
                 sock.close()
             raise
-        self._bound = sockets
+        self._bound += ((sock, factory) for sock in sockets)
         return int(sockets[0].getsockname()[1])
 
     def accept(self) -> None:
         """Begin to accept connections."""
         bound, self._bound = self._bound, []
-        self._tasks = [_begin(self._accept(sock)) for sock in bound]
+        self._tasks += (_begin(self._accept(sock, factory)) for sock, factory in bound)
 
     def close(self) -> None:
         """Accept no more connections."""
-        for sock in self._bound:
+        for sock, _ in self._bound:
             sock.close()
         self._bound = []
         self._ending += (*self._tasks, *self._opening)
@@ -95,7 +94,7 @@ class Listeners:
         ending, self._ending = self._ending, []
         await asyncio.gather(*ending, return_exceptions=True)
 
-    async def _accept(self, sock: socket.socket) -> None:
+    async def _accept(self, sock: socket.socket, factory: Factory) -> None:
         loop = asyncio.get_running_loop()
         due = 0.0
         with sock:  # closed only once the loop has stopped to watch it
@@ -107,7 +106,7 @@ class Listeners:
                         log.error("no connection can be accepted; tried again", extra={"error": str(exc)})
                         await asyncio.sleep(PAUSE_S)
                     continue
-                opening = _begin(self._open(accepted))
+                opening = _begin(self._open(accepted, factory))
                 self._opening.add(opening)
                 opening.add_done_callback(self._opening.discard)
                 if len(self._opening) >= _OPENING_MAX:
@@ -116,9 +115,9 @@ class Listeners:
                     due = max(due, loop.time() - 1) + 1 / self._rate  # those of a second may come together
                     await asyncio.sleep(max(0.0, due - loop.time()))
 
-    async def _open(self, accepted: socket.socket) -> None:
+    async def _open(self, accepted: socket.socket, factory: Factory) -> None:
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(self._factory, accepted)
+            await asyncio.get_running_loop().connect_accepted_socket(factory, accepted)
         except OSError as exc:
             accepted.close()
             log.info("a connection was gone at once", extra={"error": str(exc)})

@@ -1,0 +1,98 @@
+"""A connection over TCP: what those of all protocols share, who the peer is and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+from msmqwire.service.endpoints import canonical
+from msmqwire.service.keep_alive import keep_alive
+
+
+class PeerConnection(asyncio.Protocol):
+    """A TCP connection with a peer.
+
+    A subclass says in `_begin` and `_lost` what follows from its beginning and its end.
+
+    Attributes:
+        address, local_address: of the peer, and at which it has come; empty until it is established.
+        gone: done when it is closed.
+    """
+
+    def __init__(self) -> None:
+        self.address = self.local_address = ""
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._admitted = False
+        self._is_ending = False  # it is closed in order
+        self._unwanted = 0  # bytes received after the end
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
+        peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+        if peer is None:  # already reset
+            transport.abort()
+            return
+        self.address = canonical(peer[0])
+        self.local_address = canonical(own[0]) if own else ""
+        keep_alive(transport.get_extra_info("socket"))
+        self._admitted = self._begin(transport)
+        if not self._admitted:
+            transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._cancel_timer()
+        if not self.gone.done():
+            self.gone.set_result(None)
+            self._lost(exc)
+
+    def _begin(self, transport: asyncio.Transport) -> bool:
+        """Begin with a connection that is established; return False to refuse it."""
+        return True
+
+    def _lost(self, reason: Exception | None) -> None:
+        """Follow the end of a connection, one that was refused included."""
+
+    # -- the end --------------------------------------------------------------------------------------------
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def close(self) -> None:
+        """End the connection once the peer has read what was sent and has ended it as well, or in time."""
+        self.abort()
+
+    def stop(self) -> None:
+        """End the connection as the server stops."""
+        self.close()
+
+    def _after(self, seconds: float, act: Callable[[], None]) -> None:
+        """Act after so many seconds, instead of what was to come before."""
+        self._cancel_timer()
+        self._timer = asyncio.get_running_loop().call_later(seconds, act)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _send_end(self, transport: asyncio.Transport) -> None:
+        """Send nothing more, and let the peer end the connection.
+
+        What it still sends is to be read and dropped: closing the socket at once would reset the connection,
+        and the peer would lose what it has not read.
+        """
+        try:
+            transport.write_eof()
+        except OSError:  # the peer has reset it
+            self.abort()
+
+    def _drop(self, data: bytes, most: int) -> None:
+        """Drop bytes received after the end; beyond so many the connection is ended at once."""
+        self._unwanted += len(data)
+        if self._unwanted > most:
+            self.abort()
