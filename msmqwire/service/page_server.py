@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from msmqwire.service.limited_connection import LimitedConnection
+from msmqwire.service.listening_sockets import ListeningSockets
 from msmqwire.service.logs import log
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class PageServer:
 
     def __init__(self, path: str, content_type: str, page: Callable[[], bytes]) -> None:
         self._path, self._type, self._page = path, content_type, page
-        self._server: asyncio.Server | None = None
+        self._sockets = ListeningSockets()
         self._runner: web.AppRunner | None = None
         self._connections: set[LimitedConnection] = set()
 
@@ -40,14 +41,14 @@ class PageServer:
         application.router.add_get(self._path, self._answer)
         self._runner = web.AppRunner(application, logger=log, access_log=None, shutdown_timeout=_STOP_S)
         await self._runner.setup()
-        self._server = await asyncio.get_running_loop().create_server(self._connection, address, port)
-        return int(self._server.sockets[0].getsockname()[1])
+        port = await self._sockets.bind(address, port, self._connection)
+        self._sockets.accept()
+        return port
 
     async def stop(self) -> None:
         """Stop listening, and end all connections."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        self._sockets.close()
+        await self._sockets.wait_closed()
         for connection in list(self._connections):
             connection.abort()
         if self._runner is not None:

@@ -44,14 +44,14 @@ class HttpConnectionOwner(Protocol):
     def application(self) -> web.Server:
         """What answers the requests."""
 
-    def accepted(self, connection: HttpConnection) -> bool:
+    def admit(self, connection: HttpConnection) -> bool:
         """A connection has come in; return False to refuse it."""
 
     def holds(self, connection: HttpConnection, received: int) -> None:
         """A connection holds `connection.held` bytes of requests, after `received` more."""
 
-    def lost(self, connection: HttpConnection) -> None:
-        """A connection that was accepted has ended."""
+    def remove(self, connection: HttpConnection) -> None:
+        """A connection that was admitted is closed."""
 
 
 class _Stage(Enum):
@@ -147,7 +147,7 @@ class HttpConnection(PeerConnection):
     # -- beginning and end ----------------------------------------------------------------------------------
 
     def _begin(self, transport: asyncio.Transport) -> bool:
-        if not self._owner.accepted(self):
+        if not self._owner.admit(self):
             return False
         if self._context is None:
             self._begin_http(transport)
@@ -185,7 +185,7 @@ class HttpConnection(PeerConnection):
             self._handler.connection_lost(reason)
         self._ahead.clear()
         if self._admitted:
-            self._owner.lost(self)
+            self._owner.remove(self)
 
     def close(self) -> None:
         """End the connection once the peer has read what was written, or after `Limits.close_s`."""

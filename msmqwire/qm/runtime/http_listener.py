@@ -113,16 +113,6 @@ class HttpListener(Listener[HttpConnection]):
         await super().close()
         await self.application.shutdown(0)
 
-    # -- connections: `HttpConnectionOwner` -----------------------------------------------------------------
-
-    def accepted(self, connection: HttpConnection) -> bool:
-        """Register a connection; return False if there are too many."""
-        return self.admit(connection)
-
-    def lost(self, connection: HttpConnection) -> None:
-        """Unregister a connection."""
-        self.remove(connection)
-
     def _too_much_held(self, connection: HttpConnection) -> None:
         self.traffic.turned_away += 1
         self._driver.trace_refused(MEMORY, connection.address, "too much of incomplete requests")
