@@ -47,6 +47,10 @@ class Connection(PeerConnection):
         unsent: data to be sent at the end of this turn.
     """
 
+    # The base has them; named here, a compiled connection reads them without a dictionary in each `flush`.
+    _transport: asyncio.Transport | None
+    _is_ending: bool
+
     def __init__(self, network: ConnectionOwner, number: int | None) -> None:
         super().__init__()
         self._network = network
