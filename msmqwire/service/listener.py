@@ -86,7 +86,7 @@ class Listener(Generic[ConnectionT]):
 
         Args:
             protocol: its name, for logs.
-            limits: on them.
+            limits: on its connections.
             admissions: counts them.
             open_connections: those of other protocols of this process too.
             evicted: called with a connection that was ended as too many bytes were held.
@@ -100,6 +100,10 @@ class Listener(Generic[ConnectionT]):
         self.held: PartialPackets[ConnectionT] = PartialPackets(limits.held_bytes)
         self._stopping = False
         open_connections.add(lambda: (len(self._admitted), 0))
+
+    def __bool__(self) -> bool:
+        """A listener without connections is one, too."""
+        return True
 
     def __len__(self) -> int:
         return len(self._admitted)

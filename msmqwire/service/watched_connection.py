@@ -1,4 +1,4 @@
-"""A connection of requests and answers whose peer has its time for each step, and is not read meanwhile."""
+"""A connection of requests and answers, whose peer has its time for each step and is read as it reads."""
 
 from __future__ import annotations
 

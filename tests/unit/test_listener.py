@@ -124,6 +124,7 @@ def test_an_origin_whose_last_connection_has_ended_leaves_nothing() -> None:
             home.hold(connection, 1)
             home.listener.remove(connection)
         assert (len(home.listener), home.listener.held.total, home.listener._from) == (0, 0, {})
+        assert home.listener, "it is still one"
 
     asyncio.run(run())
 
