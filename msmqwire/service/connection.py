@@ -16,12 +16,12 @@ class PeerConnection(asyncio.Protocol):
     A subclass says in `_begin` and `_lost` what follows from its beginning and its end.
 
     Attributes:
-        address, local_address: of the peer, and at which it has come; empty until it is established.
+        address: of the peer; empty until it is established.
         gone: done when it is closed.
     """
 
     def __init__(self) -> None:
-        self.address = self.local_address = ""
+        self.address = ""
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -31,16 +31,21 @@ class PeerConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
-        peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+        peer = transport.get_extra_info("peername")
         if peer is None:  # already reset
             transport.abort()
             return
         self.address = canonical(peer[0])
-        self.local_address = canonical(own[0]) if own else ""
         keep_alive(transport.get_extra_info("socket"))
         self._admitted = self._begin(transport)
         if not self._admitted:
             transport.abort()
+
+    @property
+    def local_address(self) -> str:
+        """The address at which the peer has come; empty until it is established."""
+        own = None if self._transport is None else self._transport.get_extra_info("sockname")
+        return canonical(own[0]) if own else ""
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_timer()
