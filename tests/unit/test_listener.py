@@ -319,6 +319,20 @@ async def admitted(listener: Listener[Echo]) -> Echo:
 
 
 @pytest.mark.uvloop
+def test_a_peer_that_is_gone_without_a_word_is_asked_for() -> None:
+    async def run() -> None:
+        listener, port = await listening(0.1)
+        with socket.create_connection((LOOPBACK, port)):
+            connection = await admitted(listener)
+            assert connection._transport is not None
+            own = connection._transport.get_extra_info("socket")
+            assert own.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            await listener.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.uvloop
 def test_a_peer_that_never_reads_is_ended_after_its_time() -> None:
     async def run() -> None:
         listener, port = await listening(0.2, bytes(32 << 20))
