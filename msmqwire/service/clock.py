@@ -1,28 +1,42 @@
-"""The time of day as packets can hold it: seconds since 1970 in 32 bits, [MS-MQMQ] 2.2.19.2."""
+"""The time of a service: a clock that never goes back, and the time of day as far as it can be believed."""
 
 from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Protocol
 
 from msmqwire.errors import InvalidValue
 from msmqwire.names.printable import counted
 from msmqwire.service.logs import log
 
 LATEST: Final = 0xFFFFFFFF
-"""2106-02-07T06:28:15Z, the last SentTime."""
+"""2106-02-07T06:28:15Z, the last second that 32 bits hold: the SentTime of [MS-MQMQ] 2.2.19.2."""
+
+
+class Clock(Protocol):
+    """The clock of a driver."""
+
+    def check(self) -> None:
+        """Raise InvalidValue if the time of day is one that no packet can hold."""
+
+    def read(self) -> tuple[int, int]:
+        """Return the milliseconds since the clock was made, and the seconds since 1970-01-01 UTC."""
+
+    def seconds_until(self, due_ms: int) -> float:
+        """Return the seconds until a time in milliseconds since the clock was made; negative for the past."""
 
 
 class WallClock:
     """The clock of the computer, as far as it can be believed.
 
     No packet holds a time before 1970 or after `LATEST`, and a wrapped one would let messages expire at once.
-    A queue manager does not start at such a time. If its clock is set to one while it runs, the time goes on
-    from the last one that could be believed.
+    A service does not start at such a time. If its clock is set to one while it runs, the time goes on from
+    the last one that could be believed.
     """
 
     def __init__(self) -> None:
+        self._start = time.monotonic()
         self._believed = 0
         self._read_at = 0.0
         self._wrong = False
@@ -38,9 +52,13 @@ class WallClock:
                 path="clock",
             )
 
-    def now(self) -> int:
-        """Return the seconds since 1970-01-01 UTC, 1 to `LATEST`."""
-        seconds, read_at = int(time.time()), time.monotonic()
+    def read(self) -> tuple[int, int]:
+        """See `Clock.read`; the seconds are 1 to `LATEST`."""
+        read_at = time.monotonic()
+        return int((read_at - self._start) * 1000), self._utc(read_at)
+
+    def _utc(self, read_at: float) -> int:
+        seconds = int(time.time())
         wrong = not 0 < seconds <= LATEST
         if wrong != self._wrong:
             self._wrong = wrong
@@ -52,3 +70,7 @@ class WallClock:
             return max(1, min(self._believed + int(read_at - self._read_at), LATEST))
         self._believed, self._read_at = seconds, read_at
         return seconds
+
+    def seconds_until(self, due_ms: int) -> float:
+        """See `Clock.seconds_until`."""
+        return due_ms / 1000 - (time.monotonic() - self._start)

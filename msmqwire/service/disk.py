@@ -10,7 +10,7 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msmqwire.service.logs import log
 
@@ -28,6 +28,34 @@ _LOG_SHARE: Final = 4
 _RESERVE_SHARE: Final = 32
 _RESUME_SHARE: Final = 4
 """Publishers come back when there is more room than the mark by this part of it."""
+
+
+class Room(Protocol):
+    """The room on a disk, as a driver sees it.
+
+    Attributes:
+        low: whether there is so little that nothing new may be accepted.
+        plenty: whether there is so much that a look every `POLL_S` suffices.
+        least: the bytes below which it is low; 0 for no such mark.
+    """
+
+    @property
+    def least(self) -> int: ...
+
+    @property
+    def low(self) -> bool: ...
+
+    @property
+    def plenty(self) -> bool: ...
+
+    def free(self) -> int:
+        """Return the bytes that anything new may have."""
+
+    def look(self, *, tidy: bool = False) -> None:
+        """Look how much there is; with `tidy`, room that can be given back is given back first."""
+
+    def release(self) -> bool:
+        """Give up a reserve for a commit that was refused; return whether there was one."""
 
 
 class DiskRoom:

@@ -14,13 +14,16 @@ from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.runtime.connection import Connection
-from msmqwire.qm.runtime.engine_driver import MANY, EngineDriver
+from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store import LAYOUT, open_store
 from msmqwire.service import disk
 from msmqwire.service.store.changes import Changes
 from msmqwire.service.store.memory import MemoryStore
+from tests.support.recording_carrier import RecordingCarrier
 from tests.support.running import PATIENCE_S
+
+CALLS_MAX = 32
 
 
 class RecordingStore(MemoryStore):
@@ -35,31 +38,6 @@ class RecordingStore(MemoryStore):
         self.events.append(sorted(str(key) for table, key, _ in changes if table is Table.HISTORY))
 
 
-class RecordingNetwork:
-    """A network that records what is sent."""
-
-    def __init__(self, events: list[object]) -> None:
-        self.events = events
-
-    def resolve(self, request: int, host: str, *, local: bool) -> None:
-        raise NotImplementedError
-
-    def connect(self, connection: int, address: str, host: str) -> None:
-        raise NotImplementedError
-
-    def send(self, connection: int, data: bytes) -> None:
-        self.events.append(data)
-
-    def disconnect(self, connection: int) -> None:
-        raise NotImplementedError
-
-    def send_datagram(self, address: str, port: int, data: bytes, *, request: bool) -> None:
-        raise NotImplementedError
-
-    def flush(self) -> None:
-        self.events.append("flush")
-
-
 def events_of(act: Callable[[EngineDriver], None]) -> list[object]:
     """Call a function in one turn; return what is committed and sent, in order."""
     events: list[object] = []
@@ -67,7 +45,7 @@ def events_of(act: Callable[[EngineDriver], None]) -> list[object]:
     async def run() -> None:
         store = RecordingStore(events)
         driver = EngineDriver(Core(store, new_guid=uuid4, computer_name="alpha"), store)
-        driver.network = RecordingNetwork(events)
+        driver.register(RecordingCarrier(events, lambda effect: effect.data))
         driver.start()
         events.clear()
         act(driver)
@@ -105,10 +83,14 @@ def test_what_is_due_later_is_not_sent_with_it() -> None:
 
 def sent_by_many(driver: EngineDriver) -> None:
     """Make the calls of many tasks in one turn."""
-    for number in range(MANY + 8):
+    driver.calls_max = CALLS_MAX
+    for number in range(CALLS_MAX + 8):
         key = f"{number:02}".encode()
-        driver.call(driver.core.context.changes.put, Table.HISTORY, key, bytes(8))
-        driver.hurry()
+        driver.call(put, driver, key)
+
+
+def put(driver: EngineDriver, key: bytes) -> None:
+    driver.core.context.changes.put(Table.HISTORY, key, bytes(8))
 
 
 def keys(first: int, end: int) -> list[str]:
@@ -117,7 +99,7 @@ def keys(first: int, end: int) -> list[str]:
 
 def test_of_many_calls_the_first_do_not_wait_for_the_last() -> None:
     first, flush, second, *rest = events_of(sent_by_many)
-    assert (first, flush, second) == (keys(0, MANY), "flush", keys(MANY, MANY + 8))
+    assert (first, flush, second) == (keys(0, CALLS_MAX), "flush", keys(CALLS_MAX, CALLS_MAX + 8))
     assert set(map(str, rest)) == {"flush"}
 
 
@@ -126,7 +108,7 @@ def test_a_disk_that_refuses_is_not_hurried() -> None:
         driver.refused = True
         sent_by_many(driver)
 
-    assert events_of(refused)[0] == keys(0, MANY + 8)
+    assert events_of(refused)[0] == keys(0, CALLS_MAX + 8)
 
 
 @pytest.mark.parametrize(
@@ -140,11 +122,11 @@ def test_what_the_only_connection_sends_is_committed_at_once(
 
     def bytes_arrive(driver: EngineDriver) -> None:
         if busy:
-            for _ in range(MANY):
+            driver.calls_max = CALLS_MAX
+            for _ in range(CALLS_MAX + 1):
                 driver.call(lambda: None)
-            driver.hurry()
-        network, recording = TcpNetwork(driver), driver.network
-        assert isinstance(recording, RecordingNetwork)
+        network, (recording,) = TcpNetwork(driver), driver.carriers
+        assert isinstance(recording, RecordingCarrier)
         recording.events.clear()
         for number in range(1, connections + 1):
             network.connections[number] = Connection(network, number)

@@ -10,10 +10,11 @@ import pytest
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidValue, MsmqError, StoreDamaged, StoreRefused, Unreachable
 from msmqwire.qm.model.enumerations import EnqueueStatus
-from msmqwire.qm.runtime import engine_driver as module
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
+from msmqwire.service import clock as clock_module
+from msmqwire.service import driver as module
 from tests.support.driver_harness import TO_ELSEWHERE, DriverHarness, run, until
 from tests.support.running import ORDERS
 
@@ -193,7 +194,7 @@ def test_the_sooner_timer_rings_though_a_later_one_was_there() -> None:
 
 def test_the_core_is_never_told_an_earlier_time(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [2_000_000_000.0]
-    monkeypatch.setattr(module.time, "time", lambda: clock[0])
+    monkeypatch.setattr(clock_module.time, "time", lambda: clock[0])
 
     async def work(harness: DriverHarness) -> None:
         times: list[tuple[int, int]] = []

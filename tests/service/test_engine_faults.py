@@ -15,6 +15,7 @@ import pytest
 
 import msmqwire
 from msmqwire.errors import EngineFailed, InvalidValue, StoreDamaged
+from msmqwire.qm.model.effects import Resolve
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.runtime import queues
@@ -96,20 +97,19 @@ def test_a_fault_in_the_commit_ends_it_and_nothing_is_sent() -> None:
 def test_a_fault_in_a_hurried_commit_ends_it() -> None:
     async def work(harness: DriverHarness) -> None:
         harness.store.failure = Unforeseen("nobody expected this")
-        harness.send(TO_ELSEWHERE, count=100)
-        harness.driver.hurry()
+        harness.driver.calls_max = 32
+        with pytest.raises(EngineFailed, match="nobody expected this"):
+            harness.send(TO_ELSEWHERE, count=100)
         assert harness.store.refused == 1
         await has_ended(harness)
 
     run(work)
 
 
-@pytest.mark.parametrize("what", ["resolve", "flush"])
-def test_a_fault_in_an_effect_ends_it_and_who_is_durable_is_told_so(
-    what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("what", [Resolve, "flush"])
+def test_a_fault_in_an_effect_ends_it_and_who_is_durable_is_told_so(what: type | str) -> None:
     async def work(harness: DriverHarness) -> None:
-        monkeypatch.setattr(harness.driver.network, what, fail)
+        harness.carrier.fails_at[what] = fail
         harness.send(TO_ELSEWHERE)
         await harness.driver.durable()  # it is on disk
         assert harness.store.messages() == 1

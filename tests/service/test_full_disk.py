@@ -15,10 +15,10 @@ import pytest
 
 from msmqwire.errors import QueueError, StoreRefused
 from msmqwire.qm.model.tables import Table
-from msmqwire.qm.runtime import engine_driver as driver_module
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.store import open_store
 from msmqwire.service import disk
+from msmqwire.service import driver as driver_module
 from msmqwire.service.disk import DiskRoom
 from msmqwire.service.store.changes import Changes
 from msmqwire.service.store.sqlite import PAGE_SIZE, SqliteStore

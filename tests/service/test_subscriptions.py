@@ -11,13 +11,14 @@ import pytest
 
 from msmqwire.errors import MsmqError, StoreRefused
 from msmqwire.qm.model.tables import Table
-from msmqwire.qm.runtime import engine_driver, queues
+from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.control_frames import Incoming
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
 from msmqwire.qm.runtime.message_record import body_of
 from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.qm.store import LAYOUT
+from msmqwire.service import driver as driver_module
 from msmqwire.service.store.changes import Changes
 from msmqwire.service.store.memory import MemoryStore
 from tests.support.running import ORDERS, PATIENCE_S, recoverable
@@ -136,7 +137,7 @@ def test_a_message_is_pushed_when_its_commit_is_done_and_not_before() -> None:
 
 
 def test_receiving_and_ending_need_no_commit_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_driver, "PUT_OFF_S", 3600)
+    monkeypatch.setattr(driver_module, "PUT_OFF_S", 3600)
 
     async def scenario(bench: Bench) -> None:
         await bench.send(*recoverable(b"1", b"2", b"3"))
@@ -173,7 +174,7 @@ def test_the_end_of_a_message_is_committed_by_itself_before_long() -> None:
 
 
 def test_the_end_of_a_message_is_committed_with_the_next_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_driver, "PUT_OFF_S", 3600)
+    monkeypatch.setattr(driver_module, "PUT_OFF_S", 3600)
 
     async def scenario(bench: Bench) -> None:
         await bench.send(*recoverable(b"1"))
@@ -191,7 +192,7 @@ def test_the_end_of_a_message_is_committed_with_the_next_changes(monkeypatch: py
 def test_a_copy_in_the_journal_is_pushed_when_it_is_durable_and_not_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(engine_driver, "PUT_OFF_S", 3600)
+    monkeypatch.setattr(driver_module, "PUT_OFF_S", 3600)
 
     async def scenario(bench: Bench) -> None:
         bench.driver.call(queues.change, bench.driver.core, {"queue": ORDERS, "journal": True})
@@ -215,7 +216,7 @@ def test_a_copy_in_the_journal_is_pushed_when_it_is_durable_and_not_before(
 def test_a_copy_in_the_journal_that_nobody_waits_for_is_durable_before_it_is_pushed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(engine_driver, "PUT_OFF_S", 3600)
+    monkeypatch.setattr(driver_module, "PUT_OFF_S", 3600)
 
     async def scenario(bench: Bench) -> None:
         bench.driver.call(queues.change, bench.driver.core, {"queue": ORDERS, "journal": True})
@@ -266,7 +267,7 @@ def test_a_message_that_is_asked_for_is_durable_before_it_is_answered(request_: 
 def test_what_a_request_ends_is_durable_with_its_answer_unless_that_is_not_awaited(
     monkeypatch: pytest.MonkeyPatch, awaited: bool
 ) -> None:
-    monkeypatch.setattr(engine_driver, "PUT_OFF_S", 3600)
+    monkeypatch.setattr(driver_module, "PUT_OFF_S", 3600)
 
     async def scenario(bench: Bench) -> None:
         await bench.send(*recoverable(b"1", b"2", b"3"))

@@ -19,6 +19,7 @@ from msmqwire.qm.runtime.folder import open_core
 from msmqwire.qm.store import LAYOUT
 from msmqwire.service.store.changes import Changes
 from msmqwire.service.store.memory import MemoryStore
+from tests.support.recording_carrier import RecordingCarrier
 from tests.support.running import ORDERS, PATIENCE_S
 
 TO_ELSEWHERE = r"DIRECT=TCP:192.0.2.1\private$\far"
@@ -28,7 +29,7 @@ class RecordingStore(MemoryStore):
     """A store that records its commits, and refuses them on demand.
 
     Attributes:
-        events: commits and, from `RecordingNetwork`, effects, in order.
+        events: commits and, from `RecordingCarrier`, effects, in order.
         failure: exception raised instead of a commit.
     """
 
@@ -50,31 +51,6 @@ class RecordingStore(MemoryStore):
         return len(list(self.rows(Table.MESSAGE)))
 
 
-class RecordingNetwork:
-    """A network that records its effects."""
-
-    def __init__(self, events: list[str]) -> None:
-        self._events = events
-
-    def resolve(self, request: int, host: str, *, local: bool) -> None:
-        self._events.append(f"resolve {host}")
-
-    def connect(self, connection: int, address: str, host: str) -> None:
-        self._events.append(f"connect {address}")
-
-    def send(self, connection: int, data: bytes) -> None:
-        self._events.append(f"send {connection}")
-
-    def disconnect(self, connection: int) -> None:
-        self._events.append(f"disconnect {connection}")
-
-    def send_datagram(self, address: str, port: int, data: bytes, *, request: bool) -> None:
-        self._events.append("datagram")
-
-    def flush(self) -> None:
-        self._events.append("flush")
-
-
 class DriverHarness:
     """A driver with a core that has one queue."""
 
@@ -82,7 +58,8 @@ class DriverHarness:
         self.store = RecordingStore()
         self.core = open_core(self.store, "alpha")
         self.driver = EngineDriver(self.core, self.store)
-        self.driver.network = RecordingNetwork(self.store.events)
+        self.carrier = RecordingCarrier(self.store.events)
+        self.driver.register(self.carrier)
         self.driver.start()
         self.driver.call(queues.create, self.core, {"queue": ORDERS})
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from msmqwire.qm.core import Core
-from msmqwire.qm.model.effects import HttpResponse
+from msmqwire.qm.model.effects import HttpRequest, HttpResponse
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
@@ -99,7 +99,7 @@ class Service:
 
     async def send(self, number: int, url: str, message: HttpMessage) -> Any:
         """Send a request; return its status and address, or the reason of its failure."""
-        self.http.request(number, url, message)
+        self.http.request(HttpRequest(number, url, message))
         await until(lambda: number in self.engine.results, "the result of a request")
         return self.engine.results[number]
 
@@ -125,7 +125,8 @@ async def service(
     network = TcpNetwork(driver, limits=replace(Limits(close_s=0.5), **limits), overrides=overrides)
     engine = Recorder(core)
     http = HttpNetwork(driver, lambda: engine, network, overrides=overrides, context=client_context)
-    driver.network, driver.http = network, http
+    driver.register(network)
+    driver.register(http)
     driver.start()
     running = Service(http, driver, engine, await http.bind("127.0.0.1", 0, context))
     http.accept()
@@ -137,8 +138,7 @@ async def service(
         assert not running.faults
     finally:
         driver.abandon()
-        await http.close()
-        await network.close()
+        await driver.close_carriers()
 
 
 async def until(condition: Callable[[], object], what: str) -> None:

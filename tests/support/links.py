@@ -235,7 +235,7 @@ class TcpStation:
         self.engine = self.core.binary
         self.driver = EngineDriver(self.core, memory_store())  # type: ignore[arg-type]
         self.network = TcpNetwork(self.driver, overrides=overrides, limits=Limits(connect_s=60.0))
-        self.driver.network = self.network
+        self.driver.register(self.network)
 
     def order(self, *effects: Effect) -> None:
         """Queue effects for the end of this turn of the loop."""

@@ -46,7 +46,7 @@ from msmqwire.qm.runtime.folder import open_core, stored_name
 from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.local_names import path_of
 from msmqwire.qm.runtime.message_json import identifier_from, identifier_text
-from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
+from msmqwire.qm.runtime.multicast import PgmOptions
 from msmqwire.qm.runtime.multicast.joined import multicast_of
 from msmqwire.qm.runtime.peer_keys import public_keys
 from msmqwire.qm.runtime.reasons import reason
@@ -61,6 +61,8 @@ if TYPE_CHECKING:
 _POSITIVE: Final = (MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 _STOP_S: Final = 10.0
 """Seconds that leaving waits for a disk that refuses commits."""
+_CALLS_MAX: Final = 32
+"""Calls of one turn that are committed together: half of a session's window."""
 _FAILURES_MAX: Final = 10_000
 """Limit of unreported failures that are stored one by one; further ones are only counted."""
 _ACKNOWLEDGEMENTS: Final = "private$\\acknowledgements"
@@ -151,9 +153,7 @@ class ClientManager:
         self._acknowledged: OpenQueueDescriptor | None = None
         self._closed = False
         self._driver: EngineDriver
-        self._network: TcpNetwork | None = None
-        self._http: HttpNetwork | None = None
-        self._multicast: MulticastOnDemand | None = None
+        self._started = False
 
     async def start(self) -> None:
         """Start in the running loop. Raises Unreachable if it can't listen."""
@@ -161,11 +161,13 @@ class ClientManager:
         core = open_core(self._store, name, settings=_SETTINGS, routes=self._overrides.routes)
         core.queues.lookup.addresses.clear()  # `localhost` is another queue manager than this one
         self._driver = driver = EngineDriver(core, self._store)
-        self._network = driver.network = network = TcpNetwork(driver, overrides=self._overrides)
-        self._http = driver.http = HttpNetwork(
-            driver, lambda: core.srmp, network, overrides=self._overrides, context=self._context
-        )
-        self._multicast = driver.multicast = multicast_of(driver, self._pgm)
+        self._started = True
+        driver.calls_max = _CALLS_MAX
+        network = TcpNetwork(driver, overrides=self._overrides)
+        driver.register(network)
+        context, overrides = self._context, self._overrides
+        driver.register(HttpNetwork(driver, lambda: core.srmp, network, overrides=overrides, context=context))
+        driver.register(multicast_of(driver, self._pgm))
         core.outcome.when_sent, core.outcome.when_transmitted = self._outcome, self._transmitted
         driver.broken.add_done_callback(self._broken)
         driver.start()
@@ -199,23 +201,20 @@ class ClientManager:
         self._closed = True
         self._end_all(_left_error)
         try:
-            if self._network is not None:
-                await self._end(self._driver, self._network)
+            if self._started:
+                await self._end(self._driver)
         finally:
             self._store.close()
 
-    async def _end(self, driver: EngineDriver, network: TcpNetwork) -> None:
+    async def _end(self, driver: EngineDriver) -> None:
         try:
-            if self._multicast is not None:
-                await self._multicast.close()
+            await driver.finish_carriers()
             await driver.finish(_STOP_S)
         except TimeoutError:  # the disk refuses commits; earlier ones are durable
             raise Unreachable("the file does not take what has changed last") from None
         finally:
             driver.abandon()
-            if self._http is not None:
-                await self._http.close()
-            await network.close()
+            await driver.close_carriers()
 
     # -- sending --------------------------------------------------------------------------------------------
 
@@ -271,8 +270,6 @@ class ClientManager:
         self._pending[message.identifier] = sent
         if requested and not elsewhere:
             self._asking[message.identifier] = sent
-        if transaction is None:
-            self.driver.hurry()
         return sent
 
     def _protect(
@@ -304,7 +301,6 @@ class ClientManager:
         status = self.driver.call(self.driver.core.commit, transaction)
         if status != MQ_OK:
             raise QueueError(reason(status, "the transaction"), status)
-        self.driver.hurry()
 
     def abort(self, transaction: Transaction) -> None:
         """Drop the messages of a transaction."""

@@ -1,4 +1,4 @@
-"""HTTP and HTTPS of a queue manager, both directions: `EngineDriver.http`.
+"""HTTP and HTTPS of a queue manager, both directions: a `Carrier`.
 
 aiohttp, of the extra ``[qm]``, is only imported by a queue manager that listens or sends.
 """
@@ -9,10 +9,12 @@ import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
+from msmqwire.qm.model.effects import HttpRequest, HttpResponse
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import HttpTraffic
 from msmqwire.qm.runtime.transport import TcpNetwork
+from msmqwire.service.carrier import Performers
 from msmqwire.service.tls import client_context
 
 if TYPE_CHECKING:
@@ -87,8 +89,13 @@ class HttpNetwork:
         if self._listener is not None:
             self._listener.accept()
 
-    def request(self, request: int, url: str, message: HttpMessage) -> None:
-        """See `msmqwire.qm.model.effects.HttpRequest`."""
+    @property
+    def performers(self) -> Performers:
+        return {HttpRequest: self.request, HttpResponse: self.respond}
+
+    def request(self, effect: HttpRequest) -> None:
+        """Carry out `HttpRequest`."""
+        request, url, message = effect
         if self._closed:
             return
         if self._sender is None:
@@ -110,10 +117,13 @@ class HttpNetwork:
             )
         self._sender.send(request, url, message)
 
-    def respond(self, request: int, status: int) -> None:
-        """See `msmqwire.qm.model.effects.HttpResponse`."""
+    def respond(self, effect: HttpResponse) -> None:
+        """Carry out `HttpResponse`."""
         if self._listener is not None:
-            self._listener.respond(request, status)
+            self._listener.respond(effect.request, effect.status)
+
+    def flush(self) -> None:
+        """Requests and responses are sent at once."""
 
     def stop_listening(self) -> None:
         """Accept no more connections and requests."""
@@ -121,8 +131,8 @@ class HttpNetwork:
             self._listener.stop_listening()
 
     async def finish(self) -> None:
-        """Wait for the answers to requests under way, for a limited time."""
-        if self._listener is not None:
+        """Wait for the answers to requests under way, for a limited time; not while the disk refuses."""
+        if self._listener is not None and not self._driver.refused:
             await self._listener.finish()
 
     def abort(self) -> None:

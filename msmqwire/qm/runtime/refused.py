@@ -14,6 +14,27 @@ _EXPIRED: Final = "_TIMEOUT"
 _PEERS: Final = {None: "this computer", OTHER: "several peers", UNKNOWN_ORIGIN: "an unknown peer"}
 
 
+class RefusalReports:
+    """Leaves the trace of refused messages: a `Reporter` of a driver."""
+
+    def __init__(self, refusals: Refusals) -> None:
+        self._refusals = refusals
+
+    @property
+    def deadline(self) -> int | None:
+        return self._refusals.deadline
+
+    def report(self, now_ms: int) -> None:
+        """Report what is due."""
+        for refusal in self._refusals.due(now_ms):
+            log_refusal(refusal)
+
+    def close(self) -> None:
+        """Report the rest."""
+        for refusal in self._refusals.rest():
+            log_refusal(refusal)
+
+
 def log_refusal(refusal: Refusal) -> None:
     """Report refused messages with the same peer, queue and reason, as one line."""
     key = refusal.key

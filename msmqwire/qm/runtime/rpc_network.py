@@ -1,4 +1,4 @@
-"""Remote read of a queue manager, and its endpoint mapper: `Server.rpc`.
+"""Remote read of a queue manager, and its endpoint mapper: a `Carrier`.
 
 pyspnego, of the extra ``[qm]``, is only imported by a queue manager that has users.
 """
@@ -11,6 +11,7 @@ from errno import EADDRINUSE
 from functools import partial
 from typing import Final
 
+from msmqwire.qm.model.effects import RpcAnswer, RpcFault
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
 from msmqwire.qm.runtime.rpc_listener import Acceptors, RpcListener
@@ -18,6 +19,7 @@ from msmqwire.qm.runtime.rpc_logins import LoginAttempts
 from msmqwire.qm.runtime.rpc_services import MapperListener, RemoteReadListener
 from msmqwire.remote_read.constants import PORT_STEP
 from msmqwire.rpc.constants import AuthLevel
+from msmqwire.service.carrier import Performers
 from msmqwire.service.descriptors import OpenConnections
 from msmqwire.service.endpoints import Endpoint
 
@@ -67,7 +69,7 @@ class RpcNetwork:
         self._acceptors = None if not options.users else _acceptors(options.users, attempts)
         known = {name.upper() for name in options.users}
         anonymous = options.level is AuthLevel.NONE
-        self._queues = driver.rpc = RemoteReadListener(
+        self._queues = RemoteReadListener(
             driver,
             limits,
             self.traffic,
@@ -102,6 +104,14 @@ class RpcNetwork:
             self.endpoint_mapper = address, await self._mapper.bind(address, port)
 
     @property
+    def performers(self) -> Performers:
+        return {RpcAnswer: self._queues.answer, RpcFault: self._queues.fault}
+
+    def flush(self) -> None:
+        """Send the answers of this turn."""
+        self._queues.flush()
+
+    @property
     def _listeners(self) -> list[RpcListener]:
         return [self._queues] if self._mapper is None else [self._queues, self._mapper]
 
@@ -114,6 +124,9 @@ class RpcNetwork:
         """Accept no more connections and calls."""
         for listener in self._listeners:
             listener.stop_listening()
+
+    async def finish(self) -> None:
+        """Calls under way end with the queue manager."""
 
     def abort(self) -> None:
         """End all connections at once."""

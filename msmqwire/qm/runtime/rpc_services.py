@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from ipaddress import IPv4Address, ip_address
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msmqwire.errors import MalformedPacket, RpcFault
+from msmqwire.qm.model import effects
 from msmqwire.qm.model.caller import Caller
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
@@ -34,7 +35,7 @@ class _Outstanding(NamedTuple):
 
 
 class RemoteReadListener(RpcListener):
-    """Passes calls to the engine of remote read, and its answers back: `EngineDriver.rpc`."""
+    """Passes calls to the engine of remote read, and its answers back."""
 
     def __init__(
         self,
@@ -115,10 +116,11 @@ class RemoteReadListener(RpcListener):
         for number in numbers:
             self._driver.notify(self._engine.cancelled, number)
 
-    # -- from the engine: `engine_driver.Rpc` ---------------------------------------------------------------
+    # -- from the engine ------------------------------------------------------------------------------------
 
-    def answer(self, call: int, results: Mapping[str, Any]) -> None:
-        """See `msmqwire.qm.model.effects.RpcAnswer`."""
+    def answer(self, effect: effects.RpcAnswer) -> None:
+        """Carry out `RpcAnswer`."""
+        call, results = effect
         known = self._take(call)
         if known is not None and not known.connection.is_closing:
             stub = build_response(known.opnum, results, known.syntax)
@@ -130,12 +132,13 @@ class RemoteReadListener(RpcListener):
         return self._engine.receiving.handed_out - self._answered
 
     def flush(self) -> None:
-        """See `engine_driver.Rpc`."""
+        """Send the answers of this turn."""
         self._answered = self._engine.receiving.handed_out
         super().flush()
 
-    def fault(self, call: int, status: int) -> None:
-        """See `msmqwire.qm.model.effects.RpcFault`."""
+    def fault(self, effect: effects.RpcFault) -> None:
+        """Carry out `RpcFault`."""
+        call, status = effect
         known = self._take(call)
         if known is not None:
             self.fault_call(known.connection, known.call, status)

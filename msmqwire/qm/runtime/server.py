@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msmqwire.constants import HResult
 from msmqwire.crypto.readings import DEFAULT, Readings
-from msmqwire.errors import EngineFailed, InvalidName, InvalidValue, StoreError
+from msmqwire.errors import InvalidName, InvalidValue, StoreError
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
@@ -26,7 +26,7 @@ from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.metrics import Metrics
-from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
+from msmqwire.qm.runtime.multicast import PgmOptions
 from msmqwire.qm.runtime.multicast.joined import multicast_of
 from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.qm.runtime.rpc_network import RpcNetwork, RpcOptions
@@ -122,7 +122,6 @@ class Server:
         network: its sockets; None before the start.
         http_network: those of HTTP; None before the start.
         rpc_network: those of remote read; None before the start, and without remote read.
-        multicast: its multicast groups; None before the start.
     """
 
     def __init__(self, options: ServerOptions) -> None:
@@ -137,7 +136,6 @@ class Server:
         self.network: TcpNetwork | None = None
         self.http_network: HttpNetwork | None = None
         self.rpc_network: RpcNetwork | None = None
-        self.multicast: MulticastOnDemand | None = None
         self._control: ControlServer | None = None
         self._metrics: Metrics | None = None
         self._console: Console | None = None
@@ -188,14 +186,17 @@ class Server:
         )
         self.driver = driver = EngineDriver(core, store)
         driver.security = security
-        self.network = driver.network = TcpNetwork(driver, limits=options.limits, overrides=options.overrides)
+        self.network = TcpNetwork(driver, limits=options.limits, overrides=options.overrides)
+        driver.register(self.network)
         driver.traffic = self.network.traffic
-        self.http_network = driver.http = HttpNetwork(
-            driver, lambda: core.srmp, self.network, overrides=options.overrides, context=client_context
-        )
-        self.multicast = driver.multicast = multicast_of(driver, options.pgm)
+        driver.register(multicast_of(driver, options.pgm))
         if options.rpc is not None:
             self.rpc_network = RpcNetwork(driver, options.rpc, options.limits, self.network.open_connections)
+            driver.register(self.rpc_network)
+        self.http_network = HttpNetwork(
+            driver, lambda: core.srmp, self.network, overrides=options.overrides, context=client_context
+        )
+        driver.register(self.http_network)
         driver.room = DiskRoom(store, options.min_free)
         # What the start sends says already where its receipts are to go.
         await self._bind_http(self.http_network, own_context)
@@ -264,33 +265,19 @@ class Server:
             return
         self._stopped = True
         log.info("stops")
-        if self.network is not None:
-            self.network.stop_listening()
-        if self.http_network is not None:
-            self.http_network.stop_listening()
-        if self.rpc_network is not None:
-            self.rpc_network.stop_listening()
+        if self.driver is not None:
+            self.driver.stop_listening()
         if self._console is not None:
             await self._console.stop()
         if self._control is not None:
             await self._control.stop()
-        if self.multicast is not None:
-            await self.multicast.close()  # while what it reports can still be stored
-        if self.driver is not None:
-            if not self.driver.broken.done():
-                await self._finish(self.driver)
-            elif self.network is not None and isinstance(self.driver.broken.result(), EngineFailed):
-                self.network.abort()  # what it would say may be wrong
-                if self.http_network is not None:
-                    self.http_network.abort()
-                if self.rpc_network is not None:
-                    self.rpc_network.abort()
+        if self.driver is not None and not self.driver.broken.done():
+            await self._finish(self.driver)
         await self._end()
         log.info("stopped")
 
     async def _finish(self, driver: EngineDriver) -> None:
-        if self.http_network is not None and not driver.refused:
-            await self.http_network.finish()
+        await driver.finish_carriers()
         try:
             await driver.finish(STOP_S)
         except (TimeoutError, StoreError):
@@ -304,14 +291,8 @@ class Server:
             await self._console.stop()
         if self._control is not None:
             await self._control.stop()
-        if self.http_network is not None:
-            await self.http_network.close()
-        if self.rpc_network is not None:
-            await self.rpc_network.close()
-        if self.multicast is not None:
-            await self.multicast.close()
-        if self.network is not None:
-            await self.network.close()
+        if self.driver is not None:
+            await self.driver.close_carriers()
         if self._security is not None:
             self._security.close()
         if self._store is not None:

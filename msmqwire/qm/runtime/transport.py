@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+<<<<<<< HEAD
 import time
+=======
+from collections import Counter
+>>>>>>> cd01785f (One driver for any service, in msmqwire/service: it takes its guest, loop, clock and store; carriers register what they carry out)
 from collections.abc import Coroutine
 from ipaddress import ip_address
 from typing import Final
 
 from msmqwire.ping import PING_PORT
+from msmqwire.qm.model.effects import Connect, Disconnect, Resolve, Send, SendDatagram
 from msmqwire.qm.model.enumerations import ConnectionStatus
 from msmqwire.qm.model.refusals import MEMORY
 from msmqwire.qm.runtime.addresses import AddressOverrides, no_connection
@@ -17,6 +22,7 @@ from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, Traffic
 from msmqwire.qm.runtime.pings import PingGate, PingSockets
 from msmqwire.qm.runtime.resolver import Resolver
+from msmqwire.service.carrier import Performers
 from msmqwire.service.descriptors import OpenConnections
 from msmqwire.service.endpoints import local_address
 from msmqwire.service.listener import Listener, ListenerLimits
@@ -93,6 +99,9 @@ class TcpNetwork:
         for connection in self._outgoing:
             connection.abort()
 
+    async def finish(self) -> None:
+        """Nothing is under way that would not be sent again."""
+
     async def close(self) -> None:
         """Close all connections once their peers have read what was sent, or after `Limits.close_s`."""
         self.stop_listening()
@@ -120,18 +129,9 @@ class TcpNetwork:
         return True
 
     def received(self, connection: Connection, data: bytes) -> None:
-        """Pass received bytes to the engine."""
-        # Others may have sent as well, whose messages are to share the sync of the disk.
-        alone = len(self.connections) == 1 and self._driver.begin_alone()
-        try:
-            self._received(connection, data)
-        finally:
-            if alone:
-                self._driver.end_alone()
-
-    def _received(self, connection: Connection, data: bytes) -> None:
         """Pass received bytes to the engine, and end connections that leave too many packets incomplete."""
         self.traffic.bytes_received += len(data)
+<<<<<<< HEAD
         number, engine, partial_packets = connection.number, self._engine, self.partial_packets
         self._driver.notify(engine.received, number, data)
         now = time.monotonic()
@@ -148,6 +148,31 @@ class TcpNetwork:
     def held(self, connection: Connection) -> int:
         """Return the bytes of an incomplete packet of a connection."""
         return self._engine.buffered(connection.number)
+=======
+        # Where there are others, their messages are to share the sync of the disk.
+        self._driver.notify(self._received, connection.number, data, alone=len(self.connections) == 1)
+        partial_packets, now = self.partial_packets, self._driver.loop.time()
+        while (excessive := partial_packets.excess(now)) is not None:
+            partial_packets.forget(excessive)
+            self.traffic.partial_closed += 1
+            ended = self.connections[excessive]
+            log.warning(
+                "too much of incomplete packets: a connection is ended", extra={"peer": ended.address}
+            )
+            ended.abort()
+            self._driver.trace_refused(MEMORY, ended.address, "too much of incomplete packets")
+            self._forget(ended, "too much of incomplete packets")
+
+    def _received(self, number: int, data: bytes) -> None:
+        engine = self._engine
+        engine.received(number, data)
+        now = self._driver.loop.time()
+        self.partial_packets.update(number, engine.buffered(number), now, received=len(data))
+
+    def established(self, connection: Connection) -> None:
+        """Register a connection of either direction."""
+        self._established.add(connection)
+>>>>>>> cd01785f (One driver for any service, in msmqwire/service: it takes its guest, loop, clock and store; carriers register what they carry out)
 
     def lost(self, connection: Connection, reason: Exception | None) -> None:
         """Unregister a connection that has ended."""
@@ -173,15 +198,28 @@ class TcpNetwork:
         self.traffic.datagrams_received += 1
         if request and (
             port in (PING_PORT, self._overrides.ping_port, self._pings.port)
-            or not self._ping_gate.admits(data, address, port, time.monotonic())
+            or not self._ping_gate.admits(data, address, port, self._driver.loop.time())
         ):
             return
         engine = self._engine
         self._driver.notify(lambda: engine.datagram(data, address, port, request=request))
 
-    # -- outgoing: `engine_driver.Network` ----------------------------------------------------------------
+    # -- outgoing: `Carrier` --------------------------------------------------------------------------------
 
-    def resolve(self, request: int, host: str, *, local: bool) -> None:
+    @property
+    def performers(self) -> Performers:
+        return {
+            Resolve: self.resolve,
+            Connect: self.connect,
+            Send: self.send,
+            Disconnect: self.disconnect,
+            SendDatagram: self.send_datagram,
+        }
+
+    def resolve(self, effect: Resolve) -> None:
+        """Carry out `Resolve`."""
+        request, host, local = effect
+
         def resolved(addresses: list[str]) -> None:
             if not addresses:
                 log.warning("the host has no address", extra={"host": host})
@@ -193,9 +231,11 @@ class TcpNetwork:
         except ValueError:
             self.resolver.resolve(name, resolved, local=local)
         else:
-            asyncio.get_running_loop().call_soon(resolved, [address])
+            self._driver.loop.call_soon(resolved, [address])
 
-    def connect(self, connection: int, address: str, host: str) -> None:
+    def connect(self, effect: Connect) -> None:
+        """Carry out `Connect`."""
+        connection, address, host = effect
         outgoing = self.connections[connection] = Connection(self, connection)
         self._begin(self._connect(outgoing, address, host))
 
@@ -243,18 +283,23 @@ class TcpNetwork:
             return
         self._driver.notify(self._engine.connected, connection.number)
 
-    def send(self, connection: int, data: bytes) -> None:
+    def send(self, effect: Send) -> None:
+        """Carry out `Send`, at the end of the turn."""
+        connection, data = effect
         target = self.connections.get(connection)
         if target is not None:
             target.unsent.append(data)
             self._unflushed[connection] = target
 
     def flush(self) -> None:
+        """See `Carrier.flush`."""
         for connection in self._unflushed.values():
             self.traffic.bytes_sent += connection.flush()
         self._unflushed.clear()
 
-    def disconnect(self, connection: int) -> None:
+    def disconnect(self, effect: Disconnect) -> None:
+        """Carry out `Disconnect`."""
+        connection = effect.connection
         ended = self.connections.pop(connection, None)
         if ended is not None:
             self._unflushed.pop(connection, None)
@@ -262,7 +307,9 @@ class TcpNetwork:
             self.traffic.bytes_sent += ended.flush()
             ended.close()
 
-    def send_datagram(self, address: str, port: int, data: bytes, *, request: bool) -> None:
+    def send_datagram(self, effect: SendDatagram) -> None:
+        """Carry out `SendDatagram`."""
+        address, port, data, request = effect
         if request:
             ping_port = self._overrides.ping_port
             self._begin(self._pings.request(address, ping_port, data, self._listen_address))
@@ -270,6 +317,6 @@ class TcpNetwork:
             self.traffic.pings_answered += 1
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+        task = self._driver.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -46,6 +46,10 @@ class Changes:
         for table, rows in later.rows.items():
             self.rows.setdefault(table, {}).update(rows)
 
+    def joins(self, later: Changes) -> bool:
+        """Return True: rows of all steps can be committed together."""
+        return True
+
     def __iter__(self) -> Iterator[tuple[StoreTable, Key, bytes | None]]:
         for table, rows in self.rows.items():
             for key, row in rows.items():

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from msmqwire.qm.model.effects import Multicast, MulticastGroups
 from msmqwire.qm.runtime.multicast.options import PgmOptions
+from msmqwire.service.carrier import Performers
 
 if TYPE_CHECKING:
     from msmqwire.qm.runtime.multicast.network import MulticastNetwork
@@ -43,16 +45,33 @@ class MulticastOnDemand:
             self.network.begin()
         return self.network
 
-    def set_groups(self, groups: frozenset[tuple[str, int]]) -> None:
-        """See `msmqwire.qm.model.effects.MulticastGroups`."""
-        if groups or self.network is not None:
-            self._opened().set_groups(groups)
+    @property
+    def performers(self) -> Performers:
+        return {MulticastGroups: self.set_groups, Multicast: self.send}
 
-    def send(self, request: int, address: str, port: int, data: bytes) -> None:
-        """See `msmqwire.qm.model.effects.Multicast`."""
-        self._opened().send(request, address, port, data)
+    def set_groups(self, effect: MulticastGroups) -> None:
+        """Carry out `MulticastGroups`."""
+        if effect.groups or self.network is not None:
+            self._opened().set_groups(effect.groups)
+
+    def send(self, effect: Multicast) -> None:
+        """Carry out `Multicast`."""
+        self._opened().send(*effect)
+
+    def flush(self) -> None:
+        """What is sent has its own pace."""
+
+    def stop_listening(self) -> None:
+        """What is received can still be stored: `finish` ends it."""
+
+    async def finish(self) -> None:
+        """Send what waits, and close everything, while what that reports can still be stored."""
+        await self.close()
+
+    def abort(self) -> None:
+        """Nothing is connected."""
 
     async def close(self) -> None:
-        """Send what waits, and close everything; a second call does nothing."""
+        """See `finish`; a second call does nothing."""
         if self.network is not None:
             await self.network.close()

@@ -1,0 +1,36 @@
+"""What carries out the effects of a guest: each protocol registers its own with the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+Performers = Mapping[type, Callable[[Any], None]]
+"""What carries out an effect, by its kind."""
+
+
+class Carrier(Protocol):
+    """Carries out some kinds of effects, which leave the process or reach a program in it.
+
+    A stop calls `stop_listening`, `finish` while changes are still made durable, and `close` at the end;
+    `abort` comes before `close` after a fault of msmqwire itself, when what is to be sent may be wrong.
+    """
+
+    @property
+    def performers(self) -> Performers:
+        """What carries out each kind of effect. No two carriers of a driver share one."""
+
+    def flush(self) -> None:
+        """Send what the effects of this turn have queued; called once after them."""
+
+    def stop_listening(self) -> None:
+        """Accept nothing new."""
+
+    async def finish(self) -> None:
+        """Wait for a limited time until what is under way has ended."""
+
+    def abort(self) -> None:
+        """End all connections at once."""
+
+    async def close(self) -> None:
+        """End all connections once their peers have read what was sent, or have had their time."""

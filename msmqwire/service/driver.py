@@ -1,0 +1,705 @@
+"""The driver of a service: the calls of a turn of the event loop, one commit, and then their effects.
+
+What ships is what is simulated: the driver takes its loop, clock, store and carriers, and a simulator gives
+it others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from msmqwire.errors import (
+    EngineFailed,
+    InvalidName,
+    InvalidValue,
+    MsmqError,
+    NcpRefused,
+    QueueError,
+    StoreError,
+    StoreRefused,
+    Unreachable,
+)
+from msmqwire.service.carrier import Carrier
+from msmqwire.service.clock import Clock, WallClock
+from msmqwire.service.disk import POLL_S, Room
+from msmqwire.service.guest import Committer, Guest, Pending
+from msmqwire.service.logs import log
+
+T = TypeVar("T")
+GuestT = TypeVar("GuestT", bound=Guest)
+RETRY_S: Final = 0.25
+"""Seconds after which a commit that the disk refused is retried."""
+REFUSED_S: Final = 3.0
+"""Seconds that a stop waits for a disk that refuses commits already."""
+PUT_OFF_S: Final = 0.005
+"""Seconds that `Driver.put_off` leaves changes uncommitted at most."""
+_LONGEST_S: Final = 3600.0
+REFUSALS: Final = (InvalidName, InvalidValue, QueueError, NcpRefused)
+"""What a call may raise without having changed anything."""
+
+
+class Reporter(Protocol):
+    """Reports that are due in every turn, also while the disk refuses commits.
+
+    Attributes:
+        deadline: when `report` has to be called next, in milliseconds of the driver's clock; None for never.
+    """
+
+    @property
+    def deadline(self) -> int | None: ...
+
+    def report(self, now_ms: int) -> None:
+        """Report what is due."""
+
+    def close(self) -> None:
+        """Report the rest."""
+
+
+class Recovery(Protocol):
+    """What makes a guest anew from its store, where that is better than to end."""
+
+    def lost(self, failure: MsmqError) -> None:
+        """The guest may be changed half way, or holds what the disk has refused: make another one."""
+
+
+class Batch:
+    """What is committed together.
+
+    Attributes:
+        changes: of the guest; None for none.
+        effects: to be carried out once the changes are durable.
+        waiting: those who wait for that.
+    """
+
+    __slots__ = ("changes", "effects", "waiting")
+
+    def __init__(self) -> None:
+        self.changes: Pending | None = None
+        self.effects: list[Any] = []
+        self.waiting: list[asyncio.Future[None]] = []
+
+    def add(self, changes: Pending, effects: list[Any]) -> None:
+        """Add what later calls have changed."""
+        if self.changes is None:
+            self.changes = changes
+        else:
+            self.changes.add(changes)
+        if self.effects:
+            self.effects += effects
+        else:
+            self.effects = effects
+
+    def wake(self, failure: MsmqError | None = None) -> None:
+        """Wake those who wait, with a failure or none."""
+        waiting, self.waiting = self.waiting, []
+        for future in waiting:
+            if future.done():
+                continue
+            if failure is None:
+                future.set_result(None)
+            else:
+                future.set_exception(failure)
+
+
+class Driver(Generic[GuestT]):
+    r"""Runs one guest in an event loop.
+
+    A turn: the calls of one turn of the loop, by which the guest changes; one commit of all that they have
+    changed, so that many messages share one sync of the disk; only then those who wait for `durable` are
+    woken and the effects carried out.
+
+    Four ways to call the guest, by who waits for what:
+
+    ========= =================================== ========================= ==================================
+    \          somebody waits for                  committed                 an unforeseen exception
+    ========= =================================== ========================= ==================================
+    `call`     its result, and then for `durable`  at the end of the turn    ends the driver, and is raised
+    `notify`   nothing: an event from outside      the same                  ends the driver
+    `put_off`  its result; not for its changes     with the next ones, or    ends the driver, and is raised
+                                                   `PUT_OFF_S` later
+    `read`     its result; it changes nothing      what else has changed     is raised: nothing has changed
+    ========= =================================== ========================= ==================================
+
+    Where it commits is a value, `writer`. Without one a turn commits by itself and the loop stands still
+    meanwhile: for rows alone that takes 30 to 60 microseconds and one sync, less than handing them to a
+    thread and back (benchmarks/commit_place.py), and what arrives meanwhile shares the next commit. With one
+    the commit is made in a thread and the guest goes on: for work on files, whose syncs add up.
+
+    An exception that nobody has foreseen, in a call, a timer, a commit or an effect, may have left the guest
+    changed half way: nothing that is not durable by then is stored or acknowledged. What the disk refuses,
+    and what a fault has spoilt, is handled in one of two ways, by what peers can bear:
+
+    - Those of a queue manager repeat what is not acknowledged, and nobody is kept waiting by that. So changes
+      that the disk refuses are kept and retried, and nothing new is accepted meanwhile. A fault ends the
+      driver, since most of what a queue manager knows of its sessions is not in its store.
+    - A client of a file server waits for its reply, and takes no reply for a dead server. With a `recovery`
+      all who wait are refused, and the guest is made anew from its store, as by a restart.
+
+    Attributes:
+        guest: what it runs.
+        loop: the event loop.
+        refused: whether the disk refuses commits; nothing new is accepted meanwhile.
+        room: the room on the disk; None if nobody looks.
+        poll_s: seconds between two looks at it.
+        calls_max: calls that a turn has at most, for a program whose tasks send many messages at once: its
+            peer can process the first ones meanwhile. 0 for no limit: all share one sync.
+        reporter: None for no reports.
+        recovery: None to retry what the disk refuses, and to end after a fault.
+        unsaved: the refusal of the disk that the driver has ended with; None if all changes are durable.
+        commits: number of commits so far.
+        broken: done when the driver has ended by itself, with the reason: StoreError if the store has become
+            unusable, EngineFailed for a fault of msmqwire itself.
+    """
+
+    def __init__(
+        self,
+        guest: GuestT,
+        store: Committer,
+        *,
+        loop: asyncio.AbstractEventLoop | None = None,
+        clock: Clock | None = None,
+        writer: Executor | None = None,
+    ) -> None:
+        self.guest = guest
+        self._store, self._writer = store, writer
+        self.loop = loop or asyncio.get_running_loop()
+        self._clock: Clock = clock or WallClock()
+        self.refused = False
+        self.room: Room | None = None
+        self.reporter: Reporter | None = None
+        self.recovery: Recovery | None = None
+        self.poll_s = POLL_S
+        self.calls_max = 0
+        self.unsaved: StoreRefused | None = None
+        self.commits = 0
+        self.broken: asyncio.Future[MsmqError] = self.loop.create_future()
+        self.carriers: list[Carrier] = []
+        self._performers: dict[type, Callable[[Any], None]] = {}
+        self._flushing: list[Callable[[], None]] = []
+        self._pending = Batch()
+        self._ready: deque[Batch] = deque()  # those before it, which it could not join
+        self._on_disk: Batch | None = None  # which the writer commits
+        self._when_settled: list[Callable[[], None]] = []
+        self._put_off: asyncio.TimerHandle | None = None
+        self._calls = 0  # since the last commit
+        self._calls_before = 0  # those of the last commit
+        self._scheduled = self._closed = self._throttles = self._acting = False
+        self._has_guest = True
+        self._failure: MsmqError | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._look: asyncio.TimerHandle | None = None
+        self._refusal: StoreRefused | None = None
+        self._room_unknown = ""
+        self._due: int | None = None
+
+    def register(self, carrier: Carrier) -> None:
+        """Let a carrier carry out its kinds of effects; those of no carrier are left out."""
+        for kind, perform in carrier.performers.items():
+            self.perform_by(kind, perform)
+        self.carriers.append(carrier)
+        self._flushing.append(carrier.flush)
+
+    def perform_by(self, kind: type, perform: Callable[[Any], None]) -> None:
+        """Let a function carry out a kind of effect."""
+        if kind in self._performers:
+            raise ValueError(f"two carriers carry out {kind.__name__}")
+        self._performers[kind] = perform
+
+    def stop_listening(self) -> None:
+        """Let all carriers accept nothing new."""
+        for carrier in self.carriers:
+            carrier.stop_listening()
+
+    async def finish_carriers(self) -> None:
+        """Let all carriers end what is under way, while what that changes can still be made durable."""
+        for carrier in self.carriers:
+            await carrier.finish()
+
+    async def close_carriers(self) -> None:
+        """End all connections, those registered last first; at once after a fault of msmqwire itself."""
+        if self.broken.done() and isinstance(self.broken.result(), EngineFailed):
+            for carrier in self.carriers:
+                carrier.abort()  # what it would send may be wrong
+        for carrier in reversed(self.carriers):
+            await carrier.close()
+
+    def begin(self, restore: Callable[[], object]) -> None:
+        """Start the guest by a function; what its store holds has been restored when this returns.
+
+        Raises InvalidValue if the clock says what no packet can hold, the subclasses of StoreError, and
+        EngineFailed.
+        """
+        self._clock.check()
+        self._update_time()
+        collects = gc.isenabled()
+        gc.disable()  # it would scan millions of positions again and again, none of which is garbage
+        try:
+            restore()
+        finally:
+            if collects:
+                gc.enable()
+        self._scheduled = True
+        self._flush()
+        if self._failure is not None:
+            raise self._failure
+        self._watch_room()
+
+    @property
+    def now_ms(self) -> int:
+        """Milliseconds of the driver's clock."""
+        return self._clock.read()[0]
+
+    def _update_time(self) -> int:
+        """Set the guest's clock; return its milliseconds."""
+        now_ms, utc = self._clock.read()
+        self.guest.at(now_ms, utc)
+        return now_ms
+
+    # -- calls --------------------------------------------------------------------------------------------
+
+    def call(self, action: Callable[..., T], *args: object) -> T:
+        """Update the guest's clock and call `action`; its changes are committed at the end of this turn.
+
+        If there have been `calls_max` calls in this turn, they are committed first.
+
+        Raises `REFUSALS` of `action`, which has changed nothing then. After any other exception the driver
+        ends: EngineFailed, or the StoreError that a message could not be read by.
+        """
+        if self.calls_max and self._calls >= self.calls_max and not (self._acting or self.refused):
+            self._flush()
+        self._begin_call()
+        return self._act(action, *args)
+
+    def _act(self, action: Callable[..., T], *args: object) -> T:
+        acting, self._acting = self._acting, True
+        try:
+            return action(*args)
+        except REFUSALS:
+            raise
+        except StoreError as exc:
+            self.fail(exc)
+            raise
+        except Exception as exc:
+            raise self.fail(exc) from exc
+        except BaseException as exc:
+            self.fail(exc)
+            raise
+        finally:
+            self._acting = acting
+
+    def put_off(self, action: Callable[..., T], *args: object) -> T:
+        """Call `action` as `call` does, for changes that nobody waits for, like the end of a message.
+
+        They are committed with the next ones, `PUT_OFF_S` later at most, or as soon as somebody waits for
+        `durable`. If something has come by `action` that is waited for, a copy in a journal say, they are
+        committed as usual.
+        """
+        scheduled, guest = self._scheduled, self.guest
+        arrivals = guest.arrivals
+        self._scheduled = True
+        try:
+            self._begin_call()
+            return self._act(action, *args)
+        finally:
+            if not scheduled and not self._closed:
+                self._scheduled = False
+                if guest.arrivals != arrivals:
+                    self._schedule()
+                elif self._put_off is None:
+                    self._put_off = self.loop.call_later(PUT_OFF_S, self._schedule)
+
+    def read(self, action: Callable[..., T], *args: object) -> T:
+        """Update the guest's clock and call `action`, which changes nothing.
+
+        Raises what `action` raises. The driver goes on, unless the store can't be read.
+        """
+        self._begin_call()
+        try:
+            return action(*args)
+        except StoreError as exc:
+            self.fail(exc)
+            raise
+
+    def notify(self, action: Callable[..., object], *args: object, alone: bool = False) -> None:
+        """Call `action` for an event that nobody waits for an answer to; any exception ends the driver.
+
+        With `alone` nobody but its sender is there to send: its changes are committed at once, unless there
+        are others of this turn, or were of the last one.
+        """
+        commits = alone and not (self._scheduled or self._closed or self._calls_before > 1)
+        if commits:
+            self._scheduled = True
+        try:
+            self._begin_call()
+            self._act(action, *args)
+        except (EngineFailed, StoreError):
+            pass  # `broken` says so
+        except Exception as exc:
+            self.fail(exc)
+        finally:
+            if commits:
+                self._flush()
+
+    def _begin_call(self) -> None:
+        if isinstance(self._failure, EngineFailed):
+            raise self._failure
+        self._schedule()
+        self._calls += 1
+        try:
+            self._update_time()
+        except Exception as exc:
+            failure = self.fail(exc)
+            raise failure from (None if failure is exc else exc)
+        except BaseException as exc:
+            self.fail(exc)
+            raise
+
+    def _schedule(self) -> None:
+        """Commit at the end of this turn."""
+        if not self._scheduled:
+            self._scheduled = True
+            self.loop.call_soon(self._flush)
+
+    # -- what is durable ----------------------------------------------------------------------------------
+
+    @property
+    def settled(self) -> bool:
+        """Whether all that has come is durable, and the disk takes commits."""
+        return not self._scheduled and self._on_disk is None
+
+    def when_settled(self, action: Callable[[], None]) -> None:
+        """Call `action` once what has come by now is durable."""
+        self._when_settled.append(action)
+
+    @property
+    def accepts(self) -> bool:
+        """Whether anything new is accepted, as far as the disk goes."""
+        return not self._throttles
+
+    async def durable(self) -> None:
+        """Wait until the changes of all calls so far are durable.
+
+        Raises Unreachable if the driver is abandoned before that, a subclass of StoreError if the store
+        becomes unusable, and EngineFailed.
+        """
+        if self._failure is not None:
+            raise self._failure
+        if self._put_off is not None:
+            self._schedule()
+        batch = self._pending if self._scheduled else self._on_disk
+        if batch is not None:
+            future = self.loop.create_future()
+            batch.waiting.append(future)
+            await future
+
+    async def durable_within(self, timeout_s: float) -> None:
+        """Wait as `durable` does. Raises StoreRefused as well, if the disk refuses for so many seconds."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.durable()
+        except TimeoutError:
+            if self._refusal is None:
+                raise
+            raise self._refusal from None
+
+    # -- the end of a turn --------------------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        """Commit, then carry out the effects; what those change is committed in the next turn."""
+        if self._closed:
+            return
+        try:
+            self._end_turn()
+        except Exception as exc:
+            self.fail(exc)
+        except BaseException as exc:
+            self.fail(exc)
+            raise
+
+    def _end_turn(self) -> None:
+        self._calls_before, self._calls = self._calls, 0
+        if self._put_off is not None:
+            self._put_off.cancel()
+            self._put_off = None
+        if self._on_disk is not None:
+            return  # `_written` goes on
+        if self._has_guest:
+            # What is due now belongs to it, such as the acknowledgement of this turn's packets.
+            now_ms = self._update_time()
+            self.part()
+            if self.reporter is not None:
+                self.reporter.report(now_ms)
+        if self._writer is not None:
+            self._write(self._writer)
+            return
+        batch = self._pending
+        if batch.changes:
+            try:
+                self._store.commit(batch.changes)
+            except StoreRefused as exc:
+                self._refuse(exc)
+                return
+            self.commits += 1
+        self._scheduled = False
+        self._settle(batch)
+
+    def part(self) -> None:
+        """Take what has changed, into a batch of its own if it can't be committed with what came before."""
+        changes, effects = self.guest.take()
+        batch = self._pending
+        if batch.changes is not None and not batch.changes.joins(changes):
+            self._ready.append(batch)
+            self._pending = batch = Batch()
+        batch.add(changes, effects)
+
+    def _write(self, writer: Executor) -> None:
+        """Commit the next batch in a thread."""
+        if self._ready:
+            batch = self._ready.popleft()
+        else:
+            batch, self._scheduled = self._pending, False
+        if not batch.changes:
+            self._settle(batch)
+            return
+        self._on_disk = batch
+        if batch is self._pending:
+            self._pending = Batch()
+        written = self.loop.run_in_executor(writer, self._store.commit, batch.changes)
+        written.add_done_callback(self._written)
+
+    def _written(self, written: asyncio.Future[None]) -> None:
+        batch = self._on_disk
+        if batch is None or self._closed or written.cancelled():
+            return
+        exc = written.exception()
+        try:
+            if exc is None:
+                self.commits += 1
+                self._settle(batch)
+                if self._scheduled:
+                    self._flush()
+            else:
+                self._on_disk = None
+                self._ready.appendleft(batch)
+                if isinstance(exc, StoreRefused):
+                    self._scheduled = True
+                    self._refuse(exc)
+                else:
+                    self._spoilt(exc)
+        except Exception as fault:
+            self.fail(fault)
+
+    def _settle(self, batch: Batch) -> None:
+        """The changes of a batch are durable: wake those who wait, and carry out the effects."""
+        if self.refused:
+            self.refused = False
+            log.warning("the disk takes commits again")
+        if self._has_guest:
+            self._look_at_room()
+            self.guest.committed()
+        if batch is self._on_disk:
+            self._on_disk = None
+        elif batch is self._pending:
+            self._pending = Batch()
+        batch.wake()
+        performers = self._performers
+        for effect in batch.effects:
+            perform = performers.get(type(effect))
+            if perform is not None:
+                perform(effect)
+        if self._when_settled:
+            actions, self._when_settled = self._when_settled, []
+            for action in actions:
+                action()
+        for flush in self._flushing:
+            flush()
+        self._set_alarm()
+
+    # -- what goes wrong ----------------------------------------------------------------------------------
+
+    def _refuse(self, exc: StoreRefused) -> None:
+        """Accept nothing new while the disk is full or failing, and retry with the same changes."""
+        if not self.refused:
+            self.refused = True
+            what = (
+                "a commit; tried again until it takes it" if self.recovery is None else "a commit: it fails"
+            )
+            log.error(f"the disk refuses {what}", extra={"error": str(exc)})
+        self._refusal, self._throttles = exc, True
+        if self.recovery is not None:
+            self._give_up(exc)
+            self.lose_guest(exc)
+            return
+        self.guest.throttle(on=True)
+        released = self.room is not None and self.room.release()
+        self.loop.call_later(0 if released else RETRY_S, self._flush)
+
+    def fail(self, exc: BaseException) -> MsmqError:
+        """End because of an exception that nobody has foreseen, and return the error that says so.
+
+        The guest may be changed half way, so nothing more of it is stored, and no effect is carried out.
+        """
+        if self._failure is not None:
+            if not isinstance(exc, MsmqError):
+                log.error("a fault of msmqwire itself after its end", exc_info=exc)
+            return self._failure
+        failure: MsmqError
+        if self.recovery is not None and not isinstance(exc, StoreError):
+            failure = EngineFailed(exc)
+            log.critical("a fault of msmqwire itself: the service starts anew", exc_info=exc)
+            self.lose_guest(failure)
+            return failure
+        if isinstance(exc, StoreError):
+            failure = exc
+            log.critical("the store can't be used any more", extra={"error": str(exc)})
+        else:
+            failure = EngineFailed(exc)
+            log.critical("a fault of msmqwire itself ends it", exc_info=exc, extra={"error": repr(exc)})
+        self._end(failure)
+        self.broken.set_result(failure)
+        return failure
+
+    def _spoilt(self, exc: BaseException) -> None:
+        """A commit has failed by what nobody has foreseen: what it was to make durable is given up."""
+        failure = self.fail(exc)
+        if self.recovery is not None:
+            self._give_up(failure)
+
+    def _give_up(self, failure: MsmqError) -> None:
+        """Give up all that is not durable."""
+        batches = [*self._ready, self._pending]
+        self._ready.clear()
+        self._pending, self._scheduled = Batch(), False
+        for batch in batches:
+            batch.wake(failure)
+
+    def lose_guest(self, failure: MsmqError) -> None:
+        """The guest is worth nothing any more: let another one be made."""
+        if self._has_guest and self.recovery is not None:
+            self._has_guest = False
+            self.recovery.lost(failure)
+
+    def replace(self, guest: GuestT) -> None:
+        """Go on with a guest that was made anew."""
+        self.guest, self._has_guest = guest, True
+
+    # -- the room on the disk -----------------------------------------------------------------------------
+
+    def _look_at_room(self, *, tidy: bool = False) -> None:
+        """Throttle the guest, or end that: nothing new is accepted while the disk is full, or almost full."""
+        room = self.room
+        if room is not None and not self.refused and self._writer is None and (tidy or not room.plenty):
+            room.look(tidy=tidy)
+        throttles = self.refused or (room is not None and room.low)
+        if throttles and not self._throttles:
+            self.guest.throttle(on=True)
+        elif self._throttles and not throttles:
+            self.call(self._end_throttle)
+        self._throttles = throttles
+
+    def _end_throttle(self) -> None:
+        self.guest.throttle(on=False)
+
+    def _watch_room(self) -> None:
+        """Look at the room from time to time: others write to the disk as well."""
+        if self.room is None or self._closed:
+            return
+        if self._writer is not None:
+            look = self.loop.run_in_executor(self._writer, partial(self.room.look, tidy=True))
+            look.add_done_callback(self._looked)
+            return
+        try:
+            self._look_at_room(tidy=True)
+        except Exception as exc:
+            self.fail(exc)
+        else:
+            self._look = self.loop.call_later(self.poll_s, self._watch_room)
+
+    def _looked(self, look: asyncio.Future[None]) -> None:
+        """The writer has looked at the room."""
+        if self._closed or look.cancelled():
+            return
+        failure = look.exception()
+        if isinstance(failure, StoreError):
+            if str(failure) != self._room_unknown:
+                self._room_unknown = str(failure)
+                log.warning("the room on the disk is unknown", extra={"error": str(failure)})
+        elif failure is not None:
+            self.fail(failure)
+        elif self._has_guest:
+            self._look_at_room()
+        self._look = self.loop.call_later(self.poll_s, self._watch_room)
+
+    # -- time and the end ---------------------------------------------------------------------------------
+
+    def _set_alarm(self) -> None:
+        """Set a timer for the next deadline.
+
+        One that rings earlier is left as it is, since deadlines move with each message: it is set anew then.
+        """
+        due = self.guest.deadline
+        if self.reporter is not None:
+            reports = self.reporter.deadline
+            if reports is not None and (due is None or reports < due):
+                due = reports
+        if self._alarm is not None:
+            if due is not None and self._due is not None and self._due <= due:
+                return
+            self._alarm.cancel()
+            self._alarm = None
+        self._due = due
+        if due is not None:
+            delay = min(max(self._clock.seconds_until(due), 0.0), _LONGEST_S)
+            self._alarm = self.loop.call_later(delay, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = self._due = None
+        self.notify(_nothing)
+
+    async def stop(self) -> None:
+        """Stop the guest in good order, with its last changes durable and its effects carried out."""
+        self.call(self.guest.stop)
+        await self.durable()
+        self.abandon()
+
+    async def finish(self, timeout_s: float) -> None:
+        """Acknowledge what has been received, then stop.
+
+        Raises TimeoutError if the disk keeps refusing commits, and a subclass of StoreError. A disk that has
+        refused before is not waited for that long.
+        """
+        try:
+            async with asyncio.timeout(min(timeout_s, REFUSED_S) if self.refused else timeout_s):
+                self.call(self.guest.acknowledge_received)
+                await self.durable()
+                await self.stop()
+        except TimeoutError:
+            self.unsaved = self._refusal
+            raise
+
+    def abandon(self) -> None:
+        """Stop without a commit: only unanswered changes are lost."""
+        self._end(Unreachable("the service has ended before it was durable"))
+
+    def _end(self, failure: MsmqError) -> None:
+        if self._closed:
+            return
+        self._closed, self._failure = True, failure
+        for timer in (self._alarm, self._look, self._put_off):
+            if timer is not None:
+                timer.cancel()
+        if self._on_disk is not None:
+            self._on_disk.wake(failure)
+        self._give_up(failure)
+        if self.reporter is not None:
+            self.reporter.close()  # last: nobody waits for ever where a report fails
+
+
+def _nothing() -> None:
+    """Do nothing: a timer only needs a call to update the guest's clock."""

@@ -1,0 +1,61 @@
+"""What a driver runs: the rules of a service, without I/O, clock or chance."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Pending(Protocol):
+    """Changes that are not durable yet; false if there are none."""
+
+    def __bool__(self) -> bool: ...
+
+    def add(self, later: Any) -> None:
+        """Apply the changes of later calls on top."""
+
+    def joins(self, later: Any) -> bool:
+        """Return whether later changes can be committed together with these."""
+
+
+class Guest(Protocol):
+    """The rules of a service, as its driver sees them.
+
+    Each call into them changes rows and asks for effects. No effect may be carried out before the changes
+    taken with it, and all earlier ones, are durable.
+
+    Attributes:
+        deadline: when `at` has to be called next, in milliseconds of the driver's clock; None for no timer.
+        arrivals: a number that grows with each change that somebody outside waits for, such as a message
+            that has come: see `Driver.put_off`.
+    """
+
+    @property
+    def deadline(self) -> int | None: ...
+
+    @property
+    def arrivals(self) -> int: ...
+
+    def at(self, now_ms: int, utc: int) -> None:
+        """Set the time: milliseconds of the driver's clock, seconds since 1970 UTC. Due timers expire."""
+
+    def take(self) -> tuple[Any, list[Any]]:
+        """Take the changes since the last time, which are `Pending`, and the effects that follow them."""
+
+    def committed(self) -> None:
+        """Take note that all changes taken so far are durable."""
+
+    def throttle(self, *, on: bool) -> None:
+        """Accept nothing new while the disk refuses commits or is almost full; or accept it again."""
+
+    def acknowledge_received(self) -> None:
+        """Acknowledge what has come so far without waiting for more: `stop` follows."""
+
+    def stop(self) -> None:
+        """End in good order: the last changes and effects are taken afterwards."""
+
+
+class Committer(Protocol):
+    """What makes the changes of a guest durable: a `Store`, or what is built on one."""
+
+    def commit(self, changes: Any) -> None:
+        """Make changes durable, all or none. Raises StoreError, after StoreRefused it may be tried again."""
