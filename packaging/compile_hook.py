@@ -41,6 +41,7 @@ COMPILED = (
     "msmqwire/service/carrier.py",
     "msmqwire/service/clock.py",
     "msmqwire/service/driver.py",
+    "msmqwire/service/event_loop.py",
     "msmqwire/service/guest.py",
     "msmqwire/service/partial_packets.py",
     "msmqwire/service/store/changes.py",

@@ -28,6 +28,7 @@ from msmqwire.errors import (
 from msmqwire.service.carrier import Carrier
 from msmqwire.service.clock import Clock, WallClock
 from msmqwire.service.disk import POLL_S, Room
+from msmqwire.service.event_loop import EventLoop, Handle
 from msmqwire.service.guest import Committer, Guest, Pending
 from msmqwire.service.logs import log
 
@@ -162,13 +163,13 @@ class Driver(Generic[GuestT]):
         guest: GuestT,
         store: Committer,
         *,
-        loop: asyncio.AbstractEventLoop | None = None,
+        loop: EventLoop | None = None,
         clock: Clock | None = None,
         writer: Executor | None = None,
     ) -> None:
         self.guest = guest
         self._store, self._writer = store, writer
-        self.loop = loop or asyncio.get_running_loop()
+        self.loop: EventLoop = loop or asyncio.get_running_loop()
         self._clock: Clock = clock or WallClock()
         self.refused = False
         self.room: Room | None = None
@@ -186,14 +187,14 @@ class Driver(Generic[GuestT]):
         self._ready: deque[Batch] = deque()  # those before it, which it could not join
         self._on_disk: Batch | None = None  # which the writer commits
         self._when_settled: list[Callable[[], None]] = []
-        self._put_off: asyncio.TimerHandle | None = None
+        self._put_off: Handle | None = None
         self._calls = 0  # since the last commit
         self._calls_before = 0  # those of the last commit
         self._scheduled = self._closed = self._throttles = self._acting = False
         self._has_guest = True
         self._failure: MsmqError | None = None
-        self._alarm: asyncio.TimerHandle | None = None
-        self._look: asyncio.TimerHandle | None = None
+        self._alarm: Handle | None = None
+        self._look: Handle | None = None
         self._refusal: StoreRefused | None = None
         self._room_unknown = ""
         self._due: int | None = None
@@ -203,13 +204,17 @@ class Driver(Generic[GuestT]):
         for kind, perform in carrier.performers.items():
             self.perform_by(kind, perform)
         self.carriers.append(carrier)
-        self._flushing.append(carrier.flush)
+        self.flush_by(carrier.flush)
 
     def perform_by(self, kind: type, perform: Callable[[Any], None]) -> None:
         """Let a function carry out a kind of effect."""
         if kind in self._performers:
             raise ValueError(f"two carriers carry out {kind.__name__}")
         self._performers[kind] = perform
+
+    def flush_by(self, flush: Callable[[], None]) -> None:
+        """Let a function be called after the effects of each turn."""
+        self._flushing.append(flush)
 
     def stop_listening(self) -> None:
         """Let all carriers accept nothing new."""

@@ -7,11 +7,10 @@ from contextlib import contextmanager
 
 from msmqwire.errors import LocatedError, MsmqError, StoreDamaged
 from msmqwire.service.logs import log
-from msmqwire.service.store import Store
 
 
 @contextmanager
-def restoring(store: Store) -> Iterator[None]:
+def restoring(store: object) -> Iterator[None]:
     """Raise StoreDamaged if the rows of a store can't be read as what they should be, whatever goes wrong."""
     try:
         yield

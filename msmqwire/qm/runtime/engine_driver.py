@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
 from logging import ERROR, WARNING
@@ -14,10 +13,10 @@ from msmqwire.qm.runtime.limits import Traffic
 from msmqwire.qm.runtime.refused import RefusalReports
 from msmqwire.service.clock import Clock
 from msmqwire.service.driver import Driver
-from msmqwire.service.guest import Guest
+from msmqwire.service.event_loop import EventLoop
+from msmqwire.service.guest import Committer, Guest
 from msmqwire.service.logs import log
 from msmqwire.service.restoring import restoring
-from msmqwire.service.store import Store
 
 
 class EngineDriver(Driver[Guest]):
@@ -32,10 +31,10 @@ class EngineDriver(Driver[Guest]):
     def __init__(
         self,
         core: Core,
-        store: Store,
+        store: Committer,
         *,
         guest: Guest | None = None,
-        loop: asyncio.AbstractEventLoop | None = None,
+        loop: EventLoop | None = None,
         clock: Clock | None = None,
         writer: Executor | None = None,
     ) -> None:

@@ -27,7 +27,7 @@ from msmqwire.names.printable import counted, in_seconds
 from msmqwire.qm.runtime.addresses import AddressOverrides, no_connection
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import HttpTraffic, Limits
-from msmqwire.qm.runtime.resolver import Resolver
+from msmqwire.qm.runtime.resolver import NameResolver
 from msmqwire.service.descriptors import OpenConnections
 from msmqwire.service.endpoints import canonical
 from msmqwire.service.logs import log
@@ -76,7 +76,7 @@ class HttpSender:
         limits: Limits,
         traffic: HttpTraffic,
         open_connections: OpenConnections,
-        resolver: Resolver,
+        resolver: NameResolver,
         overrides: AddressOverrides,
         context: ssl.SSLContext,
     ) -> None:
@@ -216,7 +216,7 @@ def _is_address(host: str) -> bool:
 class _Resolver(AbstractResolver):
     """Resolves names for aiohttp."""
 
-    def __init__(self, resolver: Resolver, overrides: AddressOverrides) -> None:
+    def __init__(self, resolver: NameResolver, overrides: AddressOverrides) -> None:
         self._resolver, self._overrides = resolver, overrides
 
     async def resolve(

@@ -90,6 +90,22 @@ def _network_of(address: str) -> str:
     return origin_of(address) if ":" in address else address.rpartition(".")[0]
 
 
+class PingPorts(Protocol):
+    """The ping port, and what sends requests: see `PingSockets`."""
+
+    port: int
+
+    async def listen(self, address: str, port: int) -> int: ...
+
+    def stop_listening(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def answer(self, address: str, port: int, data: bytes) -> bool: ...
+
+    async def request(self, address: str, port: int, data: bytes, listening: str) -> None: ...
+
+
 class PingSockets:
     """The ping port, and the ports that requests go out from.
 

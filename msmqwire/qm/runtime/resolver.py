@@ -13,7 +13,7 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.service.logs import log
@@ -65,6 +65,16 @@ class _Places:
     def has_room(self) -> bool:
         """Whether one more may start: there are never more lost threads than places besides."""
         return self.running < self.size and self.running + self.lost < 2 * self.size
+
+
+class NameResolver(Protocol):
+    """What resolves host names."""
+
+    def resolve(self, name: str, answer: Answer, *, local: bool) -> None:
+        """Call `answer` with the addresses of a name.
+
+        `local` says whether a local application sends to it: nobody else may keep it waiting.
+        """
 
 
 class Resolver:

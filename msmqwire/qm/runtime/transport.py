@@ -20,8 +20,8 @@ from msmqwire.qm.runtime.addresses import AddressOverrides, no_connection
 from msmqwire.qm.runtime.connection import Connection
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, Traffic
-from msmqwire.qm.runtime.pings import PingGate, PingSockets
-from msmqwire.qm.runtime.resolver import Resolver
+from msmqwire.qm.runtime.pings import PingGate, PingPorts, PingSockets
+from msmqwire.qm.runtime.resolver import NameResolver, Resolver
 from msmqwire.service.carrier import Performers
 from msmqwire.service.descriptors import OpenConnections
 from msmqwire.service.endpoints import local_address
@@ -45,8 +45,15 @@ class TcpNetwork:
     """
 
     def __init__(
-        self, driver: EngineDriver, *, limits: Limits | None = None, overrides: AddressOverrides | None = None
+        self,
+        driver: EngineDriver,
+        *,
+        limits: Limits | None = None,
+        overrides: AddressOverrides | None = None,
+        resolver: NameResolver | None = None,
+        pings: PingPorts | None = None,
     ) -> None:
+        """Make no socket yet; a simulator has its own `resolver` and `pings`."""
         self._driver, self._engine = driver, driver.core.binary
         self.limits, self._overrides = limits or Limits(), overrides or AddressOverrides()
         self.traffic = Traffic()
@@ -66,9 +73,9 @@ class TcpNetwork:
         )
         self.partial_packets: PartialPackets[Connection] = self._listener.held
         self._listen_address = ""
-        self.resolver = Resolver(self.limits)
+        self.resolver: NameResolver = resolver or Resolver(self.limits)
         self._ping_gate = PingGate(self.limits)
-        self._pings = PingSockets(self.datagram)
+        self._pings: PingPorts = pings or PingSockets(self.datagram)
 
     # -- listening ----------------------------------------------------------------------------------------
 
@@ -240,7 +247,7 @@ class TcpNetwork:
         self._begin(self._connect(outgoing, address, host))
 
     async def _connect(self, connection: Connection, address: str, host: str) -> None:
-        loop = asyncio.get_running_loop()
+        loop = self._driver.loop
         number = connection.number
         port = self._overrides.hosts.get(host.lower(), ("", None))[1] or self._overrides.port
         if number not in self.connections:

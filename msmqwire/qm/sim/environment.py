@@ -1,8 +1,7 @@
-"""What every part of a run shares: virtual time, the event queue, chance, counters and the story."""
+"""What every part of a run shares: virtual time, chance, counters and the story."""
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Callable
 from random import Random
@@ -12,16 +11,17 @@ from uuid import UUID
 from msmqwire.qm.sim.plan import Plan
 from msmqwire.qm.sim.story import Story
 from msmqwire.qm.sim.violation import Invariant, Violation
+from msmqwire.service.virtual.loop import VirtualLoop
 
-_EVENTS_MAX: Final = 60_000
+_TURNS_MAX: Final = 400_000
 
 
 class Environment:
-    """Virtual time, the events that are due in it, and one source of chance for all that is not planned.
+    """Virtual time, what is due in it, and one source of chance for all that is not planned.
 
     Attributes:
         plan: the plan of the run.
-        now: milliseconds since the start.
+        loop: the event loop of all queue managers.
         faults_over: whether no more faults occur.
         rng: source of all delays, sizes and choices beyond the plan.
         counts: how often each kind of thing happened.
@@ -30,22 +30,24 @@ class Environment:
 
     def __init__(self, plan: Plan, *, story: bool = False) -> None:
         self.plan = plan
-        self.now = 0
+        self.loop = VirtualLoop()
         self.faults_over = False
         self.rng = Random(f"run {plan.seed}")
         self.counts: Counter[str] = Counter()
         self.story = Story(story)
-        self._events: list[tuple[int, int, Callable[[], None]]] = []
-        self._scheduled = 0
+
+    @property
+    def now(self) -> int:
+        """Milliseconds since the start."""
+        return round(self.loop.time() * 1000)
 
     def guid(self) -> UUID:
         """Return a new GUID."""
         return UUID(int=self.rng.getrandbits(128))
 
-    def after(self, delay: int, event: Callable[[], None]) -> None:
+    def after(self, delay: int, event: Callable[[], object]) -> None:
         """Schedule an event, `delay` milliseconds from now; events of the same time keep their order."""
-        self._scheduled += 1
-        heapq.heappush(self._events, (self.now + max(delay, 0), self._scheduled, event))
+        self.loop.call_at((self.now + max(delay, 0)) / 1000, event)
 
     def log(self, node: str, text: str, other: str = "") -> None:
         """Add a line to the story, if it is recorded."""
@@ -53,23 +55,12 @@ class Environment:
             self.story.add(self.now, node, text, other)
 
     def run_until(self, end: int) -> None:
-        """Process all events up to a time, in milliseconds since the start.
+        """Let all happen that is due up to a time, in milliseconds since the start.
 
         Raises:
-            Violation: the run has had far more events than any healthy one.
+            Violation: the run has had far more turns of its loop than any healthy one.
         """
-        while self.run_event(end):
-            pass
-        self.now = end
-
-    def run_event(self, end: int) -> bool:
-        """Process the next event up to a time; return whether there was one. Raises like `run_until`."""
-        events = self._events
-        if not events or events[0][0] > end:
-            return False
-        self.now, _, event = heapq.heappop(events)
-        event()
-        self.counts["events"] += 1
-        if self.counts["events"] > _EVENTS_MAX:
-            raise Violation(Invariant.BOUNDED, f"more than {_EVENTS_MAX} events")
-        return True
+        self.loop.run_until(end / 1000)
+        self.counts["turns"] = self.loop.turns
+        if self.loop.turns > _TURNS_MAX:
+            raise Violation(Invariant.BOUNDED, f"more than {_TURNS_MAX} turns of the loop")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from msmqwire.qm.core import Core
+from msmqwire.service.event_loop import EventLoop
 
 
 class Host(Protocol):
@@ -14,6 +16,7 @@ class Host(Protocol):
     Attributes:
         core: None while it is down.
         epoch: how often it was started.
+        loop: of the run.
         refuses_until, unresolved_until: faults that last for a time.
     """
 
@@ -21,8 +24,15 @@ class Host(Protocol):
     address: str
     core: Core | None
     epoch: int
+    loop: EventLoop
     refuses_until: int
     unresolved_until: int
 
     def call(self, action: Callable[[Core], Any]) -> Any:
         """Call into the core, if the node is up."""
+
+    def datagram(self, data: bytes, address: str, port: int, *, request: bool) -> None:
+        """A datagram has come."""
+
+    def socket(self) -> asyncio.Protocol:
+        """Return the queue manager's end of a connection that comes in; the node is up."""

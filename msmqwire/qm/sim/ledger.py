@@ -47,7 +47,8 @@ class NodeView(Protocol):
     Attributes:
         core: None while the node is down.
         epoch: how often it was started.
-        decided_utc: the latest time that the core was given in the steps of the commit under way.
+        decided_utc, decided_since: the latest and the first time that the core was given in the turns of the
+            commit under way, and whose effects are carried out.
     """
 
     name: str
@@ -56,6 +57,7 @@ class NodeView(Protocol):
     epoch: int
     store: MemoryStore
     decided_utc: int
+    decided_since: int
 
 
 class QueueKind(StrEnum):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from msmqwire.ping import PING_PORT
-from msmqwire.qm.model.enumerations import ConnectionStatus
 from msmqwire.qm.sim.capture import SERVER_PORT, Capture
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.host import Host
@@ -20,6 +20,7 @@ from msmqwire.qm.sim.store_contents import StoreContents
 _REPLY_PORT: Final = 40_000
 _CONNECT_TIMEOUT_MS: Final = 20_000
 _CONNECTED: Final = "connected"
+_EOF: Final = "end"
 _GONE: Final = "gone"
 Payload = bytes | str
 """Bytes, or one of the events of a connection."""
@@ -33,8 +34,6 @@ class Endpoint:
         informed: whether it knows that the connection is gone.
     """
 
-    __slots__ = ("epoch", "host", "informed", "number", "open")
-
     def __init__(self, host: Host, number: int) -> None:
         self.host, self.epoch, self.number = host, host.epoch, number
         self.open = True
@@ -45,21 +44,97 @@ class Endpoint:
         """Whether the node is still in the life that has this connection."""
         return self.host.core is not None and self.host.epoch == self.epoch
 
-    @property
-    def key(self) -> tuple[str, int, int]:
-        return self.host.name, self.epoch, self.number
-
     def connected(self) -> None:
         """The connection that it asked for is there."""
-        self.host.call(lambda core: core.binary.connected(self.number))
+        raise NotImplementedError
 
     def received(self, data: bytes) -> None:
         """Bytes have come."""
-        self.host.call(lambda core: core.binary.received(self.number, data))
+        raise NotImplementedError
+
+    def ended(self) -> None:
+        """The other end sends nothing more."""
+        raise NotImplementedError
 
     def disconnected(self) -> None:
         """The connection is gone."""
-        self.host.call(lambda core: core.binary.disconnected(self.number))
+        raise NotImplementedError
+
+
+class Socket(Endpoint, asyncio.Transport):
+    """An end at a queue manager: what the connections of its carrier of TCP take for a transport.
+
+    Attributes:
+        established: done when a connection that it asked for is there, or has failed.
+    """
+
+    def __init__(self, host: Host, number: int, factory: Callable[[], asyncio.Protocol], peer: str) -> None:
+        Endpoint.__init__(self, host, number)
+        asyncio.Transport.__init__(self)
+        self._factory, self._peer = factory, peer
+        self.protocol: asyncio.Protocol | None = None
+        self.connection: Connection | None = None
+        self.established: asyncio.Future[None] = host.loop.create_future()
+        self._eof = self._lost = False
+
+    # -- what comes from the other end
+
+    def connected(self) -> None:
+        if self.established.done():
+            return
+        self.protocol = self._factory()
+        self.protocol.connection_made(self)
+        self.established.set_result(None)
+
+    def received(self, data: bytes) -> None:
+        if self.protocol is not None and not self._lost:
+            self.protocol.data_received(data)
+
+    def ended(self) -> None:
+        if self.protocol is not None and not self._lost and not self.protocol.eof_received():
+            self.close()
+
+    def disconnected(self) -> None:
+        self._end(ConnectionResetError("the connection is gone"))
+
+    def _end(self, exc: Exception | None) -> None:
+        if not self._lost and self.protocol is not None:
+            self._lost = True
+            self.protocol.connection_lost(exc)
+
+    # -- `asyncio.Transport`
+
+    @property
+    def _side(self) -> int:
+        assert self.connection is not None
+        return self.connection.ends.index(self)
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return (self._peer, 0) if name == "peername" else default
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def is_closing(self) -> bool:
+        return not self.open
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self.connection is not None and self.alive and not self._eof:
+            self.connection.send(self._side, bytes(data))
+
+    def write_eof(self) -> None:
+        if self.connection is not None and self.alive and not self._eof:
+            self._eof = True
+            self.connection.put(self._side, _EOF)
+
+    def close(self) -> None:
+        if self.connection is not None and self.alive and self.open:
+            self.write_eof()
+            self.connection.close(self._side)
+            self._end(None)
+
+    def abort(self) -> None:
+        self.close()
 
 
 class Connection:
@@ -144,6 +219,8 @@ class Connection:
                     self._capture.close(environment.now)
                 environment.log(target.host.name, f"connection with {source.host.name} is gone")
                 target.disconnected()
+            elif payload == _EOF:
+                target.ended()
             else:
                 assert isinstance(payload, bytes)
                 if self._capture:
@@ -223,8 +300,7 @@ class Network:
         self.environment, self.capture = environment, capture
         self._hosts, self._ledger, self._contents = hosts, ledger, contents
         self._connections: dict[Connection, None] = {}
-        self._by_end: dict[tuple[str, int, int], Connection] = {}
-        self._connecting: dict[tuple[str, int, int], Endpoint] = {}
+        self._numbers = 0
         self._partitions: dict[frozenset[str], int] = {}
         self.ending: set[Connection] = set()
         self.http = HttpNetwork(environment, hosts, self.blocked_until, srmp_observer, capture)
@@ -244,40 +320,30 @@ class Network:
     def forget(self, connection: Connection) -> None:
         """Remove a connection that is over at both ends."""
         self._connections.pop(connection, None)
-        for end in connection.ends:
-            self._by_end.pop(end.key, None)
 
     # -- effects ----------------------------------------------------------------------------------------
 
-    def send(self, host: Host, number: int, data: bytes) -> None:
-        """Carry out `Send`."""
-        connection = self._by_end.get((host.name, host.epoch, number))
-        if connection is not None:
-            connection.send(connection.side(host), data)
-
-    def disconnect(self, host: Host, number: int) -> None:
-        """Carry out `Disconnect`."""
-        connection = self._by_end.get((host.name, host.epoch, number))
-        if connection is not None:
-            side = connection.side(host)
-            self.environment.log(host.name, "closes the connection", connection.ends[1 - side].host.name)
-            connection.close(side)
-        elif (end := self._connecting.get((host.name, host.epoch, number))) is not None:
-            end.open = False
-
-    def connect(self, host: Host, number: int, address: str) -> None:
-        """Carry out `Connect`."""
+    async def connect(
+        self, host: Host, factory: Callable[[], asyncio.Protocol], address: str
+    ) -> tuple[asyncio.Transport, asyncio.Protocol]:
+        """Connect a node to an address. Raises ConnectionRefusedError."""
         environment = self.environment
         target = self._host_at(address)
-        delay = environment.rng.choice((0, 1, 10, 100))
-        end = Endpoint(host, number)
-        self._connecting[end.key] = end
-        environment.after(delay, lambda: self._reach(end, target, environment.now))
+        self._numbers += 1
+        end = Socket(host, self._numbers, factory, address)
+        since = environment.now
+        environment.after(environment.rng.choice((0, 1, 10, 100)), lambda: self._reach(end, target, since))
+        try:
+            await end.established
+        except asyncio.CancelledError:
+            end.open = False  # its carrier waits no longer
+            raise
+        assert end.protocol is not None
+        return end, end.protocol
 
-    def _reach(self, end: Endpoint, target: Host | None, since: int) -> None:
+    def _reach(self, end: Socket, target: Host | None, since: int) -> None:
         environment = self.environment
         if not (end.alive and end.open):
-            self._connecting.pop(end.key, None)
             return
         if target is not None and (until := self.blocked_until(end.host, target)) > environment.now:
             if until - since > _CONNECT_TIMEOUT_MS:
@@ -288,31 +354,28 @@ class Network:
         if target is None or target.core is None or environment.now < target.refuses_until:
             self._refuse(end)
             return
-        self._connecting.pop(end.key, None)
-        number = target.core.binary.next_connection()
-        connection = Connection(self, end, Endpoint(target, number))
+        self._numbers += 1
+        other = Socket(target, self._numbers, target.socket, end.host.address)
+        connection = Connection(self, end, other)
+        end.connection = other.connection = connection
         self.establish(connection)
-        for side in connection.ends:
-            self._by_end[side.key] = connection
         environment.counts["connections"] += 1
         environment.log(end.host.name, "connects", target.name)
-        target.call(lambda core: core.binary.accepted(number, end.host.address))
+        other.connected()
 
     def establish(self, connection: Connection) -> None:
         """Begin a connection: its first end learns that it is there."""
         self._connections[connection] = None
         connection.put(1, _CONNECTED)
 
-    def _refuse(self, end: Endpoint) -> None:
-        self._connecting.pop(end.key, None)
-        if end.alive and end.open:
+    def _refuse(self, end: Socket) -> None:
+        if end.alive and end.open and not end.established.done():
             self.environment.counts["refused connections"] += 1
             self.environment.log(end.host.name, "can't connect")
-            status = ConnectionStatus.SOCKET_CONNECT_FAILURE
-            end.host.call(lambda core: core.binary.connect_failed(end.number, status))
+            end.established.set_exception(ConnectionRefusedError("nobody listens there"))
 
-    def resolve(self, host: Host, request: int, host_name: str) -> None:
-        """Carry out `Resolve`."""
+    def resolve(self, host: Host, host_name: str, answer: Callable[[list[str]], None]) -> None:
+        """Resolve a name for a node."""
         environment = self.environment
         epoch = host.epoch
         matches = [
@@ -321,14 +384,14 @@ class Network:
         fails = any(environment.now < other.unresolved_until for other in matches)
         addresses = [] if fails else [other.address for other in matches]
 
-        def answer() -> None:
-            if host.epoch == epoch:
-                host.call(lambda core: core.binary.resolved(request, addresses))
+        def answered() -> None:
+            if host.epoch == epoch and host.core is not None:
+                answer(addresses)
 
-        environment.after(environment.rng.choice((0, 2, 50)), answer)
+        environment.after(environment.rng.choice((0, 2, 50)), answered)
 
     def datagram(self, host: Host, address: str, port: int, data: bytes) -> None:
-        """Carry out `SendDatagram`."""
+        """Send a datagram from a node."""
         environment = self.environment
         rng, faults_over = environment.rng, environment.faults_over
         target = self._host_at(address)
@@ -342,9 +405,7 @@ class Network:
         request = port == PING_PORT
         environment.after(
             rng.choice((0, 5) if faults_over else (0, 5, 900, 1_100)),
-            lambda: target.call(
-                lambda core: core.binary.datagram(data, host.address, _REPLY_PORT, request=request)
-            ),
+            lambda: target.datagram(data, host.address, _REPLY_PORT, request=request),
         )
 
     def _host_at(self, address: str) -> Host | None:

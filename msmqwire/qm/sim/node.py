@@ -1,32 +1,31 @@
-"""A queue manager of a run: its core, its disk, its clock, and how it crashes and starts again."""
+"""A queue manager of a run: its driver, its disk, its clock, and how it crashes and starts again."""
 
 from __future__ import annotations
 
-from collections import deque
+import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 from uuid import UUID
 
+from msmqwire.errors import EngineFailed, MsmqError, StoreError, StoreRefused
+from msmqwire.ping import PING_PORT
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.effects import (
-    Connect,
-    Disconnect,
     Effect,
     EnlistTransaction,
-    ErrorReport,
     HttpRequest,
     HttpResponse,
-    ReadCompleted,
-    Resolve,
     RpcAnswer,
     RpcFault,
-    Send,
-    SendDatagram,
     TransactionReply,
 )
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.qm.rules.routing import Routes
+from msmqwire.qm.runtime.connection import Connection
+from msmqwire.qm.runtime.engine_driver import EngineDriver
+from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.sim import invariants
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.hands import Hands
@@ -39,23 +38,26 @@ from msmqwire.qm.sim.queue_observer import QueueObserver
 from msmqwire.qm.sim.remote_server import RemoteServer
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.store import memory_store
+from msmqwire.service.carrier import Performers
+from msmqwire.service.event_loop import EventLoop
 from msmqwire.service.store.changes import Changes
+from msmqwire.service.virtual.life import Life
+from msmqwire.service.virtual.loop import Killed
 
 T = TypeVar("T")
 QUOTA: Final = 1 << 20
-_RETRY_MS: Final = 250
-"""A commit that was refused is tried again after this time."""
-_STORED: Final = 0.3
+_STORED: Final = 0.5
 """How likely a commit that a crash interrupts has reached the disk."""
+_STOP_S: Final = 10.0
+"""Seconds that a stop waits for a disk that refuses commits."""
+_WRITER: Final = Executor()
+"""In place of a thread: `Life` does its work."""
 _FUSE_MS: Final = 2_000
 """A crash that waits for effects comes after this time at the latest."""
 
 
 class Applications(Protocol):
     """The programs that use the queue managers, as far as a node informs them."""
-
-    def completed(self, node: Node, effect: ReadCompleted) -> None:
-        """Take the completion of a read that waited."""
 
     def replied(self, node: Node, reply: TransactionReply) -> None:
         """Take the reply to a transaction coordinator."""
@@ -70,23 +72,6 @@ class Applications(Protocol):
         """Take note that a node is up again."""
 
 
-@dataclass(slots=True)
-class Step:
-    """The changes and effects of one call into the core.
-
-    Attributes:
-        utc: the time that the core was given, in seconds since 1970-01-01.
-        changes: rows to store.
-        effects: to carry out once the changes are durable.
-        undo: what to undo in the ledger if a crash loses the step.
-    """
-
-    utc: int
-    changes: Changes
-    effects: list[Effect]
-    undo: list[Undo]
-
-
 class Node:
     """A computer with a queue manager, down until it boots.
 
@@ -96,10 +81,11 @@ class Node:
         clock: its time at the start of the run, in seconds since 1970-01-01.
         epoch: how often it was started.
         remote: what it serves to remote readers in its present life.
-        refuses_until, unresolved_until, disk_refuses_until, disk_slow_until: faults that last for a time.
-        disk_slow_ms: how long a commit takes while the disk is slow.
-        decided_utc: the latest time that the core was given in the steps of the commit under way, and in the
-            step whose effects are carried out: the clock may be set before the commit is durable.
+        refuses_until, unresolved_until, disk_refuses_until, disk_slow_until, disk_full_until: faults that
+            last for a time.
+        disk_slow_ms: how long a commit in a thread takes while the disk is slow.
+        decided_utc, decided_since: the latest and the first time that the core was given in the turns of the
+            commit under way, and whose effects are carried out: the clock may be set before they are durable.
     """
 
     def __init__(
@@ -117,22 +103,24 @@ class Node:
         self._environment, self._ledger, self._contents = environment, ledger, contents
         self._hands = hands
         self._applications, self._keys = applications, keys
+        self.loop: EventLoop = environment.loop
         plan = environment.plan
         self.address, self.identifier = address_of(name), identifier_of(name)
         self.clock = START_UTC + plan.clock_offsets[plan.nodes.index(name)]
         self.store = memory_store()
         self.core: Core | None = None
         self.remote = RemoteServer(environment, self, hands)
-        self.epoch = self.decided_utc = 0
+        self.epoch = 0
+        self.decided_utc = self.decided_since = 0
         self.refuses_until = self.unresolved_until = -1
-        self.disk_refuses_until = self.disk_slow_until = -1
+        self.disk_refuses_until = self.disk_slow_until = self.disk_full_until = -1
         self.disk_slow_ms = 0
-        self._booted_at = 0
-        self._waiting: deque[Step] = deque()
-        self._committing: list[Step] = []
-        self._merged = Changes()  # of the steps in `_committing`, while they are not durable
-        self._alarm = -1
-        self._fuse: int | None = None  # effects until a crash
+        self._life: Life | None = None
+        self._driver: EngineDriver | None = None
+        self._tcp: TcpNetwork | None = None
+        self._taken: list[Undo] = []  # what a crash loses that has been taken, and is not durable
+        self._is_durable = True  # all that has been taken
+        self._fuse: int | None = None  # commits and effects until a crash
         self._down_ms = 0
 
     def __repr__(self) -> str:
@@ -144,147 +132,106 @@ class Node:
         return self.clock + self._environment.now // 1000
 
     @property
+    def driver(self) -> EngineDriver:
+        """The driver of its present life."""
+        assert self._driver is not None, f"{self.name} is down"
+        return self._driver
+
+    @property
     def busy(self) -> bool:
         """Whether anything waits for the disk."""
-        return bool(self._committing or self._waiting)
-
-    # -- steps ------------------------------------------------------------------------------------------
+        return self._driver is not None and not self._driver.settled
 
     def call(self, action: Callable[[Core], T]) -> T | None:
-        """Carry out one step: set the time, call something, and take the changes and effects.
-
-        Returns:
-            What the action returns; None while the node is down.
-        """
+        """Call something in the core, as a program does; return None while the node is down."""
         core = self.core
         if core is None:
             return None
-        core.at(self._environment.now - self._booted_at, self.utc)
-        result = action(core)
-        self._finish_step(core)
-        return result
+        return self.driver.call(action, core)
 
-    def _finish_step(self, core: Core) -> None:
-        invariants.check_step(self.name, core)
-        changes, effects = core.take()
-        self.remote.decided(effects)
-        undo = self._ledger.take_undo(self.name)
-        if changes or effects or undo:
-            self._waiting.append(Step(core.context.utc, changes, effects, undo))
-            self._commit()
-        self._set_alarm(core)
+    # -- what goes in and out ---------------------------------------------------------------------------
 
-    def _set_alarm(self, core: Core) -> None:
-        if self.core is not core or core.deadline is None:
-            return
-        due = core.deadline + self._booted_at
-        if due == self._alarm:
-            return
-        self._alarm = due
-        self._environment.after(due - self._environment.now, self._in_this_life(lambda: self._ring(due)))
+    def socket(self) -> asyncio.Protocol:
+        """Return the queue manager's end of a connection that comes in."""
+        assert self._tcp is not None, f"{self.name} is down"
+        return Connection(self._tcp, None)
 
-    def _ring(self, due: int) -> None:
-        if due == self._alarm:
-            self._alarm = -1
-            self.call(lambda core: None)
+    def datagram(self, data: bytes, address: str, port: int, *, request: bool) -> None:
+        """A datagram has come."""
+        if self.core is not None and self._tcp is not None:
+            self._tcp.datagram(data, address, port, request=request)
 
-    def _in_this_life(self, event: Callable[[], None]) -> Callable[[], None]:
-        """Return an event that does nothing once the node has gone down."""
-        epoch = self.epoch
+    async def create_connection(
+        self, factory: Callable[[], asyncio.Protocol], host: str, port: int
+    ) -> tuple[asyncio.Transport, asyncio.Protocol]:
+        """See `Surroundings`."""
+        return await self.network.connect(self, factory, host)
 
-        def guarded() -> None:
-            if self.epoch == epoch and self.core is not None:
-                event()
-
-        return guarded
-
-    # -- the disk: effects wait until the changes before them are durable -------------------------------
-
-    def _commit(self) -> None:
-        if self._committing or not self._waiting:
-            return
+    def thread_delays(self) -> tuple[float, float]:
+        """See `Surroundings`: how long a commit takes."""
         environment = self._environment
-        self._gather()
-        if not self._merged:
-            self._committed()
-            return
         delay = environment.rng.choice((0, 1, 2, 8, 30))
         if environment.now < self.disk_slow_until:
             delay = self.disk_slow_ms
-        environment.after(delay, self._in_this_life(self._write))
+        before = environment.rng.randrange(delay + 1)
+        return before / 1000, (delay - before) / 1000
 
-    def _gather(self) -> None:
-        """Merge all steps that wait: they become durable together."""
-        for step in self._waiting:
-            self._merged.add(step.changes)
-            self.decided_utc = max(self.decided_utc, step.utc)
-            self._committing.append(step)
-        self._waiting.clear()
+    def _performers(self, core: Core) -> Performers:
+        """What carries out the effects that are not those of TCP."""
+        network = self.network
 
-    def _write(self) -> None:
+        def http_request(effect: HttpRequest) -> None:
+            network.http.request(self, *effect)
+
+        def http_response(effect: HttpResponse) -> None:
+            network.http.respond(self, *effect)
+
+        return {
+            HttpRequest: http_request,
+            HttpResponse: http_response,
+            RpcAnswer: self.remote.perform,
+            RpcFault: self.remote.perform,
+            TransactionReply: lambda effect: self._applications.replied(self, effect),
+            EnlistTransaction: lambda effect: self._applications.enlist(self, effect),
+        }
+
+    def _until_it_crashes(self, perform: Callable[[Any], None]) -> Callable[[Any], None]:
+        """Return what carries out an effect, unless the node crashes before."""
+
+        def performed(effect: Any) -> None:
+            self._burn()
+            perform(effect)
+
+        return performed
+
+    def _burn(self) -> None:
+        """One more commit or effect. Raises Killed if the node crashes before it."""
+        if self._fuse is not None:
+            self._fuse -= 1
+            if self._fuse < 0:
+                self.crash(self._down_ms)
+                raise Killed
+
+    # -- the disk: a `Committer` ------------------------------------------------------------------------
+
+    def commit(self, changes: Changes) -> None:
+        """Store rows, or refuse to; or crash before or after that, with nobody informed."""
         environment = self._environment
         if environment.now < self.disk_refuses_until:
             environment.counts["refused commits"] += 1
             environment.log(self.name, "the disk refuses a commit")
-            self.call(lambda core: core.queues.begin_flow_control())
-            self._gather()
-            environment.after(_RETRY_MS, self._in_this_life(self._write))
-            return
-        environment.counts["commits"] += 1
-        self._store_merged()
-        self._committed()
-        self.call(_end_flow_control)
+            raise StoreRefused("the disk refuses", file=self.name)
+        if self._fuse == 0 and environment.rng.random() < _STORED:
+            self._store(changes)
+        self._burn()
+        self._store(changes)
 
-    def _store_merged(self) -> None:
-        changes, self._merged = self._merged, Changes()
+    def _store(self, changes: Changes) -> None:
+        self._environment.counts["commits"] += 1
         self.store.commit(changes)
         self._contents.committed(self, changes)
-
-    def _committed(self) -> None:
-        steps, self._committing = self._committing, []
+        self._taken.clear()
         invariants.check_commit(self.name, self.store)
-        epoch = self.epoch
-        for step in steps:
-            self.decided_utc = step.utc
-            for effect in step.effects:
-                if self._fuse is not None:
-                    self._fuse -= 1
-                    if self._fuse < 0:
-                        self.crash(self._down_ms)
-                if self.epoch != epoch or self.core is None:
-                    return
-                self._perform(effect)
-        self.decided_utc = 0
-        self._commit()
-
-    def _perform(self, effect: Effect) -> None:
-        match effect:
-            case Send():
-                self.network.send(self, effect.connection, effect.data)
-            case Connect():
-                self.network.connect(self, effect.connection, effect.address)
-            case Disconnect():
-                self.network.disconnect(self, effect.connection)
-            case Resolve():
-                self.network.resolve(self, effect.request, effect.host)
-            case SendDatagram():
-                self.network.datagram(self, effect.address, effect.port, effect.data)
-            case HttpRequest():
-                self.network.http.request(self, effect.request, effect.url, effect.message)
-            case HttpResponse():
-                self.network.http.respond(self, effect.request, effect.status)
-            case ReadCompleted():
-                completed = self._in_this_life(lambda: self._applications.completed(self, effect))
-                self._environment.after(0, completed)
-            case TransactionReply():
-                self._applications.replied(self, effect)
-            case RpcAnswer() | RpcFault():
-                self.remote.perform(effect)
-            case EnlistTransaction():
-                self._applications.enlist(self, effect)
-            case ErrorReport(text):
-                self._environment.log(self.name, f"reports {text}")
-                self._environment.counts[f"reports: {text.partition(':')[0]}"] += 1
 
     def renew_key(self) -> None:
         """Get a new key for the bodies that are sent to this node."""
@@ -296,7 +243,6 @@ class Node:
     def boot(self) -> None:
         """Start from what is durable."""
         environment, plan = self._environment, self._environment.plan
-        self._booted_at, self._alarm = environment.now, -1
         self.core = core = Core(
             self.store,
             new_guid=environment.guid,
@@ -312,53 +258,91 @@ class Node:
         core.remote_read.transacting.coordinated = True
         self.remote = RemoteServer(environment, self, self._hands)
         self.epoch += 1
-        core.at(0, self.utc)
+        self._life = life = Life(environment.loop, self)
+        self._driver = driver = EngineDriver(
+            core,
+            self,
+            guest=ObservedCore(core, self),
+            loop=life,
+            clock=_Clock(self),
+            writer=_WRITER if plan.commits_in_thread else None,
+        )
+        driver.room = _Room(self)
+        driver.broken.add_done_callback(partial(_raise_fault, life))
+        self._tcp = TcpNetwork(driver, resolver=_Resolver(self), pings=_Pings(self))
+        for kind, perform in (*self._tcp.performers.items(), *self._performers(core).items()):
+            driver.perform_by(kind, self._until_it_crashes(perform))
+        driver.carriers.append(self._tcp)
+        driver.flush_by(self._tcp.flush)
         core.context.subscribers.append(QueueObserver(self._ledger, self._hands, self))
         core.srmp.urls.listens(http=HTTP_PORT, https=None)
-        core.start()
+        driver.start()
         self._contents.restarted(self)
-        self._finish_step(core)
+
+    def taken(self, core: Core) -> None:
+        """The changes and effects of a turn have been taken."""
+        invariants.check_step(self.name, core)
+        self._taken += self._ledger.take_undo(self.name)
+        if self._is_durable:
+            self.decided_utc, self.decided_since, self._is_durable = 0, 0, False
+        utc = core.context.utc
+        self.decided_since = self.decided_since or utc
+        self.decided_utc = max(self.decided_utc, utc)
+
+    def durable(self) -> None:
+        """What has been taken is durable."""
+        self._taken.clear()
+        self._is_durable = True
+
+    def step_over(self, effects: list[Effect]) -> None:
+        """A call, or what a timer has done, is over, with these effects."""
+        self.remote.decided(effects)
 
     def crash_soon(self, effects: int, down_ms: int) -> None:
-        """Crash before the effect that is so many from now, or after a while; for 0 at once."""
+        """Crash before the commit or effect that is so many from now, or after a while; for 0 at once."""
         self._fuse, self._down_ms = effects, down_ms
         if not effects:
             self.crash(down_ms)
             return
-        crash = self._in_this_life(lambda: self.crash(down_ms) if self._fuse is not None else None)
+        epoch = self.epoch
+
+        def crash() -> None:
+            if self.epoch == epoch and self._fuse is not None:
+                self.crash(down_ms)
+
         self._environment.after(_FUSE_MS, crash)
 
-    def crash(self, down_ms: int, *, stored: bool | None = None) -> None:
-        """Lose all that is not durable; start again after a time.
-
-        `stored` says whether a commit under way has reached the disk, though nobody was informed; drawn if
-        left out.
-        """
+    def crash(self, down_ms: int) -> None:
+        """Lose all that is not durable; start again after a time."""
         if self.core is None:
             return
-        under_way = self._committing and self._merged
-        if under_way and (self._environment.rng.random() < _STORED if stored is None else stored):
-            self._store_merged()
-            self._committing = []
         self._environment.log(self.name, f"CRASH, down for {down_ms} ms")
-        lost = [undo for step in (*self._committing, *self._waiting) for undo in step.undo]
-        self._ledger.roll_back(lost + self._ledger.take_undo(self.name))
+        self._ledger.roll_back(self._taken + self._ledger.take_undo(self.name))
         self._go_down(down_ms)
 
     def restart(self, down_ms: int) -> None:
         """Stop in good order, then start again."""
-        if self.core is None:
+        if self.core is None or self._life is None:
             return
         self._environment.log(self.name, f"stops, down for {down_ms} ms")
         self._hands.stops(self.name)
-        self.call(lambda core: core.stop())
-        self._environment.after(2_000, self._in_this_life(lambda: self.crash(down_ms)))
+        self._life.create_task(self._stop(self.driver, down_ms))
+
+    async def _stop(self, driver: EngineDriver, down_ms: int) -> None:
+        driver.stop_listening()
+        try:
+            await driver.finish(_STOP_S)
+        except (TimeoutError, StoreError):
+            driver.abandon()
+        await driver.close_carriers()
+        self._environment.loop.call_soon(self.crash, down_ms)
 
     def _go_down(self, down_ms: int) -> None:
         self.core = None
-        self._waiting.clear()
-        self._committing, self._merged, self.decided_utc = [], Changes(), 0
-        self._fuse = None
+        if self._life is not None:
+            self._life.kill()
+        self._life = self._driver = self._tcp = None
+        self._taken, self._fuse, self._is_durable = [], None, True
         self.network.crashed(self)
         self._applications.crashed(self)
         epoch = self.epoch
@@ -373,9 +357,147 @@ class Node:
 
     def end_faults(self) -> None:
         """End all faults of this node."""
-        self.refuses_until = self.unresolved_until = self.disk_refuses_until = self.disk_slow_until = -1
+        self.refuses_until = self.unresolved_until = -1
+        self.disk_refuses_until = self.disk_slow_until = self.disk_full_until = -1
         self._fuse = None
         self.call(lambda core: core.queues.bring_online())
+
+
+class ObservedCore:
+    """The guest of the driver: a core whose steps the books of the run see."""
+
+    def __init__(self, core: Core, node: Node) -> None:
+        self._core, self._node = core, node
+        self._seen = 0  # effects of steps that are over
+
+    @property
+    def deadline(self) -> int | None:
+        return self._core.deadline
+
+    @property
+    def arrivals(self) -> int:
+        return self._core.arrivals
+
+    def _step_over(self) -> None:
+        effects = self._core.context.effects
+        self._node.step_over(effects[self._seen :])
+        self._seen = len(effects)
+
+    def at(self, now_ms: int, utc: int) -> None:
+        """A call begins, so that the one before is over."""
+        self._step_over()
+        self._core.at(now_ms, utc)
+
+    def take(self) -> tuple[Changes, list[Effect]]:
+        """The turn is over."""
+        self._step_over()
+        self._seen = 0
+        self._node.taken(self._core)
+        return self._core.take()
+
+    def committed(self) -> None:
+        """What was taken is durable."""
+        self._node.durable()
+        self._core.committed()
+
+    def throttle(self, *, on: bool) -> None:
+        """See `Guest.throttle`."""
+        self._core.throttle(on=on)
+
+    def acknowledge_received(self) -> None:
+        """See `Guest.acknowledge_received`."""
+        self._core.acknowledge_received()
+
+    def stop(self) -> None:
+        """See `Guest.stop`."""
+        self._core.stop()
+
+
+class _Clock:
+    """The clock of a node in one of its lives."""
+
+    def __init__(self, node: Node) -> None:
+        self._node, self._environment = node, node._environment
+        self._start = self._environment.now
+
+    def check(self) -> None:
+        """The plan sets no clock to what can't be."""
+
+    def read(self) -> tuple[int, int]:
+        """See `Clock.read`."""
+        return self._environment.now - self._start, self._node.utc
+
+    def seconds_until(self, due_ms: int) -> float:
+        """See `Clock.seconds_until`."""
+        return (due_ms + self._start - self._environment.now) / 1000
+
+
+class _Room:
+    """The room on the disk of a node: low as long as it is full."""
+
+    least, plenty = 1, False
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.low = False
+
+    def free(self) -> int:
+        """See `Room.free`."""
+        return 0 if self.low else 1 << 30
+
+    def look(self, *, tidy: bool = False) -> None:
+        """See `Room.look`."""
+        self.low = self._node._environment.now < self._node.disk_full_until
+
+    def release(self) -> bool:
+        """There is no reserve."""
+        return False
+
+
+class _Resolver:
+    """Resolves names over the network of the run."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def resolve(self, name: str, answer: Callable[[list[str]], None], *, local: bool) -> None:
+        """See `Resolver.resolve`."""
+        self._node.network.resolve(self._node, name, answer)
+
+
+class _Pings:
+    """Sends datagrams over the network of the run."""
+
+    port = PING_PORT
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    async def listen(self, address: str, port: int) -> int:
+        """The network of the run passes datagrams to `Node.datagram`."""
+        return port
+
+    def stop_listening(self) -> None:
+        """See `PingSockets.stop_listening`."""
+
+    def close(self) -> None:
+        """See `PingSockets.close`."""
+
+    def answer(self, address: str, port: int, data: bytes) -> bool:
+        """See `PingSockets.answer`."""
+        self._node.network.datagram(self._node, address, port, data)
+        return True
+
+    async def request(self, address: str, port: int, data: bytes, listening: str) -> None:
+        """See `PingSockets.request`."""
+        self._node.network.datagram(self._node, address, port, data)
+
+
+def _raise_fault(life: Life, broken: asyncio.Future[MsmqError]) -> None:
+    """Let a fault in a queue manager that is alive end the run."""
+    failure = broken.result()
+    if life.alive:
+        raise failure.why if isinstance(failure, EngineFailed) else failure
 
 
 def _routes(plan: Plan, name: str) -> Routes:
@@ -388,8 +510,3 @@ def _routes(plan: Plan, name: str) -> Routes:
     if name != (hop := stray_hop(plan.nodes, plan.router)):
         routes[NOBODY] = [hop]
     return routes
-
-
-def _end_flow_control(core: Core) -> None:
-    if core.queue_manager.throttled:
-        core.queues.end_flow_control()

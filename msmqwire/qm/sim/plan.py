@@ -96,6 +96,7 @@ class Plan:
         http_timeout_ms: how long a response is awaited.
         remote_pending_s: after how many seconds a message returns that a remote reader does not end.
         is_secured: whether any message is signed or encrypted.
+        commits_in_thread: whether the drivers commit in a thread, not in their turns.
     """
 
     seed: int
@@ -111,6 +112,7 @@ class Plan:
     http_timeout_ms: int = 60_000
     remote_pending_s: int = 10
     is_secured: bool = False
+    commits_in_thread: bool = False
 
     @property
     def short_history(self) -> bool:
@@ -203,6 +205,7 @@ def make_plan(
         chance.choice((10_000, 60_000)),
         readers.choice((2, 10, 60)),
         is_secured=share > 0,
+        commits_in_thread=Random(f"driver {seed}").random() < 0.5,
     )
 
 

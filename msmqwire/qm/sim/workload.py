@@ -71,7 +71,6 @@ class Workload:
         self._transactions = Transactions(environment, ledger, hands)
         self._messages_sent = 0
         self._private_numbers: dict[tuple[str, str], int] = {}
-        self._waiting_reads: dict[tuple[str, int, int], str] = {}  # the queue, by node, life and number
         self._readers: list[RemoteReader] = []
         self.drained = False
 
@@ -184,9 +183,8 @@ class Workload:
 
     # -- what nodes tell ----------------------------------------------------------------------------------
 
-    def completed(self, node: Node, effect: ReadCompleted) -> None:
-        """Take a `ReadCompleted`, of a read that waits."""
-        queue = self._waiting_reads.pop((node.name, node.epoch, effect.request))
+    def _completed(self, node: Node, queue: str, _: ReadCompleted) -> None:
+        """A read that has waited is over."""
         self._hands.waiters[node.name, queue] -= 1
 
     def replied(self, node: Node, reply: TransactionReply) -> None:
@@ -234,8 +232,8 @@ class Workload:
         read = core.messages.dequeue(descriptor, timeout=_WAIT_MS)
         if read.request:
             queue = descriptor.queue.pathname if descriptor.queue is not None else ""
-            self._waiting_reads[node.name, node.epoch, read.request] = queue
             self._hands.waiters[node.name, queue] += 1
+            node.driver.on_read(read.request, partial(self._completed, node, queue))
         else:
             core.queues.close(descriptor)
 

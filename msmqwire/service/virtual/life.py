@@ -1,0 +1,109 @@
+"""One life of a process in virtual time: the loop as its code sees it, until it is killed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
+from typing import Any, Protocol, TypeVar
+
+from msmqwire.service.virtual.loop import Killed, VirtualHandle, VirtualLoop
+
+T = TypeVar("T")
+
+
+class Surroundings(Protocol):
+    """What a process has outside: the time that its threads take, and sockets."""
+
+    def thread_delays(self) -> tuple[float, float]:
+        """Return the seconds before work in a thread is done, and from then until the loop learns of it."""
+
+    async def create_connection(
+        self, factory: Callable[[], asyncio.Protocol], host: str, port: int
+    ) -> tuple[asyncio.Transport, asyncio.Protocol]:
+        """Connect to an address. Raises OSError."""
+
+
+class Life:
+    """The event loop for what ends with the process.
+
+    Once it is killed nothing of what it has asked for is called, its tasks are cancelled, and work in threads
+    is not done or has been done without anybody learning of it.
+
+    Attributes:
+        alive: whether it has not been killed.
+    """
+
+    def __init__(self, loop: VirtualLoop, surroundings: Surroundings) -> None:
+        self._loop, self._surroundings = loop, surroundings
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self.alive = True
+
+    def kill(self) -> None:
+        """End it."""
+        self.alive = False
+        for task in list(self._tasks):
+            task.cancel()
+
+    def _call(self, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
+        if self.alive:
+            callback(*args)
+
+    def time(self) -> float:
+        return self._loop.time()
+
+    def call_soon(self, callback: Callable[..., object], *args: Any, context: Any = None) -> VirtualHandle:
+        return self._loop.call_soon(self._call, callback, args, context=context)
+
+    def call_later(
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Any = None
+    ) -> VirtualHandle:
+        return self._loop.call_later(delay, self._call, callback, args, context=context)
+
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
+    ) -> VirtualHandle:
+        return self._loop.call_at(when, self._call, callback, args, context=context)
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return self._loop.create_future()
+
+    def create_task(self, coro: Coroutine[Any, Any, T], **options: Any) -> asyncio.Task[T]:
+        task = self._loop.create_task(coro, **options)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
+        return task
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        """Call a function some time later, and return its result some time after that."""
+        future: asyncio.Future[T] = self.create_future()
+        before, after = self._surroundings.thread_delays()
+
+        def work() -> None:
+            try:
+                result = func(*args)
+            except Killed:
+                return
+            except Exception as exc:
+                self.call_later(after, _settle, future, None, exc)
+            else:
+                self.call_later(after, _settle, future, result, None)
+
+        self.call_later(before, work)
+        return future
+
+    async def create_connection(
+        self, factory: Callable[[], asyncio.Protocol], host: str, port: int, **options: Any
+    ) -> tuple[asyncio.Transport, asyncio.Protocol]:
+        return await self._surroundings.create_connection(factory, host, port)
+
+
+def _settle(future: asyncio.Future[Any], result: Any, exc: Exception | None) -> None:
+    if future.done():
+        return
+    if exc is None:
+        future.set_result(result)
+    else:
+        future.set_exception(exc)
