@@ -191,7 +191,7 @@ class Driver(Generic[GuestT]):
         self._calls = 0  # since the last commit
         self._calls_before = 0  # those of the last commit
         self._scheduled = self._closed = self._throttles = self._acting = False
-        self._has_guest = True
+        self._has_guest, self._looks_at_alarm = True, False
         self._failure: MsmqError | None = None
         self._alarm: Handle | None = None
         self._look: Handle | None = None
@@ -276,10 +276,15 @@ class Driver(Generic[GuestT]):
         Raises `REFUSALS` of `action`, which has changed nothing then. After any other exception the driver
         ends: EngineFailed, or the StoreError that a message could not be read by.
         """
-        if self.calls_max and self._calls >= self.calls_max and not (self._acting or self.refused):
+        if self.is_full and not (self._acting or self.refused):
             self._flush()
         self._begin_call()
         return self._act(action, *args)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether this turn has as many calls as it may: see `calls_max`."""
+        return self.calls_max != 0 and self._calls >= self.calls_max
 
     def _act(self, action: Callable[..., T], *args: object) -> T:
         acting, self._acting = self._acting, True
@@ -370,6 +375,9 @@ class Driver(Generic[GuestT]):
         if not self._scheduled:
             self._scheduled = True
             self.loop.call_soon(self._flush)
+        elif (self.refused or self._on_disk is not None) and not self._looks_at_alarm:
+            self._looks_at_alarm = True
+            self.loop.call_soon(self._look_at_alarm)
 
     # -- what is durable ----------------------------------------------------------------------------------
 
@@ -433,6 +441,7 @@ class Driver(Generic[GuestT]):
             self._put_off.cancel()
             self._put_off = None
         if self._on_disk is not None:
+            self._set_alarm()
             return  # `_written` goes on
         if self._has_guest:
             # What is due now belongs to it, such as the acknowledgement of this turn's packets.
@@ -475,6 +484,7 @@ class Driver(Generic[GuestT]):
         self._on_disk = batch
         if batch is self._pending:
             self._pending = Batch()
+        self._set_alarm()
         written = self.loop.run_in_executor(writer, self._store.commit, batch.changes)
         written.add_done_callback(self._written)
 
@@ -544,6 +554,7 @@ class Driver(Generic[GuestT]):
         self.guest.throttle(on=True)
         released = self.room is not None and self.room.release()
         self.loop.call_later(0 if released else RETRY_S, self._flush)
+        self._set_alarm()
 
     def fail(self, exc: BaseException) -> MsmqError:
         """End because of an exception that nobody has foreseen, and return the error that says so.
@@ -643,13 +654,18 @@ class Driver(Generic[GuestT]):
 
     # -- time and the end ---------------------------------------------------------------------------------
 
+    @property
+    def _waits_for_disk(self) -> bool:
+        """Whether the end of the turn is yet to come: the guest's timers expire all the same."""
+        return self.refused or self._on_disk is not None
+
     def _set_alarm(self) -> None:
         """Set a timer for the next deadline.
 
         One that rings earlier is left as it is, since deadlines move with each message: it is set anew then.
         """
         due = self.guest.deadline
-        if self.reporter is not None:
+        if self.reporter is not None and not self._waits_for_disk:
             reports = self.reporter.deadline
             if reports is not None and (due is None or reports < due):
                 due = reports
@@ -663,9 +679,17 @@ class Driver(Generic[GuestT]):
             delay = min(max(self._clock.seconds_until(due), 0.0), _LONGEST_S)
             self._alarm = self.loop.call_later(delay, self._ring)
 
+    def _look_at_alarm(self) -> None:
+        """A call has been made while the disk is waited for: it may have set a timer."""
+        self._looks_at_alarm = False
+        if self._waits_for_disk and not self._closed:
+            self._set_alarm()
+
     def _ring(self) -> None:
         self._alarm = self._due = None
         self.notify(_nothing)
+        if self._waits_for_disk and not self._closed:  # else the end of the turn sets it
+            self._set_alarm()
 
     async def stop(self) -> None:
         """Stop the guest in good order, with its last changes durable and its effects carried out."""

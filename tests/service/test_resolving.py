@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from msmqwire.qm.model.effects import Resolve
 from msmqwire.qm.runtime import resolver
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.limits import Limits
@@ -82,7 +83,7 @@ def test_an_honest_destination_is_reached_though_120_names_of_strangers_are_sile
 ) -> None:
     with Listener() as listener, server_to(listener, tmp_path / "alpha") as server:
         for number in range(120):
-            server.do(lambda running, n=number: running.network.resolve(n, f"h{n}.example", local=False))
+            server.do(lambda running, n=number: running.network.resolve(Resolve(n, f"h{n}.example")))
         until(lambda: names.busy == 8, "half of 16 places are used")
         send(server, *recoverable(b"1"), to=rf"DIRECT=OS:{HONEST}\private$\inbox")
         with listener.accept() as peer:

@@ -39,7 +39,7 @@ async def _kept(manager: ClientManager) -> None:
     """Wait until what has been sent is durable, if it is to be; raise what `EngineDriver.durable` raises."""
     if manager.stored:
         await manager.driver.durable()
-    elif manager.driver.settled:  # many have just been sent: let others have a turn
+    elif manager.driver.is_full:  # let others have a turn
         await asyncio.sleep(0)
 
 

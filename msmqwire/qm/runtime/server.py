@@ -26,7 +26,7 @@ from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.http_network import HttpNetwork
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.metrics import Metrics
-from msmqwire.qm.runtime.multicast import PgmOptions
+from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
 from msmqwire.qm.runtime.multicast.joined import multicast_of
 from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.qm.runtime.rpc_network import RpcNetwork, RpcOptions
@@ -122,6 +122,7 @@ class Server:
         network: its sockets; None before the start.
         http_network: those of HTTP; None before the start.
         rpc_network: those of remote read; None before the start, and without remote read.
+        multicast: its multicast groups; None before the start.
     """
 
     def __init__(self, options: ServerOptions) -> None:
@@ -136,6 +137,7 @@ class Server:
         self.network: TcpNetwork | None = None
         self.http_network: HttpNetwork | None = None
         self.rpc_network: RpcNetwork | None = None
+        self.multicast: MulticastOnDemand | None = None
         self._control: ControlServer | None = None
         self._metrics: Metrics | None = None
         self._console: Console | None = None
@@ -189,7 +191,8 @@ class Server:
         self.network = TcpNetwork(driver, limits=options.limits, overrides=options.overrides)
         driver.register(self.network)
         driver.traffic = self.network.traffic
-        driver.register(multicast_of(driver, options.pgm))
+        self.multicast = multicast_of(driver, options.pgm)
+        driver.register(self.multicast)
         if options.rpc is not None:
             self.rpc_network = RpcNetwork(driver, options.rpc, options.limits, self.network.open_connections)
             driver.register(self.rpc_network)

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-<<<<<<< HEAD
-import time
-=======
-from collections import Counter
->>>>>>> cd01785f (One driver for any service, in msmqwire/service: it takes its guest, loop, clock and store; carriers register what they carry out)
 from collections.abc import Coroutine
 from ipaddress import ip_address
 from typing import Final
@@ -138,13 +133,16 @@ class TcpNetwork:
     def received(self, connection: Connection, data: bytes) -> None:
         """Pass received bytes to the engine, and end connections that leave too many packets incomplete."""
         self.traffic.bytes_received += len(data)
-<<<<<<< HEAD
-        number, engine, partial_packets = connection.number, self._engine, self.partial_packets
-        self._driver.notify(engine.received, number, data)
-        now = time.monotonic()
-        partial_packets.update(connection, engine.buffered(number), now, received=len(data))
-        if partial_packets.is_exceeded:
-            self._listener.evict(now)
+        # Where there are others, their messages are to share the sync of the disk.
+        self._driver.notify(self._received, connection, data, alone=len(self.connections) == 1)
+        if self.partial_packets.is_exceeded:
+            self._listener.evict(self._driver.loop.time())
+
+    def _received(self, connection: Connection, data: bytes) -> None:
+        engine, number = self._engine, connection.number
+        engine.received(number, data)
+        now = self._driver.loop.time()
+        self.partial_packets.update(connection, engine.buffered(number), now, received=len(data))
 
     def _too_much_held(self, connection: Connection) -> None:
         """Follow the end of a connection, of either direction, whose packet is incomplete."""
@@ -155,31 +153,6 @@ class TcpNetwork:
     def held(self, connection: Connection) -> int:
         """Return the bytes of an incomplete packet of a connection."""
         return self._engine.buffered(connection.number)
-=======
-        # Where there are others, their messages are to share the sync of the disk.
-        self._driver.notify(self._received, connection.number, data, alone=len(self.connections) == 1)
-        partial_packets, now = self.partial_packets, self._driver.loop.time()
-        while (excessive := partial_packets.excess(now)) is not None:
-            partial_packets.forget(excessive)
-            self.traffic.partial_closed += 1
-            ended = self.connections[excessive]
-            log.warning(
-                "too much of incomplete packets: a connection is ended", extra={"peer": ended.address}
-            )
-            ended.abort()
-            self._driver.trace_refused(MEMORY, ended.address, "too much of incomplete packets")
-            self._forget(ended, "too much of incomplete packets")
-
-    def _received(self, number: int, data: bytes) -> None:
-        engine = self._engine
-        engine.received(number, data)
-        now = self._driver.loop.time()
-        self.partial_packets.update(number, engine.buffered(number), now, received=len(data))
-
-    def established(self, connection: Connection) -> None:
-        """Register a connection of either direction."""
-        self._established.add(connection)
->>>>>>> cd01785f (One driver for any service, in msmqwire/service: it takes its guest, loop, clock and store; carriers register what they carry out)
 
     def lost(self, connection: Connection, reason: Exception | None) -> None:
         """Unregister a connection that has ended."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from msmqwire.qm.core import Core
-from msmqwire.service.event_loop import EventLoop
+from msmqwire.service.virtual.loop import VirtualLoop
 
 
 class Host(Protocol):
@@ -24,7 +24,7 @@ class Host(Protocol):
     address: str
     core: Core | None
     epoch: int
-    loop: EventLoop
+    loop: VirtualLoop
     refuses_until: int
     unresolved_until: int
 

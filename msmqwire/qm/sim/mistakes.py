@@ -32,8 +32,8 @@ from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.recovery import Recovery
 from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.rules.transactions import Transactions
+from msmqwire.qm.sim.driver_mistakes import DRIVER_MISTAKES
 from msmqwire.qm.sim.mistake import Mistake, false, nothing, true
-from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.remote_mistakes import REMOTE_MISTAKES
 from msmqwire.qm.sim.security_mistakes import SECURITY_MISTAKES
 from msmqwire.qm.sim.srmp_mistakes import SRMP_MISTAKES
@@ -50,20 +50,6 @@ def injected(name: str) -> Iterator[Mistake]:
         yield mistake
     finally:
         setattr(mistake.owner, mistake.attribute, original)
-
-
-# -- the node ------------------------------------------------------------------------------------------------
-
-
-def _effects_at_once(original: Any) -> Any:
-    def finish_step(self: Node, core: Any) -> None:
-        effects = core.context.effects
-        core.context.effects = []
-        original(self, core)
-        for effect in effects:
-            self._perform(effect)
-
-    return finish_step
 
 
 def _restore_without_sequential_id(original: Any) -> Any:
@@ -275,9 +261,6 @@ _ORDER = frozenset({Invariant.ONCE, Invariant.IN_ORDER, Invariant.NUMBERED, Inva
 
 MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
     {
-        "effects are carried out before the commit": Mistake(
-            Node, "_finish_step", _effects_at_once, frozenset({Invariant.DURABLE, Invariant.SENT_ONLY})
-        ),
         "what was in flight is not sent again": Mistake(Connecting, "serve", _no_resend, _HANGS),
         "the transactional resend is forgotten": Mistake(OutgoingSequences, "_resend", nothing, _HANGS),
         "duplicates are not looked for": Mistake(History, "known", false, frozenset({Invariant.NOT_TWICE})),
@@ -359,6 +342,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             ),
         ),
         "sessions that end are kept": Mistake(SessionTable, "release", nothing, _HANGS | {Invariant.BOUNDED}),
+        **DRIVER_MISTAKES,
         **SRMP_MISTAKES,
         **REMOTE_MISTAKES,
         **SECURITY_MISTAKES,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 from uuid import UUID
 
-from msmqwire.errors import EngineFailed, MsmqError, StoreError, StoreRefused
+from msmqwire.errors import EngineFailed, MsmqError, StoreError, StoreRefused, Unreachable
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.effects import (
@@ -39,7 +39,6 @@ from msmqwire.qm.sim.remote_server import RemoteServer
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.store import memory_store
 from msmqwire.service.carrier import Performers
-from msmqwire.service.event_loop import EventLoop
 from msmqwire.service.store.changes import Changes
 from msmqwire.service.virtual.life import Life
 from msmqwire.service.virtual.loop import Killed
@@ -103,7 +102,7 @@ class Node:
         self._environment, self._ledger, self._contents = environment, ledger, contents
         self._hands = hands
         self._applications, self._keys = applications, keys
-        self.loop: EventLoop = environment.loop
+        self.loop = environment.loop
         plan = environment.plan
         self.address, self.identifier = address_of(name), identifier_of(name)
         self.clock = START_UTC + plan.clock_offsets[plan.nodes.index(name)]
@@ -117,14 +116,21 @@ class Node:
         self.disk_slow_ms = 0
         self._life: Life | None = None
         self._driver: EngineDriver | None = None
+        self._guest: ObservedCore | None = None
         self._tcp: TcpNetwork | None = None
         self._taken: list[Undo] = []  # what a crash loses that has been taken, and is not durable
         self._is_durable = True  # all that has been taken
+        self._effects_since = 0  # the utc of the first step with effects that have not been taken
         self._fuse: int | None = None  # commits and effects until a crash
         self._down_ms = 0
 
     def __repr__(self) -> str:
         return self.name
+
+    @property
+    def now(self) -> int:
+        """Milliseconds since the start of the run."""
+        return self._environment.now
 
     @property
     def utc(self) -> int:
@@ -144,10 +150,25 @@ class Node:
 
     def call(self, action: Callable[[Core], T]) -> T | None:
         """Call something in the core, as a program does; return None while the node is down."""
-        core = self.core
-        if core is None:
+        core, guest = self.core, self._guest
+        if core is None or guest is None:
             return None
-        return self.driver.call(action, core)
+        result = self.driver.call(action, core)
+        if self.core is core:
+            guest.step_over()
+        return result
+
+    def program(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a program at this node, until the node crashes; nothing while it is down."""
+        if self._life is None:
+            work.close()
+            return
+        self._life.create_task(work).add_done_callback(self._program_ended)
+
+    def _program_ended(self, program: asyncio.Task[None]) -> None:
+        failure = None if program.cancelled() else program.exception()
+        if failure is not None and not isinstance(failure, Unreachable):  # the queue manager has stopped
+            raise failure
 
     # -- what goes in and out ---------------------------------------------------------------------------
 
@@ -259,10 +280,11 @@ class Node:
         self.remote = RemoteServer(environment, self, self._hands)
         self.epoch += 1
         self._life = life = Life(environment.loop, self)
+        self._guest = guest = ObservedCore(core, self, self._hands)
         self._driver = driver = EngineDriver(
             core,
             self,
-            guest=ObservedCore(core, self),
+            guest=guest,
             loop=life,
             clock=_Clock(self),
             writer=_WRITER if plan.commits_in_thread else None,
@@ -276,8 +298,12 @@ class Node:
         driver.flush_by(self._tcp.flush)
         core.context.subscribers.append(QueueObserver(self._ledger, self._hands, self))
         core.srmp.urls.listens(http=HTTP_PORT, https=None)
-        driver.start()
-        self._contents.restarted(self)
+
+        def restore() -> None:
+            core.start()
+            self._contents.restarted(self)
+
+        driver.begin(restore)
 
     def taken(self, core: Core) -> None:
         """The changes and effects of a turn have been taken."""
@@ -286,17 +312,20 @@ class Node:
         if self._is_durable:
             self.decided_utc, self.decided_since, self._is_durable = 0, 0, False
         utc = core.context.utc
-        self.decided_since = self.decided_since or utc
+        self.decided_since = self.decided_since or self._effects_since or utc
         self.decided_utc = max(self.decided_utc, utc)
+        self._effects_since = 0
 
     def durable(self) -> None:
         """What has been taken is durable."""
         self._taken.clear()
         self._is_durable = True
 
-    def step_over(self, effects: list[Effect]) -> None:
-        """A call, or what a timer has done, is over, with these effects."""
-        self.remote.decided(effects)
+    def step_over(self, effects: list[Effect], since: int, utc: int) -> None:
+        """A call, or what a timer has done, is over, with these effects: it began at a time."""
+        if effects and not self._effects_since:
+            self._effects_since = utc
+        self.remote.decided(effects, since)
 
     def crash_soon(self, effects: int, down_ms: int) -> None:
         """Crash before the commit or effect that is so many from now, or after a while; for 0 at once."""
@@ -325,7 +354,6 @@ class Node:
         if self.core is None or self._life is None:
             return
         self._environment.log(self.name, f"stops, down for {down_ms} ms")
-        self._hands.stops(self.name)
         self._life.create_task(self._stop(self.driver, down_ms))
 
     async def _stop(self, driver: EngineDriver, down_ms: int) -> None:
@@ -334,6 +362,8 @@ class Node:
             await driver.finish(_STOP_S)
         except (TimeoutError, StoreError):
             driver.abandon()
+        except Unreachable:
+            return  # it stops already
         await driver.close_carriers()
         self._environment.loop.call_soon(self.crash, down_ms)
 
@@ -341,8 +371,8 @@ class Node:
         self.core = None
         if self._life is not None:
             self._life.kill()
-        self._life = self._driver = self._tcp = None
-        self._taken, self._fuse, self._is_durable = [], None, True
+        self._life = self._driver = self._guest = self._tcp = None
+        self._taken, self._fuse, self._is_durable, self._effects_since = [], None, True, 0
         self.network.crashed(self)
         self._applications.crashed(self)
         epoch = self.epoch
@@ -366,9 +396,10 @@ class Node:
 class ObservedCore:
     """The guest of the driver: a core whose steps the books of the run see."""
 
-    def __init__(self, core: Core, node: Node) -> None:
-        self._core, self._node = core, node
+    def __init__(self, core: Core, node: Node, hands: Hands) -> None:
+        self._core, self._node, self._hands = core, node, hands
         self._seen = 0  # effects of steps that are over
+        self._since, self._utc = node.now, node.utc  # when the present step began
 
     @property
     def deadline(self) -> int | None:
@@ -378,19 +409,20 @@ class ObservedCore:
     def arrivals(self) -> int:
         return self._core.arrivals
 
-    def _step_over(self) -> None:
+    def step_over(self) -> None:
+        """A call is over, or what a timer has done."""
         effects = self._core.context.effects
-        self._node.step_over(effects[self._seen :])
-        self._seen = len(effects)
+        self._node.step_over(effects[self._seen :], self._since, self._utc)
+        self._seen, self._since, self._utc = len(effects), self._node.now, self._node.utc
 
     def at(self, now_ms: int, utc: int) -> None:
         """A call begins, so that the one before is over."""
-        self._step_over()
+        self.step_over()
         self._core.at(now_ms, utc)
 
     def take(self) -> tuple[Changes, list[Effect]]:
         """The turn is over."""
-        self._step_over()
+        self.step_over()
         self._seen = 0
         self._node.taken(self._core)
         return self._core.take()
@@ -410,6 +442,7 @@ class ObservedCore:
 
     def stop(self) -> None:
         """See `Guest.stop`."""
+        self._hands.stops(self._node.name)
         self._core.stop()
 
 

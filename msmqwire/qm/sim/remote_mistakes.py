@@ -13,23 +13,11 @@ from msmqwire.qm.protocols.remote_read.receiving import Receiving
 from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.read_results import Read
 from msmqwire.qm.rules.transactions import Transactions
+from msmqwire.qm.sim.driver_mistakes import effects_at_once
 from msmqwire.qm.sim.mistake import Mistake, nothing
-from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.violation import Invariant
 from msmqwire.remote_read.constants import Action
-
-
-def _answers_at_once(original: Any) -> Any:
-    def finish_step(self: Node, core: Any) -> None:
-        effects = core.context.effects
-        self.remote.decided(effects)
-        at_once = [effect for effect in effects if isinstance(effect, RpcAnswer)]
-        core.context.effects = [effect for effect in effects if not isinstance(effect, RpcAnswer)]
-        for effect in at_once:
-            self._perform(effect)
-        original(self, core)
-
-    return finish_step
+from msmqwire.service.driver import Driver
 
 
 def _kept_when_accepted(original: Any) -> Any:
@@ -107,7 +95,7 @@ _ONE_HAND: Final = frozenset({Invariant.RECEIVED_ONCE})
 REMOTE_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
     {
         "remote: an answer is sent before the commit": Mistake(
-            Node, "_finish_step", _answers_at_once, frozenset({Invariant.DURABLE})
+            Driver, "part", effects_at_once(RpcAnswer), frozenset({Invariant.DURABLE})
         ),
         "remote: an accepted message stays": Mistake(
             Receiving, "_end_dequeue", _kept_when_accepted, frozenset({Invariant.ACCEPTED})

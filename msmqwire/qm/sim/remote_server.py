@@ -156,15 +156,15 @@ class RemoteServer:
 
     # -- what the engine answers -------------------------------------------------------------------------
 
-    def decided(self, effects: Sequence[Effect]) -> None:
-        """Note in the books what the engine answers in a step that is not durable yet."""
+    def decided(self, effects: Sequence[Effect], since: int) -> None:
+        """Note in the books what the engine answers in a step that began at a time, not durable yet."""
         if self._calls:
             for effect in effects:
                 if isinstance(effect, RpcAnswer) and effect.call in self._calls:
-                    self._decided(self._calls[effect.call], effect.results)
+                    self._decided(self._calls[effect.call], effect.results, since)
         self._hands.check(self._host.name)
 
-    def _decided(self, call: _Call, results: Any) -> None:
+    def _decided(self, call: _Call, results: Any, since: int) -> None:
         host, arguments, status = self._host, call.arguments, results.get("status", MQ_OK)
         core = host.core
         assert core is not None, "it has just answered"
@@ -180,7 +180,7 @@ class RemoteServer:
                 identifier = UUID(bytes_le=bytes(arguments.pTransactionId.rgb))
                 transaction = identifier if identifier in self._hands.transactions else None
             reader = call.group, arguments.phContext, arguments.dwRequestId
-            hold = Hold(transaction, reader, self._environment.now, transactional=transactional)
+            hold = Hold(transaction, reader, since, transactional=transactional)
             queue = self._queues.get(arguments.phContext)
             if queue is not None:
                 self._hands.read(host, queue, arguments, results, hold)

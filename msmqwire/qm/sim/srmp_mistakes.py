@@ -15,27 +15,13 @@ from msmqwire.qm.protocols.srmp.receipt_sending import ReceiptSending
 from msmqwire.qm.protocols.srmp.receiving import Receiving
 from msmqwire.qm.protocols.srmp.sending import Sending
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
+from msmqwire.qm.sim.driver_mistakes import effects_at_once
 from msmqwire.qm.sim.mistake import Mistake, nothing
-from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.violation import Invariant
+from msmqwire.service.driver import Driver
 from msmqwire.srmp.kinds import NEGATIVE, POSITIVE
 
 _NEW_NUMBER: Final = 1 << 20
-
-
-# -- the node ------------------------------------------------------------------------------------------------
-
-
-def _responses_at_once(original: Any) -> Any:
-    def finish_step(self: Node, core: Any) -> None:
-        effects = core.context.effects
-        at_once = [effect for effect in effects if isinstance(effect, HttpResponse)]
-        core.context.effects = [effect for effect in effects if not isinstance(effect, HttpResponse)]
-        for effect in at_once:
-            self._perform(effect)
-        original(self, core)
-
-    return finish_step
 
 
 # -- the sender ----------------------------------------------------------------------------------------------
@@ -185,7 +171,7 @@ _DURABLE: Final = frozenset({Invariant.DURABLE})
 SRMP_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
     {
         "SRMP: a response is sent before the commit": Mistake(
-            Node, "_finish_step", _responses_at_once, _DURABLE
+            Driver, "part", effects_at_once(HttpResponse), _DURABLE
         ),
         "SRMP: a retransmission has a new identifier": Mistake(Sending, "resume", _new_identifier, _NUMBERED),
         "SRMP: a stream message has a new number when it is sent again": Mistake(

@@ -84,6 +84,18 @@ class StoreContents:
             elif before is None and now is not None:
                 self._check_copy(node, now)
 
+    def check_sent(self, node: str, tracked: Tracked) -> None:
+        """A program knows that a message that it has sent is durable: check it."""
+        kept = tracked.state is SendState.COMMITTED and not tracked.is_express
+        is_over = tracked.is_given_up or tracked.received or tracked.failed
+        if kept and node not in tracked.stored_by and not is_over:
+            raise Violation(Invariant.DURABLE, f"{tracked} is acknowledged to its sender, and not stored")
+
+    def check_received(self, node: str, number: int) -> None:
+        """A program knows that the end of a receive is durable: check that the message is gone."""
+        if number in self._stored[node]:
+            raise Violation(Invariant.DURABLE, f"message {number} of {node} is received, and still stored")
+
     def forget_transactional(self, node: str, store: MemoryStore) -> None:
         """Let a node that is down lose some of the transactional messages that it was to pass on."""
         lost = Changes()

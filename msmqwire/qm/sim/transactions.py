@@ -14,6 +14,7 @@ from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.hands import Hands
 from msmqwire.qm.sim.ledger import Ledger
 from msmqwire.qm.sim.node import Node
+from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.tracked import SendState, Tracked
 
 _DECIDE_MS: Final = 400
@@ -47,8 +48,11 @@ class ApplicationTransaction:
 class Transactions:
     """All transactions of a run that have not ended."""
 
-    def __init__(self, environment: Environment, ledger: Ledger, hands: Hands) -> None:
+    def __init__(
+        self, environment: Environment, ledger: Ledger, hands: Hands, contents: StoreContents
+    ) -> None:
         self._environment, self._ledger, self._hands = environment, ledger, hands
+        self._contents = contents
         self._transactions: dict[UUID, ApplicationTransaction] = {}
         self._over: set[UUID] = set()  # those that remote readers have decided about
 
@@ -103,7 +107,19 @@ class Transactions:
 
     def _end(self, transaction: ApplicationTransaction) -> None:
         if transaction.identifier in self._transactions:
-            transaction.node.call(lambda core: self._end_now(core, transaction))
+            transaction.node.program(self._ending(transaction))
+
+    async def _ending(self, transaction: ApplicationTransaction) -> None:
+        transaction.node.call(lambda core: self._end_now(core, transaction))
+        await self.acknowledged(transaction)
+
+    async def acknowledged(self, transaction: ApplicationTransaction) -> None:
+        """Wait until what has become of a transaction is durable, and check that it is."""
+        committed = transaction.decided and transaction.commit
+        await transaction.node.driver.durable()
+        if committed:
+            for tracked in transaction.messages:
+                self._contents.check_sent(transaction.node.name, tracked)
 
     def _end_now(self, core: Core, transaction: ApplicationTransaction) -> None:
         """Prepare a transaction that has a coordinator; commit or abort any other."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -68,7 +69,7 @@ class Workload:
     ) -> None:
         self._environment, self._nodes, self._network = environment, nodes, network
         self._ledger, self._hands, self._contents, self._rpc = ledger, hands, contents, rpc
-        self._transactions = Transactions(environment, ledger, hands)
+        self._transactions = Transactions(environment, ledger, hands, contents)
         self._messages_sent = 0
         self._private_numbers: dict[tuple[str, str], int] = {}
         self._readers: list[RemoteReader] = []
@@ -117,21 +118,34 @@ class Workload:
         return lambda: _ACTIONS[item.kind](self, node, args)
 
     def _send(self, node: Node, args: Any) -> None:
+        node.program(self._sending(node, args))
+
+    async def _sending(self, node: Node, args: Any) -> None:
         def send_all(core: Core) -> None:
             for _ in range(args["count"]):
-                self._send_message(node, core, args, None)
+                sent.append(self._send_message(node, core, args, None))
 
+        sent: list[Tracked] = []
         node.call(send_all)
+        await node.driver.durable()
+        for tracked in sent:
+            self._contents.check_sent(node.name, tracked)
 
     def _transaction(self, node: Node, args: Any) -> None:
-        def send_all(core: Core) -> None:
+        node.program(self._sending_in_transaction(node, args))
+
+    async def _sending_in_transaction(self, node: Node, args: Any) -> None:
+        def send_all(core: Core) -> ApplicationTransaction:
             transaction = self._transactions.begin(node, core, args["end"])
             for index in range(args["count"]):
                 other = args.get("also", {}) if index % 2 else {}
                 self._send_message(node, core, {**args, **other}, transaction)
             self._transactions.end_after(core, transaction, args["hold_ms"])
+            return transaction
 
-        node.call(send_all)
+        transaction = node.call(send_all)
+        if transaction is not None:
+            await self._transactions.acknowledged(transaction)
 
     def _format_name(self, args: Any) -> FormatName:
         """Return the format name of a queue, in the form that an item asks for."""
@@ -150,7 +164,7 @@ class Workload:
 
     def _send_message(
         self, node: Node, core: Core, args: Any, transaction: ApplicationTransaction | None
-    ) -> None:
+    ) -> Tracked:
         self._messages_sent += 1
         format_name = self._format_name(args)
         delivery = Delivery.RECOVERABLE if args.get("recoverable") else Delivery.EXPRESS
@@ -178,8 +192,9 @@ class Workload:
         self._environment.log(node.name, f"sends {tracked}{failure}")
         if failure:
             tracked.state = SendState.REFUSED
-            return
-        self._ledger.sent(tracked, message.identifier)
+        else:
+            self._ledger.sent(tracked, message.identifier)
+        return tracked
 
     # -- what nodes tell ----------------------------------------------------------------------------------
 
@@ -261,17 +276,26 @@ class Workload:
                 break
             self._hands.take(node.name, read.position, Hold())
             taken.append(read.position)
-        epoch = node.epoch
+        node.program(self._ending(node, descriptor, taken, args))
+
+    async def _ending(
+        self, node: Node, descriptor: OpenQueueDescriptor, taken: list[MessagePosition], args: Any
+    ) -> None:
+        """End receives as the control channel does: nobody waits for the commit, until somebody asks."""
 
         def end(core: Core) -> None:
-            if node.epoch != epoch:
-                return
             for position in taken:
                 self._hands.release(node.name, position.number)
                 core.messages.dequeue_end(descriptor, position, delete=args["mode"] == "take")
             core.queues.close(descriptor)
 
-        self._environment.after(args["hold_ms"], lambda: node.call(end))
+        await asyncio.sleep(args["hold_ms"] / 1000)
+        driver = node.driver
+        driver.put_off(end, driver.core)
+        await driver.durable()
+        if args["mode"] == "take":
+            for position in taken:
+                self._contents.check_received(node.name, position.number)
 
     def _read_remotely(self, node: Node, args: Any) -> None:
         self.read_remotely(node, args)

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
+from msmqwire.errors import EngineFailed
 from msmqwire.qm.sim import end_state
 from msmqwire.qm.sim.capture import Capture
 from msmqwire.qm.sim.environment import Environment
@@ -84,7 +85,10 @@ class World:
         environment = self.environment
         violation = None
         try:
-            self._run()
+            try:
+                self._run()
+            except EngineFailed as failed:
+                raise failed.why from failed
         except Violation as violated:
             violation = violated
         except Exception as error:  # neither the engine nor the rules may raise

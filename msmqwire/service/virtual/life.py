@@ -68,8 +68,8 @@ class Life:
     def create_future(self) -> asyncio.Future[Any]:
         return self._loop.create_future()
 
-    def create_task(self, coro: Coroutine[Any, Any, T], **options: Any) -> asyncio.Task[T]:
-        task = self._loop.create_task(coro, **options)
+    def create_task(self, coro: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = self._loop.create_task(coro)
         self._tasks[task] = None
         task.add_done_callback(self._tasks.pop)
         return task
@@ -95,9 +95,14 @@ class Life:
         return future
 
     async def create_connection(
-        self, factory: Callable[[], asyncio.Protocol], host: str, port: int, **options: Any
+        self,
+        protocol_factory: Callable[[], asyncio.Protocol],
+        host: str,
+        port: int,
+        *,
+        local_addr: tuple[str, int] | None = None,
     ) -> tuple[asyncio.Transport, asyncio.Protocol]:
-        return await self._surroundings.create_connection(factory, host, port)
+        return await self._surroundings.create_connection(protocol_factory, host, port)
 
 
 def _settle(future: asyncio.Future[Any], result: Any, exc: Exception | None) -> None:

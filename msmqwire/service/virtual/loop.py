@@ -57,7 +57,7 @@ class VirtualHandle:
 
 
 class VirtualLoop:
-    """An `asyncio` event loop that never waits. What is due at the same time is called in the order it was asked for.
+    """An event loop that never waits. What is due at the same time is called in the order it was asked for.
 
     An exception that nobody catches goes to the exception handler; without one it leaves `run_until` and
     `run_until_complete`.

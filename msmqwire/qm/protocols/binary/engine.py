@@ -136,7 +136,7 @@ class BinaryEngine(TransferProtocol):
 
     def acknowledge_received(self) -> None:
         """Acknowledge what has come so far without waiting for more. An owner does this before `stop`."""
-        for session in self.sessions.values():
+        for session in list(self.sessions.values()):  # one may be opened by what is sent
             if session.is_open:
                 self.order_acks.send_due(session)
                 if session.unacked_received_count:
