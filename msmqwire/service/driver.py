@@ -386,6 +386,11 @@ class Driver(Generic[GuestT]):
         """Whether all that has come is durable, and the disk takes commits."""
         return not self._scheduled and self._on_disk is None
 
+    @property
+    def under_way(self) -> Any:
+        """The changes that the writer commits; None if it does nothing."""
+        return None if self._on_disk is None else self._on_disk.changes
+
     def when_settled(self, action: Callable[[], None]) -> None:
         """Call `action` once what has come by now is durable."""
         self._when_settled.append(action)

@@ -42,7 +42,8 @@ class History:
         self.mode, self.messages = mode, messages
         self.transactional = mode in TRANSACTIONAL_REMOTE_MODES
         plan = Plan(
-            1, (SERVER, CLIENT), Settings(), (0, 0), None, 0.0, 0.0, (), remote_pending_s=PENDING_S
+            1, (SERVER, CLIENT), Settings(), (0, 0), None, 0.0, 0.0, (), remote_pending_s=PENDING_S,
+            commits_in_thread=True,
         )  # fmt: skip
         self.world = World(plan)
         guids = count(1)  # each run has others, though it has the delays of the first one
@@ -163,7 +164,7 @@ class History:
         self.reader.kill()
 
     def crash_before_the_disk(self) -> None:
-        self.server.crash(20, stored=False)
+        self.server.crash(20)
 
     def crash_behind_the_disk(self) -> None:
         self.server.crash(20, stored=True)

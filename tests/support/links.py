@@ -20,11 +20,12 @@ from msmqwire.qm.runtime.connection import Connection
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.transport import TcpNetwork
-from msmqwire.qm.sim.node import Node
+from msmqwire.qm.sim.node import Node, VirtualClock, VirtualPings, VirtualResolver
 from msmqwire.qm.sim.plan import Plan
 from msmqwire.qm.sim.world import World
 from msmqwire.qm.store import memory_store
 from msmqwire.service.store.changes import Changes
+from msmqwire.service.virtual.life import Life
 
 NAMES: Final = ("alpha", "beta", "gamma")
 PATIENCE_S: Final = 120.0
@@ -182,18 +183,25 @@ class SimStation(Node):
             world.workload,
             world.keys,
         )
-        self.core = Core()  # type: ignore[assignment]
-        self.engine: Recorder = self.core.binary  # type: ignore[union-attr, assignment]
-
-    def call(self, action: Callable[[Any], Any]) -> Any:
-        return None if self.core is None else action(self.core)
+        self.core = core = Core()  # type: ignore[assignment]
+        self.engine: Recorder = core.binary
+        self._life = Life(world.environment.loop, self)
+        self._driver = EngineDriver(
+            core,
+            memory_store(),
+            loop=self._life,
+            clock=VirtualClock(self),  # type: ignore[arg-type]
+        )
+        self._tcp = TcpNetwork(self._driver, resolver=VirtualResolver(self), pings=VirtualPings(self))
+        self._driver.register(self._tcp)
 
     def perform(self, *effects: Effect) -> None:
-        for effect in effects:
-            self._perform(effect)
+        self.driver.call(self.core.effects.extend, effects)  # type: ignore[union-attr]
 
     def die(self) -> None:
+        assert self._life is not None
         self.core = None
+        self._life.kill()
         self.network.crashed(self)
 
 

@@ -54,6 +54,10 @@ class Environment:
         if self.story.enabled:
             self.story.add(self.now, node, text, other)
 
+    def run_event(self, end: int) -> bool:
+        """Let happen what is next, if it is due up to a time; return whether there was anything."""
+        return self.loop.run_one(end / 1000)
+
     def run_until(self, end: int) -> None:
         """Let all happen that is due up to a time, in milliseconds since the start.
 

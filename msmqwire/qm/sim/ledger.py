@@ -47,8 +47,8 @@ class NodeView(Protocol):
     Attributes:
         core: None while the node is down.
         epoch: how often it was started.
-        decided_utc, decided_since: the latest and the first time that the core was given in the turns of the
-            commit under way, and whose effects are carried out.
+        decided_utc: the latest time that the core was given in the turns of the commit under way.
+        effect_utc: the time that it was given in the step whose effect is carried out.
     """
 
     name: str
@@ -57,7 +57,7 @@ class NodeView(Protocol):
     epoch: int
     store: MemoryStore
     decided_utc: int
-    decided_since: int
+    effect_utc: int
 
 
 class QueueKind(StrEnum):

@@ -83,8 +83,9 @@ class Node:
         refuses_until, unresolved_until, disk_refuses_until, disk_slow_until, disk_full_until: faults that
             last for a time.
         disk_slow_ms: how long a commit in a thread takes while the disk is slow.
-        decided_utc, decided_since: the latest and the first time that the core was given in the turns of the
-            commit under way, and whose effects are carried out: the clock may be set before they are durable.
+        decided_utc: the latest time that the core was given in the turns of the commit under way: its clock
+            may be set before that is durable.
+        effect_utc: the time that it was given in the step whose effect is carried out.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class Node:
         self.core: Core | None = None
         self.remote = RemoteServer(environment, self, hands)
         self.epoch = 0
-        self.decided_utc = self.decided_since = 0
+        self.decided_utc = self.effect_utc = 0
         self.refuses_until = self.unresolved_until = -1
         self.disk_refuses_until = self.disk_slow_until = self.disk_full_until = -1
         self.disk_slow_ms = 0
@@ -118,9 +119,10 @@ class Node:
         self._driver: EngineDriver | None = None
         self._guest: ObservedCore | None = None
         self._tcp: TcpNetwork | None = None
+        self._stored: Changes | None = None  # the last ones
         self._taken: list[Undo] = []  # what a crash loses that has been taken, and is not durable
         self._is_durable = True  # all that has been taken
-        self._effects_since = 0  # the utc of the first step with effects that have not been taken
+        self._decided: dict[int, int] = {}  # the utc of the steps of effects that are not carried out
         self._fuse: int | None = None  # commits and effects until a crash
         self._down_ms = 0
 
@@ -221,6 +223,7 @@ class Node:
 
         def performed(effect: Any) -> None:
             self._burn()
+            self.effect_utc = self._decided.pop(id(effect), self.utc)
             perform(effect)
 
         return performed
@@ -249,6 +252,7 @@ class Node:
 
     def _store(self, changes: Changes) -> None:
         self._environment.counts["commits"] += 1
+        self._stored = changes
         self.store.commit(changes)
         self._contents.committed(self, changes)
         self._taken.clear()
@@ -286,12 +290,12 @@ class Node:
             self,
             guest=guest,
             loop=life,
-            clock=_Clock(self),
+            clock=VirtualClock(self),
             writer=_WRITER if plan.commits_in_thread else None,
         )
-        driver.room = _Room(self)
+        driver.room = VirtualRoom(self)
         driver.broken.add_done_callback(partial(_raise_fault, life))
-        self._tcp = TcpNetwork(driver, resolver=_Resolver(self), pings=_Pings(self))
+        self._tcp = TcpNetwork(driver, resolver=VirtualResolver(self), pings=VirtualPings(self))
         for kind, perform in (*self._tcp.performers.items(), *self._performers(core).items()):
             driver.perform_by(kind, self._until_it_crashes(perform))
         driver.carriers.append(self._tcp)
@@ -310,11 +314,9 @@ class Node:
         invariants.check_step(self.name, core)
         self._taken += self._ledger.take_undo(self.name)
         if self._is_durable:
-            self.decided_utc, self.decided_since, self._is_durable = 0, 0, False
+            self.decided_utc, self._is_durable = 0, False
         utc = core.context.utc
-        self.decided_since = self.decided_since or self._effects_since or utc
         self.decided_utc = max(self.decided_utc, utc)
-        self._effects_since = 0
 
     def durable(self) -> None:
         """What has been taken is durable."""
@@ -323,8 +325,8 @@ class Node:
 
     def step_over(self, effects: list[Effect], since: int, utc: int) -> None:
         """A call, or what a timer has done, is over, with these effects: it began at a time."""
-        if effects and not self._effects_since:
-            self._effects_since = utc
+        for effect in effects:
+            self._decided[id(effect)] = utc
         self.remote.decided(effects, since)
 
     def crash_soon(self, effects: int, down_ms: int) -> None:
@@ -341,10 +343,16 @@ class Node:
 
         self._environment.after(_FUSE_MS, crash)
 
-    def crash(self, down_ms: int) -> None:
-        """Lose all that is not durable; start again after a time."""
+    def crash(self, down_ms: int, *, stored: bool = False) -> None:
+        """Lose all that is not durable; start again after a time.
+
+        With `stored` a commit under way has reached the disk, though nobody is informed.
+        """
         if self.core is None:
             return
+        under_way = self.driver.under_way
+        if stored and under_way is not None and under_way is not self._stored:
+            self._store(under_way)
         self._environment.log(self.name, f"CRASH, down for {down_ms} ms")
         self._ledger.roll_back(self._taken + self._ledger.take_undo(self.name))
         self._go_down(down_ms)
@@ -372,7 +380,8 @@ class Node:
         if self._life is not None:
             self._life.kill()
         self._life = self._driver = self._guest = self._tcp = None
-        self._taken, self._fuse, self._is_durable, self._effects_since = [], None, True, 0
+        self._taken, self._fuse, self._is_durable = [], None, True
+        self._decided.clear()
         self.network.crashed(self)
         self._applications.crashed(self)
         epoch = self.epoch
@@ -446,7 +455,7 @@ class ObservedCore:
         self._core.stop()
 
 
-class _Clock:
+class VirtualClock:
     """The clock of a node in one of its lives."""
 
     def __init__(self, node: Node) -> None:
@@ -465,7 +474,7 @@ class _Clock:
         return (due_ms + self._start - self._environment.now) / 1000
 
 
-class _Room:
+class VirtualRoom:
     """The room on the disk of a node: low as long as it is full."""
 
     least, plenty = 1, False
@@ -487,7 +496,7 @@ class _Room:
         return False
 
 
-class _Resolver:
+class VirtualResolver:
     """Resolves names over the network of the run."""
 
     def __init__(self, node: Node) -> None:
@@ -498,7 +507,7 @@ class _Resolver:
         self._node.network.resolve(self._node, name, answer)
 
 
-class _Pings:
+class VirtualPings:
     """Sends datagrams over the network of the run."""
 
     port = PING_PORT

@@ -82,7 +82,7 @@ class SrmpObserver:
             raise Violation(
                 Invariant.NUMBERED, f"{tracked} is sent as {seen.identifier}, it is {tracked.identifier}"
             )
-        if tracked.has_expired(self._nodes[source].decided_since):
+        if tracked.has_expired(self._nodes[source].effect_utc):
             raise Violation(Invariant.IN_TIME, f"{tracked} is sent by {source}")
         if tracked.is_transactional != (seen.stream is not None):
             raise Violation(Invariant.NUMBERED, f"{tracked} is sent with the stream {seen.stream}")

@@ -155,6 +155,12 @@ class VirtualLoop:
         self._run(lambda: False, end)
         self._now = end
 
+    def run_one(self, end: float) -> bool:
+        """Call what is next, if it is due up to a time; return whether there was anything."""
+        turns = self.turns
+        self._run(lambda: self.turns > turns, end)
+        return self.turns > turns
+
     def run_until_complete(self, future: Any) -> Any:
         """Run until a future is done, and return its result. Raises Stuck if it never will be."""
         task = asyncio.ensure_future(future, loop=cast(Any, self))
