@@ -144,6 +144,7 @@ class Driver(Generic[GuestT]):
 
     Attributes:
         guest: what it runs.
+        has_guest: whether it does: see `Recovery`.
         loop: the event loop.
         refused: whether the disk refuses commits; nothing new is accepted meanwhile.
         room: the room on the disk; None if nobody looks.
@@ -177,7 +178,7 @@ class Driver(Generic[GuestT]):
         self.recovery: Recovery | None = None
         self.poll_s = POLL_S
         self.calls_max = 0
-        self.unsaved: StoreRefused | None = None
+        self.unsaved: StoreError | None = None
         self.commits = 0
         self.broken: asyncio.Future[MsmqError] = self.loop.create_future()
         self.carriers: list[Carrier] = []
@@ -191,11 +192,11 @@ class Driver(Generic[GuestT]):
         self._calls = 0  # since the last commit
         self._calls_before = 0  # those of the last commit
         self._scheduled = self._closed = self._throttles = self._acting = False
-        self._has_guest, self._looks_at_alarm = True, False
+        self.has_guest, self._looks_at_alarm = True, False
         self._failure: MsmqError | None = None
         self._alarm: Handle | None = None
         self._look: Handle | None = None
-        self._refusal: StoreRefused | None = None
+        self._refusal: StoreError | None = None
         self._room_unknown = ""
         self._due: int | None = None
 
@@ -416,6 +417,17 @@ class Driver(Generic[GuestT]):
             batch.waiting.append(future)
             await future
 
+    async def idle(self) -> None:
+        """Wait until nothing is being committed, and nothing is to be, whatever becomes of it."""
+        while not self._closed:
+            batch = self._pending if self._scheduled else self._on_disk
+            if batch is None:
+                return
+            future = self.loop.create_future()
+            batch.waiting.append(future)
+            await asyncio.wait((future,))
+            future.exception()  # it has been looked at
+
     async def durable_within(self, timeout_s: float) -> None:
         """Wait as `durable` does. Raises StoreRefused as well, if the disk refuses for so many seconds."""
         try:
@@ -448,7 +460,7 @@ class Driver(Generic[GuestT]):
         if self._on_disk is not None:
             self._set_alarm()
             return  # `_written` goes on
-        if self._has_guest:
+        if self.has_guest:
             # What is due now belongs to it, such as the acknowledgement of this turn's packets.
             now_ms = self._update_time()
             self.part()
@@ -507,7 +519,7 @@ class Driver(Generic[GuestT]):
             else:
                 self._on_disk = None
                 self._ready.appendleft(batch)
-                if isinstance(exc, StoreRefused):
+                if isinstance(exc, StoreRefused if self.recovery is None else StoreError):
                     self._scheduled = True
                     self._refuse(exc)
                 else:
@@ -520,7 +532,7 @@ class Driver(Generic[GuestT]):
         if self.refused:
             self.refused = False
             log.warning("the disk takes commits again")
-        if self._has_guest:
+        if self.has_guest:
             self._look_at_room()
             self.guest.committed()
         if batch is self._on_disk:
@@ -543,23 +555,26 @@ class Driver(Generic[GuestT]):
 
     # -- what goes wrong ----------------------------------------------------------------------------------
 
-    def _refuse(self, exc: StoreRefused) -> None:
+    def _refuse(self, exc: StoreError) -> None:
         """Accept nothing new while the disk is full or failing, and retry with the same changes."""
-        if not self.refused:
-            self.refused = True
-            what = (
-                "a commit; tried again until it takes it" if self.recovery is None else "a commit: it fails"
-            )
-            log.error(f"the disk refuses {what}", extra={"error": str(exc)})
-        self._refusal, self._throttles = exc, True
+        self.note_refusal(exc)
         if self.recovery is not None:
             self._give_up(exc)
             self.lose_guest(exc)
             return
+        self._throttles = True
         self.guest.throttle(on=True)
         released = self.room is not None and self.room.release()
         self.loop.call_later(0 if released else RETRY_S, self._flush)
         self._set_alarm()
+
+    def note_refusal(self, exc: StoreError) -> None:
+        """Note that the disk refuses changes; it is logged once."""
+        if not self.refused:
+            self.refused = True
+            what = "changes: they fail" if self.recovery else "a commit; tried again until it takes it"
+            log.error(f"the disk refuses {what}", extra={"error": str(exc)})
+        self._refusal = exc
 
     def fail(self, exc: BaseException) -> MsmqError:
         """End because of an exception that nobody has foreseen, and return the error that says so.
@@ -602,13 +617,14 @@ class Driver(Generic[GuestT]):
 
     def lose_guest(self, failure: MsmqError) -> None:
         """The guest is worth nothing any more: let another one be made."""
-        if self._has_guest and self.recovery is not None:
-            self._has_guest = False
+        if self.has_guest and self.recovery is not None:
+            self.has_guest = False
             self.recovery.lost(failure)
 
     def replace(self, guest: GuestT) -> None:
         """Go on with a guest that was made anew."""
-        self.guest, self._has_guest = guest, True
+        self.guest, self.has_guest = guest, True
+        guest.throttle(on=self._throttles)
 
     # -- the room on the disk -----------------------------------------------------------------------------
 
@@ -617,7 +633,7 @@ class Driver(Generic[GuestT]):
         room = self.room
         if room is not None and not self.refused and self._writer is None and (tidy or not room.plenty):
             room.look(tidy=tidy)
-        throttles = self.refused or (room is not None and room.low)
+        throttles = (self.refused and self.recovery is None) or (room is not None and room.low)
         if throttles and not self._throttles:
             self.guest.throttle(on=True)
         elif self._throttles and not throttles:
@@ -626,6 +642,11 @@ class Driver(Generic[GuestT]):
 
     def _end_throttle(self) -> None:
         self.guest.throttle(on=False)
+
+    def watch(self, room: Room | None) -> None:
+        """Begin to look at the room on the disk, if that is to be done."""
+        self.room = room
+        self._watch_room()
 
     def _watch_room(self) -> None:
         """Look at the room from time to time: others write to the disk as well."""
@@ -653,7 +674,7 @@ class Driver(Generic[GuestT]):
                 log.warning("the room on the disk is unknown", extra={"error": str(failure)})
         elif failure is not None:
             self.fail(failure)
-        elif self._has_guest:
+        elif self.has_guest:
             self._look_at_room()
         self._look = self.loop.call_later(self.poll_s, self._watch_room)
 

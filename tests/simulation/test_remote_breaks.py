@@ -63,7 +63,7 @@ class History:
     def run(self, before, fault) -> int:
         """Run it, with a fault before one of its events; return how many there were."""
         environment, workload = self.world.environment, self.world.workload
-        environment.rng.seed(f"{self.mode} 1")
+        environment.rng.seed(f"{self.mode} 2")
         environment.counts.clear()
         earlier = len(self.world.ledger.messages)
         kind = "transaction" if self.transactional else "send"
@@ -75,10 +75,11 @@ class History:
             "hold_ms": 400 if self.mode == "cancel" else 10,
         }  # fmt: skip
         self.reader, self.reading = workload.read_remotely(self.world.nodes[CLIENT], self.args)
+        end = environment.now + OVER_MS
         for number in count():
             if number == before:
                 fault()
-            if self.reader.finished or not environment.run_event(environment.now + OVER_MS):
+            if self.reader.finished or not environment.run_event(end):
                 break
         environment.run_until(environment.now + OVER_MS)
         messages = [*self.world.ledger.messages.values()][earlier:]

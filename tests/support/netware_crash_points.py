@@ -21,6 +21,8 @@ from msmqwire.qms.model.job import JobRequest
 from msmqwire.qms.rules.service import QueueService
 from msmqwire.qms.runtime.driver import ServiceDriver
 from msmqwire.qms.runtime.folder import NetwareFolder
+from msmqwire.qms.store.volumes import Volumes
+from msmqwire.service.store import Store
 from tests.support.crash_points import main
 from tests.support.netware_folder import ADMIN, NOON, structures
 
@@ -92,10 +94,11 @@ def wrong(data: Path, told: set[str]) -> str:
     """What is not as it was answered; empty if all is well."""
     folder = NetwareFolder(data)
     with folder.open_store(create=True) as store:
-        return asyncio.run(_wrong(ServiceDriver(store, folder.open_volumes()), data, told))
+        return asyncio.run(_wrong(store, folder.open_volumes(), data, told))
 
 
-async def _wrong(driver: ServiceDriver, data: Path, told: set[str]) -> str:
+async def _wrong(store: Store, volumes: Volumes, data: Path, told: set[str]) -> str:
+    driver = ServiceDriver(store, volumes)
     await driver.start()
     service = await driver.run(lambda s: s)
     queues = service.queue_table

@@ -95,7 +95,7 @@ QM_ROOMS = {
     "core": {"directory", "model", "protocols", "rules", "security"},
     "runtime": {"core", "directory", "model", "protocols", "rules", "security", "store"},
     "client": {"core", "model", "protocols", "rules", "runtime", "security", "store"},
-    "sim": {"core", "directory", "model", "protocols", "rules", "security", "store"},
+    "sim": {"core", "directory", "model", "protocols", "rules", "runtime", "security", "store"},
 }
 
 # The rooms of qms, in the same manner.

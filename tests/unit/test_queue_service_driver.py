@@ -33,7 +33,7 @@ from msmqwire.qms.model.files import JobFile
 from msmqwire.qms.model.job import JobRequest
 from msmqwire.qms.rules.service import QueueService
 from msmqwire.qms.runtime import driver as driver_module
-from msmqwire.qms.runtime.batches import Batch
+from msmqwire.qms.runtime.job_changes import JobChanges
 from msmqwire.qms.store import disk
 from msmqwire.qms.store.tables import LAYOUT, Table
 from msmqwire.service import disk as room_module
@@ -155,19 +155,12 @@ def test_data_is_synced_before_the_job_counts_as_submitted(
 
 
 def test_a_batch_makes_nothing_that_it_deletes() -> None:
-    async def story() -> None:
-        batch = Batch(asyncio.get_running_loop().create_future())
-        batch.add([CreateJobFile(1, 1, ""), DeleteJobFile(1, 5, ""), RemoveQueueDirectory(2, "SYS:A")])
-        for change in (
-            CreateJobFile(1, 5, ""),
-            CopyJobFile(3, 1, "", 1, 5, ""),
-            MakeQueueDirectory(4, "SYS:A"),
-        ):
-            assert not batch.takes([change])
-        for change in (CreateJobFile(1, 6, ""), CreateJobFile(2, 5, ""), SyncJobFile(1, 5, "")):
-            assert batch.takes([change])
-
-    asyncio.run(story())
+    batch = JobChanges([CreateJobFile(1, 1, "")])
+    batch.add(JobChanges([DeleteJobFile(1, 5, ""), RemoveQueueDirectory(2, "SYS:A")]))
+    for change in (CreateJobFile(1, 5, ""), CopyJobFile(3, 1, "", 1, 5, ""), MakeQueueDirectory(4, "SYS:A")):
+        assert not batch.joins(JobChanges([change]))
+    for change in (CreateJobFile(1, 6, ""), CreateJobFile(2, 5, ""), SyncJobFile(1, 5, "")):
+        assert batch.joins(JobChanges([change]))
 
 
 # -- failures -----------------------------------------------------------------------------------------------

@@ -23,13 +23,13 @@ from msmqwire.qms.model.changes import (
 )
 from msmqwire.qms.model.contents import Contents
 from msmqwire.qms.model.files import AnyFile, JobFile
-from msmqwire.qms.sim.loop import Killed
 from msmqwire.qms.store.queue_files import Servers
 from msmqwire.qms.store.tables import LAYOUT
 from msmqwire.qms.store.volumes import Followed, Recovered, Volumes
 from msmqwire.service.store.changes import Changes, Key
 from msmqwire.service.store.memory import MemoryStore
 from msmqwire.service.store.table import StoreTable
+from msmqwire.service.virtual.loop import Killed
 
 if TYPE_CHECKING:
     from typing import Self

@@ -17,11 +17,11 @@ from msmqwire.qms.model.queue import Queue
 from msmqwire.qms.protocol.session import NcpSession
 from msmqwire.qms.rules.job_life import JobLife
 from msmqwire.qms.rules.open_files import OpenFiles
-from msmqwire.qms.runtime.driver import ServiceDriver
 from msmqwire.qms.runtime.ncp_listener import NcpListener
 from msmqwire.qms.sim.disk import Effect, SimulatedVolumes
 from msmqwire.qms.sim.violation import Invariant
 from msmqwire.qms.store.row_changes import RowChanges
+from msmqwire.service.driver import Driver
 
 
 class Mistake(NamedTuple):
@@ -40,10 +40,10 @@ class Mistake(NamedTuple):
 
 
 def _answer_at_once(original: Any) -> Any:
-    async def durable(driver: Any, service: Any) -> None:
+    async def durable(driver: Any) -> None:
         async def later() -> None:
             with suppress(MsmqError):
-                await original(driver, service)
+                await original(driver)
 
         asyncio.get_running_loop().create_task(later())
 
@@ -160,7 +160,7 @@ def _by(*invariants: Invariant) -> frozenset[Invariant]:
 
 MISTAKES: Final[Mapping[str, Mistake]] = {
     "calls are answered before they are durable": Mistake(
-        ServiceDriver, "_durable", _answer_at_once, _LOST | {Invariant.ONE_SERVER}
+        Driver, "durable", _answer_at_once, _LOST | {Invariant.ONE_SERVER}
     ),
     "files are deleted before the rows": Mistake(
         SimulatedVolumes, "prepare", _deletes_first, _by(Invariant.FILES, Invariant.FLAGS)
@@ -182,7 +182,10 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
         _by(Invariant.FLAGS, Invariant.TRUTHFUL, Invariant.REFUSED),
     ),
     "NWCF_SERVICE_RESTART is taken for its contrary": Mistake(
-        JobLife, "fail_service", _with_flag_swapped(_RESTART), _by(Invariant.FLAGS, Invariant.KEPT)
+        JobLife,
+        "fail_service",
+        _with_flag_swapped(_RESTART),
+        _by(Invariant.FLAGS, Invariant.KEPT, Invariant.GONE),
     ),
     "NWCF_SERVICE_AUTO_START is taken for its contrary": Mistake(
         JobLife, "fail_submission", _with_flag_swapped(_AUTO_START), _by(Invariant.FLAGS, Invariant.KEPT)

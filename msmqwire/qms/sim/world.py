@@ -17,16 +17,18 @@ from msmqwire.qms.sim.actors import AFTERMATH_S, Actor, Operator, QueueServer, S
 from msmqwire.qms.sim.disk import Disk, Effect
 from msmqwire.qms.sim.exam import Examiner
 from msmqwire.qms.sim.host import Host
-from msmqwire.qms.sim.loop import VirtualLoop
 from msmqwire.qms.sim.recovery import check_files, check_recovery
 from msmqwire.qms.sim.violation import Invariant, Violation
 from msmqwire.qms.store.contents import read_contents
+from msmqwire.service.virtual.loop import Stuck, VirtualLoop
 
 BUSY_S: Final = 25.0
 """Seconds in which there are faults."""
 ENDS_S: Final = 600.0
 """Seconds in which all has to come to its end then."""
 FAULT_EVERY_S: Final = 6.0
+_THREAD_S: Final = 0.02
+"""The most seconds that work in a thread takes before and after it is done."""
 _OURS: Final = "sim "
 _USERS: Final = ("ALICE", "BOB")
 _SERVERS: Final = ("PS1", "PS2")
@@ -62,13 +64,15 @@ class World:
 
     def run(self) -> Outcome:
         """Run to the end."""
-        loop = VirtualLoop(self._chance)
+        loop = VirtualLoop(lambda: (self._moment(), self._moment()))
         loop.set_exception_handler(self._unforeseen)
         violation = None
         try:
             loop.run_until_complete(loop.create_task(self._main(), name=_OURS + "main"))
         except Violation as violated:
             violation = violated
+        except Stuck as stuck:
+            violation = Violation(Invariant.ENDS, str(stuck))
         except Exception as error:  # neither the server nor the clients may raise
             violation = _as_violation(error)
         finally:
@@ -78,7 +82,10 @@ class World:
             loop.close()
         return Outcome(self._seed, violation, self.scene.counts)
 
-    def _unforeseen(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _moment(self) -> float:
+        return self._chance.random() * _THREAD_S
+
+    def _unforeseen(self, loop: Any, context: dict[str, Any]) -> None:
         """Something was raised where nobody catches it."""
         error = context.get("exception")
         if error is not None and not self._failed.done():
@@ -237,7 +244,7 @@ def _as_violation(error: Exception) -> Violation:
     return violation
 
 
-def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+def _cancel_all(loop: Any) -> None:
     """End what still waits."""
     tasks = asyncio.all_tasks(loop)
     for task in tasks:

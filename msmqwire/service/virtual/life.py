@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from typing import Any, Protocol, TypeVar
 
-from msmqwire.service.virtual.loop import Killed, VirtualHandle, VirtualLoop
+from msmqwire.service.virtual.loop import VirtualHandle, VirtualLoop, in_thread
 
 T = TypeVar("T")
 
@@ -78,21 +78,7 @@ class Life:
         self, executor: Executor | None, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
         """Call a function some time later, and return its result some time after that."""
-        future: asyncio.Future[T] = self.create_future()
-        before, after = self._surroundings.thread_delays()
-
-        def work() -> None:
-            try:
-                result = func(*args)
-            except Killed:
-                return
-            except Exception as exc:
-                self.call_later(after, _settle, future, None, exc)
-            else:
-                self.call_later(after, _settle, future, result, None)
-
-        self.call_later(before, work)
-        return future
+        return in_thread(self, self._surroundings.thread_delays(), func, args)
 
     async def create_connection(
         self,
@@ -103,12 +89,3 @@ class Life:
         local_addr: tuple[str, int] | None = None,
     ) -> tuple[asyncio.Transport, asyncio.Protocol]:
         return await self._surroundings.create_connection(protocol_factory, host, port)
-
-
-def _settle(future: asyncio.Future[Any], result: Any, exc: Exception | None) -> None:
-    if future.done():
-        return
-    if exc is None:
-        future.set_result(result)
-    else:
-        future.set_exception(exc)

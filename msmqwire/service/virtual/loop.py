@@ -7,8 +7,9 @@ import contextvars
 from asyncio import events
 from collections import deque
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
 from heapq import heappop, heappush
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -66,8 +67,10 @@ class VirtualLoop:
         turns: how many callbacks there were.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, thread_delays: Callable[[], tuple[float, float]] = lambda: (0.0, 0.0)) -> None:
+        """Let work in a thread take time: see `run_in_executor`."""
         self._now = 0.0
+        self._thread_delays = thread_delays
         self._ready: deque[VirtualHandle] = deque()
         self._timers: list[tuple[float, int, VirtualHandle]] = []
         self._numbers = 0
@@ -120,6 +123,12 @@ class VirtualLoop:
         context: contextvars.Context | None = None,
     ) -> asyncio.Task[T]:
         return asyncio.Task(coro, loop=cast(Any, self), name=name, context=context)
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        """Call a function some time later, and return its result some time after that."""
+        return in_thread(self, self._thread_delays(), func, args)
 
     def get_debug(self) -> bool:
         return False
@@ -205,6 +214,42 @@ class VirtualLoop:
                 return None
             if not handle.is_cancelled:
                 return handle
+
+
+class _Timers(Protocol):
+    def create_future(self) -> asyncio.Future[Any]: ...
+
+    def call_later(self, delay: float, callback: Callable[..., object], *args: Any) -> VirtualHandle: ...
+
+
+def in_thread(
+    loop: _Timers, delays: tuple[float, float], func: Callable[..., T], args: tuple[Any, ...]
+) -> asyncio.Future[T]:
+    """Do work as in a thread: delays are until it is done, and from then until the loop learns of it."""
+    future: asyncio.Future[T] = loop.create_future()
+    before, after = delays
+
+    def work() -> None:
+        try:
+            result = func(*args)
+        except Killed:
+            return  # nobody learns of it
+        except Exception as exc:
+            loop.call_later(after, _settle, future, None, exc)
+        else:
+            loop.call_later(after, _settle, future, result, None)
+
+    loop.call_later(before, work)
+    return future
+
+
+def _settle(future: asyncio.Future[Any], result: Any, exc: Exception | None) -> None:
+    if future.done():
+        return
+    if exc is None:
+        future.set_result(result)
+    else:
+        future.set_exception(exc)
 
 
 def _raise(exc: BaseException) -> None:
