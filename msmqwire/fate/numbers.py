@@ -62,10 +62,19 @@ class Group:
                 self.size -= 1
                 yield Observation(numbered.key, about.where, about.what)
             return
-        for owner in (about.owner, "") if about.owner else list(self._waiting):
+        for owner in (about.owner, "") if about.owner else self._owners_at(about.where.dst):
             heap = self._waiting.get(owner)
             if heap:
                 yield from self._acknowledged(heap, about)
+
+    def _owners_at(self, address: str) -> list[str]:
+        """Return the owners that sent from an address, where the acknowledgement goes; all if none did.
+
+        Two queue managers that begin a sequence in the same second may give it the same identifier.
+        """
+        owners = list(self._waiting)
+        there = [owner for owner in owners if _sent_from(self._waiting[owner], address)]
+        return there or owners
 
     def _acknowledged(self, heap: _Heap, about: AboutNumber) -> Iterator[Observation]:
         strangers: _Heap = []
@@ -78,6 +87,10 @@ class Group:
         for entry in strangers:
             heappush(heap, entry)
         self.size += len(heap) - before
+
+
+def _sent_from(heap: _Heap, address: str) -> bool:
+    return bool(heap) and heap[0][2].where.src == address
 
 
 def _is_from_its_way(about: AboutNumber, numbered: Numbered) -> bool:

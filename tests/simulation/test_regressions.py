@@ -21,8 +21,8 @@ RECEIVE = {"queue": "tx", "mode": "plain", "count": 9, "hold_ms": 0}
 SETTINGS = Settings(resend_timer_table=(3, 5, 10))
 
 
-def run(*items, nodes=("alpha", "beta"), router=None, settings=SETTINGS, seed=1):
-    world = World(Plan(seed, nodes, settings, (0,) * len(nodes), router, 0.0, 0.0, items), story=True)
+def run(*items, nodes=("alpha", "beta"), router=None, settings=SETTINGS, seed=1, **more):
+    world = World(Plan(seed, nodes, settings, (0,) * len(nodes), router, 0.0, 0.0, items, **more), story=True)
     outcome = world.run()
     story = outcome.story.diagram(nodes)
     assert outcome.violation is None, story
@@ -129,11 +129,12 @@ def test_an_expired_message_is_dropped_even_if_the_clock_is_set_back_before_that
 def test_the_identifier_of_a_message_lost_in_a_crash_is_used_again():
     local = {**SEND, "to": "alpha", "form": "PRIVATE"}
     items = (
+        Item(0, "slow disk", "alpha", {"ms": 100, "each_ms": 90}),
         Item(0, "send", "alpha", local),
-        Item(0, "crash", "alpha", {"after": 0, "ms": 50}),
+        Item(1, "crash", "alpha", {"after": 0, "ms": 50}),
         Item(500, "send", "alpha", {**local, "acks": 5}),
     )
-    world, _ = run(*items, nodes=("alpha",), seed=4)
+    world, _ = run(*items, nodes=("alpha",), seed=4, commits_in_thread=True)
     first, second = world.ledger.messages[1], world.ledger.messages[2]
     assert (first.state, first.identifier) == (SendState.LOST, second.identifier)
     assert second.received == 1

@@ -12,10 +12,18 @@ from msmqwire.qm.model.enumerations import DeliveryGuarantee, OutgoingQueueState
 from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId, TxSequenceId
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.binary.states import SessionState
+from msmqwire.qm.protocols.binary.states import Role, SessionState
 from msmqwire.qm.store import memory_store
 from tests.support import handmade as h
-from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, START_UTC, EngineHarness
+from tests.support.engine_harness import (
+    OWN_ID,
+    PEER_ADDRESS,
+    PEER_ID,
+    RECOVERABLE,
+    START_UTC,
+    THIRD_ID,
+    EngineHarness,
+)
 from tests.support.handwritten_peer import HandwrittenPeer
 
 CLEANUP = Timer.MESSAGE_ID_HISTORY_CLEANUP
@@ -421,3 +429,33 @@ def test_a_message_restored_after_a_kill_is_as_it_was() -> None:
     (position,) = harness.restarted().outgoing().positions
     assert position.message.delivery_guarantee is DeliveryGuarantee.RECOVERABLE
     assert harness.restarted().outgoing().state is OutgoingQueueState.INACTIVE
+
+
+def test_what_has_come_is_acknowledged_at_the_end_over_a_session_that_is_yet_to_be_opened() -> None:
+    """That of a message which another queue manager has passed on goes to its sender."""
+    harness = EngineHarness()
+    harness.queue("tx", transactional=True)
+    peer = harness.accept_session()
+    peer.send(peer.message(queue="tx", source=THIRD_ID, transaction=TX(ordinal=4, time_stamp=9, number=1)))
+    before = list(harness.engine.sessions.values())
+    harness.core.acknowledge_received()
+    (opened,) = [session for session in harness.engine.sessions.values() if session not in before]
+    assert opened.role is Role.INITIATOR
+
+
+@pytest.mark.requirement("MQQB-3.1.1.3.1-29")
+def test_after_a_restart_what_has_a_number_is_sent_before_what_has_none_though_it_came_earlier() -> None:
+    harness = EngineHarness()
+    descriptor = harness.open_to_send()
+    late = harness.begin()
+    harness.core.send(descriptor, Message(body=b"came first", delivery_guarantee=RECOVERABLE), late)
+    peer = harness.open_session(transactional=True)
+    peer.disconnect()
+    harness.core.commit(late)
+    harness.run()
+    restarted = harness.restarted()
+    restarted.resolve(PEER_ADDRESS)
+    again = restarted.connect()
+    again.answer_handshake()
+    sent = [(body, number, previous) for body, _, number, previous in again.sequenced_bodies()]
+    assert sent == [(b"m0", 1, 0), (b"came first", 2, 1)]

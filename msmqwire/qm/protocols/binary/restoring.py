@@ -73,6 +73,7 @@ def restore_transfers(
                 restored.transmitted = True
             if restored.state is MessageState.WAITING_TO_SEND:
                 sending.watch(restored, message)
+        transfer.send_numbered_first()
         outgoing.restore_transfer(transfer, numbered)
 
 

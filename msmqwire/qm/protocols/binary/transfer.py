@@ -168,6 +168,17 @@ class Transfer:
                 waiting.popleft()
         return None
 
+    def send_numbered_first(self) -> None:
+        """After a restart, send what has a number before all others, as `send_again` does.
+
+        One that came earlier may have none yet, as its transaction was committed later: it would be sent with
+        a number that does not follow.
+        """
+        for waiting in self.waiting:
+            in_order = sorted(waiting, key=lambda outgoing: not outgoing.tx_sequence_number)
+            waiting.clear()
+            waiting.extend(in_order)
+
     def send_again(self, outgoing: list[OutgoingMessagePosition]) -> None:
         """Queue messages, given in order, to be resent before all others."""
         for message in reversed(outgoing):
