@@ -54,6 +54,8 @@ TRANSACTIONAL_REMOTE_MODES: Final = ("commit", "abort", "vanish in a transaction
 FAULTS: Final = (
     "crash", "restart", "cut", "partition", "refuse", "unresolved", "disk", "slow disk", "clock", "amnesia",
 )  # fmt: skip
+FULL_DISK: Final = "full disk"
+"""One more fault: there is almost no room, so that nothing new is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,8 @@ class Item:
 
     Attributes:
         at: milliseconds since the start.
-        kind: one of `FAULTS`, "send", "transaction", "receive", "remote read", "purge", "pause", "offline" or
-            "key".
+        kind: one of `FAULTS`, `FULL_DISK`, "send", "transaction", "receive", "remote read", "purge", "pause",
+            "offline" or "key".
         node: name of the node.
         args: parameters of the kind, by name.
     """
@@ -191,6 +193,11 @@ def make_plan(
                            security_per_origin_ms=luck.choice((250, 1)))  # fmt: skip
         times = [luck.randrange(BUSY_MS) for _ in range(luck.choice((0, 2, 4)))]
         items += [Item(at, "key", luck.choice(names)) for at in times]
+    disks = Random(f"disks {seed}")
+    commits_in_thread = disks.random() < 0.5
+    for _ in range(disks.choice((0, 0, 1, 3))):
+        args = {"ms": disks.choice((500, 3_000, 20_000))}
+        items.append(Item(disks.randrange(BUSY_MS), FULL_DISK, disks.choice(names), args))
     return Plan(
         seed,
         names,
@@ -205,7 +212,7 @@ def make_plan(
         chance.choice((10_000, 60_000)),
         readers.choice((2, 10, 60)),
         is_secured=share > 0,
-        commits_in_thread=Random(f"driver {seed}").random() < 0.5,
+        commits_in_thread=commits_in_thread,
     )
 
 

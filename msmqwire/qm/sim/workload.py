@@ -25,6 +25,7 @@ from msmqwire.qm.sim.ledger import Ledger
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import (
+    FULL_DISK,
     NOBODY,
     QUEUES,
     SMALL,
@@ -415,6 +416,7 @@ _ACTIONS: Final[dict[str, Callable[[Workload, Node, Any], None]]] = {
     "refuse": lambda self, node, args: self._lasting_fault(node, args, "refuses"),
     "unresolved": lambda self, node, args: self._lasting_fault(node, args, "unresolved"),
     "disk": lambda self, node, args: self._lasting_fault(node, args, "disk_refuses"),
+    FULL_DISK: lambda self, node, args: self._lasting_fault(node, args, "disk_full"),
     "slow disk": lambda self, node, args: self._lasting_fault(node, args, "disk_slow"),
     "clock": Workload._set_clock,
     "amnesia": Workload._amnesia,
