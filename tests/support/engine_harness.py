@@ -1,22 +1,24 @@
-"""A queue manager without I/O: the core over an in-memory store, with a clock set by the test.
+"""A queue manager without I/O: the driver that ships, over an in-memory store, with a clock set by the test.
 
-`EngineHarness` commits every change, records every effect and has shortcuts for the queue manager's queues,
-messages, timers and connections. The other ends of its connections are played by
-`HandwrittenPeer`s, or by other harnesses in a `HarnessNetwork`.
+`EngineHarness` records every effect and has shortcuts for the queue manager's queues, messages, timers and
+connections. The other ends of its connections are played by `HandwrittenPeer`s, or by other harnesses in a
+`HarnessNetwork`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import itertools
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, get_args
 from uuid import UUID
 
 from msmqwire.constants import MQ_OK
+from msmqwire.errors import EngineFailed, MsmqError
 from msmqwire.names import FormatName, parse_format_name
 from msmqwire.qm.core import Core
-from msmqwire.qm.model.effects import Connect, Disconnect, Effect, Resolve, Send
+from msmqwire.qm.model.effects import Connect, Disconnect, Effect, ErrorReport, ReadCompleted, Resolve, Send
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, QueueManager, Transaction
 from msmqwire.qm.model.enumerations import (
     DeliveryGuarantee,
@@ -32,8 +34,11 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
 from msmqwire.qm.protocols.binary.states import SessionState
 from msmqwire.qm.protocols.binary.transfer import Transfer
+from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.store import memory_store
 from msmqwire.service.store.memory import MemoryStore
+from msmqwire.service.virtual.clock import VirtualClock
+from msmqwire.service.virtual.loop import VirtualLoop
 from tests.support.event_recorder import EventRecorder
 from tests.support.handwritten_peer import HandwrittenPeer
 
@@ -51,12 +56,29 @@ RECEIVE, PEEK, SEND = (
 RECOVERABLE = DeliveryGuarantee.RECOVERABLE
 
 
+class RecordingDriver(EngineDriver):
+    """A driver that keeps the effects that it carries out, with their times in milliseconds."""
+
+    def __init__(self, log: list[tuple[int, Effect]], *args: Any, **options: Any) -> None:
+        self._log = log
+        super().__init__(*args, **options)
+
+    def perform_by(self, kind: type, perform: Callable[[Any], None]) -> None:
+        def recorded(effect: Effect) -> None:
+            self._log.append((self.now_ms, effect))
+            perform(effect)
+
+        super().perform_by(kind, recorded)
+
+
 class EngineHarness:
     """A queue manager named ``here``, its store and its clock.
 
+    Tests may call the core without its driver: `run` ends such a turn.
+
     Attributes:
         store: the committed changes.
-        now: milliseconds of the clock.
+        loop: the event loop, in virtual time.
         utc_start: seconds since 1970 at which the clock started.
         effect_log: every effect, with its time in milliseconds.
         hosts: queue managers by the address where a `HandwrittenPeer` answers for them; None if the test
@@ -89,7 +111,8 @@ class EngineHarness:
             options: fields of `Settings` to change, and arguments of `Core`; both also apply to restarts.
         """
         self.store = memory_store() if store is None else store
-        self.now = self._clock_start = now
+        self.loop = _loop_at(now)
+        self._clock_start = now
         self.utc_start = utc
         self.hosts = None if hosts is None else dict(hosts)
         self.names = dict(names or {})
@@ -111,14 +134,21 @@ class EngineHarness:
         self._seen = 0
         self.peers: dict[int, HandwrittenPeer] = {}
         self.called: list[HandwrittenPeer] = []
-        self._running = False
         self.core = Core(self.store, new_guid=self.guid, settings=self._settings, **self._core_options)
-        self.set_clock(self.now)
-        self.core.start()
+        clock = VirtualClock(self.loop, lambda: self.utc)
+        driver = RecordingDriver(self.effect_log, self.core, self.store, loop=self.loop, clock=clock)
+        self.driver = driver
+        driver.reporter = None  # tests look at the refusals themselves
+        driver.broken.add_done_callback(_raise_fault)
+        for kind in get_args(Effect):
+            if kind not in (ReadCompleted, ErrorReport):  # which the driver carries out
+                driver.perform_by(kind, self._perform)
+        driver.start()
         self.run()
 
     def restart(self, **options: Any) -> None:
         """Kill the process and start another over the committed changes."""
+        self.driver.abandon()
         self._start(options)
 
     def restarted(self, *, stop: bool = False, **options: Any) -> Self:
@@ -130,7 +160,7 @@ class EngineHarness:
             self.stop()
         twin = type(self).__new__(type(self))
         vars(twin).update(vars(self))
-        twin.store, twin.now = self.store.copy(), self.now + 1_000
+        twin.store, twin.loop = self.store.copy(), _loop_at(self.now + 1_000)
         twin._core_options = dict(self._core_options)
         twin._start(options)
         return twin
@@ -141,25 +171,12 @@ class EngineHarness:
         self.run()
 
     def run(self) -> list[Effect]:
-        """Commit all changes, carry out their effects and return these.
+        """End this turn, and those that its effects lead to; return the effects.
 
-        Effects are carried out in order, each once its changes are durable; replies may arrive at once.
+        While an effect is carried out this only asks for another turn. Raises what goes wrong in the core.
         """
-        performed: list[Effect] = []
-        if self._running:
-            return performed
-        while True:
-            self._running = True
-            changes, effects = self.core.take()
-            self.store.commit(changes)
-            self.core.committed()
-            self._running = False
-            if not changes and not effects:
-                return performed
-            for effect in effects:
-                self.effect_log.append((self.now, effect))
-                self._perform(effect)
-            performed += effects
+        self.driver.notify(lambda: None)  # it may not know that the core has been called
+        return [] if self.loop.is_running() else self.set_clock(self.now)
 
     def _perform(self, effect: Effect) -> None:
         match effect:
@@ -169,32 +186,34 @@ class EngineHarness:
                 self.peers[connection].closed = True
             case Resolve(request, host) if self.hosts is not None:
                 address = self.names.get(host, host)
-                self.engine.resolved(request, [address] if address in self.hosts else [])
+                addresses = [address] if address in self.hosts else []
+                self.driver.notify(self.engine.resolved, request, addresses)
             case Connect(connection, address, _) if self.hosts is not None and address in self.hosts:
                 peer = HandwrittenPeer(self, connection, self.hosts[address], answers=True)
                 self.called.append(peer)
-                self.engine.connected(connection)
+                self.driver.notify(self.engine.connected, connection)
 
     # -- time
+
+    @property
+    def now(self) -> int:
+        """Milliseconds of the clock."""
+        return self.loop.now_ms
 
     @property
     def utc(self) -> int:
         """Seconds since 1970."""
         return self.utc_start + (self.now - self._clock_start) // 1000
 
-    def set_clock(self, now: int) -> None:
-        """Set the clock in milliseconds; due timers expire."""
-        self.now = now
-        self.core.at(now, self.utc)
+    def set_clock(self, now: int) -> list[Effect]:
+        """Set the clock in milliseconds, with each timer expiring when due; return the effects."""
+        before = len(self.effect_log)
+        self.loop.run_until(now / 1000)
+        return self._effects_from(before)
 
     def advance(self, milliseconds: int) -> list[Effect]:
         """Let time pass, with each timer expiring when due; return the effects."""
-        end, effects = self.now + milliseconds, []
-        while (deadline := self.core.deadline) is not None and deadline <= end:
-            self.set_clock(max(self.now, deadline))
-            effects += self.run()
-        self.set_clock(end)
-        return effects + self.run()
+        return self.run() + self.set_clock(self.now + milliseconds) + self.run()
 
     def time_left(self, timer: Timer, key: object = None) -> int | None:
         """Milliseconds until a timer expires, or None if it is not running."""
@@ -206,12 +225,15 @@ class EngineHarness:
     @property
     def effects(self) -> list[Effect]:
         """All effects so far."""
-        return [effect for _, effect in self.effect_log]
+        return self._effects_from(0)
+
+    def _effects_from(self, place: int) -> list[Effect]:
+        return [effect for _, effect in self.effect_log[place:]]
 
     def new_effects(self) -> list[Effect]:
         """The effects since the last call."""
         self.run()
-        effects = self.effects[self._seen :]
+        effects = self._effects_from(self._seen)
         self._seen = len(self.effect_log)
         return effects
 
@@ -421,6 +443,17 @@ class EngineHarness:
         assert peer.session.state is SessionState.OPEN
         peer.take()
         return peer
+
+
+def _loop_at(now: int) -> VirtualLoop:
+    loop = VirtualLoop()
+    loop.run_until(now / 1000)
+    return loop
+
+
+def _raise_fault(broken: asyncio.Future[MsmqError]) -> None:
+    failure = broken.result()
+    raise failure.why if isinstance(failure, EngineFailed) else failure
 
 
 def harness_with_peer(**options: Any) -> EngineHarness:

@@ -141,7 +141,7 @@ class SrmpHarness(EngineHarness):
         self.sent.append(sent)
         status = self.answers(sent) if self.answers is not None else None
         if status is not None:
-            self.core.srmp.answered(sent.number, status, PEER_ADDRESS)
+            self.driver.notify(self.core.srmp.answered, sent.number, status, PEER_ADDRESS)
 
     def send(self, *bodies: bytes, to: OpenQueueDescriptor | str = THERE, **attributes: Any) -> list[Message]:
         """Send application messages, by default over HTTP."""

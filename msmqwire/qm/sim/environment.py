@@ -39,7 +39,7 @@ class Environment:
     @property
     def now(self) -> int:
         """Milliseconds since the start."""
-        return round(self.loop.time() * 1000)
+        return self.loop.now_ms
 
     def guid(self) -> UUID:
         """Return a new GUID."""

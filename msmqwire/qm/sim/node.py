@@ -40,6 +40,7 @@ from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.store import memory_store
 from msmqwire.service.carrier import Performers
 from msmqwire.service.store.changes import Changes
+from msmqwire.service.virtual.clock import VirtualClock
 from msmqwire.service.virtual.life import Life
 from msmqwire.service.virtual.loop import Killed
 
@@ -290,7 +291,7 @@ class Node:
             self,
             guest=guest,
             loop=life,
-            clock=VirtualClock(self),
+            clock=VirtualClock(environment.loop, lambda: self.utc, start=environment.now),
             writer=_WRITER if plan.commits_in_thread else None,
         )
         driver.room = VirtualRoom(self)
@@ -453,25 +454,6 @@ class ObservedCore:
         """See `Guest.stop`."""
         self._hands.stops(self._node.name)
         self._core.stop()
-
-
-class VirtualClock:
-    """The clock of a node in one of its lives."""
-
-    def __init__(self, node: Node) -> None:
-        self._node, self._environment = node, node._environment
-        self._start = self._environment.now
-
-    def check(self) -> None:
-        """The plan sets no clock to what can't be."""
-
-    def read(self) -> tuple[int, int]:
-        """See `Clock.read`."""
-        return self._environment.now - self._start, self._node.utc
-
-    def seconds_until(self, due_ms: int) -> float:
-        """See `Clock.seconds_until`."""
-        return (due_ms + self._start - self._environment.now) / 1000
 
 
 class VirtualRoom:

@@ -84,6 +84,11 @@ class VirtualLoop:
         """Return the seconds since the beginning."""
         return self._now
 
+    @property
+    def now_ms(self) -> int:
+        """The same in milliseconds."""
+        return round(self._now * 1000)
+
     def call_soon(
         self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> VirtualHandle:
