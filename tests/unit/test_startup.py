@@ -56,7 +56,7 @@ def test_dissecting_a_small_capture_imports_no_columns_keys_or_sockets() -> None
 
 CLOSED = "127.0.0.1:9"
 CAPTURES = {"capture", "dissection", "lint", "columnar", "lake", "report"}
-SERVER = {"qm.core", "qm.runtime.engine_driver", "qm.store.sqlite", "qm.runtime.operations"}
+SERVER = {"qm.core", "qm.runtime.engine_driver", "service.store.sqlite", "qm.runtime.operations"}
 MESSAGES = {"bodies", "display"}
 """What shows messages that have come."""
 
@@ -71,7 +71,7 @@ MESSAGES = {"bodies", "display"}
             | {"qm.runtime.server", "qm.runtime.operations", "cli.serve"}
             | {"qm.protocols.srmp.engine", "srmp.schema", "srmp.http_message"}
             | {"qm.protocols.remote_read.engine", "qm.client.remote_reading", "remote_read.sections"}
-            | {"qm.protocols.srmp.redirections", "qm.store.sqlite"}
+            | {"qm.protocols.srmp.redirections", "service.store.sqlite"}
             | {"rpc.ndr", "rpc.server_association", "qm.runtime.rpc_client"},
         ),
         (

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
-from msmqwire.qms.sim.loop import VirtualLoop
+from msmqwire.service.virtual.loop import VirtualLoop
 from msmqwire.service.watched_connection import QUIET_S, Wait, WatchedConnection
 
 SECONDS = {Wait.BEGIN: 1.0, Wait.REST: 2.0, Wait.REQUEST: 100.0, Wait.READ: 3.0}
@@ -81,8 +80,7 @@ class Watched(WatchedConnection):
 
 def virtually(work: Coroutine[Any, Any, None]) -> None:
     """Run in a loop whose clock jumps."""
-    with asyncio.Runner(loop_factory=lambda: VirtualLoop(random.Random(1))) as runner:
-        runner.run(work)
+    VirtualLoop().run_until_complete(work)
 
 
 def connected() -> tuple[Watched, Transport]:
