@@ -21,7 +21,7 @@ export NO_MKDOCS_2_WARNING := 1
 # The tests start hundreds of processes: each would compile the library anew, and pytest rewrite every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format types floors docs native wheel columns codec api srmp-docs settings-docs finding-docs conformance conformance-check mutate unit compiled nightly fuzz bench clean
+.PHONY: demo test lint format types floors docs native wheel columns codec api srmp-docs settings-docs finding-docs floors-docs packet-path conformance conformance-check mutate unit compiled nightly fuzz bench clean
 
 demo: $(VENV)/.installed
 	@PYTHON=$(BIN)/python sh examples/demo.sh
@@ -80,6 +80,12 @@ settings-docs: $(VENV)/.installed-dev
 
 finding-docs: $(VENV)/.installed-dev
 	$(BIN)/python tools/finding_docs.py
+
+floors-docs: $(VENV)/.installed-dev
+	$(BIN)/python tools/floors_docs.py
+
+packet-path: $(VENV)/.installed-dev
+	@$(BIN)/python tools/packet_path.py
 
 conformance-check: $(VENV)/.installed-dev
 	$(BIN)/python tools/conformance.py --check

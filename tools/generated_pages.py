@@ -1,4 +1,4 @@
-"""What the tools that generate one page of the documentation share."""
+"""What the tools that generate a page of the documentation, or a part of one, share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write_or_check(page: Callable[[], str], target: Path, tool: str, arguments: 
         tool: the name of the script that writes it.
         arguments: of the command line; those of the process by default.
     """
-    parser = argparse.ArgumentParser(description=f"Writes docs/{target.name}.")
+    parser = argparse.ArgumentParser(description=f"Writes {target.name}.")
     parser.add_argument(
         "--check", action="store_true", help="write nothing; fail if the page is not up to date"
     )
@@ -34,3 +34,15 @@ def write_or_check(page: Callable[[], str], target: Path, tool: str, arguments: 
         print(f"{target} is not up to date: run python tools/{tool}", file=sys.stderr)
         return 1
     return 0
+
+
+def part_replaced(page: str, name: str, text: str) -> str:
+    """Return a page with the text between the marks of a generated part replaced.
+
+    The marks are comments of HTML, on lines of their own: ``<!-- NAME -->`` and ``<!-- end of NAME -->``.
+    """
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+    if page.count(begin) != 1 or page.count(end) != 1:
+        raise ValueError(f"{begin.strip()} and {end.strip()} are not there, or more than once")
+    before, _, rest = page.partition(begin)
+    return f"{before}{begin}\n{text.strip()}\n\n{end}{rest.partition(end)[2]}"

@@ -1,4 +1,4 @@
-"""Rows of a store that are not what a queue manager has written: damage that SQLite can't see."""
+"""Rows of a store that are not what a service has written: damage that SQLite can't see."""
 
 from __future__ import annotations
 

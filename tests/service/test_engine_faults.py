@@ -94,7 +94,7 @@ def test_a_fault_in_the_commit_ends_it_and_nothing_is_sent() -> None:
     run(work)
 
 
-def test_a_fault_in_a_hurried_commit_ends_it() -> None:
+def test_a_fault_in_a_commit_before_the_end_of_the_turn_ends_it() -> None:
     async def work(harness: DriverHarness) -> None:
         harness.store.failure = Unforeseen("nobody expected this")
         harness.driver.calls_max = 32

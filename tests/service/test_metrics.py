@@ -15,7 +15,7 @@ import pytest
 from msmqwire.cli.serving import parse_endpoint
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.metrics import Metrics
-from msmqwire.service import page_server as metrics_http
+from msmqwire.service import page_server
 from tests.support.control_lines import Lines
 from tests.support.running import (
     ADDRESS,
@@ -184,7 +184,7 @@ def test_who_says_nothing_or_does_not_read_is_given_up(
     figures: tuple[InThread, Figures], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, metrics = figures
-    monkeypatch.setattr(metrics_http, "REQUEST_S", 0.1)
+    monkeypatch.setattr(page_server, "REQUEST_S", 0.1)
     with socket.create_connection((ADDRESS, metrics.port), 60) as silent:
         silent.sendall(b"GET /metr")
         assert silent.recv(1) == b""
@@ -196,7 +196,7 @@ def test_who_says_nothing_or_does_not_read_is_given_up(
 
 def test_there_are_few_at_once(figures: tuple[InThread, Figures], monkeypatch: pytest.MonkeyPatch) -> None:
     _, metrics = figures
-    monkeypatch.setattr(metrics_http, "CONNECTIONS_MAX", 3)
+    monkeypatch.setattr(page_server, "CONNECTIONS_MAX", 3)
     clients = [socket.create_connection((ADDRESS, metrics.port), 60) for _ in range(4)]
     try:
         with suppress(ConnectionResetError):

@@ -109,6 +109,40 @@ QMS_ROOMS = {
     "sim": {"client", "model", "protocol", "rules", "runtime", "store"},
 }
 
+# The rooms of service, in the manner of spark_udfs: the driver knows no socket, a listener knows no driver,
+# and the store and virtual time know nothing else.
+SERVICE_FLOORS = (
+    {
+        "carrier",
+        "descriptors",
+        "endpoints",
+        "event_loop",
+        "given_files",
+        "guest",
+        "keep_alive",
+        "logs",
+        "partial_packets",
+        "secret_files",
+        "store",
+        "tasks",
+        "tls",
+        "virtual",
+    },
+    {
+        "clock",
+        "connection",
+        "disk",
+        "faults",
+        "folder",
+        "listening_sockets",
+        "page_requests",
+        "restoring",
+    },
+    {"control", "driver", "limited_connection", "listener", "watched_connection"},
+    {"loop_thread", "page_server", "rebuilding"},
+)
+SERVICE_FLOOR = {room: number for number, rooms in enumerate(SERVICE_FLOORS) for room in rooms}
+
 # What a service of any protocol is made of knows none.
 SERVICE_MAY_USE = {"constants", "display", "durable", "errors", "extras", "names", "web_assets"}
 
@@ -208,6 +242,21 @@ def spark_offences(source: str, path: Path) -> list[str]:
     ]
 
 
+def service_offences(source: str, path: Path) -> list[str]:
+    """What the module of msmqwire.service at this path, relative to the root, must not import."""
+    room = path.with_suffix("").parts[2]
+    used = {
+        (line, parts[2])
+        for line, name in imports(source, path)
+        if (parts := name.split("."))[:2] == ["msmqwire", "service"] and len(parts) > 2
+    }
+    return [
+        f"{path}:{line}: {room} (floor {SERVICE_FLOOR[room]}) imports {other} (floor {SERVICE_FLOOR[other]})"
+        for line, other in used
+        if other != room and SERVICE_FLOOR[other] >= SERVICE_FLOOR[room]
+    ]
+
+
 @pytest.mark.parametrize("path", [path for path in MODULES if path not in EXEMPT], ids=str)
 def test_imports_go_down(path: Path) -> None:
     part = part_of(".".join(path.with_suffix("").parts))
@@ -223,6 +272,38 @@ def test_imports_among_the_rooms_of_spark_udfs_go_down(path: Path) -> None:
 def test_each_room_of_spark_udfs_has_a_floor() -> None:
     rooms = {path.with_suffix("").parts[1] for path in MODULES if path.parts[0] == "spark_udfs"}
     assert rooms - {"__init__"} == SPARK_FLOOR.keys() - {"spark_udfs"}
+
+
+SERVICE = [path for path in MODULES if path.parts[:2] == ("msmqwire", "service") and len(path.parts) > 2]
+
+
+@pytest.mark.parametrize("path", [path for path in SERVICE if path.name != "__init__.py"], ids=str)
+def test_imports_among_the_rooms_of_service_go_down(path: Path) -> None:
+    assert not service_offences((ROOT / path).read_text(encoding="utf-8"), path)
+
+
+def test_each_room_of_service_has_a_floor() -> None:
+    rooms = {path.with_suffix("").parts[2] for path in SERVICE}
+    assert rooms - {"__init__"} == SERVICE_FLOOR.keys()
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "allowed"),
+    [
+        ("driver.py", "from msmqwire.service.guest import Guest", True),
+        ("driver.py", "from msmqwire.service.listener import Listener", False),
+        ("driver.py", "def f():\n    from msmqwire.service import rebuilding", False),
+        ("listener.py", "from msmqwire.service.driver import Driver", False),
+        ("listener.py", "from msmqwire.service.partial_packets import PartialPackets", True),
+        ("rebuilding.py", "from msmqwire.service.driver import Driver", True),
+        ("store/sqlite.py", "from msmqwire.service.store.table import Table", True),
+        ("store/sqlite.py", "from msmqwire.service.logs import log", False),
+        ("virtual/loop.py", "from .life import Life", True),
+        ("virtual/loop.py", "from msmqwire.service.event_loop import EventLoop", False),
+    ],
+)
+def test_the_rule_of_the_rooms_of_service_itself(path: str, source: str, allowed: bool) -> None:
+    assert (service_offences(source, Path("msmqwire/service", path)) == []) is allowed
 
 
 def test_sideways_stays_on_its_floor_and_has_no_circle() -> None:

@@ -1,4 +1,4 @@
-"""Stores, in which the changed rows of a queue manager become durable.
+"""Stores, in which the changed rows of a service become durable.
 
 `Store` is the interface; `memory` keeps the rows in this process, `sqlite` on disk.
 """

@@ -1,0 +1,1 @@
+"""The channel by which commands and programs of a computer reach what serves a folder there."""
