@@ -1,7 +1,7 @@
 """Prints the way of one received packet: the files that run from the socket to its acknowledgement.
 
-python tools/packet_path.py            prints a table: the files in the order in which they are entered
-python tools/packet_path.py --write    writes it into `docs/architecture.md`
+python tools/packet_path.py            prints the files, in the order in which they are entered
+python tools/packet_path.py --write    writes them into `docs/architecture.md`
 python tools/packet_path.py --check    fails if the files there are others
 
 A queue manager serves a folder, and a client sends it two recoverable messages over TCP. The second one is
@@ -33,12 +33,13 @@ import msmqwire  # noqa: E402
 from msmqwire.framing import Framer  # noqa: E402
 from msmqwire.qm.runtime.connection import Connection  # noqa: E402
 from msmqwire.qm.runtime.server import Server, ServerOptions  # noqa: E402
-from tools.generated_pages import part_replaced, row  # noqa: E402
+from tools.generated_pages import part_replaced  # noqa: E402
 
 TARGET: Final = ROOT / "docs" / "architecture.md"
 PART: Final = "way of a packet"
 PACKAGE: Final = ROOT / "msmqwire"
 LOOPBACK: Final = "127.0.0.1"
+QUEUE: Final = r"private$\orders"
 BODIES: Final = (b"the first message", b"the second message, which is followed")
 
 
@@ -95,7 +96,7 @@ def followed(body: bytes) -> Iterator[Way]:
 
 def send(port: int) -> None:
     """Send the messages one after the other, each once the one before it is acknowledged."""
-    with msmqwire.connect(rf"DIRECT=TCP:{LOOPBACK}\private$\orders", port=port) as queue:
+    with msmqwire.connect(rf"DIRECT=TCP:{LOOPBACK}\{QUEUE}", port=port) as queue:
         for body in BODIES:
             queue.send(body, recoverable=True).transferred(30)
 
@@ -104,7 +105,7 @@ async def follow() -> Way:
     """Follow the second message of a client at a server of this process."""
     with tempfile.TemporaryDirectory() as folder:
         options = ServerOptions(
-            Path(folder), name="alpha", listen=(LOOPBACK, 0), ping=None, queues=(r"private$\orders",)
+            Path(folder), name="alpha", listen=(LOOPBACK, 0), ping=None, queues=(QUEUE,), min_free=0
         )
         server = Server(options)
         await server.start()
@@ -120,20 +121,22 @@ async def follow() -> Way:
     return way
 
 
-def table(way: Way) -> str:
+def listed(way: Way) -> str:
     """Return the files in Markdown."""
-    head = ("", "file", "what it is", "first called there")
-    rows = [
-        row((str(number), f"`{path}`", _first_line(PACKAGE / path), f"`{names[0]}`" if names else ""))
+    lines = [
+        f"{number}. `{path}`, {_code(names)}{_first_line(PACKAGE / path)}"
         for number, (path, names) in enumerate(way.functions.items(), 1)
     ]
-    count = f"{len(way.functions)} files, from the socket to the acknowledgement:"
-    return "\n".join([count, "", row(head), row(["---"] * len(head)), *rows])
+    return "\n".join([f"{len(lines)} files, each with the function that is called there first:", "", *lines])
+
+
+def _code(names: list[str]) -> str:
+    return f"`{names[0]}`: " if names else ""
 
 
 def _first_line(source: Path) -> str:
     text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
-    return text.partition("\n")[0].replace("``", "`").removesuffix(".").replace("|", r"\|")
+    return text.partition("\n")[0].replace("``", "`").removesuffix(".")
 
 
 def main(arguments: list[str] | None = None, target: Path = TARGET) -> int:
@@ -142,7 +145,7 @@ def main(arguments: list[str] | None = None, target: Path = TARGET) -> int:
     what.add_argument("--write", action="store_true", help=f"write them into {target.name}")
     what.add_argument("--check", action="store_true", help=f"fail if {target.name} has others")
     given = parser.parse_args(arguments)
-    text = table(asyncio.run(follow()))
+    text = listed(asyncio.run(follow()))
     if not given.write and not given.check:
         print(text)
         return 0

@@ -68,17 +68,17 @@ def test_it_is_printed_and_another_one_fails_the_check(
     assert main([]) == 0
     printed = capsys.readouterr().out
     assert printed.strip() in PAGE
-    files = re.findall(r"^\| \d+ \| `([\w/]+\.py)` ", printed, re.MULTILINE)
+    files = re.findall(r"^\d+\. `([\w/]+\.py)`, `", printed, re.MULTILINE)
     assert printed.startswith(f"{len(files)} files, ")
     assert len(files) == len(set(files))
     assert files[:3] == ["qm/runtime/connection.py", "qm/runtime/transport.py", "service/driver.py"]
     assert files.index("qm/protocols/binary/receiving.py") < files.index("service/store/sqlite.py")
     page = tmp_path / "architecture.md"
-    page.write_text(PAGE.replace("`service/driver.py` |", "`service/other.py` |"), encoding="utf-8")
+    page.write_text(PAGE.replace(". `service/driver.py`, ", ". `service/other.py`, "), encoding="utf-8")
     assert main(["--check"], page) == 1
     assert "run python tools/packet_path.py --write" in capsys.readouterr().err
     assert main(["--write"], page) == main(["--check"], page) == 0
-    assert "`service/driver.py` | The driver" in page.read_text(encoding="utf-8")
+    assert ". `service/driver.py`, `Driver.notify`: The driver" in page.read_text(encoding="utf-8")
 
 
 def test_the_example_of_the_core_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
