@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack
 from typing import Final
 
-from msmqwire.qm.sim.plan import FAULTS, REMOTE_SHARE, Plan, make_plan
+from msmqwire.qm.sim.plan import FAULTS, FULL_DISK, REMOTE_SHARE, Plan, make_plan
 from msmqwire.qm.sim.shrink import shrink
 from msmqwire.qm.sim.violation import Violation
 from msmqwire.qm.sim.world import Outcome, World
@@ -93,6 +93,7 @@ def _run_range(
         "acknowledgements",
         "virtual seconds",
         *FAULTS,
+        FULL_DISK,
     )
     for name in (*listed, *sorted(set(counts) - {*listed, "seeds"})):
         print(f"  {name:<22}{counts[name]:>12,}")

@@ -15,7 +15,7 @@ from msmqwire.qm.sim.hands import Hands
 from msmqwire.qm.sim.ledger import Ledger
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.node import Node
-from msmqwire.qm.sim.plan import BUSY_MS, FAULTS, Plan
+from msmqwire.qm.sim.plan import BUSY_MS, FAULTS, FULL_DISK, Plan
 from msmqwire.qm.sim.protection import Keys
 from msmqwire.qm.sim.rpc_network import RpcNetwork
 from msmqwire.qm.sim.srmp_observer import SrmpObserver
@@ -108,7 +108,7 @@ class World:
         environment.run_until(PREPARED_MS)
         for item in environment.plan.items:
             environment.after(item.at, self.workload.action(item))
-            if item.kind in FAULTS:
+            if item.kind in (*FAULTS, FULL_DISK):
                 environment.counts[item.kind] += 1
         environment.run_until(FAULTS_END_MS)
         environment.faults_over = True
