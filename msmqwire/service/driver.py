@@ -76,14 +76,16 @@ class Batch:
         changes: of the guest; None for none.
         effects: to be carried out once the changes are durable.
         waiting: those who wait for that.
+        actions: to be called after the effects.
     """
 
-    __slots__ = ("changes", "effects", "waiting")
+    __slots__ = ("actions", "changes", "effects", "waiting")
 
     def __init__(self) -> None:
         self.changes: Pending | None = None
         self.effects: list[Any] = []
         self.waiting: list[asyncio.Future[None]] = []
+        self.actions: list[Callable[[], None]] = []
 
     def add(self, changes: Pending, effects: list[Any]) -> None:
         """Add what later calls have changed."""
@@ -187,7 +189,6 @@ class Driver(Generic[GuestT]):
         self._pending = Batch()
         self._ready: deque[Batch] = deque()  # those before it, which it could not join
         self._on_disk: Batch | None = None  # which the writer commits
-        self._when_settled: list[Callable[[], None]] = []
         self._put_off: Handle | None = None
         self._calls = 0  # since the last commit
         self._calls_before = 0  # those of the last commit
@@ -394,7 +395,10 @@ class Driver(Generic[GuestT]):
 
     def when_settled(self, action: Callable[[], None]) -> None:
         """Call `action` once what has come by now is durable."""
-        self._when_settled.append(action)
+        batch = self._on_disk
+        if batch is None or self._scheduled:
+            batch = self._pending
+        batch.actions.append(action)
 
     @property
     def accepts(self) -> bool:
@@ -545,10 +549,8 @@ class Driver(Generic[GuestT]):
             perform = performers.get(type(effect))
             if perform is not None:
                 perform(effect)
-        if self._when_settled:
-            actions, self._when_settled = self._when_settled, []
-            for action in actions:
-                action()
+        for action in batch.actions:
+            action()
         for flush in self._flushing:
             flush()
         self._set_alarm()

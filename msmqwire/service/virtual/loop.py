@@ -65,11 +65,13 @@ class VirtualLoop:
 
     Attributes:
         turns: how many callbacks there were.
+        now_ms: milliseconds since the beginning, to the nearest one.
     """
 
     def __init__(self, thread_delays: Callable[[], tuple[float, float]] = lambda: (0.0, 0.0)) -> None:
         """Let work in a thread take time: see `run_in_executor`."""
         self._now = 0.0
+        self.now_ms = 0
         self._thread_delays = thread_delays
         self._ready: deque[VirtualHandle] = deque()
         self._timers: list[tuple[float, int, VirtualHandle]] = []
@@ -83,11 +85,6 @@ class VirtualLoop:
     def time(self) -> float:
         """Return the seconds since the beginning."""
         return self._now
-
-    @property
-    def now_ms(self) -> int:
-        """The same in milliseconds."""
-        return round(self._now * 1000)
 
     def call_soon(
         self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
@@ -167,7 +164,7 @@ class VirtualLoop:
     def run_until(self, end: float) -> None:
         """Let all happen that is due up to a time."""
         self._run(lambda: False, end)
-        self._now = end
+        self._now, self.now_ms = end, round(end * 1000)
 
     def run_one(self, end: float) -> bool:
         """Call what is next, if it is due up to a time; return whether there was anything."""
@@ -212,7 +209,7 @@ class VirtualLoop:
             elif timers and (end is None or timers[0][0] <= end):
                 when, _, handle = heappop(timers)
                 if not handle.is_cancelled and when > self._now:
-                    self._now = when
+                    self._now, self.now_ms = when, round(when * 1000)
             elif end is None:
                 raise Stuck("all wait for one another")
             else:
