@@ -20,11 +20,12 @@ from msmqwire.qm.runtime.connection import Connection
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.transport import TcpNetwork
-from msmqwire.qm.sim.node import Node, VirtualClock, VirtualPings, VirtualResolver
+from msmqwire.qm.sim.node import Node, VirtualPings, VirtualResolver
 from msmqwire.qm.sim.plan import Plan
 from msmqwire.qm.sim.world import World
 from msmqwire.qm.store import memory_store
 from msmqwire.service.store.changes import Changes
+from msmqwire.service.virtual.clock import VirtualClock
 from msmqwire.service.virtual.life import Life
 
 NAMES: Final = ("alpha", "beta", "gamma")
@@ -190,7 +191,7 @@ class SimStation(Node):
             core,
             memory_store(),
             loop=self._life,
-            clock=VirtualClock(self),  # type: ignore[arg-type]
+            clock=VirtualClock(world.environment.loop, lambda: self.utc),
         )
         self._tcp = TcpNetwork(self._driver, resolver=VirtualResolver(self), pings=VirtualPings(self))
         self._driver.register(self._tcp)
