@@ -67,7 +67,7 @@ class Admissions(Protocol):
 class Listener(Generic[ConnectionT]):
     """The connections of one protocol: those that were admitted and are not closed.
 
-    A connection asks `admit` when it is established, tells `holds` of its bytes, and ends with `remove`. It
+    A connection asks `admit` when it is established, reports its bytes to `holds`, and ends with `remove`. It
     needs no socket for that, so that a simulator makes connections in the same way.
 
     Attributes:

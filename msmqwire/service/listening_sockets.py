@@ -124,7 +124,7 @@ class ListeningSockets:
 
 
 def _begin(work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-    """Start a task that nobody awaits: an exception that nobody has foreseen is told to the loop."""
+    """Start a task that nobody awaits: an exception that nobody has foreseen is reported to the loop."""
     task = asyncio.get_running_loop().create_task(work)
     task.add_done_callback(_report)
     return task

@@ -85,7 +85,7 @@ class ControlSession(Protocol):
     async def run(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Run a request, and return its answer once its changes are durable.
 
-        `FRAMES` in it are bytes that are sent behind the answer.
+        `FRAMES` in it are bytes that are sent after the answer.
 
         Raises LocatedError for an invalid request, QueueError and NcpRefused for one that is refused.
         """
@@ -113,8 +113,8 @@ class ControlServer:
     ) -> None:
         """Serve sessions, each of which is given what it may push to.
 
-        `refused` tells whether the disk refuses commits, `outlives_store_errors` whether the
-        service goes on after a StoreError: then clients are told.
+        `refused` returns whether the disk refuses commits; `outlives_store_errors` says whether the service
+        goes on after a StoreError, which is reported to its client then.
         """
         self._open_session, self._folder, self._refused = open_session, folder, refused
         self.outlives_store_errors = outlives_store_errors
@@ -223,7 +223,7 @@ def _error(reason: str, kind: str) -> dict[str, Any]:
 
 
 def _error_json(exc: Exception) -> dict[str, Any]:
-    """Return an error as clients are told it."""
+    """Return an error as clients receive it."""
     match exc:
         case InvalidName():
             return {**exc.to_json(), "kind": NAME, "hresult": f"0x{exc.hresult:08X}"}
