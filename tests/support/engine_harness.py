@@ -94,6 +94,7 @@ class EngineHarness:
         *,
         now: int = 0,
         utc: int = START_UTC,
+        loop: VirtualLoop | None = None,
         hosts: Mapping[str, UUID] | None = None,
         names: Mapping[str, str] | None = None,
         settings: Settings | None = None,
@@ -105,14 +106,15 @@ class EngineHarness:
             store: that of an earlier queue manager; empty by default.
             now: milliseconds of the clock.
             utc: seconds since 1970 at that time.
+            loop: that of other harnesses, whose clock it shares; one of its own by default.
             hosts: see `EngineHarness`.
             names: see `EngineHarness`.
             settings: the administrator's settings.
             options: fields of `Settings` to change, and arguments of `Core`; both also apply to restarts.
         """
         self.store = memory_store() if store is None else store
-        self.loop = _loop_at(now)
-        self._clock_start = now
+        self.loop = loop or _loop_at(now)
+        self._clock_start = self.now
         self.utc_start = utc
         self.hosts = None if hosts is None else dict(hosts)
         self.names = dict(names or {})

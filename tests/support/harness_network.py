@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from msmqwire.qm.model.effects import Connect, Disconnect, Effect, Resolve, Send, SendDatagram
+from msmqwire.service.virtual.loop import VirtualLoop
 from tests.support.engine_harness import (
     OWN_ADDRESS,
     OWN_ID,
@@ -32,32 +33,43 @@ class Carried(NamedTuple):
     packet: Any
 
 
+class NetworkedHarness(EngineHarness):
+    """A queue manager whose effects a network carries out."""
+
+    def __init__(self, network: HarnessNetwork, **options: Any) -> None:
+        self._network = network
+        super().__init__(loop=network.loop, **options)
+
+    def _perform(self, effect: Effect) -> None:
+        self._network.carry_out(self.core.queue_manager.computer_name, self, effect)
+
+
 class HarnessNetwork:
-    """Harnesses that reach each other by name and address and share one clock.
+    """Harnesses that reach each other by name and address and share one event loop.
 
     Attributes:
         delay: milliseconds that packets take.
+        loop: the event loop.
         harnesses: by computer name.
         log: the packets sent, in order.
         loses: decides from the names of sender and receiver whether a packet is lost.
     """
 
     def __init__(self, *, delay: int = 0) -> None:
-        self.delay, self.now = delay, 0
+        self.delay, self.loop = delay, VirtualLoop()
         self.harnesses: dict[str, EngineHarness] = {}
         self.log: list[Carried] = []
         self.loses: Callable[[str, str, ReceivedPacket], bool] = lambda *_: False
         self._addresses: dict[str, str] = {}
         self._links: dict[tuple[str, int], tuple[str, int]] = {}
-        self._travelling: list[tuple[int, Callable[[], None]]] = []
 
     def add(
         self, name: str, address: str = OWN_ADDRESS, identifier: UUID = OWN_ID, **options: Any
     ) -> EngineHarness:
         """Add a queue manager with the options of `EngineHarness`."""
-        harness = EngineHarness(
-            computer_name=name, addresses=[address], identifier=identifier,
-            now=self.now, utc=START_UTC + self.now // 1000, **options,
+        harness = NetworkedHarness(
+            self, computer_name=name, addresses=[address], identifier=identifier,
+            utc=START_UTC + self.loop.now_ms // 1000, **options,
         )  # fmt: skip
         self.harnesses[name], self._addresses[name] = harness, address
         self.run()
@@ -70,43 +82,38 @@ class HarnessNetwork:
     def disconnect(self, name: str, connection: int) -> None:
         """Lose a connection; both ends notice."""
         self._end(name, connection)
-        self.harnesses[name].engine.disconnected(connection)
+        self._disconnected(name, connection)
+
+    def _disconnected(self, name: str, connection: int) -> None:
+        harness = self.harnesses[name]
+        harness.driver.notify(harness.engine.disconnected, connection)
 
     def _end(self, name: str, connection: int) -> None:
         other = self._links.pop((name, connection), None)
         if other is not None and self._links.pop(other, None) is not None:
-            self.harnesses[other[0]].engine.disconnected(other[1])
+            self._disconnected(*other)
 
     def run(self) -> None:
         """Deliver packets until nothing more is due now."""
-        busy = True
-        while busy:
-            busy = False
-            for name, harness in self.harnesses.items():
-                for effect in harness.new_effects():
-                    busy = True
-                    self._perform(name, harness, effect)
-            due = [deliver for time, deliver in self._travelling if time <= self.now]
-            self._travelling = [travelling for travelling in self._travelling if travelling[0] > self.now]
-            for deliver in due:
-                busy = True
-                deliver()
+        self.advance(0)
 
     def _named(self, address: str) -> str:
         return next(name for name, known in self._addresses.items() if known == address)
 
-    def _perform(self, name: str, harness: EngineHarness, effect: Effect) -> None:
+    def carry_out(self, name: str, harness: EngineHarness, effect: Effect) -> None:
+        """Carry out an effect of a queue manager."""
         match effect:
             case Resolve(request, host):
                 addresses = [known for other, known in self._addresses.items() if host in (other, known)]
-                harness.engine.resolved(request, addresses)
+                harness.driver.notify(harness.engine.resolved, request, addresses)
             case Connect(connection, address, _):
                 other = self._named(address)
-                number = self.harnesses[other].engine.next_connection()
+                accepting = self.harnesses[other]
+                number = accepting.engine.next_connection()
                 self._links[name, connection] = other, number
                 self._links[other, number] = name, connection
-                self.harnesses[other].engine.accepted(number, self._addresses[name])
-                harness.engine.connected(connection)
+                accepting.driver.notify(accepting.engine.accepted, number, self._addresses[name])
+                harness.driver.notify(harness.engine.connected, connection)
             case Send(connection, data):
                 self._send(name, connection, data)
             case Disconnect(connection):
@@ -115,40 +122,27 @@ class HarnessNetwork:
                 other, is_request = self._named(address), port == PING_PORT
                 self.log.append(Carried(name, other, "Ping", data))
                 receive = partial(self.harnesses[other].engine.datagram, request=is_request)
-                self._later(partial(receive, data, self._addresses[name], CLIENT_PORT))
+                self._later(other, receive, data, self._addresses[name], CLIENT_PORT)
 
     def _send(self, name: str, connection: int, data: bytes) -> None:
         link = self._links.get((name, connection))
         if link is None:
             return
         other, number = link
-        receive = partial(self.harnesses[other].engine.received, number)
         for packet in cut(data):
             self.log.append(Carried(name, other, packet.kind, packet))
             if not self.loses(name, other, packet):
-                self._later(partial(receive, bytes(packet)))
+                self._later(other, self.harnesses[other].engine.received, number, bytes(packet))
 
-    def _later(self, deliver: Callable[[], None]) -> None:
-        self._travelling.append((self.now + self.delay, deliver))
+    def _later(self, receiver: str, *event: Any) -> None:
+        self.loop.call_later(self.delay / 1000, self.harnesses[receiver].driver.notify, *event)
 
     def advance(self, milliseconds: int) -> None:
         """Let time pass, with each timer expiring when due."""
-        end = self.now + milliseconds
-        self.run()
-        while True:
-            times = [harness.core.deadline for harness in self.harnesses.values()]
-            times += [time for time, _ in self._travelling]
-            due = min((time for time in times if time is not None), default=end + 1)
-            if due > end:
-                break
-            self._set_clock(max(due, self.now))
-        self._set_clock(end)
-
-    def _set_clock(self, now: int) -> None:
-        self.now = now
-        for harness in self.harnesses.values():
-            harness.set_clock(now)
-        self.run()
+        for time in (0, milliseconds):
+            self.loop.run_until((self.loop.now_ms + time) / 1000)
+            for harness in self.harnesses.values():
+                harness.run()
 
     def exchanged(self) -> list[tuple[str, str]]:
         """Who sent what kind of packet, in order."""
