@@ -5,10 +5,11 @@
 Both queue managers, the codec and the stores run in one process and one thread: an application sends
 messages of 1 KiB with a label to a queue of the other queue manager, another receives each of them. Messages
 are express, recoverable and transactional, stores in memory and SQLite files; recoverable and transactional
-messages are durable before they are acknowledged, many with each sync. The aim is 12,000 express messages a
-second, and 8,000 recoverable ones with SQLite, on a machine where a broker confirms 1,800 one by one.
-``--profile`` prints where the time of express messages goes; ``--long`` measures putting a message into a
-queue that holds 100 to 1,000,000 others, and taking one from it.
+messages are durable before they are acknowledged, many with each sync. The cores are bare: the benchmark
+takes their changes and effects itself; `qm.py` measures them with their driver and a network. The aim is
+12,000 express messages a second, and 8,000 recoverable ones with SQLite, on a machine where a broker confirms
+1,800 one by one. ``--profile`` prints where the time of express messages goes; ``--long`` measures putting a
+message into a queue that holds 100 to 1,000,000 others, and taking one from it.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -403,6 +404,24 @@ def test_the_rule_itself(path: str, source: str, allowed: bool) -> None:
 )
 def test_the_rule_of_the_rooms_itself(path: str, source: str, allowed: bool) -> None:
     assert (spark_offences(source, Path("spark_udfs", path)) == []) is allowed
+
+
+# Who reports that changes are durable, and so decides what comes before the effects.
+REPORTERS = {
+    "benchmarks/engine.py",  # measures bare cores
+    "msmqwire/qm/sim/node.py",  # passes on what the driver reports
+    "msmqwire/service/driver.py",
+}
+
+
+def test_only_the_driver_says_what_is_durable() -> None:
+    reporters = {
+        path.relative_to(ROOT).as_posix()
+        for folder in (*PACKAGES, "benchmarks", "examples", "tests", "tools")
+        for path in ROOT.joinpath(folder).rglob("*.py")
+        if re.search(r"\.committed\(\)", path.read_text(encoding="utf-8"))
+    }
+    assert reporters == REPORTERS
 
 
 def test_importing_msmqwire_is_light() -> None:
