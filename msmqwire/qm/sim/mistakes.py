@@ -263,9 +263,14 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
     {
         "what was in flight is not sent again": Mistake(Connecting, "serve", _no_resend, _HANGS),
         "the transactional resend is forgotten": Mistake(OutgoingSequences, "_resend", nothing, _HANGS),
-        "duplicates are not looked for": Mistake(History, "known", false, frozenset({Invariant.NOT_TWICE})),
+        "duplicates are not looked for": Mistake(
+            History, "known", false, frozenset({Invariant.NOT_TWICE, Invariant.ACKNOWLEDGED})
+        ),
         "what was received is not stored": Mistake(
-            History, "_store", _history_in_memory, frozenset({Invariant.NOT_TWICE, Invariant.DURABLE})
+            History,
+            "_store",
+            _history_in_memory,
+            frozenset({Invariant.NOT_TWICE, Invariant.DURABLE, Invariant.ACKNOWLEDGED}),
         ),
         "gaps in a sequence are accepted": Mistake(
             IncomingSequences, "follows", _gaps_accepted, _ORDER | _LOST | _HANGS
