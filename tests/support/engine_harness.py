@@ -11,6 +11,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self, get_args
 from uuid import UUID
 
@@ -54,21 +55,6 @@ RECEIVE, PEEK, SEND = (
     QueueAccessType.SEND_ACCESS,
 )
 RECOVERABLE = DeliveryGuarantee.RECOVERABLE
-
-
-class RecordingDriver(EngineDriver):
-    """A driver that keeps the effects that it carries out, with their times in milliseconds."""
-
-    def __init__(self, log: list[tuple[int, Effect]], *args: Any, **options: Any) -> None:
-        self._log = log
-        super().__init__(*args, **options)
-
-    def perform_by(self, kind: type, perform: Callable[[Any], None]) -> None:
-        def recorded(effect: Effect) -> None:
-            self._log.append((self.now_ms, effect))
-            perform(effect)
-
-        super().perform_by(kind, recorded)
 
 
 class EngineHarness:
@@ -138,15 +124,23 @@ class EngineHarness:
         self.called: list[HandwrittenPeer] = []
         self.core = Core(self.store, new_guid=self.guid, settings=self._settings, **self._core_options)
         clock = VirtualClock(self.loop, lambda: self.utc)
-        driver = RecordingDriver(self.effect_log, self.core, self.store, loop=self.loop, clock=clock)
-        self.driver = driver
+        self.driver = driver = EngineDriver(self.core, self.store, loop=self.loop, clock=clock)
         driver.reporter = None  # tests look at the refusals themselves
         driver.broken.add_done_callback(_raise_fault)
         for kind in get_args(Effect):
             if kind not in (ReadCompleted, ErrorReport):  # which the driver carries out
                 driver.perform_by(kind, self._perform)
+        performers = driver._performers
+        for kind, perform in performers.items():
+            performers[kind] = partial(self._recorded, self.effect_log, perform)
         driver.start()
         self.run()
+
+    def _recorded(
+        self, log: list[tuple[int, Effect]], perform: Callable[[Any], None], effect: Effect
+    ) -> None:
+        log.append((self.now, effect))
+        perform(effect)
 
     def restart(self, **options: Any) -> None:
         """Kill the process and start another over the committed changes."""
