@@ -10,6 +10,7 @@ import pytest
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidValue, MsmqError, StoreDamaged, StoreRefused, Unreachable
 from msmqwire.qm.model.enumerations import EnqueueStatus
+from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
@@ -132,6 +133,23 @@ def test_while_the_store_refuses_nothing_is_told_or_taken(monkeypatch: pytest.Mo
         assert harness.send() == [EnqueueStatus.OK]
         await harness.driver.durable()
         assert harness.store.messages() == 3
+
+    run(work)
+
+
+def test_timers_expire_while_the_disk_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The retry is far away: only the driver's alarm can have rung, for a timer set before or meanwhile."""
+    monkeypatch.setattr(module, "RETRY_S", 3600.0)
+
+    async def work(harness: DriverHarness) -> None:
+        timers, expired = harness.core.context.timers, list[str]()
+        harness.driver.call(timers.start, Timer.PING_RESPONSE, None, 20, lambda: expired.append("before"))
+        harness.store.failure = StoreRefused("the disk is full", file="x")
+        harness.send()
+        await until(lambda: harness.store.refused)
+        harness.driver.call(timers.start, Timer.SESSION_ACK_SEND, 1, 20, lambda: expired.append("meanwhile"))
+        await until(lambda: sorted(expired) == ["before", "meanwhile"])
+        assert harness.store.refused == 1
 
     run(work)
 
