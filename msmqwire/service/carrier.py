@@ -12,16 +12,14 @@ Performers = Mapping[type, Callable[[Any], None]]
 class Carrier(Protocol):
     """Carries out some kinds of effects, which leave the process or reach a program in it.
 
-    A stop calls `stop_listening`, `finish` while changes are still made durable, and `close` at the end;
-    `abort` comes before `close` after a fault of msmqwire itself, when what is to be sent may be wrong.
+    One that queues what it sends until the end of a turn asks for that by `Driver.flush_by`. A stop calls
+    `stop_listening`, `finish` while changes are still made durable, and `close` at the end; `abort` comes
+    before `close` after a fault of msmqwire itself, when what is to be sent may be wrong.
     """
 
     @property
     def performers(self) -> Performers:
         """What carries out each kind of effect. No two carriers of a driver share one."""
-
-    def flush(self) -> None:
-        """Send what the effects of this turn have queued; called once after them."""
 
     def stop_listening(self) -> None:
         """Accept nothing new."""

@@ -25,11 +25,12 @@ from msmqwire.errors import (
     StoreRefused,
     Unreachable,
 )
+from msmqwire.service.batch import Batch
 from msmqwire.service.carrier import Carrier
 from msmqwire.service.clock import Clock, WallClock
 from msmqwire.service.disk import POLL_S, Room
 from msmqwire.service.event_loop import EventLoop, Handle
-from msmqwire.service.guest import Committer, Guest, Pending
+from msmqwire.service.guest import Committer, Guest
 from msmqwire.service.logs import log
 
 T = TypeVar("T")
@@ -60,54 +61,6 @@ class Reporter(Protocol):
 
     def close(self) -> None:
         """Report the rest."""
-
-
-class Recovery(Protocol):
-    """What makes a guest anew from its store, where that is better than to end."""
-
-    def lost(self, failure: MsmqError) -> None:
-        """The guest may be changed half way, or holds what the disk has refused: make another one."""
-
-
-class Batch:
-    """What is committed together.
-
-    Attributes:
-        changes: of the guest; None for none.
-        effects: to be carried out once the changes are durable.
-        waiting: those who wait for that.
-        actions: to be called after the effects.
-    """
-
-    __slots__ = ("actions", "changes", "effects", "waiting")
-
-    def __init__(self) -> None:
-        self.changes: Pending | None = None
-        self.effects: list[Any] = []
-        self.waiting: list[asyncio.Future[None]] = []
-        self.actions: list[Callable[[], None]] = []
-
-    def add(self, changes: Pending, effects: list[Any]) -> None:
-        """Add what later calls have changed."""
-        if self.changes is None:
-            self.changes = changes
-        else:
-            self.changes.add(changes)
-        if self.effects:
-            self.effects += effects
-        else:
-            self.effects = effects
-
-    def wake(self, failure: MsmqError | None = None) -> None:
-        """Wake those who wait, with a failure or none."""
-        waiting, self.waiting = self.waiting, []
-        for future in waiting:
-            if future.done():
-                continue
-            if failure is None:
-                future.set_result(None)
-            else:
-                future.set_exception(failure)
 
 
 class Driver(Generic[GuestT]):
@@ -142,12 +95,12 @@ class Driver(Generic[GuestT]):
     - Those of a queue manager repeat what is not acknowledged, and nobody is kept waiting by that. So changes
       that the disk refuses are kept and retried, and nothing new is accepted meanwhile. A fault ends the
       driver, since most of what a queue manager knows of its sessions is not in its store.
-    - A client of a file server waits for its reply, and takes no reply for a dead server. With a `recovery`
-      all who wait are refused, and the guest is made anew from its store, as by a restart.
+    - A client of a file server waits for its reply, and takes no reply for a dead server. Where the
+      driver `rebuilds`, all who wait are refused, and the guest is made anew from its store, as by a restart.
 
     Attributes:
         guest: what it runs.
-        has_guest: whether it does: see `Recovery`.
+        has_guest: whether it does; if not, who needs it has another one made.
         loop: the event loop.
         refused: whether the disk refuses commits; nothing new is accepted meanwhile.
         room: the room on the disk; None if nobody looks.
@@ -155,7 +108,7 @@ class Driver(Generic[GuestT]):
         calls_max: calls that a turn has at most, for a program whose tasks send many messages at once: its
             peer can process the first ones meanwhile. 0 for no limit: all share one sync.
         reporter: None for no reports.
-        recovery: None to retry what the disk refuses, and to end after a fault.
+        rebuilds: whether the guest is made anew: see `msmqwire.service.rebuilding`.
         unsaved: the refusal of the disk that the driver has ended with; None if all changes are durable.
         commits: number of commits so far.
         broken: done when the driver has ended by itself, with the reason: StoreError if the store has become
@@ -178,7 +131,7 @@ class Driver(Generic[GuestT]):
         self.refused = False
         self.room: Room | None = None
         self.reporter: Reporter | None = None
-        self.recovery: Recovery | None = None
+        self.rebuilds = False
         self.poll_s = POLL_S
         self.calls_max = 0
         self.unsaved: StoreError | None = None
@@ -207,7 +160,6 @@ class Driver(Generic[GuestT]):
         for kind, perform in carrier.performers.items():
             self.perform_by(kind, perform)
         self.carriers.append(carrier)
-        self.flush_by(carrier.flush)
 
     def perform_by(self, kind: type, perform: Callable[[Any], None]) -> None:
         """Let a function carry out a kind of effect."""
@@ -216,7 +168,7 @@ class Driver(Generic[GuestT]):
         self._performers[kind] = perform
 
     def flush_by(self, flush: Callable[[], None]) -> None:
-        """Let a function be called after the effects of each turn."""
+        """Let a function send what the effects of a turn have queued; it is called once after them."""
         self._flushing.append(flush)
 
     def stop_listening(self) -> None:
@@ -257,11 +209,6 @@ class Driver(Generic[GuestT]):
         if self._failure is not None:
             raise self._failure
         self._watch_room()
-
-    @property
-    def now_ms(self) -> int:
-        """Milliseconds of the driver's clock."""
-        return self._clock.read()[0]
 
     def _update_time(self) -> int:
         """Set the guest's clock; return its milliseconds."""
@@ -524,7 +471,7 @@ class Driver(Generic[GuestT]):
             else:
                 self._on_disk = None
                 self._ready.appendleft(batch)
-                if isinstance(exc, StoreRefused if self.recovery is None else StoreError):
+                if isinstance(exc, StoreError if self.rebuilds else StoreRefused):
                     self._scheduled = True
                     self._refuse(exc)
                 else:
@@ -561,9 +508,9 @@ class Driver(Generic[GuestT]):
     def _refuse(self, exc: StoreError) -> None:
         """Accept nothing new while the disk is full or failing, and retry with the same changes."""
         self.note_refusal(exc)
-        if self.recovery is not None:
+        if self.rebuilds:
             self._give_up(exc)
-            self.lose_guest(exc)
+            self.has_guest = False
             return
         self._throttles = True
         self.guest.throttle(on=True)
@@ -575,7 +522,7 @@ class Driver(Generic[GuestT]):
         """Note that the disk refuses changes; it is logged once."""
         if not self.refused:
             self.refused = True
-            what = "changes: they fail" if self.recovery else "a commit; tried again until it takes it"
+            what = "changes: they fail" if self.rebuilds else "a commit; tried again until it takes it"
             log.error(f"the disk refuses {what}", extra={"error": str(exc)})
         self._refusal = exc
 
@@ -589,10 +536,10 @@ class Driver(Generic[GuestT]):
                 log.error("a fault of msmqwire itself after its end", exc_info=exc)
             return self._failure
         failure: MsmqError
-        if self.recovery is not None and not isinstance(exc, StoreError):
+        if self.rebuilds and not isinstance(exc, StoreError):
             failure = EngineFailed(exc)
             log.critical("a fault of msmqwire itself: the service starts anew", exc_info=exc)
-            self.lose_guest(failure)
+            self.has_guest = False
             return failure
         if isinstance(exc, StoreError):
             failure = exc
@@ -607,7 +554,7 @@ class Driver(Generic[GuestT]):
     def _spoilt(self, exc: BaseException) -> None:
         """A commit has failed by what nobody has foreseen: what it was to make durable is given up."""
         failure = self.fail(exc)
-        if self.recovery is not None:
+        if self.rebuilds:
             self._give_up(failure)
 
     def _give_up(self, failure: MsmqError) -> None:
@@ -617,12 +564,6 @@ class Driver(Generic[GuestT]):
         self._pending, self._scheduled = Batch(), False
         for batch in batches:
             batch.wake(failure)
-
-    def lose_guest(self, failure: MsmqError) -> None:
-        """The guest is worth nothing any more: let another one be made."""
-        if self.has_guest and self.recovery is not None:
-            self.has_guest = False
-            self.recovery.lost(failure)
 
     def replace(self, guest: GuestT) -> None:
         """Go on with a guest that was made anew."""
@@ -636,7 +577,7 @@ class Driver(Generic[GuestT]):
         room = self.room
         if room is not None and not self.refused and self._writer is None and (tidy or not room.plenty):
             room.look(tidy=tidy)
-        throttles = (self.refused and self.recovery is None) or (room is not None and room.low)
+        throttles = (self.refused and not self.rebuilds) or (room is not None and room.low)
         if throttles and not self._throttles:
             self.guest.throttle(on=True)
         elif self._throttles and not throttles:

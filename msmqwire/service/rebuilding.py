@@ -16,7 +16,7 @@ GuestT = TypeVar("GuestT", bound=Guest)
 
 
 class Rebuilding(Generic[GuestT]):
-    """The `Recovery` of a driver whose guest has all that matters in its store.
+    """Makes the guest of a driver anew where all that matters is in its store.
 
     Attributes:
         on_restart: called when a guest has been made in place of another one.
@@ -27,17 +27,13 @@ class Rebuilding(Generic[GuestT]):
         self._driver, self._make, self._writer = driver, make, writer
         self.on_restart: Callable[[], None] | None = None
         self._making: asyncio.Future[MsmqError | None] | None = None
-        self._has_guest = self._closed = self._restarts = False
-        driver.recovery = self
-
-    def lost(self, failure: MsmqError) -> None:
-        """See `Recovery.lost`: who needs the guest next has another one made."""
-        self._has_guest = False
+        self._closed = self._restarts = False
+        driver.rebuilds, driver.has_guest = True, False
 
     async def ready(self) -> GuestT:
         """Return the guest, made anew if there is none. Raises StoreError, and Unreachable after `close`."""
         while not self._closed:
-            if self._has_guest:
+            if self._driver.has_guest:
                 return self._driver.guest
             if self._making is None:
                 self._making = asyncio.ensure_future(self._made())
@@ -64,7 +60,6 @@ class Rebuilding(Generic[GuestT]):
         finally:
             self._making = None
         self._driver.replace(guest)
-        self._has_guest = True
         if self._restarts and self.on_restart is not None:
             self.on_restart()
         self._restarts = True

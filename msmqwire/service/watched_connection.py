@@ -116,7 +116,7 @@ class WatchedConnection(PeerConnection, ABC):
             return
         self._is_over(wait[0])
 
-    def _tell_too_late(self, wait: Wait) -> None:
+    def _report_too_late(self, wait: Wait) -> None:
         level = log.debug if wait is Wait.REQUEST else log.info
         level(
             f"a connection of {self._protocol} has waited too long",

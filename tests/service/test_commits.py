@@ -45,7 +45,9 @@ def events_of(act: Callable[[EngineDriver], None]) -> list[object]:
     async def run() -> None:
         store = RecordingStore(events)
         driver = EngineDriver(Core(store, new_guid=uuid4, computer_name="alpha"), store)
-        driver.register(RecordingCarrier(events, lambda effect: effect.data))
+        carrier = RecordingCarrier(events, lambda effect: effect.data)
+        driver.register(carrier)
+        driver.flush_by(carrier.flush)
         driver.start()
         events.clear()
         act(driver)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from msmqwire.qm.sim.mistakes import MISTAKES, injected
+from msmqwire.qm.sim.mistakes import MISTAKES
 from msmqwire.qm.sim.plan import make_plan
 from msmqwire.qm.sim.remote_mistakes import REMOTE_MISTAKES
 from msmqwire.qm.sim.security_mistakes import SECURITY_MISTAKES
 from msmqwire.qm.sim.srmp_mistakes import SRMP_MISTAKES
 from msmqwire.qm.sim.world import World
+from msmqwire.service.virtual.mistake import injected
 
 SEEDS = 700
 
@@ -32,7 +33,7 @@ def test_there_are_at_least_twenty_and_ten_of_srmp_and_of_remote_read_and_three_
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_detected(name):
-    with injected(name) as mistake:
+    with injected(MISTAKES[name]) as mistake:
         violation = first_violation(
             mistake.first,
             http=1.0 if name in SRMP_MISTAKES else 0.0,
@@ -47,6 +48,6 @@ def test_the_original_function_is_restored():
     name = next(iter(MISTAKES))
     mistake = MISTAKES[name]
     original = mistake.owner.__dict__[mistake.attribute]
-    with injected(name):
+    with injected(MISTAKES[name]):
         assert mistake.owner.__dict__[mistake.attribute] is not original
     assert mistake.owner.__dict__[mistake.attribute] is original

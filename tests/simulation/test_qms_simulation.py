@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.qms.sim.__main__ import main, run_seeds
-from msmqwire.qms.sim.mistakes import MISTAKES, injected
-from msmqwire.qms.sim.violation import Invariant, Violation
+from msmqwire.qms.sim.mistakes import MISTAKES
+from msmqwire.qms.sim.violation import Invariant
 from msmqwire.qms.sim.world import Outcome, World
+from msmqwire.service.virtual.mistake import injected
+from msmqwire.service.virtual.violation import Violation
 
 SEEDS = 12
 HAPPENS = (
@@ -32,7 +34,7 @@ def test_a_run_of_a_seed_is_always_the_same():
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_detected(name):
-    with injected(name) as mistake:
+    with injected(MISTAKES[name]) as mistake:
         violation = next((one for seed in range(SEEDS) if (one := World(seed).run().violation)), None)
     assert violation is not None, "no invariant detects it"
     assert violation.invariant in mistake.detected_by, str(violation)

@@ -8,10 +8,11 @@ import pytest
 
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.sim.mistakes import injected
+from msmqwire.qm.sim.mistakes import MISTAKES
 from msmqwire.qm.sim.plan import Item, Plan
 from msmqwire.qm.sim.tracked import SendState
 from msmqwire.qm.sim.world import World
+from msmqwire.service.virtual.mistake import injected
 
 SEND = {"count": 1, "to": "beta", "form": "OS", "queue": "plain", "size": 0, "recoverable": True}
 TRANSACTION = {
@@ -109,7 +110,7 @@ def test_a_message_in_doubt_is_dead_lettered_if_the_setting_asks_for_it():
     )
     violation = World(plan).run().violation
     assert violation is not None
-    with injected("expired while in doubt"):
+    with injected(MISTAKES["expired while in doubt"]):
         mistaken = World(replace(plan, settings=SETTINGS)).run().violation
     assert str(mistaken) == str(violation)
 

@@ -10,10 +10,11 @@ import sys
 import pytest
 
 from msmqwire.qm.sim.__main__ import main
-from msmqwire.qm.sim.mistakes import injected
+from msmqwire.qm.sim.mistakes import MISTAKES
 from msmqwire.qm.sim.plan import BUSY_MS, QUEUES, Item, make_plan
 from msmqwire.qm.sim.shrink import shrink
 from msmqwire.qm.sim.world import World
+from msmqwire.service.virtual.mistake import injected
 
 
 def story(seed):
@@ -54,7 +55,7 @@ def test_a_plan_has_the_number_of_nodes_asked_for(nodes):
 
 
 def test_a_failing_run_shrinks_to_a_short_story():
-    with injected("journaled twice"):
+    with injected(MISTAKES["journaled twice"]):
         failing = next(
             outcome for seed in range(50) if (outcome := World(make_plan(seed)).run()).violation is not None
         )
@@ -115,7 +116,7 @@ def test_a_share_is_from_0_to_1(option, share, capsys):
 
 
 def test_the_command_reports_failures(capsys):
-    with injected("administration acknowledgements are sent twice"):
+    with injected(MISTAKES["administration acknowledgements are sent twice"]):
         assert main(["--seed", "0"]) == 1
     out = capsys.readouterr().out
     assert "seed 0: acknowledgements are sent at most as often as allowed" in out

@@ -60,6 +60,7 @@ class DriverHarness:
         self.driver = EngineDriver(self.core, self.store)
         self.carrier = RecordingCarrier(self.store.events)
         self.driver.register(self.carrier)
+        self.driver.flush_by(self.carrier.flush)
         self.driver.start()
         self.driver.call(queues.create, self.core, {"queue": ORDERS})
 

@@ -130,6 +130,7 @@ SERVICE_FLOORS = (
         "virtual",
     },
     {
+        "batch",
         "clock",
         "connection",
         "disk",

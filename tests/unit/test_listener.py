@@ -318,6 +318,16 @@ async def admitted(listener: Listener[Echo]) -> Echo:
     return next(iter(listener))
 
 
+def test_a_close_returns_when_the_sockets_are_closed() -> None:
+    async def run() -> None:
+        listener, _ = await listening(0.1)
+        await asyncio.sleep(0)
+        await listener.close()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(run())
+
+
 @pytest.mark.uvloop
 def test_a_peer_that_is_gone_without_a_word_is_asked_for() -> None:
     async def run() -> None:

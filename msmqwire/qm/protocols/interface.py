@@ -1,4 +1,4 @@
-"""How a protocol joins the core: what it serves, and what it is told.
+"""How a protocol joins the core: what it serves, and what is reported to it.
 
 The core knows each protocol only as a `TransferProtocol`; a protocol knows of the core only the rules that it
 is built with, and names them itself. The bytes and connections of a protocol pass between it and its

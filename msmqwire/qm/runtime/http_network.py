@@ -122,9 +122,6 @@ class HttpNetwork:
         if self._listener is not None:
             self._listener.respond(effect.request, effect.status)
 
-    def flush(self) -> None:
-        """Requests and responses are sent at once."""
-
     def stop_listening(self) -> None:
         """Accept no more connections and requests."""
         if self._listener is not None:

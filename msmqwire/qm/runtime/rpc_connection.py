@@ -207,10 +207,10 @@ class RpcConnection(WatchedConnection):
 
     def _is_over(self, wait: Wait) -> None:
         if wait is not Wait.REQUEST:
-            self._tell_too_late(wait)
+            self._report_too_late(wait)
             self.abort()
         elif self._owner.keeps(self):
             self._watch()
         else:
-            self._tell_too_late(wait)
+            self._report_too_late(wait)
             self.close()

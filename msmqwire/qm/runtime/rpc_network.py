@@ -78,6 +78,7 @@ class RpcNetwork:
             minimum_level=options.level,
             is_known=lambda name: anonymous or name.upper() in known,
         )
+        driver.flush_by(self._queues.flush)
         self._mapper: MapperListener | None = None
 
     async def bind(self) -> None:
@@ -106,10 +107,6 @@ class RpcNetwork:
     @property
     def performers(self) -> Performers:
         return {RpcAnswer: self._queues.answer, RpcFault: self._queues.fault}
-
-    def flush(self) -> None:
-        """Send the answers of this turn."""
-        self._queues.flush()
 
     @property
     def _listeners(self) -> list[RpcListener]:

@@ -53,6 +53,7 @@ class TcpNetwork:
         self.limits, self._overrides = limits or Limits(), overrides or AddressOverrides()
         self.traffic = Traffic()
         self.connections: dict[int, Connection] = {}
+        driver.flush_by(self.flush)
         self._unflushed: dict[int, Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._outgoing: set[Connection] = set()  # those that are established
@@ -272,7 +273,7 @@ class TcpNetwork:
             self._unflushed[connection] = target
 
     def flush(self) -> None:
-        """See `Carrier.flush`."""
+        """Write what the effects of this turn have sent: see `Driver.flush_by`."""
         for connection in self._unflushed.values():
             self.traffic.bytes_sent += connection.flush()
         self._unflushed.clear()

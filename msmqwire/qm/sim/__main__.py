@@ -13,8 +13,8 @@ from typing import Final
 
 from msmqwire.qm.sim.plan import FAULTS, FULL_DISK, REMOTE_SHARE, Plan, make_plan
 from msmqwire.qm.sim.shrink import shrink
-from msmqwire.qm.sim.violation import Violation
 from msmqwire.qm.sim.world import Outcome, World
+from msmqwire.service.virtual.violation import Violation
 
 BLOCK: Final = 50
 """Seeds that a process runs before it reports."""

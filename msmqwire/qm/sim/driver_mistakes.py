@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from msmqwire.qm.model.effects import Send
+from msmqwire.qm.model.effects import Send, TransactionReply
 from msmqwire.qm.runtime.transport import TcpNetwork
-from msmqwire.qm.sim.mistake import Mistake
 from msmqwire.qm.sim.violation import Invariant
 from msmqwire.service.driver import Driver
+from msmqwire.service.virtual.mistake import Mistake
 
 
 def effects_at_once(*kinds: type) -> Callable[[Any], Any]:
@@ -113,8 +113,9 @@ DRIVER_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         ),
         "who waits is woken before the sync": Mistake(Driver, "_end_turn", _woken_before_the_sync, _DURABLE),
         "a put-off commit is acknowledged early": Mistake(Driver, "durable", _put_off_is_durable, _DURABLE),
-        "a transaction is acknowledged as committed before its rows": Mistake(
-            Driver, "durable", _not_awaited, _DURABLE
+        "nobody waits for the commit": Mistake(Driver, "durable", _not_awaited, _DURABLE),
+        "the coordinator has a reply before the rows of its transaction": Mistake(
+            Driver, "part", effects_at_once(TransactionReply), _DURABLE
         ),
         "a carrier sends twice after a reconnect": Mistake(
             TcpNetwork,

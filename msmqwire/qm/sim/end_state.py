@@ -20,7 +20,8 @@ from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import SMALL_TRANSACTIONAL
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.tracked import SendState, Tracked
-from msmqwire.qm.sim.violation import Invariant, Violation
+from msmqwire.qm.sim.violation import Invariant
+from msmqwire.service.virtual.violation import Violation
 
 
 def pending_work(nodes: Mapping[str, Node], network: Network, ledger: Ledger, *, drained: bool) -> str | None:

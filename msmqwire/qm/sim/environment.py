@@ -10,8 +10,9 @@ from uuid import UUID
 
 from msmqwire.qm.sim.plan import Plan
 from msmqwire.qm.sim.story import Story
-from msmqwire.qm.sim.violation import Invariant, Violation
+from msmqwire.qm.sim.violation import Invariant
 from msmqwire.service.virtual.loop import VirtualLoop
+from msmqwire.service.virtual.violation import Violation
 
 _TURNS_MAX: Final = 400_000
 

@@ -20,9 +20,10 @@ from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.ledger import Ledger, NodeView, message_number
-from msmqwire.qm.sim.violation import Invariant, Violation
+from msmqwire.qm.sim.violation import Invariant
 from msmqwire.remote_read.constants import Acknowledge, Action
 from msmqwire.rpc.handles import ContextHandle
+from msmqwire.service.virtual.violation import Violation
 
 _SEQUENCE_ID: Final = (1 << PRIORITY_SHIFT) - 1
 _RECEIVED: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE

@@ -13,8 +13,9 @@ from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.states import MessageState, Role, SessionState
 from msmqwire.qm.protocols.srmp.states import MessageState as StreamState
 from msmqwire.qm.protocols.srmp.transfer import Transfer as SrmpTransfer
-from msmqwire.qm.sim.violation import Invariant, Violation
+from msmqwire.qm.sim.violation import Invariant
 from msmqwire.service.store.memory import MemoryStore
+from msmqwire.service.virtual.violation import Violation
 
 SESSIONS_MAX: Final = 40
 _IMPOSSIBLE_STATES: Final = {

@@ -23,8 +23,9 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.protection import check_arrived
 from msmqwire.qm.sim.tracked import SendState, Tracked
-from msmqwire.qm.sim.violation import Invariant, Violation
+from msmqwire.qm.sim.violation import Invariant
 from msmqwire.service.store.memory import MemoryStore
+from msmqwire.service.virtual.violation import Violation
 
 ABOUT_RECEIVING: Final = 0x4000
 """The bit of classes of acknowledgements that concern the reception of a message, not its arrival."""

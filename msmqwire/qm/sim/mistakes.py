@@ -6,8 +6,7 @@ under test has no trace of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -33,23 +32,11 @@ from msmqwire.qm.rules.recovery import Recovery
 from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.rules.transactions import Transactions
 from msmqwire.qm.sim.driver_mistakes import DRIVER_MISTAKES
-from msmqwire.qm.sim.mistake import Mistake, false, nothing, true
 from msmqwire.qm.sim.remote_mistakes import REMOTE_MISTAKES
 from msmqwire.qm.sim.security_mistakes import SECURITY_MISTAKES
 from msmqwire.qm.sim.srmp_mistakes import SRMP_MISTAKES
 from msmqwire.qm.sim.violation import Invariant
-
-
-@contextmanager
-def injected(name: str) -> Iterator[Mistake]:
-    """Inject a mistake of `MISTAKES` while the block lasts."""
-    mistake = MISTAKES[name]
-    original = mistake.owner.__dict__[mistake.attribute]
-    setattr(mistake.owner, mistake.attribute, mistake.replace(original))
-    try:
-        yield mistake
-    finally:
-        setattr(mistake.owner, mistake.attribute, original)
+from msmqwire.service.virtual.mistake import Mistake, false, nothing, true
 
 
 def _restore_without_sequential_id(original: Any) -> Any:

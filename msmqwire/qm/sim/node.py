@@ -300,7 +300,6 @@ class Node:
         for kind, perform in (*self._tcp.performers.items(), *self._performers(core).items()):
             driver.perform_by(kind, self._until_it_crashes(perform))
         driver.carriers.append(self._tcp)
-        driver.flush_by(self._tcp.flush)
         core.context.subscribers.append(QueueObserver(self._ledger, self._hands, self))
         core.srmp.urls.listens(http=HTTP_PORT, https=None)
 

@@ -15,8 +15,9 @@ from msmqwire.qm.sim.plan import identifier_of
 from msmqwire.qm.sim.protection import check_sent
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.tracked import Tracked
-from msmqwire.qm.sim.violation import Invariant, Violation
+from msmqwire.qm.sim.violation import Invariant
 from msmqwire.schema import Record
+from msmqwire.service.virtual.violation import Violation
 
 _HALF: Final = COUNTS >> 1
 _FLAG_BITS: Final = 32

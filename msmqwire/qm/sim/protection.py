@@ -22,7 +22,8 @@ from msmqwire.qm.security.user_certificates import register
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.plan import NAMES, START_UTC, identifier_of
 from msmqwire.qm.sim.tracked import Tracked
-from msmqwire.qm.sim.violation import Invariant, Violation
+from msmqwire.qm.sim.violation import Invariant
+from msmqwire.service.virtual.violation import Violation
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey

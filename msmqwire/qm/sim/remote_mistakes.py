@@ -14,10 +14,10 @@ from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.read_results import Read
 from msmqwire.qm.rules.transactions import Transactions
 from msmqwire.qm.sim.driver_mistakes import effects_at_once
-from msmqwire.qm.sim.mistake import Mistake, nothing
 from msmqwire.qm.sim.violation import Invariant
 from msmqwire.remote_read.constants import Action
 from msmqwire.service.driver import Driver
+from msmqwire.service.virtual.mistake import Mistake, nothing
 
 
 def _kept_when_accepted(original: Any) -> Any:

@@ -14,12 +14,13 @@ from msmqwire.errors import RpcRefused
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.host import Host
 from msmqwire.qm.sim.rpc_network import RpcEnd, RpcHost, RpcNetwork
-from msmqwire.qm.sim.violation import Invariant, Violation
+from msmqwire.qm.sim.violation import Invariant
 from msmqwire.remote_read.interface import INTERFACE, build_request, parse_response
 from msmqwire.rpc.client_association import ClientAssociation
 from msmqwire.rpc.constants import FaultStatus
 from msmqwire.rpc.events import Answered, Bound, Closed, Faulted
 from msmqwire.rpc.ndr import SYNTAXES
+from msmqwire.service.virtual.violation import Violation
 
 MAY_FAIL: Final = frozenset(
     {

@@ -19,7 +19,7 @@ from msmqwire.qm.model.enumerations import QueueManagerState
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.hands import Hands, Hold
 from msmqwire.qm.sim.rpc_network import RpcEnd, RpcHost
-from msmqwire.qm.sim.violation import Invariant, Violation
+from msmqwire.qm.sim.violation import Invariant
 from msmqwire.remote_read.constants import Acknowledge, Opnum
 from msmqwire.remote_read.interface import INTERFACE, build_response, parse_request
 from msmqwire.remote_read.queue_format import name_of
@@ -29,6 +29,7 @@ from msmqwire.rpc.groups import AssociationGroups
 from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr import SYNTAXES, Syntax
 from msmqwire.rpc.server_association import ServerAssociation
+from msmqwire.service.virtual.violation import Violation
 
 _METHODS: Final = max(Opnum) + 1
 _OPENS: Final = (Opnum.R_OpenQueue, Opnum.R_OpenQueueForMove)

@@ -10,8 +10,8 @@ from msmqwire.qm.protocols.binary.sending import Sending
 from msmqwire.qm.rules import serialization
 from msmqwire.qm.security.decryption import Decryption
 from msmqwire.qm.security.protection import Protection
-from msmqwire.qm.sim.mistake import Mistake, false
 from msmqwire.qm.sim.violation import Invariant
+from msmqwire.service.virtual.mistake import Mistake, false
 
 
 def _resent_in_clear(original: Any) -> Any:

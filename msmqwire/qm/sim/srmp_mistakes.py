@@ -16,9 +16,9 @@ from msmqwire.qm.protocols.srmp.receiving import Receiving
 from msmqwire.qm.protocols.srmp.sending import Sending
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.sim.driver_mistakes import effects_at_once
-from msmqwire.qm.sim.mistake import Mistake, nothing
 from msmqwire.qm.sim.violation import Invariant
 from msmqwire.service.driver import Driver
+from msmqwire.service.virtual.mistake import Mistake, nothing
 from msmqwire.srmp.kinds import NEGATIVE, POSITIVE
 
 _NEW_NUMBER: Final = 1 << 20

@@ -12,7 +12,8 @@ from msmqwire.qm.sim.plan import SMALL_TRANSACTIONAL, TRANSACTIONAL
 from msmqwire.qm.sim.srmp_view import SrmpView, Stream, view
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.tracked import Tracked
-from msmqwire.qm.sim.violation import Invariant, Violation
+from msmqwire.qm.sim.violation import Invariant
+from msmqwire.service.virtual.violation import Violation
 
 _ACCEPTED: Final = 200
 _REFUSED: Final = range(400, 500)

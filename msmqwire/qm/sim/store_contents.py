@@ -13,9 +13,10 @@ from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.ledger import Ledger, NodeView, QueueKind, message_number, queue_kind
 from msmqwire.qm.sim.plan import identifier_of
 from msmqwire.qm.sim.tracked import SendState, Tracked
-from msmqwire.qm.sim.violation import Invariant, Violation
+from msmqwire.qm.sim.violation import Invariant
 from msmqwire.service.store.changes import Changes
 from msmqwire.service.store.memory import MemoryStore
+from msmqwire.service.virtual.violation import Violation
 
 _IDENTIFIER_SIZE: Final = 20
 

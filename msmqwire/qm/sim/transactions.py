@@ -16,6 +16,8 @@ from msmqwire.qm.sim.ledger import Ledger
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.tracked import SendState, Tracked
+from msmqwire.qm.sim.violation import Invariant
+from msmqwire.service.virtual.violation import Violation
 
 _DECIDE_MS: Final = 400
 """A coordinator decides within this time."""
@@ -168,9 +170,13 @@ class Transactions:
             self._hands.transactions.discard(identifier)
             self._hands.transaction_ended(node.name, identifier, commit=transaction.commit)
 
-    def replied(self, reply: TransactionReply) -> None:
-        """Take a `TransactionReply`: the coordinator decides some time later."""
+    def replied(self, node: Node, reply: TransactionReply) -> None:
+        """Take a `TransactionReply`, which has to be durable: the coordinator decides some time later."""
         transaction = self._transactions.get(reply.transaction)
+        is_stored = node.store.row(Table.TRANSACTION, reply.transaction.bytes) is not None
+        if is_stored != (reply.tag == PREPARE_DONE):
+            why = f"{node} replies {reply.tag}, and the transaction is {'' if is_stored else 'not '}stored"
+            raise Violation(Invariant.DURABLE, why)
         if transaction is not None and reply.tag != PREPARE_DONE:
             del self._transactions[reply.transaction]
         elif transaction is not None:

@@ -1,4 +1,4 @@
-"""The invariants of a run, and the exception that ends a run in which one does not hold."""
+"""The invariants of a run."""
 
 from __future__ import annotations
 
@@ -32,19 +32,3 @@ class Invariant(StrEnum):
     PROTECTED = "what is signed and encrypted arrives so, and nothing secret is sent"
     RECOVERABLE = "recoverable messages are never lost"
     TRANSACTIONS_LOST = "transactional messages are never lost"
-
-
-class Violation(Exception):
-    """An invariant does not hold.
-
-    Attributes:
-        invariant: which one.
-        details: what happened instead.
-    """
-
-    def __init__(self, invariant: Invariant, details: str) -> None:
-        super().__init__(f"{invariant}: {details}")
-        self.invariant, self.details = invariant, details
-
-    def __reduce__(self) -> tuple[type[Violation], tuple[Invariant, str]]:
-        return Violation, (self.invariant, self.details)

@@ -205,7 +205,7 @@ class Workload:
 
     def replied(self, node: Node, reply: TransactionReply) -> None:
         """Take a `TransactionReply`."""
-        self._transactions.replied(reply)
+        self._transactions.replied(node, reply)
 
     def enlist(self, node: Node, effect: EnlistTransaction) -> None:
         """Carry out `EnlistTransaction`."""

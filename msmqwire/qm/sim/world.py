@@ -21,8 +21,9 @@ from msmqwire.qm.sim.rpc_network import RpcNetwork
 from msmqwire.qm.sim.srmp_observer import SrmpObserver
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.story import Story
-from msmqwire.qm.sim.violation import Invariant, Violation
+from msmqwire.qm.sim.violation import Invariant
 from msmqwire.qm.sim.workload import Workload
+from msmqwire.service.virtual.violation import Violation
 
 PREPARED_MS: Final = 100
 """The plan begins at this time, when the queues exist and are durable."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
-from msmqwire.errors import InvalidValue, MsmqError, NcpRefused, StoreError, StoreRefused, Unreachable
+from msmqwire.errors import InvalidValue, MsmqError, NcpRefused, StoreError, StoreRefused
 from msmqwire.netware.constants import CompletionCode
 from msmqwire.qms.model.files import AnyFile, JobFile
 from msmqwire.qms.model.settings import Settings
@@ -111,7 +111,6 @@ class ServiceDriver:
         self._driver.flush_by(self._look_at_files)
         self._driver.poll_s = ROOM_S
         self._rebuilding = Rebuilding(self._driver, self._restored, self._writer)
-        self._driver.lose_guest(Unreachable("the queue service has not been started"))
         self._retry: Handle | None = None
         self._closed = False
 

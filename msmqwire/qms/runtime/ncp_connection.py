@@ -260,7 +260,7 @@ class NcpConnection(WatchedConnection):
         return limits.idle_s if wait is Wait.REQUEST else limits.partial_s
 
     def _is_over(self, wait: Wait) -> None:
-        self._tell_too_late(wait)
+        self._report_too_late(wait)
         if wait in (Wait.BEGIN, Wait.REQUEST):
             self.close()
         else:

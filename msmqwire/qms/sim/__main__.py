@@ -8,8 +8,8 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 
-from msmqwire.qms.sim.violation import Violation
 from msmqwire.qms.sim.world import World
+from msmqwire.service.virtual.violation import Violation
 
 
 def run_seeds(seeds: Iterable[int]) -> tuple[Counter[str], list[tuple[int, Violation]]]:

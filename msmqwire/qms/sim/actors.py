@@ -20,8 +20,9 @@ from msmqwire.qms.model.job import JobRequest
 from msmqwire.qms.sim.client import Client, Lost
 from msmqwire.qms.sim.host import Host
 from msmqwire.qms.sim.ledger import LIVE, Asked, Known, Ledger, State
-from msmqwire.qms.sim.violation import Invariant, Violation
+from msmqwire.qms.sim.violation import Invariant
 from msmqwire.schema import Record
+from msmqwire.service.virtual.violation import Violation
 
 AFTERMATH_S: Final = 10.0
 """Seconds after which a connection that has ended has no more effects."""

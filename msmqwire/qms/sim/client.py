@@ -14,8 +14,9 @@ from msmqwire.netware.headers import BUSY, NCP_REPLY_HEADER, NCP_TCP_REPLY
 from msmqwire.netware.packets import CALLS_BY_NAME
 from msmqwire.qms.client.exchange import NcpExchange
 from msmqwire.qms.sim.host import Host
-from msmqwire.qms.sim.violation import Invariant, Violation
+from msmqwire.qms.sim.violation import Invariant
 from msmqwire.schema import Record
+from msmqwire.service.virtual.violation import Violation
 
 ANSWER_S: Final = 120.0
 """Seconds in which every call is answered, or its connection ends."""

@@ -11,7 +11,8 @@ from msmqwire.qms.rules.service import QueueService
 from msmqwire.qms.sim.actors import LATEST_S, Operator, QueueServer
 from msmqwire.qms.sim.client import Client
 from msmqwire.qms.sim.ledger import Known, State
-from msmqwire.qms.sim.violation import Invariant, Violation
+from msmqwire.qms.sim.violation import Invariant
+from msmqwire.service.virtual.violation import Violation
 
 _HOLDS: Final = JobControlFlags.NWCF_USER_HOLD | JobControlFlags.NWCF_OPERATOR_HOLD
 Left = dict[int, list[int]]

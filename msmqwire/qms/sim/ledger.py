@@ -13,7 +13,8 @@ from typing import Final, TypeVar
 
 from msmqwire.netware.constants import QUEUE_RECORD_SIZE, JobControlFlags
 from msmqwire.qms.model.job import JobRequest
-from msmqwire.qms.sim.violation import Invariant, Violation
+from msmqwire.qms.sim.violation import Invariant
+from msmqwire.service.virtual.violation import Violation
 
 T = TypeVar("T")
 _ID_SIZE: Final = 4

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msmqwire.errors import MsmqError
 from msmqwire.netware.constants import JobControlFlags
@@ -22,21 +22,7 @@ from msmqwire.qms.sim.disk import Effect, SimulatedVolumes
 from msmqwire.qms.sim.violation import Invariant
 from msmqwire.qms.store.row_changes import RowChanges
 from msmqwire.service.driver import Driver
-
-
-class Mistake(NamedTuple):
-    """What is replaced, by what, and which invariants detect it.
-
-    Attributes:
-        owner, attribute: the class and its function that is replaced.
-        replace: returns the replacement of the original function.
-        detected_by: invariants, any of which may be the first that does not hold.
-    """
-
-    owner: type
-    attribute: str
-    replace: Callable[[Any], Any]
-    detected_by: frozenset[Invariant]
+from msmqwire.service.virtual.mistake import Mistake, nothing
 
 
 def _answer_at_once(original: Any) -> Any:
@@ -136,10 +122,6 @@ def _without_memory(original: Any) -> Any:
     return received
 
 
-def _nothing(_original: Any) -> Any:
-    return lambda *_: None
-
-
 def _give_up_nothing(_original: Any) -> Any:
     async def give_up(*_: Any) -> None:
         """Nothing is given up."""
@@ -209,17 +191,5 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
         _give_up_nothing,
         _by(Invariant.FLAGS, Invariant.ENDS, Invariant.KEPT, Invariant.REFUSED),
     ),
-    "bytes of deleted files stay accounted for": Mistake(OpenFiles, "delete", _nothing, _by(Invariant.FILES)),
+    "bytes of deleted files stay accounted for": Mistake(OpenFiles, "delete", nothing, _by(Invariant.FILES)),
 }
-
-
-@contextmanager
-def injected(name: str) -> Iterator[Mistake]:
-    """Make a mistake in the block."""
-    mistake = MISTAKES[name]
-    original = mistake.owner.__dict__[mistake.attribute]
-    setattr(mistake.owner, mistake.attribute, mistake.replace(original))
-    try:
-        yield mistake
-    finally:
-        setattr(mistake.owner, mistake.attribute, original)

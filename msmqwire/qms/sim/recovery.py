@@ -11,7 +11,8 @@ from msmqwire.qms.model.files import JobFile
 from msmqwire.qms.model.job import Job
 from msmqwire.qms.rules.service import QueueService
 from msmqwire.qms.sim.disk import Disk
-from msmqwire.qms.sim.violation import Invariant, Violation
+from msmqwire.qms.sim.violation import Invariant
+from msmqwire.service.virtual.violation import Violation
 
 _OPEN = JobControlFlags.NWCF_ENTRY_OPEN
 

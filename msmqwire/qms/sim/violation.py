@@ -1,4 +1,4 @@
-"""The invariants of a run, and the exception that ends a run in which one does not hold."""
+"""The invariants of a run."""
 
 from __future__ import annotations
 
@@ -20,16 +20,3 @@ class Invariant(StrEnum):
     REFUSED = "nothing is refused without a reason"
     REPEATED = "a repeated request has the same reply and no second effect"
     ENDS = "everything comes to its end"
-
-
-class Violation(Exception):
-    """An invariant does not hold.
-
-    Attributes:
-        invariant: which one.
-        details: what happened instead.
-    """
-
-    def __init__(self, invariant: Invariant, details: str) -> None:
-        super().__init__(f"{invariant}: {details}")
-        self.invariant, self.details = invariant, details

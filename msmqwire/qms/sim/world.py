@@ -18,9 +18,10 @@ from msmqwire.qms.sim.disk import Disk, Effect
 from msmqwire.qms.sim.exam import Examiner
 from msmqwire.qms.sim.host import Host
 from msmqwire.qms.sim.recovery import check_files, check_recovery
-from msmqwire.qms.sim.violation import Invariant, Violation
+from msmqwire.qms.sim.violation import Invariant
 from msmqwire.qms.store.contents import read_contents
 from msmqwire.service.virtual.loop import Stuck, VirtualLoop
+from msmqwire.service.virtual.violation import Violation
 
 BUSY_S: Final = 25.0
 """Seconds in which there are faults."""

@@ -58,9 +58,6 @@ class MulticastOnDemand:
         """Carry out `Multicast`."""
         self._opened().send(*effect)
 
-    def flush(self) -> None:
-        """What is sent has its own pace."""
-
     def stop_listening(self) -> None:
         """What is received can still be stored: `finish` ends it."""
 

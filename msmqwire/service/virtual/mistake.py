@@ -1,11 +1,11 @@
-"""What a deliberate mistake is."""
+"""Deliberate mistakes, for mutation testing: a simulator must detect each of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
 from typing import Any, NamedTuple
-
-from msmqwire.qm.sim.violation import Invariant
 
 
 class Mistake(NamedTuple):
@@ -21,8 +21,19 @@ class Mistake(NamedTuple):
     owner: Any
     attribute: str
     replace: Callable[[Any], Any]
-    detected_by: frozenset[Invariant]
+    detected_by: frozenset[StrEnum]
     first: int = 0
+
+
+@contextmanager
+def injected(mistake: Mistake) -> Iterator[Mistake]:
+    """Make a mistake while the block lasts; the code under test has no trace of it."""
+    original = mistake.owner.__dict__[mistake.attribute]
+    setattr(mistake.owner, mistake.attribute, mistake.replace(original))
+    try:
+        yield mistake
+    finally:
+        setattr(mistake.owner, mistake.attribute, original)
 
 
 def nothing(_original: Any) -> Any:

@@ -1,0 +1,51 @@
+"""What a driver commits together, and what waits for that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from msmqwire.errors import MsmqError
+from msmqwire.service.guest import Pending
+
+
+class Batch:
+    """What is committed together.
+
+    Attributes:
+        changes: of the guest; None for none.
+        effects: to be carried out once the changes are durable.
+        waiting: those who wait for that.
+        actions: to be called after the effects.
+    """
+
+    __slots__ = ("actions", "changes", "effects", "waiting")
+
+    def __init__(self) -> None:
+        self.changes: Pending | None = None
+        self.effects: list[Any] = []
+        self.waiting: list[asyncio.Future[None]] = []
+        self.actions: list[Callable[[], None]] = []
+
+    def add(self, changes: Pending, effects: list[Any]) -> None:
+        """Add what later calls have changed."""
+        if self.changes is None:
+            self.changes = changes
+        else:
+            self.changes.add(changes)
+        if self.effects:
+            self.effects += effects
+        else:
+            self.effects = effects
+
+    def wake(self, failure: MsmqError | None = None) -> None:
+        """Wake those who wait, with a failure or none."""
+        waiting, self.waiting = self.waiting, []
+        for future in waiting:
+            if future.done():
+                continue
+            if failure is None:
+                future.set_result(None)
+            else:
+                future.set_exception(failure)
