@@ -93,7 +93,8 @@ def _names(names: Iterable[str]) -> str:
 
 def _first_line(path: Path) -> str:
     """Return the first line of the docstring of a module or a package."""
-    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    module = path.with_suffix(".py")  # an older checkout may have left a folder of this name
+    source = module if module.exists() else path / "__init__.py"
     text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
     line = text.partition("\n")[0].replace("``", "`").removesuffix(".")
     return line.replace("|", r"\|")
