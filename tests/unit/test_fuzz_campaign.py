@@ -27,9 +27,10 @@ def no_waiting(monkeypatch):
 
 
 @pytest.fixture
-def run(tmp_path):
-    def run(peer, *, sent=(), walked=(), seconds=0.3, **options):
-        given = RunOptions(("binary",), seconds, 7, tmp_path / "out", **options)
+def run(tmp_path, monkeypatch):
+    def run(peer, *, sent=(), walked=(), packets=400, **options):
+        monkeypatch.setattr(campaign, "PACKETS_MAX", packets)  # ends by what was done, on any machine
+        given = RunOptions(("binary",), 60.0, 7, tmp_path / "out", **options)
         result = Campaign(TARGET, given, {"binary": protocol(peer, sent, walked)}, Silent())
         result.run()
         return result
@@ -65,7 +66,7 @@ def test_nothing_is_found_in_a_peer_that_does_nothing_wrong(run):
 
 
 def test_a_wrong_answer_is_told_once_and_kept(run, tmp_path):
-    result = run(FakePeer(wrong_on(b"c")), sent=(b"a", b"b", b"c", b"d"), seconds=1.0)
+    result = run(FakePeer(wrong_on(b"c")), sent=(b"a", b"b", b"c", b"d"))
     assert [(kept.requirements, kept.text, kept.packets) for kept in result.failures] == [
         (("ID-c",), "wrong", 1)
     ]
@@ -80,7 +81,7 @@ def test_a_wrong_answer_is_told_once_and_kept(run, tmp_path):
 
 
 def test_a_wrong_answer_in_a_walk_is_made_short(run):
-    result = run(FakePeer(wrong_on(b"bad")), walked=(b"good", b"fine", b"bad"), seconds=30.0, failures_max=1)
+    result = run(FakePeer(wrong_on(b"bad")), walked=(b"good", b"fine", b"bad"), failures_max=1)
     assert [kept.packets for kept in result.failures] == [1]
 
 
@@ -103,21 +104,21 @@ def test_a_failure_that_needs_earlier_sessions_is_found_again_with_them(run):
         return failure
 
     peer.rule = forgetful
-    result = run(peer, sent=(b"k", b"z"), seconds=30.0, failures_max=1)
+    result = run(peer, sent=(b"k", b"z"), failures_max=1)
     assert [kept.packets for kept in result.failures] == [2]
 
 
 def test_a_peer_that_dies_is_restarted_and_the_blame_is_on_the_right_case(run, monkeypatch):
     peer = FakePeer(dies_on(b"deadly"))
     monkeypatch.setattr(upkeep.subprocess, "Popen", lambda *_, **__: peer.start())
-    result = run(peer, sent=(b"a", b"b", b"deadly", b"d"), restart="start it", seconds=1.0)
+    result = run(peer, sent=(b"a", b"b", b"deadly", b"d"), restart="start it")
     assert [(kept.requirements, kept.packets) for kept in result.failures] == [(("ID-deadly",), 1)]
     assert "down after deadly" in result.failures[0].text
     assert peer.starts >= 2
 
 
 def test_without_restart_a_peer_that_stays_down_ends_the_run(run):
-    result = run(FakePeer(dies_on(b"deadly")), sent=(b"deadly",), seconds=60.0)
+    result = run(FakePeer(dies_on(b"deadly")), sent=(b"deadly",))
     assert result.lost
     assert [(kept.requirements, kept.replayed) for kept in result.failures] == [(("ID-deadly",), False)]
 
@@ -142,7 +143,7 @@ def test_growing_memory_is_blamed_on_the_case_that_makes_it_grow(run, monkeypatc
         "resident_bytes",
         lambda pid: (100 << 20) + sum(data == b"leak" for data in peer.heard) * (4 << 20),
     )
-    result = run(peer, sent=(b"a", b"leak", b"c"), pid=1, seconds=10.0, failures_max=1)
+    result = run(peer, sent=(b"a", b"leak", b"c"), pid=1, packets=1_000_000, failures_max=1)
     assert [(kept.requirements, "4,194,304" in kept.text) for kept in result.failures] == [
         (("ID-leak",), True)
     ]
