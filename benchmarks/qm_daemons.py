@@ -77,7 +77,9 @@ class Daemon:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _run(self, command: list[str], environment: Mapping[str, str] | None = None) -> None:
+    def _run(
+        self, command: list[str], environment: Mapping[str, str] | None = None, root: Path = ROOT
+    ) -> None:
         self.folder.mkdir(exist_ok=True)
         self._begun = time.perf_counter()
         with (self.folder / "log").open("w") as log:
@@ -86,7 +88,7 @@ class Daemon:
                 stdout=subprocess.PIPE if self.says_ready else log,
                 stderr=log,
                 text=True,
-                cwd=ROOT,
+                cwd=root,
                 env=None if environment is None else {**os.environ, **environment},
             )
 
@@ -140,15 +142,19 @@ class Msmqwire(Daemon):
 
     side = client = "msmqwire"
     says_ready = True
+    under: tuple[str, ...] = ()
+    """A program that runs it."""
+    root = ROOT
+    """The copy of the project that is run."""
     program: tuple[str, ...] = ("-m", "msmqwire")
     options: tuple[str, ...] = ()
 
     def start(self) -> None:
-        command = [sys.executable, *self.program, "serve", "--data", str(self.folder / "data")]
+        command = [*self.under, sys.executable, *self.program, "serve", "--data", str(self.folder / "data")]
         command += ["--listen", f"{ADDRESS}:0", "--ping", "off", "--name", "bench", "--log", "warning"]
         command += ["--queue", f"private$\\{QUEUE}", "--queue", f"private$\\{TRANSACTIONAL};transactional"]
         command += ["--queue", f"private$\\{EXPRESS}"]
-        self._run([*command, *self.options], {"PYTHONPATH": str(ROOT)})
+        self._run([*command, *self.options], {"PYTHONPATH": str(self.root)}, self.root)
         line = self._ready_line()
         places = dict(word.split("=", 1) for word in line.split() if "=" in word)
         ports = {name: int(places[name].rpartition(":")[2]) for name in places if name in _PORTS}
