@@ -131,6 +131,17 @@ class Direction:
         """Whether the receiver has acknowledged data beyond the first gap. There must be one."""
         return self.acked is not None and self.unwrap(self.acked) >= self.buffer[0].start
 
+    def is_start_acknowledged(self) -> bool:
+        """Whether the receiver has all that precedes the first data, so that nothing earlier is to come."""
+        if self.acked is None or not 0 <= distance(self.acked, self.next) < FAR:
+            return False
+        return not (self.may_be_probe() and distance(self.acked, self.next) == 1)
+
+    def may_be_probe(self) -> bool:
+        """Whether the only data so far is one byte, as that of a keep-alive probe."""
+        buffer = self.buffer
+        return len(buffer) == 1 and buffer[0].start == self.next and buffer[0].end == self.next + 1
+
     def open(self) -> None:
         """Start the direction, which is opening, with the lowest sequence number so far."""
         self.state, self.first_seq = OPEN, self.next
@@ -164,6 +175,9 @@ class Direction:
                 return
             self.opening_segments += bool(size)
             start = self.unwrap(seq)
+            if size > 1 and start == self.next + 1 and self.may_be_probe():
+                self.buffer.pop(1)
+                self.next = start
             self.next = min(self.next, start) if size or fin else self.next
         else:
             if not -FAR < distance(seq, self.next) < FAR and not self._jumps(seq, size, moment, events):

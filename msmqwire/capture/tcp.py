@@ -4,8 +4,10 @@ Rules for what a capture leaves open:
 
 - The byte that arrives first wins. Delivered bytes are not stored, so a retransmission is only compared
   with bytes that are still buffered.
-- A direction whose SYN was not seen starts at the lowest sequence number among its first
-  ``START_SEGMENTS`` segments with data, or those within ``START_NS``, whichever ends first.
+- A direction whose SYN was not seen starts at the lowest sequence number of its data so far, once its
+  receiver has acknowledged what precedes that, or after ``START_SEGMENTS`` segments with data or
+  ``START_NS``, whichever comes first. So requests and answers begin in the order of the capture.
+- One byte that is followed by more from the next byte on was a keep-alive probe, where a start is undecided.
 - A gap is given up when the receiver has acknowledged what follows it and ``ACKED_SEGMENTS``,
   ``ACKED_BYTES`` or ``ACKED_NS`` are then exceeded; or, acknowledged or not, when the limits of the
   reassembler are. Time is that of the capture, and counts from the last progress.
@@ -328,6 +330,8 @@ class Reassembler:
         direction.last_ns = time_ns if has_time else direction.last_ns
         if flags & ACK:
             peer.acked = ack
+            if peer.state == OPENING:
+                self._settle(peer, moment, events)
         if flags & RST:
             self._reset(direction, seq, moment, events)
             return events
@@ -410,8 +414,8 @@ class Reassembler:
         """Deliver what is in order, give up gaps that are due, and end the direction after its FIN."""
         now = self._now if now is None else now
         if direction.state == OPENING:
-            timed_out = now - direction.since_ns >= START_NS
-            if timed_out or direction.opening_segments >= self.start_segments or self._over_limit(direction):
+            enough = direction.opening_segments >= self.start_segments or now - direction.since_ns >= START_NS
+            if enough or direction.is_start_acknowledged() or self._over_limit(direction):
                 direction.open()
         if direction.state == OPEN:
             if direction.deliver(moment.time_ns, events):

@@ -138,8 +138,40 @@ def test_a_capture_that_begins_with_a_keep_alive_probe(probe):
     wire.b(9001, ack=1002)
     wire.a(1001, probe)
     wire.b(9001, ack=1002)
-    wire.a(1002, b"real")
-    assert short(wire.flush()) == ["capture", b"real", "capture"]
+    assert short(wire.a(1002, b"real")) == [b"real"]
+
+
+def test_a_capture_whose_first_data_is_a_keep_alive_probe():
+    wire = Wire(handshake=False)
+    assert wire.a(1001, b"\0") == wire.b(9001, ack=1002) == []
+    assert short(wire.a(1002, b"real")) == [b"real"]
+
+
+def test_single_bytes_are_no_probe_where_single_bytes_follow():
+    wire = Wire(handshake=False)
+    assert wire.a(1001, b"a") == wire.b(9001, ack=1002) == []
+    assert short(wire.a(1002, b"b")) == [b"a", b"b"]
+
+
+def test_an_acknowledgement_starts_a_direction_without_a_syn():
+    """So requests and answers come in the order of the capture."""
+    wire = Wire(handshake=False)
+    assert wire.a(1001, b"request", ack=9001) == []
+    assert short(wire.b(9001, b"answer", ack=1008)) == [b"request", b"answer"]
+    assert short(wire.a(1008, b"next", ack=9007)) == [b"next"]
+
+
+def test_an_answer_seen_first_starts_with_the_next_request():
+    wire = Wire(handshake=False)
+    assert wire.b(9001, b"answer", ack=1001) == []
+    assert short(wire.a(1001, b"request", ack=9007)) == [b"answer", b"request"]
+
+
+def test_data_that_was_overtaken_still_starts_a_direction():
+    wire = Wire(handshake=False)
+    assert wire.b(9001, ack=1001) == []  # what follows is under way
+    assert wire.a(1005, b"bb") == []
+    assert short(wire.a(1001, b"aaaa")) == [b"aaaa", b"bb"]
 
 
 # --- ends --------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -307,3 +308,34 @@ def test_a_response_that_is_captured_before_its_request_is_in_order_is_not_taken
     talk.frames.insert(13, late)
     found = items(list(c.timed(frame.data for frame in talk.frames)))
     assert [item.exchange for item in found] == [0, 0, None, 1, 2, 2]
+
+
+BEGINS_INSIDE = Path(__file__).parents[1] / "vectors" / "cases" / "02_http_begins_inside"
+
+
+@pytest.mark.parametrize("name", ["http_mid", "ka500", "slow_resp"])
+def test_responses_of_a_connection_without_its_beginning_are_paired_with_their_requests(name):
+    """Each answer is captured in the frame after its request, and shown after it."""
+    found = [item for item in dissect(BEGINS_INSIDE / f"{name}.pcap") if isinstance(item.packet, SrmpMessage)]
+    assert [item.frames[0] for item in found] == sorted(item.frames[0] for item in found)
+    responses = [item for item in found if item.src_port == 80]
+    assert len(responses) >= 4
+    assert [item.request_frame for item in responses] == [item.frames[0] - 1 for item in responses]
+    assert [item.exchange for item in responses] == [*range(len(responses))]
+
+
+@pytest.mark.parametrize("first", range(4, 18))
+def test_a_capture_that_begins_anywhere_shows_what_follows_in_its_order(first):
+    talk = s.http()
+    for _ in range(4):
+        talk.send(FIRST).send(s.RESPONSE, by_client=False)
+    found = items(talk.frames[first:])
+    messages = [item for item in found if isinstance(item.packet, SrmpMessage)]
+    assert [item.frames[-1] for item in messages] == sorted(item.frames[-1] for item in messages)
+    asked = None
+    for item in messages:
+        if item.src_port != 80:
+            asked = item.frames[-1]
+        elif asked is not None:
+            assert item.request_frame == asked
+    assert asked is not None

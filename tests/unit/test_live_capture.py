@@ -114,6 +114,16 @@ def test_a_frame_that_is_cut_where_it_was_stopped_is_no_damage(tmp_path: Path) -
     assert (status, len(err)) == (0, 2)
 
 
+def test_a_packet_of_a_connection_that_had_begun_before_comes_once_it_is_acknowledged(tmp_path: Path) -> None:
+    capture = tmp_path / "growing.pcap"
+    capture.write_bytes((ROOT / "tests/vectors/cases/07_live_begins_inside/fol_mid.pcap").read_bytes())
+    with running("--json", "--follow", str(capture)) as process:
+        assert json.loads(lines(process, 1)[0])["frames"] == [1, 2]
+        process.send_signal(signal.SIGINT)
+        status, rest, _ = ended(process)
+    assert (status, rest) == (0, [])
+
+
 def test_rows_come_while_a_capture_grows(tmp_path: Path) -> None:
     expected = [item.to_json() for item in msmqwire.dissect(SESSION)]
     capture, data = tmp_path / "growing.pcap", SESSION.read_bytes()

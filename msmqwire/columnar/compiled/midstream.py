@@ -34,7 +34,9 @@ from msmqwire.columnar.compiled.flow_table import (
     OPENING_SEGMENTS,
     OUT_OF_ORDER,
     OUT_OF_ORDER_COST,
+    OUT_OF_ORDER_FIRST,
     PREVIOUS_OPENING,
+    SEG_SIZE,
     UNRECOGNISED,
     list_gap,
     unlist_gap,
@@ -108,6 +110,18 @@ def unlist_opening(state: Int64s, flows: Int64Rows, number: int) -> None:
         state[LAST_OPENING] = previous
 
 
+@inlined
+def is_start_acknowledged(acked: int, first: int) -> bool:
+    """Whether what precedes the first data of a flow is acknowledged: `Direction.is_start_acknowledged`."""
+    return acked >= 0 and distance(acked, first) >= 0 and distance(acked, first) < FAR
+
+
+@jit
+def may_be_probe(flow: Any, pending_segments: Any) -> bool:
+    """Whether all that a flow has buffered is one byte: `Direction.may_be_probe`."""
+    return flow[OUT_OF_ORDER] == 1 and pending_segments[flow[OUT_OF_ORDER_FIRST], SEG_SIZE] == 1
+
+
 @jit
 def start_flow(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, tcp_ports: Any, now: int) -> int:
     """Start a flow with its lowest sequence number so far, all or nothing; return CONTINUE or a stop code."""
@@ -166,6 +180,25 @@ def start_due(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, tcp_port
     return CONTINUE
 
 
+@jit
+def start_acknowledged(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, tcp_ports: Any) -> int:
+    """Start a flow that is opening if the current segment acknowledges what precedes it.
+
+    Returns CONTINUE or a stop code.
+    """
+    state, header, flow = arrays.state, arrays.header, flow_arrays.flows[number]
+    if not is_start_acknowledged(header[ACK], flow[NEXT_SEQ]):
+        return CONTINUE
+    if may_be_probe(flow, arrays.pending_segments):
+        return GENERIC_RECORD
+    now = clock_after(state, state[RECORD_NS])
+    stop_code = start_flow(arrays, flow_arrays, number, tcp_ports, now)
+    if stop_code >= 0:
+        return stop_code
+    unlist_opening(state, flow_arrays.flows, number)
+    return GENERIC_RECORD if flow[OUT_OF_ORDER] else CONTINUE
+
+
 @exported
 @inlined
 def any_opening_due(state: Int64s, flows: Int64Rows, now: int) -> bool:
@@ -213,8 +246,12 @@ def open_with_data(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, tcp
         flow[NEXT_SEQ] = first_position(flow, flows[number ^ 1], header[SEQ])
         flow[MODE], flow[OPENING_SEGMENTS], flow[GAP_DUE_NS] = OPENING, 0, now + START_NS
     position = flow[NEXT_SEQ] + distance(header[SEQ], flow[NEXT_SEQ])
-    starts = flow[OPENING_SEGMENTS] + 1 >= state[START_SEGMENTS]
-    if starts and not follows_buffered(flow, arrays.pending_segments, position):
+    starts = flow[OPENING_SEGMENTS] + 1 >= state[START_SEGMENTS] or is_start_acknowledged(
+        flow[ACKED], min(flow[NEXT_SEQ], position)
+    )
+    if mode == OPENING and may_be_probe(flow, arrays.pending_segments):
+        stop_code = GENERIC_RECORD
+    elif starts and not follows_buffered(flow, arrays.pending_segments, position):
         stop_code = GENERIC_RECORD  # what is between others could not be taken back
     else:
         stop_code = buffer_segment(arrays, flow, header[START], size, position, now)

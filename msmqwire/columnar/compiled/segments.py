@@ -46,6 +46,7 @@ from msmqwire.columnar.compiled.midstream import (
     any_opening_due,
     distance,
     mode_of,
+    start_acknowledged,
     start_all_due,
     start_due,
     take_midstream,
@@ -375,6 +376,10 @@ def take_segment(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Bools) 
         stop_code = start_due(arrays, flow_arrays, number, tcp_ports, clock_after(state, time_ns))
         if stop_code >= 0:
             return stop_code
+        if peer[MODE] == OPENING and header[FLAGS] & _CONTROL == ACK_FLAG:
+            stop_code = start_acknowledged(arrays, flow_arrays, number ^ 1, tcp_ports)
+            if stop_code >= 0:
+                return stop_code
     if flow[MODE] == UNSEEN or flow[MODE] == JOINED or flow[MODE] == OPENING:
         if header[FLAGS] & _CONTROL != ACK_FLAG:
             return take_syn_ack(state, flow, peer, header)
