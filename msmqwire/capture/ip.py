@@ -7,13 +7,14 @@ has filled them in.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from ipaddress import IPv4Address, IPv6Address
 from struct import Struct
 from typing import Final, Literal, NamedTuple
 
 from msmqwire.capture import links, not_read
 from msmqwire.capture.fragments import Fragments, FragmentStore, ReassembledDatagram
+from msmqwire.capture.icmp import ICMP, ICMP_6, quoted_segment
 from msmqwire.capture.record import Record
 from msmqwire.capture.segment_buffer import Segment
 
@@ -86,6 +87,8 @@ class IpDecoder:
         not_read: how many frames were not read though packets of interest may be in them, by reason; without
             those counted in `ignored` too: see `frames_not_read`.
         fragments: the incomplete datagrams.
+        on_unreachable: called with the endpoints and the sequence number of each TCP segment that ICMP says
+            could not be delivered; None if nobody asks.
     """
 
     def __init__(self) -> None:
@@ -93,6 +96,7 @@ class IpDecoder:
         self.not_read: Counter[str] = Counter()
         self._ignored_before: Counter[str] = Counter()
         self.fragments: FragmentStore = Fragments(self.ignored)
+        self.on_unreachable: Callable[[tuple[str, int, str, int], int], None] | None = None
         self._texts: dict[bytes, str] = {}
 
     def feed(self, record: Record) -> Iterator[Datagram]:
@@ -161,6 +165,15 @@ class IpDecoder:
             self.not_read[not_read.link_reason(linktype)] += 1
         elif ip_start == links.NOT_IP and (reason := not_read.of_frame(linktype, data)):
             self.not_read[reason] += 1
+
+    def _note_unreachable(self, protocol: int, src: bytes, message: bytes) -> None:
+        """Tell of the TCP segment that a message quotes, if it is one of ICMP."""
+        if protocol != (ICMP if len(src) == 4 else ICMP_6) or self.on_unreachable is None:
+            return
+        quoted = quoted_segment(protocol, message)
+        if quoted is not None:
+            ends = self._text(quoted.src), quoted.src_port, self._text(quoted.dst), quoted.dst_port
+            self.on_unreachable(ends, quoted.seq)
 
     def _note(self, reason: int | None, frames: tuple[int, ...]) -> None:
         """Count the frames of a datagram whose content is not read, for a reason by its index."""
@@ -305,6 +318,8 @@ class IpDecoder:
             transport, seq, ack, flags = "pgm", 0, 0, 0
         else:
             self._note(not_read.PROTOCOLS.get(protocol), frames)
+            if self.on_unreachable is not None and len(frames) == 1:
+                self._note_unreachable(protocol, src, data)
             return "other-protocol"
         payload = data[start:end]
         if protocol == _UDP and (dst_port in not_read.TUNNEL_PORTS or src_port == not_read.TEREDO_PORT):

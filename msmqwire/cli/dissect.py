@@ -68,6 +68,7 @@ def print_counts(dissection: Dissection, is_wanted: filters.Filter, out: TextIO,
     from msmqwire.cli.stats import Statistics, print_stats
 
     counts = Statistics()
+    dissection.follow_attempts()
     for item in dissection:
         if is_wanted(item):
             counts.add(item)

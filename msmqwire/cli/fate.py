@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import fnmatch
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Final, TextIO
 
 from click import BadParameter
 from click.exceptions import Exit
 
+from msmqwire.capture.attempts import FailedAttempts, left_out_sentence
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.cli.capture_input import (
     RecordSizeMax,
@@ -81,6 +82,9 @@ def command(
     came: its state, the reason if it was refused, and what it waits for. What a capture can't show, as it
     begins late, ends early or has one direction only, is said to be unknown.
 
+    Below the messages is a line for each computer whose connections to a port of MSMQ were refused, not
+    answered, or ended by ICMP, whatever the filters: its messages wait there, and are in no capture.
+
     Acknowledgements from where the message was not sent to are told, and change nothing. Ends with status 65
     if a file is cut off or damaged; messages up to there are told.
     """
@@ -101,6 +105,8 @@ def command(
             from msmqwire.columnar import record_batches
             from msmqwire.fate import BATCH_ROWS, BODY_LIMIT, COLUMNS, KINDS, fates_of
 
+            if not as_json:
+                dissection.follow_attempts()
             batches = record_batches(
                 dissection, columns=COLUMNS, where=[("kind", "in", KINDS)],
                 batch_rows=BATCH_ROWS, body_limit=BODY_LIMIT,
@@ -112,6 +118,8 @@ def command(
                 _show_summary(chosen, sys.stdout, as_json=as_json)
             else:
                 _show(chosen, sys.stdout, as_json=as_json, events=events)
+            if dissection.attempts is not None:
+                _show_attempts(*dissection.attempts.failed(), sys.stdout, is_first=not messages.count)
             if tests and not messages.count:
                 say_no_match(sys.stderr, "message", messages.asked, "message")
             status = report(dissection, sys.stderr)
@@ -182,6 +190,16 @@ def _show_events(fate: MessageFate, out: TextIO) -> None:
         print(f"    {safe('  '.join(word for word in words if word))}", file=out)
     if fate.events_omitted:
         print(f"    and {fate.events_omitted} more", file=out)
+
+
+def _show_attempts(failed: Sequence[FailedAttempts], left_out: int, out: TextIO, *, is_first: bool) -> None:
+    """Print a line for each client and port with failed attempts to connect."""
+    if failed and not is_first:
+        print(file=out)
+    for one in failed:
+        print(one, file=out)
+    if left_out:
+        print(left_out_sentence(left_out), file=out)
 
 
 def _show_summary(fates: Iterable[MessageFate], out: TextIO, *, as_json: bool) -> None:

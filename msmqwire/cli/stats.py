@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TextIO
 
+from msmqwire.capture.attempts import FailedAttempts
 from msmqwire.cli.common import dumps
 from msmqwire.names.printable import counted, cut
 from msmqwire.report.statistics import Statistics
@@ -17,6 +18,8 @@ CELL_MAX: Final = 60
 _SESSION: Final = (
     "stream", "from", "to", "protocol", "packets", "bytes", "again", "findings", "handshake",
 )  # fmt: skip
+
+_LEFT_OUT: Final = {"requirements": "finding", "attempts": "attempt"}
 
 __all__ = ["Statistics", "print_stats"]
 
@@ -39,12 +42,13 @@ def print_stats(counts: dict[str, Any], out: TextIO, *, as_json: bool) -> None:
         (one["severity"], one["id"], one["count"], one["packets"], one["title"] or one["message"])
         for one in counts["requirements"]
     ))  # fmt: skip
+    _print_attempts(out, [FailedAttempts(**one) for one in counts["attempts"]])
     _print_table(out, "Frames not read", ("reason", "frames"), (
         (one["reason"], one["frames"]) for one in counts["frames_not_read"]
     ))  # fmt: skip
     for name, count in counts["left_out"].items():
         if count:
-            what = counted(count, "finding" if name == "requirements" else "packet")
+            what = counted(count, _LEFT_OUT.get(name, "packet"))
             print(f"\nThere is no room for more {name.replace('_', ' ')}: {what} left out", file=out)
 
 
@@ -65,6 +69,17 @@ def _session(one: dict[str, Any]) -> tuple[Any, ...]:
     stream = "" if one["stream"] is None else str(one["stream"])
     totals = (sum(one["packets"]), sum(one["bytes"]), one["again"], one["findings"])
     return (stream, one["left"], one["right"], one["protocol"], *totals, one["state"])
+
+
+def _print_attempts(out: TextIO, failed: Sequence[FailedAttempts]) -> None:
+    """Print a line for each client and port with failed attempts to connect. Nothing without any."""
+    if not failed:
+        return
+    print("\nFailed attempts to connect", file=out)
+    for one in failed[:ROWS_MAX]:
+        print(f"  {one}", file=out)
+    if len(failed) > ROWS_MAX:
+        print(f"  and {len(failed) - ROWS_MAX:,} more: --json has all", file=out)
 
 
 def _print_table(out: TextIO, title: str, names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:

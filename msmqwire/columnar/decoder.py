@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,18 +11,21 @@ from msmqwire.capture import Datagram, Record
 from msmqwire.capture.record import ReportDamage
 from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.bridge.connection_table import TIME_MAX
-from msmqwire.columnar.bridge.flow_keys import key_of
+from msmqwire.columnar.bridge.flow_keys import address_of, key_of
 from msmqwire.columnar.bridge.fragment_table import FragmentTable
 from msmqwire.columnar.bridge.frames import FileScanner, no_counts, no_interfaces
 from msmqwire.columnar.bridge.row_buffer import RowBuffer
 from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.compiled.flow_table import KEY_FIELDS
 from msmqwire.columnar.compiled.network import ACK, FLAGS, SEQ, START, STOP
-from msmqwire.columnar.compiled.scan import scan
+from msmqwire.columnar.compiled.scan import HANDSHAKE_FIELDS, scan
 from msmqwire.columnar.compiled.segments import take_segment
 from msmqwire.columnar.compiled.stop_codes import CONTINUE, GENERIC_RECORD, StopCode
 from msmqwire.dissection import Dissection, Item
 from msmqwire.errors import CaptureError
+
+HANDSHAKES: Final = 1024
+"""Segments by which connections begin or fail that the scan notes before they are looked at."""
 
 
 class Decoder(RowBuffer, FileScanner):
@@ -42,6 +45,11 @@ class Decoder(RowBuffer, FileScanner):
         self._fragments = dissection.decoder.fragments = fragments
         maker.files = dissection.files
         self._interfaces, self._not_read = no_interfaces(), no_counts()
+        self._attempts = dissection.attempts
+        watched = bytearray(1) if self._attempts is None else self._attempts.watched
+        self._watched: Any = np.frombuffer(watched, np.uint8)
+        rows = 0 if self._attempts is None else HANDSHAKES
+        self._handshakes: Any = np.zeros((rows, HANDSHAKE_FIELDS), np.int64)
         self._frames_before = 0  # of the file
 
     def batches(self) -> Generator[Any, None, None]:
@@ -53,6 +61,8 @@ class Decoder(RowBuffer, FileScanner):
                 yield from self._flush()
                 dissection.errors.clear()
                 dissection.decoder.count_anew()
+                if self._attempts is not None:
+                    self._attempts.count_anew()
             dissection.begin_source(number)
             self.drops_rows = number < dissection.warm_up
             with dissection.open_source(source) as stream:
@@ -84,12 +94,30 @@ class Decoder(RowBuffer, FileScanner):
         connections.reserve(0)
         stop_code = scan(
             self.scan_arrays(), connections.flow_arrays, self._fragments.arrays, self._interfaces,
-            self.tcp_ports, self._udp_ports, self._not_read,
+            self.tcp_ports, self._udp_ports, self._not_read, self._watched, self._handshakes,
         )  # fmt: skip
         self._dissection.records = self._frames_before + int(self._state[entry.FRAME_NO])
         return StopCode(stop_code)
 
+    def _take_handshakes(self) -> None:
+        """Pass on what the scan has noted of connections that begin, in the order of the capture."""
+        count, self._state[entry.HANDSHAKES] = int(self._state[entry.HANDSHAKES]), 0
+        if self._attempts is None:
+            return
+        for src_high, src_low, dst_high, dst_low, ports, ipv6, seq, ack, flags in self._handshakes[
+            :count
+        ].tolist():
+            src, dst = address_of(src_high, src_low, ipv6), address_of(dst_high, dst_low, ipv6)
+            self._attempts.segment((src, ports >> 16, dst, ports & 0xFFFF), seq, ack, flags)
+
+    def _make_room(self, stop_code: StopCode) -> Iterator[Any]:
+        if stop_code == StopCode.HANDSHAKES_FULL:
+            self._take_handshakes()
+        else:
+            yield from super()._make_room(stop_code)
+
     def _take_record(self, record: Record) -> Iterator[Any]:
+        self._take_handshakes()
         self._dissection.handed += 1
         self._dissection.records = self._frames_before + record.number
         if self._frames_before:
@@ -98,6 +126,8 @@ class Decoder(RowBuffer, FileScanner):
         datagram = decoder.decode(record) if joined is None else decoder.finish(record, joined)
         if datagram is None:
             self._note_link(decoder, record.linktype)
+        elif self._attempts is not None:
+            self._attempts.feed(datagram)
         if datagram is None or (self._state[entry.IS_UNDECIDED] and (yield from self._take_whole(datagram))):
             return
         yield from self._add_items(self._connections.feed(datagram, self))
@@ -149,6 +179,7 @@ class Decoder(RowBuffer, FileScanner):
 
     def _update_counters(self) -> None:
         """Update the counters of the dissection."""
+        self._take_handshakes()
         self._fragments.update_counters()
         self._move_counts(self._dissection.decoder)
         ignored = self._dissection.decoder.ignored

@@ -12,6 +12,7 @@ from numbers import Integral
 from typing import Any, BinaryIO
 
 from msmqwire.capture import IpDecoder, open_records
+from msmqwire.capture.attempts import Attempts
 from msmqwire.capture.folders import PassedOver, captures_of
 from msmqwire.capture.not_read import NotRead, listed, warn_of
 from msmqwire.capture.paths import open_file
@@ -134,6 +135,7 @@ class Dissection(Iterator[Item]):
         record_size_max: bytes of the largest frame that is read.
         examiner: has the keys and certificates given.
         warns: whether a `CaptureWarning` says at the end of the items what was not read.
+        attempts: finds failed attempts to connect; None unless `follow_attempts` was called.
         numbers_across: whether items have frames that are numbered on from file to file, and as `file` the
             one that is being read.
     """
@@ -173,6 +175,7 @@ class Dissection(Iterator[Item]):
         self._storage_options = storage_options
         self.numbers_across = self.warns = False
         self.decoder = IpDecoder()
+        self.attempts: Attempts | None = None
         self.examiner = examiner
         self.tracker = Tracker(
             ports=ports, lint=lint, locate=self._locate, examiner=examiner, readings=ncp_readings
@@ -202,6 +205,14 @@ class Dissection(Iterator[Item]):
         """The frames that were not read so far though packets of interest may be in them, by reason."""
         return listed(self.decoder.frames_not_read())
 
+    def follow_attempts(self) -> None:
+        """Find the attempts to connect to ports of MSMQ that failed; before anything is read.
+
+        `Attempts.failed` returns them once the captures were read, by the items or by the columns.
+        """
+        self.attempts = Attempts(self.tracker.tcp_ports)
+        self.decoder.on_unreachable = self.attempts.unreachable
+
     def counters(self) -> dict[str, int]:
         """Return the counts of what was ignored, repeated or lost, by reason."""
         return {**self.decoder.ignored, **self.tracker.reassembler.counters.as_dict()}
@@ -215,6 +226,8 @@ class Dissection(Iterator[Item]):
                     pass
                 self.errors.clear()
                 self.decoder.count_anew()
+                if self.attempts is not None:
+                    self.attempts.count_anew()
             self.begin_source(number)
             for item in self._source_items(source):
                 if number >= self.warm_up:
@@ -231,6 +244,7 @@ class Dissection(Iterator[Item]):
         self.tracker.reassembler.start_segments = 1 if long_before else START_SEGMENTS
 
     def _source_items(self, source: Any) -> Iterator[Item]:
+        attempts = self.attempts
         with self.open_source(source) as stream:
             before = self.records
 
@@ -249,6 +263,8 @@ class Dissection(Iterator[Item]):
                 if before:
                     record = record._replace(number=before + record.number)  # noqa: PLW2901
                 for datagram in self.decoder.feed(record):
+                    if attempts is not None:
+                        attempts.feed(datagram)
                     yield from self.tracker.feed(datagram)
 
     @contextmanager

@@ -68,6 +68,7 @@ def write_report(
 
     collector, lives = Collector(limits or Limits()), Lives(limits or Limits())
     columns = [BY_NAME[name] for name in COLUMNS]
+    dissection.follow_attempts()
     items = (item for item in collector.observed(dissection) if item.kind in KINDS)
     rows = batches(items, columns, batch_rows=BATCH_ROWS, body_limit=BODY_LIMIT)
     queues = summary(lives.observed(fates_of(rows)))
@@ -75,7 +76,8 @@ def write_report(
     if dissection.errors and not dissection.records and not any(e.offset for e in dissection.errors):
         raise dissection.errors[0]
     data["lives"] = lives.summary_json(queues)
-    data["left_out"] = list(left_out(collector, lives))
+    attempts = 0 if dissection.attempts is None else dissection.attempts.failed()[1]
+    data["left_out"] = list(left_out(collector, lives, attempts))
     if not title:
         names = [Path(name).name for name in data["captures"]]
         more = data["totals"]["captures"] - 1

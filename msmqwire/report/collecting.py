@@ -144,6 +144,7 @@ class Collector:
         """Return all but the table of packets and the details, once a dissection has ended."""
         self.details.end_piece()
         errors = dissection.errors
+        failed = dissection.attempts.failed()[0] if dissection.attempts is not None else []
         return {
             "captures": [safe(name) for name in dissection.files[: self.limits.problems]],
             "totals": {
@@ -166,6 +167,7 @@ class Collector:
                 for error in errors[: self.limits.problems]
             ],
             "damages": len(errors),
+            "attempts": [one.to_json() for one in failed],
             "frames_not_read": to_json(dissection.frames_not_read),
             "counters": {name: count for name, count in dissection.counters().items() if count},
             **self.tallies.to_json(),

@@ -12,8 +12,8 @@ from msmqwire.report.lives import Lives
 _TABLES: Final = {"managers": "queue managers", "endpoints": "computers", "queues": "queues"}
 
 
-def left_out(collector: Collector, lives: Lives) -> Iterator[str]:
-    """Yield a sentence for each limit that was reached."""
+def left_out(collector: Collector, lives: Lives, attempts: int) -> Iterator[str]:
+    """Yield a sentence for each limit that was reached; ``attempts`` to connect found no place."""
     limits, table, details = collector.limits, collector.table, collector.details
     beyond = collector.packets - table.count
     if beyond:
@@ -42,6 +42,11 @@ def left_out(collector: Collector, lives: Lives) -> Iterator[str]:
                 f"The table of {table_of} has the first {most:,};"
                 f" there are more in {counted(packets, 'packet')}."
             )
+    if attempts:
+        yield (
+            f"The table of failed attempts to connect leaves out {counted(attempts, 'attempt')}:"
+            " there are too many clients and ports."
+        )
     if collector.body_types.left_out:
         yield (
             f"The table of bodies leaves out {counted(collector.body_types.left_out, 'message')}:"

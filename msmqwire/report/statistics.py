@@ -36,7 +36,8 @@ class Statistics:
         """Return all counts, once a dissection has ended.
 
         Tables are lists of objects, the busiest first. ``left_out`` has how much found no place in a table,
-        by its name: packets, of ``requirements`` findings.
+        by its name: packets, of ``requirements`` findings, of ``attempts`` attempts. Attempts to connect are
+        there if the dissection follows them.
         """
         collector = self._collector
         data = collector.to_json(dissection)
@@ -60,6 +61,7 @@ class Statistics:
                 {name: value for name, value in one.items() if name != "examples"}
                 for one in data["requirements"]
             ],
+            "attempts": data["attempts"],
             "frames_not_read": data["frames_not_read"],
             "left_out": {
                 "sessions": collector.sessions.left_out,
@@ -67,6 +69,7 @@ class Statistics:
                 "queues": collector.tallies.left_out["queues"],
                 "queue_managers": collector.tallies.left_out["managers"],
                 "endpoints": collector.tallies.left_out["endpoints"],
+                "attempts": 0 if dissection.attempts is None else dissection.attempts.failed()[1],
             },
         }
 

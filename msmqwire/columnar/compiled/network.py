@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from msmqwire.capture import links, not_read
+from msmqwire.capture.icmp import ICMP, UNREACHABLE
 from msmqwire.columnar.compiled.decorators import inlined, jit
 from msmqwire.columnar.compiled.memory import b16, b32, b64, u8, u32
 
@@ -24,7 +25,8 @@ NOT_READ_FIELDS: Final = len(not_read.REASONS) + 2
 """Counts of frames that are not read, by index: for each reason of `not_read.REASONS`; then a link type that
 the generic reader has found to be unknown, -1 for none, and its frames since."""
 UNDECIDED: Final = -1
-"""For the generic reader: extension headers, PGM, and what is cut off or contradictory."""
+"""For the generic reader: extension headers, PGM, Destination unreachable, and what is cut off or
+contradictory."""
 FIRST_REASON: Final = 16
 """In place of NOT_IP or OTHER, and above: why a frame is not read, by its index in `not_read.REASONS`."""
 TCP_NUMBER, UDP_NUMBER = 6, 17
@@ -45,6 +47,7 @@ _RAW_0, _RAW_1, _RAW_2 = links.RAW_IP
 _COOKED, _COOKED_2, _IPV4, _IPV6 = links.COOKED, links.COOKED_2, links.IPV4, links.IPV6
 _TAGS_MAX = links.TAGS_MAX
 _FRAGMENT_HEADER = 44
+_ICMP, _UNREACHABLE = ICMP, UNREACHABLE[ICMP]
 _LENGTHS, _IPX_TYPE = not_read.LENGTHS, not_read.IPX_TYPE
 _PPPOE_TYPE, _PPPOE, _PPP_NETWORK_MAX = 0x8864, not_read.PPPOE, not_read.PPP_NETWORK_MAX
 _TYPES = np.array([*not_read.ETHERTYPES], np.int64)
@@ -200,6 +203,8 @@ def parse_frame(memory: Any, start: int, stop: int, length: int, linktype: int, 
             key = b16(memory, offset + 4) << 8 | protocol
             return _fragment(header, key, inner, end, (word & 0x1FFF) * 8, word >> 13 & 1, protocol)
         if protocol == 51 or protocol == 113:
+            return UNDECIDED
+        if protocol == _ICMP and inner < stop and memory[inner] == _UNREACHABLE:
             return UNDECIDED
     elif version == 6:
         if linktype == _IPV4 or offset + 40 > stop:

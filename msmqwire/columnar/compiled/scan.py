@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msmqwire.capture.ip import ACK as ACK_FLAG
+from msmqwire.capture.ip import RST, SYN
 from msmqwire.columnar.compiled.arrays import Bools, Bytes, Int64Rows, Int64s
-from msmqwire.columnar.compiled.decorators import exported, jit
+from msmqwire.columnar.compiled.decorators import exported, inlined, jit
 from msmqwire.columnar.compiled.fragments import FRAMES, JOINED, FragmentArrays
 from msmqwire.columnar.compiled.generated import FIELD_SLOTS, ping
 from msmqwire.columnar.compiled.joining import join, settle
 from msmqwire.columnar.compiled.memory import LINE, prefetch, u16
 from msmqwire.columnar.compiled.network import (
     FIRST_REASON,
+    FLAGS,
     FRAGMENT,
     INCOMPLETE,
     NO_ROOM,
@@ -44,6 +47,7 @@ from msmqwire.columnar.compiled.state import (
     EVENT_FRAME,
     EVENT_NS,
     FRAME_NO,
+    HANDSHAKES,
     IS_UNDECIDED,
     MEMORY_AT,
     NEED,
@@ -62,6 +66,7 @@ from msmqwire.columnar.compiled.stop_codes import (
     CONTINUE,
     GENERIC_BLOCK,
     GENERIC_RECORD,
+    HANDSHAKES_FULL,
     MORE_INPUT,
     ROWS_FULL,
 )
@@ -69,6 +74,8 @@ from msmqwire.ping import PING_SIGNATURE, PING_SIZE
 
 PINGS, OTHER_DATAGRAMS = 1, 2
 """What the UDP datagrams of a port are: perhaps pings, or PGM and NCP for the generic reader."""
+HANDSHAKE_FIELDS: Final = FLAGS + 1
+"""Of the header of a segment: its endpoints, SEQ, ACK and FLAGS."""
 _PING_SIGNATURE_AT: Final = FIELD_SLOTS["Ping"]["Signature"][1]
 _HEADERS: Final = 3 * LINE  # about as much as the headers of a frame and the start of the packet in it take
 
@@ -94,6 +101,24 @@ def take_ping(arrays: ScanArrays, udp_ports: Any) -> int:
     return CONTINUE
 
 
+@inlined
+def note_handshake(state: Any, header: Any, tcp_ports: Any, watched: Any, handshakes: Any) -> None:
+    """Note a segment by which a connection to MSMQ may begin, or fail to: `Attempts.feed`."""
+    from_port, to_port = header[PORTS] >> 16, header[PORTS] & 0xFFFF
+    if not tcp_ports[from_port] and not tcp_ports[to_port]:
+        return
+    flags = header[FLAGS]
+    if flags & (SYN | RST) == 0:
+        if flags & ACK_FLAG == 0 or not (watched[from_port] or watched[to_port]):
+            return
+    elif flags & (SYN | RST | ACK_FLAG) == SYN:
+        watched[from_port] = 1
+    row = handshakes[state[HANDSHAKES]]
+    for i in range(HANDSHAKE_FIELDS):
+        row[i] = header[i]
+    state[HANDSHAKES] += 1
+
+
 @exported
 @jit
 def scan(
@@ -104,6 +129,8 @@ def scan(
     tcp_ports: Bools,
     udp_ports: Bytes,
     not_read: Int64s,
+    watched: Bytes,
+    handshakes: Int64Rows,
 ) -> int:
     """Scan record by record; return the stop code.
 
@@ -115,6 +142,9 @@ def scan(
         tcp_ports: for each port whether its TCP connections are MSMQ.
         udp_ports: for each port what its UDP datagrams are, PINGS or OTHER_DATAGRAMS; 0 if that is unknown.
         not_read: counts of frames that are not read; see NOT_READ_FIELDS.
+        watched: `Attempts.watched`.
+        handshakes: headers of segments for `Attempts`, as many as the state says; without any row they are
+            not wanted.
     """
     state, memory, header = arrays.state, arrays.memory, arrays.header
     while True:
@@ -135,7 +165,12 @@ def scan(
         if is_fragment:
             protocol = join(arrays, fragments)
         if protocol == TCP:
-            stop_code = take_segment(arrays, flow_arrays, tcp_ports)
+            if handshakes.shape[0] and state[HANDSHAKES] == handshakes.shape[0]:
+                stop_code = HANDSHAKES_FULL
+            else:
+                stop_code = take_segment(arrays, flow_arrays, tcp_ports)
+                if stop_code == CONTINUE and handshakes.shape[0]:
+                    note_handshake(state, header, tcp_ports, watched, handshakes)
         elif protocol == UDP:
             stop_code = take_ping(arrays, udp_ports)
             if stop_code == CONTINUE and is_tunnel_port(header[PORTS]):

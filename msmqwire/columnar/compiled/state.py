@@ -14,9 +14,9 @@ from msmqwire.capture.tcp import ACKED_SEGMENTS
     FREE_NUMBERS, CONNECTIONS, STREAMS, NEW_CONNECTIONS, PAIRS, FIRST_GAP, HASH_SEED,
     CONFLICTING_BYTES, CONNECTIONS_LIMIT, IS_UNDECIDED, BY_OFFSET, MEMORY_AT, LOST_BYTES,
     IS_TAKEN, LAST_GAP, FAR_SEGMENTS, START_SEGMENTS, FIRST_OPENING, LAST_OPENING, TAKEN_CONFLICTS,
-    TAKEN_ACKED,
-) = range(58)  # fmt: skip
-STATE: Final = 58
+    TAKEN_ACKED, HANDSHAKES,
+) = range(59)  # fmt: skip
+STATE: Final = 59
 """The state of a scan, by index. Times are nanoseconds since 1970, sizes bytes.
 
 POS and END bound the input in memory. FRAME_NO counts frames in their file, whose number is FILE;
@@ -41,7 +41,7 @@ REPEATED_BYTES were delivered or buffered before; CONFLICTING_BYTES of them diff
 LOST_BYTES are the sizes of all gaps that were given up; FAR_SEGMENTS were further away than any window.
 IS_TAKEN says that the current segment has been buffered or delivered, and only the gaps are left that it lets
 give up; TAKEN_CONFLICTS of the CONFLICTING_BYTES are its own, and TAKEN_ACKED is what was acknowledged
-before it.
+before it. HANDSHAKES are the used rows of the array of that name.
 """
 
 NEVER: Final = (1 << 63) - 1

@@ -27,6 +27,8 @@ class StopCode(IntEnum):
     """A run of segments begins that is part of a flow."""
     RUN_ENDS = 8
     """A run of segments has ended of which Python must be informed."""
+    HANDSHAKES_FULL = 9
+    """No row is left for a segment by which connections begin."""
 
 
 CONTINUE: Final = -1
@@ -45,3 +47,4 @@ GENERIC_BLOCK: Final = int(StopCode.GENERIC_BLOCK)
 PAIRS_FULL: Final = int(StopCode.PAIRS_FULL)
 RUN_BEGINS: Final = int(StopCode.RUN_BEGINS)
 RUN_ENDS: Final = int(StopCode.RUN_ENDS)
+HANDSHAKES_FULL: Final = int(StopCode.HANDSHAKES_FULL)

@@ -14,6 +14,13 @@ const COUNTERS = {
   cut: ["Frames cut off before the end of their headers", formatCount],
 };
 
+// How attempts to connect have ended, and what to look at first; as in `msmqwire.capture.attempts`.
+const CAUSES = {
+  refused: "no queue manager listens there",
+  unanswered: "the host is down, or a firewall drops them",
+  unreachable: "no route leads there, or a firewall rejects them",
+};
+
 class Overview {
   constructor({ onTime, onSession }) {
     this.timeline = new Timeline(report.timeline, onTime);
@@ -27,6 +34,7 @@ class Overview {
       element("div", { class: "cards" }, this.cards()),
       this.damage(),
       report.start ? [element("h3", {}, "Over time"), this.timeline.node] : null,
+      this.attempts(),
       totals.packets ? null : element("p", { class: "notice" }, "There are no packets of MSMQ or NetWare's queues in these captures."),
       element("div", { class: "tables" },
         this.summaryTable("Protocols", ["Protocol", "Packets", "Bytes", "Findings"], report.protocols.map(([name, count, bytes, found]) =>
@@ -42,6 +50,18 @@ class Overview {
         this.summaryTable("Computers", ["Address", "Sent", "Received", "Bytes sent", "Bytes received", "Findings"], report.endpoints.map(([address, sent, received, bytesSent, bytesReceived, found]) =>
           [button(address, () => showPackets({ endpoint: address }), { class: "link" }), formatCount(sent), formatCount(received), formatBytes(bytesSent), formatBytes(bytesReceived), formatCount(found)]))),
       this.captures());
+  }
+
+  /** Connections that were never established, with what to look at first. */
+  attempts() {
+    if (!report.attempts.length) return null;
+    const causes = (one) => Object.entries(CAUSES).filter(([name]) => one[name]).map(([, cause]) => cause).join("; ");
+    return [
+      element("h3", {}, "Failed attempts to connect"),
+      element("div", { class: "tables" },
+        this.summaryTable("Clients whose connections to MSMQ were never established", ["Client", "Server", "Port", "Attempts", "Refused", "Not answered", "Unreachable", "Look first"], report.attempts.map((one) =>
+          [one.src, one.dst, String(one.dst_port), ...["attempts", "refused", "unanswered", "unreachable"].map((name) => formatCount(one[name])), causes(one)]), [2, 3, 4, 5, 6])),
+    ];
   }
 
   cards() {
