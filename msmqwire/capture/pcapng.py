@@ -7,7 +7,14 @@ from math import gcd
 from struct import Struct
 from typing import Final, NamedTuple
 
-from msmqwire.capture.record import RECORD_SIZE_MAX, Record, ReportDamage, record_limit, representable
+from msmqwire.capture.record import (
+    NO_TIME,
+    RECORD_SIZE_MAX,
+    Record,
+    ReportDamage,
+    record_limit,
+    representable,
+)
 from msmqwire.capture.source import Buffer
 from msmqwire.names.printable import counted
 
@@ -167,7 +174,7 @@ class Blocks:
             return None
         self.number += 1
         if kind == SIMPLE_PACKET:
-            time_ns = 0
+            time_ns = NO_TIME
         else:
             time_ns = representable((high << 32 | low) * multiplier // divisor + offset_ns)
         buffer.at += size

@@ -20,7 +20,7 @@ declare less than they write. Wireshark accepts as much."""
 
 
 NO_TIME: Final = -(1 << 63)
-"""In place of a time in nanoseconds since 1970: the file gives none that 64 bits can represent."""
+"""In place of a time in nanoseconds since 1970: the file has none, or none that 64 bits can represent."""
 _TIME_MAX: Final = (1 << 63) - 1
 
 
@@ -44,8 +44,8 @@ class Record(NamedTuple):
     Attributes:
         file: the name of its file.
         number: its number in that file, from 1.
-        time_ns: nanoseconds since 1970-01-01 UTC; 0 where the file does not say (the Simple Packet
-            Blocks of pcapng), and `NO_TIME` where it says a time that 64 bits can't represent.
+        time_ns: nanoseconds since 1970-01-01 UTC; `NO_TIME` where the file has none (the Simple Packet Blocks
+            of pcapng), or one that 64 bits can't represent.
         linktype: the link type of the data, a LINKTYPE_ value of tcpdump.org/linktypes.html.
         data: the bytes captured.
         length: the size of the frame on the wire in bytes; larger than ``data`` if it was cut off.

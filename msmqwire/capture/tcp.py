@@ -266,7 +266,8 @@ class Reassembler:
         """Settle what only this reader can, before a successor that has the frames from ``successor_ns`` on.
 
         Every direction that is opening starts with its data so far, as if it were enough. A gap is given up
-        if the segment beyond it was captured before ``successor_ns``, as the successor can't know of it.
+        if the segment beyond it was captured before ``successor_ns``, as the successor can't know of it, and
+        so if that segment has no time; none is if that of the successor is unknown, 0.
         """
         events: list[Event] = []
         for direction in self._waiting.by_age():
@@ -274,7 +275,7 @@ class Reassembler:
             if direction.state == OPENING:
                 direction.open()
             self._settle(direction, moment, events)
-            while direction.buffer and direction.buffer[0].time_ns < successor_ns:
+            while successor_ns and direction.buffer and direction.buffer[0].time_ns < successor_ns:
                 reason: GapReason = "acknowledged" if direction.is_gap_acknowledged() else "limit"
                 direction.skip_gap(reason, moment, events)
             self._settle(direction, moment, events)

@@ -80,7 +80,7 @@ GENERIC_GROUPS: Final = (*NCP_GROUPS, "receipt", "call", PAIR_GROUP)
 """The columns that only packets of the generic reader have: of NCP, SRMP and remote read."""
 
 WHERE: Final = (
-    _where("time", TIME, "When the frame was captured that completed the packet."),
+    _where("time", TIME, "When the frame was captured that completed the packet; null if that is unknown."),
     _where("file", TEXT, "The capture file of that frame."),
     _where("frame", INT64, "The number of that frame in its file, from 1."),
     _where("transport", TEXT, "tcp, udp, or pgm for IP protocol 113."),

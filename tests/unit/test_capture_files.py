@@ -16,7 +16,7 @@ import pytest
 import zstandard
 
 from msmqwire.capture import Record, expand, open_records
-from msmqwire.capture.record import RECORD_SIZE_MAX, RECORD_SIZE_USUAL
+from msmqwire.capture.record import NO_TIME, RECORD_SIZE_MAX, RECORD_SIZE_USUAL
 from msmqwire.errors import CaptureError
 from tests.support.captures import START_NS, Frame, PcapNg, ethernet, pcap_bytes, pcapng_bytes, udp_packet
 
@@ -107,7 +107,7 @@ def test_sections_interfaces_and_all_kinds_of_packet_blocks():
         (5, 101, 0, fourth.data[:30], len(fourth.data)),
     ]
     times = [r.time_ns for r in records]
-    assert times[1] == times[3] == 0
+    assert times[1] == times[3] == NO_TIME
     assert 0 <= first.time_ns - times[0] <= 1
     assert times[2] == third.time_ns // 1000 * 1000
 

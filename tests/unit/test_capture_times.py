@@ -1,7 +1,8 @@
-"""Times that 64 bits of nanoseconds can't represent: no time in any output, and every row is there."""
+"""No time, or one that 64 bits of nanoseconds can't represent: none in any output, and every row is there."""
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import struct
@@ -17,6 +18,7 @@ from msmqwire.capture.record import NO_TIME
 from msmqwire.fate import fates
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support.both_readers import assert_same
 from tests.support.capture_files import PcapNg
 from tests.support.paths import ROOT
 from tests.support.running import in_process as command
@@ -139,3 +141,87 @@ def test_the_last_time_of_pcap_is_one(tmp_path: Path) -> None:
     time_ns = 0xFFFF_FFFF * (10**9 + 1000)
     assert [item.time_ns for item in msmqwire.dissect(path)] == [time_ns]
     assert msmqwire.read_capture(path)["time"].cast("int64").to_pylist() == [time_ns]
+
+
+@pytest.fixture
+def simple(tmp_path: Path) -> Path:
+    """The same connection in Simple Packet Blocks, which have no times, and a frame with one behind it."""
+    talk = c.TcpConversation().handshake()
+    for _ in range(3):
+        talk.send(MESSAGE)
+    file = PcapNg().section().interface()
+    for frame in talk.frames:
+        file.simple_packet(frame)
+    file.packet(c.Frame(c.START_NS, c.ethernet(c.udp_packet(b"?", dst_port=9))))
+    path = tmp_path / "simple.pcapng"
+    path.write_bytes(file.data)
+    return path
+
+
+def test_simple_packets_have_no_time(simple: Path, tmp_path: Path) -> None:
+    assert_same([simple.read_bytes()])
+    rows = [json.loads(line) for line in command("dissect", "--json", simple).stdout.splitlines()]
+    assert [(row["packet"], row["time"]) for row in rows] == [("UserMessage", None)] * 3
+    table = command("dissect", simple).stdout.decode().splitlines()
+    assert {line.split()[0] for line in table[1:]} == {"-"}
+    assert msmqwire.read_capture(simple)["time"].null_count == 3
+    assert command("dissect", "--csv", "--columns", "time", simple).stdout.decode().count("1970") == 0
+    for line in command("lint", "--json", simple).stdout.splitlines():
+        assert json.loads(line)["time"] is None
+    stats = json.loads(command("dissect", "--stats", "--json", simple).stdout)
+    assert (stats["packets"], stats["start"], stats["end"]) == (3, None, None)
+    assert (stats["sessions"][0]["start"], stats["sessions"][0]["end"]) == (None, None)
+    lives = [json.loads(line) for line in command("fate", "--json", simple).stdout.splitlines()]
+    assert {event["time"] for life in lives for event in life["events"]} == {None}
+    for words in (["fate", simple], ["lint", simple], ["dissect", "--stats", simple],
+                  ["report", simple, "-o", tmp_path / "report.html"]):  # fmt: skip
+        done = command(*words)
+        assert (done.returncode, b"1970" in done.stdout) == (0, False), words
+    assert "1970" not in str(msmqwire.ladder(simple))
+
+
+def test_no_range_of_times_has_simple_packets(simple: Path) -> None:
+    for words in (["--from", "1970-01-01"], ["--to", "2200-01-01"]):
+        for form in ("--json", "--csv"):
+            lines = command("dissect", form, *words, simple).stdout.splitlines()
+            assert len(lines) == (form == "--csv"), (words, form)
+
+
+def test_an_excerpt_of_simple_packets_has_no_times(simple: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.pcapng"
+    assert command("pcap", simple, "-o", out).returncode == 0
+    assert {record.time_ns for record in open_records(out)} == {NO_TIME}
+
+
+def test_a_lake_has_simple_packets_without_a_date(simple: Path, tmp_path: Path) -> None:
+    out = tmp_path / "lake"
+    assert command("lake", simple, "--out", out).returncode == 0
+    rows = msmqwire.read_lake(out).to_table()
+    assert (rows.num_rows, rows["time"].null_count) == (3, 3)
+
+
+def test_a_gap_of_simple_packets_is_left_to_the_next_reader() -> None:
+    """A segment without a time may be in what the successor reads, if nothing says when that begins."""
+    talk = c.TcpConversation().handshake().send(MESSAGE * 20)
+    frames = [frame for frame in talk.frames if frame.segment is not None]
+    del frames[4]
+    file = PcapNg().section().interface()
+    for frame in frames[:9]:
+        file.simple_packet(frame)
+    whole = msmqwire.dissection.dissect(io.BytesIO(file.data), flush=False)
+    assert [item.kind for item in whole if item.kind == "Skipped"] == []
+    for successor_ns, kinds in ((0, set()), (c.START_NS, {"Skipped"})):
+        part = msmqwire.dissection.dissect(io.BytesIO(file.data), flush=False, successor_ns=successor_ns)
+        assert {item.kind for item in part if item.kind == "Skipped"} == kinds
+
+
+def test_fragments_of_simple_packets_are_not_timed_out() -> None:
+    """Between a fragment without a time and one of this century there are not sixty seconds."""
+    talk = c.TcpConversation().segment(True, MESSAGE)
+    packet = talk.frames[0].data[14:]
+    first, *rest = map(c.ethernet, c.fragments_4(packet[: int.from_bytes(packet[2:4], "big")], 200))
+    file = PcapNg().section().interface().simple_packet(c.Frame(0, first))
+    for number, frame in enumerate(rest):
+        file.packet(c.Frame(c.START_NS + number, frame))
+    assert [item.kind for item in msmqwire.dissect(io.BytesIO(file.data))] == ["UserMessage"]
+    assert_same([file.data])
