@@ -64,13 +64,15 @@ def find(dissection: Dissection, is_wanted: Callable[[Item], bool]) -> Found:
     """
     dissection.numbers_across = True
     found = Found(0, FrameSet(), set())
-    packets = 0
+    packets, last = 0, ()
     for item in dissection:
         if not is_wanted(item):
             continue
         packets += 1
-        for number in item.frames:
-            found.frames.add(number)
+        if item.frames is not last:  # the packets of a segment in many fragments share them
+            for number in item.frames:
+                found.frames.add(number)
+        last = item.frames
         if len(found.connections) >= CONNECTIONS_MAX:
             raise TooManyConnections(f"more than {CONNECTIONS_MAX} connections")
         found.connections.add(_key(item))

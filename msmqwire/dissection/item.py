@@ -33,9 +33,10 @@ class Item:
 
     Attributes:
         file: the capture file of the frame that completed it.
-        time_ns: when that frame was captured, nanoseconds since 1970-01-01 UTC; None for a time that 64 bits
-            can't represent.
-        frames: the numbers of the frames that carry it, from 1 in each file.
+        time_ns: when that frame was captured, nanoseconds since 1970-01-01 UTC; None if the file has no time
+            of it, or one that 64 bits can't represent.
+        frames: the numbers of the frames that carry it, those of all fragments of IP too, from 1 in each
+            file; the last one completed it.
         transport: ``tcp``, ``udp``, or ``pgm`` for IP protocol 113.
         stream: the number of the TCP connection; None without TCP.
         src, src_port, dst, dst_port: address and port of the sender and the receiver.

@@ -11,6 +11,7 @@ from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
 from msmqwire.capture.record import time_or_none
 from msmqwire.dissection.connection import Connection
 from msmqwire.dissection.finder import ScanResult
+from msmqwire.dissection.frame_ranges import FragmentFrames
 from msmqwire.dissection.item import SRMP_KIND, Item
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, SignatureStatus
 from msmqwire.dissection.ncp_datagrams import NcpDatagrams, is_ncp
@@ -92,6 +93,7 @@ class Tracker:
         self.held = 0
         self._handles, self._remote_read_lint = Handles(), RemoteReadLint()
         self._to_come: Counter[Flow] = Counter()  # events that are known, and not looked at
+        self._fragments = FragmentFrames()
         self._half_ended: dict[int, None] = {}
         self._pings: dict[tuple[str, int, str], PingLint] = {}
         self._pgm_items = PgmItems(lint=lint, locate=locate)
@@ -108,6 +110,8 @@ class Tracker:
         if datagram.transport == "udp":
             yield from self._udp(datagram)
             return
+        if len(datagram.frames) > 1:
+            self._fragments.add(datagram.frames)
         yield from self._events(self.reassembler.feed(datagram))
 
     def _events(self, events: list[Event]) -> Iterator[Item]:
@@ -342,7 +346,7 @@ class Tracker:
         else:
             kind = "Skipped"
             connection.lint.gap()
-        file, frames = self._locate(result.frames)
+        file, frames = self._locate(self._fragments.of(result.frames))
         asked = None if result.request_frame is None else self._locate((result.request_frame,))[1][0]
         return Item(
             file, time_or_none(result.time_ns), frames, "tcp", flow.stream,
