@@ -20,6 +20,7 @@ from msmqwire.fate import fates
 from tests.support import captures as c
 from tests.support import unread_frames as u
 from tests.support.both_readers import assert_same, columnar
+from tests.support.capture_files import PcapNg
 from tests.support.running import in_process as command
 
 LINE = "5 frames were not read: 3 of link type 127, 1 encrypted (ESP), 1 tunnelled (VXLAN)\n"
@@ -83,6 +84,29 @@ def test_fragments_of_a_tunnel_and_of_nothing() -> None:
             key=lambda one: (-one.frames, one.reason),
         ),
     )
+
+
+@pytest.mark.parametrize("usb", [189, 220, 249])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_usb_interface_beside_ethernet(usb: int, first: bool, tmp_path: Path) -> None:
+    """Frames of one are read, those of the other counted; and blocks that hold no packet are no frames."""
+    file = PcapNg().section()
+    for linktype in (usb, 1) if first else (1, usb):
+        file.interface(linktype, tsresol=9)
+    for number in range(20):
+        file.packet(c.Frame(c.START_NS + number, c.ethernet(u.INNER)), int(first))
+        file.packet(c.Frame(c.START_NS + number, bytes(64 * (number % 3))), int(not first))
+        for kind in (4, 5, 9, 10, 0x0BAD, 0x204):  # names, statistics, a journal, secrets, others
+            file.block(kind, bytes(20))
+    expected = [NotRead(f"link type {usb}", 20)]
+    check(file.data, expected)
+    dissection, table = columnar([file.data])
+    assert (dissection.records, table["frame"].to_pylist()) == (40, list(range(1, 41, 2)))
+    path = tmp_path / "usb.pcapng"
+    path.write_bytes(file.data)
+    stats = json.loads(command("dissect", "--stats", "--json", path).stdout)
+    assert (stats["frames"], stats["packets"]) == (40, 20)
+    assert stats["frames_not_read"] == [{"reason": f"link type {usb}", "frames": 20}]
 
 
 def test_65536_link_types_make_a_short_list() -> None:
