@@ -27,7 +27,12 @@ Interface = Annotated[
 ]
 CaptureFilter = Annotated[
     str | None,
-    Option("--capture-filter", metavar="TEXT", help="Which frames of the interface, as tcp port 1801."),
+    Option(
+        "--capture-filter",
+        metavar="TEXT",
+        help="Which frames of the interface, as 'tcp port 1801 or (vlan and tcp port 1801)'. A port alone "
+        "leaves out frames with a VLAN tag or in a tunnel, and all but the first fragment of a datagram.",
+    ),
 ]
 Follow = Annotated[
     bool,

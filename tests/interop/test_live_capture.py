@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -12,10 +14,14 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import pytest
 
 import msmqwire
 from msmqwire.capture.live import CaptureFailed, LiveCapture
+from msmqwire.cli import app
+from tests.support import captures as c
+from tests.support import unread_frames as u
 from tests.support.installed import installed
 from tests.support.own_addresses import own_loopback
 from tests.support.paths import ROOT
@@ -86,3 +92,47 @@ def test_what_can_not_be_captured(
     with pytest.raises(CaptureFailed, match=error) as caught:
         LiveCapture(interface, capture_filter)
     assert "\n" not in str(caught.value)
+
+
+def frames_by(filter_: str, capture: Path) -> int:
+    """How many frames of a capture tcpdump finds by a filter."""
+    words = [installed("tcpdump"), "-r", capture, "-w", "-", filter_]
+    done = subprocess.run(words, capture_output=True, check=True, timeout=SECONDS)
+    return sum(1 for _ in msmqwire.capture.open_records(io.BytesIO(done.stdout)))
+
+
+def test_filters_of_help_and_guide_find_what_they_say(tmp_path: Path) -> None:
+    segment = c.ip(c.tcp(b"x" * 100), c.CLIENT, c.SERVER, protocol=6, ident=7)
+    other = c.ip(c.tcp(b"x" * 100, dst_port=80), c.CLIENT, c.SERVER, protocol=6)
+    fragments = [c.ethernet(part) for part in c.fragments_4(segment, 64)]
+    kinds = {
+        "plain": [c.ethernet(segment)],
+        "a tag": [c.ethernet(segment, [5])],
+        "two tags": [c.ethernet(segment, [6, 5])],
+        "first fragment": fragments[:1],
+        "later fragments": fragments[1:],
+        "tunnel": [u.in_udp(u.VXLAN + c.ethernet(segment), 4789)],
+        "others": [c.ethernet(other), c.ethernet(other, [5])],
+    }
+    (tagged,) = re.findall("'(.*?)'", _capture_filter_help())
+    guide = (ROOT / "docs/guide.md").read_text()
+    expected = {
+        "tcp port 1801": {"plain", "first fragment"},
+        tagged: {"plain", "first fragment", "a tag"},
+        f"{tagged} or (vlan and tcp port 1801)": {"plain", "first fragment", "a tag", "two tags"},
+        "tcp port 1801 or ip[6:2] & 0x3fff != 0": {"plain", "first fragment", "later fragments"},
+        "tcp port 1801 or udp port 4789": {"plain", "first fragment", "tunnel"},
+    }
+    for filter_, found in expected.items():
+        assert f"`{filter_}`" in guide
+        for kind, frames in kinds.items():
+            capture = tmp_path / "capture.pcap"
+            capture.write_bytes(c.pcap_bytes(frames))
+            assert frames_by(filter_, capture) == (len(frames) if kind in found else 0), (filter_, kind)
+
+
+def _capture_filter_help() -> str:
+    command = app.get_command(click.Context(app), "dissect")
+    assert command is not None
+    (option,) = [one for one in command.params if "--capture-filter" in one.opts]
+    return str(option.help)  # type: ignore[attr-defined]
