@@ -64,7 +64,7 @@ def find(dissection: Dissection, is_wanted: Callable[[Item], bool]) -> Found:
     """
     dissection.numbers_across = True
     found = Found(0, FrameSet(), set())
-    packets, last = 0, ()
+    packets, last = 0, tuple[int, ...]()
     for item in dissection:
         if not is_wanted(item):
             continue

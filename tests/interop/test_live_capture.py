@@ -96,7 +96,7 @@ def test_what_can_not_be_captured(
 
 def frames_by(filter_: str, capture: Path) -> int:
     """How many frames of a capture tcpdump finds by a filter."""
-    words = [installed("tcpdump"), "-r", capture, "-w", "-", filter_]
+    words = [str(installed("tcpdump")), "-r", str(capture), "-w", "-", filter_]
     done = subprocess.run(words, capture_output=True, check=True, timeout=SECONDS)
     return sum(1 for _ in msmqwire.capture.open_records(io.BytesIO(done.stdout)))
 
@@ -135,4 +135,4 @@ def _capture_filter_help() -> str:
     command = app.get_command(click.Context(app), "dissect")
     assert command is not None
     (option,) = [one for one in command.params if "--capture-filter" in one.opts]
-    return str(option.help)  # type: ignore[attr-defined]
+    return str(vars(option)["help"])

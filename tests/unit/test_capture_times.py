@@ -55,8 +55,11 @@ def test_a_public_capture(case: Path, tmp_path: Path) -> None:
     done = command("dissect", "--csv", "--columns", "time,kind", case)
     assert (done.returncode, done.stdout.decode()) == (0, '"time","kind"\n,"Malformed"\n,"Skipped"\n')
     assert msmqwire.read_capture(case)["time"].null_count == 2
-    for words in (["fate", case], ["lint", case], ["dissect", "--stats", "--json", case],
-                  ["report", case, "-o", tmp_path / "report.html"]):  # fmt: skip
+    commands: list[list[str | Path]] = [
+        ["fate", case], ["lint", case], ["dissect", "--stats", "--json", case],
+        ["report", case, "-o", tmp_path / "report.html"],
+    ]  # fmt: skip
+    for words in commands:
         assert command(*words).returncode == 0, words
     stats = json.loads(command("dissect", "--stats", "--json", case).stdout)
     assert (stats["packets"], stats["start"], stats["end"]) == (2, None, None)
@@ -173,8 +176,11 @@ def test_simple_packets_have_no_time(simple: Path, tmp_path: Path) -> None:
     assert (stats["sessions"][0]["start"], stats["sessions"][0]["end"]) == (None, None)
     lives = [json.loads(line) for line in command("fate", "--json", simple).stdout.splitlines()]
     assert {event["time"] for life in lives for event in life["events"]} == {None}
-    for words in (["fate", simple], ["lint", simple], ["dissect", "--stats", simple],
-                  ["report", simple, "-o", tmp_path / "report.html"]):  # fmt: skip
+    commands: list[list[str | Path]] = [
+        ["fate", simple], ["lint", simple], ["dissect", "--stats", simple],
+        ["report", simple, "-o", tmp_path / "report.html"],
+    ]  # fmt: skip
+    for words in commands:
         done = command(*words)
         assert (done.returncode, b"1970" in done.stdout) == (0, False), words
     assert "1970" not in str(msmqwire.ladder(simple))
