@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from msmqwire.capture import Data, Datagram, End, Event, Flow, Reassembler
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
+from msmqwire.capture.direction import Direction
 from msmqwire.capture.record import time_or_none
 from msmqwire.dissection.connection import Connection
 from msmqwire.dissection.finder import ScanResult
@@ -95,6 +96,7 @@ class Tracker:
         self._to_come: Counter[Flow] = Counter()  # events that are known, and not looked at
         self._fragments = FragmentFrames()
         self._half_ended: dict[int, None] = {}
+        self._ended_one_sided: frozenset[int] = frozenset()  # streams that end with the capture
         self._pings: dict[tuple[str, int, str], PingLint] = {}
         self._pgm_items = PgmItems(lint=lint, locate=locate)
         self._ncp_datagrams = NcpDatagrams(lint=lint, locate=locate, readings=readings)
@@ -126,8 +128,13 @@ class Tracker:
 
     def flush(self, time_ns: int = 0) -> Iterator[Item]:
         """End the capture, at this time or that of the last datagram; yield the last items."""
+        self.expect_end(self.reassembler.first_directions())
         yield from self._events(self.reassembler.flush(time_ns))
         yield from self._pgm_items.flush()
+
+    def expect_end(self, directions: Iterable[Direction]) -> None:
+        """Note which connections are one-sided before they end, given by their directions first seen."""
+        self._ended_one_sided = frozenset(first.stream for first in directions if not first.peer.seen)
 
     def pause(self, successor_ns: int = 0) -> Iterator[Item]:
         """Yield the items that a successor can't know of, which has the frames from `successor_ns` on.
@@ -371,7 +378,7 @@ class Tracker:
     def _is_one_sided(self, flow: Flow) -> bool:
         """Whether no segment of the other direction was captured so far."""
         other = self.reassembler.direction((flow.dst, flow.dst_port, flow.src, flow.src_port))
-        return other is not None and not other.seen
+        return flow.stream in self._ended_one_sided if other is None else not other.seen
 
 
 def _unless_cut(findings: list[Finding], *, cut: bool) -> list[Finding]:
