@@ -133,9 +133,8 @@ class Direction:
 
     def is_start_acknowledged(self) -> bool:
         """Whether the receiver has all that precedes the first data, so that nothing earlier is to come."""
-        if self.acked is None or not 0 <= distance(self.acked, self.next) < FAR:
-            return False
-        return not (self.may_be_probe() and distance(self.acked, self.next) == 1)
+        ahead = -1 if self.acked is None else distance(self.acked, self.next)
+        return 0 <= ahead < FAR and not (ahead == 1 and self.may_be_probe())
 
     def may_be_probe(self) -> bool:
         """Whether the only data so far is one byte, as that of a keep-alive probe."""
