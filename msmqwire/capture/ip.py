@@ -1,5 +1,7 @@
 """Decoding of frames to the TCP segments, UDP datagrams and PGM packets they carry, over IPv4 and IPv6.
 
+Of packets in tunnels the inner ones are decoded: see `msmqwire.capture.tunnels`.
+
 Checksums are not verified: a machine that captures its own traffic sees packets before the network card
 has filled them in.
 """
@@ -12,7 +14,7 @@ from ipaddress import IPv4Address, IPv6Address
 from struct import Struct
 from typing import Final, Literal, NamedTuple
 
-from msmqwire.capture import links, not_read
+from msmqwire.capture import links, not_read, tunnels
 from msmqwire.capture.fragments import Fragments, FragmentStore, ReassembledDatagram
 from msmqwire.capture.icmp import ICMP, ICMP_6, quoted_segment
 from msmqwire.capture.record import Record
@@ -75,6 +77,20 @@ class Datagram(NamedTuple):
     flags: int
 
 
+class _Layer(NamedTuple):
+    """Where a packet of IP was found.
+
+    Attributes:
+        record: the record of the frame that completed it.
+        frames: the frames that carried it.
+        path: the tunnels in which it is, from outside in.
+    """
+
+    record: Record
+    frames: tuple[int, ...]
+    path: tuple[str, ...] = ()
+
+
 class IpDecoder:
     """Decodes records, in capture order, to datagrams. Never raises on their content.
 
@@ -82,7 +98,8 @@ class IpDecoder:
         ignored: how many records yielded nothing, by reason: ``unknown-link`` (an unknown link type),
             ``not-ip``, ``cut`` (before the end of the TCP, UDP or PGM header), ``bad-ip``, ``bad-tcp``,
             ``bad-udp``, ``bad-pgm`` (inconsistent headers), ``other-protocol``, ``bad-fragment``,
-            ``fragment-timeout`` and ``fragment-limit`` (fragments of a datagram that was never completed).
+            ``fragment-timeout`` and ``fragment-limit`` (fragments of a datagram that was never completed),
+            ``too-deep`` (in more tunnels than are read).
             Fragments of a datagram that is still incomplete are not counted.
         not_read: how many frames were not read though packets of interest may be in them, by reason; without
             those counted in `ignored` too: see `frames_not_read`.
@@ -120,15 +137,15 @@ class IpDecoder:
                     "tcp", source, src_port, target, dst_port,
                     time_ns, (number,), file, data[start:end], 0, seq, ack, flags,
                 ))  # fmt: skip
+        layer, size = _Layer(record, (number,)), max(record.length, len(data))
         ip_start = links.ip_offset(linktype, data)
-        if ip_start < 0:
-            result: Datagram | str | None = _NO_IP[ip_start]
-            self._note_no_ip(ip_start, linktype, data)
-        elif data[ip_start] >> 4 == 4:
-            result = self._ipv4(record, ip_start)
-        else:
-            result = self._ipv6(record, ip_start)
-        return self._counted(result)
+        if ip_start >= 0:
+            return self._counted(self._ip(layer, data, ip_start, size))
+        if ip_start == links.NOT_IP and (found := links.type_of(linktype, data)):
+            return self._counted(self._of_type(layer, *found, data, size))
+        if ip_start == links.UNKNOWN_LINK:
+            self.not_read[not_read.link_reason(linktype)] += 1
+        return self._counted(_NO_IP[ip_start])
 
     def frames_not_read(self) -> Counter[str]:
         """Return how many frames were not read though packets of interest may be in them, by reason."""
@@ -152,19 +169,12 @@ class IpDecoder:
         Only options may be between the IP header and what is IPv4's payload, and nothing before the fragment
         header of IPv6.
         """
-        ip_start = links.ip_offset(record.linktype, record.data)
+        ip_start, layer = links.ip_offset(record.linktype, record.data), _Layer(record, reassembled.frames)
         if record.data[ip_start] >> 4 == 4:
             *_, src, dst = _IPV4(record.data, ip_start)
-            return self._counted(self._of_ipv4(record, src, dst, reassembled))
+            return self._counted(self._of_ipv4(layer, src, dst, reassembled))
         *_, src, dst = _IPV6(record.data, ip_start)
-        return self._counted(self._of_ipv6(record, src, dst, reassembled, 1))
-
-    def _note_no_ip(self, ip_start: int, linktype: int, data: bytes) -> None:
-        """Count a frame in which there is no IP, unless it is another program's."""
-        if ip_start == links.UNKNOWN_LINK:
-            self.not_read[not_read.link_reason(linktype)] += 1
-        elif ip_start == links.NOT_IP and (reason := not_read.of_frame(linktype, data)):
-            self.not_read[reason] += 1
+        return self._counted(self._of_ipv6(layer, src, dst, reassembled, 1))
 
     def _note_unreachable(self, protocol: int, src: bytes, message: bytes) -> None:
         """Tell of the TCP segment that a message quotes, if it is one of ICMP."""
@@ -175,10 +185,10 @@ class IpDecoder:
             ends = self._text(quoted.src), quoted.src_port, self._text(quoted.dst), quoted.dst_port
             self.on_unreachable(ends, quoted.seq)
 
-    def _note(self, reason: int | None, frames: tuple[int, ...]) -> None:
-        """Count the frames of a datagram whose content is not read, for a reason by its index."""
+    def _note(self, reason: str | None, frames: tuple[int, ...]) -> None:
+        """Count the frames of a datagram whose content is not read, for a reason."""
         if reason is not None:
-            self.not_read[not_read.REASONS[reason]] += len(frames)
+            self.not_read[reason] += len(frames)
 
     def _counted(self, result: Datagram | str | None) -> Datagram | None:
         """Return a datagram, or count the reason to ignore its record."""
@@ -196,18 +206,96 @@ class IpDecoder:
             self._texts[address] = text
         return text
 
-    def _ipv4(self, record: Record, ip_start: int) -> Datagram | str | None:
-        data = record.data
+    # -- tunnels ------------------------------------------------------------------------------------
+
+    def _of_type(
+        self, layer: _Layer, ethertype: int, at: int, data: bytes, size: int
+    ) -> Datagram | str | None:
+        """Return the datagram in what an EtherType is about, at an offset in bytes of which there were more.
+
+        A frame of IEEE 802.3 has its length in place of the EtherType.
+        """
+        if ethertype < not_read.LENGTHS and tunnels.snap(data[at : at + 8]):
+            ethertype, at = links.type_behind(data, at + 6, at + 8)
+        if ethertype in links.IP_TYPES:
+            return self._ip(layer, data, at, size, 4 if ethertype == links.IP_TYPES[0] else 6)
+        content, size = data[at:], size - at
+        if ethertype in tunnels.MPLS_TYPES:
+            return self._carried(layer, tunnels.mpls(content, size), content, size)
+        if ethertype == tunnels.PPPOE_TYPE:
+            return self._carried(layer, tunnels.pppoe(content), content, size)
+        if ethertype == tunnels.PPP_TYPE:
+            reason = not_read.link_reason(layer.record.linktype)
+            if layer.path:
+                reason = not_read.REASONS[not_read.GRE]
+            return self._carried(layer, tunnels.ppp(content, reason), content, size)
+        self._note(not_read.of_type(ethertype, data, at), layer.frames)
+        return "not-ip"
+
+    def _carried(
+        self, layer: _Layer, carried: tunnels.Carried | tunnels.Unread, data: bytes, size: int
+    ) -> Datagram | str | None:
+        """Return the datagram in what a tunnel carries, or count why it is not read."""
+        if not isinstance(carried, tunnels.Carried):
+            self._note(carried, layer.frames)
+            return "not-ip"
+        ethertype, at, name = carried
+        if name:
+            layer = layer._replace(path=(*layer.path, name))
+            if len(layer.path) > tunnels.DEPTH_MAX:
+                self._note(not_read.TOO_DEEP, layer.frames)
+                return "too-deep"
+        if ethertype == tunnels.ETHERNET_TYPE:
+            if len(data) < at + 14:
+                self._note(not_read.CUT if size >= at + 14 else not_read.CONTRADICTORY, layer.frames)
+                return "not-ip"
+            ethertype, at = links.type_behind(data, at + 12, at + 14)
+            if ethertype < 0:
+                self._note(not_read.CUT, layer.frames)
+                return "not-ip"
+        return self._of_type(layer, ethertype, at, data, size)
+
+    def _in_ip(
+        self, layer: _Layer, protocol: int, address_size: int, data: bytes, size: int
+    ) -> Datagram | str | None:
+        """Return the datagram in a tunnel that is the payload of an IP packet."""
+        if protocol == tunnels.GRE:
+            return self._carried(layer, tunnels.gre(data, size), data, size)
+        if protocol == tunnels.MPLS:
+            return self._carried(layer, tunnels.mpls(data, size), data, size)
+        name = tunnels.NAMES[4 if address_size == 4 else 6, protocol]
+        ethertype = links.IP_TYPES[protocol == tunnels.IP_6]
+        return self._carried(layer, tunnels.Carried(ethertype, 0, name), data, size)
+
+    # -- IP -----------------------------------------------------------------------------------------
+
+    def _ip(
+        self, layer: _Layer, data: bytes, at: int, size: int, version: int | None = None
+    ) -> Datagram | str | None:
+        """Return the datagram in the IP packet at an offset; ``version`` is what the header before it says.
+
+        ``size`` is how many bytes there were, of which ``data`` was captured.
+        """
+        if at >= len(data):
+            self._note(not_read.CUT if at < size else not_read.CONTRADICTORY, layer.frames)
+            return "not-ip"
+        found = data[at] >> 4
+        if found not in (4, 6) or found != (version or found):
+            self._note(not_read.CONTRADICTORY, layer.frames)
+            return "not-ip"
+        return self._ipv4(layer, data, at, size) if found == 4 else self._ipv6(layer, data, at, size)
+
+    def _ipv4(self, layer: _Layer, data: bytes, ip_start: int, available: int) -> Datagram | str | None:
+        record = layer.record
         if len(data) < ip_start + 20:
             return "cut"
         version_ihl, total, ident, fragment_field, protocol, src, dst = _IPV4(data, ip_start)
         start = ip_start + (version_ihl & 15) * 4
         # Segmentation offload leaves the total length of sent packets 0.
-        end = ip_start + total if total else max(record.length, len(data))
+        end = ip_start + total if total else available
         if start < ip_start + 20 or end < start:
             return "bad-ip"
         payload, size = data[start:end], end - start
-        frames: tuple[int, ...] = (record.number,)
         if fragment_field & 0x3FFF:
             offset = (fragment_field & 0x1FFF) * 8
             fragment = Segment(offset, offset + size, payload, record.time_ns, record.number)
@@ -219,12 +307,12 @@ class IpDecoder:
             )
             if reassembled is None:
                 return None
-            return self._of_ipv4(record, src, dst, reassembled)
-        return self._of_ipv4(record, src, dst, ReassembledDatagram(protocol, payload, size, frames))
+            return self._of_ipv4(layer, src, dst, reassembled)
+        return self._of_ipv4(layer, src, dst, ReassembledDatagram(protocol, payload, size, layer.frames))
 
     def _of_ipv4(
-        self, record: Record, src: bytes, dst: bytes, reassembled: ReassembledDatagram
-    ) -> Datagram | str:
+        self, layer: _Layer, src: bytes, dst: bytes, reassembled: ReassembledDatagram
+    ) -> Datagram | str | None:
         """Return the datagram in the payload of a whole IPv4 packet."""
         protocol, payload, size, frames = reassembled
         if protocol == _AH:
@@ -234,31 +322,30 @@ class IpDecoder:
             if skip > size:
                 return "bad-ip"
             payload, size = payload[skip:], size - skip
-        return self._transport(record, protocol, src, dst, payload, size, frames)
+        return self._transport(layer, protocol, src, dst, payload, size, frames)
 
-    def _ipv6(self, record: Record, ip_start: int) -> Datagram | str | None:
-        data = record.data
+    def _ipv6(self, layer: _Layer, data: bytes, ip_start: int, available: int) -> Datagram | str | None:
         if len(data) < ip_start + 40:
             return "cut"
         total, header, src, dst = _IPV6(data, ip_start)
         start = ip_start + 40
         # 0 means a jumbogram, or segmentation offload.
-        end = start + total if total else max(record.length, len(data))
-        whole = ReassembledDatagram(header, data[start:end], end - start, (record.number,))
-        return self._of_ipv6(record, src, dst, whole, 0)
+        end = start + total if total else available
+        whole = ReassembledDatagram(header, data[start:end], end - start, layer.frames)
+        return self._of_ipv6(layer, src, dst, whole, 0)
 
     def _of_ipv6(
-        self, record: Record, src: bytes, dst: bytes, reassembled: ReassembledDatagram, passed: int
+        self, layer: _Layer, src: bytes, dst: bytes, reassembled: ReassembledDatagram, passed: int
     ) -> Datagram | str | None:
         """Return the datagram in the payload of an IPv6 packet, behind so many extension headers.
 
         If there are any, the last one was that of a fragment, and the payload is that of the whole packet.
         """
         header, payload, size, frames = reassembled
-        offset = 0
+        record, offset = layer.record, 0
         for number in range(passed, EXTENSIONS_MAX):
             if header not in _OPTIONS and header not in (_AH, _FRAGMENT):
-                return self._transport(record, header, src, dst, payload[offset:], size - offset, frames)
+                return self._transport(layer, header, src, dst, payload[offset:], size - offset, frames)
             if offset + 8 > len(payload):
                 return "cut" if offset + 8 <= size else "bad-ip"
             next_header, word = payload[offset], int.from_bytes(payload[offset + 2 : offset + 4], "big")
@@ -273,7 +360,7 @@ class IpDecoder:
                     joined = self.fragments.add(
                         (src, dst, ident), fragment, more=bool(word & 1), next_header=next_header
                     )
-                    return joined and self._of_ipv6(record, src, dst, joined, number + 1)
+                    return joined and self._of_ipv6(layer, src, dst, joined, number + 1)
             elif header == _AH:
                 offset += (payload[offset + 1] + 2) * 4
             else:
@@ -285,15 +372,16 @@ class IpDecoder:
 
     def _transport(
         self,
-        record: Record,
+        layer: _Layer,
         protocol: int,
         src: bytes,
         dst: bytes,
         data: bytes,
         size: int,
         frames: tuple[int, ...],
-    ) -> Datagram | str:
+    ) -> Datagram | str | None:
         """Return the datagram in an IP payload of ``size`` bytes, of which ``data`` were captured."""
+        record = layer.record
         if protocol == _TCP:
             if len(data) < 14:
                 return "cut" if size >= 20 else "bad-tcp"
@@ -316,18 +404,25 @@ class IpDecoder:
             src_port, dst_port = _PORTS(data, 0)
             start, end = 0, size
             transport, seq, ack, flags = "pgm", 0, 0, 0
+        elif protocol in tunnels.PROTOCOLS:
+            return self._in_ip(layer._replace(frames=frames), protocol, len(src), data, size)
         else:
-            self._note(not_read.PROTOCOLS.get(protocol), frames)
+            self._note(_name(not_read.PROTOCOLS.get(protocol)), frames)
             if self.on_unreachable is not None and len(frames) == 1:
                 self._note_unreachable(protocol, src, data)
             return "other-protocol"
         payload = data[start:end]
         if protocol == _UDP and (dst_port in not_read.TUNNEL_PORTS or src_port == not_read.TEREDO_PORT):
-            self._note(not_read.of_udp(src_port, dst_port, payload, end - start), frames)
+            self._note(_name(not_read.of_udp(src_port, dst_port, payload, end - start)), frames)
         return Datagram(
             transport, self._text(src), src_port, self._text(dst), dst_port,
             record.time_ns, frames, record.file, payload, end - start - len(payload), seq, ack, flags,
         )  # fmt: skip
+
+
+def _name(reason: int | None) -> str | None:
+    """Return a reason by its index."""
+    return None if reason is None else not_read.REASONS[reason]
 
 
 _NOT_READ: Final = {

@@ -13,6 +13,10 @@ COOKED: Final = 113
 COOKED_2: Final = 276
 IPV4: Final = 228
 IPV6: Final = 229
+PPP: Final = 9
+PPP_SERIAL: Final = 50
+PPP_ETHER: Final = 51
+CISCO_HDLC: Final = 104
 
 TAGS_MAX: Final = 8
 """VLAN tags (802.1Q, 802.1ad, and the older 0x9100) that a frame may carry."""
@@ -26,7 +30,11 @@ TAG_TYPES: Final = (0x8100, 0x88A8, 0x9100)
 """EtherTypes of IP, and of tags of VLANs."""
 _IPV4_TYPE, _IPV6_TYPE = (number.to_bytes(2, "big") for number in IP_TYPES)
 _TAG_TYPES: Final = tuple(number.to_bytes(2, "big") for number in TAG_TYPES)
-_TYPES_AT: Final = {ETHERNET: (12, 14), COOKED: (14, 16), COOKED_2: (0, 20)}  # and where what follows starts
+_TYPES_AT: Final = {  # and where what follows starts
+    ETHERNET: (12, 14), COOKED: (14, 16), COOKED_2: (0, 20), CISCO_HDLC: (2, 4),
+}  # fmt: skip
+_PPP_TYPE, _PPPOE_TYPE = 0x880B, 0x8864
+_HDLC_ADDRESSES: Final = (0x0F, 0x8F)  # unicast and broadcast, which PPP does not begin with
 _FAMILIES: Final = {  # the address families of Linux, the BSDs, macOS and Windows
     family.to_bytes(4, "big"): version
     for family, version in ((2, 4), (10, 6), (23, 6), (24, 6), (28, 6), (30, 6))
@@ -50,15 +58,29 @@ def is_known(linktype: int) -> bool:
 def type_of(linktype: int, data: bytes) -> tuple[int, int] | None:
     """Return the EtherType behind all VLAN tags of a frame, and the offset of what it is about.
 
-    None where the link has none, and for a frame that ends before.
+    None where the link has none, and for a frame that ends before. PPP has that of PPP in a tunnel.
     """
+    if linktype == PPP_ETHER:
+        return _PPPOE_TYPE, 0
+    if linktype in (PPP, PPP_SERIAL):
+        if linktype == PPP or data[:1] == b"\xff" or not data or data[0] not in _HDLC_ADDRESSES:
+            return _PPP_TYPE, 0
+        linktype = CISCO_HDLC
     if linktype not in _TYPES_AT:
         return None
-    where, at = _TYPES_AT[linktype]
+    ethertype, at = type_behind(data, *_TYPES_AT[linktype])
+    return None if ethertype < 0 else (ethertype, at)
+
+
+def type_behind(data: bytes, where: int, at: int) -> tuple[int, int]:
+    """Return an EtherType behind all VLAN tags, and the offset of what it is about; -1 beyond the end.
+
+    ``where`` is the offset of the first EtherType, ``at`` of what it is about.
+    """
     for _ in range(TAGS_MAX + 1):
         ethertype = data[where : where + 2]
         if len(ethertype) < 2:
-            return None
+            return -1, at
         if ethertype not in _TAG_TYPES:
             break
         where, at = at + 2, at + 4
@@ -96,6 +118,15 @@ def _cooked(data: bytes) -> int:
 
 def _cooked_2(data: bytes) -> int:
     return _of_type(data, 20, data[:2])
+
+
+def _cisco_hdlc(data: bytes) -> int:
+    return _of_type(data, 4, data[2:4])
+
+
+def _other(data: bytes) -> int:
+    """PPP and PPPoE: `type_of` says what is in the frame, which has to be read further."""
+    return NOT_IP if data else CUT
 
 
 def _null(data: bytes) -> int:
@@ -136,4 +167,6 @@ _LINKS: Final[dict[int, Callable[[bytes], int]]] = {
     COOKED_2: _cooked_2,
     IPV4: _ipv4,
     IPV6: _ipv6,
+    CISCO_HDLC: _cisco_hdlc,
+    **dict.fromkeys((PPP, PPP_SERIAL, PPP_ETHER), _other),
 }

@@ -21,6 +21,7 @@ LINKS_MAX: Final = 8
 CUT: Final = "cut short"
 CONTRADICTORY: Final = "contradictory headers"
 INCOMPLETE: Final = "incomplete datagrams"
+TOO_DEEP: Final = "nested deeper than 8 tunnels"
 _LINK_TYPE: Final = "link type "
 _OTHER_LINKS: Final = "other link types"
 
@@ -116,24 +117,16 @@ def _phrase(reason: str) -> str:
     return f"of {reason}" if is_noun else reason
 
 
-def of_frame(linktype: int, data: bytes) -> str | None:
-    """Return why a frame in which no IP was found is not read; None if it is another program's."""
-    found = links.type_of(linktype, data)
-    if found is None:
-        return None
-    ethertype, at = found
-    if ethertype in links.IP_TYPES:
-        return CONTRADICTORY
+def of_type(ethertype: int, data: bytes, at: int) -> str | None:
+    """Return why what an EtherType is about is not read; None if it is another program's.
+
+    It is at an offset in the frame. IP, and the tunnels that are read, are not judged here.
+    """
     if ethertype in links.TAG_TYPES:
         return f"tagged (more than {links.TAGS_MAX} VLAN tags)"
     if ethertype < LENGTHS or ethertype == IPX_TYPE:
         return _of_other_frames(ethertype, data, at)
     reason = ETHERTYPES.get(ethertype)
-    if reason == PPPOE:
-        if len(data) < at + 8:
-            return CUT
-        is_data = data[at : at + 2] == b"\x11\x00" and _word(data, at + 6) <= PPP_NETWORK_MAX
-        return REASONS[PPPOE] if is_data else None
     return None if reason is None else REASONS[reason]
 
 
@@ -142,8 +135,6 @@ def _of_other_frames(ethertype: int, data: bytes, at: int) -> str | None:
     if ethertype < LENGTHS:
         head = data[at : at + 8]
         inner = int.from_bytes(head[6:8], "big") if head[:6] == b"\xaa\xaa\x03\0\0\0" else 0
-        if inner in links.IP_TYPES:
-            return "encapsulated (SNAP)"
         if inner == IPX_TYPE:
             at += 8
         elif head[:3] == b"\xe0\xe0\x03":

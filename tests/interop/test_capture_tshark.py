@@ -11,6 +11,8 @@ import pytest
 
 from msmqwire.capture import Data, End, Gap, IpDecoder, Reassembler, open_records
 from tests.support import captures as c
+from tests.support import tunnelled_frames as t
+from tests.support import unread_frames as u
 from tests.support.tshark import DISORDERS, followed, tshark
 
 
@@ -183,3 +185,26 @@ def test_times_and_lengths_of_every_kind_of_file(tmp_path, name, packed):
     if name == "pcapng sections":  # tshark numbers interfaces across sections
         expected[1] = (*expected[1][:4], 0)
     assert actual == expected
+
+
+@pytest.mark.parametrize("form", t.FORMS)
+def test_what_is_in_tunnels(tmp_path, form):
+    """The innermost addresses, ports and payload that tshark finds."""
+    linktype, make = t.FORMS[form]
+    path = tmp_path / "a.pcapng"
+    packets = [
+        c.ipv4(c.udp(b"inner data", src_port=4000, dst_port=4001), protocol=17),
+        c.ipv6(c.udp(b"of IPv6", c.CLIENT_6, 4000, c.SERVER_6, 4002), protocol=17),
+    ]
+    path.write_bytes(u.capture_of([(linktype, make(packet)) for packet in packets]))
+    names = ("ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "udp.srcport", "udp.dstport", "udp.payload")
+    decoder = IpDecoder()
+    datagrams = [datagram for record in open_records(path) for datagram in decoder.feed(record)]
+    found = fields(path, *names, only="udp")
+    assert len(found) == len(datagrams) == 2
+    for datagram, row in zip(datagrams, found, strict=True):
+        src4, dst4, src6, dst6, src_port, dst_port, payload = (value.split(",")[-1] for value in row)
+        is_ipv6 = ":" in datagram.src
+        assert (datagram.src, datagram.dst) == ((src6, dst6) if is_ipv6 else (src4, dst4))
+        assert (str(datagram.src_port), str(datagram.dst_port)) == (src_port, dst_port)
+        assert datagram.payload.hex() == payload.replace(":", "")

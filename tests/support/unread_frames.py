@@ -32,6 +32,12 @@ def ipx(socket: int) -> bytes:
     return struct.pack("!HHBBI6sHI6sH", 0xFFFF, 30, 0, 17, 1, MACS[:6], socket, 1, MACS[:6], 0x4003)
 
 
+def nested(depth: int) -> bytes:
+    """A packet in so many tunnels of IP in IP."""
+    return INNER if not depth else c.ipv4(nested(depth - 1), protocol=4)
+
+
+KEYED_GRE = b"\x20\0\x08\0\0\0\0\1"
 VXLAN = b"\x08\0\0\0\0\0\x07\0"
 GENEVE = b"\x01\0\x65\x58\0\0\x07\0" + b"\0\0\0\0"
 GTP = b"\x30\xff" + len(INNER).to_bytes(2, "big") + b"\0\0\0\1"
@@ -41,14 +47,12 @@ SNAP = b"\xaa\xaa\x03\0\0\0"
 UNREAD: Final[dict[str, tuple[int, bytes, str]]] = {
     "802.11": (105, bytes(60), "link type 105"),
     "radiotap": (127, bytes(60), "link type 127"),
-    "MPLS": (1, typed(0x8847, b"\0\1\1\x40" + INNER), "tunnelled (MPLS)"),
-    "MPLS, multicast": (1, typed(0x8848, b"\0\1\1\x40" + INNER), "tunnelled (MPLS)"),
-    "MPLS behind a tag": (1, typed(0x8100, b"\0\7\x88\x47\0\1\1\x40" + INNER), "tunnelled (MPLS)"),
-    "MPLS of a cooked capture": (
-        113, c.cooked(INNER)[:14] + b"\x88\x47\0\1\1\x40" + INNER, "tunnelled (MPLS)",
-    ),
-    "MPLS of a cooked capture, 2": (276, b"\x88\x47" + c.cooked_2(INNER)[2:], "tunnelled (MPLS)"),
-    "PPPoE": (1, typed(0x8864, b"\x11\0\0\1\0\x40\0\x21" + INNER), "tunnelled (PPPoE)"),
+    "MPLS of something else": (1, typed(0x8847, b"\0\1\1\x40" + bytes(40)), "tunnelled (MPLS)"),
+    "MPLS, cut": (1, typed(0x8848, b"\0\1\1"), "contradictory headers"),
+    "MPLS of a cooked capture": (276, b"\x88\x47" + c.cooked_2(INNER)[2:], "tunnelled (MPLS)"),
+    "MPLS with too many labels": (1, typed(0x8847, b"\0\1\0\x40" * 17 + INNER), "tunnelled (MPLS)"),
+    "compressed PPP": (1, typed(0x8864, b"\x11\0\0\1\0\x40\0\x2d" + INNER), "tunnelled (PPPoE)"),
+    "compressed PPP of a link": (9, b"\xff\x03\0\x2d" + INNER, "link type 9"),
     "PPPoE, cut": (1, typed(0x8864, b"\x11\0\0\1\0"), "cut short"),
     "TRILL": (1, typed(0x22F3, bytes(60)), "tunnelled (TRILL)"),
     "FabricPath": (1, typed(0x8903, bytes(60)), "tunnelled (FabricPath)"),
@@ -60,24 +64,23 @@ UNREAD: Final[dict[str, tuple[int, bytes, str]]] = {
     "another old tag": (1, typed(0x9300, bytes(60)), "tagged (0x9300)"),
     "nine tags": (1, c.ethernet(INNER, [1] * 9), "tagged (more than 8 VLAN tags)"),
     "MACsec": (1, typed(0x88E5, bytes(60)), "encrypted (MACsec)"),
-    "SNAP": (1, typed(8 + len(INNER), SNAP + b"\x08\0" + INNER), "encapsulated (SNAP)"),
     "NCP over IPX": (1, typed(0x8137, ipx(0x0451)), "NCP over IPX"),
     "NCP over IPX, raw": (1, typed(30, ipx(0x0451)), "NCP over IPX"),
     "NCP over IPX, 802.2": (1, typed(33, b"\xe0\xe0\x03" + ipx(0x0451)), "NCP over IPX"),
     "NCP over IPX, SNAP": (1, typed(38, SNAP + b"\x81\x37" + ipx(0x0451)), "NCP over IPX"),
-    "IP in IP": (1, in_ip(4, INNER), "tunnelled (IP in IP)"),
-    "IPv6 in IP": (1, in_ip(41, INNER_6), "tunnelled (IP in IP)"),
-    "IP in IPv6": (1, c.ethernet(c.ipv6(INNER, protocol=4)), "tunnelled (IP in IP)"),
-    "GRE": (1, in_ip(47, b"\0\0\x08\0" + INNER), "tunnelled (GRE)"),
-    "GRE over IPv6": (1, c.ethernet(c.ipv6(b"\0\0\x08\0" + INNER, protocol=47)), "tunnelled (GRE)"),
-    "ESP": (1, in_ip(50, bytes(60)), "encrypted (ESP)"),
-    "AH in a tunnel": (
-        1, in_ip(51, b"\x04\x04" + bytes(22) + INNER), "tunnelled (IP in IP)",
+    "another version in IP": (1, in_ip(4, INNER_6), "contradictory headers"),
+    "GRE with a key": (1, in_ip(47, KEYED_GRE + INNER), "tunnelled (GRE)"),
+    "GRE of PPTP": (1, in_ip(47, b"\x20\1\x88\x0b\0\0\0\1" + INNER), "tunnelled (GRE)"),
+    "GRE with routes": (1, in_ip(47, b"\x40\0\x08\0" + bytes(8) + INNER), "tunnelled (GRE)"),
+    "ERSPAN of another version": (
+        1, in_ip(47, b"\x10\0\x88\xbe" + bytes(12) + c.ethernet(INNER)), "tunnelled (GRE)",
     ),
+    "nine tunnels": (1, c.ethernet(nested(9)), "nested deeper than 8 tunnels"),
+    "ESP": (1, in_ip(50, bytes(60)), "encrypted (ESP)"),
     "EtherIP": (1, in_ip(97, b"\x30\0" + c.ethernet(INNER)), "tunnelled (EtherIP)"),
     "IPComp": (1, in_ip(108, bytes(30)), "compressed (IPComp)"),
     "L2TP": (1, in_ip(115, bytes(30)), "tunnelled (L2TP)"),
-    "MPLS in IP": (1, in_ip(137, bytes(30)), "tunnelled (MPLS in IP)"),
+    "MPLS in IP of something else": (1, in_ip(137, b"\0\1\1\x40" + bytes(40)), "tunnelled (MPLS)"),
     "VXLAN": (1, in_udp(VXLAN + c.ethernet(INNER), 4789), "tunnelled (VXLAN)"),
     "VXLAN, IPv6": (1, in_udp(VXLAN + c.ethernet(INNER_6), 4789), "tunnelled (VXLAN)"),
     "VXLAN, tags": (1, in_udp(VXLAN + c.ethernet(INNER, [7]), 8472), "tunnelled (VXLAN)"),

@@ -68,7 +68,7 @@ def test_a_frame_that_was_cut_off_has_no_reason_of_what_follows_it() -> None:
 
 def test_fragments_of_a_tunnel_and_of_nothing() -> None:
     """All frames of a datagram that is not read count, and those of one that is never complete."""
-    whole = [c.ethernet(packet) for packet in c.fragments_4(c.ipv4(b"\0\0\x08\0" + u.INNER, protocol=47), 24)]
+    whole = [c.ethernet(packet) for packet in c.fragments_4(c.ipv4(u.KEYED_GRE + u.INNER, protocol=47), 24)]
     vxlan = c.udp_packet(u.VXLAN + c.ethernet(u.INNER), src_port=5, dst_port=4789, ident=9)
     tunnel = [c.ethernet(packet) for packet in c.fragments_4(vxlan, 32)]
     lone = [c.ethernet(packet) for packet in c.fragments_4(c.udp_packet(u.INNER * 9, ident=3), 80)[1:]]

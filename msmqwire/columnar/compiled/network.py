@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from msmqwire.capture import links, not_read
+from msmqwire.capture import links, not_read, tunnels
 from msmqwire.capture.icmp import ICMP, UNREACHABLE
 from msmqwire.columnar.compiled.decorators import inlined, jit
 from msmqwire.columnar.compiled.memory import b16, b32, b64, u8, u32
@@ -25,7 +25,7 @@ NOT_READ_FIELDS: Final = len(not_read.REASONS) + 2
 """Counts of frames that are not read, by index: for each reason of `not_read.REASONS`; then a link type that
 the generic reader has found to be unknown, -1 for none, and its frames since."""
 UNDECIDED: Final = -1
-"""For the generic reader: extension headers, PGM, Destination unreachable, and what is cut off or
+"""For the generic reader: tunnels, extension headers, PGM, Destination unreachable, and what is cut off or
 contradictory."""
 FIRST_REASON: Final = 16
 """In place of NOT_IP or OTHER, and above: why a frame is not read, by its index in `not_read.REASONS`."""
@@ -49,11 +49,13 @@ _TAGS_MAX = links.TAGS_MAX
 _FRAGMENT_HEADER = 44
 _ICMP, _UNREACHABLE = ICMP, UNREACHABLE[ICMP]
 _LENGTHS, _IPX_TYPE = not_read.LENGTHS, not_read.IPX_TYPE
-_PPPOE_TYPE, _PPPOE, _PPP_NETWORK_MAX = 0x8864, not_read.PPPOE, not_read.PPP_NETWORK_MAX
+_PPPOE_TYPE = tunnels.PPPOE_TYPE
+_MPLS_TYPE, _MPLS_TYPE_MULTICAST = tunnels.MPLS_TYPES
 _TYPES = np.array([*not_read.ETHERTYPES], np.int64)
 _TYPE_REASONS = np.array([*not_read.ETHERTYPES.values()], np.int64)
 PROTOCOL_REASONS: Final = np.array([not_read.PROTOCOLS.get(number, -1) for number in range(256)], np.int64)
 """For each protocol of IP the index of the reason why it is not read, -1 for one of other programs."""
+_IS_TUNNEL = np.array([number in tunnels.PROTOCOLS for number in range(256)])
 _VXLAN_PORT, _VXLAN_PORT_BEFORE = not_read.VXLAN_PORTS
 _GENEVE_PORT, _GTP_PORT, _TEREDO_PORT = not_read.GENEVE_PORT, not_read.GTP_PORT, not_read.TEREDO_PORT
 _VXLAN, _GENEVE, _GTP, _TEREDO = not_read.VXLAN, not_read.GENEVE, not_read.GTP, not_read.TEREDO
@@ -69,11 +71,8 @@ def _reason_of_type(memory: Any, offset: int, stop: int, ethertype: int) -> int:
     """Return NOT_IP or a reason for an EtherType that is none of IP; UNDECIDED where more is to be read."""
     if ethertype < _LENGTHS or ethertype == _IPX_TYPE:
         return UNDECIDED
-    if ethertype == _PPPOE_TYPE:
-        if offset + 8 > stop:
-            return UNDECIDED
-        is_data = b16(memory, offset) == 0x1100 and b16(memory, offset + 6) <= _PPP_NETWORK_MAX
-        return FIRST_REASON + _PPPOE if is_data else NOT_IP
+    if ethertype == _PPPOE_TYPE or ethertype == _MPLS_TYPE or ethertype == _MPLS_TYPE_MULTICAST:
+        return UNDECIDED
     for i in range(_TYPES.size):
         if _TYPES[i] == ethertype:
             return FIRST_REASON + _TYPE_REASONS[i]
@@ -232,6 +231,8 @@ def parse_frame(memory: Any, start: int, stop: int, length: int, linktype: int, 
         if protocol != TCP_NUMBER and protocol != UDP_NUMBER:
             return UNDECIDED
     else:
+        return UNDECIDED
+    if _IS_TUNNEL[protocol]:
         return UNDECIDED
     if protocol != TCP_NUMBER and protocol != UDP_NUMBER:
         return OTHER if PROTOCOL_REASONS[protocol] < 0 else FIRST_REASON + PROTOCOL_REASONS[protocol]
