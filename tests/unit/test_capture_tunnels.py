@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from msmqwire.capture import IpDecoder, Record, open_records
+from msmqwire.capture import Datagram, IpDecoder, Record, open_records
 from msmqwire.columnar.compiled.datagram_scan import C_SIZE
 from msmqwire.columnar.datagrams import DatagramReader
 from tests.property.test_columnar import PING
@@ -22,7 +22,7 @@ PACKETS = {
 }
 
 
-def decoded(linktype: int, frame: bytes, length: int = 0) -> list[tuple[object, ...]]:
+def decoded(linktype: int, frame: bytes, length: int = 0) -> list[Datagram]:
     decoder = IpDecoder()
     record = Record("x", 1, c.START_NS, linktype, frame, length or len(frame), 0)
     return list(decoder.feed(record))
