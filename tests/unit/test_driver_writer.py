@@ -19,7 +19,10 @@ from tests.support.running import PATIENCE_S
 
 
 class Rows:
-    """A guest that only changes rows."""
+    """A guest that only changes rows.
+
+    `told` has the number of rows taken each time it is told that all are durable.
+    """
 
     deadline = None
     arrivals = 0
@@ -27,6 +30,8 @@ class Rows:
     def __init__(self) -> None:
         self.changes = Changes()
         self.effects: list[str] = []
+        self.taken = 0
+        self.told: list[int] = []
 
     def put(self, key: bytes) -> None:
         self.changes.put(Table.HISTORY, key, b"")
@@ -37,11 +42,12 @@ class Rows:
 
     def take(self) -> tuple[Changes, list[Any]]:
         taken = self.changes, self.effects
+        self.taken += len(self.changes)
         self.changes, self.effects = Changes(), []
         return taken
 
     def committed(self) -> None:
-        pass
+        self.told.append(self.taken)
 
     def throttle(self, *, on: bool) -> None:
         pass
@@ -120,5 +126,6 @@ def test_what_is_refused_is_retried_before_what_has_come_since(monkeypatch: pyte
         assert gate.commits == [[b"a"], [b"b"]]
         assert performed == ["a", "b"]
         assert not driver.refused
+        assert driver.guest.told == [2]  # "b" was taken before "a" was durable
 
     run(work)
