@@ -257,3 +257,45 @@ def test_a_run_does_not_end_before_all_have_heard_of_the_connections_that_are_go
     world, story = run(*items, seed=16)  # beta hears of it 45 seconds later
     assert any(line.startswith("    120") and "is gone" in line for line in story.splitlines())
     assert world.environment.now > 120_000
+
+
+TO_ITSELF = {**TRANSACTION, "to": "alpha", "form": "PRIVATE"}
+REFUSED = (
+    Item(1_000, "disk", "alpha", {"ms": 1_000}),
+    Item(1_000, "slow disk", "alpha", {"ms": 9_000, "each_ms": 400}),
+    Item(1_000, "send", "alpha", {**SEND, "to": "alpha", "form": "PRIVATE"}),
+)
+"""The disk refuses a commit, and then is slow: what is changed meanwhile is a commit of its own."""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_crash_loses_what_waits_behind_a_commit_that_was_refused(seed):
+    """It is undone in the books as well, though the commit before it is durable."""
+    asking = {**TO_ITSELF, "acks": int(AcknowledgementsRequested.ACK_FULL_RECEIVE)}
+    items = (
+        Item(0, "transaction", "alpha", asking),
+        *REFUSED,
+        Item(1_500, "receive", "alpha", RECEIVE),
+        Item(2_700, "crash", "alpha", {"after": 0, "ms": 100}),
+        Item(9_000, "receive", "alpha", RECEIVE),
+    )
+    world, story = run(*items, nodes=("alpha",), seed=seed, commits_in_thread=True)
+    assert story.count("#1 (transactional, alpha to alpha\\tx) is received") == 2
+    assert world.ledger.messages[1].received == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("refuses_ms", [0, 3_000])
+def test_what_expires_before_the_clock_is_set_back_may_be_committed_after_that(refuses_ms, seed):
+    """Whether it expires while a commit is written, or waits behind one that was refused."""
+    overdue = {**SEND, "reach_s": 2, "deadletter": True}
+    items = (
+        Item(0, "partition", "alpha", {"other": "beta", "ms": 9_000}),
+        Item(0, "send", "alpha", overdue),
+        Item(2_500, "slow disk", "alpha", {"ms": 6_000, "each_ms": 2_000}),
+        Item(2_500, "disk", "alpha", {"ms": refuses_ms}),
+        Item(2_500, "send", "alpha", {**SEND, "to": "alpha", "form": "PRIVATE"}),
+        Item(4_000, "clock", "alpha", {"seconds": -5}),
+    )
+    world, _ = run(*items, seed=seed, commits_in_thread=True)
+    assert world.ledger.messages[1].deadlettered == 1

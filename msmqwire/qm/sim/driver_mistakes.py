@@ -74,9 +74,17 @@ def _not_awaited(_original: Any) -> Any:
 def _forgotten_when_refused(original: Any) -> Any:
     def refuse(self: Any, exc: Any) -> None:
         original(self, exc)
-        (self._ready[0] if self._ready else self._pending).changes.rows.clear()
+        (self._ready[0] if self._ready else self._pending).changes.changes.rows.clear()
 
     return refuse
+
+
+def _informed_of_each_commit(original: Any) -> Any:
+    def settle(self: Any, batch: Any) -> None:
+        original(self, batch)
+        self.guest.committed()
+
+    return settle
 
 
 def _sent_again_after_a_reconnect(_original: Any) -> Any:
@@ -116,6 +124,9 @@ DRIVER_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         "nobody waits for the commit": Mistake(Driver, "durable", _not_awaited, _DURABLE),
         "the coordinator has a reply before the rows of its transaction": Mistake(
             Driver, "part", effects_at_once(TransactionReply), _DURABLE
+        ),
+        "a core is told that all is durable while more waits behind a refused commit": Mistake(
+            Driver, "_settle", _informed_of_each_commit, _DURABLE
         ),
         "a carrier sends twice after a reconnect": Mistake(
             TcpNetwork,

@@ -48,7 +48,7 @@ class NodeView(Protocol):
     Attributes:
         core: None while the node is down.
         epoch: how often it was started.
-        decided_utc: the latest time that the core was given in the turns of the commit under way.
+        decided_utc: the latest time that the core was given in the turns of the last commit.
         effect_utc: the time that it was given in the step whose effect is carried out.
     """
 

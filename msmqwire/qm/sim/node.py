@@ -30,19 +30,22 @@ from msmqwire.qm.sim import invariants
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.hands import Hands
 from msmqwire.qm.sim.http_network import HTTP_PORT
-from msmqwire.qm.sim.ledger import Ledger, Undo
+from msmqwire.qm.sim.ledger import Ledger
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.plan import NOBODY, START_UTC, Plan, address_of, identifier_of, stray_hop
 from msmqwire.qm.sim.protection import Keys
 from msmqwire.qm.sim.queue_observer import QueueObserver
 from msmqwire.qm.sim.remote_server import RemoteServer
 from msmqwire.qm.sim.store_contents import StoreContents
+from msmqwire.qm.sim.taken import Taken
+from msmqwire.qm.sim.violation import Invariant
 from msmqwire.qm.store import memory_store
 from msmqwire.service.carrier import Performers
 from msmqwire.service.store.changes import Changes
 from msmqwire.service.virtual.clock import VirtualClock
 from msmqwire.service.virtual.life import Life
 from msmqwire.service.virtual.loop import Killed
+from msmqwire.service.virtual.violation import Violation
 
 T = TypeVar("T")
 QUOTA: Final = 1 << 20
@@ -84,8 +87,8 @@ class Node:
         refuses_until, unresolved_until, disk_refuses_until, disk_slow_until, disk_full_until: faults that
             last for a time.
         disk_slow_ms: how long a commit in a thread takes while the disk is slow.
-        decided_utc: the latest time that the core was given in the turns of the commit under way: its clock
-            may be set before that is durable.
+        decided_utc: the latest time that the core was given in the turns of the last commit: its clock may
+            have been set before that was durable.
         effect_utc: the time that it was given in the step whose effect is carried out.
     """
 
@@ -120,9 +123,8 @@ class Node:
         self._driver: EngineDriver | None = None
         self._guest: ObservedCore | None = None
         self._tcp: TcpNetwork | None = None
-        self._stored: Changes | None = None  # the last ones
-        self._taken: list[Undo] = []  # what a crash loses that has been taken, and is not durable
-        self._is_durable = True  # all that has been taken
+        self._stored: Taken | None = None  # the last one
+        self._taken: list[Taken] = []  # those that a crash loses, oldest first
         self._decided: dict[int, int] = {}  # the utc of the steps of effects that are not carried out
         self._fuse: int | None = None  # commits and effects until a crash
         self._down_ms = 0
@@ -239,7 +241,7 @@ class Node:
 
     # -- the disk: a `Committer` ------------------------------------------------------------------------
 
-    def commit(self, changes: Changes) -> None:
+    def commit(self, taken: Taken) -> None:
         """Store rows, or refuse to; or crash before or after that, with nobody informed."""
         environment = self._environment
         if environment.now < self.disk_refuses_until:
@@ -247,16 +249,17 @@ class Node:
             environment.log(self.name, "the disk refuses a commit")
             raise StoreRefused("the disk refuses", file=self.name)
         if self._fuse == 0 and environment.rng.random() < _STORED:
-            self._store(changes)
+            self._store(taken)
         self._burn()
-        self._store(changes)
+        self._store(taken)
 
-    def _store(self, changes: Changes) -> None:
+    def _store(self, taken: Taken) -> None:
         self._environment.counts["commits"] += 1
-        self._stored = changes
-        self.store.commit(changes)
-        self._contents.committed(self, changes)
-        self._taken.clear()
+        self._stored, self.decided_utc = taken, taken.utc
+        self.store.commit(taken.changes)
+        self._contents.committed(self, taken.changes)
+        if taken in self._taken:
+            self._taken.remove(taken)
         invariants.check_commit(self.name, self.store)
 
     def renew_key(self) -> None:
@@ -309,19 +312,18 @@ class Node:
 
         driver.begin(restore)
 
-    def taken(self, core: Core) -> None:
-        """The changes and effects of a turn have been taken."""
+    def taken(self, core: Core, changes: Changes, utc: int) -> Taken:
+        """The changes and effects of a turn have been taken, in which `utc` was the latest time."""
         invariants.check_step(self.name, core)
-        self._taken += self._ledger.take_undo(self.name)
-        if self._is_durable:
-            self.decided_utc, self._is_durable = 0, False
-        utc = core.context.utc
-        self.decided_utc = max(self.decided_utc, utc)
+        taken = Taken(changes, self._ledger.take_undo(self.name), utc)
+        self._taken.append(taken)
+        return taken
 
     def durable(self) -> None:
-        """What has been taken is durable."""
+        """The core is told that all that has been taken is durable: check that it is."""
+        if any(self._taken):
+            raise Violation(Invariant.DURABLE, f"{self.name} is told that all is durable before it is")
         self._taken.clear()
-        self._is_durable = True
 
     def step_over(self, effects: list[Effect], since: int, utc: int) -> None:
         """A call, or what a timer has done, is over, with these effects: it began at a time."""
@@ -354,7 +356,8 @@ class Node:
         if stored and under_way is not None and under_way is not self._stored:
             self._store(under_way)
         self._environment.log(self.name, f"CRASH, down for {down_ms} ms")
-        self._ledger.roll_back(self._taken + self._ledger.take_undo(self.name))
+        lost = [undo for taken in self._taken for undo in taken.undo]
+        self._ledger.roll_back(lost + self._ledger.take_undo(self.name))
         self._go_down(down_ms)
 
     def restart(self, down_ms: int) -> None:
@@ -380,7 +383,7 @@ class Node:
         if self._life is not None:
             self._life.kill()
         self._life = self._driver = self._guest = self._tcp = None
-        self._taken, self._fuse, self._is_durable = [], None, True
+        self._taken, self._fuse = [], None
         self._decided.clear()
         self.network.crashed(self)
         self._applications.crashed(self)
@@ -409,6 +412,7 @@ class ObservedCore:
         self._core, self._node, self._hands = core, node, hands
         self._seen = 0  # effects of steps that are over
         self._since, self._utc = node.now, node.utc  # when the present step began
+        self._latest_utc = 0  # since something was taken last
 
     @property
     def deadline(self) -> int | None:
@@ -427,14 +431,16 @@ class ObservedCore:
     def at(self, now_ms: int, utc: int) -> None:
         """A call begins, so that the one before is over."""
         self.step_over()
+        self._latest_utc = max(self._latest_utc, utc)
         self._core.at(now_ms, utc)
 
-    def take(self) -> tuple[Changes, list[Effect]]:
+    def take(self) -> tuple[Taken, list[Effect]]:
         """The turn is over."""
         self.step_over()
-        self._seen = 0
-        self._node.taken(self._core)
-        return self._core.take()
+        changes, effects = self._core.take()
+        taken = self._node.taken(self._core, changes, self._latest_utc)
+        self._seen = self._latest_utc = 0
+        return taken, effects
 
     def committed(self) -> None:
         """What was taken is durable."""
