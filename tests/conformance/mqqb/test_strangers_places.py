@@ -17,7 +17,7 @@ from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules.memory_pool import QUEUE_BYTES
 from msmqwire.service.store.changes import Changes
 from tests.support import handmade as h
-from tests.support.engine_harness import THIRD_ID, EngineHarness
+from tests.support.engine_harness import THIRD_ID, EngineHarness, format_name
 from tests.support.handwritten_peer import JN, NA, PA, HandwrittenPeer, direct
 
 FAR = THIRD_ID.bytes_le
@@ -277,3 +277,19 @@ def test_who_comes_back_need_not_wait_for_what_is_sent_to_its_address() -> None:
     harness.advance(5_000)
     harness.resolve("10.6.6.6")
     assert len(harness.effects_of(Connect)) == attempts + 2
+
+
+def test_an_application_keeps_a_place_that_has_nothing_left_to_send() -> None:
+    """Its queue was forgotten while the application opened it."""
+    harness = strict(session_retry_connect_ms=5_000)
+    harness.queue("missing")
+    asks(harness, stranger(harness), "10.6.6.6")
+    name = r"DIRECT=TCP:10.6.6.6\private$\adm"
+    harness.advance(60_000)
+    asked_for = harness.core.queues.lookup.outgoing(format_name(name))
+    assert isinstance(asked_for, OutgoingQueue)
+    harness.core.messages.purge(asked_for)
+    harness.send(b"own", to=name, recoverable=True)
+    harness.advance(60_000)
+    restarted = harness.restarted()
+    assert [position.message.body for position in restarted.outgoing(name).positions] == [b"own"]

@@ -101,7 +101,8 @@ class Connecting:
         """An application of this computer needs a session that only messages of others have needed so far."""
         session.asked_locally = True
         if self._context.timers.active(Timer.SESSION_RETRY_CONNECT, session.number):
-            self.retry_later(session)
+            # Even if there is nothing to send by now: the queue is about to be opened.
+            self._start_retry_timer(session)
 
     def opened(self, session: Session) -> None:
         """Serve the transfers of a session that is open, and those that wait for its queue manager."""
@@ -283,6 +284,9 @@ class Connecting:
             return
         if session.state is SessionState.CLOSED:
             session.step(SessionEvent.RECONNECT_LATER)
+        self._start_retry_timer(session)
+
+    def _start_retry_timer(self, session: Session) -> None:
         self._context.timers.start(
             Timer.SESSION_RETRY_CONNECT,
             session.number,
