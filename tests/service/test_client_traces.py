@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import tracemalloc
 import warnings
 from contextlib import suppress
@@ -17,7 +18,7 @@ import pytest
 
 import msmqwire
 from msmqwire.errors import Unreachable
-from tests.support.running import InThread, Process, bodies, environment, until
+from tests.support.running import PATIENCE_S, InThread, Process, bodies, environment, until
 from tests.support.sending import ORDERS, connect, messages, run
 
 NAME = rf"DIRECT=TCP:127.0.0.35\{ORDERS}"
@@ -70,12 +71,12 @@ def test_what_was_sent_is_not_kept_in_memory(alpha: Process) -> None:
                     last = await client.send(b"x" * 1000, acknowledge="nack_receive", recoverable=True)
                 await last.transferred()
                 del last
-                for _ in range(50):  # the last acknowledgements may be still to come
+                end = time.monotonic() + (PATIENCE_S if most else 1.0)
+                while True:  # the last acknowledgements may be still to come
                     gc.collect()
-                    if (size := tracemalloc.get_traced_memory()[0]) < most:
-                        break
-                    await asyncio.sleep(0.1 if most else 0.02)
-                return size
+                    if (size := tracemalloc.get_traced_memory()[0]) < most or time.monotonic() > end:
+                        return size
+                    await asyncio.sleep(0.05)
 
             before = await send_and_measure(300)
             return await send_and_measure(1500, before + most) - before
