@@ -16,6 +16,7 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 3)')
 ROWS ?= 300
 SEED ?= 10
 TIME ?= 600
+SEEDS ?= 0:10000
 
 export NO_MKDOCS_2_WARNING := 1
 # The tests start hundreds of processes: each would compile the library anew, and pytest rewrite every test.
@@ -28,7 +29,7 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev
 	$(MAKE) --no-print-directory -j 2 lint types docs conformance-check native
-	MSMQWIRE_TEST_COMPILED=1 $(PYTEST) -n $(WORKERS)
+	$(PYTEST) -n $(WORKERS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check
@@ -100,8 +101,12 @@ unit: $(VENV)/.installed-dev
 compiled: native
 	MSMQWIRE_TEST_COMPILED=1 $(PYTEST) -q tests/interop/test_compiled.py
 
+# What takes long: before an issue is resolved, and at night.
 nightly: native
 	MSMQWIRE_HYPOTHESIS=nightly MSMQWIRE_TEST_COMPILED=1 $(PYTEST) -n $(WORKERS)
+	$(BIN)/python tools/torture.py --kills 80
+	$(BIN)/python -m msmqwire.qm.sim --seeds $(SEEDS) --jobs 2
+	$(BIN)/python -m fuzz.readers --time $(TIME)
 
 # The readers, for so many seconds together: `make fuzz TIME=3600`. Corpora and findings are in build/fuzz.
 fuzz: $(VENV)/.installed-dev

@@ -25,7 +25,7 @@ settings.register_profile(
 )
 settings.register_profile(
     "nightly",
-    max_examples=50_000,
+    max_examples=1_000,
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],

@@ -44,7 +44,7 @@ def copy_compiled(folder: Path) -> list[Path]:
 
 
 def main() -> None:
-    if len(sys.argv) != 2 or Path(sys.argv[1]).exists():
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-") or Path(sys.argv[1]).exists():
         sys.exit(__doc__)
     print(f"{len(copy_compiled(Path(sys.argv[1])))} libraries")
 

@@ -1,8 +1,7 @@
 """The wheel of this platform: it is complete and works, and does what is done without being compiled.
 
 It is built once, with the library that is in the checkout; the tests of the project run in a copy of it with
-the libraries of the wheel. Compiling takes more than a minute: only ``make test``, ``make compiled`` and
-``make nightly`` run this.
+the libraries of the wheel. Compiling takes minutes: only ``make compiled`` and ``make nightly`` run this.
 """
 
 from __future__ import annotations
