@@ -486,8 +486,9 @@ class Driver(Generic[GuestT]):
             log.warning("the disk takes commits again")
         if self.has_guest:
             self._look_at_room()
+            # Not while anything that was taken after a refused batch is still to be committed.
             if not self._ready and (batch is self._pending or self._pending.changes is None):
-                self.guest.committed()  # else some wait that were taken behind a batch the disk refused
+                self.guest.committed()
         if batch is self._on_disk:
             self._on_disk = None
         elif batch is self._pending:

@@ -125,7 +125,7 @@ DRIVER_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         "the coordinator has a reply before the rows of its transaction": Mistake(
             Driver, "part", effects_at_once(TransactionReply), _DURABLE
         ),
-        "a core is told that all is durable while more waits behind a refused commit": Mistake(
+        "a core takes for durable what waits after a refused commit": Mistake(
             Driver, "_settle", _informed_of_each_commit, _DURABLE
         ),
         "a carrier sends twice after a reconnect": Mistake(

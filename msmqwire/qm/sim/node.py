@@ -320,9 +320,9 @@ class Node:
         return taken
 
     def durable(self) -> None:
-        """The core is told that all that has been taken is durable: check that it is."""
+        """The core takes all that has been taken for durable: check that it is."""
         if any(self._taken):
-            raise Violation(Invariant.DURABLE, f"{self.name} is told that all is durable before it is")
+            raise Violation(Invariant.DURABLE, f"{self.name} takes for durable what is not")
         self._taken.clear()
 
     def step_over(self, effects: list[Effect], since: int, utc: int) -> None:
