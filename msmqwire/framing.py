@@ -52,6 +52,11 @@ def find_header(data: bytes | bytearray, start: int = 0) -> int:
     return -1
 
 
+def has_header(data: bytes) -> bool:
+    """Whether bytes contain the prefix of a BaseHeader at any offset, not truncated."""
+    return 0 <= find_header(data) <= len(data) - PREFIX_SIZE
+
+
 def find_whole_packet(data: bytes | bytearray, start: int = 0) -> int:
     """Return the next offset from `start` at which a packet could begin that ends in the bytes; -1 for none.
 

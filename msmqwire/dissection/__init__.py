@@ -22,7 +22,8 @@ from msmqwire.capture.tcp import START_SEGMENTS
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.item import Item, format_time
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent
-from msmqwire.dissection.tracker import MSMQ_PORT, Tracker
+from msmqwire.dissection.msmq_connection import MSMQ_PORT
+from msmqwire.dissection.tracker import Tracker
 from msmqwire.errors import CaptureError, CaptureWarning, InvalidArgument
 from msmqwire.names.grammar import PORT_MAX
 from msmqwire.netware.readings import PROPOSED

@@ -39,6 +39,11 @@ class FollowedDirection(Generic[FinderT]):
     frame: int = 0
     time_ns: int = 0
 
+    @property
+    def held(self) -> int:
+        """The approximate number of bytes of memory that what is incomplete takes."""
+        return self.finder.held
+
     def skip(self, found: StreamRange[Any], reason: str) -> Iterator[ScanResult]:
         """Count bytes as skipped; report them when there are many, or those before are of another reason."""
         if reason != self.reason:

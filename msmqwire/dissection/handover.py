@@ -15,6 +15,7 @@ from msmqwire.capture.events import MASK, Event, Moment
 from msmqwire.capture.segment_buffer import Segment, SegmentBuffer
 from msmqwire.capture.tcp import ACKED_BYTES, ACKED_SEGMENTS
 from msmqwire.dissection.finder_state import FinderState
+from msmqwire.dissection.msmq_connection import MsmqConnection
 from msmqwire.dissection.tracker import Tracker
 
 
@@ -79,10 +80,11 @@ def take_over(tracker: Tracker, direction: Direction) -> DirectionSnapshot | Non
     is_msmq = not {direction.key[1], direction.key[3]}.isdisjoint(tracker.tcp_ports)
     finder, ignored = None, (0, 0, 0)
     if connection is not None:
-        if sender in connection.pending or connection.followed is not None:
+        session = connection.followed
+        if sender in connection.pending or not isinstance(session, MsmqConnection | None):
             return None
-        is_msmq = connection.is_msmq
-        finder = connection.finders.get(sender)
+        if session is not None:
+            is_msmq, finder = True, session.finders.get(sender)
         ignored = connection.ignored.get(sender, ignored)
     midstream = direction.isn is None if direction.flow is None else direction.flow.midstream
     if is_msmq and finder is None and (ignored[0] or midstream):
@@ -211,13 +213,17 @@ def _restore(tracker: Tracker, direction: Direction, snapshot: DirectionSnapshot
         )
     sender = direction.key[:2]
     connection = tracker.connections.get(direction.stream)
-    has_finder = connection is not None and sender in connection.finders
+    session = None if connection is None else connection.followed
+    has_finder = isinstance(session, MsmqConnection) and sender in session.finders
     if not (snapshot.ignored[0] or snapshot.taken or snapshot.has_begun or has_finder):
         return  # nothing was delivered
     flow = direction.ensure_flow()
     if connection is None:
         connection = tracker.add_connection(flow)
     if snapshot.known:
-        connection.finder(flow).resume(snapshot.taken, snapshot.finder)
+        if connection.followed is None:
+            connection.resume([flow])
+        assert isinstance(connection.followed, MsmqConnection)
+        connection.followed.finder(flow).resume(snapshot.taken, snapshot.finder)
     else:
         connection.ignored[sender] = snapshot.ignored

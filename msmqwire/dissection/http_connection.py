@@ -7,14 +7,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from msmqwire.capture import Data, End, Flow, Gap
+from msmqwire.capture import Data, Flow
 from msmqwire.capture.events import Endpoint
+from msmqwire.dissection.dissector import Dissector, Opening, Surroundings
 from msmqwire.dissection.finder import ScanResult
+from msmqwire.dissection.followed_conversation import FollowedConversation
 from msmqwire.dissection.followed_direction import UNKNOWN, FollowedDirection, Ignored
 from msmqwire.dissection.http_finder import HttpFinder, HttpRange
+from msmqwire.dissection.item import SRMP_KIND
 from msmqwire.dissection.stream_finder import BEGINS_INSIDE
 from msmqwire.errors import MalformedPacket
+from msmqwire.framing import begins_packet, has_header
+from msmqwire.headers.base import PREFIX_SIZE
+from msmqwire.lint import Finding, lint_malformed_srmp, lint_srmp
 from msmqwire.srmp.http_message import HttpMessage, RequestLine
+from msmqwire.srmp.message import SrmpMessage
 from msmqwire.srmp.recognition import begins_srmp, is_srmp, read_srmp
 
 HTTP_PORT: Final = 80
@@ -51,27 +58,56 @@ class _Direction(FollowedDirection[HttpFinder]):
     began_inside: int | None = None  # the last frame of a message of which only the end was captured
 
 
-class HttpConnection:
+class SrmpOverHttp(Dissector):
+    """SRMP over HTTP, on any port but those of MSMQ.
+
+    A segment that begins with POST, or has it anywhere if the port is 80, makes a connection HTTP until a
+    request has turned out not to be SRMP, and been answered.
+    """
+
+    def recognises(self, opening: Opening) -> bool | None:
+        data = opening.data
+        if data.startswith(METHOD) or _may_begin_request(opening):
+            return not self._around.on_msmq_port(opening.flow)
+        return None if METHOD.startswith(data) and not self._around.on_msmq_port(opening.flow) else False
+
+    def follow(self, flow: Flow, first: Flow, ignored: dict[Endpoint, Ignored]) -> HttpConnection:
+        return HttpConnection(self._around, flow, ignored)
+
+
+def _may_begin_request(opening: Opening) -> bool:
+    """Whether a segment on HTTP's port has the method of SRMP, or the beginning of it at its end.
+
+    It has no BaseHeader.
+    """
+    flow, segment = opening.flow, opening.segment
+    if HTTP_PORT not in (flow.src_port, flow.dst_port):
+        return False
+    ends = any(segment.endswith(METHOD[:size]) for size in range(1, len(METHOD)))
+    may_begin = (ends or METHOD in segment) and not has_header(segment)
+    return may_begin and not begins_packet(opening.data[:PREFIX_SIZE])
+
+
+class HttpConnection(FollowedConversation[_Direction]):
     """Both directions of a connection that carries HTTP. It is SRMP from its first request to a queue on.
 
     Until then nothing is reported. Afterwards all is: messages of SRMP, malformed ones, and as skipped bytes
     HTTP of other kinds.
 
     Args:
+        surroundings: what is shared by all connections.
         flow: the direction of which a segment has made it HTTP.
-        ignored: by sender how many bytes came before it was recognised as HTTP, the last frame of them and
-            its time; a direction takes what is its own when it begins.
+        ignored: by sender how many bytes came before that, the last frame of them and its time.
 
     Attributes:
-        is_srmp: whether a request to a queue has been seen.
+        is_settled: whether a request to a queue has been seen.
     """
 
-    __slots__ = ("_crowded", "_directions", "_early", "_ignored", "_requests", "_unanswered", "is_srmp")
+    __slots__ = ("_crowded", "_early", "_requests", "_unanswered", "is_settled")
 
-    def __init__(self, flow: Flow, ignored: dict[Endpoint, Ignored]) -> None:
-        self.is_srmp = False
-        self._ignored = ignored
-        self._directions: dict[Endpoint, _Direction] = {}
+    def __init__(self, surroundings: Surroundings, flow: Flow, ignored: dict[Endpoint, Ignored]) -> None:
+        super().__init__(surroundings, ignored)
+        self.is_settled = False
         self._unanswered: deque[_Request] = deque()
         self._crowded = False
         self._early: deque[int] = deque(maxlen=UNANSWERED_MAX)  # frames of responses without a request so far
@@ -82,74 +118,52 @@ class HttpConnection:
             self._await_response(_Request(None, frame, frame, is_srmp=None if flow.midstream else False))
 
     @property
-    def held(self) -> int:
-        """The approximate number of bytes of memory that incomplete messages take."""
-        return sum(direction.finder.held for direction in self._directions.values())
-
-    @property
-    def idle(self) -> bool:
-        """Whether no direction has delivered anything that is not ended yet."""
-        return not self._directions
-
-    @property
-    def certain(self) -> bool:
-        """Whether it is HTTP beyond doubt, at least in one direction."""
-        return self.is_srmp or any(direction.finder.certain for direction in self._directions.values())
-
-    @property
     def is_over(self) -> bool:
         """Whether all that was followed turned out not to be SRMP, and nothing of it is left."""
-        if self.is_srmp or self._unanswered:
+        if self.is_settled or self._unanswered:
             return False
         return all(direction.finder.between_messages for direction in self._directions.values())
 
-    def abandon(self) -> dict[Endpoint, Ignored]:
-        """Give up a connection that is not SRMP; return by sender what has been ignored."""
+    def is_left_by(self, event: Data) -> bool:
+        """Whether a packet of MSMQ begins while it is not HTTP beyond doubt in any direction."""
+        certain = any(direction.finder.certain for direction in self._directions.values())
+        return not certain and has_header(event.data)
+
+    def abandon(self) -> None:
         for sender, direction in self._directions.items():
             for _ in self._results(direction, direction.finder.discard()):
                 raise AssertionError("a result of a connection that is not SRMP")
             if direction.size:
                 self._ignored[sender] = direction.size, direction.frame, direction.time_ns
-        return self._ignored
 
-    def data(self, event: Data) -> Iterator[ScanResult]:
-        """Yield the results of the next bytes of a direction."""
-        direction = self._direction(event.flow)
-        return self._results(direction, direction.finder.feed(event.data, event.frame, event.time_ns))
+    @property
+    def _reports(self) -> bool:
+        return self.is_settled
 
-    def gap(self, event: Gap) -> Iterator[ScanResult]:
-        """Yield the results of the bytes before a gap, and of the gap."""
-        direction = self._direction(event.flow)
-        yield from self._results(direction, direction.finder.gap())
+    def _new_direction(self, flow: Flow, ignored: Ignored) -> _Direction:
+        size, frame, time_ns = ignored
+        finder = HttpFinder(midstream=flow.midstream or size > 0)
+        return _Direction(flow, finder, size, UNKNOWN, frame, time_ns)
+
+    def _lose(self, direction: _Direction) -> None:
         self._unanswered.clear()
-        if self.is_srmp and event.size:
-            yield from self._report_skipped(direction)
-            reason = f"not in the capture: {event.reason}"
-            yield ScanResult.skipped(event.size, reason, (event.frame,), event.time_ns)
 
-    def end(self, event: End) -> Iterator[ScanResult]:
-        """End a direction; yield its last results."""
-        direction = self._directions.pop(event.flow.sender, None)
-        if direction is not None:
-            cut = event.reason not in ("fin", "rst")
-            yield from self._results(direction, direction.finder.end(cut=cut))
-            yield from self._report_skipped(direction)
-
-    def discard(self) -> list[tuple[Flow, list[ScanResult]]]:
-        """Skip the buffered bytes of both directions to free memory."""
+    def _let_go(self) -> None:
         self._unanswered.clear()
-        return [
-            (direction.flow, list(self._results(direction, direction.finder.discard())))
-            for direction in self._directions.values()
-        ]
 
-    def _direction(self, flow: Flow) -> _Direction:
-        sender = flow.sender
-        if sender not in self._directions:
-            size, frame, time_ns = self._ignored.pop(sender, (0, 0, 0))
-            finder = HttpFinder(midstream=flow.midstream or size > 0)
-            self._directions[sender] = _Direction(flow, finder, size, UNKNOWN, frame, time_ns)
-        return self._directions[sender]
+    # -- results to items ---------------------------------------------------------------------------
+
+    def _kind(self, packet: SrmpMessage) -> str:
+        return SRMP_KIND
+
+    def _lint(self, flow: Flow, result: ScanResult, packet: SrmpMessage) -> list[Finding]:
+        return lint_srmp(packet, flow.src)
+
+    def _lint_malformed(self, data: bytes, error: MalformedPacket) -> list[Finding]:
+        return lint_malformed_srmp(data, error)
+
+    def _one_sided(self, flow: Flow) -> bool:
+        return self._around.is_one_sided(flow)
 
     # -- ranges to results --------------------------------------------------------------------------
 
@@ -166,7 +180,8 @@ class HttpConnection:
             if result is None:
                 yield from self._skip(direction, found)
                 continue
-            yield from self._report_skipped(direction)
+            if self.is_settled:
+                yield from direction.report_skipped()
             yield result
 
     def _message(self, direction: _Direction, found: HttpRange, http: HttpMessage) -> ScanResult | None:
@@ -177,7 +192,7 @@ class HttpConnection:
             self._await_response(_Request(None, frame, frame, is_srmp=None))
             direction.began_inside = None
         request = self._request(found, is_srmp=is_srmp(http))
-        self.is_srmp |= bool(request.is_srmp)
+        self.is_settled |= bool(request.is_srmp)
         return _read(found, http, request) if request.is_srmp else None
 
     def _request(self, found: HttpRange, *, is_srmp: bool) -> _Request:
@@ -204,7 +219,7 @@ class HttpConnection:
     def _response(self, found: HttpRange, http: HttpMessage, *, interim: bool) -> ScanResult | None:
         request = self._answered(found, interim=interim)
         if request is None or request.is_srmp is None:
-            return _read(found, http) if self.is_srmp else None
+            return _read(found, http) if self.is_settled else None
         return _read(found, http, request, is_response=True) if request.is_srmp else None
 
     def _answered(self, found: HttpRange, *, interim: bool = False) -> _Request | None:
@@ -220,21 +235,18 @@ class HttpConnection:
 
         It has its place among the others: a request is answered, if only with status 400.
         """
-        self.is_srmp |= begins_srmp(found.data)
+        self.is_settled |= begins_srmp(found.data)
         if found.data.startswith(STATUS):
             request = self._answered(found)
         else:
-            request = self._request(found, is_srmp=self.is_srmp)
-        return _malformed(found, error, request) if self.is_srmp else None
+            request = self._request(found, is_srmp=self.is_settled)
+        return _malformed(found, error, request) if self.is_settled else None
 
     def _skip(self, direction: _Direction, found: HttpRange) -> Iterator[ScanResult]:
-        if self.is_srmp:
+        if self.is_settled:
             yield from direction.skip(found, found.reason or OTHER_HTTP)
         else:
             direction.count(found, UNKNOWN)
-
-    def _report_skipped(self, direction: _Direction) -> Iterable[ScanResult]:
-        return direction.report_skipped() if self.is_srmp else ()
 
 
 def _read(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -25,6 +25,9 @@ from msmqwire.srmp.message import SrmpMessage
 Packet = Record | SrmpMessage | PgmPacket | RpcPacket | NcpPacket
 SRMP_KIND: Final = message_json.PACKET
 PGM_KIND: Final = "PgmPacket"
+
+LocateFrames = Callable[[tuple[int, ...]], tuple[str, tuple[int, ...]]]
+"""Maps frame numbers to the file of the last frame, and each to its number in its file."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -4,97 +4,81 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from msmqwire.capture import Data, End, Flow, Gap
+from msmqwire.capture import Flow
 from msmqwire.capture.events import Endpoint
+from msmqwire.dissection.dissector import Dissector, Opening, Surroundings
 from msmqwire.dissection.finder import ScanResult
+from msmqwire.dissection.followed_conversation import FollowedConversation
 from msmqwire.dissection.followed_direction import UNKNOWN, FollowedDirection, Ignored
 from msmqwire.dissection.ncp_exchanges import NcpExchanges
-from msmqwire.dissection.ncp_finder import NcpFinder, NcpRange
+from msmqwire.dissection.ncp_finder import NcpFinder, NcpRange, begins_unit, has_unit
 from msmqwire.errors import MalformedPacket
-from msmqwire.lint import NcpLint
+from msmqwire.framing import has_header
+from msmqwire.lint import Finding, NcpLint, lint_malformed_ncp
 from msmqwire.netware.headers import NCP_PORT, NCP_TCP_REQUEST
-from msmqwire.netware.readings import Readings
+from msmqwire.netware.ncp_packet import NcpPacket
 
 
-class NcpConnection:
-    """Both directions of a connection that carries NCP.
+class NcpOverTcp(Dissector):
+    """NCP: what begins with a unit of it, and on its port all that is nothing else."""
 
-    Args:
-        ignored: by sender how many bytes came before it was recognised, the last frame of them and its time;
-            a direction takes what is its own when it begins.
-        readings: how disputed fields are read.
+    def claims(self, flow: Flow) -> bool:
+        return NCP_PORT in (flow.src_port, flow.dst_port) and not self._around.on_msmq_port(flow)
 
-    Attributes:
-        lint: the linter of the connection.
-    """
+    def recognises(self, opening: Opening) -> bool | None:
+        flow, data = opening.flow, opening.data
+        begins = begins_unit(data)
+        if begins is None and self.claims(flow):
+            return True
+        if begins is False and flow.midstream and self._around.on_msmq_port(flow):
+            return not has_header(data) and has_unit(data)
+        return begins
 
-    __slots__ = ("_directions", "_exchanges", "_ignored", "lint")
+    def follow(self, flow: Flow, first: Flow, ignored: dict[Endpoint, Ignored]) -> NcpConnection:
+        return NcpConnection(self._around, ignored)
 
-    def __init__(self, ignored: dict[Endpoint, Ignored], readings: Readings) -> None:
-        self._ignored = ignored
-        self._directions: dict[Endpoint, FollowedDirection[NcpFinder]] = {}
-        self._exchanges = NcpExchanges(readings)
-        self.lint = NcpLint()
+
+class NcpConnection(FollowedConversation[FollowedDirection[NcpFinder]]):
+    """Both directions of a connection that carries NCP."""
+
+    __slots__ = ("_exchanges", "_session")
+
+    def __init__(self, surroundings: Surroundings, ignored: dict[Endpoint, Ignored]) -> None:
+        super().__init__(surroundings, ignored)
+        self._exchanges = NcpExchanges(surroundings.readings)
+        self._session = NcpLint()
 
     @property
     def held(self) -> int:
         """The approximate number of bytes of memory that incomplete units take, open requests and lint."""
-        buffered = sum(direction.finder.held for direction in self._directions.values())
-        return buffered + self._exchanges.held + self.lint.held
+        return super().held + self._exchanges.held + self._session.held
 
-    @property
-    def idle(self) -> bool:
-        """Whether no direction has delivered anything that is not ended yet."""
-        return not self._directions
+    def _new_direction(self, flow: Flow, ignored: Ignored) -> FollowedDirection[NcpFinder]:
+        size, frame, time_ns = ignored
+        if flow.midstream or size:
+            self._session.gap()
+        finder = NcpFinder(midstream=flow.midstream, by_server=flow.src_port == NCP_PORT)
+        return FollowedDirection(flow, finder, size, UNKNOWN, frame, time_ns)
 
-    def data(self, event: Data) -> Iterator[ScanResult]:
-        """Yield the results of the next bytes of a direction."""
-        direction = self._direction(event.flow)
-        return self._results(direction, direction.finder.feed(event.data, event.frame, event.time_ns))
+    def _lose(self, direction: FollowedDirection[NcpFinder]) -> None:
+        self._session.gap()
 
-    def gap(self, event: Gap) -> Iterator[ScanResult]:
-        """Yield the results of the bytes before a gap, and of the gap."""
-        direction = self._direction(event.flow)
-        yield from self._results(direction, direction.finder.gap())
-        self.lint.gap()
-        if event.size:
-            yield from direction.report_skipped()
-            reason = f"not in the capture: {event.reason}"
-            yield ScanResult.skipped(event.size, reason, (event.frame,), event.time_ns)
-
-    def end(self, event: End) -> Iterator[ScanResult]:
-        """End a direction; yield its last results."""
-        direction = self._directions.pop(event.flow.sender, None)
-        if direction is not None:
-            cut = event.reason not in ("fin", "rst")
-            yield from self._results(direction, direction.finder.end(cut=cut))
-            yield from direction.report_skipped()
-
-    def discard(self) -> list[tuple[Flow, list[ScanResult]]]:
-        """Let go of the buffered bytes of both directions, and of open requests, to free memory."""
+    def _let_go(self) -> None:
         self._exchanges.discard()
-        self.lint.discard()
-        return [
-            (direction.flow, list(self._results(direction, direction.finder.discard())))
-            for direction in self._directions.values()
-        ]
+        self._session.discard()
 
-    def _direction(self, flow: Flow) -> FollowedDirection[NcpFinder]:
-        sender = flow.sender
-        if sender not in self._directions:
-            size, frame, time_ns = self._ignored.pop(sender, (0, 0, 0))
-            finder = NcpFinder(midstream=flow.midstream, by_server=flow.src_port == NCP_PORT)
-            if flow.midstream or size:
-                self.lint.gap()
-            self._directions[sender] = FollowedDirection(flow, finder, size, UNKNOWN, frame, time_ns)
-        return self._directions[sender]
+    def _lint(self, flow: Flow, result: ScanResult, packet: NcpPacket) -> list[Finding]:
+        return self._session.packet(packet)
+
+    def _lint_malformed(self, data: bytes, error: MalformedPacket) -> list[Finding]:
+        return lint_malformed_ncp(data, error)
 
     def _results(
         self, direction: FollowedDirection[NcpFinder], ranges: Iterable[NcpRange]
     ) -> Iterator[ScanResult]:
         for found in ranges:
             if found.message is None and found.error is None:
-                self.lint.gap()
+                self._session.gap()
                 yield from direction.skip(found, found.reason)
                 continue
             yield from direction.report_skipped()
@@ -103,7 +87,7 @@ class NcpConnection:
     def _result(self, found: NcpRange) -> ScanResult:
         unit = found.message
         if unit is None:
-            self.lint.gap()
+            self._session.gap()
             return ScanResult(
                 found.data, found.size, None, found.error, "", found.frames, found.time_ns, found.cut
             )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from msmqwire.capture import Datagram
 from msmqwire.capture.ip import Transport
 from msmqwire.capture.record import time_or_none
+from msmqwire.dissection.dissector import DatagramDissector, Surroundings
 from msmqwire.dissection.item import PGM_KIND, SRMP_KIND, Item
 from msmqwire.dissection.pgm_sessions import Apdu, Lost, Origin, PgmSessions
 from msmqwire.errors import MalformedPacket
@@ -20,9 +21,6 @@ from msmqwire.srmp.recognition import is_srmp_apdu
 
 PGM_PORTS: Final = frozenset({3055, 3056})
 """UDP ports on which PGM is encapsulated: of packets for the group, and of those for one host."""
-
-LocateFrames = Callable[[tuple[int, ...]], tuple[str, tuple[int, ...]]]
-"""Maps the frame numbers of a datagram to the file of the last frame, and each to its number in its file."""
 
 
 def is_pgm(datagram: Datagram) -> bool:
@@ -47,20 +45,17 @@ def is_pgm(datagram: Datagram) -> bool:
     return bool(packet.Checksum) and checksum_is_right(datagram.payload)  # 0 is none
 
 
-class PgmItems:
-    """Turns PGM packets, in capture order, into items: each packet, then the messages that it completes.
+class PgmItems(DatagramDissector):
+    """PGM: each packet is an item, followed by those of the messages that it completes."""
 
-    Args:
-        lint: whether to judge packets and messages.
-        locate: maps frame numbers to files.
-    """
-
-    def __init__(self, *, lint: bool, locate: LocateFrames) -> None:
-        self._lint, self._locate = lint, locate
+    def __init__(self, surroundings: Surroundings) -> None:
+        super().__init__(surroundings)
         self._sessions = PgmSessions()
 
-    def feed(self, datagram: Datagram) -> Iterator[Item]:
-        """Yield the items of a datagram that is PGM."""
+    def recognises(self, datagram: Datagram) -> bool:
+        return is_pgm(datagram)
+
+    def items(self, datagram: Datagram) -> Iterator[Item]:
         payload = datagram.payload
         packet, fault, error = None, None, None
         try:
@@ -73,28 +68,21 @@ class PgmItems:
                 )
         except MalformedPacket as exc:
             packet, error = None, exc.detached()
-        found = lint_pgm(packet, fault, payload) if self._lint and packet is not None else []
-        kind = "Malformed" if packet is None else PGM_KIND
-        file, frames = self._locate(datagram.frames)
-        size = len(payload) + datagram.missing
-        yield Item(
-            file, time_or_none(datagram.time_ns), frames, datagram.transport, None,
-            datagram.src, datagram.src_port, datagram.dst, datagram.dst_port,
-            packet, kind, size, found, error, payload, "",
-        )  # fmt: skip
+        found = lint_pgm(packet, fault, payload) if self._around.lint and packet is not None else []
+        yield self._item(datagram, packet, "Malformed" if packet is None else PGM_KIND, found, error)
         has_data = packet is not None and (fault is None or fault.path == TSDU_LENGTH)
         if packet is not None and has_data and checksum_is_right(payload):
             for result in self._sessions.feed(datagram, packet):
                 yield from self._result(result)
 
-    def flush(self) -> Iterator[Item]:
+    def end(self) -> Iterator[Item]:
         """End the capture: yield the items of the messages that are not whole."""
         for result in self._sessions.flush():
             yield from self._result(result)
 
     def _result(self, result: Apdu | Lost) -> Iterator[Item]:
         if isinstance(result, Lost):
-            file, frames = self._locate((result.frame,))
+            file, frames = self._around.locate((result.frame,))
             reason = f"not in the capture: sequence numbers {result.first} to {result.last} of PGM"
             yield Item(
                 file, time_or_none(result.time_ns), frames, *_ends(result.origin),
@@ -107,11 +95,11 @@ class PgmItems:
         found: list[Finding] = []
         try:
             message = parse_multicast(result.data)
-            found = lint_srmp(message) if self._lint else []
+            found = lint_srmp(message) if self._around.lint else []
         except MalformedPacket as exc:
             error, kind = exc.detached(), "Malformed"
-            found = lint_malformed_srmp(result.data, error) if self._lint else []
-        file, frames = self._locate(result.frames)
+            found = lint_malformed_srmp(result.data, error) if self._around.lint else []
+        file, frames = self._around.locate(result.frames)
         yield Item(
             file, time_or_none(result.time_ns), frames, *_ends(result.origin),
             message, kind, len(result.data), found, error, result.data, "",

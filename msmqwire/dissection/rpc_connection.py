@@ -6,14 +6,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from msmqwire.capture import Data, End, Flow, Gap
+from msmqwire.capture import Flow
 from msmqwire.capture.events import Endpoint
+from msmqwire.dissection.dissector import Dissector, Opening, Surroundings
 from msmqwire.dissection.finder import ScanResult
+from msmqwire.dissection.followed_conversation import FollowedConversation
 from msmqwire.dissection.followed_direction import UNKNOWN, FollowedDirection, Ignored
 from msmqwire.dissection.rpc_calls import Association, Call, Handles, in_packet
-from msmqwire.dissection.rpc_finder import RpcFinder, RpcRange
+from msmqwire.dissection.rpc_finder import RpcFinder, RpcRange, begins_bind, begins_pdu
 from msmqwire.errors import MalformedPacket
-from msmqwire.lint import Finding, RemoteReadLint
+from msmqwire.lint import Finding, RemoteReadLint, lint_malformed_rpc, lint_rpc
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.remote_read.procedures import PROCEDURES
 from msmqwire.remote_read.rpc_packet import RpcPacket, StubPart, call_kind, read_stub
@@ -64,20 +66,44 @@ class _Direction(FollowedDirection[RpcFinder]):
         return self.finder.held + self.fragments_cost
 
 
-class RpcConnection:
-    """Both directions of a connection that carries DCE/RPC.
+class RemoteRead(Dissector):
+    """Remote read over DCE/RPC: what begins with a bind to its interface.
 
-    Args:
+    On the ports of MSMQ and its RPC any PDU will do.
+
+    Attributes:
         handles: the context handles of all connections.
-        ignored: by sender how many bytes came before it was recognised, the last frame of them and its time;
-            a direction takes what is its own when it begins.
+        lint: judges their calls.
     """
 
-    __slots__ = ("_association", "_directions", "_handles", "_ignored", "_whole")
+    def __init__(self, surroundings: Surroundings) -> None:
+        super().__init__(surroundings)
+        self.handles, self.lint = Handles(), RemoteReadLint()
 
-    def __init__(self, handles: Handles, ignored: dict[Endpoint, Ignored]) -> None:
-        self._handles, self._ignored = handles, ignored
-        self._directions: dict[Endpoint, _Direction] = {}
+    def recognises(self, opening: Opening) -> bool | None:
+        flow = opening.flow
+        is_port = on_rpc_port(flow) or self._around.on_msmq_port(flow)
+        return begins_pdu(opening.data) if is_port else begins_bind(opening.data)
+
+    def follow(self, flow: Flow, first: Flow, ignored: dict[Endpoint, Ignored]) -> RpcConnection:
+        return RpcConnection(self._around, self, ignored)
+
+
+def on_rpc_port(flow: Flow) -> bool:
+    """Whether a connection is on a port of the RPC of queue managers."""
+    return flow.src_port in RPC_PORTS or flow.dst_port in RPC_PORTS
+
+
+class RpcConnection(FollowedConversation[_Direction]):
+    """Both directions of a connection that carries DCE/RPC."""
+
+    __slots__ = ("_association", "_shared", "_whole")
+
+    def __init__(
+        self, surroundings: Surroundings, shared: RemoteRead, ignored: dict[Endpoint, Ignored]
+    ) -> None:
+        super().__init__(surroundings, ignored)
+        self._shared = shared
         self._association = Association()
         self._whole = True  # so far all was captured, and in the clear
 
@@ -86,79 +112,46 @@ class RpcConnection:
         """The approximate number of bytes of memory that incomplete PDUs and stubs take, and open calls."""
         if not self._directions:
             return 0
-        return self._association.held + sum(direction.held for direction in self._directions.values())
+        return self._association.held + super().held
 
-    @property
-    def idle(self) -> bool:
-        """Whether no direction has delivered anything that is not ended yet."""
-        return not self._directions
+    def _new_direction(self, flow: Flow, ignored: Ignored) -> _Direction:
+        size, frame, time_ns = ignored
+        direction = _Direction(flow, RpcFinder(midstream=flow.midstream), size, UNKNOWN, frame, time_ns)
+        if flow.midstream or size:
+            self._lose(direction)
+        return direction
 
-    def data(self, event: Data) -> Iterator[ScanResult]:
-        """Yield the results of the next bytes of a direction."""
-        direction = self._direction(event.flow)
-        return self._results(direction, direction.finder.feed(event.data, event.frame, event.time_ns))
+    def _lose(self, direction: _Direction) -> None:
+        direction.lossy, self._whole = True, False
 
-    def gap(self, event: Gap) -> Iterator[ScanResult]:
-        """Yield the results of the bytes before a gap, and of the gap."""
-        direction = self._direction(event.flow)
+    def _rest(self, direction: _Direction, *, cut: bool) -> Iterator[ScanResult]:
+        while direction.fragments:
+            yield self._give_up(direction, "the last fragment is missing", cut=cut or direction.lossy)
+
+    def _let_go(self) -> None:
+        self._association.discard()
+        self._whole = False
+
+    def _discard(self, direction: _Direction) -> Iterator[ScanResult]:
+        yield from super()._discard(direction)
         self._lose(direction)
-        yield from self._results(direction, direction.finder.gap())
-        if event.size:
-            yield from direction.report_skipped()
-            reason = f"not in the capture: {event.reason}"
-            yield ScanResult.skipped(event.size, reason, (event.frame,), event.time_ns)
+        while direction.fragments:
+            yield self._give_up(direction, "let go, as too much is held", cut=True)
 
-    def end(self, event: End) -> Iterator[ScanResult]:
-        """End a direction; yield its last results."""
-        direction = self._directions.pop(event.flow.sender, None)
-        if direction is not None:
-            cut = event.reason not in ("fin", "rst")
-            yield from self._results(direction, direction.finder.end(cut=cut))
-            while direction.fragments:
-                yield self._give_up(direction, "the last fragment is missing", cut=cut or direction.lossy)
-            yield from direction.report_skipped()
-
-    def lint_call(
-        self, lint: RemoteReadLint, flow: Flow, packet: RpcPacket, *, is_behind: bool = False
-    ) -> list[Finding]:
-        """Judge the last result of a direction by the calls before it.
-
-        `is_behind` says that its sender has received what was not captured, which may be the answers.
-        """
+    def _lint(self, flow: Flow, result: ScanResult, packet: RpcPacket) -> list[Finding]:
+        """Judge a call or an answer, the latter by the calls before it."""
         if packet.encrypted:
             self._whole = False
         client, server = flow.sender, flow.receiver
         if packet.ptype != PduType.REQUEST:
             client, server = server, client
+        whole = self._whole and not self._around.is_behind(flow)
         new_group = self._association.began_group
-        whole = self._whole and not is_behind
-        return lint.packet(client[0], server, packet, whole=whole, new_group=new_group)
+        calls = self._shared.lint.packet(client[0], server, packet, whole=whole, new_group=new_group)
+        return lint_rpc(packet) + calls
 
-    def discard(self) -> list[tuple[Flow, list[ScanResult]]]:
-        """Let go of the buffered bytes of both directions, and of open calls, to free memory."""
-        self._association.discard()
-        self._whole = False
-        return [(direction.flow, list(self._discard(direction))) for direction in self._directions.values()]
-
-    def _discard(self, direction: _Direction) -> Iterator[ScanResult]:
-        yield from self._results(direction, direction.finder.discard())
-        self._lose(direction)
-        while direction.fragments:
-            yield self._give_up(direction, "let go, as too much is held", cut=True)
-
-    def _lose(self, direction: _Direction) -> None:
-        direction.lossy, self._whole = True, False
-
-    def _direction(self, flow: Flow) -> _Direction:
-        sender = flow.sender
-        if sender not in self._directions:
-            size, frame, time_ns = self._ignored.pop(sender, (0, 0, 0))
-            finder = RpcFinder(midstream=flow.midstream)
-            direction = _Direction(flow, finder, size, UNKNOWN, frame, time_ns)
-            if flow.midstream or size:
-                self._lose(direction)
-            self._directions[sender] = direction
-        return self._directions[sender]
+    def _lint_malformed(self, data: bytes, error: MalformedPacket) -> list[Finding]:
+        return lint_malformed_rpc(data, error)
 
     # -- ranges to results --------------------------------------------------------------------------
 
@@ -269,7 +262,7 @@ class RpcConnection:
         for name in ("phContext", "pphContext", "phContextFrom"):
             handle = getattr(arguments, name, None)
             if handle is not None:
-                return self._handles.queue(server, handle)
+                return self._shared.handles.queue(server, handle)
         return ""
 
     def _answer(self, direction: _Direction, ranges: list[RpcRange], packet: RpcPacket) -> ScanResult:
@@ -309,12 +302,12 @@ class RpcConnection:
             return
         if call.procedure.opnum == Opnum.R_CloseQueue:
             if handle.is_null and call.arguments is not None:
-                self._handles.closed(server, call.arguments.pphContext)
+                self._shared.handles.closed(server, call.arguments.pphContext)
         elif not handle.is_null:
-            self._handles.opened(server, handle, call.queue)
+            self._shared.handles.opened(server, handle, call.queue)
             move_context = getattr(results, "pMoveContext", None)
             if move_context:
-                self._handles.opened(server, move_context, call.queue)
+                self._shared.handles.opened(server, move_context, call.queue)
 
 
 def _joined(ranges: list[RpcRange]) -> tuple[bytes, tuple[StubPart, ...]]:

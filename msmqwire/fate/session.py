@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from msmqwire.dissection.tracker import MSMQ_PORT
+from msmqwire.dissection.msmq_connection import MSMQ_PORT
 from msmqwire.fate.model import What
 from msmqwire.fate.observations import Observation, Where
 from msmqwire.fate.rows import Row, SessionHeader

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from msmqwire.dissection.item import Item
-from msmqwire.dissection.tracker import MSMQ_PORT
+from msmqwire.dissection.msmq_connection import MSMQ_PORT
 from msmqwire.report.facts import Facts, Group, Protocol
 from msmqwire.report.limits import Limits
 

@@ -269,7 +269,7 @@ def test_requests_that_are_not_srmp_are_left_when_they_have_been_answered():
     dissection = dissect(io.BytesIO(before), flush=False)
     assert list(dissection) == []
     (connection,) = dissection.tracker.connections.values()
-    assert connection.http is None
+    assert connection.followed is None
     found = items(talk.send(form + FIRST).send(s.PAGE + s.RESPONSE, by_client=False).frames)
     assert shown(found) == [
         ("Skipped", 2 * len(form)), ("SrmpMessage", len(FIRST), 0), ("Skipped", len(s.PAGE)),

@@ -9,9 +9,9 @@ from typing import Any, Final
 from fuzz.peer.channel import Channel
 from fuzz.peer.failure import PeerFailure
 from msmqwire.capture.events import Data, Flow
+from msmqwire.dissection.dissector import Surroundings
 from msmqwire.dissection.finder import ScanResult
-from msmqwire.dissection.rpc_calls import Handles
-from msmqwire.dissection.rpc_connection import RpcConnection
+from msmqwire.dissection.rpc_connection import RemoteRead, RpcConnection
 from msmqwire.lint import BREACHES, lint_malformed_rpc, lint_rpc
 from msmqwire.names.printable import agreeing, counted
 from msmqwire.remote_read.rpc_packet import RpcPacket
@@ -134,7 +134,8 @@ class PeerAssociation:
         self.answers: list[Answer] = []
         self.results: Any = None
         self._proposals: dict[int, Any] = {}
-        self._reader = RpcConnection(Handles(), {})
+        around = Surroundings()
+        self._reader = RpcConnection(around, RemoteRead(around), {})
         client, server = ("client", 0), ("server", number)
         self._flows = (Flow(0, *client, *server, False), Flow(0, *server, *client, False))
         self._framer = PduFramer()

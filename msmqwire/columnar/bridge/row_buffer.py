@@ -25,6 +25,7 @@ from msmqwire.dissection import Item, Tracker
 from msmqwire.dissection.pgm_items import PGM_PORTS
 from msmqwire.netware.headers import NCP_PORT
 from msmqwire.netware.ncp_packet import NcpPacket
+from msmqwire.ping import PING_PORT
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 from msmqwire.srmp.message import SrmpMessage
@@ -65,7 +66,7 @@ class RowBuffer:
         self.tcp_ports = np.zeros(1 << 16, np.bool_)
         self.tcp_ports[_in_range(tracker.tcp_ports)] = True
         self._udp_ports = np.zeros(1 << 16, np.uint8)
-        self._udp_ports[_in_range(tracker.ping_ports)] = PINGS
+        self._udp_ports[_in_range({PING_PORT, *tracker.ports})] = PINGS
         self._udp_ports[_in_range({*PGM_PORTS, NCP_PORT})] = OTHER_DATAGRAMS
 
     def scan_arrays(self) -> ScanArrays:
