@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from msmqwire.capture.live import StoppableInput
+from msmqwire.capture.live import QUIET_S, StoppableInput
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -31,6 +31,7 @@ class FollowedFile(StoppableInput):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         """Read what is there, waiting for something; 0 after `stop`, and once the file is lost."""
+        waited = 0.0
         while not self.is_stopped:
             if count := self._file.readinto(buffer):
                 return count
@@ -40,6 +41,10 @@ class FollowedFile(StoppableInput):
             self.lost = self._why_lost()
             if not self.lost:
                 self.wait_for_stop(_POLL_S)
+                is_quiet = waited < QUIET_S <= waited + _POLL_S
+                waited += _POLL_S
+                if is_quiet and self.on_quiet is not None:
+                    self.on_quiet()
         return 0
 
     def close(self) -> None:

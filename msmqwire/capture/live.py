@@ -10,9 +10,11 @@ import signal
 import subprocess
 import threading
 from collections import deque
+from collections.abc import Callable
 from io import RawIOBase
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from msmqwire.capture.tcp import START_NS
 from msmqwire.errors import MsmqError
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ _DROPPED: Final = re.compile(
 )
 _READ_MAX: Final = 1 << 16
 """Bytes of one read: as many as a pipe holds."""
+QUIET_S: Final = START_NS / 1e9
+"""How long nothing has come when a live view shows what only waits for time to pass."""
 _STOP_SECONDS: Final = 5
 """How long a tool may take to end before it is killed."""
 
@@ -42,7 +46,27 @@ class CaptureFailed(MsmqError):
     """Nothing, or nothing more, can be captured: there is no tool, no such interface, no permission."""
 
 
-class LiveCapture(RawIOBase):
+class EndlessInput(RawIOBase):
+    """A stream that is waited for, and tells when nothing comes.
+
+    Attributes:
+        on_quiet: called once nothing has come for `QUIET_S`, until more comes; the stream is not to be read
+            meanwhile.
+    """
+
+    on_quiet: Callable[[], None] | None = None
+
+    def _wait(self, *sources: Any) -> list[Any]:
+        """Wait until some of these files or descriptors can be read; return them."""
+        if self.on_quiet is not None:
+            ready, _, _ = select.select(sources, [], [], QUIET_S)
+            if ready:
+                return ready
+            self.on_quiet()
+        return select.select(sources, [], [])[0]
+
+
+class LiveCapture(EndlessInput):
     """The frames of a network interface as the stream of a capture file, from now until `stop`.
 
     Attributes:
@@ -104,6 +128,8 @@ class LiveCapture(RawIOBase):
     def read(self, size: int = -1) -> bytes:
         """Return what was captured, waiting for a frame; nothing when the tool has ended, as after `stop`."""
         count = _READ_MAX if size < 0 else min(size, _READ_MAX)
+        if not self._first and os.name != "nt":  # where pipes can be waited for
+            self._wait(self._output)
         data: bytes = self._first or self._output.read(count)
         self._first = data[count:]
         return data[:count]
@@ -190,7 +216,7 @@ def _arguments(tool: str, interface: str, capture_filter: str) -> list[str]:
     ]
 
 
-class StoppableInput(RawIOBase):
+class StoppableInput(EndlessInput):
     """A file descriptor as a stream that `stop` ends, even while it is being read.
 
     Attributes:
@@ -209,8 +235,7 @@ class StoppableInput(RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         """Read what is there, waiting for something; 0 at the end and after `stop`."""
-        ready, _, _ = select.select([self._descriptor, self._wake_reader], [], [])
-        if self._wake_reader in ready:
+        if self._wake_reader in self._wait(self._descriptor, self._wake_reader):
             return 0
         return os.readv(self._descriptor, [buffer])
 

@@ -281,6 +281,15 @@ class Reassembler:
             self._settle(direction, moment, events)
         return events
 
+    def start_openings(self) -> list[Event]:
+        """Start every direction that is opening: wall time has passed, and no frame has come to say so."""
+        events: list[Event] = []
+        for direction in self._waiting.by_age():
+            if direction.state == OPENING:
+                direction.open()
+                self._settle(direction, Moment(direction.last_ns, direction.frames[-1]), events)
+        return events
+
     def stream(self, datagram: Datagram) -> int | None:
         """Return the number of the connection that a segment belongs to at present; None if untracked."""
         direction = self._directions.get(datagram[1:5])

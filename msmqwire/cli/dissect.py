@@ -38,7 +38,7 @@ from msmqwire.cli.filter_options import (
     wanted,
 )
 from msmqwire.cli.item_table import FittingLines, WholeLines, to_table
-from msmqwire.cli.live import CaptureFilter, Follow, Interface, live_input
+from msmqwire.cli.live import CaptureFilter, Follow, Interface, LiveInput, live_input
 from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.output import Output, binary, output
 from msmqwire.cli.readings import CaptureReading
@@ -55,12 +55,20 @@ def run(dissection: Dissection, is_wanted: filters.Filter, printer: Printer, err
     return report(dissection, err)
 
 
-def print_items(dissection: Dissection, is_wanted: filters.Filter, printer: Printer) -> None:
-    """Print the wanted items."""
-    printer.begin()
-    for item in dissection:
+def print_items(
+    dissection: Dissection, is_wanted: filters.Filter, printer: Printer, live: LiveInput | None = None
+) -> None:
+    """Print the wanted items, those of live input as soon as they are known."""
+
+    def show(item: Item) -> None:
         if is_wanted(item):
             printer.item(item)
+
+    printer.begin()
+    if live is not None:
+        live.show_when_quiet(dissection, show)
+    for item in dissection:
+        show(item)
 
 
 def print_counts(dissection: Dissection, is_wanted: filters.Filter, out: TextIO, *, as_json: bool) -> int:
@@ -270,7 +278,7 @@ def command(
                 shown = counted(print_counts(dissection, chosen, file, as_json=as_json), "packet")
             elif sink is None:
                 printer = Printer(file, as_json=as_json, dump=dump, flushes=live.is_live, wide=wide)
-                print_items(dissection, chosen, printer)
+                print_items(dissection, chosen, printer, live)
                 shown = f"{counted(printer.printed, 'packet')}, {printer.with_findings:,} with findings"
             else:
                 rows = tables.write(

@@ -18,7 +18,7 @@ from msmqwire.capture.live import CaptureFailed, LiveCapture, StoppableInput
 from msmqwire.capture.stores import is_url
 from msmqwire.cli.common import EX_NOINPUT, NoInput, say, standard_input
 from msmqwire.cli.options import Option
-from msmqwire.dissection import Dissection
+from msmqwire.dissection import Dissection, Item
 from msmqwire.names.printable import counted
 
 Interface = Annotated[
@@ -62,6 +62,16 @@ class LiveInput:
     def has_summary(self) -> bool:
         """Whether `end` prints one: of an interface, and of what was stopped."""
         return self._stream is not None and (isinstance(self._stream, LiveCapture) or self._stream.is_stopped)
+
+    def show_when_quiet(self, dissection: Dissection, show: Callable[[Item], None]) -> None:
+        """Have items shown that wait for no frame but for time, once none has come for a while."""
+
+        def show_those_that_wait() -> None:
+            for item in dissection.tracker.start_openings():
+                show(item)
+
+        if self._stream is not None:
+            self._stream.on_quiet = show_those_that_wait
 
     def end(self, dissection: Dissection, err: TextIO, shown: str) -> int:
         """Report how a live source ended; return the exit status that this alone makes.

@@ -90,6 +90,10 @@ class Tracker:
             yield from self.event(event)
         self._to_come.clear()
 
+    def start_openings(self) -> Iterator[Item]:
+        """Yield the items of directions that only wait for the time after which they start."""
+        yield from self._events(self.reassembler.start_openings())
+
     def flush(self, time_ns: int = 0) -> Iterator[Item]:
         """End the capture, at this time or that of the last datagram; yield the last items."""
         self.expect_end(self.reassembler.first_directions())

@@ -17,12 +17,15 @@ from typing import Any
 import pytest
 
 import msmqwire
-from tests.support.captures import pcap_bytes
+from tests.support.captures import TcpConversation, pcap_bytes
+from tests.support.handmade import session_ack
 from tests.support.paths import EXAMPLES, ROOT
 
 SESSION = ROOT / "examples/session.pcap"
 SECONDS = 60
 """How long anything may take, on a machine that is busy with other things."""
+SLOW_SECONDS = 5
+"""How long a packet may take that waits for wall time alone: 250 ms, and what a busy machine adds."""
 
 PLAYED = """#!{python}
 import os, signal, sys, time
@@ -45,10 +48,10 @@ say("Packets received/dropped on interface 'eth7': 20/3 (pcap:0/dumpcap:0/flushe
 """
 
 
-def play(folder: Path, script: str, tool: str = "dumpcap") -> dict[str, str]:
-    """The environment in which a tool is what a script plays."""
+def play(folder: Path, script: str, tool: str = "dumpcap", capture: Path = SESSION) -> dict[str, str]:
+    """The environment in which a tool is what a script plays, with a capture."""
     path = folder / tool
-    path.write_text(PLAYED.format(python=sys.executable, capture=str(SESSION), play=script))
+    path.write_text(PLAYED.format(python=sys.executable, capture=str(capture), play=script))
     path.chmod(0o755)
     return {**os.environ, "PATH": str(folder)}
 
@@ -119,6 +122,34 @@ def test_a_packet_of_a_connection_that_had_begun_before_comes_once_it_is_acknowl
     capture.write_bytes((ROOT / "tests/vectors/cases/07_live_begins_inside/fol_mid.pcap").read_bytes())
     with running("--json", "--follow", str(capture)) as process:
         assert json.loads(lines(process, 1)[0])["frames"] == [1, 2]
+        process.send_signal(signal.SIGINT)
+        status, rest, _ = ended(process)
+    assert (status, rest) == (0, [])
+
+
+@pytest.mark.parametrize("source", ["pipe", "file", "interface"])
+def test_a_direction_that_nothing_acknowledges_starts_by_wall_time(tmp_path: Path, source: str) -> None:
+    """Its SYN is not in the capture, and after its only segment no frame comes any more."""
+    talk = TcpConversation().handshake().send(session_ack())
+    inside = TcpConversation(("10.0.0.9", 50_000), start_ns=talk.time_ns).send(
+        session_ack(), acknowledged=False
+    )
+    (tmp_path / "growing.pcap").write_bytes(pcap_bytes([*talk.frames, *inside.frames]))
+    arguments, more = ["-"], {"stdin": subprocess.PIPE}
+    if source == "file":
+        arguments, more = ["--follow", str(tmp_path / "growing.pcap")], {}
+    elif source == "interface":
+        environment = play(tmp_path, WAITS.format(size=""), capture=tmp_path / "growing.pcap")
+        arguments, more = ["--interface", "eth7"], {"env": environment}
+    with running("--json", *arguments, **more) as process:
+        if process.stdin is not None:
+            process.stdin.write((tmp_path / "growing.pcap").read_bytes())
+            process.stdin.flush()
+        rows = lines(process, 1)
+        shown = time.monotonic()
+        rows += lines(process, 2 - len(rows))
+        assert time.monotonic() - shown < SLOW_SECONDS
+        assert [json.loads(row)["src"] for row in rows] == ["10.0.0.1", "10.0.0.9"]
         process.send_signal(signal.SIGINT)
         status, rest, _ = ended(process)
     assert (status, rest) == (0, [])
