@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 
-from msmqwire.capture import Data, Datagram, Flow
+from msmqwire.capture import Datagram, Flow
 from msmqwire.capture.events import Endpoint
 from msmqwire.dissection import Item, dissect, registry
 from msmqwire.dissection.dissector import DatagramDissector, Dissector, Opening
@@ -141,7 +141,7 @@ def test_without_it_nobody_knows_the_protocol() -> None:
 
 
 def test_what_was_pending_of_a_direction_is_reported_as_its_own(toys: None) -> None:
-    """Client and server have each sent something that may begin a protocol when the client's is recognised."""
+    """Each side has sent what may begin a protocol when that of the client is recognised."""
     talk = c.TcpConversation((c.CLIENT, 50_001), (c.SERVER, PORT)).handshake()
     talk.send(b"T", by_client=False).send(b"T").send(TWO[1:]).send(b"YX1", by_client=False).close()
     found = items(talk.frames)
