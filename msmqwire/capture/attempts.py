@@ -61,15 +61,15 @@ class FailedAttempts(NamedTuple):
         """Say it in a line, with what to look at next."""
         head = f"{self.src} > {format_endpoint(self.dst, self.dst_port)}: "
         head += f"{counted(self.attempts, 'attempt')} to connect"
-        ends = [(name, getattr(self, name)) for name in _CAUSES]
+        ends = [(name, getattr(self, name)) for name in CAUSES]
         ends = [(name, count) for name, count in ends if count]
         if len(ends) == 1:
             name = ends[0][0]
-            return safe(f"{head}, {_whole(name, self.attempts)}: {_CAUSES[name]}")
-        return safe(f"{head}: {', '.join(f'{count:,} {name} ({_CAUSES[name]})' for name, count in ends)}")
+            return safe(f"{head}, {_whole(name, self.attempts)}: {CAUSES[name]}")
+        return safe(f"{head}: {', '.join(f'{count:,} {name} ({CAUSES[name]})' for name, count in ends)}")
 
 
-_CAUSES: Final = {
+CAUSES: Final = {
     "refused": "no queue manager listens there",
     "unanswered": "the host is down, or a firewall drops them",
     "unreachable": "no route leads there, or a firewall rejects them",

@@ -29,7 +29,7 @@ from typing import Final
 
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint, restore_direction, save_direction
 from msmqwire.capture.direction import ENDED, FAR, OPEN, OPENING, UNKNOWN, Counters, Direction
-from msmqwire.capture.events import Data, EndReason, Event, GapReason, Moment, distance
+from msmqwire.capture.events import Data, EndReason, Event, Flow, GapReason, Moment, distance
 from msmqwire.capture.eviction import evicted_at_once, eviction_rank
 from msmqwire.capture.idle_checks import IdleChecks
 from msmqwire.capture.ip import ACK, FIN, RST, SYN, Datagram
@@ -102,6 +102,7 @@ class Reassembler:
         self._connections: dict[int, Direction] = {}  # by stream, the direction first seen
         self._waiting = WaitingDirections()  # those with `waiting` set
         self._idle_checks = IdleChecks(idle_ns)
+        self._one_sided: dict[int, None] = {}  # streams forgotten since the last sweep, the oldest first
         self._buffered = 0
         self.start_segments = START_SEGMENTS
         self.on_forget: Callable[[Direction], None] | None = None
@@ -185,6 +186,16 @@ class Reassembler:
     def direction(self, key: _Key) -> Direction | None:
         """Return the direction with this source and destination; None if it is not tracked."""
         return self._directions.get(key)
+
+    def is_one_sided(self, flow: Flow) -> bool:
+        """Whether no segment of the other direction was seen so far, or until the connection was forgotten.
+
+        Of one that was forgotten only while its last events are looked at, before the next are asked for.
+        """
+        other = self._directions.get((flow.dst, flow.dst_port, flow.src, flow.src_port))
+        if other is None or other.stream != flow.stream:
+            return flow.stream in self._one_sided
+        return not other.seen
 
     @property
     def max_connections(self) -> int:
@@ -473,6 +484,7 @@ class Reassembler:
         """Apply all timeouts: of openings, gaps and idle connections."""
         self._now = time_ns
         self._sweep_at = time_ns + SWEEP_NS
+        self._one_sided.clear()
         events = self._expire_all_gaps()
         if time_ns >= self._idle_at:
             self._idle_at = time_ns + self._idle_ns // 8
@@ -504,6 +516,10 @@ class Reassembler:
     ) -> None:
         """End both directions of a connection, the one first seen first, and stop tracking it."""
         first = self._connections.pop(direction.stream)
+        if not first.peer.seen:
+            self._one_sided[first.stream] = None
+            if len(self._one_sided) > self._max_flows:
+                del self._one_sided[next(iter(self._one_sided))]
         if self.on_forget is not None:
             self.on_forget(first)
         for side in (first, first.peer):

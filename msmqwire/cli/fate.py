@@ -193,11 +193,16 @@ def _show_events(fate: MessageFate, out: TextIO) -> None:
 
 
 def _show_attempts(failed: Sequence[FailedAttempts], left_out: int, out: TextIO, *, is_first: bool) -> None:
-    """Print a line for each client and port with failed attempts to connect."""
+    """Print a line for each client and port with failed attempts to connect, of many the first."""
+    from msmqwire.cli.stats import ROWS_MAX
+
     if failed and not is_first:
         print(file=out)
-    for one in failed:
+    for one in failed[:ROWS_MAX]:
         print(one, file=out)
+    if len(failed) > ROWS_MAX:
+        more = f"{len(failed) - ROWS_MAX:,} more clients and ports with failed attempts to connect"
+        print(f"and {more}: dissect --stats --json has all", file=out)
     if left_out:
         print(left_out_sentence(left_out), file=out)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from msmqwire.capture import Data, Datagram, End, Event, Flow, Reassembler
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
-from msmqwire.capture.direction import Direction
 from msmqwire.dissection import registry
 from msmqwire.dissection.connection import Connection
 from msmqwire.dissection.dissector import Surroundings
@@ -60,10 +59,9 @@ class Tracker:
         self._to_come: Counter[Flow] = Counter()  # events that are known, and not looked at
         self._fragments = FragmentFrames()
         self._half_ended: dict[int, None] = {}
-        self._ended_one_sided: frozenset[int] = frozenset()  # streams that end with the capture
         surroundings = Surroundings(
             self.tcp_ports, self.ports, lint, locate, examiner, readings, self._fragments,
-            self._is_behind, self._is_one_sided,
+            self._is_behind, self.reassembler.is_one_sided,
         )  # fmt: skip
         self._streams = [kind(surroundings) for kind in registry.STREAMS]
         self._datagrams = [kind(surroundings) for kind in registry.DATAGRAMS]
@@ -96,14 +94,9 @@ class Tracker:
 
     def flush(self, time_ns: int = 0) -> Iterator[Item]:
         """End the capture, at this time or that of the last datagram; yield the last items."""
-        self.expect_end(self.reassembler.first_directions())
         yield from self._events(self.reassembler.flush(time_ns))
         for dissector in self._datagrams:
             yield from dissector.end()
-
-    def expect_end(self, directions: Iterable[Direction]) -> None:
-        """Note which connections are one-sided before they end, given by their directions first seen."""
-        self._ended_one_sided = frozenset(first.stream for first in directions if not first.peer.seen)
 
     def pause(self, successor_ns: int = 0) -> Iterator[Item]:
         """Yield the items that a successor can't know of, which has the frames from `successor_ns` on.
@@ -208,8 +201,3 @@ class Tracker:
         if not other.seen or other.is_beyond_what_was_delivered():
             return True
         return other.flow is not None and self._to_come.get(other.flow, 0) > 0
-
-    def _is_one_sided(self, flow: Flow) -> bool:
-        """Whether no segment of the other direction was captured so far."""
-        other = self.reassembler.direction((flow.dst, flow.dst_port, flow.src, flow.src_port))
-        return flow.stream in self._ended_one_sided if other is None else not other.seen

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, Final
 
+from msmqwire.capture.attempts import CAUSES
 from msmqwire.capture.not_read import to_json
 from msmqwire.dissection import Dissection, Item
 from msmqwire.lint import SEVERITIES
@@ -168,6 +169,7 @@ class Collector:
             ],
             "damages": len(errors),
             "attempts": [one.to_json() for one in failed],
+            "attempt_causes": CAUSES,
             "frames_not_read": to_json(dissection.frames_not_read),
             "counters": {name: count for name, count in dissection.counters().items() if count},
             **self.tallies.to_json(),

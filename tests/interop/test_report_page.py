@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import msmqwire
+from msmqwire.capture.attempts import CAUSES
 from msmqwire.dissection import Item, dissect
 from msmqwire.fate import fates
 from msmqwire.report import Limits, write_report
@@ -442,3 +443,17 @@ def test_packets_without_a_time(tmp_path: Path, open_page: Callable[..., Opened]
     go(page, "sessions")
     assert "TCP connection 0, no time: 1 malformed packet, 1 gap." in page.inner_text("#sessions")
     opened.expect_quiet()
+
+
+def test_failed_attempts_to_connect_are_seen_whole_with_what_to_look_at(
+    open_page: Callable[..., Opened], tmp_path: Path
+) -> None:
+    path = tmp_path / "attempts.html"
+    case = ROOT / "tests/vectors/cases/14_refused_connections"
+    write_report(dissect(sorted(case.glob("*.pcap"))), path, version="1")
+    page = ready(open_page(path.as_uri()))
+    cells = page.locator("#overview .attempts tbody td").all_inner_texts()
+    assert cells[:7] == ["10.0.0.1", "10.0.0.2", "1801", "6", "3", "3", "0"]
+    assert cells[7] == f"{CAUSES['refused']}; {CAUSES['unanswered']}"
+    holder = page.locator("#overview .attempts .table-holder")
+    assert holder.evaluate("holder => holder.scrollWidth <= holder.clientWidth")

@@ -262,7 +262,10 @@ def test_memory_is_bounded_and_the_rest_is_counted(tmp_path: Path, monkeypatch: 
     assert "  and 10 more: --json has all" in text
     assert text.endswith("There is no room for more attempts: 971 attempts left out\n")
     lines = command("fate", str(path)).stdout.decode().splitlines()
-    assert len(lines) == 31
+    assert len(lines) == 22
+    assert lines[-2] == (
+        "and 10 more clients and ports with failed attempts to connect: dissect --stats --json has all"
+    )
     assert lines[-1] == "971 more attempts to connect, of too many clients and ports to list"
 
 

@@ -6,7 +6,8 @@ import io
 
 import pytest
 
-from msmqwire.dissection import Item, dissect
+from msmqwire.capture.tcp import IDLE_NS_MAX
+from msmqwire.dissection import Item, dissect, tracker
 from msmqwire.fate import fates
 from msmqwire.fate.model import What
 from msmqwire.srmp.message import SrmpMessage
@@ -121,3 +122,28 @@ def test_frames_of_requests_are_numbered_in_their_files() -> None:
     requests = [frames[0][0][-1], frames[2][0][-1]]
     assert [asked for _, asked in frames] == [None, requests[0], None, requests[1]]
     assert requests[1] < middle
+
+
+@pytest.mark.parametrize("by", ["idle", "evicted", "reused", "capture"])
+def test_a_connection_of_one_side_is_known_as_such_however_it_ends(
+    by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its only request is delivered as it ends, when the reassembler has forgotten the connection."""
+    talk = c.TcpConversation((c.CLIENT, 50_001), (c.SERVER, 80)).send(SENT, acknowledged=False)
+    late = talk.time_ns + 1000
+    if by == "idle":
+        late += 2 * IDLE_NS_MAX
+    others = [c.TcpConversation((c.CLIENT, 50_002 + at), (c.SERVER, 80), start_ns=late) for at in range(99)]
+    frames = [frame for other in others for frame in other.handshake().frames]
+    if by == "evicted":
+        monkeypatch.setattr(tracker, "CONNECTIONS_MAX", 16)
+    elif by == "reused":
+        again = c.TcpConversation((c.CLIENT, 50_001), (c.SERVER, 80), client_isn=9 << 20, start_ns=late)
+        frames = again.handshake().frames
+    elif by == "capture":
+        frames = []
+    data = c.pcap_bytes([*talk.frames, *frames])
+    (item,) = dissect(io.BytesIO(data))
+    assert (item.src_port, item.one_sided) == (50_001, True)
+    both = generic([data])[1], columnar([data])[1]
+    assert [rows["one_sided"].to_pylist() for rows in both] == [[True], [True]]

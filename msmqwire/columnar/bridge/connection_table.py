@@ -258,7 +258,6 @@ class ConnectionTable(BulkSteps):
         numbers = np.array(sorted(self._flows.unregistered), np.int64)
         yield from self._items_of(reassembler.expire_at_end(last_ns), sink)
         registered = reassembler.first_directions()
-        self._tracker.expect_end(registered)
         streams = np.array([direction.stream for direction in registered], np.int64)
         order = np.argsort(np.concatenate([flows[numbers, STREAM], streams]))
         yield from self._end(order, numbers, registered, reassembler.end_with_capture, sink)

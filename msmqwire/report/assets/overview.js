@@ -14,13 +14,6 @@ const COUNTERS = {
   cut: ["Frames cut off before the end of their headers", formatCount],
 };
 
-// How attempts to connect have ended, and what to look at first; as in `msmqwire.capture.attempts`.
-const CAUSES = {
-  refused: "no queue manager listens there",
-  unanswered: "the host is down, or a firewall drops them",
-  unreachable: "no route leads there, or a firewall rejects them",
-};
-
 class Overview {
   constructor({ onTime, onSession }) {
     this.timeline = new Timeline(report.timeline, onTime);
@@ -55,10 +48,10 @@ class Overview {
   /** Connections that were never established, with what to look at first. */
   attempts() {
     if (!report.attempts.length) return null;
-    const causes = (one) => Object.entries(CAUSES).filter(([name]) => one[name]).map(([, cause]) => cause).join("; ");
+    const causes = (one) => Object.entries(report.attempt_causes).filter(([name]) => one[name]).map(([, cause]) => cause).join("; ");
     return [
       element("h3", {}, "Failed attempts to connect"),
-      element("div", { class: "tables" },
+      element("div", { class: "attempts" },
         this.summaryTable("Clients whose connections to MSMQ were never established", ["Client", "Server", "Port", "Attempts", "Refused", "Not answered", "Unreachable", "Look first"], report.attempts.map((one) =>
           [one.src, one.dst, String(one.dst_port), ...["attempts", "refused", "unanswered", "unreachable"].map((name) => formatCount(one[name])), causes(one)]), [2, 3, 4, 5, 6])),
     ];
