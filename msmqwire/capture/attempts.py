@@ -137,7 +137,7 @@ class Attempts:
 
     def feed(self, datagram: Datagram) -> None:
         """Take the next datagram of the capture."""
-        _, src, src_port, dst, dst_port, _, _, _, _, _, seq, ack, flags = datagram
+        _, src, src_port, dst, dst_port, _, _, _, _, _, seq, ack, flags, _ = datagram
         if flags & (SYN | RST) or (flags & ACK and (self.watched[src_port] or self.watched[dst_port])):
             self.segment((src, src_port, dst, dst_port), seq, ack, flags)
 

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from msmqwire.capture.direction import OPEN, UNKNOWN, Direction
 from msmqwire.capture.events import MASK, Flow
+from msmqwire.capture.ip import FlowKey
 
 _FIELDS: Final = (
     "key", "stream", "flow", "state", "fast_path", "seen", "last_ns", "frames", "next", "isn", "first_seq",
@@ -29,9 +30,9 @@ class ConnectionCheckpoint(NamedTuple):
         """Return the flows of the directions that have delivered anything."""
         return [state[2] for state in self.directions if state[2] is not None]
 
-    def next_of(self, key: tuple[str, int, str, int]) -> int | None:
-        """Return the next expected sequence number of the direction with this source and destination;
-        None if the connection has no such direction, or it has not started."""
+    def next_of(self, key: FlowKey) -> int | None:
+        """Return the next expected sequence number of the direction with this key; None if the connection
+        has no such direction, or it has not started."""
         for state in self.directions:
             values = dict(zip(_FIELDS, state, strict=True))
             if values["key"] == key and values["state"] == OPEN:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Final
 
 from msmqwire.capture.events import Data, End, EndReason, Event, Flow, Gap, GapReason, Moment, distance
-from msmqwire.capture.ip import ACK, FIN, RST, SYN, Datagram
+from msmqwire.capture.ip import ACK, FIN, RST, SYN, Datagram, FlowKey
 from msmqwire.capture.segment_buffer import Segment, SegmentBuffer
 
 FAR: Final = 1 << 30
@@ -51,7 +51,7 @@ class Direction:
     """The state of one direction. ``next`` and the other sequence numbers are unwrapped."""
 
     stream: int
-    key: tuple[str, int, str, int]  # source address and port, destination address and port
+    key: FlowKey
     counters: Counters
     peer: Direction = field(init=False)
     flow: Flow | None = None
@@ -81,7 +81,8 @@ class Direction:
         """Return the flow of the events; its ``midstream`` is settled by the first call."""
         if self.flow is None:
             midstream = self.isn is None
-            self.flow = Flow(self.stream, *self.key, midstream)
+            src, src_port, dst, dst_port, network = self.key
+            self.flow = Flow(self.stream, src, src_port, dst, dst_port, midstream, network)
         return self.flow
 
     def unwrap(self, seq: int) -> int:

@@ -29,6 +29,7 @@ class Flow(NamedTuple):
         dst: the address of the receiver.
         dst_port: its port.
         midstream: the start of the direction was not seen, so bytes may precede the first ones delivered.
+        network: a number for the network in which the addresses are: see `Datagram`.
     """
 
     stream: int
@@ -37,6 +38,17 @@ class Flow(NamedTuple):
     dst: str
     dst_port: int
     midstream: bool
+    network: int = 0
+
+    @property
+    def key(self) -> tuple[str, int, str, int, int]:
+        """Both endpoints, and the network in which they are."""
+        return self.src, self.src_port, self.dst, self.dst_port, self.network
+
+    @property
+    def reverse_key(self) -> tuple[str, int, str, int, int]:
+        """That of the other direction."""
+        return self.dst, self.dst_port, self.src, self.src_port, self.network
 
     @property
     def sender(self) -> Endpoint:

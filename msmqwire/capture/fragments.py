@@ -38,9 +38,9 @@ class ReassembledDatagram(NamedTuple):
     frames: tuple[int, ...]
 
 
-FragmentKey = tuple[bytes, bytes, int, int] | tuple[bytes, bytes, bytes]
+FragmentKey = tuple[bytes, bytes, int, int, int] | tuple[bytes, bytes, bytes, int]
 """What the fragments of a datagram have in common: source, destination and, of IPv4, the protocol and the
-identification; of IPv6 the identification."""
+identification; of IPv6 the identification; then the network in which they are, see `tunnels.network_of`."""
 
 
 class FragmentStore(Protocol):

@@ -14,14 +14,16 @@ from ipaddress import IPv4Address, IPv6Address
 from struct import Struct
 from typing import Final, Literal, NamedTuple
 
-from msmqwire.capture import links, not_read, tunnels
-from msmqwire.capture.fragments import Fragments, FragmentStore, ReassembledDatagram
+from msmqwire.capture import links, not_read, tunnels, wifi
+from msmqwire.capture.fragments import FragmentKey, Fragments, FragmentStore, ReassembledDatagram
 from msmqwire.capture.icmp import ICMP, ICMP_6, quoted_segment
 from msmqwire.capture.record import Record
 from msmqwire.capture.segment_buffer import Segment
 
 ADDRESSES_MAX: Final = 1 << 16
 """Addresses whose text is cached; the cache is cleared when it is full."""
+PATHS_MAX: Final = 1 << 12
+"""Paths of tunnels whose text is cached; likewise."""
 EXTENSIONS_MAX: Final = 16
 """Extension headers of an IPv6 packet that are skipped to reach its payload."""
 
@@ -39,6 +41,10 @@ _PORTS: Final = Struct("!HH").unpack_from
 
 Transport = Literal["tcp", "udp", "pgm"]
 """How a payload travels over IP: ``pgm`` is protocol 113, not PGM in UDP datagrams."""
+
+
+FlowKey = tuple[str, int, str, int, int]
+"""Source address and port, destination address and port, and the network in which they are."""
 
 
 class Datagram(NamedTuple):
@@ -60,6 +66,8 @@ class Datagram(NamedTuple):
         seq: the TCP sequence number; 0 without TCP, like the next two.
         ack: the TCP acknowledgement number.
         flags: the low eight TCP flags: FIN, SYN, RST, PSH, ACK, URG, ECE, CWR from bit 0.
+        network: a number for the network in which the addresses are, see `tunnels.network_of`; 0 outside of
+            VXLAN, Geneve, and GRE with a key.
     """
 
     transport: Transport
@@ -75,6 +83,20 @@ class Datagram(NamedTuple):
     seq: int
     ack: int
     flags: int
+    network: int = 0
+
+    @property
+    def key(self) -> FlowKey:
+        """Both endpoints, and the network in which they are."""
+        return (*self[1:5], self.network)
+
+    @property
+    def encapsulation(self) -> tunnels.Encapsulation:
+        """The tunnels in which it was, of the frame that completed it."""
+        return tunnels.encapsulation_of(self.frames[-1])
+
+
+_NO_PATH: Final = tunnels.Path()
 
 
 class _Layer(NamedTuple):
@@ -83,12 +105,16 @@ class _Layer(NamedTuple):
     Attributes:
         record: the record of the frame that completed it.
         frames: the frames that carried it.
-        path: the tunnels in which it is, from outside in.
+        path: the tunnels in which it is.
     """
 
     record: Record
     frames: tuple[int, ...]
-    path: tuple[str, ...] = ()
+    path: tunnels.Path = _NO_PATH
+
+    def within(self, src: bytes, dst: bytes, frames: tuple[int, ...]) -> _Layer:
+        """Return where something in the packet of IP is, by the packet's addresses and frames."""
+        return _Layer(self.record, frames, self.path._replace(src=src, dst=dst))
 
 
 class IpDecoder:
@@ -115,6 +141,8 @@ class IpDecoder:
         self.fragments: FragmentStore = Fragments(self.ignored)
         self.on_unreachable: Callable[[tuple[str, int, str, int], int], None] | None = None
         self._texts: dict[bytes, str] = {}
+        self._paths: dict[tunnels.Path, tuple[tunnels.Encapsulation, int]] = {}
+        self._joined: ReassembledDatagram | None = None  # what another has put together of the next fragment
 
     def feed(self, record: Record) -> Iterator[Datagram]:
         """Yield the datagram that a record completes, if any."""
@@ -135,12 +163,14 @@ class IpDecoder:
                 source, target = texts.get(src) or self._text(src), texts.get(dst) or self._text(dst)
                 return Datagram._make((
                     "tcp", source, src_port, target, dst_port,
-                    time_ns, (number,), file, data[start:end], 0, seq, ack, flags,
+                    time_ns, (number,), file, data[start:end], 0, seq, ack, flags, 0,
                 ))  # fmt: skip
         layer, size = _Layer(record, (number,)), max(record.length, len(data))
         ip_start = links.ip_offset(linktype, data)
         if ip_start >= 0:
             return self._counted(self._ip(layer, data, ip_start, size))
+        if ip_start == links.NOT_IP and linktype in links.WIFI_LINKS:
+            return self._counted(self._of_wifi(layer, data, size))
         if ip_start == links.NOT_IP and (found := links.type_of(linktype, data)):
             return self._counted(self._of_type(layer, *found, data, size))
         if ip_start == links.UNKNOWN_LINK:
@@ -164,17 +194,19 @@ class IpDecoder:
         self.not_read[not_read.INCOMPLETE] += self.fragments.frames()
 
     def finish(self, record: Record, reassembled: ReassembledDatagram) -> Datagram | None:
-        """Return the datagram that a record completes, whose fragments another has put together.
+        """Return the datagram that a record completes; another has put its outermost fragments together."""
+        self._joined = reassembled
+        try:
+            return self.decode(record)
+        finally:
+            self._joined = None
 
-        Only options may be between the IP header and what is IPv4's payload, and nothing before the fragment
-        header of IPv6.
-        """
-        ip_start, layer = links.ip_offset(record.linktype, record.data), _Layer(record, reassembled.frames)
-        if record.data[ip_start] >> 4 == 4:
-            *_, src, dst = _IPV4(record.data, ip_start)
-            return self._counted(self._of_ipv4(layer, src, dst, reassembled))
-        *_, src, dst = _IPV6(record.data, ip_start)
-        return self._counted(self._of_ipv6(layer, src, dst, reassembled, 1))
+    def _add_fragment(
+        self, key: FragmentKey, fragment: Segment, *, more: bool, next_header: int
+    ) -> ReassembledDatagram | None:
+        """Add a fragment; return the datagram if it is complete, or if another has completed it."""
+        joined, self._joined = self._joined, None
+        return joined or self.fragments.add(key, fragment, more=more, next_header=next_header)
 
     def _note_unreachable(self, protocol: int, src: bytes, message: bytes) -> None:
         """Tell of the TCP segment that a message quotes, if it is one of ICMP."""
@@ -206,6 +238,25 @@ class IpDecoder:
             self._texts[address] = text
         return text
 
+    def _known(self, path: tunnels.Path) -> tuple[tunnels.Encapsulation, int]:
+        """Return what rows say of a path of tunnels, and the network in it."""
+        if not path.names:
+            return tunnels.PLAIN, 0
+        known = self._paths.get(path)
+        if known is None:
+            if len(self._paths) >= PATHS_MAX:
+                self._paths.clear()
+            known = self._paths[path] = path.encapsulation(), path.network()
+        return known
+
+    def _of_wifi(self, layer: _Layer, data: bytes, size: int) -> Datagram | str | None:
+        """Return the datagram in a frame of IEEE 802.11."""
+        found = wifi.content(layer.record.linktype, data)
+        if isinstance(found, tuple):
+            return self._of_type(layer, *found, data, size)
+        self._note(found, layer.frames)
+        return "not-ip"
+
     # -- tunnels ------------------------------------------------------------------------------------
 
     def _of_type(
@@ -226,7 +277,7 @@ class IpDecoder:
             return self._carried(layer, tunnels.pppoe(content), content, size)
         if ethertype == tunnels.PPP_TYPE:
             reason = not_read.link_reason(layer.record.linktype)
-            if layer.path:
+            if layer.path.names:
                 reason = not_read.REASONS[not_read.GRE]
             return self._carried(layer, tunnels.ppp(content, reason), content, size)
         self._note(not_read.of_type(ethertype, data, at), layer.frames)
@@ -239,10 +290,10 @@ class IpDecoder:
         if not isinstance(carried, tunnels.Carried):
             self._note(carried, layer.frames)
             return "not-ip"
-        ethertype, at, name = carried
+        ethertype, at, name, numbers = carried
         if name:
-            layer = layer._replace(path=(*layer.path, name))
-            if len(layer.path) > tunnels.DEPTH_MAX:
+            layer = layer._replace(path=layer.path.within(name, numbers))
+            if len(layer.path.names) > tunnels.DEPTH_MAX:
                 self._note(not_read.TOO_DEEP, layer.frames)
                 return "too-deep"
         if ethertype == tunnels.ETHERNET_TYPE:
@@ -299,8 +350,8 @@ class IpDecoder:
         if fragment_field & 0x3FFF:
             offset = (fragment_field & 0x1FFF) * 8
             fragment = Segment(offset, offset + size, payload, record.time_ns, record.number)
-            reassembled = self.fragments.add(
-                (src, dst, protocol, ident),
+            reassembled = self._add_fragment(
+                (src, dst, protocol, ident, self._known(layer.path)[1]),
                 fragment,
                 more=bool(fragment_field & 0x2000),
                 next_header=protocol,
@@ -357,8 +408,9 @@ class IpDecoder:
                         return "bad-ip"
                     start, end = word & 0xFFF8, (word & 0xFFF8) + size - offset
                     fragment = Segment(start, end, payload[offset:], record.time_ns, record.number)
-                    joined = self.fragments.add(
-                        (src, dst, ident), fragment, more=bool(word & 1), next_header=next_header
+                    network = self._known(layer.path)[1]
+                    joined = self._add_fragment(
+                        (src, dst, ident, network), fragment, more=bool(word & 1), next_header=next_header
                     )
                     return joined and self._of_ipv6(layer, src, dst, joined, number + 1)
             elif header == _AH:
@@ -405,18 +457,26 @@ class IpDecoder:
             start, end = 0, size
             transport, seq, ack, flags = "pgm", 0, 0, 0
         elif protocol in tunnels.PROTOCOLS:
-            return self._in_ip(layer._replace(frames=frames), protocol, len(src), data, size)
+            return self._in_ip(layer.within(src, dst, frames), protocol, len(src), data, size)
         else:
             self._note(_name(not_read.PROTOCOLS.get(protocol)), frames)
             if self.on_unreachable is not None and len(frames) == 1:
                 self._note_unreachable(protocol, src, data)
             return "other-protocol"
         payload = data[start:end]
-        if protocol == _UDP and (dst_port in not_read.TUNNEL_PORTS or src_port == not_read.TEREDO_PORT):
-            self._note(_name(not_read.of_udp(src_port, dst_port, payload, end - start)), frames)
+        if protocol == _UDP and (dst_port in not_read.TUNNEL_PORTS or src_port in not_read.SOURCE_PORTS):
+            if dst_port not in tunnels.UDP_PORTS:
+                self._note(_name(not_read.of_udp(src_port, dst_port, payload, end - start)), frames)
+            elif carried := tunnels.over_udp(dst_port, payload, end - start):
+                return self._carried(layer.within(src, dst, frames), carried, payload, end - start)
+        network = 0
+        if layer.path.names:
+            encapsulation, network = self._known(layer.path)
+            frames = (*frames[:-1], tunnels.frame_in_tunnel(frames[-1], encapsulation))
         return Datagram(
             transport, self._text(src), src_port, self._text(dst), dst_port,
             record.time_ns, frames, record.file, payload, end - start - len(payload), seq, ack, flags,
+            network,
         )  # fmt: skip
 
 

@@ -17,6 +17,11 @@ PPP: Final = 9
 PPP_SERIAL: Final = 50
 PPP_ETHER: Final = 51
 CISCO_HDLC: Final = 104
+WIFI: Final = 105
+RADIOTAP: Final = 127
+PPI: Final = 192
+WIFI_LINKS: Final = (WIFI, RADIOTAP, PPI)
+"""Frames of IEEE 802.11, alone or behind a header of the receiver."""
 
 TAGS_MAX: Final = 8
 """VLAN tags (802.1Q, 802.1ad, and the older 0x9100) that a frame may carry."""
@@ -125,7 +130,7 @@ def _cisco_hdlc(data: bytes) -> int:
 
 
 def _other(data: bytes) -> int:
-    """PPP and PPPoE: `type_of` says what is in the frame, which has to be read further."""
+    """PPP, PPPoE and Wi-Fi: `type_of` and `wifi.content` say what is in the frame, to be read further."""
     return NOT_IP if data else CUT
 
 
@@ -168,5 +173,5 @@ _LINKS: Final[dict[int, Callable[[bytes], int]]] = {
     IPV4: _ipv4,
     IPV6: _ipv6,
     CISCO_HDLC: _cisco_hdlc,
-    **dict.fromkeys((PPP, PPP_SERIAL, PPP_ETHER), _other),
+    **dict.fromkeys((PPP, PPP_SERIAL, PPP_ETHER, *WIFI_LINKS), _other),
 }

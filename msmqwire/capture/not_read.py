@@ -31,15 +31,15 @@ REASONS: Final = (
     "tagged (0x9300)", "encrypted (MACsec)",
     "tunnelled (IP in IP)", "tunnelled (GRE)", "encrypted (ESP)", "tunnelled (EtherIP)",
     "compressed (IPComp)", "tunnelled (L2TP)", "tunnelled (MPLS in IP)",
-    "tunnelled (VXLAN)", "tunnelled (GENEVE)", "tunnelled (GTP)", "tunnelled (Teredo)",
+    "tunnelled (GTP)", "tunnelled (Teredo)", "tunnelled (L2TP)",
 )  # fmt: skip
 """What both readers tell of a frame by itself, by its EtherType, the protocol of IP, or what is in UDP, in
 this order. The compiled one counts by index."""
 (
     MPLS, PPPOE, TRILL, FABRIC_PATH, PROVIDER_BACKBONE, PORT_EXTENSION, VN_TAG, META_DATA, TAG_9200, TAG_9300,
-    MACSEC, IP_IN_IP, GRE, ESP, ETHER_IP, IPCOMP, L2TP, MPLS_IN_IP, VXLAN, GENEVE, GTP, TEREDO,
+    MACSEC, IP_IN_IP, GRE, ESP, ETHER_IP, IPCOMP, L2TP, MPLS_IN_IP, GTP, TEREDO, L2TP_IN_UDP,
 ) = range(len(REASONS))  # fmt: skip
-FIRST_PROTOCOL, FIRST_UDP = IP_IN_IP, VXLAN
+FIRST_PROTOCOL, FIRST_UDP = IP_IN_IP, GTP
 
 ETHERTYPES: Final = {
     0x8847: MPLS, 0x8848: MPLS, 0x8864: PPPOE, 0x22F3: TRILL, 0x8903: FABRIC_PATH, 0x88E7: PROVIDER_BACKBONE,
@@ -54,8 +54,14 @@ PPP_NETWORK_MAX: Final = 0x3FFF
 """The last protocol of PPP that carries packets of a network; those beyond are its own."""
 VXLAN_PORTS: Final = (4789, 8472)
 """That of RFC 7348, and the one that Linux had before."""
-GENEVE_PORT, GTP_PORT, TEREDO_PORT = 6081, 2152, 3544
-TUNNEL_PORTS: Final = frozenset({*VXLAN_PORTS, GENEVE_PORT, GTP_PORT, TEREDO_PORT})
+GENEVE_PORT, GTP_PORT, TEREDO_PORT, L2TP_PORT = 6081, 2152, 3544, 1701
+VXLAN_GPE_PORT: Final = 4790
+TUNNEL_PORTS: Final = frozenset({*VXLAN_PORTS, VXLAN_GPE_PORT, GENEVE_PORT, GTP_PORT, TEREDO_PORT, L2TP_PORT})
+SOURCE_PORTS: Final = frozenset({TEREDO_PORT, L2TP_PORT})
+"""Ports of UDP to which what is in tunnels is sent, and from which."""
+L2TP_HEADER: Final = b"\0\3\0\0"
+L2TP_SIZE: Final = 8
+"""RFC 3931: the header of data in version 3 over UDP, and its size with the number of the session."""
 LENGTHS: Final = 0x600
 """Below are no EtherTypes: it is the length of a frame of IEEE 802.3."""
 IPX_TYPE: Final = 0x8137
@@ -66,7 +72,7 @@ class NotRead(NamedTuple):
     """Frames that were not read for one reason.
 
     Attributes:
-        reason: why, as ``link type 127``, ``tunnelled (VXLAN)``, ``cut short``.
+        reason: why, as ``link type 119``, ``tunnelled (GTP)``, ``cut short``.
         frames: how many.
     """
 
@@ -147,17 +153,10 @@ def _of_other_frames(ethertype: int, data: bytes, at: int) -> str | None:
 
 
 def of_udp(src_port: int, dst_port: int, payload: bytes, size: int) -> int | None:
-    """Return the index of the tunnel in a UDP datagram, of whose ``size`` bytes these were captured."""
-    if dst_port in VXLAN_PORTS:
-        # RFC 7348: the flag that says that the network has a number, and eight reserved bits.
-        fits = len(payload) >= 8 and payload[0] & 8 and not payload[7] and _has_frame(payload, 8)
-        return VXLAN if fits else None
-    if dst_port == GENEVE_PORT:
-        if len(payload) < 8 or payload[0] >= 0x40:  # RFC 8926: version 0
-            return None
-        at, inner = 8 + 4 * payload[0], _word(payload, 2)
-        fits = _has_frame(payload, at) if inner == 0x6558 else _has_ip(payload, at, inner)
-        return GENEVE if fits else None
+    """Return the index of the tunnel in a UDP datagram that is not read.
+
+    Of its ``size`` bytes these were captured.
+    """
     if dst_port == GTP_PORT:
         if len(payload) < 12:
             return None
@@ -171,6 +170,8 @@ def of_udp(src_port: int, dst_port: int, payload: bytes, size: int) -> int | Non
         at = 0 if _word(payload, 0) else 8  # RFC 4380: an origin may be in front of the packet
         fits = _version(payload, at) == 6 and len(payload) >= at + 6
         return TEREDO if fits and at + 40 + _word(payload, at + 4) == size else None
+    if L2TP_PORT in (src_port, dst_port) and len(payload) > L2TP_SIZE and any(payload[4:L2TP_SIZE]):
+        return L2TP_IN_UDP if payload[:4] == L2TP_HEADER else None
     return None
 
 
@@ -181,15 +182,3 @@ def _word(data: bytes, at: int) -> int:
 def _version(data: bytes, at: int) -> int:
     """Return the version of the IP packet at an offset; -1 beyond the end."""
     return data[at] >> 4 if at < len(data) else -1
-
-
-def _has_ip(data: bytes, at: int, ethertype: int) -> bool:
-    return _version(data, at) == {0x0800: 4, 0x86DD: 6}.get(ethertype)
-
-
-def _has_frame(data: bytes, at: int) -> bool:
-    """Whether there is an Ethernet frame at an offset with IP or tags in it."""
-    if len(data) < at + 15:
-        return False
-    ethertype = _word(data, at + 12)
-    return ethertype in links.TAG_TYPES or _has_ip(data, at + 14, ethertype)

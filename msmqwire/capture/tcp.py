@@ -32,7 +32,7 @@ from msmqwire.capture.direction import ENDED, FAR, OPEN, OPENING, UNKNOWN, Count
 from msmqwire.capture.events import Data, EndReason, Event, Flow, GapReason, Moment, distance
 from msmqwire.capture.eviction import evicted_at_once, eviction_rank
 from msmqwire.capture.idle_checks import IdleChecks
-from msmqwire.capture.ip import ACK, FIN, RST, SYN, Datagram
+from msmqwire.capture.ip import ACK, FIN, RST, SYN, Datagram, FlowKey
 from msmqwire.capture.record import NO_TIME
 from msmqwire.capture.segment_buffer import Segment
 from msmqwire.capture.waiting import WaitingDirections
@@ -60,7 +60,6 @@ IDLE_NS_MAX: Final = 600_000_000_000
 FLOWS_MAX: Final = 1 << 16
 """Connections tracked at a time."""
 
-_Key = tuple[str, int, str, int]
 _CONTROL: Final = FIN | SYN | RST | ACK
 
 
@@ -98,7 +97,7 @@ class Reassembler:
         self._max_buffered_per_flow, self._max_buffered_total = max_buffered_per_flow, max_buffered_total
         self._max_segments_per_flow, self._gap_ns = max_segments_per_flow, gap_ns
         self._idle_ns, self._max_flows = idle_ns, max(1, max_flows)
-        self._directions: dict[_Key, Direction] = {}
+        self._directions: dict[FlowKey, Direction] = {}
         self._connections: dict[int, Direction] = {}  # by stream, the direction first seen
         self._waiting = WaitingDirections()  # those with `waiting` set
         self._idle_checks = IdleChecks(idle_ns)
@@ -160,10 +159,10 @@ class Reassembler:
         self._account(direction)
         return segments
 
-    def add_connection(self, stream: int, key: _Key) -> Direction:
+    def add_connection(self, stream: int, key: FlowKey) -> Direction:
         """Add a connection with this number; return its direction with this key, as the one first seen."""
-        src, src_port, dst, dst_port = key
-        reverse = (dst, dst_port, src, src_port)
+        src, src_port, dst, dst_port, network = key
+        reverse = (dst, dst_port, src, src_port, network)
         direction = Direction(stream, key, self.counters)
         direction.peer = Direction(stream, reverse, self.counters)
         direction.peer.peer = direction
@@ -183,8 +182,8 @@ class Reassembler:
         """Return the direction first seen of each tracked connection, ordered by stream number."""
         return [self._connections[stream] for stream in sorted(self._connections)]
 
-    def direction(self, key: _Key) -> Direction | None:
-        """Return the direction with this source and destination; None if it is not tracked."""
+    def direction(self, key: FlowKey) -> Direction | None:
+        """Return the direction with this key; None if it is not tracked."""
         return self._directions.get(key)
 
     def is_one_sided(self, flow: Flow) -> bool:
@@ -192,7 +191,7 @@ class Reassembler:
 
         Of one that was forgotten only while its last events are looked at, before the next are asked for.
         """
-        other = self._directions.get((flow.dst, flow.dst_port, flow.src, flow.src_port))
+        other = self._directions.get(flow.reverse_key)
         if other is None or other.stream != flow.stream:
             return flow.stream in self._one_sided
         return not other.seen
@@ -216,15 +215,17 @@ class Reassembler:
 
     def affects_other_connections(self, datagram: Datagram) -> bool:
         """Whether a segment may cause other connections than its own to be forgotten."""
-        full = len(self._connections) >= self._max_flows and datagram[1:5] not in self._directions
+        full = len(self._connections) >= self._max_flows and datagram.key not in self._directions
         return full or datagram.time_ns >= max(self._sweep_at, self._idle_at)
 
     def feed(self, datagram: Datagram) -> list[Event]:
         """Return the events that a datagram causes, in order; none for UDP."""
-        _, src, src_port, dst, dst_port, time_ns, frames, _, payload, missing, seq, ack, flags = datagram
+        (
+            _, src, src_port, dst, dst_port, time_ns, frames, _, payload, missing, seq, ack, flags, network
+        ) = datagram  # fmt: skip
         if time_ns >= self._sweep_at:
             return self._sweep(time_ns) + self._segment(datagram)
-        direction = self._directions.get((src, src_port, dst, dst_port))
+        direction = self._directions.get((src, src_port, dst, dst_port, network))
         if (
             direction is None
             or not direction.fast_path
@@ -303,7 +304,7 @@ class Reassembler:
 
     def stream(self, datagram: Datagram) -> int | None:
         """Return the number of the connection that a segment belongs to at present; None if untracked."""
-        direction = self._directions.get(datagram[1:5])
+        direction = self._directions.get(datagram.key)
         return None if direction is None else direction.stream
 
     def save(self) -> ConnectionCheckpoint | None:
@@ -329,7 +330,7 @@ class Reassembler:
 
     def _segment(self, datagram: Datagram) -> list[Event]:
         """Process a segment by all the rules."""
-        transport, _, _, _, _, time_ns, frames, _, payload, _, seq, ack, flags = datagram
+        transport, _, _, _, _, time_ns, frames, _, payload, _, seq, ack, flags, _ = datagram
         if transport != "tcp":
             return []
         events: list[Event] = []
@@ -337,7 +338,7 @@ class Reassembler:
         if has_time and not self._now - CLOCK_BACK_NS < time_ns < self._now:
             self._now = time_ns
             self._sweep_at = min(self._sweep_at, time_ns + SWEEP_NS)
-        key, moment = datagram[1:5], Moment(time_ns, frames[-1])
+        key, moment = datagram.key, Moment(time_ns, frames[-1])
         direction = self._directions.get(key)
         if direction is not None:
             direction = self._apply_timeouts(direction, time_ns, events)
@@ -414,7 +415,7 @@ class Reassembler:
         last = max(direction.last_ns, direction.peer.last_ns)
         return last > 0 and time_ns - last >= self._idle_ns  # 0: the capture has no timestamps
 
-    def _connect(self, key: _Key, events: list[Event]) -> Direction:
+    def _connect(self, key: FlowKey, events: list[Event]) -> Direction:
         if len(self._connections) >= self._max_flows:
             ranked = sorted(self._connections.values(), key=eviction_rank)
             events += self.evict(ranked[: evicted_at_once(self._max_flows)])

@@ -1,13 +1,16 @@
-"""Headers of the tunnels in which packets of interest may be: MPLS, PPPoE and PPP, GRE and ERSPAN, LLC.
+"""Headers of the tunnels in which packets of interest may be: VXLAN, Geneve, GRE, ERSPAN, MPLS, PPPoE, LLC.
 
 Each function reads the headers at the beginning of some bytes, as far as these were captured, and says what
 they carry, see `Carried`. It reads nothing of what is carried but to tell what that is: a label of MPLS does
-not say it. IP in IP needs no function, as nothing is between the two headers.
+not say it, and a port of UDP is no proof. IP in IP needs no function, as nothing is between the two headers.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from hashlib import blake2b
+from ipaddress import ip_address
+from typing import Any, Final, NamedTuple
 
 from msmqwire.capture import links, not_read
 
@@ -32,8 +35,114 @@ PROTOCOLS: Final = frozenset((IP_4, IP_6, GRE, MPLS))
 NAMES: Final = {(4, IP_4): "ipip", (6, IP_4): "4in6", (4, IP_6): "6in4", (6, IP_6): "6in6"}
 """The name of IP in IP by the version of the outer packet and the protocol that says what is in it."""
 
+SEPARATE: Final = frozenset(("vxlan", "geneve", "gre"))
+"""Tunnels whose number tells networks apart: the same addresses in two of them are of different hosts. Labels
+of MPLS, sessions of ERSPAN and of PPPoE don't: they differ by direction."""
+
+UDP_PORTS: Final = frozenset({*not_read.VXLAN_PORTS, not_read.VXLAN_GPE_PORT, not_read.GENEVE_PORT})
+"""Destination ports of UDP of tunnels that are read."""
+_VXLAN_NUMBER, _GPE_PROTOCOL, _GPE_OAM, _GPE_VERSION = 0x08, 0x04, 0x01, 0x30  # flags of VXLAN
+_GENEVE_OAM: Final = 0x80
+
+_GPE_CONTENTS: Final = {1: _IP_4, 2: _IP_6, 3: ETHERNET_TYPE, 5: MPLS_TYPES[0]}
 _PPP_CONTENTS: Final = {0x0021: _IP_4, 0x0057: _IP_6, 0x0281: MPLS_TYPES[0], 0x0283: MPLS_TYPES[1]}
 _GRE_CHECKSUM, _GRE_ROUTING, _GRE_KEY, _GRE_SEQUENCE, _GRE_VERSION = 0x8000, 0x4000, 0x2000, 0x1000, 0x0007
+
+
+class Encapsulation(NamedTuple):
+    """The tunnels in which a packet was captured: the columns ``tunnel`` and its like.
+
+    Attributes:
+        text: the tunnels from outside in, separated by blanks, each as ``name`` or ``name=number``:
+            ``gre=7 mpls=100,200 vxlan=5001``; None without any, like the others.
+        src: the sender of the IP packet next outside the packet's own; None if there is none.
+        dst: its receiver.
+        number: the innermost number; of a stack of labels the bottom one.
+    """
+
+    text: str | None = None
+    src: str | None = None
+    dst: str | None = None
+    number: int | None = None
+
+
+PLAIN: Final = Encapsulation()
+"""That of a packet in no tunnel."""
+
+
+class FrameInTunnel(int):
+    """The number of a frame, with the tunnels of the packet in it."""
+
+    encapsulation: Encapsulation = PLAIN
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return frame_in_tunnel, (int(self), self.encapsulation)
+
+
+def frame_in_tunnel(number: int, encapsulation: Encapsulation) -> int:
+    """Return the number of a frame with the tunnels of the packet in it, as it is for none."""
+    if encapsulation is PLAIN:
+        return number
+    frame = FrameInTunnel(number)
+    frame.encapsulation = encapsulation
+    return frame
+
+
+def encapsulation_of(frame: int) -> Encapsulation:
+    """Return the tunnels of the packet in a frame, by its number as a datagram has it."""
+    return frame.encapsulation if isinstance(frame, FrameInTunnel) else PLAIN
+
+
+class Path(NamedTuple):
+    """The tunnels around a packet, from outside in.
+
+    Attributes:
+        names: their names.
+        numbers: the numbers of each.
+        src: the sender of the innermost IP packet outside of it, as bytes; empty without any.
+        dst: its receiver.
+    """
+
+    names: tuple[str, ...] = ()
+    numbers: tuple[tuple[int, ...], ...] = ()
+    src: bytes = b""
+    dst: bytes = b""
+
+    def within(self, name: str, numbers: tuple[int, ...]) -> Path:
+        """Return the path with a further tunnel."""
+        return self._replace(names=(*self.names, name), numbers=(*self.numbers, numbers))
+
+    def encapsulation(self) -> Encapsulation:
+        """Return what rows say of it."""
+        parts = [
+            f"{name}={','.join(map(str, numbers))}" if numbers else name
+            for name, numbers in zip(self.names, self.numbers, strict=True)
+        ]
+        src, dst = (str(ip_address(address)) if address else None for address in (self.src, self.dst))
+        number = next((numbers[-1] for numbers in reversed(self.numbers) if numbers), None)
+        return Encapsulation(" ".join(parts), src, dst, number)
+
+    def network(self) -> int:
+        """Return a number for the network in which the addresses of the packet are: see `network_of`."""
+        pairs = zip(self.names, self.numbers, strict=True)
+        return network_of([number for name, of in pairs if name in SEPARATE for number in of])
+
+
+def network_of(numbers: Sequence[int]) -> int:
+    """Return a number of 62 bits for a network, by the numbers of its tunnels, outermost first; 0 for none.
+
+    Two networks have the same with the probability of random numbers.
+    """
+    if not numbers:
+        return 0
+    text = " ".join(map(str, numbers)).encode()
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "big") >> 2
+
+
+def network_of_text(text: str | None) -> int:
+    """Return the network of a packet by the `Encapsulation.text` of its tunnels."""
+    tunnels = [part.partition("=") for part in (text or "").split()]
+    return network_of([int(number) for name, _, number in tunnels if name in SEPARATE and number])
 
 
 class Carried(NamedTuple):
@@ -42,12 +151,14 @@ class Carried(NamedTuple):
     Attributes:
         ethertype: what it is, as an EtherType.
         at: where it begins.
-        name: the name of the tunnel, with its number if it has one.
+        name: the name of the tunnel, empty for headers that are none.
+        numbers: the numbers of the tunnel; those of a stack of labels are several.
     """
 
     ethertype: int
     at: int
     name: str = ""
+    numbers: tuple[int, ...] = ()
 
 
 Unread = str | None
@@ -85,7 +196,7 @@ def pppoe(data: bytes) -> Carried | Unread:
     carried = ppp(data[6:], reason)
     if not isinstance(carried, Carried):
         return carried
-    return Carried(carried.ethertype, 6 + carried.at, f"pppoe={int.from_bytes(data[2:4], 'big')}")
+    return Carried(carried.ethertype, 6 + carried.at, "pppoe", (int.from_bytes(data[2:4], "big"),))
 
 
 def mpls(data: bytes, size: int) -> Carried | Unread:
@@ -105,7 +216,6 @@ def mpls(data: bytes, size: int) -> Carried | Unread:
             break
         if len(labels) == LABELS_MAX:
             return not_read.REASONS[not_read.MPLS]
-    name = "mpls=" + ",".join(map(str, labels))
     if at >= len(data):
         return not_read.CUT if size > at else None
     version = data[at] >> 4
@@ -115,19 +225,16 @@ def mpls(data: bytes, size: int) -> Carried | Unread:
     # second is rarer, and the checksum of IPv4 tells.
     is_ip = without < 2 or (version == 4 and _is_checksum_right(data, at))
     if version in (4, 6) and is_ip and ip_fits(data, at, size, version):
-        return Carried(_IP_4 if version == 4 else _IP_6, at, name)
+        return Carried(_IP_4 if version == 4 else _IP_6, at, "mpls", tuple(labels))
     if with_word or without:
-        return Carried(ETHERNET_TYPE, at + 4 if with_word >= without else at, name)
+        return Carried(ETHERNET_TYPE, at + 4 if with_word >= without else at, "mpls", tuple(labels))
     if len(data) < size and len(data) < at + 4 + 15:
         return not_read.CUT
     return not_read.REASONS[not_read.MPLS]
 
 
 def gre(data: bytes, size: int) -> Carried | Unread:
-    """Read a header of GRE, RFC 2784 and RFC 2890, and one of ERSPAN behind it.
-
-    Its key tells networks apart, so that what is in one with a key is not read.
-    """
+    """Read a header of GRE, RFC 2784 and RFC 2890, and one of ERSPAN behind it."""
     reason = not_read.REASONS[not_read.GRE]
     if len(data) < 4:
         return not_read.CUT if size >= 4 else not_read.CONTRADICTORY
@@ -137,11 +244,14 @@ def gre(data: bytes, size: int) -> Carried | Unread:
     at = 4 + 4 * (flags & (_GRE_CHECKSUM | _GRE_KEY | _GRE_SEQUENCE)).bit_count()
     if ethertype in (_ERSPAN_TYPE, _ERSPAN_3_TYPE):
         return _erspan(data, at, size, ethertype, flags)
-    if flags & _GRE_KEY:
+    if ethertype not in (*links.IP_TYPES, ETHERNET_TYPE, *MPLS_TYPES, PPP_TYPE):
         return reason
-    if ethertype in (*links.IP_TYPES, ETHERNET_TYPE, *MPLS_TYPES, PPP_TYPE):
+    if len(data) < at:
+        return not_read.CUT if size >= at else not_read.CONTRADICTORY
+    if not flags & _GRE_KEY:
         return Carried(ethertype, at, "gre")
-    return reason
+    key = 8 if flags & _GRE_CHECKSUM else 4
+    return Carried(ethertype, at, "gre", (int.from_bytes(data[key : key + 4], "big"),))
 
 
 def _erspan(data: bytes, at: int, size: int, ethertype: int, flags: int) -> Carried | Unread:
@@ -153,7 +263,7 @@ def _erspan(data: bytes, at: int, size: int, ethertype: int, flags: int) -> Carr
         return not_read.CUT if size >= at + length else not_read.CONTRADICTORY
     if data[at] >> 4 != version:
         return not_read.REASONS[not_read.GRE]
-    name = f"erspan={int.from_bytes(data[at + 2 : at + 4], 'big') & 0x3FF}"
+    session = int.from_bytes(data[at + 2 : at + 4], "big") & 0x3FF
     content = ETHERNET_TYPE
     if version == 2:
         frame_type = data[at + 10] >> 2 & 0x1F
@@ -162,7 +272,51 @@ def _erspan(data: bytes, at: int, size: int, ethertype: int, flags: int) -> Carr
             content = _IP_4 if data[at + length] >> 4 == 4 else _IP_6
         elif frame_type:
             return not_read.REASONS[not_read.GRE]
-    return Carried(content, at + length, name)
+    return Carried(content, at + length, "erspan", (session,))
+
+
+def over_udp(dst_port: int, data: bytes, size: int) -> Carried | None:
+    """Read a header of VXLAN or Geneve in a datagram; None for one that is no tunnel.
+
+    A port is no proof: the header must be valid, and what is behind it a frame or a packet, of ``size`` bytes
+    in all.
+    """
+    if len(data) < 8:
+        return None
+    carried = _geneve(data) if dst_port == not_read.GENEVE_PORT else _vxlan(data, dst_port)
+    if carried is None or not _content_fits(carried, data, size):
+        return None
+    return carried
+
+
+def _vxlan(data: bytes, dst_port: int) -> Carried | None:
+    """Read a header of VXLAN, RFC 7348, or of its Generic Protocol Extension, draft-ietf-nvo3-vxlan-gpe."""
+    flags = data[0]
+    numbers = (int.from_bytes(data[4:7], "big"),) if flags & _VXLAN_NUMBER else ()
+    if dst_port == not_read.VXLAN_GPE_PORT and flags & _GPE_PROTOCOL:
+        if flags & (_GPE_OAM | _GPE_VERSION) or data[3] not in _GPE_CONTENTS:
+            return None
+        return Carried(_GPE_CONTENTS[data[3]], 8, "vxlan", numbers)
+    return Carried(ETHERNET_TYPE, 8, "vxlan", numbers) if numbers and not data[7] else None
+
+
+def _geneve(data: bytes) -> Carried | None:
+    """Read a header of Geneve with its options: RFC 8926."""
+    ethertype = int.from_bytes(data[2:4], "big")
+    if data[0] >> 6 or data[1] & _GENEVE_OAM or ethertype not in (ETHERNET_TYPE, *links.IP_TYPES):
+        return None
+    number = int.from_bytes(data[4:7], "big")
+    return Carried(ethertype, 8 + 4 * data[0], "geneve", (number,))
+
+
+def _content_fits(carried: Carried, data: bytes, size: int) -> bool:
+    """Whether what headers carry, as far as it was captured, is what they say."""
+    ethertype, at = carried.ethertype, carried.at
+    if ethertype == ETHERNET_TYPE:
+        return _frame_fits(data, at, size) > 0
+    if ethertype in MPLS_TYPES:
+        return isinstance(mpls(data[at:], size - at), Carried)
+    return ip_fits(data, at, size, 4 if ethertype == _IP_4 else 6)
 
 
 def ip_fits(data: bytes, at: int, size: int, version: int) -> bool:

@@ -70,6 +70,8 @@ def _of_generic_reader(group: str, *columns: tuple[str, Any, str]) -> tuple[Colu
     return tuple(Column(name, group, kind, meaning) for name, kind, meaning in columns)
 
 
+TUNNEL: Final = ("tunnel", "tunnel_src", "tunnel_dst", "tunnel_id")
+"""The columns that say in which tunnels a frame was."""
 NCP_GROUPS: Final = ("ncp", "job")
 """The columns that only packets of NCP have."""
 PAIR_GROUP: Final = "pair"
@@ -89,6 +91,10 @@ WHERE: Final = (
     _where("src_port", INT32, "Port of the sender."),
     _where("dst", TEXT, "Address of the receiver."),
     _where("dst_port", INT32, "Port of the receiver."),
+    _where("tunnel", TEXT, "Tunnels around it, from outside in: gre=7 vxlan=5001; null without any."),
+    _where("tunnel_src", TEXT, "Address of the sender in the IP header next outside."),
+    _where("tunnel_dst", TEXT, "Address of the receiver there."),
+    _where("tunnel_id", INT64, "Innermost number of the tunnels: a network, key, label or session."),
     _where("kind", TEXT, "Name of the packet, Malformed or Skipped."),
     _where("size", INT64, "Bytes on the stream."),
     _where("error", TEXT, "Why a packet can't be read, or bytes were skipped."),

@@ -11,7 +11,9 @@ import numpy as np
 
 from msmqwire.capture import Datagram, IpDecoder, Record
 from msmqwire.columnar.arrow.buffers import BufferPool
-from msmqwire.columnar.bridge.flow_keys import address_of, key_of
+from msmqwire.columnar.arrow.tunnel_columns import TunnelTexts
+from msmqwire.columnar.bridge.encapsulations import Encapsulations
+from msmqwire.columnar.bridge.flow_keys import ends_of, key_of
 from msmqwire.columnar.bridge.frames import FileScanner, no_counts, no_interfaces
 from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.compiled.datagram_scan import (
@@ -36,8 +38,8 @@ PAIRS: Final = 1 << 15
 
 _TRANSPORTS: Final = {"tcp": TCP, "udp": UDP, "pgm": PGM}
 
-Pair = tuple[str, int, str, int]
-"""Address and port of the sender, and of the receiver."""
+Pair = tuple[str, int, str, int, int]
+"""Address and port of the sender, and of the receiver, and the network in which they are."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,13 @@ class Datagrams:
         cells: a row for each column, by the indices in `msmqwire.columnar.compiled.datagram_scan`.
         payloads: all payloads, concatenated; empty if they were not requested.
         pairs: the pairs of endpoints by number; the list grows from batch to batch, until a new one begins.
+        tunnels: the tunnels by number; likewise.
     """
 
     cells: Any
     payloads: Any
     pairs: list[Pair]
+    tunnels: TunnelTexts
 
 
 class DatagramReader(FileScanner):
@@ -66,7 +70,7 @@ class DatagramReader(FileScanner):
 
     def __init__(self, *, payloads: bool = True) -> None:
         self._with_payloads, self._skipping = payloads, False
-        self._decoder = IpDecoder()
+        self._decoder, self._encapsulations = IpDecoder(), Encapsulations()
         self._state = np.zeros(entry.STATE, np.int64)
         self._state[entry.HASH_SEED] = new_seed()
         self._interfaces, self._not_read = no_interfaces(), no_counts()
@@ -119,7 +123,8 @@ class DatagramReader(FileScanner):
         """Yield the last batch, unless it is empty."""
         count, used = int(self._state[entry.ROWS]), int(self._state[entry.ARENA])
         if count:
-            yield Datagrams(self._cells[:, :count], self._payloads[:used], self._numbered_pairs())
+            cells, payloads = self._cells[:, :count], self._payloads[:used]
+            yield Datagrams(cells, payloads, self._numbered_pairs(), self._encapsulations.texts)
             self._begin_batch()
 
     def _begin_batch(self, payloads: int = 0) -> None:
@@ -140,6 +145,7 @@ class DatagramReader(FileScanner):
         )
         stop_code = scan_datagrams(
             arrays,
+            self._encapsulations.arrays,
             self._interfaces,
             self._shift + start,
             not self._skipping,
@@ -168,6 +174,8 @@ class DatagramReader(FileScanner):
         datagram = self._decoder.decode(record)
         if datagram is None:
             self._note_link(self._decoder, record.linktype)
+        else:
+            self._encapsulations.note_path(self._header, datagram)
         if datagram is None or self._skipping:
             return
         offset, size = int(self._cells[C_OFFSET, self._state[entry.ROWS]]), len(datagram.payload)
@@ -187,6 +195,7 @@ class DatagramReader(FileScanner):
         self._cells[:, self._state[entry.ROWS]] = (
             offset, datagram.time_ns, self._state[entry.FILE], _TRANSPORTS[datagram.transport], pair,
             datagram.seq, datagram.ack, datagram.flags, size, datagram.missing,
+            self._encapsulations.number(datagram.encapsulation),
         )  # fmt: skip
         self._state[entry.ROWS] += 1
 
@@ -200,7 +209,7 @@ class DatagramReader(FileScanner):
 
     def _pair(self, datagram: Datagram) -> int:
         """Return the number of the endpoints of a datagram, as `pair_of`."""
-        key: Pair = datagram[1:5]
+        key: Pair = datagram.key
         number = self._generic_pairs.get(key)
         if number is None:
             self._header[:KEY_FIELDS] = key_of(*key)
@@ -210,9 +219,6 @@ class DatagramReader(FileScanner):
         return number
 
     def _numbered_pairs(self) -> list[Pair]:
-        for src_high, src_low, dst_high, dst_low, ports, ipv6 in self._keys[
-            len(self._pairs) : self._state[entry.PAIRS]
-        ].tolist():
-            source, target = address_of(src_high, src_low, ipv6), address_of(dst_high, dst_low, ipv6)
-            self._pairs.append((source, ports >> 16, target, ports & 0xFFFF))
+        for key in self._keys[len(self._pairs) : self._state[entry.PAIRS]].tolist():
+            self._pairs.append(ends_of(key))
         return self._pairs

@@ -11,7 +11,7 @@ from msmqwire.capture import Datagram, Record
 from msmqwire.capture.record import ReportDamage
 from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.bridge.connection_table import TIME_MAX
-from msmqwire.columnar.bridge.flow_keys import address_of, key_of
+from msmqwire.columnar.bridge.flow_keys import ends_of, key_of
 from msmqwire.columnar.bridge.fragment_table import FragmentTable
 from msmqwire.columnar.bridge.frames import FileScanner, no_counts, no_interfaces
 from msmqwire.columnar.bridge.row_buffer import RowBuffer
@@ -43,7 +43,7 @@ class Decoder(RowBuffer, FileScanner):
         if not isinstance(fragments, FragmentTable):
             fragments = FragmentTable(dissection.decoder.ignored)
         self._fragments = dissection.decoder.fragments = fragments
-        maker.files = dissection.files
+        maker.files, maker.tunnels = dissection.files, self._encapsulations.texts
         self._interfaces, self._not_read = no_interfaces(), no_counts()
         self._attempts = dissection.attempts
         watched = bytearray(1) if self._attempts is None else self._attempts.watched
@@ -86,15 +86,16 @@ class Decoder(RowBuffer, FileScanner):
     def _begin_file(self, file: str) -> None:
         self._frames_before = self._dissection.records
         self._connections.release_gaps()  # the frames of their segments are in the file before
-        self._state[entry.FRAMES_BEFORE] = self._frames_before
+        self._state[entry.FRAMES_BEFORE] = self._frames_before << entry.TUNNEL_BITS
         self._state[entry.FILE] = self._dissection.begin_file(file)
 
     def _scan(self, start: int) -> StopCode:
         connections = self._connections
         connections.reserve(0)
         stop_code = scan(
-            self.scan_arrays(), connections.flow_arrays, self._fragments.arrays, self._interfaces,
-            self.tcp_ports, self._udp_ports, self._not_read, self._watched, self._handshakes,
+            self.scan_arrays(), connections.flow_arrays, self._fragments.arrays, self._encapsulations.arrays,
+            self._interfaces, self.tcp_ports, self._udp_ports, self._not_read, self._watched,
+            self._handshakes,
         )  # fmt: skip
         self._dissection.records = self._frames_before + int(self._state[entry.FRAME_NO])
         return StopCode(stop_code)
@@ -104,11 +105,9 @@ class Decoder(RowBuffer, FileScanner):
         count, self._state[entry.HANDSHAKES] = int(self._state[entry.HANDSHAKES]), 0
         if self._attempts is None:
             return
-        for src_high, src_low, dst_high, dst_low, ports, ipv6, seq, ack, flags in self._handshakes[
-            :count
-        ].tolist():
-            src, dst = address_of(src_high, src_low, ipv6), address_of(dst_high, dst_low, ipv6)
-            self._attempts.segment((src, ports >> 16, dst, ports & 0xFFFF), seq, ack, flags)
+        for *key, seq, ack, flags in self._handshakes[:count].tolist():
+            src, src_port, dst, dst_port, _ = ends_of(key)
+            self._attempts.segment((src, src_port, dst, dst_port), seq, ack, flags)
 
     def _make_room(self, stop_code: StopCode) -> Iterator[Any]:
         if stop_code == StopCode.HANDSHAKES_FULL:
@@ -126,8 +125,10 @@ class Decoder(RowBuffer, FileScanner):
         datagram = decoder.decode(record) if joined is None else decoder.finish(record, joined)
         if datagram is None:
             self._note_link(decoder, record.linktype)
-        elif self._attempts is not None:
-            self._attempts.feed(datagram)
+        else:
+            self._encapsulations.note_path(self._header, datagram)
+            if self._attempts is not None:
+                self._attempts.feed(datagram)
         if datagram is None or (self._state[entry.IS_UNDECIDED] and (yield from self._take_whole(datagram))):
             return
         yield from self._add_items(self._connections.feed(datagram, self))
@@ -147,16 +148,17 @@ class Decoder(RowBuffer, FileScanner):
             start = int(state[entry.ARENA])
             self.memory[start : start + size] = np.frombuffer(datagram.payload, np.uint8)
             state[entry.ARENA] += size
-            header[:KEY_FIELDS] = key_of(*datagram[1:5])
+            header[:KEY_FIELDS] = key_of(*datagram.key)
             header[SEQ], header[ACK], header[FLAGS] = datagram.seq, datagram.ack, datagram.flags
             header[START], header[STOP] = start, start + size
             state[entry.RECORD_NS] = state[entry.EVENT_NS] = datagram.time_ns
-            state[entry.EVENT_FRAME] = state[entry.FRAME_NO]
-            state[entry.FRAME_NO] -= 1
+            state[entry.FRAME_CODE] = self._encapsulations.code(datagram.frames[-1])
+            state[entry.EVENT_FRAME] = state[entry.FRAME_CODE] - state[entry.FRAMES_BEFORE]
+            rows = state[entry.ROWS]
             stop_code = take_segment(self.scan_arrays(), self._connections.flow_arrays, self.tcp_ports)
-            state[entry.FRAME_NO] += 1
             if stop_code != CONTINUE:
-                state[entry.ARENA] = start
+                if state[entry.ROWS] == rows:  # else what was due before it has rows, which may be behind it
+                    state[entry.ARENA] = start
                 if stop_code != GENERIC_RECORD:
                     yield from self._make_room(StopCode(stop_code))
         return stop_code == CONTINUE

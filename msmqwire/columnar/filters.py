@@ -23,6 +23,7 @@ from msmqwire.columnar.columns import (
     TEXT,
     TEXTS,
     TIME,
+    TUNNEL,
     WHERE,
     Column,
     unknown_column,
@@ -59,7 +60,7 @@ _KINDS: Final = {
     TIME: "a time, a datetime or text as 2026-03-01T12:00:00",
     SECONDS: "a time, a datetime",
 }
-_EARLY: Final = {column.name for column in WHERE} - {"error", "error_path", "error_offset", "raw"}
+_EARLY: Final = {column.name for column in WHERE} - {"error", "error_path", "error_offset", "raw", *TUNNEL}
 
 
 class Filter:

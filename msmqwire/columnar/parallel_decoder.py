@@ -30,7 +30,7 @@ class ParallelDecoder(Decoder):
     def __init__(self, dissection: Dissection, makers: Sequence[BatchMaker], batch_rows: int) -> None:
         super().__init__(dissection, makers[0])
         for maker in makers:
-            maker.files = dissection.files
+            maker.files, maker.tunnels = dissection.files, self._encapsulations.texts
         self._workers = ColumnWorkers(makers, batch_rows, super().batches())
 
     def batches(self) -> Generator[Any, None, None]:

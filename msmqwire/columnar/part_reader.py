@@ -25,7 +25,7 @@ from msmqwire.errors import CaptureError
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
 
-ENDPOINTS: Final = ("transport", "src", "src_port", "dst", "dst_port")
+ENDPOINTS: Final = ("transport", "src", "src_port", "dst", "dst_port", "tunnel")
 """The columns that flow numbers are made of."""
 
 

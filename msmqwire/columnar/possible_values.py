@@ -147,7 +147,7 @@ POSSIBLE: Final[dict[str, _Names | _Texts]] = {
     "call": _Names("call of NCP", tuple(CALLS_BY_NAME)),
     "completion": _Names("completion of NCP", tuple(CompletionCode.__members__), unnamed=lambda: _HEX_BYTES),
     "queue_handle": _HANDLES,
-    **dict.fromkeys(("src", "dst"), _ADDRESSES),
+    **dict.fromkeys(("src", "dst", "tunnel_src", "tunnel_dst"), _ADDRESSES),
     **dict.fromkeys(
         ("source_qm", "destination_qm", "connector_type", "client_guid", "server_guid", "qm_guid"), _GUIDS
     ),

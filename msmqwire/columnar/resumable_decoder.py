@@ -116,6 +116,7 @@ class ResumableDecoder(Decoder):
         saved = {
             "dissection": self._dissection,
             "connections": self._connections,
+            "encapsulations": self._encapsulations,
             "state": self._state,
             "interfaces": self._interfaces,
             "form": form if blocks is None else blocks,
@@ -128,6 +129,8 @@ class ResumableDecoder(Decoder):
     def _restore(self, saved: dict[str, Any]) -> None:
         self._connections, self._state = saved["connections"], saved["state"]
         self._connections.listen()
+        self._encapsulations = saved["encapsulations"]
+        self._maker.tunnels = self._encapsulations.texts
         self._interfaces, self._frames_before = saved["interfaces"], saved["frames_before"]
         state, form = self._state, saved["form"]
         state[entry.POS] = state[entry.END] = state[entry.ROWS] = 0

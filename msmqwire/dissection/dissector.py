@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from msmqwire.capture import Data, Datagram, End, Flow, Gap
 from msmqwire.capture.events import Endpoint
 from msmqwire.capture.record import time_or_none
+from msmqwire.capture.tunnels import encapsulation_of
 from msmqwire.dissection.finder import ScanResult
 from msmqwire.dissection.followed_direction import Ignored
 from msmqwire.dissection.frame_ranges import FragmentFrames
@@ -156,13 +157,14 @@ class Conversation(ABC):
         else:
             kind = "Skipped"
             self._skipped()
-        file, frames = around.locate(around.fragments.of(result.frames))
+        carriers = around.fragments.of(result.frames)
+        file, frames = around.locate(carriers)
         asked = None if result.request_frame is None else around.locate((result.request_frame,))[1][0]
         return Item(
             file, time_or_none(result.time_ns), frames, "tcp", flow.stream,
             flow.src, flow.src_port, flow.dst, flow.dst_port,
             packet, kind, result.size, findings, error, result.data, result.reason,
-            result.exchange, asked, around.examiner, self._one_sided(flow),
+            result.exchange, asked, around.examiner, self._one_sided(flow), encapsulation_of(carriers[-1]),
         )  # fmt: skip
 
     def _kind(self, packet: Any) -> str:
@@ -253,6 +255,7 @@ class DatagramDissector(ABC):
             datagram.src, datagram.src_port, datagram.dst, datagram.dst_port,
             packet, kind, len(datagram.payload) + datagram.missing, findings, error,
             b"" if reason else datagram.payload, reason, exchange, asked,
+            encapsulation=datagram.encapsulation,
         )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from msmqwire.capture.direction import ENDED, OPEN, OPENING, UNKNOWN, Direction
 from msmqwire.capture.events import MASK, Event, Moment
+from msmqwire.capture.ip import FlowKey
 from msmqwire.capture.segment_buffer import Segment, SegmentBuffer
 from msmqwire.capture.tcp import ACKED_BYTES, ACKED_SEGMENTS
 from msmqwire.dissection.finder_state import FinderState
@@ -146,14 +147,14 @@ def give_back(tracker: Tracker, direction: Direction, snapshot: DirectionSnapsho
 def add_connection(
     tracker: Tracker,
     stream: int,
-    key: tuple[str, int, str, int],
+    key: FlowKey,
     starts: tuple[DirectionStart | None, DirectionStart | None],
 ) -> Direction:
     """Add a connection to the tracker that another reader saw open; return its direction first seen.
 
     Args:
         stream: the number of the connection.
-        key: source and destination of the direction first seen.
+        key: that of the direction first seen.
         starts: how the two directions were seen; None for one that was not.
     """
     direction = tracker.reassembler.add_connection(stream, key)

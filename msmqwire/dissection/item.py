@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from msmqwire.bodies import Body
 from msmqwire.capture.ip import Transport
+from msmqwire.capture.tunnels import PLAIN, Encapsulation
 from msmqwire.dissection.contents import decoded, message_body
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examined, Examiner, SignatureStatus
 from msmqwire.errors import MalformedPacket
@@ -57,6 +58,7 @@ class Item:
         examiner: has the keys and certificates given.
         one_sided: of HTTP: whether nothing that the other side of its connection has sent was captured up to
             here, not even a segment without data; None for other items.
+        encapsulation: the tunnels in which the frame was captured that completed it.
     """
 
     file: str
@@ -79,11 +81,32 @@ class Item:
     request_frame: int | None = None
     examiner: Examiner = field(default=NOTHING_GIVEN, repr=False, compare=False)
     one_sided: bool | None = None
+    encapsulation: Encapsulation = PLAIN
 
     @property
     def time(self) -> str | None:
         """The time as text, UTC with nanoseconds: ``2026-03-01T12:00:00.000001000Z``; None without one."""
         return None if self.time_ns is None else format_time(self.time_ns)
+
+    @property
+    def tunnel(self) -> str | None:
+        """The tunnels around it from outside in: ``gre=7 mpls=100,200 vxlan=5001``; None without any."""
+        return self.encapsulation.text
+
+    @property
+    def tunnel_src(self) -> str | None:
+        """The sender of the IP packet next outside its own; None if there is none."""
+        return self.encapsulation.src
+
+    @property
+    def tunnel_dst(self) -> str | None:
+        """The receiver of that packet."""
+        return self.encapsulation.dst
+
+    @property
+    def tunnel_id(self) -> int | None:
+        """The innermost number of its tunnels; None without any."""
+        return self.encapsulation.number
 
     @property
     def signature_status(self) -> SignatureStatus | None:
@@ -146,6 +169,10 @@ class Item:
             "src_port": self.src_port,
             "dst": self.dst,
             "dst_port": self.dst_port,
+            "tunnel": self.tunnel,
+            "tunnel_src": self.tunnel_src,
+            "tunnel_dst": self.tunnel_dst,
+            "tunnel_id": self.tunnel_id,
             "packet": self.kind,
             "size": self.size,
         }

@@ -46,7 +46,7 @@ class NcpDatagrams(DatagramDissector):
     def __init__(self, surroundings: Surroundings) -> None:
         super().__init__(surroundings)
         self._ports = frozenset(surroundings.ports) - {PING_PORT}
-        self._flows: OrderedDict[frozenset[tuple[str, int]], _Flow] = OrderedDict()
+        self._flows: OrderedDict[frozenset[tuple[str, int, int]], _Flow] = OrderedDict()
         self._held = 0
 
     def recognises(self, datagram: Datagram) -> bool:
@@ -83,7 +83,8 @@ class NcpDatagrams(DatagramDissector):
         )
 
     def _flow(self, datagram: Datagram) -> _Flow:
-        ends = frozenset(((datagram.src, datagram.src_port), (datagram.dst, datagram.dst_port)))
+        src, src_port, dst, dst_port, network = datagram.key
+        ends = frozenset(((src, src_port, network), (dst, dst_port, network)))
         flow = self._flows.get(ends)
         if flow is None:
             # Of datagrams nobody knows whether some are missing: only what is there is judged.

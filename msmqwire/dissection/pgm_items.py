@@ -8,6 +8,7 @@ from typing import Final
 from msmqwire.capture import Datagram
 from msmqwire.capture.ip import Transport
 from msmqwire.capture.record import time_or_none
+from msmqwire.capture.tunnels import encapsulation_of
 from msmqwire.dissection.dissector import DatagramDissector, Surroundings
 from msmqwire.dissection.item import PGM_KIND, SRMP_KIND, Item
 from msmqwire.dissection.pgm_sessions import Apdu, Lost, Origin, PgmSessions
@@ -86,7 +87,7 @@ class PgmItems(DatagramDissector):
             reason = f"not in the capture: sequence numbers {result.first} to {result.last} of PGM"
             yield Item(
                 file, time_or_none(result.time_ns), frames, *_ends(result.origin),
-                None, "Skipped", 0, [], None, b"", reason,
+                None, "Skipped", 0, [], None, b"", reason, encapsulation=encapsulation_of(result.frame),
             )  # fmt: skip
             return
         if not is_srmp_apdu(result.data):
@@ -103,10 +104,11 @@ class PgmItems(DatagramDissector):
         yield Item(
             file, time_or_none(result.time_ns), frames, *_ends(result.origin),
             message, kind, len(result.data), found, error, result.data, "",
+            encapsulation=encapsulation_of(result.frames[-1]),
         )  # fmt: skip
 
 
 def _ends(origin: Origin) -> tuple[Transport, None, str, int, str, int]:
     """Return what an item has between its frames and its packet."""
-    transport, src, src_port, dst, dst_port = origin
+    transport, src, src_port, dst, dst_port, _ = origin
     return transport, None, src, src_port, dst, dst_port

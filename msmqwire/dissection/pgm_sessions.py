@@ -29,8 +29,8 @@ HELD_MAX: Final = 16 << 20
 
 _NO_TIMERS: Final = 0.5  # what a window draws for back-off times, which nothing asks for here
 
-Origin = tuple[Transport, str, int, str, int]
-"""How a session is carried, address and port of its source, and of the group."""
+Origin = tuple[Transport, str, int, str, int, int]
+"""How a session is carried, address and port of its source, and of the group, and their network."""
 
 
 class Apdu(NamedTuple):
@@ -71,7 +71,8 @@ class PgmSessions:
             return
         if packet.Options is not None and packet.Options & OptionFlags.P:
             return  # parity: SRMP-2.1.3-01 leaves forward error correction out
-        key = datagram[:5], packet.GSI, packet.SourcePort
+        origin = (datagram.transport, *datagram.key)
+        key = origin, packet.GSI, packet.SourcePort
         session = self._sessions.pop(key, None)
         if session is not None:
             self.held -= session.held
@@ -81,7 +82,7 @@ class PgmSessions:
         if session is None:
             if packet.Type == PgmType.RDATA:
                 return  # what was sent before is not waited for
-            session = _Session(datagram[:5], packet)
+            session = _Session(origin, packet)
         self._sessions[key] = session
         yield from session.feed(datagram, packet)
         self.held += session.held

@@ -32,7 +32,7 @@ class PingDatagrams(DatagramDissector):
     def __init__(self, surroundings: Surroundings) -> None:
         super().__init__(surroundings)
         self._ports = {PING_PORT, *surroundings.ports}
-        self._pings: dict[tuple[str, int, str], PingLint] = {}
+        self._pings: dict[tuple[str, int, str, int], PingLint] = {}
 
     def recognises(self, datagram: Datagram) -> bool:
         payload = datagram.payload
@@ -61,9 +61,9 @@ class PingDatagrams(DatagramDissector):
 
     def _lint(self, datagram: Datagram, packet: Record) -> list[Finding]:
         is_request = datagram.dst_port in self._ports
-        pair = (datagram.src, datagram.src_port, datagram.dst)
+        pair = (datagram.src, datagram.src_port, datagram.dst, datagram.network)
         if not is_request:
-            pair = (datagram.dst, datagram.dst_port, datagram.src)
+            pair = (datagram.dst, datagram.dst_port, datagram.src, datagram.network)
         linter = self._pings.pop(pair, None) or PingLint()
         self._pings[pair] = linter
         if len(self._pings) > PINGERS_MAX:

@@ -195,7 +195,7 @@ class Tracker:
 
         It has acknowledged it, or nothing of the other direction was captured at all.
         """
-        other = self.reassembler.direction((flow.dst, flow.dst_port, flow.src, flow.src_port))
+        other = self.reassembler.direction(flow.reverse_key)
         if other is None:
             return False
         if not other.seen or other.is_beyond_what_was_delivered():

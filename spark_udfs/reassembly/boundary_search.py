@@ -18,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from msmqwire.capture import Datagram, Reassembler
-from msmqwire.capture.ip import FIN, RST, SYN
+from msmqwire.capture.ip import FIN, RST, SYN, FlowKey
 from msmqwire.capture.record import NO_TIME
 from msmqwire.dissection.tracker import CONNECTIONS_MAX
 from msmqwire.framing import begins_packet
@@ -26,6 +26,7 @@ from msmqwire.headers.base import PREFIX_SIZE
 from msmqwire.packets import packet_length, well_formed
 from spark_udfs.reassembly.chunks import ChunkBoundaries, ChunkBoundary, position_of
 from spark_udfs.reassembly.flow_decoder import ChunkChecker
+from spark_udfs.reassembly.segment_tunnels import SegmentTunnels
 
 _HEADER_FIELDS: Final = {
     "flow": pa.int64(),
@@ -41,8 +42,11 @@ _HEADER_FIELDS: Final = {
     "ack": pa.int64(),
     "flags": pa.int32(),
 }
-HEADER_SCHEMA: Final = pa.schema({**_HEADER_FIELDS, "size": pa.int64(), "begins_packet": pa.bool_()})
-"""Segments without payload: its size, and whether it begins with a packet."""
+HEADER_SCHEMA: Final = pa.schema(
+    {**_HEADER_FIELDS, "network": pa.int64(), "size": pa.int64(), "begins_packet": pa.bool_()}
+)
+"""Segments without payload: the network in which they were, the size of it, and whether it begins with a
+packet."""
 BOUNDARY_SCHEMA: Final = pa.schema(
     {"flow": pa.int64(), "position": pa.int64(), "pickled_checkpoint": pa.binary()}
 )
@@ -56,6 +60,8 @@ def segment_headers(batches: Iterable[Any]) -> Iterator[Any]:
     for batch in batches:
         payloads = batch.column("payload").to_pylist()
         columns = [batch.column(name).cast(kind) for name, kind in _HEADER_FIELDS.items()]
+        tunnels = SegmentTunnels.of(batch)
+        columns.append(pa.array([tunnels.at(row)[1] for row in range(batch.num_rows)], pa.int64()))
         columns.append(pa.array([len(payload) for payload in payloads], pa.int64()))
         columns.append(pa.array([begins_with_packet(payload) for payload in payloads], pa.bool_()))
         yield pa.RecordBatch.from_arrays(columns, schema=HEADER_SCHEMA)
@@ -85,11 +91,11 @@ class _Search:
     reassembler: Reassembler = field(default_factory=lambda: Reassembler(max_flows=CONNECTIONS_MAX))
     since_boundary: int = 0
     pending: list[ChunkBoundary] = field(default_factory=list)
-    opposite: tuple[str, int, str, int] = ("", 0, "", 0)
+    opposite: FlowKey = ("", 0, "", 0, 0)
 
     def feed(self, segment: Datagram, at_packet_start: bool) -> list[ChunkBoundary]:
         """Return the boundaries that a segment confirms, as far as possible without the bytes."""
-        direction, confirmed = segment[1:5], list[ChunkBoundary]()
+        direction, confirmed = segment.key, list[ChunkBoundary]()
         if self.pending and self._continues_opposite(segment):
             if at_packet_start:
                 confirmed = self.pending
@@ -101,14 +107,15 @@ class _Search:
             checkpoint = self.reassembler.save()
             if checkpoint is not None and checkpoint.next_of(direction) == segment.seq:
                 self.pending.append(ChunkBoundary(segment.frames[0], checkpoint))
-                self.opposite, self.since_boundary = (*direction[2:], *direction[:2]), 0
+                src, src_port, dst, dst_port, network = direction
+                self.opposite, self.since_boundary = (dst, dst_port, src, src_port, network), 0
         self.reassembler.feed(segment)
         self.since_boundary += len(segment.payload)
         return confirmed
 
     def _continues_opposite(self, segment: Datagram) -> bool:
         """Whether a segment has the next bytes of the opposite direction."""
-        direction = segment[1:5]
+        direction = segment.key
         expected = self.pending[-1].checkpoint.next_of(direction)
         return bool(segment.payload) and direction == self.opposite and segment.seq == expected
 
@@ -122,7 +129,8 @@ def find_boundaries(batches: Iterable[Any], chunk_size: int) -> Iterator[tuple[i
     for batch in batches:
         columns = [batch.column(name).to_pylist() for name in HEADER_SCHEMA.names]
         for (
-            flow, index, offset, time_ns, src, src_port, dst, dst_port, missing, seq, ack, flags, size, begins
+            flow, index, offset, time_ns, src, src_port, dst, dst_port, missing, seq, ack, flags, network,
+            size, begins
         ) in zip(*columns, strict=True):  # fmt: skip
             if flow != current_flow:
                 yield from ((current_flow, boundary) for boundary in search.pending)
@@ -130,7 +138,7 @@ def find_boundaries(batches: Iterable[Any], chunk_size: int) -> Iterator[tuple[i
             segment = Datagram(
                 "tcp", src, src_port, dst, dst_port,
                 NO_TIME if time_ns is None else time_ns, (position_of(index, offset),), "",
-                bytes(size), missing, seq, ack, flags,
+                bytes(size), missing, seq, ack, flags, network,
             )  # fmt: skip
             for boundary in search.feed(segment, begins):
                 yield flow, boundary

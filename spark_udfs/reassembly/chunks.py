@@ -13,10 +13,13 @@ from typing import Any, Final, NamedTuple
 from msmqwire.capture import Datagram
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
 from msmqwire.capture.record import NO_TIME
+from msmqwire.capture.tunnels import frame_in_tunnel
+from msmqwire.columnar.columns import TUNNEL
+from spark_udfs.reassembly.segment_tunnels import SegmentTunnels
 
 SEGMENT_COLUMNS: Final = (
     "flow", "file_index", "offset", "file", "time_ns", "transport", "src", "src_port", "dst", "dst_port",
-    "payload", "missing", "seq", "ack", "flags",
+    "payload", "missing", "seq", "ack", "flags", *TUNNEL,
 )  # fmt: skip
 """The columns of segments that reassembly needs."""
 OFFSET_BITS: Final = 42
@@ -58,16 +61,18 @@ class Segments:
 
     def __iter__(self) -> Iterator[tuple[int, Datagram]]:
         for batch in self._batches:
-            columns = [batch.column(name).to_pylist() for name in SEGMENT_COLUMNS]
-            for (
+            columns = [batch.column(name).to_pylist() for name in SEGMENT_COLUMNS if name not in TUNNEL]
+            tunnels = SegmentTunnels.of(batch)
+            for row, (
                 flow, index, offset, file, time_ns, transport, src, src_port, dst, dst_port,
                 payload, missing, seq, ack, flags,
-            ) in zip(*columns, strict=True):  # fmt: skip
+            ) in enumerate(zip(*columns, strict=True)):  # fmt: skip
                 self.files[index] = file
+                tunnel, network = tunnels.at(row)
                 yield flow, Datagram(
-                    transport, src, src_port, dst, dst_port,
-                    NO_TIME if time_ns is None else time_ns, (position_of(index, offset),),
-                    file, payload, missing, seq, ack, flags,
+                    transport, src, src_port, dst, dst_port, NO_TIME if time_ns is None else time_ns,
+                    (frame_in_tunnel(position_of(index, offset), tunnel),),
+                    file, payload, missing, seq, ack, flags, network,
                 )  # fmt: skip
 
     def locate(self, positions: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:

@@ -16,6 +16,7 @@ from msmqwire.capture.ip import SYN
 from msmqwire.capture.tcp import IDLE_NS_MAX
 from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.bridge import row_buffer
+from msmqwire.columnar.bridge.encapsulations import Positions
 from msmqwire.columnar.bridge.row_buffer import RowBuffer
 from msmqwire.columnar.compiled import grouped_scan
 from msmqwire.columnar.compiled import state as entry
@@ -63,7 +64,9 @@ class FlowDecoder(RowBuffer):
         self._ports, self._end_ns, self._boundaries = ports, end_ns, boundaries or {}
         self._ncp_readings = ncp_readings
         self._tracker = self._new_tracker()
-        super().__init__(maker, self._tracker)
+        super().__init__(maker, self._tracker, Positions())
+        maker.tunnels = self._encapsulations.texts
+        self._tunnelled: list[tuple[Any, Any]] = []  # positions, and the numbers of their tunnels
         self._tables = Tables(self._boundaries)
         self._run = np.zeros(grouped_scan.RUN, np.int64)
         self._files: dict[int, int] = {}  # number in rows by index in the capture
@@ -86,6 +89,14 @@ class FlowDecoder(RowBuffer):
 
     def _table(self, table: Table) -> Iterator[Any]:
         state, offsets, first = self._state, table.offsets, 0
+        if self._tunnelled and not self._run[grouped_scan.IS_OPEN]:
+            yield from self._flush()
+            self._tunnelled.clear()
+        tunnels = table.tunnels
+        if tunnels.codes is not None:
+            numbers = np.array([self._encapsulations.number(one) for one in tunnels.distinct], np.int64)
+            positions = table.rows[:, grouped_scan.SEGMENT_FRAME].copy()
+            self._tunnelled.append((positions, numbers[tunnels.codes]))
         while first < len(table.rows):
             stop = int(np.searchsorted(offsets, offsets[first] + row_buffer.CHUNK, side="right")) - 1
             stop = max(stop, first + 1)
@@ -183,9 +194,19 @@ class FlowDecoder(RowBuffer):
         indices = rows[:, entry.R_FRAME] >> OFFSET_BITS
         for index in np.unique(indices).tolist():
             rows[indices == index, entry.R_FILE] = self._file_number(index)
-        rows[:, entry.R_FRAME] &= (1 << OFFSET_BITS) - 1
+        offsets = rows[:, entry.R_FRAME] & (1 << OFFSET_BITS) - 1
+        rows[:, entry.R_FRAME] = offsets << entry.TUNNEL_BITS | self._tunnels_at(rows[:, entry.R_FRAME])
         yield from super()._flush()
         self._run[grouped_scan.RENUMBERED] = 0
+
+    def _tunnels_at(self, positions: Any) -> Any:
+        """Return the numbers of the tunnels in which the frames at some positions were; 0 for none."""
+        if not self._tunnelled:
+            return 0
+        known, numbers = (np.concatenate(arrays) for arrays in zip(*self._tunnelled, strict=True))
+        order = np.argsort(known, kind="stable")
+        found = order[np.searchsorted(known, positions, sorter=order) % len(known)]
+        return np.where(known[found] == positions, numbers[found], 0)
 
     def _file_number(self, index: int) -> int:
         """Return the number in rows of the file with this index in the capture."""

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from msmqwire.capture import Datagram
 from msmqwire.capture.ip import Transport
 from msmqwire.capture.record import NO_TIME
+from msmqwire.capture.tunnels import frame_in_tunnel
 from msmqwire.columnar.compiled.grouped_scan import (
     SEGMENT_CHUNK,
     SEGMENT_FIELDS,
@@ -37,6 +38,7 @@ from msmqwire.columnar.compiled.network import (
     UNDECIDED,
 )
 from spark_udfs.reassembly.chunks import ChunkBoundaries, position_of
+from spark_udfs.reassembly.segment_tunnels import SegmentTunnels
 
 ADDRESSES_MAX: Final = 1 << 16
 """Addresses whose numbers are cached; a full cache is cleared."""
@@ -90,7 +92,10 @@ class Tables:
             self._number_chunks(rows)
         data = payloads.buffers()[2]
         payload = np.frombuffer(data or b"", np.uint8)
-        return Table(rows, offsets, payload, src, dst, transport, numbers["missing"])
+        tunnels = SegmentTunnels.of(batch)
+        if tunnels.codes is not None:
+            rows[:, IS_IPV6] |= np.array(tunnels.networks, np.int64)[tunnels.codes] << 1
+        return Table(rows, offsets, payload, src, dst, transport, numbers["missing"], tunnels)
 
     def _addresses_of(self, texts: Texts) -> Any:
         """Return addresses as in a header: both halves of the number, and whether it is IPv6."""
@@ -159,6 +164,7 @@ class Table:
         src, dst: their addresses.
         transport: how each is carried.
         missing: bytes of payload that the capture cut off.
+        tunnels: the tunnels in which they were.
     """
 
     rows: Any
@@ -168,15 +174,18 @@ class Table:
     dst: Texts
     transport: Texts
     missing: Any
+    tunnels: SegmentTunnels
 
     def datagram(self, row: int) -> Datagram:
         """Return a segment for the generic reader."""
         cells = self.rows[row].tolist()
+        tunnel, network = self.tunnels.at(row)
+        frame = frame_in_tunnel(cells[SEGMENT_FRAME], tunnel)
         ports = cells[PORTS]
         return Datagram(
             cast(Transport, self.transport.text(row)),
             self.src.text(row), ports >> 16, self.dst.text(row), ports & 0xFFFF,
-            cells[SEGMENT_NS], (cells[SEGMENT_FRAME],), "",
+            cells[SEGMENT_NS], (frame,), "",
             self.payloads[cells[START] : cells[STOP]].tobytes(),
-            int(self.missing[row]), cells[SEQ], cells[ACK], cells[FLAGS],
+            int(self.missing[row]), cells[SEQ], cells[ACK], cells[FLAGS], network,
         )  # fmt: skip

@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 
 from msmqwire.capture.record import NO_TIME
 from msmqwire.columnar import CaptureWarning
+from msmqwire.columnar.arrow.tunnel_columns import TunnelColumns
+from msmqwire.columnar.columns import BY_NAME, TUNNEL
 from msmqwire.columnar.compiled.datagram_scan import (
     C_ACK,
     C_FILE,
@@ -29,6 +31,7 @@ from msmqwire.columnar.compiled.datagram_scan import (
     C_SIZE,
     C_TIME,
     C_TRANSPORT,
+    C_TUNNEL,
 )
 from msmqwire.columnar.compiled.network import PGM, TCP, UDP
 from msmqwire.columnar.datagrams import DatagramReader, Datagrams, Pair
@@ -62,6 +65,7 @@ SEGMENT_SCHEMA: Final = pa.schema(
         _field("src_port", pa.int32(), "Port of the sender."),
         _field("dst", pa.string(), "Address of the receiver."),
         _field("dst_port", pa.int32(), "Port of the receiver."),
+        *(_field(name, BY_NAME[name].type, BY_NAME[name].meaning) for name in TUNNEL),
         _field("flow", pa.int64(), "A number for the pair of endpoints, the same both ways; 0 for damaged."),
         _field("seq", pa.int64(), "Sequence number; 0 without TCP, like the next two."),
         _field("ack", pa.int64(), "Acknowledgement number."),
@@ -190,6 +194,7 @@ class _SegmentBatchMaker:
         self._files = pa.array([window.path for window in part.windows], pa.string())
         self._pairs: list[Pair] = []
         self._pair_columns = _pair_columns([])
+        self._tunnels: TunnelColumns | None = None
 
     def batch(self, datagrams: Datagrams) -> pa.RecordBatch:
         """Return the record batch of some datagrams."""
@@ -206,6 +211,8 @@ class _SegmentBatchMaker:
 
     def _column(self, field: pa.Field, datagrams: Datagrams) -> pa.Array:
         cells, name = datagrams.cells, field.name
+        if name in TUNNEL:
+            return self._tunnel_column(field, datagrams)
         if name in _PAIR_COLUMNS:
             return pc.take(self._pair_columns[name], pa.array(cells[C_PAIR]))
         match name:
@@ -229,10 +236,18 @@ class _SegmentBatchMaker:
             case _:
                 return pa.array(cells[_CELLS[name]], field.type)
 
+    def _tunnel_column(self, field: pa.Field, datagrams: Datagrams) -> pa.Array:
+        numbers = datagrams.cells[C_TUNNEL]
+        if not numbers.any():
+            return pa.nulls(len(numbers), field.type)
+        if self._tunnels is None or self._tunnels.texts is not datagrams.tunnels:
+            self._tunnels = TunnelColumns(datagrams.tunnels)
+        return self._tunnels.array(field.name, numbers.astype(np.int32))
+
 
 def _pair_columns(pairs: Sequence[Pair]) -> dict[str, pa.Array]:
     """The columns that depend on the pair of endpoints alone."""
-    rows = [(*pair, flow_number(*pair)) for pair in pairs]
+    rows = [(*pair[:4], flow_number(*pair)) for pair in pairs]
     columns = zip(*rows, strict=True) if rows else [()] * len(_PAIR_COLUMNS)
     return {
         name: pa.array(column, SEGMENT_SCHEMA.field(name).type)

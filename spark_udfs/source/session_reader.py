@@ -56,7 +56,7 @@ def _session_rows(segments: Iterable[Datagram], ports: Collection[int]) -> Itera
     flows = dict[int, FlowSessions]()
     now, next_sweep = NO_TIME, 0
     for segment in segments:
-        number = flow_number(segment.src, segment.src_port, segment.dst, segment.dst_port)
+        number = flow_number(*segment.key)
         if number not in flows:
             flows[number] = FlowSessions(number, ports=ports)
         yield from flows[number].feed(segment)

@@ -188,8 +188,8 @@ def test_times_and_lengths_of_every_kind_of_file(tmp_path, name, packed):
     assert actual == expected
 
 
-NOT_OF_TSHARK = ("erspan, type III, IP",)
-"""Forms of which it reads only Ethernet frames."""
+NOT_OF_TSHARK = ("erspan, type III, IP", "vxlan, the port of GPE")
+"""Forms of which it reads only Ethernet frames, or only those with the flag of the extension."""
 
 
 @pytest.mark.parametrize("form", [form for form in t.FORMS if form not in NOT_OF_TSHARK])
@@ -213,6 +213,7 @@ def test_what_is_in_tunnels(tmp_path, form):
         if form.startswith(name)
         for word in ("-d", f"mpls.label==16,{kind}")
     ]
+    says += ["-d", "udp.port==8472,vxlan"]
     found = fields(path, *names, only="udp", says=says)
     assert len(found) == len(datagrams) == 2
     for datagram, row in zip(datagrams, found, strict=True):

@@ -18,6 +18,7 @@ from msmqwire.columnar.filters import Filter
 from msmqwire.dissection import dissect
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support import tunnelled_frames as t
 from tests.support.both_readers import NAMES, assert_same, columnar, streams
 from tests.support.paths import EXAMPLES
 
@@ -116,7 +117,7 @@ def datagrams(draw: st.DrawFn) -> list[c.Frame]:
 
 @st.composite
 def captures(draw: st.DrawFn) -> list[c.Frame]:
-    """Frames of several connections, in order or not, some truncated or lost."""
+    """Frames of several connections, in order or not, some truncated or lost, some in tunnels."""
     parts = [draw(conversations(number)) for number in range(draw(st.integers(1, 3)))]
     frames = c.merged(*parts, draw(datagrams()))
     rng = random.Random(draw(st.integers(0, 1 << 20)))
@@ -127,7 +128,9 @@ def captures(draw: st.DrawFn) -> list[c.Frame]:
             duplicate=draw(chances), resegment=draw(chances), overlap=draw(chances), drop=draw(chances),
             keep_control=draw(st.booleans()),
         )  # fmt: skip
-    return frames
+    if draw(st.integers(0, 2)):
+        return frames
+    return t.within(frames, draw(st.lists(st.sampled_from(t.WITHIN), min_size=1, max_size=4)))
 
 
 def file_of(draw: st.DataObject, frames: list[c.Frame]) -> bytes:

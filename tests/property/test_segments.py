@@ -22,6 +22,7 @@ from msmqwire.capture import IpDecoder
 from msmqwire.capture.record_index import records_with_offsets
 from msmqwire.capture.window import Window
 from msmqwire.columnar import CaptureWarning, datagrams
+from msmqwire.columnar.columns import TUNNEL
 from msmqwire.columnar.datagrams import DatagramReader
 from msmqwire.columnar.flow_number import flow_number
 from msmqwire.columnar.parts import Part, plan_parts, plan_windows
@@ -32,12 +33,23 @@ from spark_udfs.source.schema import arrow_fields, spark_schema
 from spark_udfs.source.segment_reader import PUSHED, SEGMENT_SCHEMA, SegmentReader, segment_batches
 from tests.property.test_columnar import captures, file_of
 from tests.support import captures as c
+from tests.support import tunnelled_frames as t
 
 NAMES = SEGMENT_SCHEMA.names
 ALL = 1 << 40
 INT64_MAX = (1 << 63) - 1
 
 # -- captures -----------------------------------------------------------------------------------------------
+
+ETHERNET_FORMS = {name: make for name, (link, make) in t.FORMS.items() if link == 1}
+
+
+def nested(packet: bytes) -> bytes:
+    """In eight tunnels of UDP."""
+    for number in range(8):
+        packet = t.vxlan(t.frame(packet), number)
+    return t.frame(packet)
+
 
 addresses_4 = st.sampled_from([c.CLIENT, c.SERVER, "255.255.255.255", "0.0.0.0"])
 addresses_6 = st.sampled_from([c.CLIENT_6, c.SERVER_6, "::", "ffff::8000:0:0:1", "::10.0.0.1"])
@@ -87,6 +99,8 @@ def linked(draw: st.DrawFn, link: int) -> list[bytes]:
             frame = c.ethernet(packet, vlan, padded=draw(st.booleans()))
         else:
             frame = c.LINKS.get(link, c.raw)(packet)
+        if link == 1 and draw(st.integers(0, 3)) == 0:
+            frame = draw(st.sampled_from([*ETHERNET_FORMS.values(), nested]))(packet)
         harm = draw(st.integers(0, 15))
         if harm == 0:
             frame = frame[: draw(st.integers(0, len(frame)))]
@@ -217,9 +231,9 @@ def generic(partition: Part) -> Iterator[dict[str, Any]]:
                     "payload": datagram.why.encode(), "missing": 0, "size": 0, "error": datagram.why,
                 }  # fmt: skip
                 continue
-            fields = datagram._asdict()
+            fields = datagram._asdict() | dict(zip(TUNNEL, datagram.encapsulation, strict=True))
             time = datagram.time_ns if abs(datagram.time_ns) <= INT64_MAX else None
-            flow = flow_number(datagram.src, datagram.src_port, datagram.dst, datagram.dst_port)
+            flow = flow_number(*datagram.key)
             row |= {"time": time, "time_ns": time, "flow": flow, "error": None}
             row["size"] = len(datagram.payload) + datagram.missing
             yield row | {name: fields[name] for name in NAMES if name not in row}

@@ -19,7 +19,7 @@ from msmqwire.capture import Datagram, IpDecoder, open_records
 from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.arrow.rows import batches as row_batches
 from msmqwire.columnar.bridge import row_buffer
-from msmqwire.columnar.columns import BY_NAME, COLUMNS
+from msmqwire.columnar.columns import BY_NAME, COLUMNS, TUNNEL
 from msmqwire.columnar.filters import Filter
 from msmqwire.dissection import Tracker
 from spark_udfs.reassembly import flow_decoder
@@ -42,6 +42,7 @@ from spark_udfs.reassembly.packets import items, packet_batches
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support import srmp_captures as s
+from tests.support import tunnelled_frames as t
 from tests.support.netware_captures import NcpTalk, reply_unit, request_unit
 
 EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
@@ -111,8 +112,9 @@ def conversations(draw: st.DrawFn) -> list[c.Frame]:
         )  # fmt: skip
         # The pauses stay about where they were, instead of being spread out.
         places = [times[min(number, len(times) - 1)] for number in range(len(frames))]
-        frames = [c.Frame(t, frame.data, frame.segment) for t, frame in zip(places, frames, strict=True)]
-    return frames
+        frames = [c.Frame(at, frame.data, frame.segment) for at, frame in zip(places, frames, strict=True)]
+    makes = draw(st.lists(st.sampled_from(t.WITHIN), max_size=3))
+    return t.within(frames, makes)
 
 
 pings = st.builds(
@@ -199,7 +201,7 @@ def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
 SEGMENTS = pa.schema(
     {
         **dict.fromkeys(SEGMENT_COLUMNS, pa.int64()),
-        **dict.fromkeys(["file", "transport", "src", "dst"], pa.string()),
+        **dict.fromkeys(["file", "transport", "src", "dst", *TUNNEL[:3]], pa.string()),
         "payload": pa.binary(),
     }
 )
@@ -217,7 +219,8 @@ def shuffled_shares(
     for index, segment in segments(files):
         flow = flow_of(segment, flows)
         end = max(end, segment.time_ns if segment.transport == "tcp" else 0)
-        values = segment._asdict() | {"flow": flow, "file_index": index, "offset": segment.frames[-1]}
+        values = segment._asdict() | dict(zip(TUNNEL, segment.encapsulation, strict=True))
+        values |= {"flow": flow, "file_index": index, "offset": int(segment.frames[-1])}
         by_flow[flow].append(values)
     shuffled = list(by_flow.values())
     rng.shuffle(shuffled)

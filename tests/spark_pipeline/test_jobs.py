@@ -66,7 +66,7 @@ def test_decode(spark, captures, tmp_path, capsys):
 @pytest.mark.parametrize("job", [decode, findings, sessions])
 def test_frames_that_were_not_read(spark, captures, tmp_path, capsys, job):
     """They are said and counted, once, however the files are divided; the status is 0."""
-    frames = [u.UNREAD[name][:2] for name in ("radiotap", "ESP", "radiotap", "VXLAN", "radiotap")]
+    frames = [u.UNREAD[name][:2] for name in ("radiotap", "ESP", "radiotap", "GTP", "radiotap")]
     (captures / "day-2.pcapng").write_bytes(u.capture_of([*frames, *u.OTHERS.values()]))
     arguments = [str(captures), "--out", str(tmp_path / "table"), "--split-size", "300"]
     assert job.main(arguments) == 0
@@ -74,9 +74,9 @@ def test_frames_that_were_not_read(spark, captures, tmp_path, capsys, job):
     assert last_line(err)["frames_not_read"] == [
         {"reason": "link type 127", "frames": 3},
         {"reason": "encrypted (ESP)", "frames": 1},
-        {"reason": "tunnelled (VXLAN)", "frames": 1},
+        {"reason": "tunnelled (GTP)", "frames": 1},
     ]
-    line = "5 frames were not read: 3 of link type 127, 1 encrypted (ESP), 1 tunnelled (VXLAN)"
+    line = "5 frames were not read: 3 of link type 127, 1 encrypted (ESP), 1 tunnelled (GTP)"
     assert err.splitlines().count(line) == 1
 
 

@@ -32,9 +32,9 @@ def ipx(socket: int) -> bytes:
     return struct.pack("!HHBBI6sHI6sH", 0xFFFF, 30, 0, 17, 1, MACS[:6], socket, 1, MACS[:6], 0x4003)
 
 
-def nested(depth: int) -> bytes:
+def nested(depth: int, packet: bytes = INNER) -> bytes:
     """A packet in so many tunnels of IP in IP."""
-    return INNER if not depth else c.ipv4(nested(depth - 1), protocol=4)
+    return packet if not depth else c.ipv4(nested(depth - 1, packet), protocol=4)
 
 
 KEYED_GRE = b"\x20\0\x08\0\0\0\0\1"
@@ -45,8 +45,14 @@ GTP_WITH_MORE = b"\x34\xff" + (len(INNER) + 8).to_bytes(2, "big") + b"\0\0\0\1\0
 SNAP = b"\xaa\xaa\x03\0\0\0"
 
 UNREAD: Final[dict[str, tuple[int, bytes, str]]] = {
-    "802.11": (105, bytes(60), "link type 105"),
+    "Prism": (119, bytes(60), "link type 119"),
+    "AVS": (163, bytes(60), "link type 163"),
     "radiotap": (127, bytes(60), "link type 127"),
+    "PPI of something else": (192, b"\0\0\x08\0\1\0\0\0" + bytes(60), "link type 192"),
+    "802.11, encrypted": (105, b"\x08\x41" + bytes(60), "encrypted (802.11)"),
+    "802.11, several packets": (105, b"\x88\1" + bytes(22) + b"\x80" + bytes(60), "aggregated (802.11)"),
+    "802.11, a fragment": (105, b"\x08\5" + bytes(60), "fragmented (802.11)"),
+    "802.11, cut": (105, b"\x08\1" + bytes(20), "cut short"),
     "MPLS of something else": (1, typed(0x8847, b"\0\1\1\x40" + bytes(40)), "tunnelled (MPLS)"),
     "MPLS, cut": (1, typed(0x8848, b"\0\1\1"), "contradictory headers"),
     "MPLS of a cooked capture": (276, b"\x88\x47" + c.cooked_2(INNER)[2:], "tunnelled (MPLS)"),
@@ -69,7 +75,7 @@ UNREAD: Final[dict[str, tuple[int, bytes, str]]] = {
     "NCP over IPX, 802.2": (1, typed(33, b"\xe0\xe0\x03" + ipx(0x0451)), "NCP over IPX"),
     "NCP over IPX, SNAP": (1, typed(38, SNAP + b"\x81\x37" + ipx(0x0451)), "NCP over IPX"),
     "another version in IP": (1, in_ip(4, INNER_6), "contradictory headers"),
-    "GRE with a key": (1, in_ip(47, KEYED_GRE + INNER), "tunnelled (GRE)"),
+    "GRE of something else": (1, in_ip(47, KEYED_GRE[:2] + b"\x88\x3e" + INNER), "tunnelled (GRE)"),
     "GRE of PPTP": (1, in_ip(47, b"\x20\1\x88\x0b\0\0\0\1" + INNER), "tunnelled (GRE)"),
     "GRE with routes": (1, in_ip(47, b"\x40\0\x08\0" + bytes(8) + INNER), "tunnelled (GRE)"),
     "ERSPAN of another version": (
@@ -81,16 +87,21 @@ UNREAD: Final[dict[str, tuple[int, bytes, str]]] = {
     "IPComp": (1, in_ip(108, bytes(30)), "compressed (IPComp)"),
     "L2TP": (1, in_ip(115, bytes(30)), "tunnelled (L2TP)"),
     "MPLS in IP of something else": (1, in_ip(137, b"\0\1\1\x40" + bytes(40)), "tunnelled (MPLS)"),
-    "VXLAN": (1, in_udp(VXLAN + c.ethernet(INNER), 4789), "tunnelled (VXLAN)"),
-    "VXLAN, IPv6": (1, in_udp(VXLAN + c.ethernet(INNER_6), 4789), "tunnelled (VXLAN)"),
-    "VXLAN, tags": (1, in_udp(VXLAN + c.ethernet(INNER, [7]), 8472), "tunnelled (VXLAN)"),
-    "GENEVE": (1, in_udp(GENEVE + c.ethernet(INNER), 6081), "tunnelled (GENEVE)"),
-    "GENEVE, IP": (1, in_udp(b"\0\0\x08\0\0\0\x07\0" + INNER, 6081), "tunnelled (GENEVE)"),
+    "nine tunnels, the last of UDP": (
+        1, c.ethernet(nested(8, c.udp_packet(VXLAN + c.ethernet(INNER), dst_port=4789))),
+        "nested deeper than 8 tunnels",
+    ),
+    "TRILL in VXLAN": (1, in_udp(VXLAN + typed(0x22F3, bytes(60)), 4789), "tunnelled (TRILL)"),
+    "ESP in VXLAN": (1, in_udp(VXLAN + in_ip(50, bytes(60)), 4789), "encrypted (ESP)"),
     "GTP": (1, in_udp(GTP + INNER, 2152), "tunnelled (GTP)"),
     "GTP, extensions": (1, in_udp(GTP_WITH_MORE + INNER, 2152), "tunnelled (GTP)"),
     "Teredo": (1, in_udp(INNER_6, 3544), "tunnelled (Teredo)"),
     "Teredo, from a server": (
         1, in_udp(bytes(8) + INNER_6, 50_000, from_port=3544), "tunnelled (Teredo)",
+    ),
+    "L2TP in UDP": (1, in_udp(b"\0\3\0\0\0\0\0\1" + INNER, 1701), "tunnelled (L2TP)"),
+    "L2TP in UDP, back": (
+        1, in_udp(b"\0\3\0\0\0\0\0\1" + INNER, 50_000, from_port=1701), "tunnelled (L2TP)",
     ),
     "cut in Ethernet": (1, c.ethernet(INNER)[:13], "cut short"),
     "cut in IP": (1, c.ethernet(INNER)[:30], "cut short"),
@@ -102,6 +113,9 @@ UNREAD: Final[dict[str, tuple[int, bytes, str]]] = {
 """A link type, a frame of it, and the reason."""
 
 OTHERS: Final[dict[str, tuple[int, bytes]]] = {
+    "a beacon": (105, b"\x80\0" + bytes(60)),
+    "802.11 without data": (105, b"\x48\1" + bytes(60)),
+    "ARP in 802.11": (105, b"\x08\1" + bytes(22) + SNAP + b"\x08\6" + bytes(28)),
     "ARP": (1, typed(0x0806, bytes(46))),
     "LLDP": (1, typed(0x88CC, bytes(46))),
     "spanning tree": (1, typed(38, b"\x42\x42\x03" + bytes(43))),
@@ -120,9 +134,15 @@ OTHERS: Final[dict[str, tuple[int, bytes]]] = {
     "ARP in VXLAN": (1, in_udp(VXLAN + typed(0x0806, bytes(46)), 4789)),
     "from a port of VXLAN": (1, in_udp(VXLAN + c.ethernet(INNER), 53, from_port=4789)),
     "a short datagram of VXLAN": (1, in_udp(VXLAN, 4789)),
+    "a version of Geneve": (1, in_udp(b"\x41" + GENEVE[1:] + c.ethernet(INNER), 6081)),
+    "management of VXLAN": (1, in_udp(b"\x0d\0\0\3\0\0\7\0" + c.ethernet(INNER), 4790)),
+    "VXLAN without a number": (1, in_udp(b"\0" + VXLAN[1:] + c.ethernet(INNER), 4789)),
+    "VXLAN of a packet that is longer": (1, in_udp(VXLAN + c.ethernet(INNER)[:-9], 4789)),
     "a port of GENEVE": (1, in_udp(b"\xff" * 80, 6081)),
     "a port of GTP": (1, in_udp(b"\x30\xff\0\0" + bytes(40), 2152)),
     "an echo of GTP": (1, in_udp(b"\x32\1\0\4\0\0\0\0" + bytes(4), 2152)),
+    "a port of L2TP": (1, in_udp(b"\xc8\2\0\x14" + bytes(16), 1701)),
+    "control of L2TP": (1, in_udp(b"\xc8\3\0\x14" + bytes(16), 1701)),
     "a port of Teredo": (1, in_udp(b"\x60" + bytes(60), 3544)),
     "a port of GENEVE, which goes before that of Teredo": (1, in_udp(INNER_6, 6081, from_port=3544)),
 }

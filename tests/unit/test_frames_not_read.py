@@ -23,11 +23,11 @@ from tests.support.both_readers import assert_same, columnar
 from tests.support.capture_files import PcapNg
 from tests.support.running import in_process as command
 
-LINE = "5 frames were not read: 3 of link type 127, 1 encrypted (ESP), 1 tunnelled (VXLAN)\n"
+LINE = "5 frames were not read: 3 of link type 127, 1 encrypted (ESP), 1 tunnelled (GTP)\n"
 JSON = [
     {"reason": "link type 127", "frames": 3},
     {"reason": "encrypted (ESP)", "frames": 1},
-    {"reason": "tunnelled (VXLAN)", "frames": 1},
+    {"reason": "tunnelled (GTP)", "frames": 1},
 ]
 
 
@@ -68,9 +68,10 @@ def test_a_frame_that_was_cut_off_has_no_reason_of_what_follows_it() -> None:
 
 def test_fragments_of_a_tunnel_and_of_nothing() -> None:
     """All frames of a datagram that is not read count, and those of one that is never complete."""
-    whole = [c.ethernet(packet) for packet in c.fragments_4(c.ipv4(u.KEYED_GRE + u.INNER, protocol=47), 24)]
-    vxlan = c.udp_packet(u.VXLAN + c.ethernet(u.INNER), src_port=5, dst_port=4789, ident=9)
-    tunnel = [c.ethernet(packet) for packet in c.fragments_4(vxlan, 32)]
+    other = u.KEYED_GRE[:2] + b"\x88\x3e" + u.INNER
+    whole = [c.ethernet(packet) for packet in c.fragments_4(c.ipv4(other, protocol=47), 24)]
+    gtp = c.udp_packet(u.GTP + u.INNER, src_port=5, dst_port=2152, ident=9)
+    tunnel = [c.ethernet(packet) for packet in c.fragments_4(gtp, 32)]
     lone = [c.ethernet(packet) for packet in c.fragments_4(c.udp_packet(u.INNER * 9, ident=3), 80)[1:]]
     assert min(len(whole), len(tunnel), len(lone)) > 1
     check(
@@ -78,7 +79,7 @@ def test_fragments_of_a_tunnel_and_of_nothing() -> None:
         sorted(
             [
                 NotRead("tunnelled (GRE)", len(whole)),
-                NotRead("tunnelled (VXLAN)", len(tunnel)),
+                NotRead("tunnelled (GTP)", len(tunnel)),
                 NotRead("incomplete datagrams", len(lone)),
             ],
             key=lambda one: (-one.frames, one.reason),
@@ -118,7 +119,7 @@ def test_65536_link_types_make_a_short_list() -> None:
     assert not_read[0] == ("link type 40000", 3)
     links = [one for one in not_read if "link type" in one.reason]
     assert len(links) == 9
-    of_others = 2  # link types 51 and 104: bytes of zero are no session of PPPoE, and no EtherType
+    of_others = 3  # link types 51, 104, 105: bytes of zero are no session of PPPoE, no EtherType, no data
     assert links[-1] == ("other link types", (1 << 16) + 2 - 3 - 7 - len(c.LINKS) - of_others)
     assert len(sentence(not_read)) < 400
 
@@ -126,8 +127,8 @@ def test_65536_link_types_make_a_short_list() -> None:
 def test_one_frame() -> None:
     assert sentence([NotRead("link type 127", 1)]) == "1 frame was not read: 1 of link type 127"
     assert sentence([]) == ""
-    many = [NotRead("link type 127", 11_900), NotRead("tunnelled (VXLAN)", 104)]
-    assert sentence(many) == "12,004 frames were not read: 11,900 of link type 127, 104 tunnelled (VXLAN)"
+    many = [NotRead("link type 127", 11_900), NotRead("tunnelled (GTP)", 104)]
+    assert sentence(many) == "12,004 frames were not read: 11,900 of link type 127, 104 tunnelled (GTP)"
 
 
 # -- surfaces ------------------------------------------------------------------------------------------------
@@ -136,7 +137,7 @@ def test_one_frame() -> None:
 @pytest.fixture
 def capture(tmp_path: Path) -> Path:
     """A ping that is read, and five frames that are not."""
-    frames = [u.UNREAD[name][:2] for name in ("radiotap", "ESP", "radiotap", "VXLAN", "radiotap")]
+    frames = [u.UNREAD[name][:2] for name in ("radiotap", "ESP", "radiotap", "GTP", "radiotap")]
     path = tmp_path / "capture.pcapng"
     path.write_bytes(u.capture_of([(1, c.ethernet(u.INNER)), u.OTHERS["ARP"], *frames]))
     return path

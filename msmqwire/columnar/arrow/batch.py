@@ -20,6 +20,7 @@ from msmqwire.columnar.arrow.fixed_width import FixedWidthColumns
 from msmqwire.columnar.arrow.rows import OF_PAIR, value_of_packet
 from msmqwire.columnar.arrow.signature_codes import STATUSES, SignatureCodes
 from msmqwire.columnar.arrow.signatures import forged
+from msmqwire.columnar.arrow.tunnel_columns import TunnelColumns, TunnelTexts
 from msmqwire.columnar.arrow.variable_width import VariableWidthColumns
 from msmqwire.columnar.columns import (
     BOOL,
@@ -27,6 +28,7 @@ from msmqwire.columnar.columns import (
     CONTENT_GROUP,
     OF_BODY,
     PAIR_GROUP,
+    TUNNEL,
     Column,
     arrow_schema,
 )
@@ -48,6 +50,7 @@ from msmqwire.columnar.compiled.state import (
     R_STREAM,
     R_TIME,
     REFUSAL_IN_OFFSETS,
+    TUNNEL_BITS,
 )
 from msmqwire.columnar.filters import Filter
 from msmqwire.constants import class_name
@@ -86,6 +89,7 @@ class Extra(NamedTuple):
     pair: tuple[Any, ...] = ()
 
 
+_TUNNEL: Final = "number of the tunnels"
 _INT64S: Final = {
     "time": fixed_cells.TIME,
     "frame": fixed_cells.FRAME,
@@ -97,6 +101,7 @@ _CODES: Final = {
     "file": fixed_cells.FILE,
     "transport": fixed_cells.TRANSPORT,
     "kind": fixed_cells.KIND,
+    _TUNNEL: fixed_cells.TUNNEL,
     "src": fixed_cells.SRC,
     "dst": fixed_cells.DST,
 }
@@ -169,6 +174,7 @@ class BatchMaker:
 
     Attributes:
         files: the names of the files, by the number that rows have.
+        tunnels: the tunnels in which frames were, by number.
     """
 
     def __init__(
@@ -213,8 +219,10 @@ class BatchMaker:
         self._memory = BufferPool(), BufferPool()
         self._valid = np.empty((len(_INT64S) + len(_INT32S), batch_rows), np.bool_)
         self._addresses, self._classes = Addresses(), Classes()
+        self.tunnels = TunnelTexts()
         self.files: list[str] = []
         self._shared_files = SharedTexts(self.files)
+        self._tunnel_columns: TunnelColumns | None = None
         self._n = 0
         self._errors, self._error_columns = ErrorCells(), dict[str, Any]()
         self._body_limit = body_limit
@@ -401,6 +409,8 @@ class BatchMaker:
             classes, valid = self._fixed_width.numbers(BY_NAME["message_class"], n)
             validity = self._fixed_width.validity(BY_NAME["message_class"])
             return self._classes.shared.array(self._classes.codes(classes, valid), validity)
+        if name in TUNNEL:
+            return self._tunnel_column(column, n)
         if name in _CODES:
             return self._texts(name).array(self._int32s[_CODES[name], :n])
         if name in ERRORS:
@@ -408,6 +418,15 @@ class BatchMaker:
         values = self._int64s[_INT64S[name], :n] if name in _INT64S else self._int32s[_INT32S[name], :n]
         number = _INT64S[name] if name in _INT64S else len(_INT64S) + _INT32S[name]
         return pa.Array.from_buffers(column.type, n, [self._validity.validity(number), pa.py_buffer(values)])
+
+    def _tunnel_column(self, column: Column, n: int) -> Any:
+        """Return a column that says in which tunnels frames were."""
+        numbers = self._int32s[_CODES[_TUNNEL], :n]
+        if not numbers.any():
+            return _nulls(self._capacity, column.type).slice(0, n)
+        if self._tunnel_columns is None or self._tunnel_columns.texts is not self.tunnels:
+            self._tunnel_columns = TunnelColumns(self.tunnels)
+        return self._tunnel_columns.array(column.name, numbers)
 
     def _unprotected(self, column: Column, n: int) -> Any:
         """Return a column of what examining finds, as it is without the examiner's cells."""
@@ -430,7 +449,7 @@ def _number(name: str, rows: Any) -> Any:
         case "time":
             return rows[:, R_TIME]
         case "frame":
-            return rows[:, R_FRAME]
+            return rows[:, R_FRAME] >> TUNNEL_BITS
         case "stream":
             return rows[:, R_STREAM]
         case "src_port":

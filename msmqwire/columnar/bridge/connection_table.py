@@ -14,9 +14,10 @@ from msmqwire.capture.record import NO_TIME
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX, CLOCK_BACK_NS
 from msmqwire.columnar.bridge.bulk_steps import BulkSteps, Items, RowSink
+from msmqwire.columnar.bridge.encapsulations import Encapsulations
 from msmqwire.columnar.bridge.eviction import first_to_evict, rank
 from msmqwire.columnar.bridge.finder_states import acquire_finder
-from msmqwire.columnar.bridge.flow_keys import address_of
+from msmqwire.columnar.bridge.flow_keys import ends_of
 from msmqwire.columnar.bridge.flow_numbers import FlowNumbers
 from msmqwire.columnar.bridge.flow_rows import describe_flow, describe_new, snapshot_of, start_of
 from msmqwire.columnar.bridge.pending_segments import PendingSegments
@@ -102,10 +103,10 @@ class ConnectionTable(BulkSteps):
         pending: the segments that they have buffered.
     """
 
-    def __init__(self, tracker: Tracker, state: Any) -> None:
-        self._state = state
+    def __init__(self, tracker: Tracker, state: Any, encapsulations: Encapsulations) -> None:
+        self._state, self._encapsulations = state, encapsulations
         self._flows = FlowNumbers(state)
-        self.pending = PendingSegments(state)
+        self.pending = PendingSegments(state, encapsulations)
         self.restart(tracker)
 
     @property
@@ -137,7 +138,7 @@ class ConnectionTable(BulkSteps):
         Bytes that turn out to be in order are delivered to the sink instead, which has their rows when the
         next item is requested.
         """
-        tracker, key = self._tracker, datagram[1:5]
+        tracker, key = self._tracker, datagram.key
         self._export_clock()
         if abs(datagram.time_ns) >= TIME_MAX and datagram.time_ns != NO_TIME and not self._beyond_time:
             self.release_all()
@@ -171,7 +172,7 @@ class ConnectionTable(BulkSteps):
         if direction is not None and is_new and not self._beyond_time:
             self._flows.add(direction)  # so that the scan does not take it for a new one
         for event in events:
-            side = sides.get(event.flow[1:5])
+            side = sides.get(event.flow.key)
             if side is not None and side.stream == event.flow.stream:
                 if isinstance(event, Data) and self._deliver(side, event, sink):
                     continue
@@ -187,7 +188,7 @@ class ConnectionTable(BulkSteps):
         """Whether others must make room for the connection that a segment begins, not all in the tracker."""
         count = len(self._flows.unregistered)
         is_full = self._tracker.reassembler.connections + count >= self._tracker.reassembler.max_connections
-        return is_full and count > 0 and self._tracker.reassembler.direction(datagram[1:5]) is None
+        return is_full and count > 0 and self._tracker.reassembler.direction(datagram.key) is None
 
     def _evict(self, time_ns: int, sink: RowSink) -> Items:
         """Evict connections before a segment of this time; yield the items."""
@@ -221,10 +222,10 @@ class ConnectionTable(BulkSteps):
         if size > SEGMENT_MAX:
             return False
         self._acquire(direction)
-        start = int(state[ARENA])
+        start, code = int(state[ARENA]), self._encapsulations.code(event.frame)
         if (
             not self._is_acquired(direction)
-            or event.frame <= state[FRAMES_BEFORE]
+            or self._encapsulations.frame(code) <= self._encapsulations.frame(int(state[FRAMES_BEFORE]))
             or start + size > state[ARENA_END]
         ):
             return False
@@ -234,7 +235,7 @@ class ConnectionTable(BulkSteps):
         arrays.header[:KEY_FIELDS] = self.flow_arrays.keys[number]
         arrays.memory[start : start + size] = np.frombuffer(event.data, np.uint8)
         state[ARENA] += size
-        state[EVENT_NS], state[EVENT_FRAME] = event.time_ns, event.frame - int(state[FRAMES_BEFORE])
+        state[EVENT_NS], state[EVENT_FRAME] = event.time_ns, code - int(state[FRAMES_BEFORE])
         state[HELD], rows = self._tracker.held, state[ROWS]
         stop_code = deliver(arrays, self.flow_arrays.flows[number], start, start + size)
         self._tracker.held = int(state[HELD])
@@ -419,7 +420,7 @@ class ConnectionTable(BulkSteps):
         number = self._flows.by_direction[direction]
         self._followed.add(number & -2)
         flow = self.flow_arrays.flows[number]
-        describe_flow(flow, direction.stream, snapshot)
+        describe_flow(flow, direction.stream, snapshot, self._encapsulations)
         flow[MODE], flow[IS_REGISTERED] = MSMQ if snapshot.known else UNRECOGNISED, 1
         acquire_finder(self.flow_arrays.flows, number, self.pending, snapshot.finder)
         self._acquire_segments(number, snapshot)
@@ -437,15 +438,16 @@ class ConnectionTable(BulkSteps):
                 flow, (OUT_OF_ORDER_FIRST, OUT_OF_ORDER_LAST, OUT_OF_ORDER), data, frame, time_ns, start
             )
             flow[OUT_OF_ORDER_COST] += len(data) + SEGMENT_COST
-        flow[OUT_OF_ORDER_FRAME], flow[GAP_NS] = snapshot.out_of_order_frame, snapshot.since_ns
+        flow[OUT_OF_ORDER_FRAME] = self._encapsulations.code(snapshot.out_of_order_frame)
+        flow[GAP_NS] = snapshot.since_ns
         self._state[OUT_OF_ORDER_COST_TOTAL] += flow[OUT_OF_ORDER_COST]
 
     # -- numbers ------------------------------------------------------------------------------------
 
     def _register_connection_of(self, datagram: Datagram) -> None:
         """Register the connection of a segment, if the scan has seen it begin."""
-        if self._flows.unregistered and self._tracker.reassembler.direction(datagram[1:5]) is None:
-            number = self._flows.find(datagram[1:5]) & -2
+        if self._flows.unregistered and self._tracker.reassembler.direction(datagram.key) is None:
+            number = self._flows.find(datagram.key) & -2
             if number in self._flows.unregistered:
                 self._register(number)
 
@@ -458,10 +460,8 @@ class ConnectionTable(BulkSteps):
         self._flows.unregistered.discard(number)
         self._followed.add(number)
         flows = self.flow_arrays.flows
-        src_high, src_low, dst_high, dst_low, ports, ipv6 = map(int, self.flow_arrays.keys[number])
-        source, target = address_of(src_high, src_low, ipv6), address_of(dst_high, dst_low, ipv6)
-        client, server = (start_of(flow) for flow in flows[number : number + 2])
-        key = source, ports >> 16, target, ports & 0xFFFF
+        client, server = (start_of(flow, self._encapsulations) for flow in flows[number : number + 2])
+        key = ends_of(self.flow_arrays.keys[number])
         direction = add_connection(self._tracker, int(flows[number, STREAM]), key, (client, server))
         self._flows.register(direction, number)
 
@@ -475,7 +475,10 @@ class ConnectionTable(BulkSteps):
             return False
         self._flows.unregister(direction)
         is_msmq = not self._tracker.tcp_ports.isdisjoint((direction.key[1], direction.key[3]))
-        describe_new(self._state, self.flow_arrays.flows, number, direction.stream, snapshot, is_msmq)
+        describe_new(
+            self._state, self.flow_arrays.flows, number, direction.stream, snapshot, is_msmq,
+            self._encapsulations,
+        )  # fmt: skip
         peer_acked = direction.peer.acked
         self.flow_arrays.flows[number + 1, ACKED] = -1 if peer_acked is None else peer_acked
         self._acquire_segments(number, snapshot)

@@ -39,13 +39,13 @@ from msmqwire.dissection.finder_state import FinderState, SkipReason, Why
 
 def acquire_finder(flows: Any, number: int, pending: PendingSegments, state: FinderState) -> None:
     """Let the scan go on with the flow of this number."""
-    flow = flows[number]
+    flow, code_of = flows[number], pending.encapsulations.code
     for lead, data, frame, time_ns in state.segments:
         pending.reserve(len(data), flows)
         pending.append(flow, (PACKET_FIRST, PACKET_LAST, PACKET_SEGMENTS), data, frame, time_ns, lead)
         flow[PACKET_BYTES] += len(data)
-        if frame > flow[PACKET_FRAME]:
-            flow[PACKET_FRAME], flow[PACKET_NS] = frame, time_ns
+        if code_of(frame) > flow[PACKET_FRAME]:
+            flow[PACKET_FRAME], flow[PACKET_NS] = code_of(frame), time_ns
     start = -int(flow[PACKET_BYTES])
     flow[PACKET_SIZE], flow[LOSS], flow[REMAINING] = state.needed, _code_of(state.loss), state.remaining
     flow[SEARCHED_TO] = start + state.searched_to
@@ -54,8 +54,8 @@ def acquire_finder(flows: Any, number: int, pending: PendingSegments, state: Fin
     flow[RUN_BYTES], flow[RUN_REASON], flow[RUN_FRAMES] = (
         state.run_size, _code_of(state.run_reason), state.run_frames
     )  # fmt: skip
-    flow[RUN_FRAME], flow[RUN_NS] = state.run_frame
-    flow[RUN_LATEST] = flow[RUN_KEPT] = state.run_frame[0]
+    flow[RUN_NS] = state.run_frame[1]
+    flow[RUN_FRAME] = flow[RUN_LATEST] = flow[RUN_KEPT] = code_of(state.run_frame[0])
     flow[IN_DOUBT] = bool(state.loss or state.remaining or state.run_frames or state.failed)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from msmqwire.capture.direction import Direction
+from msmqwire.capture.ip import FlowKey
 from msmqwire.columnar.bridge.flow_keys import key_of
 from msmqwire.columnar.compiled import flow_table
 from msmqwire.columnar.compiled.flow_table import ACKED, MODE, OUT_OF_ORDER, TRACKED
@@ -87,7 +88,7 @@ class FlowNumbers:
             del self.directions[self.by_direction.pop(side)]
         self.unregistered.add(first)
 
-    def find(self, key: tuple[str, int, str, int]) -> int:
+    def find(self, key: FlowKey) -> int:
         """Return the number of a flow by its addresses and ports; below 0 if there is none."""
         table, keys = self.arrays[:2]
         wanted = np.array(key_of(*key), np.int64)

@@ -43,6 +43,7 @@ from msmqwire.columnar.compiled.network import (
     START,
     STOP,
 )
+from msmqwire.columnar.compiled.state import TUNNEL_BITS
 
 _DROPPED: Final = {
     compiled.BAD: "bad-fragment",
@@ -88,7 +89,8 @@ class FragmentTable:
         header[FRAGMENT_FLAGS] = next_header << 1 | (MORE_FRAGMENTS if more else 0)
         high, low = fragment.time_ns >> LOW_BITS, fragment.time_ns & (1 << LOW_BITS) - 1
         data = np.frombuffer(fragment.data, np.uint8)
-        slot = compiled.add_fragment(self.arrays, header, data, high, low, fragment.frame)
+        code = fragment.frame << TUNNEL_BITS  # in which tunnels it was is asked of the last one only
+        slot = compiled.add_fragment(self.arrays, header, data, high, low, code)
         self.arrays.totals[JOINED] = slot
         return self.take_joined()
 
@@ -133,7 +135,7 @@ class FragmentTable:
         partial, frames = self.arrays.partials[slot], self.arrays.frames
         entry = partial[FIRST_FRAME]
         for _ in range(partial[FRAMES]):
-            yield int(frames[entry, 0])
+            yield int(frames[entry, 0]) >> TUNNEL_BITS
             entry = frames[entry, 1]
 
     # -- pickles ------------------------------------------------------------------------------------
@@ -166,7 +168,7 @@ class FragmentTable:
         partial = arrays.partials[slot]
         partial[:FRAMES], partial[IS_CUT] = known
         for frame in frames:
-            compiled.add_frame(arrays, partial, frame)
+            compiled.add_frame(arrays, partial, frame << TUNNEL_BITS)
         arrays.totals[compiled.TOTAL_COST] += partial[COST]
         arrays.units[slot * UNITS :][: len(units)] = units
         arrays.bytes[slot * SLOT_BYTES :][: len(data)] = data
@@ -179,10 +181,10 @@ def _header_of(key: FragmentKey) -> Any:
     header[SRC_HIGH], header[SRC_LOW] = _halves(src)
     header[DST_HIGH], header[DST_LOW] = _halves(dst)
     match rest:
-        case int(protocol), int(ident):
-            header[PORTS] = ident << 8 | protocol
-        case (bytes(ident),):
-            header[PORTS], header[IS_IPV6] = int.from_bytes(ident, "big"), 1
+        case int(protocol), int(ident), int(network):
+            header[PORTS], header[IS_IPV6] = ident << 8 | protocol, network << 1
+        case bytes(ident), int(network):
+            header[PORTS], header[IS_IPV6] = int.from_bytes(ident, "big"), network << 1 | 1
     return header
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from msmqwire.columnar.bridge.encapsulations import Encapsulations
 from msmqwire.columnar.compiled import flow_table
 from msmqwire.columnar.compiled.flow_table import (
     MODE,
@@ -29,10 +30,11 @@ class PendingSegments:
         segments: the segments, each with the number of the next one of its list; see
             `msmqwire.columnar.compiled.flow_table`.
         bytes: their bytes.
+        encapsulations: the tunnels of their frames.
     """
 
-    def __init__(self, state: Any) -> None:
-        self._state = state
+    def __init__(self, state: Any, encapsulations: Encapsulations) -> None:
+        self._state, self.encapsulations = state, encapsulations
         self.segments = np.zeros((1 << 12, flow_table.SEG_FIELDS), np.int64)
         self.bytes = np.empty(1 << 22, np.uint8)
 
@@ -40,10 +42,11 @@ class PendingSegments:
         """Return what is used of the arrays, for a pickle."""
         segments, size = int(self._state[PENDING_SEGMENTS]), int(self._state[PENDING_BYTES])
         capacities = len(self.segments), len(self.bytes)
-        return self._state, self.segments[:segments].copy(), self.bytes[:size].copy(), capacities
+        used = self.segments[:segments].copy(), self.bytes[:size].copy()
+        return self._state, self.encapsulations, *used, capacities
 
     def __setstate__(self, saved: tuple[Any, ...]) -> None:
-        self._state, segments, used, (rows, size) = saved
+        self._state, self.encapsulations, segments, used, (rows, size) = saved
         self.segments = np.zeros((rows, flow_table.SEG_FIELDS), np.int64)
         self.segments[: len(segments)] = segments
         self.bytes = np.empty(size, np.uint8)
@@ -57,7 +60,8 @@ class PendingSegments:
         """Yield position, size, frame, time and bytes of `count` segments of a list from a number on."""
         for _ in range(int(count)):
             start, size, frame, time_ns, following, position = map(int, self.segments[number])
-            yield position, size, frame, time_ns, self.bytes[start : start + size].tobytes()
+            data = self.bytes[start : start + size].tobytes()
+            yield position, size, self.encapsulations.frame(frame), time_ns, data
             number = following
 
     def append(
@@ -75,7 +79,8 @@ class PendingSegments:
         """
         first, last, count = list_fields
         number, start = int(self._state[PENDING_SEGMENTS]), int(self._state[PENDING_BYTES])
-        self.segments[number] = start, len(data), frame, time_ns, -1, position
+        code = self.encapsulations.code(frame)
+        self.segments[number] = start, len(data), code, time_ns, -1, position
         self.bytes[start : start + len(data)] = np.frombuffer(data, np.uint8)
         if flow[count]:
             self.segments[flow[last], SEG_NEXT] = number

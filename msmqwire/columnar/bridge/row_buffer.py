@@ -8,9 +8,11 @@ from typing import Any, Final
 import numpy as np
 
 from msmqwire.capture.record import NO_TIME
+from msmqwire.capture.tunnels import frame_in_tunnel
 from msmqwire.columnar.arrow.batch import BatchMaker, Extra
 from msmqwire.columnar.arrow.rows import OF_PAIR
 from msmqwire.columnar.bridge.connection_table import ConnectionTable
+from msmqwire.columnar.bridge.encapsulations import Encapsulations
 from msmqwire.columnar.bridge.flow_keys import key_of
 from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.compiled.engine import slow_reading
@@ -50,10 +52,13 @@ class RowBuffer:
         tcp_ports: for each port of TCP whether it is one of MSMQ.
     """
 
-    def __init__(self, maker: BatchMaker, tracker: Tracker) -> None:
+    def __init__(
+        self, maker: BatchMaker, tracker: Tracker, encapsulations: Encapsulations | None = None
+    ) -> None:
         self._maker = maker
         self._state = np.zeros(entry.STATE, np.int64)
-        self._connections = ConnectionTable(tracker, self._state)
+        self._encapsulations = encapsulations or Encapsulations()
+        self._connections = ConnectionTable(tracker, self._state, self._encapsulations)
         self.memory: Any = np.empty(CHUNK + ARENA, np.uint8)
         self._chunk = CHUNK
         self._state[entry.ARENA], self._state[entry.ARENA_END] = CHUNK, CHUNK + ARENA
@@ -110,7 +115,7 @@ class RowBuffer:
             self._extras.append(_extra(item))
         cells = self.rows[row]
         cells[entry.R_TIME] = NO_TIME if item.time_ns is None else item.time_ns
-        cells[entry.R_FRAME] = item.frames[-1] if item.frames else -1
+        cells[entry.R_FRAME] = self._frame_code(item) if item.frames else -1
         cells[entry.R_STREAM] = _NO_STREAM[item.transport] if item.stream is None else item.stream
         cells[entry.R_SRC_HIGH : entry.R_IPV6 + 1] = key_of(item.src, item.src_port, item.dst, item.dst_port)
         cells[entry.R_KIND], cells[entry.R_SIZE] = kind, item.size
@@ -119,6 +124,10 @@ class RowBuffer:
         cells[entry.R_FILE] = self._file_of(item)
         state[entry.ROWS] += 1
         state[entry.ARENA] += size
+
+    def _frame_code(self, item: Item) -> int:
+        """Return the code of the frame that completed an item."""
+        return self._encapsulations.code(frame_in_tunnel(item.frames[-1], item.encapsulation))
 
     # -- room ---------------------------------------------------------------------------------------
 

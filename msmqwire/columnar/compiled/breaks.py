@@ -42,7 +42,7 @@ from msmqwire.columnar.compiled.packet import (
 )
 from msmqwire.columnar.compiled.refusal import NUMBER, OFFSET, SECOND, refuse
 from msmqwire.columnar.compiled.rollback import go_back, remember
-from msmqwire.columnar.compiled.row_writing import write_row
+from msmqwire.columnar.compiled.row_writing import is_of_file_before, write_row
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
 from msmqwire.columnar.compiled.skipped_run import show_run
 from msmqwire.columnar.compiled.state import (
@@ -165,7 +165,7 @@ def take_hole(arrays: ScanArrays, flow: Any, size: int, reason: int, frame: int,
     r = state[ROWS]
     if r == rows.shape[0]:
         return ROWS_FULL
-    if frame <= state[FRAMES_BEFORE]:  # a row of the file before
+    if is_of_file_before(state, frame):
         return GENERIC_RECORD
     if size <= lacking:
         flow[REMAINING] = lacking - size

@@ -8,6 +8,7 @@ from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.compiled.arrays import Bytes, Int32s, Int64Rows, Int64s
 from msmqwire.columnar.compiled.decorators import exported, inlined, jit
 from msmqwire.columnar.compiled.flow_table import KEY_FIELDS, find, insert
+from msmqwire.columnar.compiled.frame_headers import parse_frame
 from msmqwire.columnar.compiled.memory import copy
 from msmqwire.columnar.compiled.network import (
     ACK,
@@ -20,12 +21,12 @@ from msmqwire.columnar.compiled.network import (
     START,
     STOP,
     TCP,
+    TUNNEL,
     UDP,
     UNDECIDED,
     UNKNOWN_LINK,
     UNKNOWN_LINK_FRAMES,
     is_tunnel_port,
-    parse_frame,
     tunnel_of,
 )
 from msmqwire.columnar.compiled.records import next_record
@@ -37,14 +38,17 @@ from msmqwire.columnar.compiled.stop_codes import (
     PAIRS_FULL,
     ROWS_FULL,
 )
+from msmqwire.columnar.compiled.tunnelled import TUNNELLED_MAX, TunnelArrays
 
-_HEADERS: Final = 256  # more than the headers that `parse_frame` reads: link, tags, IP with options, TCP
+_HEADERS: Final = TUNNELLED_MAX + 256
+"""More bytes than the headers that `parse_frame` reads: link, tags, tunnels, IP with options, TCP."""
 
-C_OFFSET, C_TIME, C_FILE, C_TRANSPORT, C_PAIR, C_SEQ, C_ACK, C_FLAGS, C_SIZE, C_MISSING = range(10)
-COLUMNS: Final = 10
+C_OFFSET, C_TIME, C_FILE, C_TRANSPORT, C_PAIR, C_SEQ, C_ACK, C_FLAGS, C_SIZE, C_MISSING, C_TUNNEL = range(11)
+COLUMNS: Final = 11
 """What is known of a datagram besides its payload, by index: the offset in the unpacked file of the record of
 the frame that completed it; when that was captured; the number of the file; TCP or UDP; the number of the
-pair of endpoints; the fields of TCP; the bytes of payload, and those behind them that the capture cut off."""
+pair of endpoints; the fields of TCP; the bytes of payload, and those behind them that the capture cut off;
+the number of its tunnels."""
 
 
 class DatagramArrays(NamedTuple):
@@ -90,6 +94,7 @@ def pair_of(state: Int64s, table: Int32s, keys: Int64Rows, header: Int64s) -> in
 @jit
 def scan_datagrams(
     arrays: DatagramArrays,
+    tunnels: TunnelArrays,
     interfaces: Int64Rows,
     start: int,
     with_rows: bool,
@@ -100,6 +105,7 @@ def scan_datagrams(
 
     Args:
         arrays: the input, from POS to END, and the rows.
+        tunnels: the tunnels in which frames were so far.
         interfaces: see `msmqwire.columnar.compiled.state`.
         start: the offset of the memory in the file.
         with_rows: whether rows are written.
@@ -121,7 +127,7 @@ def scan_datagrams(
         if first + _HEADERS <= state[entry.END]:
             uncut = max(stop, first + length)
         # As if nothing had been cut off: only headers are read, and these must end before the cut.
-        protocol = parse_frame(memory, first, uncut, length, state[entry.RECORD_LINK], header)
+        protocol = parse_frame(memory, first, uncut, length, state[entry.RECORD_LINK], header, tunnels)
         is_tcp = protocol == TCP
         is_datagram = is_tcp or protocol == UDP
         if (is_datagram and header[START] > stop) or (
@@ -151,6 +157,7 @@ def scan_datagrams(
             cells[C_FLAGS, r] = header[FLAGS] if is_tcp else 0
             cells[C_SIZE, r] = size
             cells[C_MISSING, r] = header[STOP] - end
+            cells[C_TUNNEL, r] = header[TUNNEL]
             if with_payloads:
                 copy(memory, header[START], size, payloads, state[entry.ARENA])
                 state[entry.ARENA] += size

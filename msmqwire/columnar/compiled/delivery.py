@@ -43,7 +43,7 @@ from msmqwire.columnar.compiled.memory import copy
 from msmqwire.columnar.compiled.network import PORTS
 from msmqwire.columnar.compiled.packet import find_header, is_doubtful, packet_length, session_packet
 from msmqwire.columnar.compiled.pending import extend_packet
-from msmqwire.columnar.compiled.row_writing import write_row
+from msmqwire.columnar.compiled.row_writing import is_of_file_before, write_row
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
 from msmqwire.columnar.compiled.state import (
     ARENA,
@@ -128,7 +128,7 @@ def end_doubtful(arrays: ScanArrays, flow: Any, start: int, size: int) -> int:
         left -= segment[SEG_SIZE]
         passed += 1
         number = segment[SEG_NEXT]
-    if frame <= state[FRAMES_BEFORE]:  # a row of the file before
+    if is_of_file_before(state, frame):
         return GENERIC_RECORD
     kind = session_packet(memory, arena, arena + length, arrays.field_offsets, r)
     write_row(rows, r, state, arrays.header, flow[STREAM], kind, arena, length)

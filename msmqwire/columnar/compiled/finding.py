@@ -54,7 +54,7 @@ from msmqwire.columnar.compiled.packet import (
 from msmqwire.columnar.compiled.pending import extend_packet, extend_run
 from msmqwire.columnar.compiled.refusal import refuse
 from msmqwire.columnar.compiled.rollback import go_back, remember
-from msmqwire.columnar.compiled.row_writing import write_row
+from msmqwire.columnar.compiled.row_writing import is_of_file_before, write_row
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
 from msmqwire.columnar.compiled.skipped_run import WHY_BITS, show_run, skip, take_frames
 from msmqwire.columnar.compiled.state import (
@@ -180,7 +180,7 @@ def emit(arrays: ScanArrays, flow: Any, start: int, size: int, kind: int) -> int
         return stop_code
     state, rows, r = arrays.state, arrays.rows, arrays.state[ROWS]
     frame, time_ns = take_frames(arrays, flow, size, False)
-    if frame <= state[FRAMES_BEFORE]:  # a row of the file before
+    if is_of_file_before(state, frame):
         return GENERIC_RECORD
     write_row(rows, r, state, arrays.header, flow[STREAM], kind, start, size)
     rows[r, R_FRAME], rows[r, R_TIME] = frame - state[FRAMES_BEFORE], time_ns

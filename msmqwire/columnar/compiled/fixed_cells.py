@@ -32,6 +32,8 @@ from msmqwire.columnar.compiled.state import (
     R_STREAM,
     R_TIME,
     REFUSAL_IN_OFFSETS,
+    TUNNEL_BITS,
+    TUNNEL_MASK,
 )
 
 BOOL, INT32, INT64 = range(3)
@@ -45,7 +47,7 @@ V_VALID, V_SLOT = range(2)
 so."""
 
 TIME, FRAME, STREAM, SIZE = range(4)
-SRC_PORT, DST_PORT, FILE, TRANSPORT, KIND, SRC, DST = range(7)
+SRC_PORT, DST_PORT, FILE, TRANSPORT, KIND, TUNNEL, SRC, DST = range(8)
 """The columns that are not from packets, of 64 and of 32 bits."""
 
 PADDING: Final = 16
@@ -105,7 +107,7 @@ def write_capture_cells(
     for i in range(rows.shape[0]):
         row, cell = rows[i], to + i
         int64s[TIME, cell] = row[R_TIME]
-        int64s[FRAME, cell] = row[R_FRAME]
+        int64s[FRAME, cell] = row[R_FRAME] >> TUNNEL_BITS
         int64s[STREAM, cell] = row[R_STREAM]
         int64s[SIZE, cell] = row[R_SIZE]
         int32s[SRC_PORT, cell] = row[R_PORTS] >> 16
@@ -113,6 +115,7 @@ def write_capture_cells(
         int32s[FILE, cell] = row[R_FILE]
         int32s[TRANSPORT, cell] = -row[R_STREAM] if row[R_STREAM] < 0 else 0
         int32s[KIND, cell] = row[R_KIND]
+        int32s[TUNNEL, cell] = row[R_FRAME] & TUNNEL_MASK if row[R_FRAME] >= 0 else 0
         valid[TIME, cell] = row[R_TIME] != NO_TIME
         valid[FRAME, cell] = row[R_FRAME] >= 0
         valid[STREAM, cell] = row[R_STREAM] >= 0

@@ -110,7 +110,7 @@ assert HEADER_FIELDS > KEY_FIELDS
 @inlined
 def _slot(key: Any, mask: int, seed: int) -> Any:
     mixed = np.uint64(np.int64(seed))
-    for i in range(5):
+    for i in range(KEY_FIELDS):
         mixed = (mixed ^ np.uint64(key[i])) * np.uint64(0xBF58476D1CE4E5B9)
         mixed ^= mixed >> np.uint64(29)
     return np.int64(mixed & np.uint64(mask))

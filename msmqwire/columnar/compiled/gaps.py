@@ -37,8 +37,7 @@ from msmqwire.columnar.compiled.state import (
     EVENT_FRAME,
     EVENT_NS,
     FIRST_OPENING,
-    FRAME_NO,
-    FRAMES_BEFORE,
+    FRAME_CODE,
     LOST_BYTES,
     NEED,
     NEVER,
@@ -134,7 +133,7 @@ def settle_gaps(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, now: i
     ``number`` is that of the flow of the segment.
     """
     state, header, flows, keys = arrays.state, arrays.header, flow_arrays.flows, flow_arrays.keys
-    frame, stop_code = state[FRAMES_BEFORE] + state[FRAME_NO] + 1, CONTINUE
+    frame, stop_code = state[FRAME_CODE], CONTINUE
     for side in range(2):
         if stop_code < 0:
             of_side = number ^ side

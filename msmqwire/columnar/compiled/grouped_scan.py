@@ -32,7 +32,7 @@ from msmqwire.columnar.compiled.state import (
     END,
     EVENT_FRAME,
     EVENT_NS,
-    FRAME_NO,
+    FRAME_CODE,
     FREE_NUMBERS,
     HELD,
     IDLE_AT,
@@ -55,8 +55,8 @@ SEGMENT_KIND, SEGMENT_FRAME, SEGMENT_NS, SEGMENT_FLOW, SEGMENT_CHUNK, SEGMENT_IS
 SEGMENT_FIELDS: Final = HEADER_FIELDS + 6
 """A segment, by index: first the header that `network.parse_frame` fills, with START and STOP as offsets in
 the array of payloads; then TCP, UDP, or UNDECIDED if it is for the generic reader; a number for its frame
-that grows within a run; when it was captured, in nanoseconds; its flow; the chunk of its flow; whether
-its flow is divided."""
+that grows within a run, in place of a frame code; when it was captured, in nanoseconds; its flow; the chunk
+of its flow; whether its flow is divided."""
 
 IS_OPEN, FLOW, CHUNK, IS_DIVIDED, USES_TRACKER, OPENING_LEFT, RENUMBERED, BASE = range(8)
 RUN: Final = 8
@@ -149,7 +149,7 @@ def scan_segments(
         header[START] -= run[BASE]
         header[STOP] -= run[BASE]
         state[RECORD_NS] = state[EVENT_NS] = time_ns
-        state[FRAME_NO], state[EVENT_FRAME] = segment[SEGMENT_FRAME] - 1, segment[SEGMENT_FRAME]
+        state[EVENT_FRAME] = state[FRAME_CODE] = segment[SEGMENT_FRAME]
         if segment[SEGMENT_KIND] == TCP:
             if not run[USES_TRACKER] and state[IDLE_AT] == 0 and state[CONNECTIONS] == 0 and time_ns >= 0:
                 # The clock of a tracker that has seen no connection yet: see `Reassembler`.

@@ -21,10 +21,13 @@ from msmqwire.columnar.compiled.network import (
     IS_IPV6,
     NO_ROOM,
     OTHER,
+    PORTS,
     PROTOCOL_REASONS,
     TCP_NUMBER,
+    UDP,
     UDP_NUMBER,
     UNDECIDED,
+    is_udp_tunnel_port,
     parse_transport,
 )
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
@@ -62,7 +65,7 @@ def join(arrays: ScanArrays, fragments: FragmentArrays) -> int:
     partial = fragments.partials[slot]
     size, protocol = partial[SIZE], partial[NEXT_HEADER]
     if protocol != TCP_NUMBER and protocol != UDP_NUMBER:
-        plain = not header[IS_IPV6] and protocol != _AUTHENTICATION_HEADER and protocol != _PGM_NUMBER
+        plain = header[IS_IPV6] & 1 == 0 and protocol != _AUTHENTICATION_HEADER and protocol != _PGM_NUMBER
         plain = plain and PROTOCOL_REASONS[protocol] < 0
         return OTHER if plain else UNDECIDED
     if partial[IS_CUT]:
@@ -74,6 +77,8 @@ def join(arrays: ScanArrays, fragments: FragmentArrays) -> int:
     for i in range(KEY_FIELDS):
         header[i] = fragments.keys[slot, i]
     result: int = parse_transport(arrays.memory, start, start + size, protocol, header)
+    if result == UDP and is_udp_tunnel_port(header[PORTS]):
+        return UNDECIDED
     if result != UNDECIDED:
         state[ARENA] += size
     return result

@@ -58,8 +58,7 @@ from msmqwire.columnar.compiled.state import (
     EVENT_NS,
     FAR_SEGMENTS,
     FIRST_OPENING,
-    FRAME_NO,
-    FRAMES_BEFORE,
+    FRAME_CODE,
     LAST_OPENING,
     RECORD_NS,
     START_SEGMENTS,
@@ -302,6 +301,6 @@ def take_midstream(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, tcp
     peer[ACKED] = header[ACK]
     if time_ns:
         flow[LAST_NS] = time_ns
-    flow[FRAME] = state[FRAMES_BEFORE] + state[FRAME_NO] + 1
+    flow[FRAME] = state[FRAME_CODE]
     set_clock(state, time_ns, now)
     return CONTINUE

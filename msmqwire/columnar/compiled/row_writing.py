@@ -11,6 +11,7 @@ from msmqwire.columnar.compiled.state import (
     EVENT_FRAME,
     EVENT_NS,
     FILE,
+    FRAMES_BEFORE,
     NO_EXTRA,
     R_DST_HIGH,
     R_DST_LOW,
@@ -28,7 +29,15 @@ from msmqwire.columnar.compiled.state import (
     R_STREAM,
     R_TIME,
     REFUSAL_IN_OFFSETS,
+    TUNNEL_BITS,
 )
+
+
+@inlined
+def is_of_file_before(state: Any, frame: int) -> bool:
+    """Whether a row is of a frame of the file before, by its code."""
+    before = state[FRAMES_BEFORE]
+    return frame <= before or (before > 0 and frame >> TUNNEL_BITS == before >> TUNNEL_BITS)
 
 
 @inlined
@@ -44,7 +53,7 @@ def write_row(
     rows[r, R_DST_HIGH] = header[DST_HIGH]
     rows[r, R_DST_LOW] = header[DST_LOW]
     rows[r, R_PORTS] = header[PORTS]
-    rows[r, R_IPV6] = header[IS_IPV6]
+    rows[r, R_IPV6] = header[IS_IPV6] & 1
     rows[r, R_KIND] = kind
     rows[r, R_SIZE] = size
     rows[r, R_START] = start

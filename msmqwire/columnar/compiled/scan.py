@@ -13,6 +13,7 @@ from msmqwire.capture.ip import RST, SYN
 from msmqwire.columnar.compiled.arrays import Bools, Bytes, Int64Rows, Int64s
 from msmqwire.columnar.compiled.decorators import exported, inlined, jit
 from msmqwire.columnar.compiled.fragments import FRAMES, JOINED, FragmentArrays
+from msmqwire.columnar.compiled.frame_headers import parse_frame
 from msmqwire.columnar.compiled.generated import FIELD_SLOTS, ping
 from msmqwire.columnar.compiled.joining import join, settle
 from msmqwire.columnar.compiled.memory import LINE, prefetch, u16
@@ -28,12 +29,12 @@ from msmqwire.columnar.compiled.network import (
     START,
     STOP,
     TCP,
+    TUNNEL,
     UDP,
     UNDECIDED,
     UNKNOWN_LINK,
     UNKNOWN_LINK_FRAMES,
     is_tunnel_port,
-    parse_frame,
     tunnel_of,
 )
 from msmqwire.columnar.compiled.packet import PING_KIND
@@ -46,7 +47,9 @@ from msmqwire.columnar.compiled.state import (
     BY_OFFSET,
     EVENT_FRAME,
     EVENT_NS,
+    FRAME_CODE,
     FRAME_NO,
+    FRAMES_BEFORE,
     HANDSHAKES,
     IS_UNDECIDED,
     MEMORY_AT,
@@ -60,6 +63,7 @@ from msmqwire.columnar.compiled.state import (
     RECORD_NS,
     RECORD_SIZE,
     ROWS,
+    TUNNEL_BITS,
 )
 from msmqwire.columnar.compiled.stop_codes import (
     ARENA_FULL,
@@ -70,6 +74,7 @@ from msmqwire.columnar.compiled.stop_codes import (
     MORE_INPUT,
     ROWS_FULL,
 )
+from msmqwire.columnar.compiled.tunnelled import TunnelArrays
 from msmqwire.ping import PING_SIGNATURE, PING_SIZE
 
 PINGS, OTHER_DATAGRAMS = 1, 2
@@ -125,6 +130,7 @@ def scan(
     arrays: ScanArrays,
     flow_arrays: FlowArrays,
     fragments: FragmentArrays,
+    tunnels: TunnelArrays,
     interfaces: Int64Rows,
     tcp_ports: Bools,
     udp_ports: Bytes,
@@ -138,6 +144,7 @@ def scan(
         arrays: the input, from POS to END, and the rows.
         flow_arrays: the flows.
         fragments: the datagrams of which fragments are missing.
+        tunnels: the tunnels in which frames were so far.
         interfaces: see `msmqwire.columnar.compiled.state`.
         tcp_ports: for each port whether its TCP connections are MSMQ.
         udp_ports: for each port what its UDP datagrams are, PINGS or OTHER_DATAGRAMS; 0 if that is unknown.
@@ -156,14 +163,22 @@ def scan(
         if state[BY_OFFSET]:
             state[FRAME_NO] = state[MEMORY_AT] + state[POS] - 1
         start = state[RECORD]
-        state[EVENT_NS], state[EVENT_FRAME] = state[RECORD_NS], state[FRAME_NO] + 1
         protocol = parse_frame(
-            memory, start, start + state[RECORD_SIZE], state[RECORD_LENGTH], state[RECORD_LINK], header
+            memory,
+            start,
+            start + state[RECORD_SIZE],
+            state[RECORD_LENGTH],
+            state[RECORD_LINK],
+            header,
+            tunnels,
         )
-        state[IS_UNDECIDED] = protocol == UNDECIDED
+        state[EVENT_NS] = state[RECORD_NS]
+        state[EVENT_FRAME] = state[FRAME_NO] + 1 << TUNNEL_BITS | header[TUNNEL]
+        state[FRAME_CODE] = state[FRAMES_BEFORE] + state[EVENT_FRAME]
         is_fragment, arena, rows = protocol == FRAGMENT, state[ARENA], state[ROWS]
         if is_fragment:
             protocol = join(arrays, fragments)
+        state[IS_UNDECIDED] = protocol == UNDECIDED
         if protocol == TCP:
             if handshakes.shape[0] and state[HANDSHAKES] == handshakes.shape[0]:
                 stop_code = HANDSHAKES_FULL

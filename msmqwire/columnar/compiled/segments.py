@@ -78,8 +78,7 @@ from msmqwire.columnar.compiled.state import (
     CONNECTIONS_LIMIT,
     DEADLINE,
     FIRST_OPENING,
-    FRAME_NO,
-    FRAMES_BEFORE,
+    FRAME_CODE,
     FREE_NUMBERS,
     HASH_SEED,
     IDLE_AT,
@@ -168,7 +167,7 @@ def note_segment(state: Any, flow: Any) -> None:
     time_ns = state[RECORD_NS]
     if time_ns:
         flow[LAST_NS] = time_ns
-    flow[FRAME] = state[FRAMES_BEFORE] + state[FRAME_NO] + 1
+    flow[FRAME] = state[FRAME_CODE]
     set_clock(state, time_ns, clock_after(state, time_ns))
 
 
@@ -317,7 +316,7 @@ def take_beside_gaps(arrays: ScanArrays, flow_arrays: FlowArrays, number: int) -
         state[TAKEN_ACKED], peer[ACKED] = peer[ACKED], header[ACK]
         if time_ns:
             flow[LAST_NS] = time_ns
-        flow[FRAME] = state[FRAMES_BEFORE] + state[FRAME_NO] + 1
+        flow[FRAME] = state[FRAME_CODE]
         if flow[OUT_OF_ORDER] and flow[OUT_OF_ORDER_FRAME] == flow[FRAME]:
             list_gap(state, flow_arrays, number)
         state[IS_TAKEN], state[TAKEN_CONFLICTS] = 1, state[CONFLICTING_BYTES] - conflicts
@@ -407,5 +406,5 @@ def take_segment(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Bools) 
     peer[ACKED] = header[ACK]
     if time_ns:
         flow[LAST_NS] = time_ns
-    flow[FRAME] = state[FRAMES_BEFORE] + state[FRAME_NO] + 1
+    flow[FRAME] = state[FRAME_CODE]
     return CONTINUE

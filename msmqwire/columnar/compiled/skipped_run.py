@@ -26,7 +26,7 @@ from msmqwire.columnar.compiled.flow_table import (
 )
 from msmqwire.columnar.compiled.packet import SKIPPED, SKIPPED_FOR
 from msmqwire.columnar.compiled.refusal import refuse
-from msmqwire.columnar.compiled.row_writing import write_row
+from msmqwire.columnar.compiled.row_writing import is_of_file_before, write_row
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
 from msmqwire.columnar.compiled.state import (
     EVENT_FRAME,
@@ -111,7 +111,7 @@ def show_run(arrays: ScanArrays, flow: Any) -> int:
     r, reason = state[ROWS], flow[RUN_REASON]
     if r == rows.shape[0]:
         return ROWS_FULL
-    if flow[RUN_FRAME] <= state[FRAMES_BEFORE]:  # a row of the file before
+    if is_of_file_before(state, flow[RUN_FRAME]):
         return GENERIC_RECORD
     write_row(rows, r, state, arrays.header, flow[STREAM], SKIPPED, 0, flow[RUN_BYTES])
     refuse(arrays.field_offsets, r, SKIPPED_FOR + (reason & (1 << WHY_BITS) - 1), 0, reason >> WHY_BITS, 0, 0)

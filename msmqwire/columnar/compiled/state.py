@@ -14,16 +14,19 @@ from msmqwire.capture.tcp import ACKED_SEGMENTS
     FREE_NUMBERS, CONNECTIONS, STREAMS, NEW_CONNECTIONS, PAIRS, FIRST_GAP, HASH_SEED,
     CONFLICTING_BYTES, CONNECTIONS_LIMIT, IS_UNDECIDED, BY_OFFSET, MEMORY_AT, LOST_BYTES,
     IS_TAKEN, LAST_GAP, FAR_SEGMENTS, START_SEGMENTS, FIRST_OPENING, LAST_OPENING, TAKEN_CONFLICTS,
-    TAKEN_ACKED, HANDSHAKES,
-) = range(59)  # fmt: skip
-STATE: Final = 59
+    TAKEN_ACKED, HANDSHAKES, FRAME_CODE,
+) = range(60)  # fmt: skip
+STATE: Final = 60
 """The state of a scan, by index. Times are nanoseconds since 1970, sizes bytes.
 
 POS and END bound the input in memory. FRAME_NO counts frames in their file, whose number is FILE;
-FRAMES_BEFORE are those of the files before. With BY_OFFSET the number of a frame is the offset of its record
-in the file instead, where the memory starts at MEMORY_AT. RECORD and its like describe the current record;
-EVENT_NS and EVENT_FRAME are the frame whose bytes are being delivered; IS_UNDECIDED says that the scan could
-not tell what the record carries. IS_PCAPNG to INTERFACES are the format of the file.
+FRAMES_BEFORE are those of the files before, as a frame code. A frame code is the number of a frame with that
+of its tunnels in the lowest TUNNEL_BITS, so that codes are in the order of the frames; FRAME_CODE is that of
+the current frame, counted on from file to file. With BY_OFFSET the number of a frame is the offset of its
+record in the file instead, where the memory starts at MEMORY_AT. RECORD and its like describe the current
+record; EVENT_NS and EVENT_FRAME are time and code, in its file, of the frame whose bytes are being delivered;
+IS_UNDECIDED says that the scan could not tell what the record carries. IS_PCAPNG to INTERFACES are the format
+of the file.
 
 ROWS, PENDING_SEGMENTS and PENDING_BYTES are the used parts of their arrays; ARENA and ARENA_END bound the
 free part of the arena. NEED says how many bytes a stop code asks for.
@@ -44,6 +47,11 @@ give up; TAKEN_CONFLICTS of the CONFLICTING_BYTES are its own, and TAKEN_ACKED i
 before it. HANDSHAKES are the used rows of the array of that name.
 """
 
+TUNNEL_BITS: Final = 16
+TUNNEL_MASK: Final = (1 << TUNNEL_BITS) - 1
+"""The part of a frame code that says in which tunnels the packet was: a number of
+`columnar.bridge.encapsulations`, 0 for none."""
+
 NEVER: Final = (1 << 63) - 1
 """In place of a time: it does not come."""
 
@@ -57,7 +65,8 @@ SPARE_TO_DELIVER: Final = 3 * SPARE_SEGMENTS
     R_START, R_LENGTH, R_EXTRA, R_FILE,
 ) = range(15)  # fmt: skip
 ROW: Final = 15
-"""What is known of a row besides its packet, by index. R_STREAM is -1 for UDP and -2 for PGM."""
+"""What is known of a row besides its packet, by index. R_FRAME is a frame code, -1 for none. R_STREAM is -1
+for UDP and -2 for PGM."""
 NO_EXTRA: Final = -1
 """R_EXTRA of a packet whose fields are in its bytes, and of a row without any."""
 REFUSAL_IN_OFFSETS: Final = -2
