@@ -38,9 +38,14 @@ class ReassembledDatagram(NamedTuple):
     frames: tuple[int, ...]
 
 
-FragmentKey = tuple[bytes, bytes, int, int, int] | tuple[bytes, bytes, bytes, int]
+FragmentKey = (
+    tuple[bytes, bytes, int, int]
+    | tuple[bytes, bytes, bytes]
+    | tuple[bytes, bytes, int, int, int]
+    | tuple[bytes, bytes, bytes, int]
+)
 """What the fragments of a datagram have in common: source, destination and, of IPv4, the protocol and the
-identification; of IPv6 the identification; then the network in which they are, see `tunnels.network_of`."""
+identification; of IPv6 the identification; then, if any, the network in which they are."""
 
 
 class FragmentStore(Protocol):

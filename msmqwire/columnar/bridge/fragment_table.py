@@ -181,10 +181,10 @@ def _header_of(key: FragmentKey) -> Any:
     header[SRC_HIGH], header[SRC_LOW] = _halves(src)
     header[DST_HIGH], header[DST_LOW] = _halves(dst)
     match rest:
-        case int(protocol), int(ident), int(network):
-            header[PORTS], header[IS_IPV6] = ident << 8 | protocol, network << 1
-        case bytes(ident), int(network):
-            header[PORTS], header[IS_IPV6] = int.from_bytes(ident, "big"), network << 1 | 1
+        case int(protocol), int(ident), *network:
+            header[PORTS], header[IS_IPV6] = ident << 8 | protocol, sum(network) << 1
+        case bytes(ident), *network:
+            header[PORTS], header[IS_IPV6] = int.from_bytes(ident, "big"), sum(network) << 1 | 1
     return header
 
 
