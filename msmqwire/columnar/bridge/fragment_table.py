@@ -177,7 +177,8 @@ class FragmentTable:
 def _header_of(key: FragmentKey) -> Any:
     """Return a header with the key of a datagram, as `network.parse_frame` fills it."""
     header = np.zeros(HEADER_FIELDS, np.int64)
-    src, dst, *rest = key
+    src, dst = key[:2]
+    rest: tuple[Any, ...] = key[2:]
     header[SRC_HIGH], header[SRC_LOW] = _halves(src)
     header[DST_HIGH], header[DST_LOW] = _halves(dst)
     match rest:
