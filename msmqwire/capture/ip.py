@@ -255,7 +255,7 @@ class IpDecoder:
         if isinstance(found, tuple):
             return self._of_type(layer, *found, data, size)
         self._note(found, layer.frames)
-        return "not-ip"
+        return "unknown-link" if found == not_read.link_reason(layer.record.linktype) else "not-ip"
 
     # -- tunnels ------------------------------------------------------------------------------------
 
