@@ -8,6 +8,7 @@ not say it, and a port of UDP is no proof. IP in IP needs no function, as nothin
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
@@ -141,7 +142,12 @@ def network_of(numbers: Sequence[int]) -> int:
 
 def network_of_text(text: str | None) -> int:
     """Return the network of a packet by the `Encapsulation.text` of its tunnels."""
-    tunnels = [part.partition("=") for part in (text or "").split()]
+    return 0 if text is None else _network_of_text(text)
+
+
+@lru_cache(1 << 12)
+def _network_of_text(text: str) -> int:
+    tunnels = [part.partition("=") for part in text.split()]
     return network_of([int(number) for name, _, number in tunnels if name in SEPARATE and number])
 
 

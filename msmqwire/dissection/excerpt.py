@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from msmqwire.capture import IpDecoder
 from msmqwire.capture.record import Record
+from msmqwire.capture.tunnels import network_of_text
 from msmqwire.dissection import Dissection
 from msmqwire.dissection.item import Item
 
@@ -44,12 +45,12 @@ class Found(NamedTuple):
     Attributes:
         packets: how many packets are wanted.
         frames: the frames that carry them, numbered on from file to file.
-        connections: the transports and endpoints of those packets.
+        connections: transport, endpoints and network of those packets.
     """
 
     packets: int
     frames: FrameSet
-    connections: set[tuple[str, frozenset[tuple[str, int]]]]
+    connections: set[tuple[str, frozenset[tuple[str, int]], int]]
 
 
 def find(dissection: Dissection, is_wanted: Callable[[Item], bool]) -> Found:
@@ -92,7 +93,7 @@ def frames_of_connections(records: Iterator[Record], found: Found) -> None:
                     found.frames.add(number)
 
 
-def _key(end_to_end: Any) -> tuple[str, frozenset[tuple[str, int]]]:
-    """Return transport and endpoints of an item or a datagram, the same in both directions."""
+def _key(end_to_end: Any) -> tuple[str, frozenset[tuple[str, int]], int]:
+    """Return transport, endpoints and network of an item or a datagram, the same in both directions."""
     ends = ((end_to_end.src, end_to_end.src_port), (end_to_end.dst, end_to_end.dst_port))
-    return end_to_end.transport, frozenset(ends)
+    return end_to_end.transport, frozenset(ends), network_of_text(end_to_end.encapsulation.text)

@@ -7,6 +7,7 @@ import json
 import random
 import struct
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from tests.support import handmade as h
 from tests.support import tunnelled_frames as t
 from tests.support import unread_frames as u
 from tests.support.both_readers import assert_same, columnar
+from tests.support.running import in_process as command
 
 PACKETS = {
     "udp": c.udp_packet(PING),
@@ -341,6 +343,23 @@ def test_rows_are_chosen_by_their_tunnel() -> None:
         ([("tunnel_dst", "==", t.OUTER_DST), ("src", "==", c.CLIENT)], 3),
     ):
         assert msmqwire.read_capture(io.BytesIO(data), where=where).num_rows == count, where
+
+
+def test_frames_of_a_connection_are_those_of_its_network(tmp_path: Path) -> None:
+    """`pcap --connections` takes those of one of two tenants, and of one that is seen twice all."""
+    path = tmp_path / "all.pcap"
+    size = len(message(1))
+    frames = [
+        make(message_of(1 + size * number, number))
+        for number in range(4)
+        for make in (in_vxlan(1), in_vxlan(2), c.ethernet, in_erspan(3))
+    ]
+    path.write_bytes(c.pcap_bytes(frames))
+    for where, of_one in (("tunnel_id == 1", 1), ("tunnel_id == 2", 1), ("tunnel is null", 2)):
+        taken = tmp_path / f"{where}.pcap"
+        done = command("pcap", path, "--where", where, "--connections", "-o", taken)
+        assert done.returncode == 0, done.stderr
+        assert sum(1 for _ in open_records(taken)) == 4 * of_one
 
 
 def test_more_tunnels_than_have_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
