@@ -191,10 +191,23 @@ class Reassembler:
 
         Of one that was forgotten only while its last events are looked at, before the next are asked for.
         """
+        other = self._other(flow)
+        return flow.stream in self._one_sided if other is None else not other.seen
+
+    def ahead(self, flow: Flow) -> int | None:
+        """Return how many bytes of the other direction a sender has acknowledged that are not delivered yet.
+
+        Below 0 if it has not acknowledged all that are delivered; None if that is unknown.
+        """
+        other = self._other(flow)
+        if other is None or other.acked is None or other.state == UNKNOWN:
+            return None
+        return distance(other.acked, other.next)
+
+    def _other(self, flow: Flow) -> Direction | None:
+        """Return the other direction; None if the connection was forgotten."""
         other = self._directions.get(flow.reverse_key)
-        if other is None or other.stream != flow.stream:
-            return flow.stream in self._one_sided
-        return not other.seen
+        return None if other is None or other.stream != flow.stream else other
 
     @property
     def max_connections(self) -> int:

@@ -37,6 +37,10 @@ def _unknown(_flow: Flow) -> bool:
     return False
 
 
+def _unknown_number(_flow: Flow) -> int | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What the dissectors of a capture share.
@@ -51,6 +55,8 @@ class Surroundings:
         fragments: the frames of TCP segments that came in fragments.
         is_behind: whether the sender of a direction has received what was not captured, or not in order.
         is_one_sided: whether nothing of the other direction was captured.
+        ahead: how many bytes of the other direction the sender has acknowledged that are not delivered yet;
+            below 0 if it has not acknowledged all that are, None if that is unknown.
     """
 
     tcp_ports: Collection[int] = ()
@@ -62,6 +68,7 @@ class Surroundings:
     fragments: FragmentFrames = field(default_factory=FragmentFrames)
     is_behind: Callable[[Flow], bool] = _unknown
     is_one_sided: Callable[[Flow], bool] = _unknown
+    ahead: Callable[[Flow], int | None] = _unknown_number
 
     def on_msmq_port(self, flow: Flow) -> bool:
         """Whether a connection is on a port of MSMQ."""

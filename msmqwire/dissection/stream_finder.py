@@ -75,6 +75,16 @@ class StreamFinder(ABC, Generic[MessageT]):
         return len(self._buffer) + SEGMENT_COST * len(self._segments)
 
     @property
+    def position(self) -> int:
+        """Where the last range has ended, in bytes of the direction."""
+        return self._start
+
+    @property
+    def received(self) -> int:
+        """How many bytes of the direction have come."""
+        return self._start + len(self._buffer)
+
+    @property
     def _in_sync(self) -> bool:
         """Whether the buffer is empty or holds the beginning of a message that is well-formed so far."""
         return self._error is None and not self._sync_loss

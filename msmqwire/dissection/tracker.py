@@ -61,7 +61,7 @@ class Tracker:
         self._half_ended: dict[int, None] = {}
         surroundings = Surroundings(
             self.tcp_ports, self.ports, lint, locate, examiner, readings, self._fragments,
-            self._is_behind, self.reassembler.is_one_sided,
+            self._is_behind, self.reassembler.is_one_sided, self.reassembler.ahead,
         )  # fmt: skip
         self._streams = [kind(surroundings) for kind in registry.STREAMS]
         self._datagrams = [kind(surroundings) for kind in registry.DATAGRAMS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,7 @@ from msmqwire.fate.model import What
 from msmqwire.srmp.message import SrmpMessage
 from tests.support import captures as c
 from tests.support import srmp_captures as s
-from tests.support.both_readers import columnar, generic
+from tests.support.both_readers import assert_same, columnar, generic
 from tests.support.fate_captures import capture
 from tests.support.partial_captures import simulated
 from tests.support.paths import ROOT
@@ -147,3 +148,83 @@ def test_a_connection_of_one_side_is_known_as_such_however_it_ends(
     assert (item.src_port, item.one_sided) == (50_001, True)
     both = generic([data])[1], columnar([data])[1]
     assert [rows["one_sided"].to_pylist() for rows in both] == [[True], [True]]
+
+
+def serial(count: int, *, midstream: bool = False) -> list[c.Frame]:
+    """Requests of a client that waits for each answer; message n is answered by status 200 + n."""
+    talk = c.TcpConversation((c.CLIENT, 50_000), (c.SERVER, 80), step_ns=100_000)
+    for number in range(1, count + 1):
+        if number == 1 and not midstream:
+            talk.handshake()
+        talk.send(numbered(number)).send(status(200 + number), by_client=False)
+    return talk.frames
+
+
+def late(frames: list[c.Frame], ns: int, *, by_client: bool) -> list[c.Frame]:
+    """The frames of a capture in which those of one side have a clock that is late."""
+    sides = {True: c.CLIENT, False: c.SERVER}
+    moved = [
+        replace(frame, time_ns=frame.time_ns + ns)
+        if frame.segment is not None and frame.segment.src[0] == sides[by_client]
+        else frame
+        for frame in frames
+    ]
+    return sorted(moved, key=lambda frame: frame.time_ns)
+
+
+def statuses(frames: list[c.Frame]) -> dict[int, int]:
+    """By the number of a message the status that it is paired with; both readers pair alike."""
+    data = c.pcap_bytes(frames)
+    assert_same([data])
+    messages: dict[int | None, int] = {}
+    found = {}
+    for item in dissect(io.BytesIO(data), lint=False):
+        if is_message(item):
+            messages[item.exchange] = int(item.raw.partition(b"uuid:")[2].partition(b"@")[0])
+        elif item.exchange is not None:
+            assert isinstance(item.packet, SrmpMessage)
+            found[messages[item.exchange]] = item.packet.start.status
+    return found
+
+
+RIGHT = {number: 200 + number for number in range(1, 6)}
+
+
+@pytest.mark.parametrize("midstream", [False, True])
+@pytest.mark.parametrize("ns", [150_000, 500_000, 2_000_000])
+def test_a_client_with_a_late_clock_is_never_paired_wrongly(midstream: bool, ns: int) -> None:
+    found = statuses(late(serial(5, midstream=midstream), ns, by_client=True))
+    assert found.items() <= RIGHT.items()
+
+
+@pytest.mark.parametrize("midstream", [False, True])
+@pytest.mark.parametrize("ns", [150_000, 500_000, 2_000_000])
+def test_a_server_with_a_late_clock_is_paired_by_what_it_has_acknowledged(midstream: bool, ns: int) -> None:
+    assert statuses(late(serial(5, midstream=midstream), ns, by_client=False)) == RIGHT
+
+
+def pipelined(*burst_sizes: int) -> list[c.Frame]:
+    """Requests that are sent in bursts, each answered as a whole."""
+    talk, number = c.TcpConversation((c.CLIENT, 50_000), (c.SERVER, 80), step_ns=100_000).handshake(), 0
+    for size in burst_sizes:
+        numbers = range(number + 1, number + size + 1)
+        for one in numbers:
+            talk.send(numbered(one))
+        for one in numbers:
+            talk.send(status(200 + one), by_client=False)
+        number += size
+    return talk.frames
+
+
+def test_pairing_resumes_when_requests_and_responses_alternate_again() -> None:
+    frames = pipelined(3, 1, 1, 1, 1)
+    assert statuses(frames) == {number: 200 + number for number in range(1, 8)}
+    assert statuses(frames[5:]) == {number: 200 + number for number in range(5, 8)}  # the first is cut off
+    assert statuses(pipelined(1, 3, 1, 1, 1)[5:]).items() <= {n: 200 + n for n in range(1, 8)}.items()
+
+
+@pytest.mark.parametrize("by_client", [True, False])
+def test_requests_in_bursts_with_a_late_clock_are_not_paired_wrongly(by_client: bool) -> None:
+    right = {number: 200 + number for number in range(1, 9)}
+    for ns in (250_000, 500_000, 1_100_000, 3_000_000):
+        assert statuses(late(pipelined(3, 2, 1, 1, 1), ns, by_client=by_client)).items() <= right.items()
