@@ -229,7 +229,7 @@ class HttpConnection(FollowedConversation[_Direction]):
     def _message(self, direction: _Direction, found: HttpRange, http: HttpMessage) -> ScanResult | None:
         """Return the result of a message; None if it is not SRMP."""
         if not isinstance(http.start, RequestLine):
-            return self._response(direction, found, http)
+            return self._response(direction, found, http, interim=http.start.status < 200)
         if (frame := direction.began_inside) is not None:
             end = direction.finder.position - found.size
             self._await_response(_Request(None, frame, frame, None, end), direction.flow)
@@ -272,8 +272,10 @@ class HttpConnection(FollowedConversation[_Direction]):
             self._crowded = True
             self._unanswered.clear()
 
-    def _response(self, direction: _Direction, found: HttpRange, http: HttpMessage) -> ScanResult | None:
-        request = self._answered(direction, found, interim=http.start.status < 200)
+    def _response(
+        self, direction: _Direction, found: HttpRange, http: HttpMessage, *, interim: bool
+    ) -> ScanResult | None:
+        request = self._answered(direction, found, interim=interim)
         if request is None or request.is_srmp is None:
             return _read(found, http) if self.is_settled else None
         return _read(found, http, request, is_response=True) if request.is_srmp else None
