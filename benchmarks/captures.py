@@ -31,7 +31,7 @@ START_US: Final = 1_772_366_400_000_000
 FIN, SYN, PSH, ACK = 0x01, 0x02, 0x08, 0x10
 MSMQ, PING, HTTP, DNS = 1801, 3527, 80, 53
 
-_FILE_HEADER: Final = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 0x40000, 1)
+FILE_HEADER: Final = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 0x40000, 1)
 _RECORD: Final = struct.Struct("<IIII")
 _MACS: Final = bytes.fromhex("020000000002020000000001")
 _IPV4: Final = struct.Struct("!12sHBBHHHBBH8s")
@@ -298,7 +298,7 @@ class _Writer:
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
-        self._file.write(_FILE_HEADER)
+        self._file.write(FILE_HEADER)
         self._time_us = START_US
         self.frames = 0
 

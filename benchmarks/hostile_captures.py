@@ -60,6 +60,21 @@ from benchmarks.hostile_packets import (
     refusals,
     signed_messages,
 )
+from benchmarks.hostile_streams import (
+    bare_headers,
+    empty_records,
+    false_headers,
+    false_sizes,
+    false_versions,
+    http_heads,
+    large_claims,
+    ncp_fragments,
+    overlaps,
+    plain_http,
+    reversed_windows,
+    rpc_fragments,
+    with_holes,
+)
 from benchmarks.messages import KIB
 
 THIRD: Final = 1 / 3
@@ -79,6 +94,7 @@ class Case(NamedTuple):
         aim: the least share of the rate of its reference.
         write: writes a capture of a number of frames.
         reference: the clean traffic that it is compared with, by name.
+        by_bytes: whether the share is of bytes a second, and a number of frames a second does as well.
     """
 
     group: str
@@ -86,6 +102,7 @@ class Case(NamedTuple):
     aim: float
     write: Write
     reference: str = "clean"
+    by_bytes: bool = False
 
 
 # --- packets -----------------------------------------------------------------------------------------------
@@ -374,5 +391,55 @@ def _flood_cases() -> dict[str, Case]:
     return {name: Case(group, title, TENTH, partial(_written, runs)) for name, group, title, runs in floods}
 
 
-CASES: Final[dict[str, Case]] = {**CLEAN, **_sessions_cases(), **_flood_cases()}
+def _stream_cases() -> dict[str, Case]:
+    """All cases of streams that are hard to put in order or to find packets in, and of empty records."""
+    streams: list[tuple[str, str, str, Callable[[], Runs]]] = [
+        *(
+            (f"holes-{size}-of-{every}{'-acked' if acked else ''}", "holes",
+             f"one of {every} segments of {size} is missing{', acknowledged' if acked else ''}",
+             partial(with_holes, size, every, acknowledged=acked))
+            for acked in (False, True) for every in (2, 10) for size in (8, 200, MSS)
+        ),
+        *(
+            (f"reversed-{size}-by-{window}", "disorder", f"segments of {size} backwards, {window} at a time",
+             partial(reversed_windows, size, window))
+            for size in (8, 200, MSS) for window in (64, 2000)
+        ),
+        ("reversed-one-stream", "disorder", f"the same of {MSS}, of one connection",
+         partial(reversed_windows, MSS, 2000, 1)),
+        ("overlaps-1460-by-146", "disorder", "each segment again with a tenth more",
+         partial(overlaps, MSS, 146)),
+        ("overlaps-1460-by-1", "disorder", "each segment again with one byte more",
+         partial(overlaps, MSS, 1)),
+        ("overlaps-1460-by-146-reversed", "disorder", "with a tenth more, backwards, 64 at a time",
+         partial(overlaps, MSS, 146, window=64)),
+        ("false-sizes", "garbage", "false headers with sizes up to 3000",
+         partial(false_headers, false_sizes(3000), MSMQ)),
+        ("false-sizes-large", "garbage", "false headers with sizes up to 200,000",
+         partial(false_headers, false_sizes(200_000), MSMQ)),
+        ("false-sizes-other-port", "garbage", "the same on another port",
+         partial(false_headers, false_sizes(200_000), _OTHER_PORT)),
+        ("false-versions", "garbage", "false headers with wrong versions",
+         partial(false_headers, false_versions, MSMQ)),
+        ("bare-headers", "garbage", "headers that say they are all of their packet",
+         partial(false_headers, bare_headers, MSMQ)),
+        ("large-claims", "garbage", "messages that promise 4 MiB",
+         partial(false_headers, large_claims, MSMQ)),
+        ("large-claims-one-stream", "garbage", "the same, of one connection",
+         partial(false_headers, large_claims, MSMQ, 1)),
+        ("HTTP-heads", "protocols", "HTTP requests without bodies, and answers", http_heads),
+        ("HTTP", "protocols", "HTTP requests and answers that are none of SRMP", plain_http),
+        ("RPC-fragments", "protocols", "fragments of RPC", rpc_fragments),
+        ("NCP-fragments", "protocols", "fragments of NCP", ncp_fragments),
+    ]  # fmt: skip
+    cases = {
+        name: Case(group, title, TENTH, partial(_written, runs), by_bytes=True)
+        for name, group, title, runs in streams
+    }
+    title = "packed records without a byte"
+    cases["empty-records"] = Case("files", title, TENTH, empty_records, by_bytes=True)
+    return cases
+
+
+CASES: Final[dict[str, Case]] = {**CLEAN, **_sessions_cases(), **_flood_cases(), **_stream_cases()}
 """All kinds of traffic, by name."""

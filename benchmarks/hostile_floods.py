@@ -45,7 +45,7 @@ def fragments(frame: bytes, ident: int) -> list[bytes]:
     return frames
 
 
-def _endpoints(number: int, port: int) -> tuple[Direction, Direction]:
+def endpoints(number: int, port: int) -> tuple[Direction, Direction]:
     """Return both directions of the connection with this number."""
     client = f"10.{16 + (number >> 23 & 127)}.{number >> 15 & 255}.{1 + (number >> 23 & 1)}"
     ends = (client, 1024 + (number & 0x7FFF)), ("10.2.0.1", port)
@@ -56,7 +56,7 @@ def short_flows() -> Runs:
     """Yield connections of three frames: SYN, its answer, and a packet."""
     packet = message(64).data
     for number in range(1 << 30):
-        there, back = _endpoints(number, MSMQ)
+        there, back = endpoints(number, MSMQ)
         yield [
             there.frame(SYN, 1000, 0), back.frame(SYN | ACK, 2000, 1001),
             there.frame(ACK | PSH, 1001, 2001, packet),
@@ -67,13 +67,13 @@ def midstream_flows() -> Runs:
     """Yield connections of which only three segments are seen, a packet in each."""
     packet = message(64).data
     for number in range(1 << 30):
-        there, _ = _endpoints(number, MSMQ)
+        there, _ = endpoints(number, MSMQ)
         yield [there.frame(ACK | PSH, 1001 + len(packet) * n, 2001, packet) for n in range(3)]
 
 
 def syn_flood() -> Runs:
     for number in range(1 << 30):
-        there, _ = _endpoints(number, MSMQ)
+        there, _ = endpoints(number, MSMQ)
         yield [there.frame(SYN, 1000, 0)]
 
 
@@ -81,7 +81,7 @@ def whole_flows() -> Runs:
     """Yield connections from their SYN to their FIN, with one packet each."""
     packet = message(64).data
     for number in range(1 << 30):
-        there, back = _endpoints(number, MSMQ)
+        there, back = endpoints(number, MSMQ)
         end = 1001 + len(packet)
         yield [
             there.frame(SYN, 1000, 0), back.frame(SYN | ACK, 2000, 1001), there.frame(ACK, 1001, 2001),
@@ -92,9 +92,9 @@ def whole_flows() -> Runs:
 
 def repeated(data: bytes, port: int, *, streams: int = 64) -> Runs:
     """Yield segments of connections that carry these bytes again and again."""
-    links = [_endpoints(number, port)[0] for number in range(streams)]
+    links = [endpoints(number, port)[0] for number in range(streams)]
     for number, there in enumerate(links):
-        back = _endpoints(number, port)[1]
+        back = endpoints(number, port)[1]
         yield [there.frame(SYN, 1000, 0), back.frame(SYN | ACK, 2000, 1001)]
     stream, sent = data * (MSS // len(data) + 2), 0
     while True:
@@ -107,7 +107,7 @@ def repeated(data: bytes, port: int, *, streams: int = 64) -> Runs:
 def held(beginning: bytes) -> Runs:
     """Yield connections each with the beginning of a packet of 4 MiB, of which more never comes."""
     for number in range(1 << 30):
-        there, back = _endpoints(number, MSMQ)
+        there, back = endpoints(number, MSMQ)
         yield [
             there.frame(SYN, 1000, 0), back.frame(SYN | ACK, 2000, 1001),
             there.frame(ACK | PSH, 1001, 2001, beginning),
@@ -117,14 +117,14 @@ def held(beginning: bytes) -> Runs:
 def beyond_gaps() -> Runs:
     """Yield connections each with 20 segments beyond a gap that is never filled."""
     for number in range(1 << 30):
-        there, back = _endpoints(number, MSMQ)
+        there, back = endpoints(number, MSMQ)
         run = [there.frame(SYN, 1000, 0), back.frame(SYN | ACK, 2000, 1001)]
         yield run + [there.frame(ACK | PSH, 1011 + MSS * n, 2001, bytes(MSS)) for n in range(20)]
 
 
 def lone_fragments() -> Runs:
     """Yield first fragments of datagrams that are never complete."""
-    there, _ = _endpoints(0, MSMQ)
+    there, _ = endpoints(0, MSMQ)
     frame = there.frame(ACK | PSH, 1001, 2001, bytes(4 * MSS))
     for number in range(1 << 30):
         yield fragments(frame, number)[:1]
@@ -133,7 +133,7 @@ def lone_fragments() -> Runs:
 def port_scan() -> Runs:
     """Yield connections that are refused."""
     for number in range(1 << 30):
-        there, back = _endpoints(number, MSMQ)
+        there, back = endpoints(number, MSMQ)
         yield [there.frame(SYN, 1000, 0), back.frame(RST | ACK, 0, 1001)]
 
 
@@ -141,7 +141,7 @@ def reset_flows() -> Runs:
     """Yield connections of one packet each, which end with a reset."""
     packet = message(64).data
     for number in range(1 << 30):
-        there, back = _endpoints(number, MSMQ)
+        there, back = endpoints(number, MSMQ)
         yield [
             there.frame(SYN, 1000, 0), back.frame(SYN | ACK, 2000, 1001),
             there.frame(ACK | PSH, 1001, 2001, packet), there.frame(RST | ACK, 1001 + len(packet), 2001),
@@ -152,7 +152,7 @@ def cut_flows() -> Runs:
     """Yield connections that end with a FIN inside their only packet."""
     packet = message(64).data[:-30]
     for number in range(1 << 30):
-        there, back = _endpoints(number, MSMQ)
+        there, back = endpoints(number, MSMQ)
         yield [
             there.frame(SYN, 1000, 0), back.frame(SYN | ACK, 2000, 1001),
             there.frame(ACK | PSH, 1001, 2001, packet), there.frame(FIN | ACK, 1001 + len(packet), 2001),
@@ -162,13 +162,13 @@ def cut_flows() -> Runs:
 def bare_acks() -> Runs:
     """Yield connections of which a single ACK is seen."""
     for number in range(1 << 30):
-        there, _ = _endpoints(number, MSMQ)
+        there, _ = endpoints(number, MSMQ)
         yield [there.frame(ACK, 1001, 2001)]
 
 
 def syns_again(*, ports: int = 64) -> Runs:
     """Yield SYNs on the same ports again and again, each of another connection."""
-    links = [_endpoints(number, MSMQ)[0] for number in range(ports)]
+    links = [endpoints(number, MSMQ)[0] for number in range(ports)]
     for number in range(1 << 30):
         yield [links[number % ports].frame(SYN, 1000 + 100_000 * number & 0xFFFF_FFFF, 0)]
 
@@ -177,7 +177,7 @@ def post_flows() -> Runs:
     """Yield connections each with the head of an HTTP request whose body is not there."""
     request = b"POST /msmq/private$/orders HTTP/1.1\r\nHost: server\r\nContent-Length: 1000\r\n\r\n"
     for number in range(1 << 30):
-        there, back = _endpoints(number, _HTTP)
+        there, back = endpoints(number, _HTTP)
         yield [
             there.frame(SYN, 1000, 0), back.frame(SYN | ACK, 2000, 1001),
             there.frame(ACK | PSH, 1001, 2001, request),
@@ -186,7 +186,7 @@ def post_flows() -> Runs:
 
 def far_segments() -> Runs:
     """Yield segments further from the next byte than any window reaches, none beside another."""
-    there, back = _endpoints(0, MSMQ)
+    there, back = endpoints(0, MSMQ)
     yield [there.frame(SYN, 1000, 0), back.frame(SYN | ACK, 2000, 1001)]
     for number in range(1 << 30):
         yield [there.frame(ACK | PSH, 1001 + (1 << 30) + 50 * number & 0xFFFF_FFFF, 2001, bytes(20))]
@@ -196,7 +196,7 @@ def holes_among_headers(*, connections: int = 16, segments: int = 20) -> Runs:
     """Yield a header that claims 4 MiB, then small ones, then an acknowledged hole, again and again."""
     small = HEADER[:8] + struct.pack("<I", 60) + HEADER[12:]
     rest = (small * 100)[:MSS]
-    links = [_endpoints(number, MSMQ) for number in range(connections)]
+    links = [endpoints(number, MSMQ) for number in range(connections)]
     for there, back in links:
         yield [there.frame(SYN, 1000, 0), back.frame(SYN | ACK, 2000, 1001)]
     at = 1001

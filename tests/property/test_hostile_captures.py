@@ -64,7 +64,7 @@ def test_the_benchmark_tells_rates_and_aims():
     lines = done.stdout.splitlines()
     rates = [line.split() for line in lines if line.startswith(("clean", "limits "))]
     assert [words[0] for words in rates] == ["clean", "clean", "limits", "clean", "clean"]
-    assert all(words[-6] == "300" for words in rates)
+    assert all(words[-7] == "300" for words in rates)
     assert sum(" aim 0.10 and 100000: " in line for line in lines) == 1
     assert any(line.startswith("limits: 32 MiB for incomplete packets") for line in lines)
     assert any(line.startswith("memory: ") and "reached" in line for line in lines)
