@@ -26,6 +26,12 @@ from msmqwire.errors import CaptureError
 
 HANDSHAKES: Final = 1024
 """Segments by which connections begin or fail that the scan notes before they are looked at."""
+_COUNTED: Final = (
+    (entry.NOT_IP_COUNT, "not-ip"),
+    (entry.OTHER_COUNT, "other-protocol"),
+    (entry.EMPTY_COUNT, "cut"),
+)
+"""Counts of the scan, each with its entry in `IpDecoder.ignored`."""
 
 
 class Decoder(RowBuffer, FileScanner):
@@ -125,6 +131,8 @@ class Decoder(RowBuffer, FileScanner):
         datagram = decoder.decode(record) if joined is None else decoder.finish(record, joined)
         if datagram is None:
             self._note_link(decoder, record.linktype)
+            if not record.data:
+                self._note_empty(record.linktype)
         else:
             self._encapsulations.note_path(self._header, datagram)
             if self._attempts is not None:
@@ -185,7 +193,7 @@ class Decoder(RowBuffer, FileScanner):
         self._fragments.update_counters()
         self._move_counts(self._dissection.decoder)
         ignored = self._dissection.decoder.ignored
-        for index, reason in ((entry.NOT_IP_COUNT, "not-ip"), (entry.OTHER_COUNT, "other-protocol")):
+        for index, reason in _COUNTED:
             if self._state[index]:
                 ignored[reason] += int(self._state[index])
                 self._state[index] = 0

@@ -14,7 +14,7 @@ from msmqwire.capture.direction import ENDED, OPEN, OPENING, UNKNOWN, Direction
 from msmqwire.capture.events import MASK, Event, Moment
 from msmqwire.capture.ip import FlowKey
 from msmqwire.capture.segment_buffer import Segment, SegmentBuffer
-from msmqwire.capture.tcp import ACKED_BYTES, ACKED_SEGMENTS
+from msmqwire.capture.tcp import ACKED_BYTES, BUFFERED_PER_FLOW_MAX, SEGMENTS_PER_FLOW_MAX
 from msmqwire.dissection.finder_state import FinderState
 from msmqwire.dissection.msmq_connection import MsmqConnection
 from msmqwire.dissection.tracker import Tracker
@@ -115,7 +115,7 @@ def _is_movable(direction: Direction) -> bool:
     buffer = direction.buffer
     if direction.state != OPEN or not direction.seen or direction.fin_seq is not None or not buffer:
         return False
-    if len(buffer) > ACKED_SEGMENTS or buffer.cost > ACKED_BYTES:
+    if len(buffer) > SEGMENTS_PER_FLOW_MAX or buffer.cost > BUFFERED_PER_FLOW_MAX:
         return False
     return _is_complete(buffer)
 

@@ -285,7 +285,7 @@ def test_gaps_that_are_due_at_the_end_of_the_capture_need_no_generic_reader() ->
 
 @pytest.mark.parametrize("behind", range(ACKED_SEGMENTS - 2, ACKED_SEGMENTS + 2))
 def test_bytes_of_a_conflict_count_once_where_the_segment_ends_the_wait_for_a_gap(behind: int) -> None:
-    """The last segment makes so many wait beyond a gap that it goes to the generic reader after all."""
+    """With the last segment, so many wait beyond a gap that it may be given up."""
     stream = Stream()
     stream.send(b"z" * 10, lost=True)
     for _ in range(behind):

@@ -6,6 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
+from msmqwire.capture.tcp import BUFFERED_PER_FLOW_MAX, SEGMENTS_PER_FLOW_MAX
 from tests.support import handmade as h
 from tests.support.attacks import ACK, SYN, pcap, segment
 from tests.support.both_readers import assert_same, columnar
@@ -70,6 +71,31 @@ def test_overlaps_are_for_the_compiled_scan(parts, repeated, conflicting):
     assert (counters["repeated_bytes"], counters["conflicting_bytes"]) == (repeated, conflicting)
     delivered = max(at + len(part) for at, part in parts)
     assert sum(table["size"].to_pylist()) == delivered
+
+
+LONG = STREAM * 12
+HUNDRED = [(at, LONG[at : at + 9]) for at in range(20, 1020, 10)]
+MANY = {
+    "a hundred holes": HUNDRED,
+    "a hundred holes filled at once": [*HUNDRED, (20, LONG[20:1020]), (0, LONG[:20])],
+    "a hundred holes filled in order": [*HUNDRED, (0, LONG[:1020])],
+    "a hundred backwards": [*reversed(HUNDRED), (0, LONG[:20])],
+    "three hundred beyond each other": [(at, LONG[at : at + 15]) for at in range(3010, 0, -10)],
+    "more segments than a direction may buffer": [
+        (at, b"y") for at in range(2, 2 * SEGMENTS_PER_FLOW_MAX + 200, 2)
+    ],
+    "more bytes than a direction may buffer": [
+        (at, bytes(60_000)) for at in range(9, BUFFERED_PER_FLOW_MAX + 200_000, 60_009)
+    ],
+}
+
+
+@pytest.mark.parametrize("parts", MANY.values(), ids=MANY)
+def test_many_segments_beyond_gaps_are_for_the_compiled_scan(parts):
+    data = opened(*parts)
+    assert_same([data])
+    assert_same([data], CHUNK=300, ARENA=64, ROWS=7)
+    assert columnar([data])[0].handed == columnar([opened()])[0].handed
 
 
 def test_an_old_segment_before_a_gap_lets_it_be_skipped_at_once():

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given, settings
 
 from msmqwire.capture.not_read import listed
@@ -20,7 +21,7 @@ from msmqwire.dissection import Dissection
 from spark_udfs.source.segment_reader import UNREAD, segment_batches
 from tests.support import captures as c
 from tests.support import unread_frames as u
-from tests.support.both_readers import assert_same
+from tests.support.both_readers import assert_same, columnar
 
 FRAMES = [
     *((linktype, data) for linktype, data, _ in u.UNREAD.values()),
@@ -101,3 +102,13 @@ def test_parts_add_up(mixture, size, rng: random.Random):
                         counts[row["error"]] += row["size"]
         assert counts == alone
         assert sum(one.frames for one in listed(alone)) == alone.total()
+
+
+@pytest.mark.parametrize("linktype", [0, 1, 12, 101, 104, 113, 228, 276, 9999])
+def test_records_without_a_byte_are_counted_by_the_compiled_scan(linktype):
+    empty, other = [(linktype, b"")] * 50, [(1, b"x" * 13)] * 3
+    data = u.capture_of([*empty, *other, *empty])
+    assert_same([data, data], CHUNK=400)
+    dissection, _ = columnar([data])
+    assert dissection.handed <= 5
+    assert sum(dissection.frames_not_read.values()) == 103

@@ -12,7 +12,7 @@ from msmqwire.capture.direction import Direction
 from msmqwire.capture.eviction import evicted_at_once
 from msmqwire.capture.record import NO_TIME
 from msmqwire.capture.segment_buffer import SEGMENT_COST
-from msmqwire.capture.tcp import ACKED_NS, BUFFERED_TOTAL_MAX, CLOCK_BACK_NS
+from msmqwire.capture.tcp import ACKED_NS, ACKED_SEGMENTS, BUFFERED_TOTAL_MAX, CLOCK_BACK_NS
 from msmqwire.columnar.bridge.bulk_steps import BulkSteps, Items, RowSink
 from msmqwire.columnar.bridge.encapsulations import Encapsulations
 from msmqwire.columnar.bridge.eviction import first_to_evict, rank
@@ -89,6 +89,8 @@ _BUFFERED_MARGIN: Final = 1 << 16
 """Bytes, generously, that a segment may cost besides its payload."""
 _MOVED_PER_SEGMENT: Final = 8192
 """Bytes of an incomplete packet that are moved to the tracker for each segment that it then takes."""
+_MOVED_WITH_SEGMENT: Final = 4
+"""Segments beyond a gap that are moved to the tracker for each segment that it then takes."""
 TIME_MAX: Final = 1 << 62
 """Nanoseconds since 1970 beyond any true time, in the year 2116: the scan does not take such a segment."""
 
@@ -384,8 +386,9 @@ class ConnectionTable(BulkSteps):
         snapshot = snapshot_of(flow, self.pending)
         flow[ACKED] = -1
         moved = int(flow[PACKET_BYTES] + SEGMENT_COST * (flow[PACKET_SEGMENTS] + flow[RUN_SEGMENTS]))
-        if moved >= _MOVED_PER_SEGMENT:
-            self._stays[direction] = 1 + moved // _MOVED_PER_SEGMENT
+        if moved >= _MOVED_PER_SEGMENT or flow[OUT_OF_ORDER] > ACKED_SEGMENTS:
+            stays = moved // _MOVED_PER_SEGMENT + int(flow[OUT_OF_ORDER]) // _MOVED_WITH_SEGMENT
+            self._stays[direction] = 1 + stays
         self._state[OUT_OF_ORDER_COST_TOTAL] -= flow[OUT_OF_ORDER_COST]
         flow[OUT_OF_ORDER] = flow[OUT_OF_ORDER_COST] = 0
         flow[MODE] = TRACKED

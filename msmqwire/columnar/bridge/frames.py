@@ -184,6 +184,11 @@ class FileScanner(ABC):
             self._move_counts(decoder)
             self._not_read[UNKNOWN_LINK] = linktype
 
+    def _note_empty(self, linktype: int) -> None:
+        """Let the scan count further records without a byte of this link type, if it is known."""
+        if linktype != self._state[entry.EMPTY_LINK] and links.is_known(linktype):
+            self._state[entry.EMPTY_LINK] = linktype
+
     # -- pcapng -------------------------------------------------------------------------------------
 
     def _current_block(self) -> bytes:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.columnar.bridge.encapsulations import Encapsulations
 from msmqwire.columnar.compiled import flow_table
 from msmqwire.columnar.compiled.flow_table import (
@@ -20,7 +21,12 @@ from msmqwire.columnar.compiled.flow_table import (
     SEG_NEXT,
     TRACKED,
 )
-from msmqwire.columnar.compiled.state import PENDING_BYTES, PENDING_SEGMENTS, SPARE_SEGMENTS, SPARE_TO_DELIVER
+from msmqwire.columnar.compiled.state import (
+    ENTRIES_TO_DELIVER,
+    PENDING_BYTES,
+    PENDING_SEGMENTS,
+    SPARE_TO_DELIVER,
+)
 
 
 class PendingSegments:
@@ -92,11 +98,13 @@ class PendingSegments:
         self._state[PENDING_BYTES] += len(data)
 
     def reserve(self, size: int, flows: Any) -> None:
-        """Make space for a segment of this size: compact those of all flows, or enlarge the arrays."""
+        """Make space for a segment of this size: compact those of all flows, or enlarge the arrays.
+
+        Or for segments that take so much memory together.
+        """
         state = self._state
-        if state[PENDING_SEGMENTS] + SPARE_TO_DELIVER <= len(self.segments) and state[
-            PENDING_BYTES
-        ] + size <= len(self.bytes):
+        has_entries = state[PENDING_SEGMENTS] + _entries(size) <= len(self.segments)
+        if has_entries and state[PENDING_BYTES] + size <= len(self.bytes):
             return
         self.compact(size, flows)
 
@@ -110,10 +118,15 @@ class PendingSegments:
         holding = flows[numbers]
         count = int(holding[:, [PACKET_SEGMENTS, RUN_SEGMENTS, OUT_OF_ORDER]].sum())
         total = int(holding[:, [PACKET_BYTES, PACKET_LEAD, OUT_OF_ORDER_COST]].sum())
-        rows = max(len(self.segments), 2 * count + 4 * SPARE_SEGMENTS)
+        rows = max(len(self.segments), 2 * (count + _entries(size)))
         segments = np.zeros((rows, flow_table.SEG_FIELDS), np.int64)
         bytes_ = np.empty(max(len(self.bytes), 2 * (total + size)), np.uint8)
         state[PENDING_SEGMENTS], state[PENDING_BYTES] = flow_table.compact(
             flows, numbers, self.segments, self.bytes, segments, bytes_
         )
         self.segments, self.bytes = segments, bytes_
+
+
+def _entries(size: int) -> int:
+    """Return how many entries must be free for segments that take so much memory together."""
+    return SPARE_TO_DELIVER + ENTRIES_TO_DELIVER * (size // SEGMENT_COST)

@@ -57,6 +57,7 @@ class RowBuffer:
     ) -> None:
         self._maker = maker
         self._state = np.zeros(entry.STATE, np.int64)
+        self._state[entry.EMPTY_LINK] = -1
         self._encapsulations = encapsulations or Encapsulations()
         self._connections = ConnectionTable(tracker, self._state, self._encapsulations)
         self.memory: Any = np.empty(CHUNK + ARENA, np.uint8)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.capture.tcp import ACKED_BYTES, ACKED_NS, ACKED_SEGMENTS, BUFFERED_TOTAL_MAX, GAP_NS_MAX
+from msmqwire.capture.tcp import (
+    ACKED_BYTES,
+    ACKED_NS,
+    ACKED_SEGMENTS,
+    BUFFERED_PER_FLOW_MAX,
+    BUFFERED_TOTAL_MAX,
+    GAP_NS_MAX,
+    SEGMENTS_PER_FLOW_MAX,
+)
 from msmqwire.columnar.compiled.breaks import take_hole
 from msmqwire.columnar.compiled.decorators import exported, jit
 from msmqwire.columnar.compiled.delivery import is_ncp_port
@@ -28,7 +36,7 @@ from msmqwire.columnar.compiled.flow_table import (
     oldest_gap,
 )
 from msmqwire.columnar.compiled.network import DST_HIGH, DST_LOW, IS_IPV6, PORTS, SRC_HIGH, SRC_LOW
-from msmqwire.columnar.compiled.out_of_order import deliver_buffered, set_gap_deadline
+from msmqwire.columnar.compiled.out_of_order import deliver_buffered, has_room_to_deliver, set_gap_deadline
 from msmqwire.columnar.compiled.packet import GAP_REASONS
 from msmqwire.columnar.compiled.rollback import go_back, remember
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
@@ -43,9 +51,7 @@ from msmqwire.columnar.compiled.state import (
     NEVER,
     OUT_OF_ORDER_COST_TOTAL,
     PENDING_BYTES,
-    PENDING_SEGMENTS,
     RECORD_NS,
-    SPARE_TO_DELIVER,
     TRACKER_BUFFERED,
 )
 from msmqwire.columnar.compiled.stop_codes import CONTINUE, GENERIC_RECORD, PENDING_FULL
@@ -71,9 +77,8 @@ def skip_gap(arrays: ScanArrays, flow: Any, key: Any, reason: int, frame: int, t
     ``frame`` has revealed the loss, at this time. Takes all or nothing; returns CONTINUE or a stop code.
     """
     state, header, pending_segments = arrays.state, arrays.header, arrays.pending_segments
-    if (
-        state[PENDING_BYTES] + flow[OUT_OF_ORDER_COST] > arrays.pending_bytes.size
-        or state[PENDING_SEGMENTS] + SPARE_TO_DELIVER > pending_segments.shape[0]
+    if state[PENDING_BYTES] + flow[OUT_OF_ORDER_COST] > arrays.pending_bytes.size or not has_room_to_deliver(
+        state, flow, pending_segments
     ):
         state[NEED] = flow[OUT_OF_ORDER_COST]
         return PENDING_FULL
@@ -111,12 +116,12 @@ def _settle(arrays: ScanArrays, flow: Any, key: Any, now: int, frame: int, time_
         first = arrays.pending_segments[flow[OUT_OF_ORDER_FIRST]]
         is_large = flow[OUT_OF_ORDER] > ACKED_SEGMENTS or flow[OUT_OF_ORDER_COST] > ACKED_BYTES
         waited = now - max(first[SEG_NS], flow[GAP_NS])
-        if (is_large or waited >= ACKED_NS) and _is_acknowledged(flow, first[SEG_POSITION]):
+        if flow[OUT_OF_ORDER_COST] > BUFFERED_PER_FLOW_MAX or flow[OUT_OF_ORDER] > SEGMENTS_PER_FLOW_MAX:
+            reason = _LIMIT
+        elif (is_large or waited >= ACKED_NS) and _is_acknowledged(flow, first[SEG_POSITION]):
             reason = _ACKNOWLEDGED
         elif waited >= GAP_NS_MAX:
             reason = _TIMEOUT
-        elif is_large:
-            return GENERIC_RECORD
         else:
             set_gap_deadline(arrays.state, flow, arrays.pending_segments)
             break

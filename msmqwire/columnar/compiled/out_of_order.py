@@ -43,6 +43,7 @@ from msmqwire.columnar.compiled.state import (
     ARENA_END,
     CONFLICTING_BYTES,
     DEADLINE,
+    ENTRIES_TO_DELIVER,
     EVENT_FRAME,
     EVENT_NS,
     FAR_SEGMENTS,
@@ -171,9 +172,9 @@ def buffer_segment(arrays: ScanArrays, flow: Any, start: int, size: int, positio
     if pieces:
         if (
             state[PENDING_BYTES] + size > pending_bytes.size
-            or state[PENDING_SEGMENTS] + SPARE_SEGMENTS > pending_segments.shape[0]
+            or state[PENDING_SEGMENTS] + pieces + SPARE_SEGMENTS > pending_segments.shape[0]
         ):
-            state[NEED] = size
+            state[NEED] = size + pieces * SEGMENT_COST
             return PENDING_FULL
         insert_pieces(arrays, flow, start, position, position + size, append)
         if count == 0:
@@ -213,6 +214,16 @@ def deliver_buffered(arrays: ScanArrays, flow: Any) -> int:
 
 
 @jit
+def has_room_to_deliver(state: Any, flow: Any, pending_segments: Any) -> bool:
+    """Whether there are entries for all that the segments of a flow beyond a gap may leave when delivered.
+
+    Each of them may leave one, and the bytes between two of them another, besides those that are asked for.
+    """
+    needed = SPARE_TO_DELIVER + ENTRIES_TO_DELIVER * flow[OUT_OF_ORDER]
+    return state[PENDING_SEGMENTS] + needed <= pending_segments.shape[0]
+
+
+@jit
 def deliver_in_order(arrays: ScanArrays, flow: Any, skipped: int, now: int) -> int:
     """Deliver the next bytes, and the buffered ones among them and after them, all or none.
 
@@ -222,9 +233,8 @@ def deliver_in_order(arrays: ScanArrays, flow: Any, skipped: int, now: int) -> i
     pending_segments, pending_bytes = arrays.pending_segments, arrays.pending_bytes
     size = header[STOP] - header[START]
     needed = size + flow[OUT_OF_ORDER_COST]
-    if (
-        state[PENDING_BYTES] + needed > pending_bytes.size
-        or state[PENDING_SEGMENTS] + SPARE_TO_DELIVER > pending_segments.shape[0]
+    if state[PENDING_BYTES] + needed > pending_bytes.size or not has_room_to_deliver(
+        state, flow, pending_segments
     ):
         state[NEED] = needed
         return PENDING_FULL

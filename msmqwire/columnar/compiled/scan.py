@@ -45,6 +45,8 @@ from msmqwire.columnar.compiled.segments import take_segment
 from msmqwire.columnar.compiled.state import (
     ARENA,
     BY_OFFSET,
+    EMPTY_COUNT,
+    EMPTY_LINK,
     EVENT_FRAME,
     EVENT_NS,
     FRAME_CODE,
@@ -162,6 +164,11 @@ def scan(
             prefetch(memory, line)
         if state[BY_OFFSET]:
             state[FRAME_NO] = state[MEMORY_AT] + state[POS] - 1
+        if state[RECORD_SIZE] == 0 and state[RECORD_LINK] == state[EMPTY_LINK]:
+            state[EMPTY_COUNT] += 1
+            state[POS] = following
+            state[FRAME_NO] += 1
+            continue
         start = state[RECORD]
         protocol = parse_frame(
             memory,

@@ -14,9 +14,9 @@ from msmqwire.capture.tcp import ACKED_SEGMENTS
     FREE_NUMBERS, CONNECTIONS, STREAMS, NEW_CONNECTIONS, PAIRS, FIRST_GAP, HASH_SEED,
     CONFLICTING_BYTES, CONNECTIONS_LIMIT, IS_UNDECIDED, BY_OFFSET, MEMORY_AT, LOST_BYTES,
     IS_TAKEN, LAST_GAP, FAR_SEGMENTS, START_SEGMENTS, FIRST_OPENING, LAST_OPENING, TAKEN_CONFLICTS,
-    TAKEN_ACKED, HANDSHAKES, FRAME_CODE,
-) = range(60)  # fmt: skip
-STATE: Final = 60
+    TAKEN_ACKED, HANDSHAKES, FRAME_CODE, EMPTY_LINK, EMPTY_COUNT,
+) = range(62)  # fmt: skip
+STATE: Final = 62
 """The state of a scan, by index. Times are nanoseconds since 1970, sizes bytes.
 
 POS and END bound the input in memory. FRAME_NO counts frames in their file, whose number is FILE;
@@ -44,7 +44,8 @@ REPEATED_BYTES were delivered or buffered before; CONFLICTING_BYTES of them diff
 LOST_BYTES are the sizes of all gaps that were given up; FAR_SEGMENTS were further away than any window.
 IS_TAKEN says that the current segment has been buffered or delivered, and only the gaps are left that it lets
 give up; TAKEN_CONFLICTS of the CONFLICTING_BYTES are its own, and TAKEN_ACKED is what was acknowledged
-before it. HANDSHAKES are the used rows of the array of that name.
+before it. HANDSHAKES are the used rows of the array of that name. EMPTY_COUNT records had no
+bytes, of the link type EMPTY_LINK, which is known; -1 before there was one.
 """
 
 TUNNEL_BITS: Final = 16
@@ -56,9 +57,11 @@ NEVER: Final = (1 << 63) - 1
 """In place of a time: it does not come."""
 
 SPARE_SEGMENTS: Final = ACKED_SEGMENTS + 3
-"""Entries of `pending_segments` that are always free: those that a single segment may need."""
+"""Entries of `pending_segments` that are always free, besides those for the pieces of a segment."""
 SPARE_TO_DELIVER: Final = 3 * SPARE_SEGMENTS
-"""Entries that are free before a segment and all that it lets go are delivered, in turns."""
+"""Entries that are free before a segment and all that it lets go are delivered, in turns,"""
+ENTRIES_TO_DELIVER: Final = 4
+"""and for each segment that it may let go."""
 
 (
     R_TIME, R_FRAME, R_STREAM, R_SRC_HIGH, R_SRC_LOW, R_DST_HIGH, R_DST_LOW, R_PORTS, R_IPV6, R_KIND, R_SIZE,
