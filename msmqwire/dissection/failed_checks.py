@@ -7,14 +7,22 @@ from typing import Final
 OVERLAPS_MAX: Final = 4
 """Failed checks of about the same length that may have a byte in common."""
 
+SIZES: Final = 12
+"""Sizes that a packet can have, to the next power of four; the largest is 4 MiB."""
+
+
+def size_class(size: int) -> int:
+    """Return which power of four is the next above a size."""
+    return size.bit_length() + 1 >> 1
+
 
 class FailedChecks:
     """The ranges of a stream that were checked for a packet and had none, as far as they still matter.
 
     False headers can claim packets that overlap each other, every eight bytes one. Of the ranges of one size,
-    to the next power of two, no more than `OVERLAPS_MAX` may have a byte in common, so that no byte is
-    checked in vain more often than that for each of the two dozen sizes that a packet can have, however
-    many headers there are. A small packet is not affected by large claims, and nothing is remembered beyond
+    to the next power of four, no more than `OVERLAPS_MAX` may have a byte in common, so that no byte is
+    checked in vain more often than that for each of the dozen sizes that a packet can have, however many
+    headers there are. A small packet is not affected by large claims, and nothing is remembered beyond
     the end of the ranges.
 
     Attributes:
@@ -24,12 +32,12 @@ class FailedChecks:
     __slots__ = ("_ends", "end")
 
     def __init__(self) -> None:
-        self._ends: dict[int, list[int]] = {}  # by the bits of the size
+        self._ends: dict[int, list[int]] = {}  # by the class of the size
         self.end = 0
 
     def admit(self, start: int, end: int) -> bool:
         """Whether a range may be checked. It should not start before the one checked last."""
-        ends = self._ends.get((end - start).bit_length())
+        ends = self._ends.get(size_class(end - start))
         return ends is None or sum(stop > start for stop in ends) < OVERLAPS_MAX
 
     def refuses_at(self, start: int) -> bool:
@@ -39,19 +47,19 @@ class FailedChecks:
         return any(sum(stop > start for stop in ends) >= OVERLAPS_MAX for ends in self._ends.values())
 
     def beyond(self, start: int) -> tuple[tuple[int, int], ...]:
-        """Return the ranges that end behind an offset: the bits of the size of each, and the distance."""
-        return tuple((bits, end - start) for bits, ends in self._ends.items() for end in ends if end > start)
+        """Return the ranges that end behind an offset: the class of the size of each, and the distance."""
+        return tuple((size, end - start) for size, ends in self._ends.items() for end in ends if end > start)
 
     def restore(self, ranges: list[tuple[int, int]]) -> None:
-        """Replace the ranges by others: the bits of the size of each, and its end."""
+        """Replace the ranges by others: the class of the size of each, and its end."""
         self._ends = {}
-        for bits, end in ranges:
-            self._ends.setdefault(bits, []).append(end)
+        for size, end in ranges:
+            self._ends.setdefault(size, []).append(end)
             self.end = max(self.end, end)
 
     def add(self, start: int, end: int) -> None:
         """Note that a range was checked in vain."""
-        ends = self._ends.setdefault((end - start).bit_length(), [])
+        ends = self._ends.setdefault(size_class(end - start), [])
         ends[:] = [stop for stop in ends if stop > start]
         ends.append(end)
         self.end = max(self.end, end)

@@ -20,7 +20,7 @@ from typing import Final
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.dissection.failed_checks import FailedChecks
-from msmqwire.dissection.finder_state import FAILED_MAX, FinderState, SkipReason, Why
+from msmqwire.dissection.finder_state import FAILED_MAX, PACKET_MIN, FinderState, SkipReason, Why
 from msmqwire.dissection.frame_ranges import SegmentRange, completed, take_frames
 from msmqwire.errors import MalformedPacket
 from msmqwire.framing import begins_packet, find_header, find_whole_packet, may_hide_packet
@@ -39,6 +39,7 @@ from msmqwire.srmp.message import SrmpMessage
 SKIP_SHOWN: Final = 0x1_0000
 """Bytes, approximately, after which a run of skipped bytes is reported while no packet is certain."""
 _REST: Final = SkipReason(Why.REST)
+_MALFORMED: Final = SkipReason(Why.MALFORMED)
 _LARGE: Final = 0x1_0000
 """Bytes; larger packets are checked without a reason before they are parsed."""
 _RESULTS: Final = 256
@@ -98,6 +99,7 @@ class PacketFinder:
     """
 
     __slots__ = (
+        "_after_malformed",
         "_buffer",
         "_doubtful",
         "_error",
@@ -124,6 +126,7 @@ class PacketFinder:
         self._searched_to = 0  # no certain packet begins before this offset of the stream
         self._failed = FailedChecks()
         self._skipped: _SkippedRun | None = None
+        self._after_malformed = False  # whether the last packet before the buffer was malformed
         self._results: list[ScanResult] = []
 
     @property
@@ -167,8 +170,8 @@ class PacketFinder:
         last = max(frames, default=0)
         state = FinderState(
             [], needed if needed > len(buffer) else 0, self._sync_loss, self._remaining,
-            failed=failed, run_frame=(last, frames.get(last, 0)), run_frames=len(frames),
-            run_kept=run is not None,
+            failed=failed, after_malformed=self._after_malformed, run_frame=(last, frames.get(last, 0)),
+            run_frames=len(frames), run_kept=run is not None,
         )  # fmt: skip
         if run is not None:
             state = state._replace(run_size=run.size, run_reason=run.reason)
@@ -189,7 +192,8 @@ class PacketFinder:
             self._buffer += data
         self._sync_loss, self._remaining = state.loss, state.remaining
         self._searched_to = self._start + state.searched_to
-        self._failed.restore([(bits, self._start + end) for bits, end in state.failed])
+        self._failed.restore([(size, self._start + end) for size, end in state.failed])
+        self._after_malformed = state.after_malformed
         if not state.run_kept:
             self._skipped = None
         if state.run_reason is not None:
@@ -205,7 +209,7 @@ class PacketFinder:
     def between_packets(self) -> bool:
         """Whether a new finder would find the same from here on: in sync, with nothing buffered."""
         fresh = self._searched_to <= self._start and self._failed.end <= self._start
-        return self.in_sync and not self._buffer and fresh
+        return self.in_sync and not self._buffer and fresh and not self._after_malformed
 
     def feed(self, data: bytes, frame: int, time_ns: int) -> Iterable[ScanResult]:
         """Feed the next bytes of the direction, from one frame captured at ``time_ns``."""
@@ -225,6 +229,7 @@ class PacketFinder:
         else:
             self._remaining, self._sync_loss = 0, SkipReason(Why.HOLE)
         self._flush_skipped()
+        self._after_malformed = False
         if size:
             skipped = f"not in the capture: {reason}"
             self._results.append(ScanResult.skipped(size, skipped, (frame,), time_ns))
@@ -338,7 +343,9 @@ class PacketFinder:
     def _bad_packet(self, length: int, start: int, *, final: bool) -> bool:
         """Emit a malformed or doubtful packet: up to its announced size, unless no packet follows there.
 
-        If none does, it ends at the next certain packet from `start` on, which its size covers.
+        If none does, it ends at the next certain packet from `start` on, which its size covers. One behind
+        another malformed packet that is smaller than any well-formed one is skipped with those like it, so
+        that no bytes make more results than acknowledgements do.
         """
         error, packet = self._error, self._doubtful
         after = self._buffer[length : length + PREFIX_SIZE]
@@ -354,7 +361,11 @@ class PacketFinder:
                 return False
         if packet is None and error is None:
             error = parse_error(bytes(self._buffer[:length]))
-        self._emit(length, packet, error)
+        if packet is None and self._after_malformed and length < PACKET_MIN:
+            self._malformed, self._error, self._doubtful = False, None, None
+            self._skip(length, _MALFORMED)
+        else:
+            self._emit(length, packet, error)
         return True
 
     def _flush_buffer(self, *, cut: bool) -> Generator[ScanResult, None, int]:
@@ -447,6 +458,7 @@ class PacketFinder:
     ) -> None:
         self._flush_skipped()
         self._malformed, self._error, self._doubtful = False, None, None
+        self._after_malformed = packet is None
         data = bytes(self._buffer[:count])
         frames = self._consume(count)
         error = error.detached() if error is not None else None
@@ -455,6 +467,8 @@ class PacketFinder:
     def _skip(self, count: int, reason: SkipReason) -> None:
         if not count:
             return
+        if reason != _MALFORMED:
+            self._after_malformed = False
         frames = self._consume(count)
         if self._skipped is not None and self._skipped.reason != reason:
             self._flush_skipped()

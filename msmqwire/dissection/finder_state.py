@@ -6,12 +6,17 @@ import struct
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from msmqwire.dissection.failed_checks import OVERLAPS_MAX, SIZES
 from msmqwire.errors import MalformedPacket
 from msmqwire.headers.base import PREFIX_SIZE, SIGNATURE, SIGNATURE_END, VERSION
 from msmqwire.packets import packet_length
 
-FAILED_MAX: Final = 6
-"""Failed checks of a finder that goes to another reader, at most."""
+FAILED_MAX: Final = OVERLAPS_MAX * SIZES
+"""Failed checks of a finder that goes to another reader, at most: as many as there can be, but for a few."""
+
+
+PACKET_MIN: Final = 36
+"""Bytes of the smallest well-formed packet, an acknowledgement of a session."""
 
 
 class Why(IntEnum):
@@ -26,6 +31,7 @@ class Why(IntEnum):
     NOT_CHECKED = 7
     REST = 8
     HELD_TOO_MUCH = 9
+    MALFORMED = 10
 
 
 _TEXTS: Final = {
@@ -35,6 +41,7 @@ _TEXTS: Final = {
     Why.LET_GO: "after bytes that were let go",
     Why.NOT_CHECKED: "not checked: others were malformed whose sizes cover this one",
     Why.REST: "the rest of a packet that is not whole",
+    Why.MALFORMED: "malformed like the packet before, and smaller than any that is well-formed",
     Why.HELD_TOO_MUCH: "let go, as too much is held of packets that are not whole",
 }
 
@@ -90,6 +97,7 @@ class FinderState(NamedTuple):
         searched_to: no certain packet begins before this offset.
         failed: checks that have failed: the bits of the size of each, and where it ends.
         checked: whether the packet at the start is known to be malformed or doubtful.
+        after_malformed: whether the last packet before the start was malformed.
         run_size: bytes of the run of skipped ones that goes on; 0 for none.
         run_reason: why it is skipped.
         run_frame: the last of its frames, and its time.
@@ -105,6 +113,7 @@ class FinderState(NamedTuple):
     searched_to: int = 0
     failed: tuple[tuple[int, int], ...] = ()
     checked: bool = False
+    after_malformed: bool = False
     run_size: int = 0
     run_reason: SkipReason | None = None
     run_frame: tuple[int, int] = (0, 0)

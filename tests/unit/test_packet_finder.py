@@ -7,6 +7,7 @@ import time
 import pytest
 
 from msmqwire.dissection.finder import SKIP_SHOWN, ScanResult
+from msmqwire.dissection.finder_state import PACKET_MIN
 from msmqwire.framing import begins_packet
 from tests.support import handmade as h
 from tests.support.finders import PacketFinder
@@ -206,6 +207,35 @@ def test_a_header_at_the_start_of_a_segment_will_do_when_the_stream_breaks():
         ("the rest of a packet that is not whole", 100),
         ("SessionAck", 36),
     ]
+
+
+BARE = h.base_header(16)
+RUN = "malformed like the packet before, and smaller than any that is well-formed"
+
+
+def test_malformed_packets_that_are_smaller_than_any_come_in_runs():
+    assert len(ACK) == PACKET_MIN
+    size = 16 * 10_000
+    for of_segment in (7, 1460):
+        results = scan(BARE * 10_000 + ACK + BARE * 3, size=of_segment)
+        assert sum(result.size for result in results) == size + len(ACK) + 48
+        assert kinds(results)[0] == ("UserHeader.SourceQueueManager", 16)
+        shown = [result for result in results[1:] if result.reason]
+        assert {result.reason for result in shown} == {RUN}
+        assert SKIP_SHOWN <= shown[0].size < SKIP_SHOWN + 16
+        assert len(shown) == 4  # 64 KiB twice, their rest, and those behind the acknowledgement
+        assert kinds(results)[-3:] == [("SessionAck", 36), ("UserHeader.SourceQueueManager", 16), (RUN, 32)]
+
+
+def test_larger_malformed_packets_have_a_result_each():
+    cut = h.base_header(PACKET_MIN) + bytes(PACKET_MIN - 16)
+    assert [size for _, size in kinds(scan(cut * 5 + BARE + cut))] == [*[PACKET_MIN] * 5, 16, PACKET_MIN]
+
+
+def test_a_hole_ends_a_run_of_malformed_packets():
+    finder = PacketFinder()
+    results = finder.feed(BARE * 3, 1, 1) + finder.gap(16, "cut", 2, 2) + finder.feed(ACK + BARE * 2, 3, 3)
+    assert [size for _, size in kinds(results + finder.end())] == [16, 32, 16, 36, 16, 16]
 
 
 def test_skipped_bytes_come_in_runs():

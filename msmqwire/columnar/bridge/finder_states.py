@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from msmqwire.columnar.bridge.pending_segments import PendingSegments
-from msmqwire.columnar.compiled.failed_checks import BITS_MASK, END_SHIFT
+from msmqwire.columnar.compiled.failed_checks import CLASS_MASK, END_SHIFT
 from msmqwire.columnar.compiled.flow_table import (
+    AFTER_BAD,
     DELIVERED,
     FAILED,
     FLOW_FIELDS,
@@ -49,13 +50,14 @@ def acquire_finder(flows: Any, number: int, pending: PendingSegments, state: Fin
     start = -int(flow[PACKET_BYTES])
     flow[PACKET_SIZE], flow[LOSS], flow[REMAINING] = state.needed, _code_of(state.loss), state.remaining
     flow[SEARCHED_TO] = start + state.searched_to
-    for i, (bits, end) in enumerate(state.failed):
-        flow[FAILED + i] = start + end << END_SHIFT | bits
+    for i, (size, end) in enumerate(state.failed):
+        flow[FAILED + i] = start + end << END_SHIFT | size
     flow[RUN_BYTES], flow[RUN_REASON], flow[RUN_FRAMES] = (
         state.run_size, _code_of(state.run_reason), state.run_frames
     )  # fmt: skip
     flow[RUN_NS] = state.run_frame[1]
     flow[RUN_FRAME] = flow[RUN_LATEST] = flow[RUN_KEPT] = code_of(state.run_frame[0])
+    flow[AFTER_BAD] = state.after_malformed
     flow[IN_DOUBT] = bool(state.loss or state.remaining or state.run_frames or state.failed)
 
 
@@ -76,10 +78,10 @@ def release_finder(flow: Any, pending: PendingSegments) -> FinderState:
     for i in range(FAILED, FLOW_FIELDS):
         end = (int(flow[i]) >> END_SHIFT) - start
         if flow[i] and end > 0:
-            failed.append((int(flow[i]) & BITS_MASK, end))
+            failed.append((int(flow[i]) & CLASS_MASK, end))
     return FinderState(
         segments, 0, _reason_of(flow[LOSS]), int(flow[REMAINING]), int(flow[SEARCHED_TO]) - start,
-        tuple(failed), bool(flow[IS_CHECKED]), int(flow[RUN_BYTES]),
+        tuple(failed), bool(flow[IS_CHECKED]), bool(flow[AFTER_BAD]), int(flow[RUN_BYTES]),
         _reason_of(flow[RUN_REASON]) if runs else None, run_kept=bool(flow[RUN_KEPT]), frames=tuple(frames),
     )  # fmt: skip
 

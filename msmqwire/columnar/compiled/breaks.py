@@ -12,6 +12,7 @@ from msmqwire.columnar.compiled.decorators import jit
 from msmqwire.columnar.compiled.failed_checks import add_failed, admits, any_failed
 from msmqwire.columnar.compiled.finding import FOUND, NO_ENTRY, emit, held_by, scan_buffer, search
 from msmqwire.columnar.compiled.flow_table import (
+    AFTER_BAD,
     DELIVERED,
     DOUBTFUL_SIZE,
     FAILED,
@@ -178,7 +179,7 @@ def take_hole(arrays: ScanArrays, flow: Any, size: int, reason: int, frame: int,
     state[ROWS] += 1
     in_doubt = flow[LOSS] or flow[REMAINING] or any_failed(flow, flow[DELIVERED])
     flow[IN_DOUBT] = 1 if in_doubt else 0
-    flow[IS_BEGUN] = 1
+    flow[IS_BEGUN], flow[AFTER_BAD] = 1, 0
     return CONTINUE
 
 
@@ -190,7 +191,7 @@ def end_packets(arrays: ScanArrays, flow: Any) -> int:
     if stop_code >= 0:
         go_back(arrays.rollback[1], flow, arrays.state)
         return stop_code
-    flow[LOSS] = flow[REMAINING] = flow[IN_DOUBT] = 0
+    flow[LOSS] = flow[REMAINING] = flow[IN_DOUBT] = flow[AFTER_BAD] = 0
     for i in range(FAILED, FLOW_FIELDS):
         flow[i] = 0
     return CONTINUE

@@ -15,6 +15,7 @@ from msmqwire.columnar.compiled.arrays import Int64s
 from msmqwire.columnar.compiled.decorators import exported, inlined, jit
 from msmqwire.columnar.compiled.finding import find_packets
 from msmqwire.columnar.compiled.flow_table import (
+    AFTER_BAD,
     DELIVERED,
     DOUBTFUL_SIZE,
     IGNORED,
@@ -41,10 +42,11 @@ from msmqwire.columnar.compiled.flow_table import (
 )
 from msmqwire.columnar.compiled.memory import copy
 from msmqwire.columnar.compiled.network import PORTS
-from msmqwire.columnar.compiled.packet import find_header, is_doubtful, packet_length, session_packet
+from msmqwire.columnar.compiled.packet import BAD, find_header, is_doubtful, packet_length, session_packet
 from msmqwire.columnar.compiled.pending import extend_packet
 from msmqwire.columnar.compiled.row_writing import is_of_file_before, write_row
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
+from msmqwire.columnar.compiled.skipped_run import joins_malformed
 from msmqwire.columnar.compiled.state import (
     ARENA,
     ARENA_END,
@@ -68,6 +70,7 @@ from msmqwire.columnar.compiled.stop_codes import (
     PENDING_FULL,
     ROWS_FULL,
 )
+from msmqwire.dissection.finder_state import PACKET_MIN
 from msmqwire.dissection.http_connection import HTTP_PORT, METHOD
 from msmqwire.dissection.ncp_finder import REPLY as NCP_REPLY
 from msmqwire.dissection.ncp_finder import REQUEST as NCP_REQUEST
@@ -131,6 +134,9 @@ def end_doubtful(arrays: ScanArrays, flow: Any, start: int, size: int) -> int:
     if is_of_file_before(state, frame):
         return GENERIC_RECORD
     kind = session_packet(memory, arena, arena + length, arrays.field_offsets, r)
+    if joins_malformed(flow, kind, length):
+        return LOST
+    flow[AFTER_BAD] = kind == BAD
     write_row(rows, r, state, arrays.header, flow[STREAM], kind, arena, length)
     rows[r, R_FRAME], rows[r, R_TIME] = frame - state[FRAMES_BEFORE], frame_ns
     state[ROWS] += 1
@@ -168,7 +174,7 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
         if stop_code != CONTINUE:
             return stop_code
     r, arena = state[ROWS], state[ARENA]
-    held, doubtful_size = state[HELD], 0
+    held, doubtful_size, after_bad = state[HELD], 0, flow[AFTER_BAD]
     if flow[PACKET_BYTES]:
         total, needed = flow[PACKET_BYTES] + size, flow[PACKET_SIZE]
         if needed == 0 and total >= PREFIX_SIZE:
@@ -197,8 +203,9 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
                 if stop_code == CONTINUE:
                     flow[DOUBTFUL_SIZE] = needed
                 return stop_code
-            if packet_length(memory, behind) < 0:
+            if packet_length(memory, behind) < 0 or joins_malformed(flow, kind, needed):
                 return LOST
+        after_bad = kind == BAD
         write_row(rows, r, state, header, flow[STREAM], kind, arena, needed)
         if flow[PACKET_FRAME] > state[FRAMES_BEFORE] + state[EVENT_FRAME]:
             rows[r, R_FRAME], rows[r, R_TIME] = flow[PACKET_FRAME] - state[FRAMES_BEFORE], flow[PACKET_NS]
@@ -223,6 +230,9 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
                 break
             if packet_length(memory, p + length) < 0:
                 return LOST
+            if kind == BAD and length < PACKET_MIN and after_bad:
+                return LOST
+        after_bad = kind == BAD
         write_row(rows, r, state, header, flow[STREAM], kind, p, length)
         r += 1
         p += length
@@ -232,6 +242,7 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
         flow[PACKET_BYTES] = flow[PACKET_SEGMENTS] = flow[PACKET_LEAD] = 0
     state[HELD], state[ROWS], state[ARENA] = held, r, arena
     flow[PACKET_SIZE], flow[DOUBTFUL_SIZE] = needed, doubtful_size
+    flow[AFTER_BAD] = after_bad
     flow[DELIVERED] += size
     if p < stop:
         extend_packet(state, flow, pending_segments, pending_bytes, memory, p, stop - p, p - start)

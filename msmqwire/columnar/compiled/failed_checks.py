@@ -1,6 +1,7 @@
 """Ranges of a flow that were checked for a packet in vain, compiled: `msmqwire.dissection.failed_checks`.
 
-Each entry of a flow has the end of a range, counted as DELIVERED is, above six bits for the bits of its size.
+Each entry of a flow has the end of a range, counted as DELIVERED is, above six bits for the class of its
+size.
 """
 
 from __future__ import annotations
@@ -12,23 +13,23 @@ from msmqwire.columnar.compiled.flow_table import FAILED, FLOW_FIELDS
 from msmqwire.dissection.failed_checks import OVERLAPS_MAX
 
 END_SHIFT: Final = 6
-BITS_MASK: Final = (1 << END_SHIFT) - 1
+CLASS_MASK: Final = (1 << END_SHIFT) - 1
 
 
 @jit
-def _bits(size: int) -> int:
-    bits = 0
-    while size >> bits:
-        bits += 1
-    return bits
+def _size_class(size: int) -> int:
+    found = 0
+    while size >> 2 * found:
+        found += 1
+    return found
 
 
 @jit
 def admits(flow: Any, start: int, size: int) -> bool:
     """Whether a range may be checked. It should not start before the one checked last."""
-    bits, overlaps = _bits(size), 0
+    of_size, overlaps = _size_class(size), 0
     for i in range(FAILED, FLOW_FIELDS):
-        overlaps += flow[i] & BITS_MASK == bits and flow[i] >> END_SHIFT > start
+        overlaps += flow[i] & CLASS_MASK == of_size and flow[i] >> END_SHIFT > start
     return overlaps < OVERLAPS_MAX
 
 
@@ -37,7 +38,7 @@ def add_failed(flow: Any, start: int, size: int) -> bool:
     """Note that a range was checked in vain; return False if there is no entry left."""
     for i in range(FAILED, FLOW_FIELDS):
         if flow[i] == 0 or flow[i] >> END_SHIFT <= start:
-            flow[i] = start + size << END_SHIFT | _bits(size)
+            flow[i] = start + size << END_SHIFT | _size_class(size)
             return True
     return False
 

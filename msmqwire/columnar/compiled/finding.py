@@ -13,6 +13,7 @@ from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.columnar.compiled.decorators import jit
 from msmqwire.columnar.compiled.failed_checks import add_failed, admits, any_failed
 from msmqwire.columnar.compiled.flow_table import (
+    AFTER_BAD,
     DELIVERED,
     DOUBTFUL_SIZE,
     IN_DOUBT,
@@ -56,7 +57,14 @@ from msmqwire.columnar.compiled.refusal import refuse
 from msmqwire.columnar.compiled.rollback import go_back, remember
 from msmqwire.columnar.compiled.row_writing import is_of_file_before, write_row
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
-from msmqwire.columnar.compiled.skipped_run import WHY_BITS, show_run, skip, take_frames
+from msmqwire.columnar.compiled.skipped_run import (
+    MALFORMED,
+    WHY_BITS,
+    joins_malformed,
+    show_run,
+    skip,
+    take_frames,
+)
 from msmqwire.columnar.compiled.state import (
     ARENA,
     ARENA_END,
@@ -185,8 +193,20 @@ def emit(arrays: ScanArrays, flow: Any, start: int, size: int, kind: int) -> int
     write_row(rows, r, state, arrays.header, flow[STREAM], kind, start, size)
     rows[r, R_FRAME], rows[r, R_TIME] = frame - state[FRAMES_BEFORE], time_ns
     state[ROWS] += 1
-    flow[IS_CHECKED] = 0
+    flow[IS_CHECKED], flow[AFTER_BAD] = 0, kind == BAD
     return CONTINUE
+
+
+@jit
+def _emit_bad(arrays: ScanArrays, flow: Any, start: int, size: int, kind: int) -> int:
+    """Write the row of a malformed or doubtful packet, unless it is skipped with the malformed one before.
+
+    Returns CONTINUE or a stop code.
+    """
+    if joins_malformed(flow, kind, size):
+        flow[IS_CHECKED] = 0
+        return skip(arrays, flow, size, MALFORMED)
+    return emit(arrays, flow, start, size, kind)
 
 
 @jit
@@ -256,8 +276,8 @@ def _scan_packet(
             if kind != BAD and not add_failed(flow, start + shift, length):
                 return start, GENERIC_RECORD, 0
             kind = session_packet(memory, start, at, field_offsets, r)
-            return at, emit(arrays, flow, start, at - start, kind), 0
-    return end, emit(arrays, flow, start, length, kind), 0
+            return at, _emit_bad(arrays, flow, start, at - start, kind), 0
+    return end, _emit_bad(arrays, flow, start, length, kind), 0
 
 
 @jit

@@ -46,8 +46,8 @@ has been seen, but none of its data; its first data is buffered until it is cert
     DOUBTFUL_SIZE, PACKET_LEAD, IN_DOUBT, LOSS, REMAINING, IS_CHECKED, SEARCHED_TO, SCANNED_BYTES, RUN_BYTES,
     RUN_REASON, RUN_FRAMES, RUN_FRAME, RUN_NS, RUN_LATEST, RUN_KEPT, RUN_FIRST, RUN_SEGMENTS, WAS_RESET,
     FIRST_SEQ, OPENING_SEGMENTS, NEXT_OPENING, PREVIOUS_OPENING, FAR_NEXT, FAR_FROM, FAR_RUN, IS_REGISTERED,
-    IS_BEGUN, FAILED,
-) = range(53)  # fmt: skip
+    IS_BEGUN, AFTER_BAD, FAILED,
+) = range(54)  # fmt: skip
 FLOW_FIELDS: Final = FAILED + FAILED_MAX
 """The state of a flow, by index; see `handover.DirectionSnapshot`.
 
@@ -75,7 +75,8 @@ IN_DOUBT says that there is more to know of a flow, for `finding`. LOSS is why i
 packets, 0 if it is in sync; REMAINING bytes of an incomplete packet are still to be skipped; IS_CHECKED says
 that the packet at the start of the buffer is known to be malformed or doubtful. SEARCHED_TO is an offset in
 the flow, counted as DELIVERED is, before which no certain packet begins; SCANNED_BYTES of the buffer have
-been scanned. From FAILED on, there are checks that have failed: see `failed_checks`.
+been scanned. AFTER_BAD says that the last packet was malformed. From FAILED on, there are checks that have
+failed: see `failed_checks`.
 
 RUN_BYTES have been skipped since the last row, for one RUN_REASON. They are of RUN_FRAMES frames, of which
 RUN_FRAME is the highest number, with its time, and RUN_LATEST was counted last. The frames up to RUN_KEPT,

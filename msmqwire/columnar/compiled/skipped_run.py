@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.columnar.compiled.decorators import jit
+from msmqwire.columnar.compiled.decorators import inlined, jit
 from msmqwire.columnar.compiled.flow_table import (
+    AFTER_BAD,
     PACKET_FIRST,
     PACKET_LEAD,
     PACKET_SEGMENTS,
@@ -24,7 +25,7 @@ from msmqwire.columnar.compiled.flow_table import (
     SEG_SIZE,
     STREAM,
 )
-from msmqwire.columnar.compiled.packet import SKIPPED, SKIPPED_FOR
+from msmqwire.columnar.compiled.packet import BAD, SKIPPED, SKIPPED_FOR
 from msmqwire.columnar.compiled.refusal import refuse
 from msmqwire.columnar.compiled.row_writing import is_of_file_before, write_row
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
@@ -41,12 +42,20 @@ from msmqwire.columnar.compiled.state import (
 )
 from msmqwire.columnar.compiled.stop_codes import CONTINUE, GENERIC_RECORD, ROWS_FULL
 from msmqwire.dissection.finder import SKIP_SHOWN
+from msmqwire.dissection.finder_state import PACKET_MIN, Why
 
 WHY_BITS: Final = 8
 """Bits of a reason that say which one; above them is its value."""
 _LOOKED_AT: Final = 256
 """Frames of a run that are looked at for one that may have been counted."""
 _NOT_TOLD: Final = -1
+MALFORMED: Final = int(Why.MALFORMED)
+
+
+@inlined
+def joins_malformed(flow: Any, kind: int, size: int) -> bool:
+    """Whether a packet is skipped with the malformed one before: `PacketFinder._bad_packet`."""
+    return kind == BAD and size < PACKET_MIN and flow[AFTER_BAD] != 0
 
 
 @jit
@@ -133,6 +142,8 @@ def skip(arrays: ScanArrays, flow: Any, size: int, reason: int) -> int:
         if stop_code >= 0:
             return stop_code
     flow[RUN_REASON] = reason
+    if reason != MALFORMED:
+        flow[AFTER_BAD] = 0
     if take_frames(arrays, flow, size, True)[0] < 0:
         return GENERIC_RECORD
     flow[RUN_BYTES] += size
