@@ -90,7 +90,7 @@ from msmqwire.dissection.finder_state import Why
 from msmqwire.dissection.tracker import HELD_MAX
 from msmqwire.headers.base import BASE_HEADER_SIZE, PREFIX_SIZE, SIGNATURE, SIGNATURE_END, VERSION
 
-_RESCANNED_MAX: Final = 0x1_0000
+_RESCANNED_MAX: Final = 0x8_0000
 """Bytes that may be scanned again whatever has been added to them."""
 NOT_FOUND, FOUND, NO_ENTRY = range(3)
 _OTHER_VERSION, _OTHER_SIGNATURE = int(Why.OTHER_VERSION), int(Why.OTHER_SIGNATURE)
