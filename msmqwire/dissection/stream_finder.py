@@ -133,7 +133,10 @@ class StreamFinder(ABC, Generic[MessageT]):
                 if at:
                     yield self._skip(at, self._sync_loss)
             elif found or at > MALFORMED_MAX:
-                yield self._malformed(at, self._error)
+                error = self._error
+                if error.offset is not None and error.offset >= at:
+                    error = self._broken_off(at)  # what is wrong there is part of the next message
+                yield self._malformed(at, error)
                 if not found:  # the search goes on
                     self._sync_loss = f"after a {self._kind} that can't be framed"
             if not found:

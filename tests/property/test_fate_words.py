@@ -22,7 +22,11 @@ OF_A_HOP = [
 ]  # fmt: skip
 BEGINNINGS = {
     State.SENT: ("sent to ", "the server at "),
-    State.RECEIVED: (f"{RECEIVER} has received it; ", f"{ROUTER} has received it; "),
+    State.RECEIVED: tuple(
+        f"{receiver} has received it{ends}"
+        for receiver in (RECEIVER, ROUTER)
+        for ends in ("; ", ", and not acknowledged its storing: ")
+    ),
     State.STORED: (f"{RECEIVER} has stored it; ", f"{ROUTER} has stored it; "),
     State.DELIVERED: ("it is in its queue; ",),
     State.READ: (

@@ -19,32 +19,39 @@ from msmqwire.columnar.compiled.skip import skip_records
 from msmqwire.errors import CaptureError
 from tests.support.captures import Frame, PcapNg, pcap_bytes, pcapng_bytes
 
-Reading = tuple[list[Record], tuple[str, int] | None]
+Damage = tuple[str, int | None]
+Reading = tuple[list[Record], Damage | None, list[Damage]]
 
 
 def read_whole(path: Path) -> Reading:
-    """Return the records of a file and its error, with its offset."""
+    """Return the records of a file, its error with its offset, and those of the records passed over."""
     records: list[Record] = []
+    passed: list[Damage] = []
     try:
-        for record in open_records(path):
+        for record in open_records(path, on_damage=lambda error: passed.append((error.why, error.offset))):
             records.append(record._replace(number=0))
     except CaptureError as error:
-        return records, (error.why, error.offset)
-    return records, None
+        return records, (error.why, error.offset), passed
+    return records, None, passed
 
 
 def read_windows(windows: list[Window]) -> Reading:
     """Return the same of its windows; the error must be in the last one."""
     records: list[Record] = []
+    passed: list[Damage] = []
     for number, window in enumerate(windows):
+
+        def located(error: CaptureError, window: Window = window) -> Damage:
+            return error.why, window.file_offset(error.offset)
+
         try:
             with window.open() as stream:
-                for record in open_records(stream):
+                for record in open_records(stream, on_damage=lambda error: passed.append(located(error))):
                     records.append(record._replace(number=0))
         except CaptureError as error:
             assert number == len(windows) - 1
-            return records, (error.why, window.file_offset(error.offset))
-    return records, None
+            return records, located(error), passed
+    return records, None, passed
 
 
 def adjoin(windows: list[Window], size: int) -> bool:
@@ -187,14 +194,14 @@ def test_tails_start_with_records_of_their_windows(data: bytes, split_size: int,
         noted = plan(str(path), split_size, tails=tails, skip=skip_records)
         assert [replace(window, tails=()) for window in noted] == plain
         for window in noted:
-            records, _ = read_windows([window])
+            records, *_ = read_windows([window])
             for start, head in window.tails:
                 assert window.start < start < window.end
-                rest, _ = read_windows([Window(str(path), head, start, window.end)])
+                rest, *_ = read_windows([Window(str(path), head, start, window.end)])
                 assert rest
                 assert rest == records[-len(rest) :]
             for tail in tails:
-                rest, _ = read_windows([last_part(window, tail, skip_records)])
+                rest, *_ = read_windows([last_part(window, tail, skip_records)])
                 assert rest == records[len(records) - len(rest) :]
 
 
@@ -234,8 +241,8 @@ def test_a_file_that_grows(data: bytes, parts: list[float], step: int) -> None:
             if index.end > ends[-1]:
                 window = index.window(ends[-1], index.end)
                 assert window == again.window(ends[-1], index.end)
-                records, error = read_windows([window])
+                records, error, _ = read_windows([window])
                 assert error is None
                 read += records
                 ends.append(index.end)
-        assert (read, None) == read_whole(path)
+        assert (read, None, []) == read_whole(path)

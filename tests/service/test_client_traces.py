@@ -66,9 +66,10 @@ def test_what_was_sent_is_not_kept_in_memory(alpha: Process) -> None:
         async with connect(alpha) as client:
 
             async def send_and_measure(count: int) -> int:
-                for _ in range(count):
+                for number in range(count):
                     last = await client.send(b"x" * 1000, acknowledge="nack_receive", recoverable=True)
-                await last.transferred()
+                    if number % 100 == 99:  # or tables have room for all at once, and keep it
+                        await last.transferred()
                 del last
                 await asyncio.sleep(1)  # the last acknowledgements may be still to come
                 gc.collect()

@@ -318,3 +318,16 @@ def test_the_memory_of_columns_is_free_after_the_last_batch(name: str) -> None:
         assert not any(isinstance(thing, batch.BatchMaker) for thing in gc.get_objects())
     finally:
         gc.enable()
+
+
+def test_a_packet_that_the_next_file_completes_is_a_row_of_its_own_file(tmp_path: Path) -> None:
+    """What precedes it in the stream is in the next file; the columns had it in that one, without a frame."""
+    talk = c.TcpConversation().handshake().send(h.session_ack()).send(h.session_ack())
+    syn, syn_ack, ack, data, data_ack, later, later_ack = talk.frames
+    for name, frames in (("1", [syn, syn_ack, data_ack, later, later_ack]), ("2", [ack, data])):
+        (tmp_path / f"{name}.pcap").write_bytes(pcap_bytes(frames))
+    files = [str(tmp_path / "1.pcap"), str(tmp_path / "2.pcap")]
+    table = msmqwire.read_capture(files, columns=["file", "frame", "kind"])
+    found = [(item.file, item.frames[-1], item.kind) for item in msmqwire.dissect(files)]
+    assert [tuple(row.values()) for row in table.to_pylist()] == found
+    assert found == [(files[1], 2, "SessionAck"), (files[0], 4, "SessionAck")]

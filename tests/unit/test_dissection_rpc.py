@@ -13,6 +13,7 @@ from msmqwire.cli.parse import run_rpc
 from msmqwire.dissection import Item, dissect, tracker
 from msmqwire.dissection.rpc_calls import CALLS_MAX
 from msmqwire.dissection.rpc_connection import FRAGMENTED_MAX
+from msmqwire.dissection.rpc_finder import RpcFinder
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.remote_read.interface import INTERFACE, build_request
 from msmqwire.rpc.constants import AuthLevel, AuthType, PduType
@@ -363,3 +364,14 @@ def test_a_capture_in_pieces_gives_the_same_items():
     for size in (1, 7, 40):
         pieces = [io.BytesIO(c.pcap_bytes(frames[at : at + size])) for at in range(0, len(frames), size)]
         assert [(item.kind, item.exchange, item.raw) for item in dissect(pieces)] == whole
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_what_is_wrong_with_a_pdu_that_another_interrupts_is_in_its_own_bytes(size: int) -> None:
+    """The rest of its header is that of the next PDU: nothing in it may be named."""
+    header = bytes.fromhex("05 00 0b 03 10 00 00 00 10 00 00 00 01 00 00 00")
+    finder = RpcFinder()
+    broken, *_ = finder.feed(header[:size] + header, 1, 0)
+    assert (broken.data, broken.size) == (header[:size], size)
+    assert broken.error is not None
+    assert (broken.error.offset, broken.error.why) == (size, "16 bytes are needed")
