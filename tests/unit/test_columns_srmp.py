@@ -25,6 +25,7 @@ from tests.support import srmp_captures as s
 from tests.support.srmp_envelopes import PUBLISHED
 
 NAMES = [column.name for column in COLUMNS]
+AFTER_RAW = NAMES[NAMES.index("raw") + 1 :]
 
 
 def reference(data: bytes, body_limit: int | None = None) -> pa.Table:
@@ -64,7 +65,7 @@ def test_binary_and_http_in_one_capture_have_the_order_of_the_capture():
 def test_an_envelope_fills_the_columns_of_its_message():
     data = c.pcap_bytes(s.http().send(s.published("4.4-1")).send(s.RESPONSE, by_client=False).frames)
     request, response = table(data).to_pylist()
-    assert {name: value for name, value in request.items() if name in NAMES[NAMES.index("raw") + 1 :] and value is not None} == {
+    assert {name: value for name, value in request.items() if name in AFTER_RAW and value is not None} == {
         "priority": 0, "trace": False, "time_to_reach_queue": 86_400,
         "source_qm": "dc1cd9a6-8130-4504-88d2-851707fe4632", "time_to_be_received": 86_400,
         "sent_time": request["sent_time"], "message_id": 1, "recoverable": True,
@@ -84,7 +85,7 @@ def test_an_envelope_fills_the_columns_of_its_message():
         "exchange": 0, "one_sided": False,
     }  # fmt: skip
     assert str(request["sent_time"]) == "2007-06-19 16:59:59+00:00"
-    assert {name: response[name] for name in NAMES[15:] if response[name] is not None} == {
+    assert {name: response[name] for name in AFTER_RAW if response[name] is not None} == {
         "http_status": 200, "exchange": 0, "one_sided": False,
     }  # fmt: skip
 
