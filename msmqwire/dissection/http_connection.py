@@ -57,7 +57,7 @@ class _Request(NamedTuple):
 
 
 class _EarlyResponse(NamedTuple):
-    """A response that came when no request was waiting for one.
+    """A response that belongs to no request so far: to one before the capture, or later in it.
 
     Attributes:
         frame: the last frame that carried it.
@@ -149,7 +149,8 @@ class HttpConnection(FollowedConversation[_Direction]):
         if frame > max((of[1] for sender, of in ignored.items() if sender != flow.sender), default=0):
             # What it said before was a request, at least one, without a response so far.
             before = _Request(None, frame, frame, is_srmp=None if flow.midstream else False)
-            self._await_response(before, flow)
+            self._unanswered.append(before)
+            self._has_asked = True
 
     @property
     def is_over(self) -> bool:
@@ -257,7 +258,7 @@ class HttpConnection(FollowedConversation[_Direction]):
                 src=flow.dst, src_port=flow.dst_port, dst=flow.src, dst_port=flow.src_port
             )
             self._answered_to = self._acknowledged(answering)
-        if 0 < request.end <= self._answered_to:
+        if request.end <= self._answered_to:
             self._doubt()
             return
         while self._early:
@@ -282,9 +283,13 @@ class HttpConnection(FollowedConversation[_Direction]):
 
     def _answered(self, direction: _Direction, found: HttpRange, *, interim: bool = False) -> _Request | None:
         """Return the request that a response answers; None if that is unknown."""
-        if not self._unanswered:
+        is_ahead = (self._around.ahead(direction.flow) or 0) > 1  # one byte is a FIN, perhaps
+        if not self._unanswered or (is_ahead and not self._are_certain):
             if not interim:
-                self._came_early(direction, found)
+                self._unanswered.clear()
+                self._early.append(_EarlyResponse(found.frames[-1], self._acknowledged(direction.flow)))
+                if self._has_asked and not is_ahead:
+                    self._to_alternate = ALTERNATING_MIN
             return None
         received = self._received(direction)
         self._pipelines |= received > 1
@@ -306,12 +311,6 @@ class HttpConnection(FollowedConversation[_Direction]):
         if acknowledged < 0:
             return len(self._unanswered)
         return sum(request.end <= acknowledged for request in islice(self._unanswered, 2))
-
-    def _came_early(self, direction: _Direction, found: HttpRange) -> None:
-        """Note a response that no request waits for: to one before the capture, or later in it."""
-        self._early.append(_EarlyResponse(found.frames[-1], self._acknowledged(direction.flow)))
-        if self._has_asked and not self._around.ahead(direction.flow):
-            self._to_alternate = ALTERNATING_MIN
 
     def _acknowledged(self, flow: Flow) -> int:
         """Return up to where a sender has acknowledged the bytes of the other side; -1 if that is unknown."""

@@ -190,6 +190,13 @@ def statuses(frames: list[c.Frame]) -> dict[int, int]:
 RIGHT = {number: 200 + number for number in range(1, 6)}
 
 
+@pytest.mark.parametrize("ns", [-2_000_000, -300_000, 0, 300_000, 700_000])
+def test_a_client_that_waits_for_answers_is_never_paired_wrongly_wherever_a_capture_begins(ns: int) -> None:
+    frames = late(serial(5, midstream=True), abs(ns), by_client=ns > 0)
+    for cut in range(12):
+        assert statuses(frames[cut:]).items() <= RIGHT.items(), cut
+
+
 @pytest.mark.parametrize("midstream", [False, True])
 @pytest.mark.parametrize("ns", [150_000, 500_000, 2_000_000])
 def test_a_client_with_a_late_clock_is_never_paired_wrongly(midstream: bool, ns: int) -> None:
