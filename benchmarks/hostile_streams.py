@@ -110,9 +110,10 @@ def bare_headers(chance: random.Random) -> bytes:
     return _base_header(16)
 
 
-def large_claims(chance: random.Random) -> bytes:
-    """Return a header of 4 MiB before the beginning of a message."""
-    return HEADER + message(64).data[16:76]
+def large_claims() -> Callable[[random.Random], bytes]:
+    """Return what makes headers of 4 MiB, each before the beginning of a message."""
+    data = HEADER + message(64).data[16:76]
+    return lambda _: data
 
 
 def false_headers(make: Callable[[random.Random], bytes], port: int, connections: int = 64) -> Runs:
