@@ -256,8 +256,13 @@ def _delivery(message: Record) -> str:
     return "recoverable" if message.UserHeader.Flags.DM else "express"
 
 
+def _ends(segment: Datagram) -> tuple[frozenset[_Endpoint], int]:
+    """Return both ends of the connection of a segment, and the network in which they are."""
+    return frozenset(((segment.src, segment.src_port), (segment.dst, segment.dst_port))), segment.network
+
+
 class FlowSessions:
-    """The sessions of one flow, one after the other.
+    """The sessions of one flow, one after the other in each network.
 
     Args:
         flow: its number.
@@ -294,7 +299,12 @@ class FlowSessions:
         counts["repeated"] += after.repeated_bytes - before["repeated_bytes"]
         counts["conflicting"] += after.conflicting_bytes - before["conflicting_bytes"]
         self._count_events(events)
-        over = [other for other, session in self._sessions.items() if other != stream and session.is_over]
+        ends = _ends(segment)  # two networks with the same addresses are two connections in one flow
+        over = [
+            other
+            for other, session in self._sessions.items()
+            if other != stream and session.is_over and _ends(session.first) == ends
+        ]
         for other in over:
             yield from self._rows(other, segment.time_ns)
 

@@ -22,6 +22,7 @@ from tests.property.test_spark_reassembly import captures, shuffled_shares
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support import srmp_captures as s
+from tests.support import tunnelled_frames as t
 from tests.support.paths import ROOT
 
 EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
@@ -202,6 +203,17 @@ def test_any_partitioning_gives_the_same_sessions(tmp_path, files, tasks, rng):
     shares, end = shuffled_shares(files, flows=1 << 30, tasks=tasks, rng=rng)
     rows = [row for share in shares for row in session_rows(share, end_ns=end)]
     assert without_names(rows) == without_names(table(tmp_path, *files))
+
+
+def test_two_networks_with_the_same_addresses_are_two_sessions(tmp_path):
+    """Once both directions had ended in one, the last segment of the other began a third."""
+    talk = handshake(c.TcpConversation()).close().frames
+    tunnelled = [c.Frame(frame.time_ns, t.frame(t.vxlan(frame.data))) for frame in talk]
+    file = c.pcapng_bytes([frame for pair in zip(talk, tunnelled, strict=True) for frame in pair])
+    ((share,), end) = shuffled_shares([file], flows=1 << 30, tasks=1, rng=random.Random(1))
+    rows = list(session_rows(share, end_ns=end))
+    assert [row["ended"] for row in rows] == ["fin", "fin"]
+    assert without_names(rows) == without_names(table(tmp_path, file))
 
 
 def without_names(rows: Iterable[dict[str, Any]]) -> list[str]:
