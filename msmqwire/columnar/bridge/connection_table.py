@@ -417,8 +417,8 @@ class ConnectionTable(BulkSteps):
     def _acquire(self, direction: Direction) -> None:
         if self._beyond_time or self._is_acquired(direction) or self._stays.get(direction):
             return
-        before, buffer = self._state[FRAMES_BEFORE], direction.buffer
-        if before and any(buffer[number].frame <= before for number in range(len(buffer))):
+        before = self._encapsulations.frame(int(self._state[FRAMES_BEFORE]))
+        if direction.waiting and direction.waiting_frame <= before:
             return  # the scan knows the frames of one file
         snapshot = take_over(self._tracker, direction)
         if snapshot is None:
