@@ -267,7 +267,7 @@ class IpDecoder:
         A frame of IEEE 802.3 has its length in place of the EtherType.
         """
         if ethertype < not_read.LENGTHS and tunnels.snap(data[at : at + 8]):
-            ethertype, at = links.type_behind(data, at + 6, at + 8)
+            ethertype, at = links.type_after(data, at + 6, at + 8)
         if ethertype in links.IP_TYPES:
             return self._ip(layer, data, at, size, 4 if ethertype == links.IP_TYPES[0] else 6)
         content, size = data[at:], size - at
@@ -300,7 +300,7 @@ class IpDecoder:
             if len(data) < at + 14:
                 self._note(not_read.CUT if size >= at + 14 else not_read.CONTRADICTORY, layer.frames)
                 return "not-ip"
-            ethertype, at = links.type_behind(data, at + 12, at + 14)
+            ethertype, at = links.type_after(data, at + 12, at + 14)
             if ethertype < 0:
                 self._note(not_read.CUT, layer.frames)
                 return "not-ip"

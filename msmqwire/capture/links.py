@@ -21,7 +21,7 @@ WIFI: Final = 105
 RADIOTAP: Final = 127
 PPI: Final = 192
 WIFI_LINKS: Final = (WIFI, RADIOTAP, PPI)
-"""Frames of IEEE 802.11, alone or behind a header of the receiver."""
+"""Frames of IEEE 802.11, alone or after a header of the receiver."""
 
 TAGS_MAX: Final = 8
 """VLAN tags (802.1Q, 802.1ad, and the older 0x9100) that a frame may carry."""
@@ -73,12 +73,12 @@ def type_of(linktype: int, data: bytes) -> tuple[int, int] | None:
         linktype = CISCO_HDLC
     if linktype not in _TYPES_AT:
         return None
-    ethertype, at = type_behind(data, *_TYPES_AT[linktype])
+    ethertype, at = type_after(data, *_TYPES_AT[linktype])
     return None if ethertype < 0 else (ethertype, at)
 
 
-def type_behind(data: bytes, where: int, at: int) -> tuple[int, int]:
-    """Return an EtherType behind all VLAN tags, and the offset of what it is about; -1 beyond the end.
+def type_after(data: bytes, where: int, at: int) -> tuple[int, int]:
+    """Return an EtherType after all VLAN tags, and the offset of what it is about; -1 beyond the end.
 
     ``where`` is the offset of the first EtherType, ``at`` of what it is about.
     """

@@ -240,7 +240,7 @@ def mpls(data: bytes, size: int) -> Carried | Unread:
 
 
 def gre(data: bytes, size: int) -> Carried | Unread:
-    """Read a header of GRE, RFC 2784 and RFC 2890, and one of ERSPAN behind it."""
+    """Read a header of GRE, RFC 2784 and RFC 2890, and one of ERSPAN after it."""
     reason = not_read.REASONS[not_read.GRE]
     if len(data) < 4:
         return not_read.CUT if size >= 4 else not_read.CONTRADICTORY
@@ -284,7 +284,7 @@ def _erspan(data: bytes, at: int, size: int, ethertype: int, flags: int) -> Carr
 def over_udp(dst_port: int, data: bytes, size: int) -> Carried | None:
     """Read a header of VXLAN or Geneve in a datagram; None for one that is no tunnel.
 
-    A port is no proof: the header must be valid, and what is behind it a frame or a packet, of ``size`` bytes
+    A port is no proof: the header must be valid, and what follows it a frame or a packet, of ``size`` bytes
     in all.
     """
     if len(data) < 8:
@@ -347,7 +347,7 @@ def _is_checksum_right(data: bytes, at: int) -> bool:
 
 def _frame_fits(data: bytes, at: int, size: int) -> int:
     """Return how well an Ethernet frame fits at an offset: 2 with IP in it, 1 with what is often in one."""
-    ethertype, start = links.type_behind(data, at + 12, at + 14)
+    ethertype, start = links.type_after(data, at + 12, at + 14)
     if ethertype in links.IP_TYPES:
         return 2 if ip_fits(data, start, size, 4 if ethertype == _IP_4 else 6) else 0
     if ethertype < not_read.LENGTHS:

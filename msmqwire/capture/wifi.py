@@ -49,7 +49,7 @@ def content(linktype: int, data: bytes) -> tuple[int, int] | str | None:
 
 
 def _is_padded(data: bytes) -> bool:
-    """Whether a radiotap header says that the header behind it is padded to a multiple of four bytes."""
+    """Whether a radiotap header says that the header after it is padded to a multiple of four bytes."""
     (present,) = words = _WORD(data, 4)
     at = 8
     while words[0] & _EXTENDED:

@@ -47,7 +47,7 @@ class FailedChecks:
         return any(sum(stop > start for stop in ends) >= OVERLAPS_MAX for ends in self._ends.values())
 
     def beyond(self, start: int) -> tuple[tuple[int, int], ...]:
-        """Return the ranges that end behind an offset: the class of the size of each, and the distance."""
+        """Return the ranges that end after an offset: the class of the size of each, and the distance."""
         return tuple((size, end - start) for size, ends in self._ends.items() for end in ends if end > start)
 
     def restore(self, ranges: list[tuple[int, int]]) -> None:

@@ -41,8 +41,8 @@ from msmqwire.columnar.compiled.stop_codes import (
 from msmqwire.columnar.compiled.tunnelled import TUNNELLED_MAX, TunnelArrays
 
 _HEADERS: Final = 2 * TUNNELLED_MAX
-"""More bytes than the headers that `parse_frame` reads: link and tags, tunnels up to TUNNELLED_MAX, and the last
-of these with its options, what it carries, IP with options and TCP."""
+"""More bytes than the headers that `parse_frame` reads: link and tags, tunnels up to TUNNELLED_MAX, then one
+more with its options, and IP with options and TCP in it."""
 
 C_OFFSET, C_TIME, C_FILE, C_TRANSPORT, C_PAIR, C_SEQ, C_ACK, C_FLAGS, C_SIZE, C_MISSING, C_TUNNEL = range(11)
 COLUMNS: Final = 11
