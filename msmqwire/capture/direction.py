@@ -17,6 +17,9 @@ FAR_RUN: Final = 4
 START_WINDOW: Final = 1 << 20
 """Bytes before the first segment seen in which an overtaken segment may still start the stream."""
 
+SEGMENT_MAX: Final = 1 << 20
+"""Bytes of the largest segment that is delivered in one piece: segmentation offload makes some of 512 KiB."""
+
 UNKNOWN, OPENING, OPEN, ENDED = range(4)
 
 
@@ -198,8 +201,10 @@ class Direction:
             payload, start = payload[self.next - start :], self.next
         if not self.buffer and self.state == OPEN:
             self.since_ns = now
-        conflicts = self.buffer.conflicts
-        added = self.buffer.add(Segment(start, end, payload, *moment))
+        conflicts, added = self.buffer.conflicts, 0
+        for at in range(start, end, SEGMENT_MAX):
+            piece = payload[at - start : at - start + SEGMENT_MAX]
+            added += self.buffer.add(Segment(at, min(end, at + SEGMENT_MAX), piece, *moment))
         self.counters.repeated_bytes += end - start - added
         self.counters.conflicting_bytes += self.buffer.conflicts - conflicts
 

@@ -28,7 +28,7 @@ from operator import itemgetter
 from typing import Final
 
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint, restore_direction, save_direction
-from msmqwire.capture.direction import ENDED, FAR, OPEN, OPENING, UNKNOWN, Counters, Direction
+from msmqwire.capture.direction import ENDED, FAR, OPEN, OPENING, SEGMENT_MAX, UNKNOWN, Counters, Direction
 from msmqwire.capture.events import Data, EndReason, Event, Flow, GapReason, Moment, distance
 from msmqwire.capture.eviction import evicted_at_once, eviction_rank
 from msmqwire.capture.idle_checks import IdleChecks
@@ -59,8 +59,16 @@ IDLE_NS_MAX: Final = 600_000_000_000
 """Nanoseconds of capture time after which an idle connection is forgotten."""
 FLOWS_MAX: Final = 1 << 16
 """Connections tracked at a time."""
+TIME_MAX: Final = 1 << 62
+"""Nanoseconds since 1970 beyond any true time, in the year 2116: the clock does not go by such a time, nor by one
+as long before."""
 
 _CONTROL: Final = FIN | SYN | RST | ACK
+
+
+def clock_of(time_ns: int) -> int:
+    """Return the time of a segment by which the clock goes; `NO_TIME` for none."""
+    return time_ns if -TIME_MAX < time_ns < TIME_MAX else NO_TIME
 
 
 class Reassembler:
@@ -236,7 +244,7 @@ class Reassembler:
         (
             _, src, src_port, dst, dst_port, time_ns, frames, _, payload, missing, seq, ack, flags, network
         ) = datagram  # fmt: skip
-        if time_ns >= self._sweep_at:
+        if time_ns >= self._sweep_at and time_ns < TIME_MAX:
             return self._sweep(time_ns) + self._segment(datagram)
         direction = self._directions.get((src, src_port, dst, dst_port, network))
         if (
@@ -247,7 +255,8 @@ class Reassembler:
             or (seq - direction.next) & 0xFFFF_FFFF
             or direction.peer.waiting
             or time_ns - direction.last_ns >= self._idle_ns
-            or time_ns == NO_TIME
+            or not -TIME_MAX < time_ns < TIME_MAX
+            or len(payload) > SEGMENT_MAX
         ):
             return self._segment(datagram)
         direction.peer.acked = ack
@@ -343,15 +352,16 @@ class Reassembler:
 
     def _segment(self, datagram: Datagram) -> list[Event]:
         """Process a segment by all the rules."""
-        transport, _, _, _, _, time_ns, frames, _, payload, _, seq, ack, flags, _ = datagram
+        transport, _, _, _, _, captured_ns, frames, _, payload, _, seq, ack, flags, _ = datagram
         if transport != "tcp":
             return []
         events: list[Event] = []
+        time_ns = clock_of(captured_ns)
         has_time = time_ns not in (0, NO_TIME)
         if has_time and not self._now - CLOCK_BACK_NS < time_ns < self._now:
             self._now = time_ns
             self._sweep_at = min(self._sweep_at, time_ns + SWEEP_NS)
-        key, moment = datagram.key, Moment(time_ns, frames[-1])
+        key, moment = datagram.key, Moment(captured_ns, frames[-1])
         direction = self._directions.get(key)
         if direction is not None:
             direction = self._apply_timeouts(direction, time_ns, events)
@@ -422,7 +432,7 @@ class Reassembler:
         wait = self._gap_ns
         if direction.is_gap_acknowledged():
             wait = min(wait, ACKED_NS)
-        return max(direction.buffer[0].time_ns, direction.since_ns) + wait
+        return max(clock_of(direction.buffer[0].time_ns), direction.since_ns) + wait
 
     def _is_idle(self, direction: Direction, time_ns: int) -> bool:
         last = max(direction.last_ns, direction.peer.last_ns)
@@ -472,7 +482,7 @@ class Reassembler:
     def _gap_reason(self, direction: Direction, now: int) -> GapReason | None:
         """Return the reason to give up the first gap, if any."""
         buffer = direction.buffer
-        waited = now - max(buffer[0].time_ns, direction.since_ns)
+        waited = now - max(clock_of(buffer[0].time_ns), direction.since_ns)
         if self._over_limit(direction):
             return "limit"
         enough = len(buffer) > ACKED_SEGMENTS or buffer.cost > ACKED_BYTES or waited >= ACKED_NS

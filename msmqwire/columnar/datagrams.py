@@ -12,9 +12,6 @@ import numpy as np
 from msmqwire.capture import Datagram, IpDecoder, Record
 from msmqwire.columnar.arrow.buffers import BufferPool
 from msmqwire.columnar.arrow.tunnel_columns import TunnelTexts
-from msmqwire.columnar.bridge.encapsulations import Encapsulations
-from msmqwire.columnar.bridge.flow_keys import ends_of, key_of
-from msmqwire.columnar.bridge.frames import FileScanner, no_counts, no_interfaces
 from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.compiled.datagram_scan import (
     C_OFFSET,
@@ -26,6 +23,9 @@ from msmqwire.columnar.compiled.datagram_scan import (
 from msmqwire.columnar.compiled.flow_table import KEY_FIELDS, new_seed
 from msmqwire.columnar.compiled.network import HEADER_FIELDS, PGM, TCP, UDP
 from msmqwire.columnar.compiled.stop_codes import StopCode
+from msmqwire.columnar.scanning.encapsulations import Encapsulations
+from msmqwire.columnar.scanning.flow_keys import ends_of, key_of
+from msmqwire.columnar.scanning.frames import FileScanner, no_counts, no_interfaces
 
 CHUNK: Final = 1 << 20
 """Bytes of the input in memory."""

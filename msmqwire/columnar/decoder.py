@@ -7,20 +7,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from msmqwire.capture import Datagram, Record
+from msmqwire.capture import Record
 from msmqwire.capture.record import ReportDamage
 from msmqwire.columnar.arrow.batch import BatchMaker
-from msmqwire.columnar.bridge.connection_table import TIME_MAX
-from msmqwire.columnar.bridge.flow_keys import ends_of, key_of
-from msmqwire.columnar.bridge.fragment_table import FragmentTable
-from msmqwire.columnar.bridge.frames import FileScanner, no_counts, no_interfaces
-from msmqwire.columnar.bridge.row_buffer import RowBuffer
 from msmqwire.columnar.compiled import state as entry
-from msmqwire.columnar.compiled.flow_table import KEY_FIELDS
-from msmqwire.columnar.compiled.network import ACK, FLAGS, SEQ, START, STOP
 from msmqwire.columnar.compiled.scan import HANDSHAKE_FIELDS, scan
-from msmqwire.columnar.compiled.segments import take_segment
-from msmqwire.columnar.compiled.stop_codes import CONTINUE, GENERIC_RECORD, StopCode
+from msmqwire.columnar.compiled.stop_codes import StopCode
+from msmqwire.columnar.scanning.flow_keys import ends_of
+from msmqwire.columnar.scanning.fragment_table import FragmentTable
+from msmqwire.columnar.scanning.frames import FileScanner, no_counts, no_interfaces
+from msmqwire.columnar.scanning.row_buffer import RowBuffer
 from msmqwire.dissection import Dissection, Item
 from msmqwire.errors import CaptureError
 
@@ -63,22 +59,22 @@ class Decoder(RowBuffer, FileScanner):
         dissection = self._dissection
         for number, source in enumerate(dissection.sources):
             if number == dissection.warm_up > 0:
-                yield from self._add_items(self._connections.pause())
+                yield from self._add_items(self._flows.pause(self))
                 yield from self._flush()
                 dissection.errors.clear()
                 dissection.decoder.count_anew()
                 if self._attempts is not None:
                     self._attempts.count_anew()
-            dissection.begin_source(number)
+            self._state[entry.START_SEGMENTS] = dissection.begin_source(number)
             self.drops_rows = number < dissection.warm_up
             with dissection.open_source(source) as stream:
                 yield from self._read_file(stream)
             self._update_counters()
         if dissection.flushes:
-            yield from self._add_items(self._connections.flush(self))
+            yield from self._add_items(self._flows.flush(self))
             dissection.decoder.end()
         else:
-            yield from self._add_items(self._connections.pause(dissection.successor_ns))
+            yield from self._add_items(self._flows.pause(self, dissection.successor_ns))
         self._update_counters()
         yield from self._flush()
         yield from self._finish_columns()
@@ -91,15 +87,13 @@ class Decoder(RowBuffer, FileScanner):
 
     def _begin_file(self, file: str) -> None:
         self._frames_before = self._dissection.records
-        self._connections.release_gaps()  # the frames of their segments are in the file before
         self._state[entry.FRAMES_BEFORE] = self._frames_before << entry.TUNNEL_BITS
         self._state[entry.FILE] = self._dissection.begin_file(file)
 
     def _scan(self, start: int) -> StopCode:
-        connections = self._connections
-        connections.reserve(0)
+        self._flows.reserve(0)
         stop_code = scan(
-            self.scan_arrays(), connections.flow_arrays, self._fragments.arrays, self._encapsulations.arrays,
+            self.scan_arrays(), self._flows.arrays, self._fragments.arrays, self._encapsulations.arrays,
             self._interfaces, self.tcp_ports, self._udp_ports, self._not_read, self._watched,
             self._handshakes,
         )  # fmt: skip
@@ -137,39 +131,12 @@ class Decoder(RowBuffer, FileScanner):
             self._encapsulations.note_path(self._header, datagram)
             if self._attempts is not None:
                 self._attempts.feed(datagram)
-        if datagram is None or (self._state[entry.IS_UNDECIDED] and (yield from self._take_whole(datagram))):
+        if datagram is None:
             return
-        yield from self._add_items(self._connections.feed(datagram, self))
-
-    def _take_whole(self, datagram: Datagram) -> Generator[Any, None, bool]:
-        """Let the scan take a segment whose frames it could not read, as those with options of IPv6.
-
-        Returns False if the segment is for the generic reader.
-        """
-        state, header, size = self._state, self._header, len(datagram.payload)
-        if datagram.transport != "tcp" or datagram.missing or abs(datagram.time_ns) >= TIME_MAX:
-            return False
-        stop_code = int(StopCode.ARENA_FULL)
-        while stop_code not in (CONTINUE, GENERIC_RECORD):
-            yield from self._reserve_arena(size)
-            self._connections.reserve(size)
-            start = int(state[entry.ARENA])
-            self.memory[start : start + size] = np.frombuffer(datagram.payload, np.uint8)
-            state[entry.ARENA] += size
-            header[:KEY_FIELDS] = key_of(*datagram.key)
-            header[SEQ], header[ACK], header[FLAGS] = datagram.seq, datagram.ack, datagram.flags
-            header[START], header[STOP] = start, start + size
-            state[entry.RECORD_NS] = state[entry.EVENT_NS] = datagram.time_ns
-            state[entry.FRAME_CODE] = self._encapsulations.code(datagram.frames[-1])
-            state[entry.EVENT_FRAME] = state[entry.FRAME_CODE] - state[entry.FRAMES_BEFORE]
-            rows = state[entry.ROWS]
-            stop_code = take_segment(self.scan_arrays(), self._connections.flow_arrays, self.tcp_ports)
-            if stop_code != CONTINUE:
-                if state[entry.ROWS] == rows:  # else what was due before it has rows, which may be behind it
-                    state[entry.ARENA] = start
-                if stop_code != GENERIC_RECORD:
-                    yield from self._make_room(StopCode(stop_code))
-        return stop_code == CONTINUE
+        if datagram.transport == "tcp":
+            yield from self._take_segment(datagram)
+        else:
+            yield from self._add_items(self._dissection.tracker.feed(datagram))
 
     @property
     def _on_damage(self) -> ReportDamage:
@@ -180,6 +147,23 @@ class Decoder(RowBuffer, FileScanner):
         self._dissection.errors.append(error)
         self._state[entry.FRAME_NO] += 1
         self._dissection.records = self._frames_before + int(self._state[entry.FRAME_NO])
+
+    def _flush(self) -> Iterator[Any]:
+        self._find_files()
+        yield from super()._flush()
+
+    def _find_files(self) -> None:
+        """Find the file of each row whose frame is in one before the current file, and its number there."""
+        if not self._frames_before:
+            return
+        rows = self.rows[: self._state[entry.ROWS]]
+        earlier = (rows[:, entry.R_FRAME] < 1 << entry.TUNNEL_BITS) & (rows[:, entry.R_FRAME] != -1)
+        for row in rows[earlier & (rows[:, entry.R_FILE] == self._state[entry.FILE])]:
+            file, before = self._dissection.file_of(
+                self._frames_before + (int(row[entry.R_FRAME]) >> entry.TUNNEL_BITS)
+            )
+            row[entry.R_FILE] = file
+            row[entry.R_FRAME] += self._frames_before - before << entry.TUNNEL_BITS
 
     def _release_input(self) -> Iterator[Any]:
         yield from self._flush()
@@ -202,8 +186,12 @@ class Decoder(RowBuffer, FileScanner):
         counters.conflicting_bytes += int(self._state[entry.CONFLICTING_BYTES])
         counters.lost_bytes += int(self._state[entry.LOST_BYTES])
         counters.far_segments += int(self._state[entry.FAR_SEGMENTS])
+        counters.late_segments += int(self._state[entry.LATE_SEGMENTS])
+        counters.stray_resets += int(self._state[entry.STRAY_RESETS])
+        counters.evicted += int(self._state[entry.EVICTED])
         self._state[entry.REPEATED_BYTES] = self._state[entry.CONFLICTING_BYTES] = 0
         self._state[entry.LOST_BYTES] = self._state[entry.FAR_SEGMENTS] = 0
+        self._state[entry.LATE_SEGMENTS] = self._state[entry.STRAY_RESETS] = self._state[entry.EVICTED] = 0
 
     def _file_of(self, item: Item) -> int:
         return self._dissection.files.index(item.file)

@@ -16,10 +16,10 @@ from msmqwire.capture.source import Buffer
 from msmqwire.capture.splits import is_splittable
 from msmqwire.capture.window import Window
 from msmqwire.columnar.arrow.batch import BatchMaker
-from msmqwire.columnar.bridge import row_buffer
 from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.decoder import Decoder
 from msmqwire.columnar.filters import Filter
+from msmqwire.columnar.scanning import row_buffer
 from msmqwire.dissection import Dissection, state_pickle
 
 _COMPRESSION: Final = 1
@@ -87,7 +87,7 @@ class ResumableDecoder(Decoder):
     def finish(self, *, at_end: bool) -> Iterator[Any]:
         """Yield the last batches; at the end of the capture also what is unfinished."""
         if at_end:
-            yield from self._add_items(self._connections.flush(self))
+            yield from self._add_items(self._flows.flush(self))
             self._dissection.decoder.end()
             self._update_counters()
         yield from self._flush()
@@ -110,12 +110,12 @@ class ResumableDecoder(Decoder):
 
     def _save(self) -> bytes:
         """Return the state between two records; no row must be left."""
-        self._connections.compact()
+        self._flows.compact()
         form = self._form
         blocks = (form.order, form.interfaces, form.number) if isinstance(form, pcapng.Blocks) else None
         saved = {
             "dissection": self._dissection,
-            "connections": self._connections,
+            "flows": self._flows,
             "encapsulations": self._encapsulations,
             "state": self._state,
             "interfaces": self._interfaces,
@@ -127,8 +127,7 @@ class ResumableDecoder(Decoder):
         return zlib.compress(dumped, _COMPRESSION)
 
     def _restore(self, saved: dict[str, Any]) -> None:
-        self._connections, self._state = saved["connections"], saved["state"]
-        self._connections.listen()
+        self._flows, self._state = saved["flows"], saved["state"]
         self._encapsulations = saved["encapsulations"]
         self._maker.tunnels = self._encapsulations.texts
         self._interfaces, self._frames_before = saved["interfaces"], saved["frames_before"]

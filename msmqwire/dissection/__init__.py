@@ -239,10 +239,14 @@ class Dissection(Iterator[Item]):
         if self.warns:
             warn_of(self.frames_not_read, stacklevel=4)
 
-    def begin_source(self, number: int) -> None:
-        """Prepare to read a source: long before the first item, starts of directions need not be certain."""
+    def begin_source(self, number: int) -> int:
+        """Prepare to read a source; return after how many segments a direction starts.
+
+        Long before the first item, starts need not be certain.
+        """
         long_before = number < self.warm_up - 1
         self.tracker.reassembler.start_segments = 1 if long_before else START_SEGMENTS
+        return self.tracker.reassembler.start_segments
 
     def _source_items(self, source: Any) -> Iterator[Item]:
         attempts = self.attempts
@@ -289,6 +293,11 @@ class Dissection(Iterator[Item]):
         self.files.append(file)
         self._before.append(self.records)
         return len(self.files) - 1
+
+    def file_of(self, frame: int) -> tuple[int, int]:
+        """Return the index of the file of a frame, and how many frames were before that."""
+        index = bisect_left(self._before, frame) - 1
+        return index, self._before[index]
 
     def _locate(self, frames: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
         """Return the file of the last of some frames, and their numbers in their files."""

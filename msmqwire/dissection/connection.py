@@ -103,8 +103,12 @@ class Connection:
     def _first_data(self, event: Data) -> Iterator[ScanResult]:
         dissector = self._recognised(event)
         if dissector is not None:
-            self.followed = dissector.follow(event.flow, self._first, self.ignored)
-            yield from self._with_pending(event)
+            yield from self._begin(dissector, event)
+
+    def _begin(self, dissector: Dissector, event: Data) -> Iterable[ScanResult]:
+        """Follow it as the protocol of a dissector; return the results of what it was recognised by."""
+        self.followed = dissector.follow(event.flow, self._first, self.ignored)
+        return self._with_pending(event)
 
     def _with_pending(self, event: Data) -> Iterator[ScanResult]:
         """Yield the results of the pending data of a direction that is followed, and of the next bytes."""

@@ -10,6 +10,9 @@ OVERLAPS_MAX: Final = 4
 SIZES: Final = 12
 """Sizes that a packet can have, to the next power of four; the largest is 4 MiB."""
 
+FAILED_MAX: Final = OVERLAPS_MAX * SIZES
+"""Failed checks that matter at a time, but for a few."""
+
 
 def size_class(size: int) -> int:
     """Return which power of four is the next above a size."""
@@ -39,23 +42,6 @@ class FailedChecks:
         """Whether a range may be checked. It should not start before the one checked last."""
         ends = self._ends.get(size_class(end - start))
         return ends is None or sum(stop > start for stop in ends) < OVERLAPS_MAX
-
-    def refuses_at(self, start: int) -> bool:
-        """Whether there is a size of which no range that begins here may be checked."""
-        if self.end <= start:
-            return False
-        return any(sum(stop > start for stop in ends) >= OVERLAPS_MAX for ends in self._ends.values())
-
-    def beyond(self, start: int) -> tuple[tuple[int, int], ...]:
-        """Return the ranges that end after an offset: the class of the size of each, and the distance."""
-        return tuple((size, end - start) for size, ends in self._ends.items() for end in ends if end > start)
-
-    def restore(self, ranges: list[tuple[int, int]]) -> None:
-        """Replace the ranges by others: the class of the size of each, and its end."""
-        self._ends = {}
-        for size, end in ranges:
-            self._ends.setdefault(size, []).append(end)
-            self.end = max(self.end, end)
 
     def add(self, start: int, end: int) -> None:
         """Note that a range was checked in vain."""

@@ -20,8 +20,8 @@ from typing import Final
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.dissection.failed_checks import FailedChecks
-from msmqwire.dissection.finder_state import FAILED_MAX, PACKET_MIN, FinderState, SkipReason, Why
 from msmqwire.dissection.frame_ranges import SegmentRange, completed, take_frames
+from msmqwire.dissection.skip_reasons import PACKET_MIN, SkipReason, Why
 from msmqwire.errors import MalformedPacket
 from msmqwire.framing import begins_packet, find_header, find_whole_packet, may_hide_packet
 from msmqwire.headers.base import (
@@ -139,77 +139,11 @@ class PacketFinder:
         return len(self._buffer) + SEGMENT_COST * len(self._segments) + skipped
 
     @property
-    def in_sync(self) -> bool:
-        """Whether the buffer is empty or holds just the beginning of a packet, and any packet may follow."""
-        doubt = self._malformed or self._doubtful is not None or self._holds_packet
-        doubt = doubt or self._failed.refuses_at(self._start)
-        return not (self._sync_loss or self._remaining or doubt or self._skipped)
-
-    @property
-    def _holds_packet(self) -> bool:
-        """Whether the buffer begins with a whole packet, as after `resume`."""
-        buffer = self._buffer
-        if len(buffer) < PREFIX_SIZE or not begins_packet(buffer[:PREFIX_SIZE]):
-            return False
-        return packet_length(buffer) <= len(buffer)
-
-    def release(self) -> FinderState | None:
-        """Let another reader go on, which then has the buffer; None if that has to wait."""
-        run, buffer, start = self._skipped, self._buffer, self._start
-        if self._malformed or self._doubtful is not None or (self._holds_packet and not self._sync_loss):
-            return None
-        failed, frames = self._failed.beyond(start), {} if run is None else run.frames
-        if len(failed) > FAILED_MAX:
-            return None
-        first = self._segments[0].frame if self._segments else -1
-        if first in frames and first != max(frames):
-            return None
-        needed = 0
-        if len(buffer) >= PREFIX_SIZE and begins_packet(buffer[:PREFIX_SIZE]):
-            needed = packet_length(buffer)
-        last = max(frames, default=0)
-        state = FinderState(
-            [], needed if needed > len(buffer) else 0, self._sync_loss, self._remaining,
-            failed=failed, after_malformed=self._after_malformed, run_frame=(last, frames.get(last, 0)),
-            run_frames=len(frames), run_kept=run is not None,
-        )  # fmt: skip
-        if run is not None:
-            state = state._replace(run_size=run.size, run_reason=run.reason)
-        for begin, end, frame, time_ns in self._segments:
-            data = bytes(buffer[max(0, begin - start) : end - start])
-            state.segments.append((end - begin - len(data), data, frame, time_ns))
-        self._start += len(buffer)
-        self._buffer.clear()
-        self._segments.clear()
-        return state._replace(searched_to=self._searched_to - start)
-
-    def resume(self, taken: int, state: FinderState) -> None:
-        """Resume after another reader has taken so many bytes, of which some are still buffered."""
-        self._start += taken - sum(len(data) for _, data, _, _ in state.segments)
-        for lead, data, frame, time_ns in state.segments:
-            start = self._start + len(self._buffer)
-            self._segments.append(SegmentRange(start - lead, start + len(data), frame, time_ns))
-            self._buffer += data
-        self._sync_loss, self._remaining = state.loss, state.remaining
-        self._searched_to = self._start + state.searched_to
-        self._failed.restore([(size, self._start + end) for size, end in state.failed])
-        self._after_malformed = state.after_malformed
-        if not state.run_kept:
-            self._skipped = None
-        if state.run_reason is not None:
-            self._skipped = self._skipped or _SkippedRun(0, state.run_reason, {})
-            self._skipped.size = state.run_size
-            self._skipped.frames.update(state.frames)
-        if state.checked:
-            data = bytes(self._buffer[: packet_length(self._buffer)])
-            self._malformed = not well_formed(data, 0, len(data))
-            self._doubtful = None if self._malformed else parse(data)
-
-    @property
     def between_packets(self) -> bool:
         """Whether a new finder would find the same from here on: in sync, with nothing buffered."""
+        in_sync = not (self._sync_loss or self._remaining or self._skipped or self._after_malformed)
         fresh = self._searched_to <= self._start and self._failed.end <= self._start
-        return self.in_sync and not self._buffer and fresh and not self._after_malformed
+        return in_sync and fresh and not self._buffer
 
     def feed(self, data: bytes, frame: int, time_ns: int) -> Iterable[ScanResult]:
         """Feed the next bytes of the direction, from one frame captured at ``time_ns``."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
-from typing import Final
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Final, Protocol
 
 from msmqwire.capture import Data, Datagram, End, Event, Flow, Reassembler
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
 from msmqwire.dissection import registry
 from msmqwire.dissection.connection import Connection
-from msmqwire.dissection.dissector import Surroundings
+from msmqwire.dissection.dissector import Dissector, Surroundings
 from msmqwire.dissection.frame_ranges import FragmentFrames
 from msmqwire.dissection.item import Item, LocateFrames
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner
@@ -23,6 +23,19 @@ HELD_MAX: Final = 32 << 20
 """Bytes of memory that the incomplete packets of all connections may take together."""
 HALF_ENDED_MAX: Final = 4096
 """Connections remembered of which one direction has ended and the other delivered nothing."""
+
+
+class FlowView(Protocol):
+    """What dissectors ask of the connection whose event they take: see `Surroundings`."""
+
+    def is_behind(self, flow: Flow) -> bool:
+        """Whether the sender has received what was not captured, or not in order."""
+
+    def is_one_sided(self, flow: Flow) -> bool:
+        """Whether nothing of the other direction was captured."""
+
+    def ahead(self, flow: Flow) -> int | None:
+        """Return how many bytes of the other direction the sender has acknowledged ahead, None if unknown."""
 
 
 class Tracker:
@@ -41,6 +54,9 @@ class Tracker:
         tcp_ports: the TCP ports whose traffic is MSMQ.
         ports: those given, also of UDP.
         held: the approximate number of bytes of memory that incomplete packets take, over TCP.
+        streams: the dissectors of TCP.
+        view: what is known of a connection while its events are taken; a reader with flows of its own has its own.
+        new_connection: makes a connection of its first flow and the dissectors.
     """
 
     def __init__(
@@ -61,9 +77,11 @@ class Tracker:
         self._half_ended: dict[int, None] = {}
         surroundings = Surroundings(
             self.tcp_ports, self.ports, lint, locate, examiner, readings, self._fragments,
-            self._is_behind, self.reassembler.is_one_sided, self.reassembler.ahead,
+            self._is_behind, self._is_one_sided, self._ahead,
         )  # fmt: skip
-        self._streams = [kind(surroundings) for kind in registry.STREAMS]
+        self.view: FlowView = self
+        self.new_connection: Callable[[Flow, Sequence[Dissector]], Connection] = Connection
+        self.streams: list[Dissector] = [kind(surroundings) for kind in registry.STREAMS]
         self._datagrams = [kind(surroundings) for kind in registry.DATAGRAMS]
 
     def feed(self, datagram: Datagram) -> Iterator[Item]:
@@ -95,6 +113,10 @@ class Tracker:
     def flush(self, time_ns: int = 0) -> Iterator[Item]:
         """End the capture, at this time or that of the last datagram; yield the last items."""
         yield from self._events(self.reassembler.flush(time_ns))
+        yield from self.end_datagrams()
+
+    def end_datagrams(self) -> Iterator[Item]:
+        """Yield the last items of datagrams."""
         for dissector in self._datagrams:
             yield from dissector.end()
 
@@ -128,7 +150,7 @@ class Tracker:
 
     def add_connection(self, flow: Flow) -> Connection:
         """Add the connection of a direction that is about to deliver."""
-        connection = Connection(flow, self._streams)
+        connection = self.new_connection(flow, self.streams)
         self.connections[flow.stream] = connection
         return connection
 
@@ -190,7 +212,7 @@ class Tracker:
             for result in results:
                 yield connection.item(flow, result)
 
-    def _is_behind(self, flow: Flow) -> bool:
+    def is_behind(self, flow: Flow) -> bool:
         """Whether the sender has received something that was not captured, or not in order.
 
         It has acknowledged it, or nothing of the other direction was captured at all.
@@ -201,3 +223,22 @@ class Tracker:
         if not other.seen or other.is_beyond_what_was_delivered():
             return True
         return other.flow is not None and self._to_come.get(other.flow, 0) > 0
+
+    def is_one_sided(self, flow: Flow) -> bool:
+        """Whether nothing of the other direction was captured."""
+        return self.reassembler.is_one_sided(flow)
+
+    def ahead(self, flow: Flow) -> int | None:
+        """Return how many bytes of the other direction the sender has acknowledged ahead, None if unknown."""
+        return self.reassembler.ahead(flow)
+
+    # Methods, as what a tracker knows may be pickled.
+
+    def _is_behind(self, flow: Flow) -> bool:
+        return self.view.is_behind(flow)
+
+    def _is_one_sided(self, flow: Flow) -> bool:
+        return self.view.is_one_sided(flow)
+
+    def _ahead(self, flow: Flow) -> int | None:
+        return self.view.ahead(flow)

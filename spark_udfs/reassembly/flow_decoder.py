@@ -15,9 +15,9 @@ from msmqwire.capture import Datagram
 from msmqwire.capture.ip import SYN
 from msmqwire.capture.tcp import IDLE_NS_MAX
 from msmqwire.columnar.arrow.batch import BatchMaker
-from msmqwire.columnar.bridge import row_buffer
-from msmqwire.columnar.bridge.encapsulations import Positions
-from msmqwire.columnar.bridge.row_buffer import RowBuffer
+from msmqwire.columnar.scanning import row_buffer
+from msmqwire.columnar.scanning.encapsulations import Positions
+from msmqwire.columnar.scanning.row_buffer import RowBuffer
 from msmqwire.columnar.compiled import grouped_scan
 from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.compiled.stop_codes import StopCode

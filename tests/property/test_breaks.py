@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from benchmarks.hostile_packets import LOST
 from msmqwire.capture.tcp import ACKED_SEGMENTS
-from msmqwire.columnar.bridge.connection_table import ConnectionTable
+from msmqwire.columnar.scanning.connection_table import ConnectionTable
 from msmqwire.dissection.tracker import HELD_MAX
 from tests.support import handmade as h
 from tests.support.attacks import ACK, SYN, pcap, segment

@@ -13,7 +13,7 @@ import msmqwire
 from msmqwire.capture import IpDecoder, open_records
 from msmqwire.columnar import COLUMNS, arrow_schema, read_packets, record_batches
 from msmqwire.columnar.arrow.rows import batches
-from msmqwire.columnar.bridge import row_buffer
+from msmqwire.columnar.scanning import row_buffer
 from msmqwire.dissection.message_security import Examiner, SignatureStatus
 from msmqwire.schema.layout import layout
 from spark_udfs.reassembly.packets import packet_batches

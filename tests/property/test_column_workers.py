@@ -20,7 +20,7 @@ from hypothesis import given, settings
 import msmqwire
 from msmqwire.columnar import COLUMNS, arrow_schema, column_workers, record_batches
 from msmqwire.columnar.arrow.batch import BatchMaker
-from msmqwire.columnar.bridge import row_buffer
+from msmqwire.columnar.scanning import row_buffer
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from tests.property.test_columnar import captures, file_of, streams
 from tests.support import captures as c

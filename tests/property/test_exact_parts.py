@@ -19,7 +19,7 @@ from hypothesis import given, settings
 
 from msmqwire.capture.splits import records_with_offsets, whole_file
 from msmqwire.columnar import COLUMNS, arrow_schema, record_batches
-from msmqwire.columnar.bridge import row_buffer
+from msmqwire.columnar.scanning import row_buffer
 from msmqwire.columnar.exact_parts import ExactPart, exact_parts, plan_exact_parts
 from msmqwire.columnar.part_reader import PartReader
 from msmqwire.columnar.resumable_decoder import ResumableDecoder

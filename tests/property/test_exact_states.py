@@ -23,7 +23,7 @@ from hypothesis import given
 
 from msmqwire.capture.splits import whole_file
 from msmqwire.columnar.arrow.batch import BatchMaker
-from msmqwire.columnar.bridge import row_buffer
+from msmqwire.columnar.scanning import row_buffer
 from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.exact_parts import exact_parts
 from msmqwire.columnar.filters import Filter

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from msmqwire.capture.direction import FAR, START_WINDOW
 from msmqwire.capture.tcp import START_NS as OPENING_NS
 from msmqwire.capture.tcp import START_SEGMENTS
-from msmqwire.columnar.bridge.connection_table import ConnectionTable
+from msmqwire.columnar.scanning.connection_table import ConnectionTable
 from msmqwire.dissection import tracker
 from tests.support import captures as c
 from tests.support import handmade as h

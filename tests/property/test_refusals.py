@@ -20,7 +20,7 @@ from msmqwire.columnar.compiled.refusal import NUMBER
 from msmqwire.columnar.compiled.scan_arrays import RowBlock
 from msmqwire.columnar.compiled.state import R_EXTRA, R_KIND, REFUSAL_IN_OFFSETS, ROW
 from msmqwire.columnar.compiled.whole_packets import PING, SESSION, identify
-from msmqwire.dissection.finder_state import Why
+from msmqwire.dissection.skip_reasons import Why
 from msmqwire.errors import MalformedPacket
 from msmqwire.packets import Protocol, parse
 from tests.support import handmade as h

@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 
 import spark_udfs
-from msmqwire.columnar.bridge import row_buffer
+from msmqwire.columnar.scanning import row_buffer
 from msmqwire.fate import fates, summary
 from msmqwire.fate.tables import FATE_SCHEMA, SUMMARY_SCHEMA, fate_row, summary_row
 from msmqwire.qm.sim.plan import make_plan

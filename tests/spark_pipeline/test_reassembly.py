@@ -130,7 +130,7 @@ def plan_of(rows: Any) -> str:
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small captures have parts too."""
-    monkeypatch.setattr("msmqwire.columnar.bridge.row_buffer.CHUNK", 20_000)
+    monkeypatch.setattr("msmqwire.columnar.scanning.row_buffer.CHUNK", 20_000)
 
 
 def test_parts_are_preferred_unless_their_states_are_too_large(spark, files, small_chunks, monkeypatch):

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from msmqwire.columnar import COLUMNS, arrow_schema, record_batches
 from msmqwire.columnar.arrow.rows import batches
-from msmqwire.columnar.bridge import row_buffer
+from msmqwire.columnar.scanning import row_buffer
 from msmqwire.dissection import Dissection, dissect
 
 NAMES = [column.name for column in COLUMNS]

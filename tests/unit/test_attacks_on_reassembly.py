@@ -15,8 +15,8 @@ import msmqwire
 from msmqwire.capture import IpDecoder, Reassembler, open_records
 from msmqwire.capture.ip import RST
 from msmqwire.capture.segment_buffer import Segment, SegmentBuffer
-from msmqwire.columnar.bridge.connection_table import ConnectionTable
-from msmqwire.columnar.bridge.pending_segments import PendingSegments
+from msmqwire.columnar.scanning.connection_table import ConnectionTable
+from msmqwire.columnar.scanning.pending_segments import PendingSegments
 from msmqwire.dissection import dissect
 from tests.support import attacks
 from tests.support import handmade as h

@@ -13,7 +13,7 @@ from msmqwire.cli.dissect import command
 from msmqwire.columnar import COLUMNS, read_capture
 from msmqwire.columnar.arrow import batch
 from msmqwire.columnar.arrow.rows import batches
-from msmqwire.columnar.bridge import row_buffer
+from msmqwire.columnar.scanning import row_buffer
 from msmqwire.dissection import dissect
 from msmqwire.names import FormatName
 from msmqwire.qm.protocols.srmp.deserializing import deserialize

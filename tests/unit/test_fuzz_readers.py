@@ -25,7 +25,7 @@ from fuzz.readers.runner import Result, run
 from fuzz.readers.shrink import shrunk, what_is_wrong
 from fuzz.readers.tracing import fewest, lines_of, steps_of
 from msmqwire.capture import source
-from msmqwire.columnar.bridge import row_buffer
+from msmqwire.columnar.scanning import row_buffer
 from msmqwire.framing import Framer
 from msmqwire.names import parse_path_name
 from msmqwire.netware import packet_json

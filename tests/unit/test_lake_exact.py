@@ -68,7 +68,7 @@ class Writing:
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Parts can begin where a chunk ends."""
-    monkeypatch.setattr("msmqwire.columnar.bridge.row_buffer.CHUNK", 500)
+    monkeypatch.setattr("msmqwire.columnar.scanning.row_buffer.CHUNK", 500)
 
 
 def write(captures: Sequence[Path], lake: Path, **options: Any) -> Writing:

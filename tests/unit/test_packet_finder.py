@@ -7,7 +7,7 @@ import time
 import pytest
 
 from msmqwire.dissection.finder import SKIP_SHOWN, ScanResult
-from msmqwire.dissection.finder_state import PACKET_MIN
+from msmqwire.dissection.skip_reasons import PACKET_MIN
 from msmqwire.framing import begins_packet
 from tests.support import handmade as h
 from tests.support.finders import PacketFinder

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from msmqwire import read_capture
-from msmqwire.columnar.bridge import row_buffer
+from msmqwire.columnar.scanning import row_buffer
 from msmqwire.crypto.readings import Readings
 from msmqwire.errors import InvalidValue, UnsupportedStore
 from msmqwire.netware.readings import Readings as NcpReadings

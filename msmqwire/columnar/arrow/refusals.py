@@ -10,7 +10,7 @@ import numpy as np
 
 from msmqwire.columnar.compiled import packet
 from msmqwire.columnar.compiled.generated import REFUSALS
-from msmqwire.dissection.finder_state import SkipReason, Why
+from msmqwire.dissection.skip_reasons import SkipReason, Why
 from msmqwire.headers import BASE_HEADER, FINAL_ACK_BODY
 from msmqwire.headers.base import PACKET_SIZE_MAX, PACKET_SIZE_MIN, SIGNATURE, VERSION
 from msmqwire.ping import PING

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msmqwire.columnar.compiled.decorators import jit
 from msmqwire.columnar.compiled.failed_checks import add_failed, admits, any_failed
-from msmqwire.columnar.compiled.finding import FOUND, NO_ENTRY, emit, held_by, scan_buffer, search
+from msmqwire.columnar.compiled.finding import FOUND, emit, held_by, scan_buffer, search
 from msmqwire.columnar.compiled.flow_table import (
     AFTER_BAD,
     DELIVERED,
@@ -18,7 +18,6 @@ from msmqwire.columnar.compiled.flow_table import (
     FAILED,
     FLOW_FIELDS,
     IN_DOUBT,
-    IS_BEGUN,
     IS_CHECKED,
     LOSS,
     PACKET_BYTES,
@@ -43,7 +42,7 @@ from msmqwire.columnar.compiled.packet import (
 )
 from msmqwire.columnar.compiled.refusal import NUMBER, OFFSET, SECOND, refuse
 from msmqwire.columnar.compiled.rollback import go_back, remember
-from msmqwire.columnar.compiled.row_writing import is_of_file_before, write_row
+from msmqwire.columnar.compiled.row_writing import write_row
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
 from msmqwire.columnar.compiled.skipped_run import show_run
 from msmqwire.columnar.compiled.state import (
@@ -59,8 +58,8 @@ from msmqwire.columnar.compiled.state import (
     REFUSAL_IN_OFFSETS,
     ROWS,
 )
-from msmqwire.columnar.compiled.stop_codes import ARENA_FULL, CONTINUE, GENERIC_RECORD, ROWS_FULL
-from msmqwire.dissection.finder_state import Why
+from msmqwire.columnar.compiled.stop_codes import ARENA_FULL, CONTINUE, ROWS_FULL
+from msmqwire.dissection.skip_reasons import Why
 from msmqwire.headers.base import BASE_HEADER_SIZE, PREFIX_SIZE
 
 _CUT_TAIL: Final = REFUSALS.index(("cut short", "TrailingData"))
@@ -78,7 +77,7 @@ def _refuse_cut(arrays: ScanArrays, start: int, stop: int, r: int) -> None:
 def _prefix_size(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: int, r: int) -> int:
     """Return how many bytes are surely of the packet that is cut off: `PacketFinder._prefix_end`.
 
-    -1 if that is for the generic reader. Its refusal is written.
+    Its refusal is written.
     """
     size = stop - start
     _refuse_cut(arrays, start, stop, r)
@@ -87,8 +86,7 @@ def _prefix_size(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: in
     refusal = arrays.field_offsets[r]
     if refusal[OFFSET] == size and refusal[NUMBER] != _CUT_TAIL:
         return size
-    if not add_failed(flow, start + shift, size):
-        return -1
+    add_failed(flow, start + shift, size)
     return size - refusal[SECOND] if refusal[OFFSET] == size else min(BASE_HEADER_SIZE, size)
 
 
@@ -110,13 +108,9 @@ def _flush(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: int) -> 
             return ROWS_FULL, 0
         length = packet_length(arrays.memory, p) if stop - p >= PREFIX_SIZE else 0
         prefix = _prefix_size(arrays, flow, p, stop, shift, r)
-        if prefix < 0:
-            return GENERIC_RECORD, 0
         at, result = stop, FOUND
         if p + prefix < stop:
             at, result, _ = search(arrays, flow, p + prefix, stop, shift, r + 1, True)
-            if result == NO_ENTRY:
-                return GENERIC_RECORD, 0
         if at == stop or result != FOUND:
             return emit(arrays, flow, p, stop - p, BAD), length - (stop - p)
         _refuse_cut(arrays, p, at, r)
@@ -155,31 +149,36 @@ def _break_off(arrays: ScanArrays, flow: Any) -> tuple[int, int]:
 
 @jit
 def take_hole(arrays: ScanArrays, flow: Any, size: int, reason: int, frame: int, time_ns: int) -> int:
-    """Take a hole of so many bytes in an MSMQ flow, for a reason by its place in `packet.GAP_REASONS`.
+    """Take a hole in an MSMQ flow, all or nothing: `PacketFinder.gap`; return CONTINUE or a stop code.
 
-    ``frame`` has revealed it. Returns CONTINUE or a stop code, on which the caller goes back.
+    Args:
+        size: its bytes, -1 for an unknown number.
+        reason: the place of the reason in `packet.GAP_REASONS`.
+        frame: what has revealed it.
+        time_ns: the time of that.
     """
     state, rows = arrays.state, arrays.rows
+    remember(arrays.rollback[1], flow, state)
     stop_code, lacking = _break_off(arrays, flow)
-    if stop_code >= 0:
-        return stop_code
     r = state[ROWS]
-    if r == rows.shape[0]:
-        return ROWS_FULL
-    if is_of_file_before(state, frame):
-        return GENERIC_RECORD
-    if size <= lacking:
+    if stop_code < 0 and r == rows.shape[0]:
+        stop_code = ROWS_FULL
+    if stop_code >= 0:
+        go_back(arrays.rollback[1], flow, state)
+        return stop_code
+    if 0 <= size <= lacking:
         flow[REMAINING] = lacking - size
     else:
         flow[REMAINING], flow[LOSS] = 0, _HOLE
-    write_row(rows, r, state, arrays.header, flow[STREAM], SKIPPED, 0, size)
-    refuse(arrays.field_offsets, r, NOT_CAPTURED + reason, 0, 0, 0, 0)
-    rows[r, R_LENGTH], rows[r, R_EXTRA] = 0, REFUSAL_IN_OFFSETS
-    rows[r, R_FRAME], rows[r, R_TIME] = frame - state[FRAMES_BEFORE], time_ns
-    state[ROWS] += 1
+    if size > 0:
+        write_row(rows, r, state, arrays.header, flow[STREAM], SKIPPED, 0, size)
+        refuse(arrays.field_offsets, r, NOT_CAPTURED + reason, 0, 0, 0, 0)
+        rows[r, R_LENGTH], rows[r, R_EXTRA] = 0, REFUSAL_IN_OFFSETS
+        rows[r, R_FRAME], rows[r, R_TIME] = frame - state[FRAMES_BEFORE], time_ns
+        state[ROWS] += 1
     in_doubt = flow[LOSS] or flow[REMAINING] or any_failed(flow, flow[DELIVERED])
     flow[IN_DOUBT] = 1 if in_doubt else 0
-    flow[IS_BEGUN], flow[AFTER_BAD] = 1, 0
+    flow[AFTER_BAD] = 0
     return CONTINUE
 
 

@@ -16,14 +16,17 @@ from msmqwire.columnar.compiled.decorators import exported, inlined, jit
 from msmqwire.columnar.compiled.finding import find_packets
 from msmqwire.columnar.compiled.flow_table import (
     AFTER_BAD,
+    BEGINS_INSIDE,
     DELIVERED,
     DOUBTFUL_SIZE,
     IGNORED,
     IGNORED_FRAME,
     IGNORED_NS,
     IN_DOUBT,
-    IS_BEGUN,
-    ISN,
+    IS_KNOWN,
+    IS_STARTED,
+    LOSS,
+    MIDSTREAM,
     MODE,
     PACKET_BYTES,
     PACKET_FIRST,
@@ -36,6 +39,7 @@ from msmqwire.columnar.compiled.flow_table import (
     SEG_NEXT,
     SEG_NS,
     SEG_SIZE,
+    START_KIND,
     STREAM,
     UNRECOGNISED,
     copy_packet,
@@ -44,7 +48,7 @@ from msmqwire.columnar.compiled.memory import copy
 from msmqwire.columnar.compiled.network import PORTS
 from msmqwire.columnar.compiled.packet import BAD, find_header, is_doubtful, packet_length, session_packet
 from msmqwire.columnar.compiled.pending import extend_packet
-from msmqwire.columnar.compiled.row_writing import is_of_file_before, write_row
+from msmqwire.columnar.compiled.row_writing import write_row
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
 from msmqwire.columnar.compiled.skipped_run import joins_malformed
 from msmqwire.columnar.compiled.state import (
@@ -65,17 +69,16 @@ from msmqwire.columnar.compiled.state import (
 from msmqwire.columnar.compiled.stop_codes import (
     ARENA_FULL,
     CONTINUE,
-    GENERIC_RECORD,
+    FOREIGN_EVENT,
     LOST,
     PENDING_FULL,
     ROWS_FULL,
 )
-from msmqwire.dissection.finder_state import PACKET_MIN
 from msmqwire.dissection.http_connection import HTTP_PORT, METHOD
 from msmqwire.dissection.ncp_finder import REPLY as NCP_REPLY
 from msmqwire.dissection.ncp_finder import REQUEST as NCP_REQUEST
 from msmqwire.dissection.rpc_connection import RPC_PORTS
-from msmqwire.dissection.tracker import HELD_MAX
+from msmqwire.dissection.skip_reasons import PACKET_MIN, Why
 from msmqwire.headers.base import PREFIX_SIZE, VERSION
 from msmqwire.netware.headers import NCP_PORT
 from msmqwire.rpc.constants import PduType
@@ -85,6 +88,7 @@ _NCP_REQUEST: Final = np.frombuffer(NCP_REQUEST, np.uint8).copy()
 _NCP_REPLY: Final = np.frombuffer(NCP_REPLY, np.uint8).copy()
 _METHOD: Final = np.frombuffer(METHOD, np.uint8).copy()
 _RPC_PORT, _SECOND_RPC_PORT, _THIRD_RPC_PORT = sorted(RPC_PORTS)
+_BEGINS_INSIDE: Final = int(Why.BEGINS_INSIDE)
 _BIND, _ALTER_CONTEXT = int(PduType.BIND), int(PduType.ALTER_CONTEXT)
 
 
@@ -92,8 +96,6 @@ _BIND, _ALTER_CONTEXT = int(PduType.BIND), int(PduType.ALTER_CONTEXT)
 def wait_for_more(arrays: ScanArrays, flow: Any, start: int, size: int, needed: int) -> int:
     """Buffer bytes of a packet of which so many are needed, 0 for unknown; return CONTINUE or a stop code."""
     state = arrays.state
-    if state[HELD] + size + SEGMENT_COST > HELD_MAX:
-        return GENERIC_RECORD
     flow[PACKET_SIZE] = needed
     extend_packet(state, flow, arrays.pending_segments, arrays.pending_bytes, arrays.memory, start, size, 0)
     flow[DELIVERED] += size
@@ -131,8 +133,6 @@ def end_doubtful(arrays: ScanArrays, flow: Any, start: int, size: int) -> int:
         left -= segment[SEG_SIZE]
         passed += 1
         number = segment[SEG_NEXT]
-    if is_of_file_before(state, frame):
-        return GENERIC_RECORD
     kind = session_packet(memory, arena, arena + length, arrays.field_offsets, r)
     if joins_malformed(flow, kind, length):
         return LOST
@@ -236,8 +236,6 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
         write_row(rows, r, state, header, flow[STREAM], kind, p, length)
         r += 1
         p += length
-    if p < stop and (held + stop - p + SEGMENT_COST > HELD_MAX or may_begin_another(memory[p])):
-        return GENERIC_RECORD
     if flow[PACKET_BYTES]:
         flow[PACKET_BYTES] = flow[PACKET_SEGMENTS] = flow[PACKET_LEAD] = 0
     state[HELD], state[ROWS], state[ARENA] = held, r, arena
@@ -318,19 +316,38 @@ def may_be_rpc(memory: Any, start: int, stop: int, ports: int) -> bool:
 
 @jit
 def count_ignored(state: Any, flow: Any, memory: Any, start: int, stop: int, ports: int) -> int:
-    """Count bytes of an unrecognised connection; return GENERIC_RECORD if they may be or begin a packet."""
+    """Count bytes of an unrecognised connection; return FOREIGN_EVENT if they may be or begin a packet."""
     if stop - start < PREFIX_SIZE and memory[start] == VERSION:
-        return GENERIC_RECORD
+        return FOREIGN_EVENT
     if may_be_followed(memory, start, stop, ports) or may_be_rpc(memory, start, stop, ports):
-        return GENERIC_RECORD
+        return FOREIGN_EVENT
     if may_be_ncp(memory, start, stop, ports):
-        return GENERIC_RECORD
+        return FOREIGN_EVENT
     header = find_header(memory, start, stop)
     if header >= 0 and header + PREFIX_SIZE <= stop:
-        return GENERIC_RECORD
+        return FOREIGN_EVENT
     flow[IGNORED] += stop - start
     flow[IGNORED_FRAME] = state[FRAMES_BEFORE] + state[EVENT_FRAME]
     flow[IGNORED_NS] = state[EVENT_NS]
+    return CONTINUE
+
+
+@jit
+def begin_packets(flow: Any, peer: Any, memory: Any, start: int, stop: int) -> int:
+    """Begin the packets of a flow with these bytes; return CONTINUE, or FOREIGN_EVENT for what Python has to do.
+
+    That is to recognise a connection which is MSMQ by its ports only, and to report what was ignored before.
+    """
+    if not flow[IS_KNOWN]:
+        may_be_inside = flow[START_KIND] == MIDSTREAM and may_have_unit(memory, start, stop)
+        if may_begin_another(memory[start]) or may_be_inside:
+            return FOREIGN_EVENT
+        flow[IS_KNOWN] = peer[IS_KNOWN] = 1
+    if flow[IGNORED]:
+        return FOREIGN_EVENT
+    if flow[START_KIND] == MIDSTREAM or flow[BEGINS_INSIDE]:
+        flow[LOSS], flow[IN_DOUBT] = _BEGINS_INSIDE, 1
+    flow[IS_STARTED] = 1
     return CONTINUE
 
 
@@ -341,11 +358,4 @@ def deliver(arrays: ScanArrays, flow: Int64s, start: int, stop: int) -> int:
     if flow[MODE] == UNRECOGNISED:
         return count_ignored(arrays.state, flow, arrays.memory, start, stop, arrays.header[PORTS])
     stop_code = LOST if flow[IN_DOUBT] else deliver_packets(arrays, flow, start, stop)
-    if stop_code == LOST:
-        if flow[DELIVERED] == 0 and not flow[IS_BEGUN]:
-            if may_begin_another(arrays.memory[start]):
-                return GENERIC_RECORD
-            if flow[ISN] < 0 and may_have_unit(arrays.memory, start, stop):
-                return GENERIC_RECORD
-        return find_packets(arrays, flow, start, stop)
-    return stop_code
+    return find_packets(arrays, flow, start, stop) if stop_code == LOST else stop_code

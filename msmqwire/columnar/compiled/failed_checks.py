@@ -34,13 +34,16 @@ def admits(flow: Any, start: int, size: int) -> bool:
 
 
 @jit
-def add_failed(flow: Any, start: int, size: int) -> bool:
-    """Note that a range was checked in vain; return False if there is no entry left."""
+def add_failed(flow: Any, start: int, size: int) -> None:
+    """Note that a range was checked in vain; if there are too many, in place of the one that ends first."""
+    chosen = FAILED
     for i in range(FAILED, FLOW_FIELDS):
         if flow[i] == 0 or flow[i] >> END_SHIFT <= start:
-            flow[i] = start + size << END_SHIFT | _size_class(size)
-            return True
-    return False
+            chosen = i
+            break
+        if flow[i] < flow[chosen]:
+            chosen = i
+    flow[chosen] = start + size << END_SHIFT | _size_class(size)
 
 
 @jit

@@ -1,13 +1,12 @@
 """Packets of flows that are not in step with them, compiled: what `PacketFinder` does until a break.
 
 A flow comes here when no packet begins where one should, or something else than a packet follows a malformed
-or doubtful one, and leaves when all that is known of it is the beginning of a packet again. A step that the
-compiled code can't do is for the generic reader, which is given the state of the flow.
+or doubtful one, and leaves when all that is known of it is the beginning of a packet again.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.columnar.compiled.decorators import jit
@@ -55,7 +54,7 @@ from msmqwire.columnar.compiled.packet import (
 from msmqwire.columnar.compiled.pending import extend_packet, extend_run
 from msmqwire.columnar.compiled.refusal import refuse
 from msmqwire.columnar.compiled.rollback import go_back, remember
-from msmqwire.columnar.compiled.row_writing import is_of_file_before, write_row
+from msmqwire.columnar.compiled.row_writing import write_row
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
 from msmqwire.columnar.compiled.skipped_run import (
     MALFORMED,
@@ -81,18 +80,14 @@ from msmqwire.columnar.compiled.state import (
 from msmqwire.columnar.compiled.stop_codes import (
     ARENA_FULL,
     CONTINUE,
-    GENERIC_RECORD,
     PENDING_FULL,
     ROWS_FULL,
 )
 from msmqwire.dissection.finder import FRAME_COST
-from msmqwire.dissection.finder_state import Why
-from msmqwire.dissection.tracker import HELD_MAX
+from msmqwire.dissection.skip_reasons import Why
 from msmqwire.headers.base import BASE_HEADER_SIZE, PREFIX_SIZE, SIGNATURE, SIGNATURE_END, VERSION
 
-_RESCANNED_MAX: Final = 0x8_0000
-"""Bytes that may be scanned again whatever has been added to them."""
-NOT_FOUND, FOUND, NO_ENTRY = range(3)
+NOT_FOUND, FOUND = range(2)
 _OTHER_VERSION, _OTHER_SIGNATURE = int(Why.OTHER_VERSION), int(Why.OTHER_SIGNATURE)
 _IMPOSSIBLE_SIZE, _NOT_CHECKED, _REST = int(Why.IMPOSSIBLE_SIZE), int(Why.NOT_CHECKED), int(Why.REST)
 
@@ -105,14 +100,15 @@ def held_by(flow: Any) -> int:
 
 @jit
 def _certain(arrays: ScanArrays, flow: Any, start: int, stop: int, position: int, r: int) -> int:
-    """Return FOUND for a well-formed packet without a doubtful end: `PacketFinder._certain`."""
+    """Return FOUND for a well-formed packet without a doubtful end, or NOT_FOUND: `PacketFinder._certain`."""
     if not admits(flow, position, stop - start):
         return NOT_FOUND
     memory, field_offsets = arrays.memory, arrays.field_offsets
     kind = session_packet(memory, start, stop, field_offsets, r)
     if kind != BAD and not has_unexplained_tail(memory, start, kind, field_offsets, r):
         return FOUND
-    return NOT_FOUND if add_failed(flow, position, stop - start) else NO_ENTRY
+    add_failed(flow, position, stop - start)
+    return NOT_FOUND
 
 
 @jit
@@ -150,7 +146,7 @@ def search(
 ) -> tuple[int, int, int]:
     """Search a packet in memory: `PacketFinder._search`.
 
-    Returns its offset, or that before which none begins; which of the two, or NO_ENTRY; and up to where
+    Returns its offset, or that before which none begins; which of the two; and up to where
     there must be bytes before more can be found, 0 if that is unknown. ``shift`` is the distance from offsets
     in the memory to those in the flow; row ``r`` is overwritten. ``final`` says that no bytes will follow.
     """
@@ -188,8 +184,6 @@ def emit(arrays: ScanArrays, flow: Any, start: int, size: int, kind: int) -> int
         return stop_code
     state, rows, r = arrays.state, arrays.rows, arrays.state[ROWS]
     frame, time_ns = take_frames(arrays, flow, size, False)
-    if is_of_file_before(state, frame):
-        return GENERIC_RECORD
     write_row(rows, r, state, arrays.header, flow[STREAM], kind, start, size)
     rows[r, R_FRAME], rows[r, R_TIME] = frame - state[FRAMES_BEFORE], time_ns
     state[ROWS] += 1
@@ -260,21 +254,19 @@ def _scan_packet(
     kind = session_packet(memory, start, end, field_offsets, r)
     if not is_doubtful(memory, start, kind, field_offsets, r):
         return end, emit(arrays, flow, start, length, kind), 0
-    if kind == BAD and not flow[IS_CHECKED] and not add_failed(flow, start + shift, length):
-        return start, GENERIC_RECORD, 0
+    if kind == BAD and not flow[IS_CHECKED]:
+        add_failed(flow, start + shift, length)
     flow[IS_CHECKED] = 1
     if stop - end < PREFIX_SIZE and not final:
         return start, CONTINUE, end + PREFIX_SIZE
     if end < stop and not begins_packet(memory, end, stop):
         first = start + (BASE_HEADER_SIZE if kind == BAD else tail_start(field_offsets, r))
         at, result, needed = search(arrays, flow, first, stop, shift, r + 1, final)
-        if result == NO_ENTRY:
-            return start, GENERIC_RECORD, 0
         if at < end and result == NOT_FOUND and not final:
             return start, CONTINUE, needed
         if at < end and result == FOUND:
-            if kind != BAD and not add_failed(flow, start + shift, length):
-                return start, GENERIC_RECORD, 0
+            if kind != BAD:
+                add_failed(flow, start + shift, length)
             kind = session_packet(memory, start, at, field_offsets, r)
             return at, _emit_bad(arrays, flow, start, at - start, kind), 0
     return end, _emit_bad(arrays, flow, start, length, kind), 0
@@ -303,8 +295,6 @@ def scan_buffer(
             if r == arrays.rows.shape[0]:
                 return p, ROWS_FULL, 0
             at, result, needed = search(arrays, flow, p, stop, shift, r, final)
-            if result == NO_ENTRY:
-                return p, GENERIC_RECORD, 0
             stop_code = skip(arrays, flow, at - p, flow[LOSS])
             p = at
             if stop_code >= 0 or result == NOT_FOUND:
@@ -348,14 +338,10 @@ def find_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
     ):
         state[NEED] = size
         return PENDING_FULL
-    if state[HELD] + size + SEGMENT_COST + FRAME_COST > HELD_MAX:
-        return GENERIC_RECORD
     if flow[IN_DOUBT] and kept + size < flow[PACKET_SIZE]:
         extend_packet(state, flow, arrays.pending_segments, arrays.pending_bytes, memory, start, size, 0)
         flow[DELIVERED] += size
         return CONTINUE
-    if kept > _RESCANNED_MAX and kept + size < 2 * flow[SCANNED_BYTES]:
-        return GENERIC_RECORD
     arena, rows = state[ARENA], state[ROWS]
     if kept and arena + kept + size > state[ARENA_END]:
         state[NEED] = kept + size

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from msmqwire.capture import direction
 from msmqwire.columnar.compiled.arrays import Bytes, Int32s, Int64Rows, Int64s
 from msmqwire.columnar.compiled.decorators import exported, inlined, jit
 from msmqwire.columnar.compiled.memory import copy
@@ -24,52 +25,58 @@ from msmqwire.columnar.compiled.network import (
     SRC_HIGH,
     SRC_LOW,
 )
-from msmqwire.columnar.compiled.scan_arrays import FlowArrays
-from msmqwire.columnar.compiled.state import FIRST_GAP, LAST_GAP
-from msmqwire.dissection.finder_state import FAILED_MAX
+from msmqwire.columnar.compiled.state import HASH_SEED, REMOVED
+from msmqwire.dissection.failed_checks import FAILED_MAX
 
-TRACKED: Final = 0
+FREE: Final = 0
 MSMQ: Final = 1
 UNRECOGNISED: Final = 2
-UNSEEN: Final = 3
-ENDED: Final = 4
-JOINED: Final = 5
-OPENING: Final = 6
-"""Modes of a flow: the tracker has it; it is MSMQ; nothing in it has been recognised as MSMQ so far; only its
-peer has been seen; it has ended with a FIN or a reset, and all of it has been delivered; without a SYN, it
-has been seen, but none of its data; its first data is buffered until it is certain where it starts."""
+FOREIGN: Final = 3
+"""Modes of a flow: its number is not in use; it is MSMQ, or will be unless its first bytes say otherwise; nothing
+in its connection has been recognised so far; its events are for a dissector in Python."""
+
+UNKNOWN, OPENING, OPEN, ENDED = direction.UNKNOWN, direction.OPENING, direction.OPEN, direction.ENDED
 
 (
     MODE, NEXT_SEQ, ACKED, LAST_NS, FRAME, STREAM, PACKET_BYTES, PACKET_SEGMENTS, PACKET_FIRST, PACKET_LAST,
     PACKET_SIZE, DELIVERED, IGNORED, IGNORED_FRAME, IGNORED_NS, PACKET_FRAME, PACKET_NS, OUT_OF_ORDER,
-    OUT_OF_ORDER_FIRST, OUT_OF_ORDER_LAST, OUT_OF_ORDER_COST, OUT_OF_ORDER_FRAME, GAP_NS, GAP_DUE_NS, ISN,
-    DOUBTFUL_SIZE, PACKET_LEAD, IN_DOUBT, LOSS, REMAINING, IS_CHECKED, SEARCHED_TO, SCANNED_BYTES, RUN_BYTES,
-    RUN_REASON, RUN_FRAMES, RUN_FRAME, RUN_NS, RUN_LATEST, RUN_KEPT, RUN_FIRST, RUN_SEGMENTS, WAS_RESET,
-    FIRST_SEQ, OPENING_SEGMENTS, NEXT_OPENING, PREVIOUS_OPENING, FAR_NEXT, FAR_FROM, FAR_RUN, IS_REGISTERED,
-    IS_BEGUN, AFTER_BAD, FAILED,
-) = range(54)  # fmt: skip
+    OUT_OF_ORDER_FIRST, OUT_OF_ORDER_LAST, OUT_OF_ORDER_COST, SINCE_NS, ISN, DOUBTFUL_SIZE, PACKET_LEAD,
+    IN_DOUBT, LOSS, REMAINING, IS_CHECKED, SEARCHED_TO, SCANNED_BYTES, RUN_BYTES, RUN_REASON, RUN_FRAMES,
+    RUN_FRAME, RUN_NS, RUN_LATEST, RUN_FIRST, RUN_SEGMENTS, FIRST_SEQ, OPENING_SEGMENTS, FAR_NEXT, FAR_FROM,
+    FAR_RUN, IS_STARTED, AFTER_BAD, TCP_STATE, IS_SEEN, IS_FAST, FIN_SEQ, WAS_RESET, START_KIND, IS_WAITING,
+    WAITING_FRAME, NEXT_WAITING, PREVIOUS_WAITING, QUEUED, QUEUED_FIRST, QUEUED_LAST, IS_KNOWN, HAS_PENDING,
+    BEGINS_INSIDE, HAS_ENDED, IS_GONE, FIRST_SIDE, CHECK_NS, CHECK_WAIT, NEXT_CONNECTION, PREVIOUS_CONNECTION,
+    FAILED,
+) = range(70)  # fmt: skip
 FLOW_FIELDS: Final = FAILED + FAILED_MAX
-"""The state of a flow, by index; see `handover.DirectionSnapshot`.
+"""The state of a flow, by index: that of a `Direction`, and of the finder of its packets.
 
-ACKED is what the peer acknowledged last, -1 for nothing. LAST_NS and FRAME are the last segment's.
+ACKED is what the peer acknowledged last, -1 for nothing. LAST_NS and FRAME are the last segment's. TCP_STATE is
+that of the direction, and ISN its initial sequence number, else -1; FIN_SEQ is that of its FIN, NO_SEQ without
+one; WAS_RESET says that a reset has ended it. FIRST_SEQ is the sequence number before any data of a flow without
+a SYN, NO_SEQ if that is unknown. While it is opening it has received OPENING_SEGMENTS, buffered like those beyond
+a gap. SINCE_NS is when it began to, or the last progress of a flow with a gap. START_KIND is 0 before anything is
+delivered, and then IN_ORDER or MIDSTREAM. FAR_RUN segments in a row were further away than any window; FAR_NEXT
+continues them, and FAR_FROM was NEXT_SEQ when they began. A flow that IS_FAST takes the segment that is next
+without further checks.
+
+OUT_OF_ORDER segments are buffered, and cost memory. IS_WAITING says that the flow is in the list of those that
+have any or are opening, since WAITING_FRAME, the oldest first: FIRST_WAITING and LAST_WAITING of the state.
+QUEUED segments are next in order, and still to be taken as the events say.
+
+CHECK_NS, CHECK_WAIT and the list of connections, FIRST_CONNECTION and LAST_CONNECTION of the state, are those of
+the even number: when to look whether it is idle, and how much later if it has no time. FIRST_SIDE is 1 or 2 once
+its first or second flow has delivered. IS_GONE says that a connection is forgotten but for its events.
+
+IS_KNOWN says that a connection is MSMQ whatever follows, HAS_PENDING that a dissector waits for more bytes of a
+flow, BEGINS_INSIDE that a flow need not begin with a packet, IS_STARTED that its packets have begun, HAS_ENDED
+that its end was taken.
 
 PACKET_BYTES of an incomplete packet are buffered in PACKET_SEGMENTS entries, from PACKET_FIRST to
 PACKET_LAST, without the first PACKET_LEAD bytes of the first entry; its PACKET_SIZE, or how many bytes are
 needed before more can be found, is 0 as long as it is unknown; PACKET_FRAME is the highest number of their
 frames, with its time. DOUBTFUL_SIZE is that of a complete packet that `packet.is_doubtful` and waits for what
 follows it, else 0.
-
-OUT_OF_ORDER segments are buffered beyond a gap: their cost in memory, the frame that brought the first, since
-when nothing was delivered, and when the gap may be skipped. ISN is the initial sequence number of a flow
-whose SYN was seen, else -1. WAS_RESET says that a reset has ended it. FAR_RUN segments in a row were further
-away than any window; FAR_NEXT continues them, and FAR_FROM was NEXT_SEQ when they began. IS_REGISTERED says
-that the tracker knows the connection. IS_BEGUN says that a hole has been taken, so that its packets have
-begun even if nothing was delivered.
-
-FIRST_SEQ is the sequence number before any data of a flow without a SYN, NO_SEQ if that is unknown. While it
-is opening it has received OPENING_SEGMENTS, buffered like those beyond a gap; GAP_NS is when the first came,
-and GAP_DUE_NS when it starts. It is then in the list of all that are opening, the oldest first: FIRST_OPENING
-and LAST_OPENING of the state, NEXT_OPENING and PREVIOUS_OPENING, -1 at the ends.
 
 IN_DOUBT says that there is more to know of a flow, for `finding`. LOSS is why it is out of sync with its
 packets, 0 if it is in sync; REMAINING bytes of an incomplete packet are still to be skipped; IS_CHECKED says
@@ -79,24 +86,23 @@ been scanned. AFTER_BAD says that the last packet was malformed. From FAILED on,
 failed: see `failed_checks`.
 
 RUN_BYTES have been skipped since the last row, for one RUN_REASON. They are of RUN_FRAMES frames, of which
-RUN_FRAME is the highest number, with its time, and RUN_LATEST was counted last. The frames up to RUN_KEPT,
-0 for none, are with the generic reader, the others in RUN_SEGMENTS entries from RUN_FIRST on, of which all
-bytes were skipped. The entries of the packet follow them.
+RUN_FRAME is the highest number, with its time, and RUN_LATEST was counted last. They are in RUN_SEGMENTS entries
+from RUN_FIRST on, of which all bytes were skipped. The entries of the packet follow them.
 """
 
-SEG_START, SEG_SIZE, SEG_FRAME, SEG_NS, SEG_NEXT, SEG_POSITION = range(6)
-SEG_FIELDS: Final = 6
+IN_ORDER, MIDSTREAM = 1, 2
+
+SEG_START, SEG_SIZE, SEG_FRAME, SEG_NS, SEG_NEXT, SEG_POSITION, SEG_LOST = range(7)
+SEG_FIELDS: Final = 7
 """A buffered segment, or a part of one, by index: offset and number of its bytes in `pending_bytes`; the
 frame that brought it, and its time; the next entry of the list; for one beyond a gap its position in the
-flow, for a part how many bytes of its segment are before it."""
+flow, for a part how many bytes of its segment are before it; how many bytes after it the capture has cut off."""
 KEY_FIELDS: Final = 6
 """The first fields of a header, which identify a flow."""
 
 EMPTY, _REMOVED = -1, -2
 """Entries of a hash table without a flow."""
 NO_SEQ: Final = -(1 << 62)
-NOT_LISTED: Final = -2
-"""In `FlowArrays.next_gap`: the flow is not in the list."""
 
 
 def new_seed() -> int:
@@ -160,32 +166,13 @@ def slot_of(table: Any, keys: Any, number: int, seed: int) -> int:
     return -1
 
 
-@exported
 @jit
-def remove(table: Int32s, keys: Int64Rows, number: int, seed: int) -> None:
+def remove(state: Any, table: Any, keys: Any, number: int) -> None:
     """Remove the number of a flow."""
-    slot = slot_of(table, keys, number, seed)
+    slot = slot_of(table, keys, number, state[HASH_SEED])
     if slot >= 0:
         table[slot] = _REMOVED
-
-
-@exported
-@jit
-def remove_connections(table: Int32s, keys: Int64Rows, flows: Int64Rows, numbers: Int64s, seed: int) -> None:
-    """Remove both flows of connections, given by their even numbers."""
-    for i in range(numbers.size):
-        for number in range(numbers[i], numbers[i] + 2):
-            remove(table, keys, number, seed)
-            flows[number, MODE], flows[number, ACKED] = TRACKED, -1
-
-
-@jit
-def swap_sides(table: Any, keys: Any, first: int, seed: int) -> None:
-    """Exchange the numbers of the two flows of a connection, of which the even one is given."""
-    slot, other = slot_of(table, keys, first, seed), slot_of(table, keys, first + 1, seed)
-    table[slot], table[other] = first + 1, first
-    for i in range(KEY_FIELDS):
-        keys[first, i], keys[first + 1, i] = keys[first + 1, i], keys[first, i]
+        state[REMOVED] += 1
 
 
 @exported
@@ -195,57 +182,6 @@ def rebuild(table: Int32s, keys: Int64Rows, numbers: Int64s, seed: int) -> None:
     table[:] = EMPTY
     for i in range(numbers.size):
         insert(table, keys, numbers[i], seed)
-
-
-@jit
-def unlist_gap(state: Any, flow_arrays: FlowArrays, number: int) -> None:
-    """Remove a flow from the list of those that have a gap."""
-    next_gap, previous_gap = flow_arrays.next_gap, flow_arrays.previous_gap
-    before, after = previous_gap[number], next_gap[number]
-    if before < 0:
-        state[FIRST_GAP] = after
-    else:
-        next_gap[before] = after
-    if after < 0:
-        state[LAST_GAP] = before
-    else:
-        previous_gap[after] = before
-    next_gap[number] = NOT_LISTED
-
-
-@exported
-@jit
-def list_gap(state: Int64s, flow_arrays: FlowArrays, number: int) -> None:
-    """List a flow that has a gap, in the order of the frames since which they wait."""
-    flows, next_gap, previous_gap = flow_arrays.flows, flow_arrays.next_gap, flow_arrays.previous_gap
-    if next_gap[number] != NOT_LISTED:
-        unlist_gap(state, flow_arrays, number)
-    before, after = state[LAST_GAP], -1
-    while before >= 0:
-        if flows[before, OUT_OF_ORDER] == 0:
-            unlist_gap(state, flow_arrays, before)
-        elif flows[before, OUT_OF_ORDER_FRAME] <= flows[number, OUT_OF_ORDER_FRAME]:
-            break
-        else:
-            after = before
-        before = state[LAST_GAP] if after < 0 else previous_gap[after]
-    next_gap[number], previous_gap[number] = after, before
-    if before < 0:
-        state[FIRST_GAP] = number
-    else:
-        next_gap[before] = number
-    if after < 0:
-        state[LAST_GAP] = number
-    else:
-        previous_gap[after] = number
-
-
-@jit
-def oldest_gap(state: Any, flow_arrays: FlowArrays) -> int:
-    """Return the flow that has waited longest for a gap to be filled; -1 if none waits."""
-    while state[FIRST_GAP] >= 0 and flow_arrays.flows[state[FIRST_GAP], OUT_OF_ORDER] == 0:
-        unlist_gap(state, flow_arrays, state[FIRST_GAP])
-    return state[FIRST_GAP]
 
 
 @jit
@@ -279,11 +215,10 @@ def compact(
     count, used = 0, 0
     for i in range(numbers.size):
         flow = flows[numbers[i]]
-        if flow[MODE] == TRACKED:
-            continue
         for first, length, last in (
             (RUN_FIRST, RUN_SEGMENTS, PACKET_LAST),
             (PACKET_FIRST, PACKET_SEGMENTS, PACKET_LAST),
+            (QUEUED_FIRST, QUEUED, QUEUED_LAST),
             (OUT_OF_ORDER_FIRST, OUT_OF_ORDER, OUT_OF_ORDER_LAST),
         ):
             number = flow[first]

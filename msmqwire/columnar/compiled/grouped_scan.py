@@ -9,40 +9,48 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.capture.tcp import IDLE_NS_MAX, SWEEP_NS
 from msmqwire.columnar.compiled.arrays import Bools, Bytes, Int64Rows, Int64s
 from msmqwire.columnar.compiled.decorators import exported, jit
+from msmqwire.columnar.compiled.flow_lists import free_connection
 from msmqwire.columnar.compiled.flow_table import (
     ACKED,
+    EMPTY,
+    FOREIGN,
+    HAS_PENDING,
     IN_DOUBT,
     MODE,
-    MSMQ,
+    NEXT_CONNECTION,
     NEXT_SEQ,
+    OPEN,
+    OPENING,
     OUT_OF_ORDER,
     PACKET_SEGMENTS,
-    TRACKED,
-    UNRECOGNISED,
+    TCP_STATE,
 )
 from msmqwire.columnar.compiled.network import HEADER_FIELDS, START, STOP, TCP, UDP
+from msmqwire.columnar.compiled.reassembly import distance
 from msmqwire.columnar.compiled.scan import take_ping
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.columnar.compiled.segments import take_segment
 from msmqwire.columnar.compiled.state import (
     CONNECTIONS,
+    DEADLINE,
     END,
     EVENT_FRAME,
     EVENT_NS,
+    FIRST_CONNECTION,
     FRAME_CODE,
-    FREE_NUMBERS,
     HELD,
     IDLE_AT,
-    NEW_CONNECTIONS,
+    LAST_CONNECTION,
+    NEVER,
     NOW,
     PENDING_BYTES,
     PENDING_SEGMENTS,
     POS,
     R_STREAM,
     RECORD_NS,
+    REMOVED,
     ROWS,
     STREAMS,
     SWEEP_AT,
@@ -58,25 +66,24 @@ the array of payloads; then TCP, UDP, or UNDECIDED if it is for the generic read
 that grows within a run, in place of a frame code; when it was captured, in nanoseconds; its flow; the chunk
 of its flow; whether its flow is divided."""
 
-IS_OPEN, FLOW, CHUNK, IS_DIVIDED, USES_TRACKER, OPENING_LEFT, RENUMBERED, BASE = range(8)
-RUN: Final = 8
-"""The current run, by index: whether there is one; its flow and chunk; whether the flow is divided; whether
-a tracker has seen any of it; how many more segments go to the tracker whatever they are; the first row whose
-R_STREAM is not yet the number of its flow. BASE is the offset in the array of payloads of the first byte in
+IS_OPEN, FLOW, CHUNK, IS_DIVIDED, RENUMBERED, BASE = range(6)
+RUN: Final = 6
+"""The current run, by index: whether there is one; its flow and chunk; whether the flow is divided; the first row
+whose R_STREAM is not yet the number of its flow. BASE is the offset in the array of payloads of the first byte in
 memory."""
 
 
 @jit
 def ends_silently(flows: Any, number: int) -> bool:
-    """Whether the end of the capture yields nothing for a connection that the scan has seen begin."""
+    """Whether the end of the capture yields nothing for a connection."""
     for side in range(2):
         flow = flows[number + side]
-        if flow[PACKET_SEGMENTS] or flow[OUT_OF_ORDER] or flow[IN_DOUBT]:
+        if flow[MODE] == FOREIGN or flow[HAS_PENDING] or flow[PACKET_SEGMENTS] or flow[IN_DOUBT]:
             return False
-        if flow[ACKED] >= 0 and (flow[MODE] == MSMQ or flow[MODE] == UNRECOGNISED):
-            beyond = ((flow[ACKED] - flow[NEXT_SEQ] + 0x80000000) & 0xFFFFFFFF) - 0x80000000
-            if beyond > 1:
-                return False
+        if flow[OUT_OF_ORDER] or flow[TCP_STATE] == OPENING:
+            return False
+        if flow[ACKED] >= 0 and flow[TCP_STATE] == OPEN and distance(flow[ACKED], flow[NEXT_SEQ]) > 1:
+            return False
     return True
 
 
@@ -93,24 +100,26 @@ def number_rows(state: Int64s, run: Int64s, rows: Int64Rows) -> None:
 @jit
 def end_run(state: Any, run: Any, rows: Any, flow_arrays: FlowArrays) -> bool:
     """Forget the current run; return False if Python must be informed of its end instead."""
-    if run[USES_TRACKER] or run[IS_DIVIDED]:
+    if run[IS_DIVIDED]:
         return False
-    flows, new_connections = flow_arrays.flows, flow_arrays.new_connections
-    for i in range(state[NEW_CONNECTIONS]):
-        if not ends_silently(flows, new_connections[i]):
+    flows, number = flow_arrays.flows, state[FIRST_CONNECTION]
+    while number >= 0:
+        if not ends_silently(flows, number):
             return False
+        number = flows[number, NEXT_CONNECTION]
     number_rows(state, run, rows)
-    for i in range(state[NEW_CONNECTIONS]):
-        number = new_connections[i]
-        flows[number, MODE] = flows[number + 1, MODE] = TRACKED
-        flows[number, ACKED] = flows[number + 1, ACKED] = -1
-        flow_arrays.free_numbers[state[FREE_NUMBERS]] = number
-        state[FREE_NUMBERS] += 1
-    if state[NEW_CONNECTIONS]:
-        flow_arrays.table[:] = -1
-    state[NEW_CONNECTIONS] = state[CONNECTIONS] = state[STREAMS] = 0
+    number = state[FIRST_CONNECTION]
+    while number >= 0:
+        following = flows[number, NEXT_CONNECTION]
+        free_connection(state, flow_arrays, number)
+        number = following
+    if state[CONNECTIONS] or state[REMOVED]:
+        flow_arrays.table[:] = EMPTY
+    state[CONNECTIONS] = state[STREAMS] = state[REMOVED] = 0
+    state[FIRST_CONNECTION] = state[LAST_CONNECTION] = -1
     state[PENDING_SEGMENTS] = state[PENDING_BYTES] = state[HELD] = 0
     state[NOW] = state[SWEEP_AT] = state[IDLE_AT] = 0
+    state[DEADLINE] = NEVER
     run[IS_OPEN] = 0
     return True
 
@@ -136,13 +145,11 @@ def scan_segments(
             if not end_run(state, run, arrays.rows, flow_arrays):
                 return RUN_ENDS
         if not run[IS_OPEN]:
-            run[IS_OPEN], run[USES_TRACKER] = 1, 0
+            run[IS_OPEN] = 1
             run[FLOW], run[CHUNK] = segment[SEGMENT_FLOW], segment[SEGMENT_CHUNK]
             run[IS_DIVIDED] = segment[SEGMENT_IS_DIVIDED]
             if run[IS_DIVIDED]:
                 return RUN_BEGINS
-        if run[OPENING_LEFT]:
-            return GENERIC_RECORD
         time_ns = segment[SEGMENT_NS]
         for i in range(HEADER_FIELDS):
             header[i] = segment[i]
@@ -151,10 +158,6 @@ def scan_segments(
         state[RECORD_NS] = state[EVENT_NS] = time_ns
         state[EVENT_FRAME] = state[FRAME_CODE] = segment[SEGMENT_FRAME]
         if segment[SEGMENT_KIND] == TCP:
-            if not run[USES_TRACKER] and state[IDLE_AT] == 0 and state[CONNECTIONS] == 0 and time_ns >= 0:
-                # The clock of a tracker that has seen no connection yet: see `Reassembler`.
-                state[NOW], state[SWEEP_AT] = time_ns, time_ns + SWEEP_NS
-                state[IDLE_AT] = time_ns + IDLE_NS_MAX // 8
             stop_code = take_segment(arrays, flow_arrays, tcp_ports)
         elif segment[SEGMENT_KIND] == UDP:
             stop_code = take_ping(arrays, udp_ports)

@@ -31,11 +31,27 @@ FIRST_REASON: Final = 16
 TCP_NUMBER, UDP_NUMBER = 6, 17
 """Protocols of IP."""
 
-SRC_HIGH, SRC_LOW, DST_HIGH, DST_LOW, PORTS, IS_IPV6, SEQ, ACK, FLAGS, START, STOP, TUNNEL, IS_NEW = range(13)
-HEADER_FIELDS: Final = 13
+(
+    SRC_HIGH,
+    SRC_LOW,
+    DST_HIGH,
+    DST_LOW,
+    PORTS,
+    IS_IPV6,
+    SEQ,
+    ACK,
+    FLAGS,
+    START,
+    STOP,
+    TUNNEL,
+    IS_NEW,
+    MISSING,
+) = range(14)
+HEADER_FIELDS: Final = 14
 """The header that `parse_frame` fills, by index. An IPv4 address is the low half of its 128 bits; PORTS has
 the source port above the destination port; above the lowest bit of IS_IPV6 is the network of the addresses,
-see `tunnels.network_of`; the payload is from START to STOP. TUNNEL is the number of the tunnels of the frame,
+see `tunnels.network_of`; the payload is from START to STOP, without the MISSING bytes that
+the capture has cut off. TUNNEL is the number of the tunnels of the frame,
 0 for none; IS_NEW says that they have none yet, and are in `TunnelArrays.path`."""
 FRAGMENT_START, FRAGMENT_END, FRAGMENT_FLAGS = SEQ, ACK, FLAGS
 MORE_FRAGMENTS: Final = 1

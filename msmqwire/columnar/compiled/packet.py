@@ -20,7 +20,7 @@ from msmqwire.columnar.compiled.generated import (
 )
 from msmqwire.columnar.compiled.memory import is_text, u8, u16, u32
 from msmqwire.columnar.compiled.refusal import REFUSED, refuse
-from msmqwire.dissection.finder_state import Why
+from msmqwire.dissection.skip_reasons import Why
 from msmqwire.headers import BASE_HEADER, EXTENSION_HEADER, INTERNAL_HEADER, USER_HEADER
 from msmqwire.headers.acknowledgements import (
     ACK_BODY_SIZE,
@@ -71,7 +71,7 @@ LAYOUTS: Final = (*["UserMessage"] * 3, "SessionAck", "EstablishConnection", "Co
 ) = range(len(REFUSALS), len(REFUSALS) + 9)  # fmt: skip
 """The numbers of refusals that are not in the generated functions."""
 SKIPPED_FOR: Final = FOLLOWED_PING + 1
-"""Added to a `msmqwire.dissection.finder_state.Why`, the number of the refusal that says why bytes are
+"""Added to a `msmqwire.dissection.skip_reasons.Why`, the number of the refusal that says why bytes are
 skipped."""
 NOT_CAPTURED: Final = SKIPPED_FOR + max(Why) + 1
 """Added to the place of a reason in `GAP_REASONS`, the number of the refusal that says why bytes are taken

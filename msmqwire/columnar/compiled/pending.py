@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
-from msmqwire.columnar.compiled.decorators import inlined, jit
+from msmqwire.columnar.compiled.decorators import jit
 from msmqwire.columnar.compiled.flow_table import (
-    OUT_OF_ORDER,
-    OUT_OF_ORDER_LAST,
     PACKET_BYTES,
     PACKET_FIRST,
     PACKET_FRAME,
@@ -19,6 +17,7 @@ from msmqwire.columnar.compiled.flow_table import (
     RUN_FIRST,
     RUN_SEGMENTS,
     SEG_FRAME,
+    SEG_LOST,
     SEG_NEXT,
     SEG_NS,
     SEG_POSITION,
@@ -49,17 +48,11 @@ def store_segment(
     segment[SEG_FRAME] = state[FRAMES_BEFORE] + state[EVENT_FRAME]
     segment[SEG_NS] = state[EVENT_NS]
     segment[SEG_NEXT] = -1
+    segment[SEG_LOST] = 0
     segment[SEG_POSITION] = position
     copy(memory, start, size, pending_bytes, state[PENDING_BYTES])
     state[PENDING_BYTES] += size
     return number
-
-
-@inlined
-def follows_buffered(flow: Any, pending_segments: Any, position: int) -> bool:
-    """Whether a position in a flow is behind all segments that are buffered out of order."""
-    last = pending_segments[flow[OUT_OF_ORDER_LAST] if flow[OUT_OF_ORDER] else 0]
-    return flow[OUT_OF_ORDER] == 0 or position >= last[SEG_POSITION] + last[SEG_SIZE]
 
 
 @jit

@@ -11,7 +11,6 @@ from msmqwire.columnar.compiled.state import (
     EVENT_FRAME,
     EVENT_NS,
     FILE,
-    FRAMES_BEFORE,
     NO_EXTRA,
     R_DST_HIGH,
     R_DST_LOW,
@@ -29,15 +28,7 @@ from msmqwire.columnar.compiled.state import (
     R_STREAM,
     R_TIME,
     REFUSAL_IN_OFFSETS,
-    TUNNEL_BITS,
 )
-
-
-@inlined
-def is_of_file_before(state: Any, frame: int) -> bool:
-    """Whether a row is of a frame of the file before, by its code."""
-    before = state[FRAMES_BEFORE]
-    return frame <= before or (before > 0 and frame >> TUNNEL_BITS == before >> TUNNEL_BITS)
 
 
 @inlined

@@ -22,6 +22,7 @@ from msmqwire.columnar.compiled.network import (
     FLAGS,
     FRAGMENT,
     INCOMPLETE,
+    MISSING,
     NO_ROOM,
     NOT_IP,
     OTHER,
@@ -187,6 +188,7 @@ def scan(
             protocol = join(arrays, fragments)
         state[IS_UNDECIDED] = protocol == UNDECIDED
         if protocol == TCP:
+            header[MISSING] = 0
             if handshakes.shape[0] and state[HANDSHAKES] == handshakes.shape[0]:
                 stop_code = HANDSHAKES_FULL
             else:

@@ -42,22 +42,19 @@ class FlowArrays(NamedTuple):
     Attributes:
         table: a hash table that finds the number of a flow by its key.
         keys: the key of each flow: the first fields of a datagram's header.
-        flows: the state of each flow; see `msmqwire.columnar.compiled.flow_table`.
-        free_numbers: numbers of connections that are not in use, as many as the state says.
-        new_connections: numbers of connections that the scan has seen begin, and of which the tracker has
-            not been informed; as many as the state says.
-        next_gap: a list of the flows that may have segments beyond a gap, those first that wait longest: for
-            each of them the next one, -1 for none, and `flow_table.NOT_LISTED` for the others.
-        previous_gap: for those in the list the one before, -1 for none.
+        flows: the state of each flow; see `msmqwire.columnar.compiled.flow_table`. The two flows of a connection
+            have an even number and the next one, that of its first segment the even one.
+        free_numbers: even numbers that are not in use, as many as the state says.
+        chosen: room for the numbers of connections.
+        events: the events of flows; see `msmqwire.columnar.compiled.flow_events`.
     """
 
     table: Int32s
     keys: Int64Rows
     flows: Int64Rows
     free_numbers: Int64s
-    new_connections: Int64s
-    next_gap: Int64s
-    previous_gap: Int64s
+    chosen: Int64s
+    events: Int64Rows
 
 
 class RowBlock(NamedTuple):

@@ -14,7 +14,6 @@ from msmqwire.columnar.compiled.flow_table import (
     RUN_FIRST,
     RUN_FRAME,
     RUN_FRAMES,
-    RUN_KEPT,
     RUN_LATEST,
     RUN_NS,
     RUN_REASON,
@@ -27,7 +26,7 @@ from msmqwire.columnar.compiled.flow_table import (
 )
 from msmqwire.columnar.compiled.packet import BAD, SKIPPED, SKIPPED_FOR
 from msmqwire.columnar.compiled.refusal import refuse
-from msmqwire.columnar.compiled.row_writing import is_of_file_before, write_row
+from msmqwire.columnar.compiled.row_writing import write_row
 from msmqwire.columnar.compiled.scan_arrays import ScanArrays
 from msmqwire.columnar.compiled.state import (
     EVENT_FRAME,
@@ -40,15 +39,14 @@ from msmqwire.columnar.compiled.state import (
     REFUSAL_IN_OFFSETS,
     ROWS,
 )
-from msmqwire.columnar.compiled.stop_codes import CONTINUE, GENERIC_RECORD, ROWS_FULL
+from msmqwire.columnar.compiled.stop_codes import CONTINUE, ROWS_FULL
 from msmqwire.dissection.finder import SKIP_SHOWN
-from msmqwire.dissection.finder_state import PACKET_MIN, Why
+from msmqwire.dissection.skip_reasons import PACKET_MIN, Why
 
 WHY_BITS: Final = 8
 """Bits of a reason that say which one; above them is its value."""
 _LOOKED_AT: Final = 256
 """Frames of a run that are looked at for one that may have been counted."""
-_NOT_TOLD: Final = -1
 MALFORMED: Final = int(Why.MALFORMED)
 
 
@@ -59,24 +57,21 @@ def joins_malformed(flow: Any, kind: int, size: int) -> bool:
 
 
 @jit
-def _count_frame(arrays: ScanArrays, flow: Any, frame: int, time_ns: int) -> bool:
-    """Count a frame of a run, unless it has been; return False if that can't be told."""
+def _count_frame(arrays: ScanArrays, flow: Any, frame: int, time_ns: int) -> None:
+    """Count a frame of a run, unless it has been, as far as that is looked for."""
     if frame > flow[RUN_FRAME]:
         flow[RUN_FRAME], flow[RUN_NS] = frame, time_ns
     elif frame == flow[RUN_LATEST]:
-        return True
-    elif frame <= flow[RUN_KEPT] or flow[RUN_SEGMENTS] > _LOOKED_AT:
-        return False
+        return
     else:  # the segments were out of order
         number = flow[RUN_FIRST]
-        for _ in range(flow[RUN_SEGMENTS]):
+        for _ in range(min(flow[RUN_SEGMENTS], _LOOKED_AT)):
             if arrays.pending_segments[number, SEG_FRAME] == frame:
                 flow[RUN_LATEST] = frame
-                return True
+                return
             number = arrays.pending_segments[number, SEG_NEXT]
     flow[RUN_LATEST] = frame
     flow[RUN_FRAMES] += 1
-    return True
 
 
 @jit
@@ -84,9 +79,9 @@ def take_frames(arrays: ScanArrays, flow: Any, size: int, skips: bool) -> tuple[
     """Take the next bytes of the buffer of a flow; return the last frame that carried them, and its time.
 
     What is left of them behind the buffered segments is of the current one. If the bytes are skipped, their
-    frames are counted; -1 for the frame if that is for the generic reader.
+    frames are counted.
     """
-    state, last, last_ns = arrays.state, _NOT_TOLD, 0
+    state, last, last_ns = arrays.state, -1, 0
     while size:
         frame, time_ns, left = state[FRAMES_BEFORE] + state[EVENT_FRAME], state[EVENT_NS], size
         number = flow[PACKET_FIRST]
@@ -94,8 +89,8 @@ def take_frames(arrays: ScanArrays, flow: Any, size: int, skips: bool) -> tuple[
         if buffered:
             segment = arrays.pending_segments[number]
             frame, time_ns, left = segment[SEG_FRAME], segment[SEG_NS], segment[SEG_SIZE] - flow[PACKET_LEAD]
-        if skips and not _count_frame(arrays, flow, frame, time_ns):
-            return _NOT_TOLD, 0
+        if skips:
+            _count_frame(arrays, flow, frame, time_ns)
         if frame > last:
             last, last_ns = frame, time_ns
         if buffered and left > size:
@@ -120,15 +115,13 @@ def show_run(arrays: ScanArrays, flow: Any) -> int:
     r, reason = state[ROWS], flow[RUN_REASON]
     if r == rows.shape[0]:
         return ROWS_FULL
-    if is_of_file_before(state, flow[RUN_FRAME]):
-        return GENERIC_RECORD
     write_row(rows, r, state, arrays.header, flow[STREAM], SKIPPED, 0, flow[RUN_BYTES])
     refuse(arrays.field_offsets, r, SKIPPED_FOR + (reason & (1 << WHY_BITS) - 1), 0, reason >> WHY_BITS, 0, 0)
     rows[r, R_LENGTH], rows[r, R_EXTRA] = 0, REFUSAL_IN_OFFSETS
     rows[r, R_FRAME], rows[r, R_TIME] = flow[RUN_FRAME] - state[FRAMES_BEFORE], flow[RUN_NS]
     state[ROWS] += 1
     flow[RUN_BYTES] = flow[RUN_FRAMES] = flow[RUN_FRAME] = flow[RUN_LATEST] = flow[RUN_SEGMENTS] = 0
-    flow[RUN_REASON] = flow[RUN_KEPT] = 0
+    flow[RUN_REASON] = 0
     return CONTINUE
 
 
@@ -144,7 +137,6 @@ def skip(arrays: ScanArrays, flow: Any, size: int, reason: int) -> int:
     flow[RUN_REASON] = reason
     if reason != MALFORMED:
         flow[AFTER_BAD] = 0
-    if take_frames(arrays, flow, size, True)[0] < 0:
-        return GENERIC_RECORD
+    take_frames(arrays, flow, size, True)
     flow[RUN_BYTES] += size
     return show_run(arrays, flow) if flow[RUN_BYTES] >= SKIP_SHOWN else CONTINUE

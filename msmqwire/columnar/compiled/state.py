@@ -8,15 +8,15 @@ from msmqwire.capture.tcp import ACKED_SEGMENTS
 
 (
     POS, END, FRAME_NO, ROWS, ARENA, ARENA_END, PENDING_SEGMENTS, PENDING_BYTES, HELD, SWEEP_AT, IDLE_AT, NOW,
-    WAITING, NEED, RECORD, RECORD_SIZE, RECORD_LENGTH, RECORD_NS, RECORD_LINK, RECORD_INTERFACE, NOT_IP_COUNT,
+    NEED, RECORD, RECORD_SIZE, RECORD_LENGTH, RECORD_NS, RECORD_LINK, RECORD_INTERFACE, NOT_IP_COUNT,
     OTHER_COUNT, IS_PCAPNG, BIG_ENDIAN, FRACTION_NS, HEADER_SIZE, SIZE_LIMIT, LINKTYPE, INTERFACES, FILE,
-    FRAMES_BEFORE, DEADLINE, TRACKER_BUFFERED, OUT_OF_ORDER_COST_TOTAL, REPEATED_BYTES, EVENT_NS, EVENT_FRAME,
-    FREE_NUMBERS, CONNECTIONS, STREAMS, NEW_CONNECTIONS, PAIRS, FIRST_GAP, HASH_SEED,
+    FRAMES_BEFORE, DEADLINE, BUFFERED, BUFFERED_SEGMENTS, REPEATED_BYTES, EVENT_NS, EVENT_FRAME,
+    FREE_NUMBERS, CONNECTIONS, STREAMS, PAIRS, FIRST_WAITING, LAST_WAITING, HASH_SEED, REMOVED,
     CONFLICTING_BYTES, CONNECTIONS_LIMIT, IS_UNDECIDED, BY_OFFSET, MEMORY_AT, LOST_BYTES,
-    IS_TAKEN, LAST_GAP, FAR_SEGMENTS, START_SEGMENTS, FIRST_OPENING, LAST_OPENING, TAKEN_CONFLICTS,
-    TAKEN_ACKED, HANDSHAKES, FRAME_CODE, EMPTY_LINK, EMPTY_COUNT,
-) = range(62)  # fmt: skip
-STATE: Final = 62
+    IS_TAKEN, FAR_SEGMENTS, LATE_SEGMENTS, STRAY_RESETS, EVICTED, START_SEGMENTS, FIRST_CONNECTION,
+    LAST_CONNECTION, EVENT, EVENTS, IS_FREED, HANDSHAKES, FRAME_CODE, EMPTY_LINK, EMPTY_COUNT,
+) = range(65)  # fmt: skip
+STATE: Final = 65
 """The state of a scan, by index. Times are nanoseconds since 1970, sizes bytes.
 
 POS and END bound the input in memory. FRAME_NO counts frames in their file, whose number is FILE;
@@ -29,29 +29,26 @@ IS_UNDECIDED says that the scan could not tell what the record carries. IS_PCAPN
 of the file.
 
 ROWS, PENDING_SEGMENTS and PENDING_BYTES are the used parts of their arrays; ARENA and ARENA_END bound the
-free part of the arena. NEED says how many bytes a stop code asks for.
+free part of the arena. NEED says how many bytes, or events, a stop code asks for.
 
-HELD is the memory for incomplete packets, and OUT_OF_ORDER_COST_TOTAL that for segments beyond gaps, without
-TRACKER_BUFFERED, which is with the tracker. WAITING says whether the tracker has flows with gaps, or with an
-undecided start. NOW, SWEEP_AT and IDLE_AT are the clock of `Reassembler`; DEADLINE is when the first gap may
-be skipped. FREE_NUMBERS are left for connections that begin, CONNECTIONS are open, of
-CONNECTIONS_LIMIT that may be, STREAMS have been seen,
-the tracker has not been informed of NEW_CONNECTIONS, and PAIRS of endpoints have a number. FIRST_GAP and
-LAST_GAP are the ends of the list in `FlowArrays.next_gap`, FIRST_OPENING and LAST_OPENING of that of the
-flows that are opening, -1 if it is empty; after START_SEGMENTS with data these start. HASH_SEED is mixed into
-the hashes of flows.
-REPEATED_BYTES were delivered or buffered before; CONFLICTING_BYTES of them differ from the buffered ones.
-LOST_BYTES are the sizes of all gaps that were given up; FAR_SEGMENTS were further away than any window.
-IS_TAKEN says that the current segment has been buffered or delivered, and only the gaps are left that it lets
-give up; TAKEN_CONFLICTS of the CONFLICTING_BYTES are its own, and TAKEN_ACKED is what was acknowledged
-before it. HANDSHAKES are the used rows of the array of that name. EMPTY_COUNT records had no
-bytes, of the link type EMPTY_LINK, which is known; -1 before there was one.
+HELD is the memory for incomplete packets, with those of the dissectors in Python, and BUFFERED that for
+BUFFERED_SEGMENTS out of order. NOW, SWEEP_AT and IDLE_AT are the clock of `Reassembler`; DEADLINE is when the
+first flow may start or give up a gap. FREE_NUMBERS are left for connections that begin, CONNECTIONS are open,
+of CONNECTIONS_LIMIT that may be, STREAMS have been seen, and PAIRS of endpoints have a number. FIRST_WAITING
+and LAST_WAITING are the ends of the list of flows that wait, FIRST_CONNECTION and LAST_CONNECTION of that of
+connections, -1 if it is empty; after START_SEGMENTS with data a flow starts. HASH_SEED is mixed into the hashes
+of flows; REMOVED entries of their table were removed.
+REPEATED_BYTES and what follow are `Counters`.
+IS_TAKEN says that the current segment has been taken, and only events are left, those from EVENT on of
+EVENTS. IS_FREED says that what the event before let be held too much has been let go. HANDSHAKES are the used
+rows of the array of that name. EMPTY_COUNT records had no bytes, of the link type EMPTY_LINK, which is known;
+-1 before there was one.
 """
 
 TUNNEL_BITS: Final = 16
 TUNNEL_MASK: Final = (1 << TUNNEL_BITS) - 1
 """The part of a frame code that says in which tunnels the packet was: a number of
-`columnar.bridge.encapsulations`, 0 for none."""
+`columnar.scanning.encapsulations`, 0 for none."""
 
 NEVER: Final = (1 << 63) - 1
 """In place of a time: it does not come."""

@@ -18,7 +18,7 @@ class StopCode(IntEnum):
     PENDING_FULL = 3
     """NEED more bytes do not fit into the memory for pending segments, or their table is full."""
     GENERIC_RECORD = 4
-    """The generic reader must judge a record, or a segment."""
+    """The generic reader must judge a record."""
     GENERIC_BLOCK = 5
     """The generic reader must judge what is at POS: a damaged record, or a block without a packet."""
     PAIRS_FULL = 6
@@ -29,6 +29,14 @@ class StopCode(IntEnum):
     """A run of segments has ended of which Python must be informed."""
     HANDSHAKES_FULL = 9
     """No row is left for a segment by which connections begin."""
+    EVENTS_FULL = 10
+    """NEED events may not fit into their array."""
+    FLOWS_FULL = 11
+    """No number is left for another connection."""
+    FOREIGN_EVENT = 12
+    """The next event is for a dissector in Python."""
+    HELD_FULL = 13
+    """Too much is held of packets that are not whole."""
 
 
 CONTINUE: Final = -1
@@ -48,3 +56,7 @@ PAIRS_FULL: Final = int(StopCode.PAIRS_FULL)
 RUN_BEGINS: Final = int(StopCode.RUN_BEGINS)
 RUN_ENDS: Final = int(StopCode.RUN_ENDS)
 HANDSHAKES_FULL: Final = int(StopCode.HANDSHAKES_FULL)
+EVENTS_FULL: Final = int(StopCode.EVENTS_FULL)
+FLOWS_FULL: Final = int(StopCode.FLOWS_FULL)
+FOREIGN_EVENT: Final = int(StopCode.FOREIGN_EVENT)
+HELD_FULL: Final = int(StopCode.HELD_FULL)

@@ -8,18 +8,15 @@ from typing import Any
 import numpy as np
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
-from msmqwire.columnar.bridge.encapsulations import Encapsulations
 from msmqwire.columnar.compiled import flow_table
 from msmqwire.columnar.compiled.flow_table import (
-    MODE,
     OUT_OF_ORDER,
     OUT_OF_ORDER_COST,
     PACKET_BYTES,
     PACKET_LEAD,
     PACKET_SEGMENTS,
+    QUEUED,
     RUN_SEGMENTS,
-    SEG_NEXT,
-    TRACKED,
 )
 from msmqwire.columnar.compiled.state import (
     ENTRIES_TO_DELIVER,
@@ -27,6 +24,7 @@ from msmqwire.columnar.compiled.state import (
     PENDING_SEGMENTS,
     SPARE_TO_DELIVER,
 )
+from msmqwire.columnar.scanning.encapsulations import Encapsulations
 
 
 class PendingSegments:
@@ -65,37 +63,10 @@ class PendingSegments:
     def read(self, number: int, count: int) -> Iterator[tuple[int, int, int, int, bytes]]:
         """Yield position, size, frame, time and bytes of `count` segments of a list from a number on."""
         for _ in range(int(count)):
-            start, size, frame, time_ns, following, position = map(int, self.segments[number])
+            start, size, frame, time_ns, following, position, _ = map(int, self.segments[number])
             data = self.bytes[start : start + size].tobytes()
             yield position, size, self.encapsulations.frame(frame), time_ns, data
             number = following
-
-    def append(
-        self,
-        flow: Any,
-        list_fields: tuple[int, int, int],
-        data: bytes,
-        frame: int,
-        time_ns: int,
-        position: int,
-    ) -> None:
-        """Append a segment to a list of a flow, given by the fields of its first, its last and its length.
-
-        There must be space: see `reserve`.
-        """
-        first, last, count = list_fields
-        number, start = int(self._state[PENDING_SEGMENTS]), int(self._state[PENDING_BYTES])
-        code = self.encapsulations.code(frame)
-        self.segments[number] = start, len(data), code, time_ns, -1, position
-        self.bytes[start : start + len(data)] = np.frombuffer(data, np.uint8)
-        if flow[count]:
-            self.segments[flow[last], SEG_NEXT] = number
-        else:
-            flow[first] = number
-        flow[last] = number
-        flow[count] += 1
-        self._state[PENDING_SEGMENTS] += 1
-        self._state[PENDING_BYTES] += len(data)
 
     def reserve(self, size: int, flows: Any) -> None:
         """Make space for a segment of this size: compact those of all flows, or enlarge the arrays.
@@ -111,13 +82,12 @@ class PendingSegments:
     def compact(self, size: int, flows: Any) -> None:
         """Move the segments of all flows together, and make space for one of this size."""
         state = self._state
-        numbers = np.flatnonzero(
-            (flows[:, MODE] != TRACKED)
-            & (flows[:, PACKET_SEGMENTS] + flows[:, RUN_SEGMENTS] + flows[:, OUT_OF_ORDER] > 0)
-        )
-        holding = flows[numbers]
-        count = int(holding[:, [PACKET_SEGMENTS, RUN_SEGMENTS, OUT_OF_ORDER]].sum())
+        counts = flows[:, [PACKET_SEGMENTS, RUN_SEGMENTS, OUT_OF_ORDER, QUEUED]].sum(axis=1)
+        numbers = np.flatnonzero(counts)
+        holding, count = flows[numbers], int(counts.sum())
         total = int(holding[:, [PACKET_BYTES, PACKET_LEAD, OUT_OF_ORDER_COST]].sum())
+        if holding[:, QUEUED].any():
+            total = int(state[PENDING_BYTES])
         rows = max(len(self.segments), 2 * (count + _entries(size)))
         segments = np.zeros((rows, flow_table.SEG_FIELDS), np.int64)
         bytes_ = np.empty(max(len(self.bytes), 2 * (total + size)), np.uint8)

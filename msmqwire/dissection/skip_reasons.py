@@ -1,4 +1,4 @@
-"""The state of a finder of packets, as it goes to another reader and comes back."""
+"""Why a finder of packets skips bytes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,9 @@ import struct
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from msmqwire.dissection.failed_checks import OVERLAPS_MAX, SIZES
 from msmqwire.errors import MalformedPacket
 from msmqwire.headers.base import PREFIX_SIZE, SIGNATURE, SIGNATURE_END, VERSION
 from msmqwire.packets import packet_length
-
-FAILED_MAX: Final = OVERLAPS_MAX * SIZES
-"""Failed checks of a finder that goes to another reader, at most: as many as there can be, but for a few."""
-
 
 PACKET_MIN: Final = 36
 """Bytes of the smallest well-formed packet, an acknowledgement of a session."""
@@ -83,40 +78,3 @@ def _refusal(version: int, signature: int) -> MalformedPacket:
     except MalformedPacket as exc:
         return exc
     raise AssertionError("PacketSize is 0")
-
-
-class FinderState(NamedTuple):
-    """What a finder has buffered and found out. Offsets count from the start of the buffer.
-
-    Attributes:
-        segments: those buffered: how many of its bytes are before the buffer, the others, frame and time of
-            each.
-        needed: how many bytes there must be before more can be found; 0 if unknown.
-        loss: why it is out of sync with the packets; None if it is in sync.
-        remaining: bytes of an incomplete packet that are still to be skipped.
-        searched_to: no certain packet begins before this offset.
-        failed: checks that have failed: the bits of the size of each, and where it ends.
-        checked: whether the packet at the start is known to be malformed or doubtful.
-        after_malformed: whether the last packet before the start was malformed.
-        run_size: bytes of the run of skipped ones that goes on; 0 for none.
-        run_reason: why it is skipped.
-        run_frame: the last of its frames, and its time.
-        run_frames: how many frames it has.
-        run_kept: whether the finder keeps frames of it.
-        frames: those of its frames that the finder does not keep, each with its time.
-    """
-
-    segments: list[tuple[int, bytes, int, int]]
-    needed: int = 0
-    loss: SkipReason | None = None
-    remaining: int = 0
-    searched_to: int = 0
-    failed: tuple[tuple[int, int], ...] = ()
-    checked: bool = False
-    after_malformed: bool = False
-    run_size: int = 0
-    run_reason: SkipReason | None = None
-    run_frame: tuple[int, int] = (0, 0)
-    run_frames: int = 0
-    run_kept: bool = False
-    frames: tuple[tuple[int, int], ...] = ()

@@ -7,22 +7,24 @@ from typing import Any, Final
 
 import numpy as np
 
+from msmqwire.capture import Datagram
 from msmqwire.capture.record import NO_TIME
 from msmqwire.capture.tunnels import frame_in_tunnel
 from msmqwire.columnar.arrow.batch import BatchMaker, Extra
 from msmqwire.columnar.arrow.rows import OF_PAIR
-from msmqwire.columnar.bridge.connection_table import ConnectionTable
-from msmqwire.columnar.bridge.encapsulations import Encapsulations
-from msmqwire.columnar.bridge.flow_keys import key_of
 from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.compiled.engine import slow_reading
-from msmqwire.columnar.compiled.flow_table import FLOW_FIELDS
+from msmqwire.columnar.compiled.flow_table import FLOW_FIELDS, KEY_FIELDS
 from msmqwire.columnar.compiled.generated import SLOTS, ping
-from msmqwire.columnar.compiled.network import HEADER_FIELDS
+from msmqwire.columnar.compiled.network import ACK, FLAGS, HEADER_FIELDS, MISSING, SEQ, START, STOP
 from msmqwire.columnar.compiled.packet import BAD, KINDS, PING_KIND, SKIPPED, SRMP, session_packet
 from msmqwire.columnar.compiled.scan import OTHER_DATAGRAMS, PINGS
 from msmqwire.columnar.compiled.scan_arrays import RowBlock, ScanArrays
-from msmqwire.columnar.compiled.stop_codes import StopCode
+from msmqwire.columnar.compiled.segments import take_segment
+from msmqwire.columnar.compiled.stop_codes import CONTINUE, StopCode
+from msmqwire.columnar.scanning.encapsulations import Encapsulations
+from msmqwire.columnar.scanning.flow_events import FlowTable
+from msmqwire.columnar.scanning.flow_keys import key_of
 from msmqwire.dissection import Item, Tracker
 from msmqwire.dissection.pgm_items import PGM_PORTS
 from msmqwire.netware.headers import NCP_PORT
@@ -59,7 +61,7 @@ class RowBuffer:
         self._state = np.zeros(entry.STATE, np.int64)
         self._state[entry.EMPTY_LINK] = -1
         self._encapsulations = encapsulations or Encapsulations()
-        self._connections = ConnectionTable(tracker, self._state, self._encapsulations)
+        self._flows = FlowTable(tracker, self._state, self._encapsulations)
         self.memory: Any = np.empty(CHUNK + ARENA, np.uint8)
         self._chunk = CHUNK
         self._state[entry.ARENA], self._state[entry.ARENA_END] = CHUNK, CHUNK + ARENA
@@ -77,9 +79,9 @@ class RowBuffer:
 
     def scan_arrays(self) -> ScanArrays:
         """Return the arrays for the scan, as they are until one of them is enlarged."""
-        connections = self._connections
+        pending = self._flows.pending
         return ScanArrays(
-            self._state, self.memory, self._header, connections.pending.segments, connections.pending.bytes,
+            self._state, self.memory, self._header, pending.segments, pending.bytes,
             self.rows, self.field_offsets, self._rollback,
         )  # fmt: skip
 
@@ -97,7 +99,7 @@ class RowBuffer:
                 continue
             if self._state[entry.ROWS] == len(self.rows):
                 yield from self._flush()
-            yield from self._reserve_arena(len(item.raw))
+            yield from self.reserve_arena(len(item.raw))
             self._add_item(item)
 
     def _add_item(self, item: Item) -> None:
@@ -130,13 +132,40 @@ class RowBuffer:
         """Return the code of the frame that completed an item."""
         return self._encapsulations.code(frame_in_tunnel(item.frames[-1], item.encapsulation))
 
+    def _take_segment(self, datagram: Datagram) -> Iterator[Any]:
+        """Let the scan take a segment that Python has read."""
+        state, header, size = self._state, self._header, len(datagram.payload)
+        code, stop_code = self._encapsulations.code(datagram.frames[-1]), int(StopCode.ARENA_FULL)
+        while stop_code != CONTINUE:
+            if not state[entry.IS_TAKEN]:
+                yield from self.reserve_arena(size)
+            arrays, start, rows = self.scan_arrays(), int(state[entry.ARENA]), state[entry.ROWS]
+            if not state[entry.IS_TAKEN]:
+                self.memory[start : start + size] = np.frombuffer(datagram.payload, np.uint8)
+                state[entry.ARENA] += size
+            header[:KEY_FIELDS] = key_of(*datagram.key)
+            header[SEQ], header[ACK], header[FLAGS] = datagram.seq, datagram.ack, datagram.flags
+            header[START], header[STOP], header[MISSING] = start, start + size, datagram.missing
+            state[entry.RECORD_NS] = state[entry.EVENT_NS] = datagram.time_ns
+            state[entry.FRAME_CODE] = code
+            state[entry.EVENT_FRAME] = code - state[entry.FRAMES_BEFORE]
+            stop_code = take_segment(arrays, self._flows.arrays, self.tcp_ports)
+            if not state[entry.IS_TAKEN] and state[entry.ROWS] == rows:
+                state[entry.ARENA] = start  # what was in it is in rows, or elsewhere
+            if stop_code != CONTINUE:
+                yield from self._make_room(StopCode(stop_code))
+
     # -- room ---------------------------------------------------------------------------------------
 
     def _make_room(self, stop_code: StopCode) -> Iterator[Any]:
         """Make room so that the scan can resume."""
         state = self._state
-        if stop_code == StopCode.PENDING_FULL:
-            self._connections.reserve(int(state[entry.NEED]))
+        if stop_code in (StopCode.PENDING_FULL, StopCode.EVENTS_FULL, StopCode.FLOWS_FULL):
+            self._flows.make_room(stop_code)
+        elif stop_code == StopCode.FOREIGN_EVENT:
+            yield from self._add_items(self._flows.take_event(self))
+        elif stop_code == StopCode.HELD_FULL:
+            yield from self._add_items(self._flows.free_memory(self))
         elif stop_code == StopCode.ARENA_FULL:
             yield from self._grow_arena(int(state[entry.NEED]))
         else:
@@ -158,7 +187,8 @@ class RowBuffer:
         """Make columns of a block of rows, in the arrays of this buffer; yield the batches that it fills."""
         yield from self._maker.add(block, self._extras)
 
-    def _reserve_arena(self, size: int) -> Iterator[Any]:
+    def reserve_arena(self, size: int) -> Iterator[Any]:
+        """Make room for so many bytes in the arena."""
         state = self._state
         if state[entry.ARENA] + size > state[entry.ARENA_END]:
             yield from self._flush()

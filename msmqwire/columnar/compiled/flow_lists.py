@@ -1,0 +1,144 @@
+"""The lists of flows: of all connections by age, and of the flows that wait, those first that wait longest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msmqwire.capture.tcp import IDLE_NS_MAX
+from msmqwire.columnar.compiled.decorators import jit
+from msmqwire.columnar.compiled.flow_table import (
+    ACKED,
+    CHECK_WAIT,
+    FIN_SEQ,
+    FIRST_SEQ,
+    FLOW_FIELDS,
+    FRAME,
+    FREE,
+    IS_GONE,
+    IS_WAITING,
+    ISN,
+    MODE,
+    MSMQ,
+    NEXT_CONNECTION,
+    NEXT_WAITING,
+    NO_SEQ,
+    PREVIOUS_CONNECTION,
+    PREVIOUS_WAITING,
+    STREAM,
+    UNRECOGNISED,
+    WAITING_FRAME,
+    insert,
+    remove,
+)
+from msmqwire.columnar.compiled.network import DST_HIGH, DST_LOW, IS_IPV6, PORTS, SRC_HIGH, SRC_LOW
+from msmqwire.columnar.compiled.scan_arrays import FlowArrays
+from msmqwire.columnar.compiled.state import (
+    CONNECTIONS,
+    FIRST_CONNECTION,
+    FIRST_WAITING,
+    FREE_NUMBERS,
+    HASH_SEED,
+    LAST_CONNECTION,
+    LAST_WAITING,
+    STREAMS,
+)
+
+
+@jit
+def wait(state: Any, flows: Any, number: int) -> None:
+    """List a flow that begins to wait, by its last frame: `WaitingDirections.add`."""
+    flow, before, after = flows[number], state[LAST_WAITING], -1
+    flow[IS_WAITING], flow[WAITING_FRAME] = 1, flow[FRAME]
+    while before >= 0 and flows[before, WAITING_FRAME] > flow[WAITING_FRAME]:
+        before, after = flows[before, PREVIOUS_WAITING], before
+    flow[PREVIOUS_WAITING], flow[NEXT_WAITING] = before, after
+    if before < 0:
+        state[FIRST_WAITING] = number
+    else:
+        flows[before, NEXT_WAITING] = number
+    if after < 0:
+        state[LAST_WAITING] = number
+    else:
+        flows[after, PREVIOUS_WAITING] = number
+
+
+@jit
+def wait_no_more(state: Any, flows: Any, number: int) -> None:
+    """Remove a flow from the list of those that wait."""
+    before, after = flows[number, PREVIOUS_WAITING], flows[number, NEXT_WAITING]
+    if before < 0:
+        state[FIRST_WAITING] = after
+    else:
+        flows[before, NEXT_WAITING] = after
+    if after < 0:
+        state[LAST_WAITING] = before
+    else:
+        flows[after, PREVIOUS_WAITING] = before
+    flows[number, IS_WAITING] = 0
+
+
+@jit
+def add_connection(state: Any, flow_arrays: FlowArrays, header: Any, tcp_ports: Any) -> int:
+    """Add a connection of which nothing has been seen; return the number of the flow from the source of the header.
+
+    There must be a number for it.
+    """
+    state[FREE_NUMBERS] -= 1
+    first, flows = flow_arrays.free_numbers[state[FREE_NUMBERS]], flow_arrays.flows
+    src_port, dst_port = header[PORTS] >> 16, header[PORTS] & 0xFFFF
+    for side in range(2):
+        flow, key = flows[first + side], flow_arrays.keys[first + side]
+        for i in range(FLOW_FIELDS):
+            flow[i] = 0
+        flow[MODE] = MSMQ if tcp_ports[src_port] or tcp_ports[dst_port] else UNRECOGNISED
+        flow[ACKED], flow[ISN], flow[FIRST_SEQ], flow[FIN_SEQ] = -1, -1, NO_SEQ, NO_SEQ
+        flow[STREAM] = state[STREAMS]
+        key[SRC_HIGH if side == 0 else DST_HIGH] = header[SRC_HIGH]
+        key[SRC_LOW if side == 0 else DST_LOW] = header[SRC_LOW]
+        key[DST_HIGH if side == 0 else SRC_HIGH] = header[DST_HIGH]
+        key[DST_LOW if side == 0 else SRC_LOW] = header[DST_LOW]
+        key[PORTS] = src_port << 16 | dst_port if side == 0 else dst_port << 16 | src_port
+        key[IS_IPV6] = header[IS_IPV6]
+    for number in range(first, first + 2):  # so that the first is found where both have the same key
+        insert(flow_arrays.table, flow_arrays.keys, number, state[HASH_SEED])
+    last = state[LAST_CONNECTION]
+    flows[first, PREVIOUS_CONNECTION], flows[first, NEXT_CONNECTION] = last, -1
+    flows[first, CHECK_WAIT] = IDLE_NS_MAX
+    if last < 0:
+        state[FIRST_CONNECTION] = first
+    else:
+        flows[last, NEXT_CONNECTION] = first
+    state[LAST_CONNECTION] = first
+    state[STREAMS] += 1
+    state[CONNECTIONS] += 1
+    return first
+
+
+@jit
+def drop_connection(state: Any, flow_arrays: FlowArrays, first: int) -> None:
+    """Forget a connection, but for its events; its number stays in use."""
+    flows = flow_arrays.flows
+    for number in range(first, first + 2):
+        remove(state, flow_arrays.table, flow_arrays.keys, number)
+        flows[number, IS_GONE] = 1
+    before, after = flows[first, PREVIOUS_CONNECTION], flows[first, NEXT_CONNECTION]
+    if before < 0:
+        state[FIRST_CONNECTION] = after
+    else:
+        flows[before, NEXT_CONNECTION] = after
+    if after < 0:
+        state[LAST_CONNECTION] = before
+    else:
+        flows[after, PREVIOUS_CONNECTION] = before
+    state[CONNECTIONS] -= 1
+
+
+@jit
+def free_connection(state: Any, flow_arrays: FlowArrays, first: int) -> None:
+    """Let the number of a connection that was forgotten be used again."""
+    for number in range(first, first + 2):
+        for i in range(FLOW_FIELDS):
+            flow_arrays.flows[number, i] = 0
+        flow_arrays.flows[number, MODE] = FREE
+    flow_arrays.free_numbers[state[FREE_NUMBERS]] = first
+    state[FREE_NUMBERS] += 1

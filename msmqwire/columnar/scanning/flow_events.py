@@ -1,0 +1,453 @@
+"""The flows of the scan, and those of their events that Python takes: for dissectors, and to free memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+
+from msmqwire.capture import Data, End, Event, Flow, Gap
+from msmqwire.capture.direction import FAR
+from msmqwire.capture.events import distance
+from msmqwire.capture.segment_buffer import SEGMENT_COST
+from msmqwire.columnar.compiled import flow_events as compiled
+from msmqwire.columnar.compiled import reassembly
+from msmqwire.columnar.compiled import state as entry
+from msmqwire.columnar.compiled.flow_table import (
+    ACKED,
+    BEGINS_INSIDE,
+    FIRST_SIDE,
+    FOREIGN,
+    HAS_ENDED,
+    HAS_PENDING,
+    IGNORED,
+    IGNORED_FRAME,
+    IGNORED_NS,
+    IS_GONE,
+    IS_KNOWN,
+    IS_SEEN,
+    KEY_FIELDS,
+    MIDSTREAM,
+    MODE,
+    MSMQ,
+    NEXT_CONNECTION,
+    NEXT_SEQ,
+    OPEN,
+    OPENING,
+    PACKET_BYTES,
+    PACKET_SEGMENTS,
+    QUEUED,
+    QUEUED_FIRST,
+    RUN_FRAMES,
+    SEG_NEXT,
+    START_KIND,
+    STREAM,
+    TCP_STATE,
+    UNKNOWN,
+    UNRECOGNISED,
+)
+from msmqwire.columnar.compiled.packet import GAP_REASONS
+from msmqwire.columnar.compiled.reassembly import (
+    DATA,
+    E_KIND,
+    E_NUMBER,
+    END,
+    END_REASONS,
+    FORGOTTEN,
+    GAP,
+)
+from msmqwire.columnar.compiled.scan_arrays import ScanArrays
+from msmqwire.columnar.compiled.segments import EVENTS_PER_CONNECTION, EVENTS_PER_SEGMENT, EVENTS_SPARE
+from msmqwire.columnar.compiled.stop_codes import CONTINUE, StopCode
+from msmqwire.columnar.scanning.encapsulations import Encapsulations
+from msmqwire.columnar.scanning.flow_arrays import new_flow_arrays, with_more_events, with_more_flows
+from msmqwire.columnar.scanning.flow_keys import ends_of
+from msmqwire.columnar.scanning.pending_segments import PendingSegments
+from msmqwire.dissection import Item, Tracker
+from msmqwire.dissection.connection import Connection
+from msmqwire.dissection.dissector import Dissector
+from msmqwire.dissection.finder import FRAME_COST, ScanResult
+from msmqwire.dissection.followed_direction import UNKNOWN as NOT_RECOGNISED
+from msmqwire.dissection.msmq_connection import MsmqSessions
+from msmqwire.dissection.tracker import HELD_MAX
+from msmqwire.framing import begins_packet
+from msmqwire.headers.base import PREFIX_SIZE
+
+Items: TypeAlias = Iterator[Item | StopCode]
+"""Items, and stop codes after which whoever iterates makes room before asking for more."""
+
+_NOT_IN_COLUMNS: Final = "a connection of MSMQ is read by the scan"
+
+
+class RowSink(Protocol):
+    """Where rows go."""
+
+    def scan_arrays(self) -> ScanArrays:
+        """Return the arrays of the scan."""
+
+    def reserve_arena(self, size: int) -> Iterator[Any]:
+        """Make room for so many bytes in the arena."""
+
+
+class FlowTable:
+    """The flows of a scan, in arrays, and the dissectors of those that it does not read itself.
+
+    The scan follows all connections. Where the next event is one for Python, it stops: `take_event`. What passes
+    between them are events, with their values; the dissectors know nothing of the flows but what `view` says.
+
+    Attributes:
+        arrays: the flows.
+        pending: the segments that they have buffered.
+    """
+
+    def __init__(self, tracker: Tracker, state: Any, encapsulations: Encapsulations) -> None:
+        self._state, self._encapsulations = state, encapsulations
+        self.pending = PendingSegments(state, encapsulations)
+        self.restart(tracker)
+
+    def restart(self, tracker: Tracker) -> None:
+        """Forget all connections and continue with the dissectors of a new tracker."""
+        self.arrays = new_flow_arrays(self._state)
+        self.pending.clear()
+        self._tracker = tracker
+        self._number = 0  # of the flow whose event is being taken
+        tracker.view, tracker.new_connection = self, _UnknownConnection
+        self._msmq = next(one for one in tracker.streams if isinstance(one, MsmqSessions))
+
+    # -- room ---------------------------------------------------------------------------------------
+
+    def make_room(self, stop_code: StopCode) -> None:
+        """Make the room that a stop code asks for, in the arrays of flows."""
+        state = self._state
+        if stop_code == StopCode.PENDING_FULL:
+            self.reserve(int(state[entry.NEED]))
+        elif stop_code == StopCode.EVENTS_FULL:
+            self.arrays = with_more_events(self.arrays, int(state[entry.NEED]))
+        else:
+            self.arrays = with_more_flows(self.arrays, state)
+
+    def reserve(self, size: int) -> None:
+        """Make space for a buffered segment of this size."""
+        self.pending.reserve(size, self.arrays.flows)
+
+    def compact(self) -> None:
+        """Move the buffered segments together, so that little is to be saved."""
+        self.pending.compact(0, self.arrays.flows)
+
+    # -- steps without a segment --------------------------------------------------------------------
+
+    def flush(self, sink: RowSink, time_ns: int = 0) -> Items:
+        """Yield the items at the end of the capture, at this time or at that of the last segment."""
+        self._reserve_events()
+        reassembly.expire_at_end(sink.scan_arrays(), self.arrays, time_ns)
+        reassembly.end_all(sink.scan_arrays(), self.arrays)
+        yield from self._take_all(sink)
+        yield from self._tracker.end_datagrams()
+
+    def pause(self, sink: RowSink, joined_ns: int = 0) -> Items:
+        """Yield the items before another reader continues: `Tracker.pause`."""
+        self._reserve_events()
+        reassembly.pause(sink.scan_arrays(), self.arrays, joined_ns)
+        yield from self._take_all(sink)
+
+    def _reserve_events(self) -> None:
+        state = self._state
+        needed = EVENTS_PER_SEGMENT * state[entry.BUFFERED_SEGMENTS] + EVENTS_SPARE
+        needed += EVENTS_PER_CONNECTION * state[entry.CONNECTIONS]
+        if needed > len(self.arrays.events):
+            self.arrays = with_more_events(self.arrays, int(needed))
+
+    def _take_all(self, sink: RowSink) -> Items:
+        """Take the events of a step."""
+        self._state[entry.IS_TAKEN] = 1
+        stop_code = int(StopCode.ROWS_FULL)
+        while stop_code != CONTINUE:
+            self.reserve(0)
+            stop_code = compiled.take_events(sink.scan_arrays(), self.arrays)
+            if stop_code != CONTINUE:
+                yield StopCode(stop_code)
+
+    # -- an event for Python ------------------------------------------------------------------------
+
+    def take_event(self, sink: RowSink) -> Items:
+        """Take the next event, at which the scan stopped; yield its items.
+
+        Some events are left to the scan, once what it could not do by itself is done.
+        """
+        state, flows = self._state, self.arrays.flows
+        number, kind, *_ = self.arrays.events[state[entry.EVENT]].tolist()
+        self._number, flow = number, flows[number]
+        if kind == FORGOTTEN:
+            self._forget(number)
+            return
+        if flow[MODE] == MSMQ and flow[IS_KNOWN] and not flow[HAS_PENDING]:
+            yield self._ignored_item(number)
+            return
+        connection = self._connection(number)
+        event = self._event(number)
+        state_before = state[entry.HELD]
+        self._tracker.held = int(state_before)
+        for item in self._tracker.items_of(event):
+            state[entry.HELD] = self._tracker.held
+            yield item
+            self._tracker.held = int(state[entry.HELD])
+        state[entry.HELD] = self._tracker.held
+        if connection.left is not None:
+            yield from self._leave_to_scan(connection, number, event, sink)
+            return
+        if kind == END:
+            flow[HAS_ENDED] = 1
+        self._keep(connection, number & -2)
+        self._pass(number, kind)
+
+    def _pass(self, number: int, kind: int) -> None:
+        """Go on to the next event."""
+        state, flow = self._state, self.arrays.flows[number]
+        if kind == DATA:
+            flow[QUEUED_FIRST] = self.pending.segments[flow[QUEUED_FIRST], SEG_NEXT]
+            flow[QUEUED] -= 1
+        state[entry.EVENT] += 1
+        state[entry.IS_FREED] = 0
+
+    def _event(self, number: int) -> Event:
+        """Return the next event, of the flow with this number."""
+        _, kind, size, reason, time_ns, code = self.arrays.events[self._state[entry.EVENT]].tolist()
+        flow, frame = self._flow(number), self._encapsulations.frame(code)
+        if kind == DATA:
+            first = self.arrays.flows[number, QUEUED_FIRST]
+            ((_, _, frame, time_ns, data),) = self.pending.read(first, 1)
+            return Data(flow, data, time_ns, frame, time_ns)
+        if kind == GAP:
+            return Gap(flow, None if size < 0 else size, GAP_REASONS[reason], time_ns, frame)
+        return End(flow, END_REASONS[reason], time_ns, frame)  # type: ignore[arg-type]
+
+    def _flow(self, number: int) -> Flow:
+        flow = self.arrays.flows[number]
+        src, src_port, dst, dst_port, network = ends_of(self.arrays.keys[number])
+        midstream = bool(flow[START_KIND] == MIDSTREAM)
+        return Flow(int(flow[STREAM]), src, src_port, dst, dst_port, midstream, network)
+
+    def _connection(self, number: int) -> _UnknownConnection:
+        """Return the connection of a flow as the dissectors know it, which may be new to them."""
+        flows, first = self.arrays.flows, number & -2
+        known = self._tracker.connections.get(int(flows[number, STREAM]))
+        if known is not None:
+            assert isinstance(known, _UnknownConnection)
+            return known
+        side = int(flows[first, FIRST_SIDE]) - 1
+        connection = self._tracker.add_connection(self._flow(first + side if side >= 0 else number))
+        assert isinstance(connection, _UnknownConnection)
+        for of_side in (first, first + 1):
+            sender, flow = ends_of(self.arrays.keys[of_side])[:2], flows[of_side]
+            if flow[IGNORED]:
+                frame = self._encapsulations.frame(int(flow[IGNORED_FRAME]))
+                connection.ignored[sender] = int(flow[IGNORED]), frame, int(flow[IGNORED_NS])
+            if flow[HAS_ENDED]:
+                connection.ended.add(sender)
+        return connection
+
+    def _keep(self, connection: _UnknownConnection, first: int) -> None:
+        """Keep what is known of a connection after an event: with its dissector, or in the arrays alone."""
+        flows = self.arrays.flows
+        stream = int(flows[first, STREAM])
+        is_followed = connection.followed is not None
+        flows[first : first + 2, MODE] = FOREIGN if is_followed else self._unknown_mode(first)
+        for side in (first, first + 1):
+            sender = ends_of(self.arrays.keys[side])[:2]
+            flows[side, HAS_PENDING] = sender in connection.pending
+            if not is_followed:
+                self._note_ignored(side, connection.ignored.get(sender, (0, 0, 0)))
+        if not is_followed and not connection.pending:
+            self._tracker.connections.pop(stream, None)
+
+    def _unknown_mode(self, first: int) -> int:
+        """Return the mode of a connection that is not recognised."""
+        _, src_port, _, dst_port, _ = ends_of(self.arrays.keys[first])
+        return UNRECOGNISED if self._tracker.tcp_ports.isdisjoint((src_port, dst_port)) else MSMQ
+
+    def _note_ignored(self, number: int, ignored: tuple[int, int, int]) -> None:
+        size, frame, time_ns = ignored
+        code = self._encapsulations.code(frame) if size else 0
+        self.arrays.flows[number, [IGNORED, IGNORED_FRAME, IGNORED_NS]] = size, code, time_ns
+
+    def _forget(self, first: int) -> None:
+        """Forget a connection that the dissectors know."""
+        flows = self.arrays.flows
+        self._tracker.connections.pop(int(flows[first, STREAM]), None)
+        flows[first : first + 2, MODE], flows[first : first + 2, HAS_PENDING] = UNRECOGNISED, 0
+
+    # -- connections that turn out to be MSMQ -------------------------------------------------------
+
+    def _leave_to_scan(
+        self, connection: _UnknownConnection, number: int, event: Event, sink: RowSink
+    ) -> Items:
+        """Leave a connection to the scan that has been recognised as MSMQ, with the bytes that waited for that."""
+        flows, first = self.arrays.flows, number & -2
+        earlier, connection.left = connection.left or [], None
+        if not flows[number, IS_KNOWN] or flows[number, MODE] != MSMQ:
+            flow = self._flow(number)
+            for side in (first, first + 1):
+                self._note_ignored(
+                    side, connection.ignored.get(ends_of(self.arrays.keys[side])[:2], (0, 0, 0))
+                )
+            flows[first : first + 2, MODE], flows[first : first + 2, IS_KNOWN] = MSMQ, 1
+            begins = next((one for one in (*earlier, event) if isinstance(one, Data)), None)
+            if begins is not None and not self._msmq.claims(flow):
+                flows[number, BEGINS_INSIDE] = not begins_packet(begins.data[:PREFIX_SIZE])
+        connection.is_left = True
+        flows[number, HAS_PENDING] = 0
+        if not connection.pending:
+            self._tracker.connections.pop(int(flows[number, STREAM]), None)
+        for data in earlier:
+            yield from self._deliver(number, data, sink)
+
+    def _deliver(self, number: int, event: Data, sink: RowSink) -> Items:
+        """Let the scan take bytes that Python has."""
+        state, size = self._state, len(event.data)
+        stop_code = int(StopCode.ARENA_FULL)
+        while stop_code != CONTINUE:
+            state[entry.NEED] = size
+            if state[entry.ARENA] + size > state[entry.ARENA_END]:
+                yield StopCode.ARENA_FULL
+                continue
+            self.reserve(size)
+            arrays, start, rows = sink.scan_arrays(), int(state[entry.ARENA]), state[entry.ROWS]
+            arrays.memory[start : start + size] = np.frombuffer(event.data, np.uint8)
+            arrays.header[:KEY_FIELDS] = self.arrays.keys[number]
+            state[entry.ARENA] += size
+            state[entry.EVENT_NS] = event.time_ns
+            code = self._encapsulations.code(event.frame)
+            state[entry.EVENT_FRAME] = code - state[entry.FRAMES_BEFORE]
+            stop_code = compiled.deliver_bytes(arrays, self.arrays, number, start, start + size)
+            if state[entry.ROWS] == rows:
+                state[entry.ARENA] = start
+            if stop_code == StopCode.FOREIGN_EVENT:
+                yield self._ignored_item(number)
+            elif stop_code != CONTINUE:
+                yield StopCode(stop_code)
+
+    def _ignored_item(self, number: int) -> Item:
+        """Return the item of what was skipped of a flow before its connection was recognised."""
+        flow_row, flow = self.arrays.flows[number], self._flow(number)
+        size, code, time_ns = flow_row[[IGNORED, IGNORED_FRAME, IGNORED_NS]].tolist()
+        self._note_ignored(number, (0, 0, 0))
+        result = ScanResult.skipped(size, NOT_RECOGNISED, (self._encapsulations.frame(code),), time_ns)
+        return self._msmq.follow(flow, flow, {}).item(flow, result)
+
+    # -- memory -------------------------------------------------------------------------------------
+
+    def free_memory(self, sink: RowSink) -> Items:
+        """Skip the incomplete packets of the connections that hold most: `Tracker._free_memory`."""
+        state, tracker, flows = self._state, self._tracker, self.arrays.flows
+        held = (
+            flows[:, PACKET_BYTES]
+            + SEGMENT_COST * flows[:, PACKET_SEGMENTS]
+            + FRAME_COST * flows[:, RUN_FRAMES]
+        )
+        of_pair = held[::2] + held[1::2]
+        numbers = 2 * np.flatnonzero(of_pair)
+        ranked = [(-int(of_pair[number // 2]), int(flows[number, STREAM]), int(number)) for number in numbers]
+        ranked += [(-one.held, stream, -1) for stream, one in tracker.connections.items() if one.held]
+        for _, stream, number in sorted(ranked):
+            if state[entry.HELD] <= HELD_MAX // 2:
+                break
+            if number >= 0:
+                sides = sorted((number, number + 1), key=lambda side: ends_of(self.arrays.keys[side])[:2])
+                for side in sides:
+                    yield from self._discard(side, sink)
+                continue
+            tracker.held = int(state[entry.HELD])
+            items = list(tracker.discard(stream))
+            state[entry.HELD] = tracker.held
+            yield from items
+        state[entry.IS_FREED] = 1
+
+    def _discard(self, number: int, sink: RowSink) -> Items:
+        stop_code = int(StopCode.ROWS_FULL)
+        while stop_code != CONTINUE:
+            self.reserve(0)
+            stop_code = compiled.discard(sink.scan_arrays(), self.arrays, number)
+            if stop_code != CONTINUE:
+                yield StopCode(stop_code)
+
+    # -- what dissectors ask of the connection whose event they take --------------------------------
+
+    def is_one_sided(self, flow: Flow) -> bool:
+        """Whether nothing of the other direction was captured: `Reassembler.is_one_sided`."""
+        return not self.arrays.flows[self._other(flow), IS_SEEN]
+
+    def ahead(self, flow: Flow) -> int | None:
+        """Return how many bytes of the other direction a sender has acknowledged ahead: `Reassembler.ahead`."""
+        other = self.arrays.flows[self._other(flow)]
+        if other[IS_GONE] or other[ACKED] < 0 or other[TCP_STATE] == UNKNOWN:
+            return None
+        return distance(int(other[ACKED]), int(other[NEXT_SEQ]))
+
+    def is_behind(self, flow: Flow) -> bool:
+        """Whether a sender has received what was not captured, or not in order: `Tracker.is_behind`."""
+        number = self._other(flow)
+        other = self.arrays.flows[number]
+        if other[IS_GONE]:
+            return False
+        ahead = distance(int(other[ACKED]), int(other[NEXT_SEQ])) if other[ACKED] >= 0 else 0
+        is_beyond = other[TCP_STATE] == OPENING or (other[TCP_STATE] == OPEN and 1 < ahead < FAR)
+        if not other[IS_SEEN] or (other[ACKED] >= 0 and is_beyond):
+            return True
+        events = self.arrays.events[self._state[entry.EVENT] + 1 : self._state[entry.EVENTS]]
+        return bool(np.any((events[:, E_NUMBER] == number) & (events[:, E_KIND] != END)))
+
+    def _other(self, flow: Flow) -> int:
+        """Return the number of the other direction."""
+        is_own = flow.sender == ends_of(self.arrays.keys[self._number])[:2]
+        return self._number ^ 1 if is_own else self._number
+
+    def first_numbers(self) -> list[int]:
+        """Return the numbers of the connections, those first that were first seen."""
+        numbers, number = list[int](), int(self._state[entry.FIRST_CONNECTION])
+        while number >= 0:
+            numbers.append(number)
+            number = int(self.arrays.flows[number, NEXT_CONNECTION])
+        return numbers
+
+
+class _UnknownConnection(Connection):
+    """A connection that the scan does not read itself, so far.
+
+    Attributes:
+        left: once it has been recognised as MSMQ, the bytes that waited for that, in the direction of the event.
+        is_left: whether it is left to the scan but for what the other direction waits with.
+    """
+
+    __slots__ = ("is_left", "left")
+
+    left: list[Data] | None
+    is_left: bool
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.left, self.is_left = None, False
+
+    def data(self, event: Data) -> Any:
+        if self.is_left:
+            return self._leave(event)
+        return super().data(event)
+
+    def gap(self, event: Gap) -> Any:
+        return self._leave(event) if self.is_left else super().gap(event)
+
+    def end(self, event: End) -> Any:
+        return self._leave(event) if self.is_left else super().end(event)
+
+    def _begin(self, dissector: Dissector, event: Data) -> Any:
+        return self._leave(event) if isinstance(dissector, MsmqSessions) else super()._begin(dissector, event)
+
+    def _follow_owner(self, flow: Flow) -> None:
+        if self.followed is None and isinstance(self._owner, MsmqSessions):
+            self.left = self.pending.pop(flow.sender, [])
+        else:
+            super()._follow_owner(flow)
+
+    def _leave(self, event: Event) -> tuple[()]:
+        self.left = self.pending.pop(event.flow.sender, [])
+        return ()
