@@ -156,14 +156,12 @@ class Decoder(RowBuffer, FileScanner):
         """Find the file of each row whose frame is in one before the current file, and its number there."""
         if not self._frames_before:
             return
-        rows = self.rows[: self._state[entry.ROWS]]
+        rows, before = self.rows[: self._state[entry.ROWS]], self._frames_before
         earlier = (rows[:, entry.R_FRAME] < 1 << entry.TUNNEL_BITS) & (rows[:, entry.R_FRAME] != -1)
-        for row in rows[earlier & (rows[:, entry.R_FILE] == self._state[entry.FILE])]:
-            file, before = self._dissection.file_of(
-                self._frames_before + (int(row[entry.R_FRAME]) >> entry.TUNNEL_BITS)
-            )
-            row[entry.R_FILE] = file
-            row[entry.R_FRAME] += self._frames_before - before << entry.TUNNEL_BITS
+        for r in np.flatnonzero(earlier & (rows[:, entry.R_FILE] == self._state[entry.FILE])):
+            file, of_file = self._dissection.file_of(before + (int(rows[r, entry.R_FRAME]) >> entry.TUNNEL_BITS))
+            rows[r, entry.R_FILE] = file
+            rows[r, entry.R_FRAME] += before - of_file << entry.TUNNEL_BITS
 
     def _release_input(self) -> Iterator[Any]:
         yield from self._flush()
