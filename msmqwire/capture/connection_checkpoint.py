@@ -12,19 +12,20 @@ _FIELDS: Final = (
     "key", "stream", "flow", "state", "fast_path", "seen", "last_ns", "frames", "next", "isn", "first_seq",
     "acked",
 )  # fmt: skip
-_DirectionState = tuple[Any, ...]
+DirectionState = tuple[Any, ...]
+"""The state of a direction: the values of _FIELDS."""
 
 
 class ConnectionCheckpoint(NamedTuple):
     """The state of a connection from which reassembly can resume, as plain values: see `Reassembler.save`.
 
     Attributes:
-        clock: the clock of the reassembler, see `Reassembler.clock`.
+        clock: capture time in ns: now, of the next sweep for gaps, and of the next one for idle connections.
         directions: the state of both directions, starting with the one that was seen first.
     """
 
     clock: tuple[int, int, int]
-    directions: tuple[_DirectionState, _DirectionState]
+    directions: tuple[DirectionState, DirectionState]
 
     def flows(self) -> list[Flow]:
         """Return the flows of the directions that have delivered anything."""
@@ -40,7 +41,7 @@ class ConnectionCheckpoint(NamedTuple):
         return None
 
 
-def save_direction(direction: Direction) -> _DirectionState | None:
+def save_direction(direction: Direction) -> DirectionState | None:
     """Return the state of a direction; None if it is opening or ending, waits, or may have jumped."""
     doubtful = direction.far_run > 0 and direction.far_from == direction.next
     if (
@@ -53,7 +54,7 @@ def save_direction(direction: Direction) -> _DirectionState | None:
     return tuple(getattr(direction, name) for name in _FIELDS)
 
 
-def restore_direction(direction: Direction, state: _DirectionState) -> None:
+def restore_direction(direction: Direction, state: DirectionState) -> None:
     """Restore a saved state in a new direction."""
     for name, value in zip(_FIELDS, state, strict=True):
         setattr(direction, name, value)

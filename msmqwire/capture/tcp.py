@@ -23,7 +23,7 @@ Rules for what a capture leaves open:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from operator import itemgetter
 from typing import Final
 
@@ -34,7 +34,6 @@ from msmqwire.capture.eviction import evicted_at_once, eviction_rank
 from msmqwire.capture.idle_checks import IdleChecks
 from msmqwire.capture.ip import ACK, FIN, RST, SYN, Datagram, FlowKey
 from msmqwire.capture.record import NO_TIME
-from msmqwire.capture.segment_buffer import Segment
 from msmqwire.capture.waiting import WaitingDirections
 
 START_SEGMENTS: Final = 8
@@ -88,7 +87,6 @@ class Reassembler:
     Attributes:
         counters: counts of what was not delivered as captured.
         start_segments: segments with data after which a direction whose SYN was not seen starts.
-        on_forget: called with the direction first seen of each connection that is forgotten.
     """
 
     def __init__(
@@ -112,7 +110,6 @@ class Reassembler:
         self._one_sided: dict[int, None] = {}  # streams forgotten since the last sweep, the oldest first
         self._buffered = 0
         self.start_segments = START_SEGMENTS
-        self.on_forget: Callable[[Direction], None] | None = None
         self._streams = 0
         self._now = self._sweep_at = self._idle_at = 0
 
@@ -126,48 +123,7 @@ class Reassembler:
         """How many connections are tracked, including ended ones that may still retransmit."""
         return len(self._connections)
 
-    @property
-    def clock(self) -> tuple[int, int, int]:
-        """Capture time in ns: now, of the next sweep for gaps, and of the next one for idle connections."""
-        return self._now, self._sweep_at, self._idle_at
-
-    @property
-    def streams(self) -> int:
-        """How many connections have been seen, which is the number of the next one."""
-        return self._streams
-
-    @streams.setter
-    def streams(self, number: int) -> None:
-        self._streams = number
-
-    @property
-    def waiting(self) -> bool:
-        """Whether any direction has segments buffered, or its start is undecided."""
-        return len(self._waiting) > 0
-
-    def set_clock(self, now: int, sweep_at: int) -> None:
-        """Synchronise the clock with another reader: capture time in ns, now and of the next sweep."""
-        self._now, self._sweep_at = now, sweep_at
-
-    def buffer_segments(
-        self, direction: Direction, segments: list[Segment], waiting_frame: int, since_ns: int
-    ) -> None:
-        """Buffer segments of a direction that another reader received out of order."""
-        for segment in segments:
-            direction.buffer.add(segment)
-        direction.since_ns, direction.fast_path = since_ns, False
-        self._account(direction)
-        direction.waiting_frame = waiting_frame
-        self._waiting.add(direction, waiting_frame)
-
-    def release_segments(self, direction: Direction) -> list[Segment]:
-        """Remove and return the segments that a direction has buffered beyond a gap."""
-        segments = direction.buffer.pop(len(direction.buffer))
-        direction.fast_path = True
-        self._account(direction)
-        return segments
-
-    def add_connection(self, stream: int, key: FlowKey) -> Direction:
+    def _add_connection(self, stream: int, key: FlowKey) -> Direction:
         """Add a connection with this number; return its direction with this key, as the one first seen."""
         src, src_port, dst, dst_port, network = key
         reverse = (dst, dst_port, src, src_port, network)
@@ -179,16 +135,6 @@ class Reassembler:
         self._connections[stream] = direction
         self._idle_checks.add(stream, self._connections, len(self._connections))
         return direction
-
-    def hand_off(self, direction: Direction) -> None:
-        """Forget a connection that another reader continues, given by its direction first seen."""
-        del self._connections[direction.stream]
-        for side in (direction, direction.peer):
-            self._directions.pop(side.key, None)
-
-    def first_directions(self) -> list[Direction]:
-        """Return the direction first seen of each tracked connection, ordered by stream number."""
-        return [self._connections[stream] for stream in sorted(self._connections)]
 
     def direction(self, key: FlowKey) -> Direction | None:
         """Return the direction with this key; None if it is not tracked."""
@@ -222,22 +168,13 @@ class Reassembler:
         """How many connections are tracked at a time."""
         return self._max_flows
 
-    def sweep_if_due(self, time_ns: int) -> list[Event]:
-        """Apply the timeouts of all connections, if that is due before a segment of this time."""
-        return self._sweep(time_ns) if time_ns >= self._sweep_at else []
-
-    def evict(self, directions: Iterable[Direction]) -> list[Event]:
+    def _evict(self, directions: Iterable[Direction]) -> list[Event]:
         """End connections, given by their directions first seen, to make room for others."""
         events: list[Event] = []
         for direction in directions:
             self._forget(direction, "idle", events)
             self.counters.evicted += 1
         return events
-
-    def affects_other_connections(self, datagram: Datagram) -> bool:
-        """Whether a segment may cause other connections than its own to be forgotten."""
-        full = len(self._connections) >= self._max_flows and datagram.key not in self._directions
-        return full or datagram.time_ns >= max(self._sweep_at, self._idle_at)
 
     def feed(self, datagram: Datagram) -> list[Event]:
         """Return the events that a datagram causes, in order; none for UDP."""
@@ -275,25 +212,11 @@ class Reassembler:
         Args:
             time_ns: when the capture ended, if later than the last segment fed.
         """
-        events = self.expire_at_end(time_ns)
-        for direction in self.first_directions():
-            self._forget(direction, "capture", events)
-        return events
-
-    def expire_at_end(self, time_ns: int) -> list[Event]:
-        """Give up the gaps that are due when the capture ends, at this time or that of the last segment."""
-        self._now = max(self._now, time_ns, self.latest_ns)
-        return self._expire_all_gaps()
-
-    @property
-    def latest_ns(self) -> int:
-        """The time of the latest segment of the connections that have not ended; 0 if there are none."""
-        return max((max(d.last_ns, d.peer.last_ns) for d in self._connections.values()), default=0)
-
-    def end_with_capture(self, direction: Direction) -> list[Event]:
-        """End a connection, given by its direction first seen, with the capture."""
-        events: list[Event] = []
-        self._forget(direction, "capture", events)
+        latest_ns = max((max(d.last_ns, d.peer.last_ns) for d in self._connections.values()), default=0)
+        self._now = max(self._now, time_ns, latest_ns)
+        events = self._expire_all_gaps()
+        for stream in sorted(self._connections):
+            self._forget(self._connections[stream], "capture", events)
         return events
 
     def pause(self, successor_ns: int = 0) -> list[Event]:
@@ -441,9 +364,9 @@ class Reassembler:
     def _connect(self, key: FlowKey, events: list[Event]) -> Direction:
         if len(self._connections) >= self._max_flows:
             ranked = sorted(self._connections.values(), key=eviction_rank)
-            events += self.evict(ranked[: evicted_at_once(self._max_flows)])
+            events += self._evict(ranked[: evicted_at_once(self._max_flows)])
         self._streams += 1
-        return self.add_connection(self._streams - 1, key)
+        return self._add_connection(self._streams - 1, key)
 
     def _reset(self, direction: Direction, seq: int, moment: Moment, events: list[Event]) -> None:
         if direction.state == OPEN and not 0 <= distance(seq, direction.next) < FAR:
@@ -544,8 +467,6 @@ class Reassembler:
             self._one_sided[first.stream] = None
             if len(self._one_sided) > self._max_flows:
                 del self._one_sided[next(iter(self._one_sided))]
-        if self.on_forget is not None:
-            self.on_forget(first)
         for side in (first, first.peer):
             if side.seen:
                 side.end(reason, moment or Moment(side.last_ns, side.frames[-1]), events)

@@ -159,7 +159,9 @@ class Decoder(RowBuffer, FileScanner):
         rows, before = self.rows[: self._state[entry.ROWS]], self._frames_before
         earlier = (rows[:, entry.R_FRAME] < 1 << entry.TUNNEL_BITS) & (rows[:, entry.R_FRAME] != -1)
         for r in np.flatnonzero(earlier & (rows[:, entry.R_FILE] == self._state[entry.FILE])):
-            file, of_file = self._dissection.file_of(before + (int(rows[r, entry.R_FRAME]) >> entry.TUNNEL_BITS))
+            file, of_file = self._dissection.file_of(
+                before + (int(rows[r, entry.R_FRAME]) >> entry.TUNNEL_BITS)
+            )
             rows[r, entry.R_FILE] = file
             rows[r, entry.R_FRAME] += before - of_file << entry.TUNNEL_BITS
 

@@ -1,4 +1,4 @@
-"""Segments sorted by flow to packets, by the compiled scan and a tracker for what it can't judge.
+"""Segments sorted by flow to packets, by the compiled scan and the dissectors of a tracker.
 
 All runs use the same arrays, one after the other. Each yields what a tracker of its own would: nothing of a
 run is left when the next begins, neither connections nor time nor memory in use.
@@ -12,31 +12,26 @@ from typing import Any, Final
 import numpy as np
 
 from msmqwire.capture import Datagram
-from msmqwire.capture.ip import SYN
-from msmqwire.capture.tcp import IDLE_NS_MAX
 from msmqwire.columnar.arrow.batch import BatchMaker
-from msmqwire.columnar.scanning import row_buffer
-from msmqwire.columnar.scanning.encapsulations import Positions
-from msmqwire.columnar.scanning.row_buffer import RowBuffer
 from msmqwire.columnar.compiled import grouped_scan
 from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.compiled.stop_codes import StopCode
 from msmqwire.columnar.filters import Filter
+from msmqwire.columnar.scanning import flow_checkpoints, row_buffer
+from msmqwire.columnar.scanning.encapsulations import Positions
+from msmqwire.columnar.scanning.row_buffer import RowBuffer
 from msmqwire.dissection import Tracker
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
 from spark_udfs.reassembly.chunks import OFFSET_BITS, ChunkBoundaries
 from spark_udfs.reassembly.segment_tables import Table, Tables
 
-OPENING_MAX: Final = 64
-"""Segments at the beginning of a run without a SYN that go to the tracker, at most: the scan could take few
-of them before both directions are open."""
 FILES_MAX: Final = 4096
 """Files with a number, about: then the batch ends and numbers are given anew."""
 
 
 class FlowDecoder(RowBuffer):
-    """Decodes segments that are sorted by flow, instead of a tracker for each.
+    """Decodes segments that are sorted by flow.
 
     ``stream`` is the number of the flow, and ``frame`` the offset of the frame in its file. It uses memory
     for two batches, and for the segments of one run that are out of order or in incomplete packets.
@@ -49,7 +44,7 @@ class FlowDecoder(RowBuffer):
         ncp_readings: as for `msmqwire.dissect`.
 
     Attributes:
-        handed: how many segments went to the tracker.
+        handed: how many segments Python has looked at first.
     """
 
     def __init__(
@@ -110,11 +105,11 @@ class FlowDecoder(RowBuffer):
             first = stop
 
     def _scan(self, table: Table) -> Iterator[Any]:
-        state, connections = self._state, self._connections
+        state = self._state
         while True:
-            connections.reserve(0)
+            self._flows.reserve(0)
             stop_code = grouped_scan.scan_segments(
-                self.scan_arrays(), connections.flow_arrays, self._run, table.rows, self.tcp_ports,
+                self.scan_arrays(), self._flows.arrays, self._run, table.rows, self.tcp_ports,
                 self._udp_ports,
             )  # fmt: skip
             if stop_code == StopCode.MORE_INPUT:
@@ -131,57 +126,33 @@ class FlowDecoder(RowBuffer):
                 yield from self._make_room(StopCode(stop_code))
 
     def _take_datagram(self, datagram: Datagram) -> Iterator[Any]:
-        """Pass a segment or ping to the tracker."""
+        """Take a segment or ping that Python has read."""
         self.handed += 1
-        run, connections = self._run, self._connections
-        first = not (run[grouped_scan.USES_TRACKER] or self._state[entry.CONNECTIONS])
-        if first and not datagram.flags & SYN:
-            run[grouped_scan.OPENING_LEFT] = OPENING_MAX
-        self._use_tracker()
-        if not run[grouped_scan.OPENING_LEFT]:
-            yield from self._add_items(connections.feed(datagram, self))
-            return
-        yield from self._add_items(self._tracker.feed(datagram))
-        run[grouped_scan.OPENING_LEFT] -= 1
-        directions = self._tracker.reassembler.first_directions()
-        if all(direction.fast_path and direction.peer.fast_path for direction in directions):
-            run[grouped_scan.OPENING_LEFT] = 0
-        if not run[grouped_scan.OPENING_LEFT]:
-            connections.acquire_all()
-
-    def _use_tracker(self) -> None:
-        """Note that the tracker has seen some of the run, and give it the time of the first segment."""
-        idle_at = int(self._state[entry.IDLE_AT])
-        if not self._run[grouped_scan.USES_TRACKER] and idle_at:
-            # From a datagram that is no segment, a reassembler takes only the time.
-            time_ns = idle_at - IDLE_NS_MAX // 8
-            self._tracker.reassembler.feed(Datagram("udp", "", 0, "", 0, time_ns, (), "", b"", 0, 0, 0, 0))
-        self._run[grouped_scan.USES_TRACKER] = 1
+        if datagram.transport == "tcp":
+            yield from self._take_segment(datagram)
+        else:
+            yield from self._add_items(self._tracker.feed(datagram))
 
     # -- runs ---------------------------------------------------------------------------------------
 
     def _begin_chunk(self) -> None:
         flow, number = int(self._run[grouped_scan.FLOW]), int(self._run[grouped_scan.CHUNK])
         if number:
-            self._tracker.resume(self._boundaries[flow][number - 1].checkpoint)
-            self._connections.acquire_all()
-            self._run[grouped_scan.USES_TRACKER] = 1
+            checkpoint = self._boundaries[flow][number - 1].checkpoint
+            flow_checkpoints.resume(self._flows, self._state, self.tcp_ports, checkpoint)
 
     def _end_run(self) -> Iterator[Any]:
-        self._use_tracker()
-        if self._run[grouped_scan.OPENING_LEFT]:
-            self._connections.import_clock()
         flow, number = int(self._run[grouped_scan.FLOW]), int(self._run[grouped_scan.CHUNK])
         yield from self._finish_chunk(flow, number)
         grouped_scan.number_rows(self._state, self._run, self.rows)
         self._tracker = self._new_tracker()
-        self._connections.restart(self._tracker)
-        self._run[grouped_scan.IS_OPEN] = self._run[grouped_scan.OPENING_LEFT] = 0
+        self._flows.restart(self._tracker)
+        self._run[grouped_scan.IS_OPEN] = 0
 
     def _finish_chunk(self, flow: int, number: int) -> Iterator[Any]:
         """Yield the rows at the end of a run, unless the flow continues in another chunk."""
         if number == len(self._boundaries.get(flow, ())):
-            yield from self._add_items(self._connections.flush(self, self._end_ns))
+            yield from self._add_items(self._flows.flush(self, self._end_ns))
 
     # -- rows ---------------------------------------------------------------------------------------
 
@@ -231,5 +202,6 @@ class ChunkChecker(FlowDecoder):
     def _finish_chunk(self, flow: int, number: int) -> Iterator[Any]:
         boundaries = self._boundaries.get(flow, ())
         if number < len(boundaries):
-            self.checked.append((flow, number, self._connections.save() == boundaries[number].checkpoint))
+            saved = flow_checkpoints.save(self._flows, self._state)
+            self.checked.append((flow, number, saved == boundaries[number].checkpoint))
         yield from ()

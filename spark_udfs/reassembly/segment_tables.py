@@ -28,6 +28,7 @@ from msmqwire.columnar.compiled.network import (
     DST_HIGH,
     FLAGS,
     IS_IPV6,
+    MISSING,
     PORTS,
     SEQ,
     SRC_HIGH,
@@ -42,7 +43,6 @@ from spark_udfs.reassembly.segment_tunnels import SegmentTunnels
 
 ADDRESSES_MAX: Final = 1 << 16
 """Addresses whose numbers are cached; a full cache is cleared."""
-_TIME_MAX: Final = 1 << 62  # nanoseconds since 1970, in the year 2116: the scan takes no later segment
 _LOW: Final = (1 << 64) - 1
 _KINDS: Final = {"tcp": TCP, "udp": UDP}  # PGM is for the generic reader
 _NUMERIC: Final = (
@@ -81,10 +81,9 @@ class Tables:
         rows[:, START], rows[:, STOP] = offsets[:-1], offsets[1:]
         transport = Texts(batch.column("transport"))
         kinds = np.array([_KINDS.get(name, UNDECIDED) for name in transport.distinct], np.int64)
-        simple = (
-            (numbers["missing"] == 0) & (numbers["time_ns"] > -_TIME_MAX) & (numbers["time_ns"] < _TIME_MAX)
-        )
-        rows[:, SEGMENT_KIND] = np.where(simple, kinds[transport.codes], UNDECIDED)
+        rows[:, MISSING] = numbers["missing"]
+        kinds = kinds[transport.codes]
+        rows[:, SEGMENT_KIND] = np.where((kinds == UDP) & (numbers["missing"] > 0), UNDECIDED, kinds)
         rows[:, SEGMENT_FRAME] = position_of(numbers["file_index"], numbers["offset"])
         rows[:, SEGMENT_NS], rows[:, SEGMENT_FLOW] = numbers["time_ns"], numbers["flow"]
         self._note_files(batch.column("file"), numbers["file_index"])

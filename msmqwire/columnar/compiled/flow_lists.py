@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from msmqwire.capture.tcp import IDLE_NS_MAX
-from msmqwire.columnar.compiled.decorators import jit
+from msmqwire.columnar.compiled.arrays import Bools, Int64s
+from msmqwire.columnar.compiled.decorators import exported, jit
 from msmqwire.columnar.compiled.flow_table import (
     ACKED,
     CHECK_WAIT,
@@ -77,8 +78,9 @@ def wait_no_more(state: Any, flows: Any, number: int) -> None:
     flows[number, IS_WAITING] = 0
 
 
+@exported
 @jit
-def add_connection(state: Any, flow_arrays: FlowArrays, header: Any, tcp_ports: Any) -> int:
+def add_connection(state: Int64s, flow_arrays: FlowArrays, header: Int64s, tcp_ports: Bools) -> int:
     """Add a connection of which nothing has been seen; return the number of the flow from the source of the header.
 
     There must be a number for it.

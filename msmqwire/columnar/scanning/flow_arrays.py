@@ -12,7 +12,6 @@ from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.compiled.flow_table import MODE
 from msmqwire.columnar.compiled.reassembly import EVENT_FIELDS
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays
-from msmqwire.dissection.tracker import CONNECTIONS_MAX
 
 _INITIAL_FLOWS: Final = 1 << 10
 """Flows for which there is space at first."""
@@ -30,7 +29,6 @@ def new_flow_arrays(state: Any) -> FlowArrays:
     state[entry.BUFFERED] = state[entry.BUFFERED_SEGMENTS] = state[entry.HELD] = 0
     state[entry.NOW] = state[entry.SWEEP_AT] = state[entry.IDLE_AT] = 0
     state[entry.DEADLINE], state[entry.START_SEGMENTS] = entry.NEVER, START_SEGMENTS
-    state[entry.CONNECTIONS_LIMIT] = CONNECTIONS_MAX
     return FlowArrays(
         np.full(4 * _INITIAL_FLOWS, flow_table.EMPTY, np.int32),
         np.zeros((_INITIAL_FLOWS, flow_table.KEY_FIELDS), np.int64),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -77,8 +77,6 @@ from msmqwire.headers.base import PREFIX_SIZE
 Items: TypeAlias = Iterator[Item | StopCode]
 """Items, and stop codes after which whoever iterates makes room before asking for more."""
 
-_NOT_IN_COLUMNS: Final = "a connection of MSMQ is read by the scan"
-
 
 class RowSink(Protocol):
     """Where rows go."""
@@ -99,16 +97,18 @@ class FlowTable:
     Attributes:
         arrays: the flows.
         pending: the segments that they have buffered.
+        encapsulations: the tunnels of frames.
     """
 
     def __init__(self, tracker: Tracker, state: Any, encapsulations: Encapsulations) -> None:
-        self._state, self._encapsulations = state, encapsulations
+        self._state, self.encapsulations = state, encapsulations
         self.pending = PendingSegments(state, encapsulations)
         self.restart(tracker)
 
     def restart(self, tracker: Tracker) -> None:
         """Forget all connections and continue with the dissectors of a new tracker."""
         self.arrays = new_flow_arrays(self._state)
+        self._state[entry.CONNECTIONS_LIMIT] = tracker.reassembler.max_connections
         self.pending.clear()
         self._tracker = tracker
         self._number = 0  # of the flow whose event is being taken
@@ -213,7 +213,7 @@ class FlowTable:
     def _event(self, number: int) -> Event:
         """Return the next event, of the flow with this number."""
         _, kind, size, reason, time_ns, code = self.arrays.events[self._state[entry.EVENT]].tolist()
-        flow, frame = self._flow(number), self._encapsulations.frame(code)
+        flow, frame = self._flow(number), self.encapsulations.frame(code)
         if kind == DATA:
             first = self.arrays.flows[number, QUEUED_FIRST]
             ((_, _, frame, time_ns, data),) = self.pending.read(first, 1)
@@ -241,7 +241,7 @@ class FlowTable:
         for of_side in (first, first + 1):
             sender, flow = ends_of(self.arrays.keys[of_side])[:2], flows[of_side]
             if flow[IGNORED]:
-                frame = self._encapsulations.frame(int(flow[IGNORED_FRAME]))
+                frame = self.encapsulations.frame(int(flow[IGNORED_FRAME]))
                 connection.ignored[sender] = int(flow[IGNORED]), frame, int(flow[IGNORED_NS])
             if flow[HAS_ENDED]:
                 connection.ended.add(sender)
@@ -268,7 +268,7 @@ class FlowTable:
 
     def _note_ignored(self, number: int, ignored: tuple[int, int, int]) -> None:
         size, frame, time_ns = ignored
-        code = self._encapsulations.code(frame) if size else 0
+        code = self.encapsulations.code(frame) if size else 0
         self.arrays.flows[number, [IGNORED, IGNORED_FRAME, IGNORED_NS]] = size, code, time_ns
 
     def _forget(self, first: int) -> None:
@@ -317,7 +317,7 @@ class FlowTable:
             arrays.header[:KEY_FIELDS] = self.arrays.keys[number]
             state[entry.ARENA] += size
             state[entry.EVENT_NS] = event.time_ns
-            code = self._encapsulations.code(event.frame)
+            code = self.encapsulations.code(event.frame)
             state[entry.EVENT_FRAME] = code - state[entry.FRAMES_BEFORE]
             stop_code = compiled.deliver_bytes(arrays, self.arrays, number, start, start + size)
             if state[entry.ROWS] == rows:
@@ -332,7 +332,7 @@ class FlowTable:
         flow_row, flow = self.arrays.flows[number], self._flow(number)
         size, code, time_ns = flow_row[[IGNORED, IGNORED_FRAME, IGNORED_NS]].tolist()
         self._note_ignored(number, (0, 0, 0))
-        result = ScanResult.skipped(size, NOT_RECOGNISED, (self._encapsulations.frame(code),), time_ns)
+        result = ScanResult.skipped(size, NOT_RECOGNISED, (self.encapsulations.frame(code),), time_ns)
         return self._msmq.follow(flow, flow, {}).item(flow, result)
 
     # -- memory -------------------------------------------------------------------------------------
