@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from msmqwire.capture.direction import FAR, START_WINDOW
 from msmqwire.capture.tcp import START_NS as OPENING_NS
 from msmqwire.capture.tcp import START_SEGMENTS
-from msmqwire.columnar.scanning.connection_table import ConnectionTable
+from msmqwire.columnar.scanning.flow_events import FlowTable
 from msmqwire.dissection import tracker
 from tests.support import captures as c
 from tests.support import handmade as h
@@ -228,7 +228,7 @@ def test_flows_that_are_still_opening_end_without_the_generic_reader(limit: int,
     files = [c.pcap_bytes(frames)]
     with mock.patch.object(tracker, "CONNECTIONS_MAX", limit):
         assert_same(files)
-        with mock.patch.object(ConnectionTable, "_register", side_effect=AssertionError):
+        with mock.patch.object(FlowTable, "take_event", side_effect=AssertionError):
             table = columnar(files)[1]
     holes = [error for error in table["error"].to_pylist() if error == "not in the capture: end"]
     assert len(holes) == (300 if ahead else 0)
@@ -242,7 +242,7 @@ def test_flows_due_at_the_end_start_without_the_generic_reader() -> None:
     frames += [later.frame(c.START_NS + OPENING_NS * part // 2, 0, PACKET) for part in (1, 3)]
     files = [c.pcap_bytes(frames, nanoseconds=True)]
     assert_same(files)
-    with mock.patch.object(ConnectionTable, "_register", side_effect=AssertionError):
+    with mock.patch.object(FlowTable, "take_event", side_effect=AssertionError):
         assert columnar(files)[1].num_rows == 302
 
 

@@ -11,8 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
-from msmqwire.columnar.compiled.arrays import Int64s
-from msmqwire.columnar.compiled.decorators import exported, inlined, jit
+from msmqwire.columnar.compiled.decorators import inlined, jit
 from msmqwire.columnar.compiled.finding import find_packets
 from msmqwire.columnar.compiled.flow_table import (
     AFTER_BAD,
@@ -351,9 +350,8 @@ def begin_packets(flow: Any, peer: Any, memory: Any, start: int, stop: int) -> i
     return CONTINUE
 
 
-@exported
 @inlined
-def deliver(arrays: ScanArrays, flow: Int64s, start: int, stop: int) -> int:
+def deliver(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
     """Take the next bytes of a flow, all or none; return CONTINUE or a stop code."""
     if flow[MODE] == UNRECOGNISED:
         return count_ignored(arrays.state, flow, arrays.memory, start, stop, arrays.header[PORTS])

@@ -41,6 +41,7 @@ from msmqwire.columnar.compiled.state import (
     HASH_SEED,
     LAST_CONNECTION,
     LAST_WAITING,
+    REMOVED,
     STREAMS,
 )
 
@@ -121,7 +122,7 @@ def drop_connection(state: Any, flow_arrays: FlowArrays, first: int) -> None:
     """Forget a connection, but for its events; its number stays in use."""
     flows = flow_arrays.flows
     for number in range(first, first + 2):
-        remove(state, flow_arrays.table, flow_arrays.keys, number)
+        remove(flow_arrays.table, flow_arrays.keys, number, state[HASH_SEED])
         flows[number, IS_GONE] = 1
     before, after = flows[first, PREVIOUS_CONNECTION], flows[first, NEXT_CONNECTION]
     if before < 0:
@@ -133,6 +134,7 @@ def drop_connection(state: Any, flow_arrays: FlowArrays, first: int) -> None:
     else:
         flows[after, PREVIOUS_CONNECTION] = before
     state[CONNECTIONS] -= 1
+    state[REMOVED] += 2
 
 
 @jit

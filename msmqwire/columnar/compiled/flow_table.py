@@ -25,7 +25,6 @@ from msmqwire.columnar.compiled.network import (
     SRC_HIGH,
     SRC_LOW,
 )
-from msmqwire.columnar.compiled.state import HASH_SEED, REMOVED
 from msmqwire.dissection.failed_checks import FAILED_MAX
 
 FREE: Final = 0
@@ -167,12 +166,11 @@ def slot_of(table: Any, keys: Any, number: int, seed: int) -> int:
 
 
 @jit
-def remove(state: Any, table: Any, keys: Any, number: int) -> None:
+def remove(table: Any, keys: Any, number: int, seed: int) -> None:
     """Remove the number of a flow."""
-    slot = slot_of(table, keys, number, state[HASH_SEED])
+    slot = slot_of(table, keys, number, seed)
     if slot >= 0:
         table[slot] = _REMOVED
-        state[REMOVED] += 1
 
 
 @exported

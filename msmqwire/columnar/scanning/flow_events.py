@@ -220,7 +220,7 @@ class FlowTable:
             return Data(flow, data, time_ns, frame, time_ns)
         if kind == GAP:
             return Gap(flow, None if size < 0 else size, GAP_REASONS[reason], time_ns, frame)
-        return End(flow, END_REASONS[reason], time_ns, frame)  # type: ignore[arg-type]
+        return End(flow, END_REASONS[reason], time_ns, frame)
 
     def _flow(self, number: int) -> Flow:
         flow = self.arrays.flows[number]
