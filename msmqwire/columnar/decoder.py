@@ -112,8 +112,9 @@ class Decoder(RowBuffer, FileScanner):
     def _make_room(self, stop_code: StopCode) -> Iterator[Any]:
         if stop_code == StopCode.HANDSHAKES_FULL:
             self._take_handshakes()
-        else:
-            yield from super()._make_room(stop_code)
+            return
+        self._dissection.handed += stop_code == StopCode.FOREIGN_EVENT
+        yield from super()._make_room(stop_code)
 
     def _take_record(self, record: Record) -> Iterator[Any]:
         self._take_handshakes()

@@ -15,6 +15,7 @@ import msmqwire
 from msmqwire.capture import IpDecoder, Reassembler, open_records
 from msmqwire.capture.ip import RST
 from msmqwire.capture.segment_buffer import Segment, SegmentBuffer
+from msmqwire.columnar.compiled.flow_table import PACKET_BYTES
 from msmqwire.columnar.scanning.flow_events import FlowTable
 from msmqwire.columnar.scanning.pending_segments import PendingSegments
 from msmqwire.dissection import dissect
@@ -94,17 +95,17 @@ def test_a_cut_off_segment_passes_over_runs(gaps):
     assert buffer.add(Segment(0, 2 * gaps + 9, b"", 0, 3)) == 2 * gaps + 4
 
 
-def test_segments_for_the_tracker_do_not_move_an_incomplete_packet_each(monkeypatch):
-    """Resets that no receiver accepts come inside a packet of a megabyte, each for the generic reader."""
+def test_resets_inside_an_incomplete_packet_do_not_move_it(monkeypatch):
+    """Resets that no receiver accepts come inside a packet of a megabyte."""
     moved = 0
-    append = PendingSegments.append
+    compact = PendingSegments.compact
 
-    def counting(self: PendingSegments, flow: Any, fields: Any, data: bytes, *rest: Any) -> None:
+    def counting(self: PendingSegments, size: int, flows: Any) -> None:
         nonlocal moved
-        moved += len(data)
-        append(self, flow, fields, data, *rest)
+        compact(self, size, flows)
+        moved += int(flows[:, PACKET_BYTES].sum())
 
-    monkeypatch.setattr(PendingSegments, "append", counting)
+    monkeypatch.setattr(PendingSegments, "compact", counting)
     packet = h.base_header(attacks.LARGEST).ljust(1 << 20, b"\0")
     resets = [attacks.segment(b"", seq=5, flags=RST | attacks.ACK)] * COUNT
     assert read_columns(attacks.pcap([*attacks.one_stream(packet), *resets])) == 1

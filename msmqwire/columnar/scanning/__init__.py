@@ -1,1 +1,1 @@
-"""Between the compiled scan and the generic reader: what one passes to the other, and gets back."""
+"""The compiled scan over files: its arrays and their room, and the events that it leaves to dissectors."""
