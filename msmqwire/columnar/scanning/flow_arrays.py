@@ -41,24 +41,38 @@ def new_flow_arrays(state: Any) -> FlowArrays:
 
 def with_more_flows(arrays: FlowArrays, state: Any) -> FlowArrays:
     """Return arrays with a number for another connection, and without removed entries in the table."""
+    used = len(arrays.keys)
     if not state[entry.FREE_NUMBERS]:
-        used = len(arrays.keys)
+        # One more than may be tracked: it has a number before others make room for it.
+        size = max(used + 2, min(2 * used, 2 * (int(state[entry.CONNECTIONS_LIMIT]) + 1)))
         keys, flows, free_numbers, chosen = (
-            np.concatenate([array, np.zeros_like(array)])
-            for array in (arrays.keys, arrays.flows, arrays.free_numbers, arrays.chosen)
+            _enlarged(array, rows)
+            for array, rows in (
+                (arrays.keys, size),
+                (arrays.flows, size),
+                (arrays.free_numbers, size // 2),
+                (arrays.chosen, size),
+            )
         )
-        free_numbers[: used // 2] = np.arange(2 * used - 2, used - 2, -2, dtype=np.int64)
-        state[entry.FREE_NUMBERS] = used // 2
+        count = (size - used) // 2
+        free_numbers[:count] = np.arange(size - 2, used - 2, -2, dtype=np.int64)
+        state[entry.FREE_NUMBERS] = count
         arrays = arrays._replace(keys=keys, flows=flows, free_numbers=free_numbers, chosen=chosen)
-    table = np.full(4 * len(arrays.keys), flow_table.EMPTY, np.int32)
+        used = size
+    table = np.full(4 << (used - 1).bit_length(), flow_table.EMPTY, np.int32)
     in_use = (arrays.flows[:, MODE] != flow_table.FREE) & (arrays.flows[:, flow_table.IS_GONE] == 0)
     flow_table.rebuild(table, arrays.keys, np.flatnonzero(in_use), state[entry.HASH_SEED])
     state[entry.REMOVED] = 0
     return arrays._replace(table=table)
 
 
+def _enlarged(array: Any, rows: int) -> Any:
+    """Return an array with so many rows, the new ones zero."""
+    larger = np.zeros((rows, *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
 def with_more_events(arrays: FlowArrays, count: int) -> FlowArrays:
     """Return arrays with room for so many events."""
-    events = np.zeros((2 * count, EVENT_FIELDS), np.int64)
-    events[: len(arrays.events)] = arrays.events
-    return arrays._replace(events=events)
+    return arrays._replace(events=_enlarged(arrays.events, 2 * count))
