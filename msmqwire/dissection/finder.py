@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.dissection.failed_checks import FailedChecks
@@ -48,8 +48,7 @@ FRAME_COST: Final = 104
 """Bytes of memory that a frame of a run of skipped bytes takes."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScanResult:
+class ScanResult(NamedTuple):
     """A range of the direction: a packet, a malformed packet or skipped bytes.
 
     Attributes:

@@ -54,15 +54,13 @@ from msmqwire.columnar.compiled.state import (
 )
 from msmqwire.columnar.filters import Filter
 from msmqwire.constants import class_name
+from msmqwire.dissection.item import Packet
 from msmqwire.dissection.message_security import (
     NOTHING_GIVEN,
     Examiner,
     SignatureStatus,
 )
-from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.packets import Protocol, parse
-from msmqwire.remote_read.rpc_packet import RpcPacket
-from msmqwire.srmp.message import SrmpMessage
 
 BATCH_BYTES_MAX: Final = 32 << 20
 """Bytes of texts and bodies in a batch, about: with large bodies a batch has fewer rows than requested."""
@@ -84,7 +82,7 @@ class Extra(NamedTuple):
     error: str | None = None
     path: str | None = None
     offset: int | None = None
-    message: SrmpMessage | RpcPacket | NcpPacket | None = None
+    message: Packet | None = None
     pair: tuple[Any, ...] = ()
 
 
