@@ -7,7 +7,7 @@ compiled code can't do is for the generic reader, which is given the state of th
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.columnar.compiled.decorators import jit
