@@ -116,6 +116,13 @@ def large_claims() -> Callable[[random.Random], bytes]:
     return lambda _: data
 
 
+def packets_among_claims() -> Callable[[random.Random], bytes]:
+    """Return what makes the same, each before a whole message."""
+    packet = message(64).data
+    data = HEADER + packet[16:76] + packet
+    return lambda _: data
+
+
 def false_headers(make: Callable[[random.Random], bytes], port: int, connections: int = 64) -> Runs:
     """Yield segments of connections that carry one false header after the other."""
     links, frames = _opened(port, connections)

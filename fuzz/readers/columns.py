@@ -24,8 +24,8 @@ from msmqwire.capture.record_index import is_splittable, one_per_step, record_po
 from msmqwire.capture.window import Window
 from msmqwire.columnar import COLUMNS, arrow_schema, record_batches
 from msmqwire.columnar.arrow.rows import batches
-from msmqwire.columnar.scanning import row_buffer
 from msmqwire.columnar.compiled.skip import skip_records
+from msmqwire.columnar.scanning import row_buffer
 from msmqwire.dissection import Dissection, dissect
 from msmqwire.errors import CaptureError
 

@@ -59,8 +59,8 @@ IDLE_NS_MAX: Final = 600_000_000_000
 FLOWS_MAX: Final = 1 << 16
 """Connections tracked at a time."""
 TIME_MAX: Final = 1 << 62
-"""Nanoseconds since 1970 beyond any true time, in the year 2116: the clock does not go by such a time, nor by one
-as long before."""
+"""Nanoseconds since 1970 beyond any true time, in the year 2116: the clock does not go by such a time, nor by
+one as long before."""
 
 _CONTROL: Final = FIN | SYN | RST | ACK
 

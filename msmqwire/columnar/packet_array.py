@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire.columnar.arrow.batch import BATCH_BYTES_MAX, BatchMaker, Extra
-from msmqwire.columnar.arrow.rows import value_of_packet
+from msmqwire.columnar.arrow.rows import PacketCells
 from msmqwire.columnar.columns import Column, arrow_schema
 from msmqwire.columnar.compiled.generated import SLOTS
 from msmqwire.columnar.compiled.packet import BAD, session_packet
@@ -50,8 +50,8 @@ class PacketReader:
     ) -> None:
         if not (pa.types.is_binary(raw.type) or pa.types.is_large_binary(raw.type)):
             raw = raw.cast(pa.binary())
-        self._examiner = examiner
-        self._columns, self._fields = columns, list(arrow_schema(tuple(columns)))
+        self._packet_cells = PacketCells(columns, examiner=examiner)
+        self._fields = list(arrow_schema(tuple(columns)))
         self._valid = raw.is_valid().to_numpy(zero_copy_only=False)
         self._offsets, self._memory = _offsets(raw), _memory(raw.buffers()[2])
         self._names, self._protocols = _numbered(protocols, len(raw))
@@ -113,12 +113,9 @@ class PacketReader:
         return pa.concat_arrays([structs, pa.array(cells, structs.type)]).take(pa.array(indices))
 
     def _cells(self, i: int, packet: Record) -> dict[str, Any]:
-        """Return the columns of a packet that only the generic reader supports."""
-        cells = {
-            column.name: value_of_packet(column, packet, examiner=self._examiner) for column in self._columns
-        }
-        of_value = {"kind": packet.schema.name, "size": int(self._offsets[i + 1] - self._offsets[i])}
-        return {name: of_value.get(name, value) for name, value in cells.items()}
+        """Return the cells of a packet that only the generic reader supports, and more; the rest is null."""
+        size = int(self._offsets[i + 1] - self._offsets[i])
+        return {"kind": packet.schema.name, "size": size, **dict(self._packet_cells.of(packet))}
 
 
 def _parse(data: Any, protocol: str) -> Record:

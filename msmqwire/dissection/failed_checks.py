@@ -26,7 +26,8 @@ class FailedChecks:
     to the next power of four, no more than `OVERLAPS_MAX` may have a byte in common, so that no byte is
     checked in vain more often than that for each of the dozen sizes that a packet can have, however many
     headers there are. A small packet is not affected by large claims, and nothing is remembered beyond
-    the end of the ranges.
+    the end of the ranges. What may not be checked is not waited for either, so that bytes are only buffered
+    for a check that is still to come: it succeeds or is counted here.
 
     Attributes:
         end: the offset in the stream after the last of the ranges.

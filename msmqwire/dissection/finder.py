@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.dissection.failed_checks import FailedChecks
@@ -48,8 +48,7 @@ FRAME_COST: Final = 104
 """Bytes of memory that a frame of a run of skipped bytes takes."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScanResult:
+class ScanResult(NamedTuple):
     """A range of the direction: a packet, a malformed packet or skipped bytes.
 
     Attributes:
@@ -233,7 +232,7 @@ class PacketFinder:
             length = packet_length(buffer)
         except MalformedPacket as exc:
             return self._bad_header(exc, final=final)
-        if length > len(buffer):
+        if length > len(buffer) and final:
             return False
         packet = self._doubtful
         if packet is None and not self._malformed:
@@ -241,12 +240,14 @@ class PacketFinder:
                 self._sync_loss = SkipReason(Why.NOT_CHECKED)
                 self._searched_to = max(self._searched_to, self._start + 1)
                 return True
+            if length > len(buffer):
+                return False
             packet = self._parse_packet(length)
         if packet is None:
             self._malformed = True
             return self._bad_packet(length, BASE_HEADER_SIZE, final=final)
         tail = packet.get("TrailingData")
-        if tail and may_hide_packet(tail):
+        if self._doubtful is not None or (tail and may_hide_packet(tail)):
             self._doubtful = packet
             return self._bad_packet(length, int(packet.BaseHeader.PacketSize) - len(tail), final=final)
         self._emit(length, packet, None)
@@ -334,18 +335,23 @@ class PacketFinder:
         return headers_end(data) if self._error.offset == size else min(BASE_HEADER_SIZE, size)
 
     def _search(self, start: int, *, final: bool) -> tuple[int, bool]:
-        """Return the offset of the next packet, or that before which none begins, and which of the two."""
+        """Return the offset of the next packet, or that before which none begins, and which of the two.
+
+        A packet that may not be checked is passed over before all of it is there.
+        """
         buffer = self._buffer
         find = find_whole_packet if final else find_header
         at = find(buffer, max(start, self._searched_to - self._start))
         while at >= 0:
-            end = at + packet_length(buffer, at) if len(buffer) - at >= PREFIX_SIZE else len(buffer) + 1
-            if end > len(buffer):
+            if len(buffer) - at < PREFIX_SIZE:
                 self._searched_to = self._start + at
                 return at, False
-            if self._certain(at, end):
-                self._searched_to = self._start + at
-                return at, True
+            end = at + packet_length(buffer, at)
+            if self._failed.admit(self._start + at, self._start + end):
+                whole = end <= len(buffer)
+                if not whole or self._certain(at, end):
+                    self._searched_to = self._start + at
+                    return at, whole
             at = find(buffer, at + 1)
         if final:
             self._searched_to = self._start + len(buffer)
@@ -356,12 +362,7 @@ class PacketFinder:
         return at, False
 
     def _certain(self, at: int, end: int) -> bool:
-        """Whether this is a well-formed packet without a doubtful end.
-
-        Not if too many checks have failed that cover its start.
-        """
-        if not self._failed.admit(self._start + at, self._start + end):
-            return False
+        """Whether this is a well-formed packet without a doubtful end."""
         if well_formed(self._buffer, at, end, strict=True):
             return True
         self._failed.add(self._start + at, self._start + end)

@@ -25,26 +25,35 @@ class FollowedConversation(Conversation, Generic[DirectionT]):
             a direction takes what is its own when it begins.
     """
 
-    __slots__ = ("_directions", "_ignored")
+    __slots__ = ("_directions", "_held", "_ignored")
 
     def __init__(self, surroundings: Surroundings, ignored: dict[Endpoint, Ignored]) -> None:
         super().__init__(surroundings)
         self._ignored = ignored
         self._directions: dict[Endpoint, DirectionT] = {}
+        self._held: int | None = 0  # None while an event changes it
 
     @property
     def held(self) -> int:
-        return sum(direction.held for direction in self._directions.values())
+        """The approximate number of bytes of memory held, which is worked out once after each event."""
+        if self._held is None:
+            self._held = self._count_held()
+        return self._held
+
+    def _count_held(self) -> int:
+        return sum([direction.held for direction in self._directions.values()])
 
     @property
     def idle(self) -> bool:
         return not self._directions
 
     def data(self, event: Data) -> Iterator[ScanResult]:
+        self._held = None
         direction = self._direction(event.flow)
         return self._results(direction, direction.finder.feed(event.data, event.frame, event.time_ns))
 
     def gap(self, event: Gap) -> Iterator[ScanResult]:
+        self._held = None
         direction = self._direction(event.flow)
         yield from self._results(direction, direction.finder.gap())
         self._lose(direction)
@@ -54,6 +63,7 @@ class FollowedConversation(Conversation, Generic[DirectionT]):
             yield ScanResult.skipped(event.size, reason, (event.frame,), event.time_ns)
 
     def end(self, event: End) -> Iterator[ScanResult]:
+        self._held = None
         direction = self._directions.pop(event.flow.sender, None)
         if direction is not None:
             cut = event.reason not in ("fin", "rst")
@@ -63,6 +73,7 @@ class FollowedConversation(Conversation, Generic[DirectionT]):
                 yield from direction.report_skipped()
 
     def discard(self) -> list[tuple[Flow, list[ScanResult]]]:
+        self._held = None
         self._let_go()
         return [(direction.flow, list(self._discard(direction))) for direction in self._directions.values()]
 

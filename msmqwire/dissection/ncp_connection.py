@@ -48,10 +48,9 @@ class NcpConnection(FollowedConversation[FollowedDirection[NcpFinder]]):
         self._exchanges = NcpExchanges(surroundings.readings)
         self._session = NcpLint()
 
-    @property
-    def held(self) -> int:
-        """The approximate number of bytes of memory that incomplete units take, open requests and lint."""
-        return super().held + self._exchanges.held + self._session.held
+    def _count_held(self) -> int:
+        """Count incomplete units, open requests and lint."""
+        return super()._count_held() + self._exchanges.held + self._session.held
 
     def _new_direction(self, flow: Flow, ignored: Ignored) -> FollowedDirection[NcpFinder]:
         size, frame, time_ns = ignored

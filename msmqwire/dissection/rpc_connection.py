@@ -107,12 +107,9 @@ class RpcConnection(FollowedConversation[_Direction]):
         self._association = Association()
         self._whole = True  # so far all was captured, and in the clear
 
-    @property
-    def held(self) -> int:
-        """The approximate number of bytes of memory that incomplete PDUs and stubs take, and open calls."""
-        if not self._directions:
-            return 0
-        return self._association.held + super().held
+    def _count_held(self) -> int:
+        """Count incomplete PDUs and stubs, and open calls."""
+        return self._association.held + super()._count_held() if self._directions else 0
 
     def _new_direction(self, flow: Flow, ignored: Ignored) -> _Direction:
         size, frame, time_ns = ignored

@@ -16,6 +16,7 @@ from msmqwire.remote_read.interface import INTERFACE
 from msmqwire.rpc.constants import FRAGMENT_SIZE, PduType
 from msmqwire.rpc.pdu import PTYPE_OFFSET, Pdu, parse_header, parse_pdu, wrong_header
 from msmqwire.rpc.pdus import COMMON_HEADER, COMMON_HEADER_SIZE, LITTLE_ENDIAN
+from msmqwire.schema import Record
 
 RpcRange: TypeAlias = StreamRange[Pdu]
 
@@ -64,13 +65,14 @@ def begins_bind(data: bytes) -> bool | None:
 class RpcFinder(StreamFinder[Pdu]):
     """Finds the PDUs of one direction."""
 
-    __slots__ = ("_searched",)
+    __slots__ = ("_header", "_searched")
 
     _kind = "PDU"
 
     def __init__(self, *, midstream: bool = False) -> None:
         super().__init__(midstream=midstream)
         self._searched = 0  # no header begins before this offset in the buffer
+        self._header: Record | None = None  # that of the PDU at the start, if it is right
 
     def _message_size(self) -> int:
         if len(self._buffer) < COMMON_HEADER_SIZE:
@@ -81,8 +83,10 @@ class RpcFinder(StreamFinder[Pdu]):
     def _length(self) -> int:
         """Return the length of the PDU at the start. Raises MalformedPacket if it can't be believed."""
         head = bytes(self._buffer[:COMMON_HEADER_SIZE])
+        self._header = None
         try:
-            return int(parse_header(head).frag_length)
+            self._header = parse_header(head)
+            return int(self._header.frag_length)
         except MalformedPacket:
             # Where version and data representation are right, the length is where it should be.
             length = int(COMMON_HEADER.parse(head)["frag_length"])
@@ -92,7 +96,7 @@ class RpcFinder(StreamFinder[Pdu]):
 
     def _take(self, size: int) -> RpcRange:
         try:
-            return self._range(size, parse_pdu(bytes(self._buffer[:size])))
+            return self._range(size, parse_pdu(bytes(self._buffer[:size]), self._header))
         except MalformedPacket as exc:
             return self._malformed(size, exc.detached())
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar, Final, Generic, TypeVar
+from typing import ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.dissection.frame_ranges import SegmentRange, completed, take_frames
@@ -25,8 +24,7 @@ BEGINS_INSIDE: Final = "the capture begins inside the stream"
 """Why the bytes before the first message are skipped."""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamRange(Generic[MessageT]):
+class StreamRange(NamedTuple, Generic[MessageT]):
     """A range of the direction: a message, a malformed one or skipped bytes.
 
     Attributes:

@@ -55,7 +55,7 @@ class Tracker:
         ports: those given, also of UDP.
         held: the approximate number of bytes of memory that incomplete packets take, over TCP.
         streams: the dissectors of TCP.
-        view: what is known of a connection while its events are taken; a reader with flows of its own has its own.
+        view: what is known of a connection while its events are taken; a reader may have a view of its own.
         new_connection: makes a connection of its first flow and the dissectors.
     """
 

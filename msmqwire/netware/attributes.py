@@ -6,14 +6,16 @@ fields that QMS fills mean nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
+from operator import attrgetter
 from typing import Any, Final
 
 from msmqwire.netware.job_structures import job_file_name
 from msmqwire.netware.job_times import moment
 from msmqwire.netware.ncp_packet import NcpPacket
-from msmqwire.netware.packets import NcpReply
-from msmqwire.schema import Record
+from msmqwire.netware.packets import NcpReply, NcpRequest
+from msmqwire.schema.record import class_of, first_of, paths_in
 from msmqwire.schema.texts import OEM_CODE_PAGE
 
 _CREATES: Final = frozenset({"CreateQueueJobAndFile", "CreateQueueJobAndFileOld"})
@@ -23,48 +25,36 @@ _BY_QMS: Final = frozenset(
 
 
 def attribute(name: str, packet: NcpPacket) -> Any:
-    """Return what a packet says; None if it does not tell."""
-    if name in _OF_PACKET:
-        return _OF_PACKET[name](packet)
-    convert, *paths = _OF_DATA.get(name, (None,))
-    hidden = name in _BY_QMS and packet.call is not None and packet.call.name in _CREATES
-    value = None if hidden and not _is_reply(packet) else _value(packet.data, paths)
-    if value is None and packet.request is not None and not hidden:
-        value = _value(packet.request.data, paths)
-    return value if value is None or convert is None else convert(value)
+    """Return what a packet tells; None if it does not tell."""
+    getter = attributes(packet).get(name)
+    return None if getter is None else getter(packet)
 
 
-def _is_reply(packet: NcpPacket) -> bool:
-    return isinstance(packet.packet, NcpReply)
+def attributes(packet: NcpPacket) -> Mapping[str, Callable[[NcpPacket], Any]]:
+    """Return what packets like this one can tell, by name, each with the function that finds it.
+
+    The function returns None if a packet does not tell. All packets that are alike share one object.
+    """
+    asked = None if packet.request is None else packet.request.data
+    creates = packet.call is not None and packet.call.name in _CREATES
+    return _attributes(class_of(packet.packet), class_of(packet.data), class_of(asked), creates)
 
 
-def _value(data: Record | None, paths: list[str]) -> Any:
-    if data is None:
-        return None
-    for path in paths:
-        value: Any = data
-        for step in path.split("."):
-            value = None if value is None else value.get(step)
-        if value is not None:
-            return value
-    return None
-
-
-def _completion(packet: NcpPacket) -> int | None:
-    return int(packet.packet.header.CompletionCode) if isinstance(packet.packet, NcpReply) else None
-
-
-def _header(packet: NcpPacket) -> Record | None:
-    return None if isinstance(packet.packet, Record) else packet.packet.header
-
-
-def _sequence(packet: NcpPacket) -> int | None:
-    header = _header(packet)
-    return None if header is None else int(header.SequenceNumber)
-
-
-def _connection(packet: NcpPacket) -> int | None:
-    return None if isinstance(packet.packet, Record) else packet.packet.connection
+@cache
+def _attributes(
+    packet: type, data: type, asked: type, creates: bool
+) -> Mapping[str, Callable[[NcpPacket], Any]]:
+    """Return what packets can tell with data of these classes, in answer to a request with such data."""
+    found = dict(_OF_REPLY if packet is NcpReply else _OF_REQUEST if packet is NcpRequest else {})
+    for name, (convert, *paths) in _OF_DATA.items():
+        places = []
+        if not (hidden := creates and name in _BY_QMS) or packet is NcpReply:
+            places = paths_in(data, paths, "packet.data.")
+        if not hidden:
+            places += paths_in(asked, paths, "request.data.")
+        if places:
+            found[name] = first_of(places, convert)
+    return found
 
 
 def _text(value: str | bytes) -> str:
@@ -72,12 +62,14 @@ def _text(value: str | bytes) -> str:
     return value if isinstance(value, str) else value.partition(b"\0")[0].decode(OEM_CODE_PAGE)
 
 
-_OF_PACKET: Final[dict[str, Callable[[NcpPacket], Any]]] = {
+_OF_REQUEST: Final[dict[str, Callable[[NcpPacket], Any]]] = {
     "call": lambda packet: None if packet.call is None else packet.call.name,
-    "ncp_connection": _connection,
-    "ncp_sequence": _sequence,
-    "completion_code": _completion,
-    "completion": lambda packet: packet.completion,
+    "ncp_connection": attrgetter("packet.connection"),
+    "ncp_sequence": lambda packet: int(packet.packet.header.SequenceNumber),
+}
+_OF_REPLY: Final = _OF_REQUEST | {
+    "completion_code": lambda packet: int(packet.packet.header.CompletionCode),
+    "completion": attrgetter("completion"),
 }
 _OF_DATA: Final[dict[str, tuple[Any, ...]]] = {
     "object_id": (None, "ObjectID"),

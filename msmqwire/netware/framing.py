@@ -6,11 +6,20 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.netware.headers import NCP_TCP_REPLY, NCP_TCP_REQUEST
+from msmqwire.netware.headers import (
+    NCP_TCP_REPLY,
+    NCP_TCP_REQUEST,
+    TCP_REPLY_SIGNATURE,
+    TCP_REQUEST_SIGNATURE,
+)
 from msmqwire.schema import Header, Record, head_size
 
 UNIT_SIZE_MAX: Final = 0x1_0000 + 64
 """Bytes of the largest unit that is read: a request of 64 KiB and its headers."""
+_SIGNATURES: Final = {
+    NCP_TCP_REQUEST: TCP_REQUEST_SIGNATURE.to_bytes(4, "big"),
+    NCP_TCP_REPLY: TCP_REPLY_SIGNATURE.to_bytes(4, "big"),
+}
 _TYPE: Final = 2
 _SIGNED: Final = 8
 _LENGTH_END: Final = 8
@@ -27,8 +36,8 @@ def unit_size(
     left = len(data) - start
     if not left:
         return 0
-    signature = getattr(preamble.part("Signature"), "default", 0).to_bytes(4, "big")
-    if bytes(data[start : start + 4]) != signature[: min(4, left)]:
+    signature = _SIGNATURES[preamble]
+    if not data.startswith(signature if left >= len(signature) else signature[:left], start):
         raise MalformedPacket(
             "not the signature of NCP over TCP", path=f"{preamble.name}.Signature", offset=0
         )

@@ -29,6 +29,7 @@ _PROPERTY_CALLS: Final = frozenset(
 )
 _QUEUE_CODES: Final = range(0xD0, 0xE0)
 """Completion codes that have other meanings at a login."""
+_COMPLETIONS: Final = {code.value: code.name for code in CompletionCode}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -110,4 +111,4 @@ def completion_name(reply: NcpReply, request: NcpRequest | None = None) -> str:
     creates = request is not None and request.header.RequestType == CREATE_CONNECTION
     if code == CompletionCode.NO_FREE_CONNECTION_SLOTS and creates:
         return "NO_FREE_CONNECTION_SLOTS"
-    return CompletionCode(code).name if code in set(CompletionCode) else f"{code:#04x}"
+    return _COMPLETIONS.get(code) or f"{code:#04x}"

@@ -5,39 +5,44 @@ An answer has what its call has asked for, where that is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 from msmqwire.remote_read.rpc_packet import RpcPacket
+from msmqwire.rpc.handles import ContextHandle
+from msmqwire.schema.record import first_of
 
 
-def attribute(name: str, packet: RpcPacket) -> Any:
-    """Return what a packet says; None if it does not tell."""
-    return _ATTRIBUTES[name](packet)
+def attributes(value: type, arguments: type) -> Mapping[str, Callable[[RpcPacket], Any]]:
+    """Return what packets can tell, by name, each with the function that finds it.
+
+    The function returns None if a packet does not tell.
+
+    Args:
+        value: the class of `RpcPacket.value`.
+        arguments: that of `RpcPacket.arguments`.
+    """
+    found: dict[str, Callable[[RpcPacket], Any]] = {"read_queue": lambda packet: packet.queue or None}
+    for name, (convert, *parameters) in _PARAMETERS.items():
+        places = [f"value.{parameter}" for parameter in parameters if hasattr(value, parameter)]
+        places += [f"arguments.{parameter}" for parameter in parameters if hasattr(arguments, parameter)]
+        if places:
+            found[name] = first_of(places, convert)
+    if hasattr(value, "status"):
+        found["call_status"] = attrgetter("value.status")
+    if hasattr(value, "pQueueFormat"):
+        found["destination"] = lambda packet: packet.opened_queue or None
+    return found
 
 
-def _argument(name: str) -> Callable[[RpcPacket], Any]:
-    def value(packet: RpcPacket) -> Any:
-        found = getattr(packet.value, name, None)
-        return getattr(packet.arguments, name, None) if found is None else found
-
-    return value
+def _handle(handle: ContextHandle) -> str:
+    return f"{handle.attributes:08x}{handle.uuid.hex}"
 
 
-def _handle(packet: RpcPacket) -> str | None:
-    for stub in (packet.value, packet.arguments):
-        for name in ("phContext", "pphContext"):
-            handle = getattr(stub, name, None)
-            if handle is not None:
-                return f"{handle.attributes:08x}{handle.uuid.hex}"
-    return None
-
-
-_ATTRIBUTES: Final[dict[str, Callable[[RpcPacket], Any]]] = {
-    "queue_handle": _handle,
-    "read_queue": lambda packet: packet.queue or None,
-    "request_id": _argument("dwRequestId"),
-    "receive_action": _argument("ulAction"),
-    "receive_ack": _argument("dwAck"),
-    "call_status": lambda packet: getattr(packet.value, "status", None),
+_PARAMETERS: Final[dict[str, tuple[Any, ...]]] = {
+    "queue_handle": (_handle, "phContext", "pphContext"),
+    "request_id": (None, "dwRequestId"),
+    "receive_action": (None, "ulAction"),
+    "receive_ack": (None, "dwAck"),
 }

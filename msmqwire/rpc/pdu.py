@@ -45,8 +45,8 @@ def parse_header(data: bytes | bytearray, frag_length_max: int = FRAG_LENGTH_MAX
     Raises MalformedPacket, also for another data representation than little-endian, ASCII and IEEE.
     """
     header: Record = COMMON_HEADER.parse(bytes(data[:COMMON_HEADER_SIZE]))
-    length, auth_length = header["frag_length"], header["auth_length"]
-    if header["PTYPE"] not in PDUS:
+    length, auth_length = header.frag_length, header.auth_length
+    if header.PTYPE not in PDUS:
         raise wrong_header("PTYPE", f"no connection-oriented type: {header['PTYPE']}")
     if not COMMON_HEADER_SIZE <= length <= frag_length_max:
         why = f"{length} is not in {COMMON_HEADER_SIZE}..{frag_length_max}"
@@ -65,23 +65,27 @@ def wrong_header(field: str, why: str) -> MalformedPacket:
 
 def verifier_offset(header: Record) -> int:
     """Return where the sec_trailer of a PDU with this common header begins; its end if there is none."""
-    auth_length = header["auth_length"]
-    end: int = header["frag_length"]
+    auth_length = header.auth_length
+    end: int = header.frag_length
     return end - auth_length - SEC_TRAILER_SIZE if auth_length else end
 
 
-def parse_pdu(data: bytes) -> Pdu:
-    """Return the PDU that takes exactly these bytes. Raises MalformedPacket with path and offset."""
-    header = parse_header(data)
-    if header["frag_length"] != len(data):
+def parse_pdu(data: bytes, header: Record | None = None) -> Pdu:
+    """Return the PDU that takes exactly these bytes. Raises MalformedPacket with path and offset.
+
+    `header` is what `parse_header` returns of them, where that is at hand.
+    """
+    if header is None:
+        header = parse_header(data)
+    if header.frag_length != len(data):
         why = f"{header['frag_length']}, but there are {counted(len(data), 'byte')}"
         raise wrong_header("frag_length", why)
-    schema = PDUS[header["PTYPE"]]
-    if not header["auth_length"]:
+    schema = PDUS[header.PTYPE]
+    if not header.auth_length:
         return Pdu(schema.parse(data))
     end = verifier_offset(header)
     sec_trailer: Record = SEC_TRAILER.parse(data[end:])
-    body_end = end - sec_trailer["auth_pad_length"]
+    body_end = end - sec_trailer.auth_pad_length
     if body_end < COMMON_HEADER_SIZE:
         there = agreed(end - COMMON_HEADER_SIZE, "are")
         why = f"{counted(sec_trailer['auth_pad_length'], 'byte')} of padding, {there} there"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
@@ -190,6 +190,37 @@ def _field_doc(part: Part) -> str:
     unit = getattr(inner, "unit", "")
     absent = "None if it is absent." if isinstance(part, Maybe) else ""
     return " ".join(filter(None, [meaning, f"Unit: {unit}." if unit else "", absent]))
+
+
+class_of: Final[Callable[[object], Any]] = type
+"""The class of a value, as what can be hashed: values of some can't be."""
+
+
+def paths_in(kind: type, paths: Sequence[str], at: str = "") -> list[str]:
+    """Return those of some paths that begin with a field of a class of records, which stands at a path."""
+    fields = kind.schema.fields if issubclass(kind, Record) else ()
+    return [f"{at}{path}" for path in paths if path.partition(".")[0] in fields]
+
+
+def first_of(paths: Sequence[str], convert: Callable[[Any], Any] | None = None) -> Callable[[Any], Any]:
+    """Return the function that finds the first of some fields that a value has, and converts what is there.
+
+    It returns None where there is none.
+    """
+    steps = [path.split(".") for path in paths]
+
+    def value(owner: Any) -> Any:
+        for names in steps:
+            found = owner
+            for name in names:
+                found = getattr(found, name, None)
+                if found is None:
+                    break
+            else:
+                return found if convert is None else convert(found)
+        return None
+
+    return value
 
 
 _DECLARING: Final = ("msmqwire.packets", "msmqwire.netware.packets", "msmqwire.netware.print_record")

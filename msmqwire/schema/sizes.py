@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from msmqwire.schema.nodes import (
     TO_NULL,
@@ -26,6 +27,7 @@ def fixed_size(header: Header) -> int | None:
     return _fixed_size(header.parts)
 
 
+@cache
 def field_offset(header: Header, name: str) -> int:
     """Return the offset of a part in bytes from the start of its structure.
 
@@ -37,6 +39,7 @@ def field_offset(header: Header, name: str) -> int:
     return offset
 
 
+@cache
 def head_size(header: Header) -> int:
     """Return the size in bytes of the fixed part that a structure begins with."""
     counts = range(len(header.parts), -1, -1)

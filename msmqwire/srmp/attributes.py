@@ -6,11 +6,13 @@ defaults without it, if every message has them. Names of queues are not checked.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Final
 
 from msmqwire.constants import class_name
+from msmqwire.schema.record import first_of
 from msmqwire.srmp.content import Content
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.http_message import StatusLine
@@ -29,20 +31,33 @@ def attribute(name: str, message: SrmpMessage) -> Any:
 
     Raises MalformedPacket for a message that was made with an envelope that can't be parsed.
     """
-    if name == "http_status":
-        return message.start.status if isinstance(message.start, StatusLine) else None
-    envelope = message.envelope
-    if envelope is None:
-        return None
-    if name in _OF_MESSAGE:
-        return _OF_MESSAGE[name](message)
-    if name in _OF_ENVELOPE:
-        return _OF_ENVELOPE[name](envelope)
-    if name in _OF_MSMQ:
-        element, default = _OF_MSMQ[name]
-        value = None if envelope.Msmq is None else getattr(envelope.Msmq, element)
-        return default if value is None else value
-    return None
+    getter = attributes(message).get(name)
+    return None if getter is None else getter(message)
+
+
+def attributes(message: SrmpMessage) -> Mapping[str, Callable[[SrmpMessage], Any]]:
+    """Return the attributes that messages like this one can have, each with the function that finds it.
+
+    The function returns None if a message does not have it. All messages that are alike share one object.
+    Raises MalformedPacket as `attribute` does.
+    """
+    if isinstance(message.start, StatusLine):
+        return _OF_RESPONSE
+    return _OF_NOTHING if message.envelope is None else _OF_MESSAGE
+
+
+def _of_envelope(value: Callable[[Envelope], Any]) -> Callable[[SrmpMessage], Any]:
+    return lambda message: value(message.envelope)  # type: ignore[arg-type]
+
+
+def _of_msmq(element: str, default: Any) -> Callable[[SrmpMessage], Any]:
+    """Return the function that finds an element of Msmq, which has a default."""
+    found = first_of([f"envelope.Msmq.{element}"])
+
+    def value(message: SrmpMessage) -> Any:
+        return default if (own := found(message)) is None else own
+
+    return value
 
 
 def _queue(uri: str) -> str | None:
@@ -136,11 +151,6 @@ def _receipt_id(envelope: Envelope) -> str | None:
     return None if receipt is None else str(receipt.id)
 
 
-_OF_MESSAGE: Final[dict[str, Callable[[SrmpMessage], Any]]] = {
-    "body": lambda message: message.body or b"",
-    "body_size": lambda message: len(message.body or b""),
-    "extension": lambda message: message.extension or b"",
-}
 _OF_ENVELOPE: Final[dict[str, Callable[[Envelope], Any]]] = {
     "time_to_reach_queue": _reach_queue,
     "source_qm": lambda envelope: None if envelope.Msmq is None else str(envelope.Msmq.SourceQmGuid),
@@ -192,3 +202,12 @@ _OF_MSMQ: Final[dict[str, tuple[str, Any]]] = {
     "hash_algorithm": ("HashAlgorithm", None),
 }
 """Elements of Msmq, and what a message has without them."""
+_OF_RESPONSE: Final[dict[str, Callable[[SrmpMessage], Any]]] = {"http_status": attrgetter("start.status")}
+_OF_NOTHING: Final[dict[str, Callable[[SrmpMessage], Any]]] = {}
+_OF_MESSAGE: Final[dict[str, Callable[[SrmpMessage], Any]]] = {
+    "body": lambda message: message.body or b"",
+    "body_size": lambda message: len(message.body or b""),
+    "extension": lambda message: message.extension or b"",
+    **{name: _of_envelope(value) for name, value in _OF_ENVELOPE.items()},
+    **{name: _of_msmq(*element) for name, element in _OF_MSMQ.items()},
+}

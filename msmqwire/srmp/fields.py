@@ -180,17 +180,18 @@ def build_block(fields: Sequence[Field], path: str) -> bytes:
 
 def find_all(fields: Sequence[Field], name: str) -> list[int]:
     """Return the numbers of the fields of this name, in any case."""
-    wanted = name.lower()
-    return [number for number, field in enumerate(fields) if field.name.lower() == wanted]
+    size, wanted = len(name), name.lower()
+    return [
+        number
+        for number, field in enumerate(fields)
+        if len(field.name) == size and field.name.lower() == wanted
+    ]
 
 
 def value_of(fields: Sequence[Field], name: str) -> str | None:
     """Return the value of the first field of this name, or None."""
-    wanted = name.lower()
-    for field in fields:
-        if field.name.lower() == wanted:
-            return field.value
-    return None
+    numbers = find_all(fields, name)
+    return fields[numbers[0]].value if numbers else None
 
 
 def refuse_twice(block: FieldBlock, name: str) -> int | None:

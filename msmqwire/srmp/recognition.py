@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.srmp.fields import CONTENT_TYPE, CRLF, find_all
+from msmqwire.srmp.fields import CONTENT_TYPE, CRLF, find_all, value_of
 from msmqwire.srmp.http_message import HEADER_FIELDS, SOAP_ACTION, HttpMessage, RequestLine
 from msmqwire.srmp.message import SrmpMessage, from_http
 from msmqwire.srmp.multipart import MULTIPART_TYPE, TEXT_XML
@@ -42,10 +42,7 @@ def is_srmp(http: HttpMessage) -> bool:
     start = http.start
     if not isinstance(start, RequestLine) or start.method != _METHOD:
         return False
-    content_type, action = (
-        next((http.fields[number].value for number in find_all(http.fields, name)), None)
-        for name in (CONTENT_TYPE, SOAP_ACTION[0])
-    )
+    content_type, action = value_of(http.fields, CONTENT_TYPE), value_of(http.fields, SOAP_ACTION[0])
     return _is_meant(start.target, content_type, action, http.entity) or _is_taken(start.target, http)
 
 

@@ -19,10 +19,10 @@ from hypothesis import given, settings
 
 from msmqwire.capture.splits import records_with_offsets, whole_file
 from msmqwire.columnar import COLUMNS, arrow_schema, record_batches
-from msmqwire.columnar.scanning import row_buffer
 from msmqwire.columnar.exact_parts import ExactPart, exact_parts, plan_exact_parts
 from msmqwire.columnar.part_reader import PartReader
 from msmqwire.columnar.resumable_decoder import ResumableDecoder
+from msmqwire.columnar.scanning import row_buffer
 from msmqwire.dissection import Dissection, dissect
 from msmqwire.errors import CaptureError
 from tests.property import test_columnar, test_spark_reassembly
@@ -251,7 +251,9 @@ def test_a_large_state_is_followed_by_many_bytes(monkeypatch: pytest.MonkeyPatch
         assert 2 * len(following.state) <= size
     last = [sum(window.end - window.start for window in part.windows) for part in parts[-6:]]
     assert max(last) < 3 * max(states[-6:]) < max(states)  # though there was a large one
-    assert len(states) < 4 * len(parts)  # about three for each part: none at each record while it is too large
+    assert len(states) < 4 * len(
+        parts
+    )  # about three for each part: none at each record while it is too large
 
 
 def test_a_state_that_is_large_before_it_is_compressed_is_followed_by_as_many_bytes(

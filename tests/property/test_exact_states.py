@@ -23,11 +23,11 @@ from hypothesis import given
 
 from msmqwire.capture.splits import whole_file
 from msmqwire.columnar.arrow.batch import BatchMaker
-from msmqwire.columnar.scanning import row_buffer
 from msmqwire.columnar.compiled import state as entry
 from msmqwire.columnar.exact_parts import exact_parts
 from msmqwire.columnar.filters import Filter
 from msmqwire.columnar.resumable_decoder import ResumableDecoder
+from msmqwire.columnar.scanning import row_buffer
 from msmqwire.dissection import tracker
 from tests.property import test_evictions, test_spark_reassembly
 from tests.property.test_exact_parts import busy_capture, few, fragmented

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 
 from msmqwire.capture.splits import records_with_offsets, whole_file
 from msmqwire.columnar import COLUMNS, arrow_schema, record_batches
-from msmqwire.columnar.scanning import row_buffer
 from msmqwire.columnar.flow_number import FlowNumbers
 from msmqwire.columnar.part_reader import PartReader
+from msmqwire.columnar.scanning import row_buffer
 from msmqwire.dissection import Dissection
 from msmqwire.errors import CaptureError
 from spark_udfs.reassembly.packet_columns import damage_row, packet_schema

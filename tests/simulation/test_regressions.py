@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from msmqwire.constants import HResult
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.sim.mistakes import MISTAKES
@@ -299,3 +300,33 @@ def test_what_expires_before_the_clock_is_set_back_may_be_committed_after_that(r
     )
     world, _ = run(*items, seed=seed, commits_in_thread=True)
     assert world.ledger.messages[1].deadlettered == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("received", [False, True])
+def test_a_reader_that_is_cut_off_does_not_reject_what_went_back(received, seed):
+    """It rejects after R_EndTransactionalReceive, MQRR-3.1.4.14-03, which fails if its time is over."""
+    reading = {**READ, "mode": "commit", "count": 3, "hold_ms": 3_000}
+    items = (
+        Item(0, "transaction", "alpha", {**TRANSACTION, "count": 2}),
+        Item(3_000, "remote read", "alpha", reading),
+        Item(8_000, "partition", "beta", {"other": "alpha", "ms": 20_000}),
+        *([Item(25_000, "receive", "beta", RECEIVE)] if received else []),
+    )
+    _, story = run(*items, seed=seed)
+    statuses = [line.split()[-1] for line in story.splitlines() if "answers R_EndTransactional" in line]
+    assert statuses == ["0x0", f"{HResult.MQ_ERROR_INVALID_HANDLE:#x}"]
+    assert "R_SetUserAcknowledgementClass" not in story
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_reader_that_is_not_cut_off_rejects_what_it_has_accepted(seed):
+    items = (
+        Item(0, "transaction", "alpha", {**TRANSACTION, "count": 2}),
+        Item(3_000, "remote read", "alpha", {**READ, "mode": "commit", "count": 2, "hold_ms": 3_000}),
+    )
+    _, story = run(*items, seed=seed)
+    answers = [line.split(" answers ")[1] for line in story.splitlines() if " answers R_" in line]
+    ended = "R_EndTransactionalReceive: 0x0"
+    assert answers[-3:-1] == [ended, "R_SetUserAcknowledgementClass: 0x0"]
+    assert answers.count(ended) == 2

@@ -9,18 +9,24 @@ from collections.abc import Iterable, Iterator, Sequence
 import pytest
 
 from msmqwire.capture import Datagram, Flow
-from msmqwire.capture.events import Endpoint
-from msmqwire.dissection import Item, dissect, registry
+from msmqwire.capture.events import Endpoint, Event
+from msmqwire.dissection import Item, Tracker, dissect, registry, rpc_finder
 from msmqwire.dissection.dissector import DatagramDissector, Dissector, Opening
 from msmqwire.dissection.finder import ScanResult
 from msmqwire.dissection.followed_conversation import FollowedConversation
 from msmqwire.dissection.followed_direction import UNKNOWN, FollowedDirection, Ignored
+from msmqwire.dissection.ncp_exchanges import NcpExchanges
+from msmqwire.dissection.rpc_finder import RpcFinder
 from msmqwire.dissection.stream_finder import StreamFinder, StreamRange
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding
+from msmqwire.rpc import pdu
 from msmqwire.schema import Packet, Record, uint
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support import rpc_captures as r
+from tests.support import srmp_captures as s
+from tests.support.paths import EXAMPLES
 
 TOY = Packet("Toy", "none", (uint(16, "Signature", default=0x5954), uint(16, "Number")), "A toy.", size=4)
 ONE, TWO = b"TY\1\0", b"TY\2\0"
@@ -154,3 +160,55 @@ def test_the_order_is_fixed() -> None:
         "SrmpOverHttp", "RemoteRead", "NcpOverTcp", "MsmqSessions",
         "PgmItems", "NcpDatagrams", "PingDatagrams",
     ]  # fmt: skip
+
+
+# -- what is held, and read once ---------------------------------------------------------------------------
+
+CAPTURES = {
+    "NCP": (EXAMPLES / "netware.pcap").read_bytes(),
+    "RPC": (EXAMPLES / "remote_read.pcap").read_bytes(),
+    **{name: c.pcap_bytes(frames) for name, frames in s.samples().items()},
+}
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_what_is_held_is_right_after_each_event(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    items_of = Tracker.items_of
+
+    def checked(tracker: Tracker, event: Event) -> Iterator[Item]:
+        yield from items_of(tracker, event)
+        followed = [connection.followed for connection in tracker.connections.values()]
+        for conversation in followed:
+            if isinstance(conversation, FollowedConversation):
+                assert conversation.held == conversation._count_held()
+        assert tracker.held == sum(conversation.held for conversation in followed if conversation)
+
+    monkeypatch.setattr(Tracker, "items_of", checked)
+    assert list(dissect(io.BytesIO(CAPTURES[name]), lint=False))
+
+
+def test_what_is_held_is_worked_out_once_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    held, items_of = list[object](), Tracker.items_of
+    events = list[Event]()
+    monkeypatch.setattr(NcpExchanges, "held", property(lambda exchanges: held.append(exchanges) or 0))
+    monkeypatch.setattr(
+        Tracker, "items_of", lambda self, event: events.append(event) or items_of(self, event)
+    )
+    assert list(dissect(io.BytesIO(CAPTURES["NCP"]), lint=False))
+    assert 0 < len(held) <= len(events)
+
+
+def test_the_header_of_a_pdu_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    heads, parse_header = list[bytes](), pdu.parse_header
+
+    def counting(data: bytes) -> Record:
+        heads.append(bytes(data))
+        return parse_header(data)
+
+    pdus = [data for by_client, data in r.session().pdus if by_client]
+    finder = RpcFinder()
+    monkeypatch.setattr(pdu, "parse_header", counting)
+    monkeypatch.setattr(rpc_finder, "parse_header", counting)
+    found = list(finder.feed(b"".join(pdus), 1, 0))
+    assert [part.message for part in found] == [pdu.parse_pdu(data) for data in pdus]
+    assert len(heads) == 2 * len(pdus)  # once by the finder, once above

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Final, NamedTuple
@@ -17,7 +18,7 @@ from msmqwire.columnar.arrow.buffers import Bitmaps, BufferPool, SharedTexts
 from msmqwire.columnar.arrow.contents import SOURCES, content_arrays
 from msmqwire.columnar.arrow.errors import ERRORS, ErrorCells
 from msmqwire.columnar.arrow.fixed_width import FixedWidthColumns
-from msmqwire.columnar.arrow.rows import OF_PAIR, value_of_packet
+from msmqwire.columnar.arrow.rows import OF_PAIR, PacketCells
 from msmqwire.columnar.arrow.signature_codes import STATUSES, SignatureCodes
 from msmqwire.columnar.arrow.signatures import forged
 from msmqwire.columnar.arrow.tunnel_columns import TunnelColumns, TunnelTexts
@@ -27,7 +28,6 @@ from msmqwire.columnar.columns import (
     BY_NAME,
     CONTENT_GROUP,
     OF_BODY,
-    PAIR_GROUP,
     TUNNEL,
     Column,
     arrow_schema,
@@ -60,10 +60,7 @@ from msmqwire.dissection.message_security import (
     Examiner,
     SignatureStatus,
 )
-from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.packets import Protocol, parse
-from msmqwire.remote_read.rpc_packet import RpcPacket
-from msmqwire.srmp.message import SrmpMessage
 
 BATCH_BYTES_MAX: Final = 32 << 20
 """Bytes of texts and bodies in a batch, about: with large bodies a batch has fewer rows than requested."""
@@ -85,7 +82,7 @@ class Extra(NamedTuple):
     error: str | None = None
     path: str | None = None
     offset: int | None = None
-    message: SrmpMessage | RpcPacket | NcpPacket | None = None
+    message: Packet | None = None
     pair: tuple[Any, ...] = ()
 
 
@@ -211,7 +208,7 @@ class BatchMaker:
         elsewhere = ("integer", "class", "where", "examined", "generic", "content")
         variable = [c for c in self._columns if forms[c.name] not in elsewhere]
         variable += [c for c in self._columns if c.name == "raw"]
-        self._of_pair = [(number, c) for number, c in enumerate(OF_PAIR) if c in self._columns]
+        self._of_pair = [(number, c.name) for number, c in enumerate(OF_PAIR) if c in self._columns]
         self._variable_width = VariableWidthColumns(variable, batch_rows, BATCH_BYTES_MAX, body_limit)
         self._forms = forms | {column.name: "variable" for column in variable}
         self._sides = [name for name in _SIDES if name in forms]
@@ -225,8 +222,10 @@ class BatchMaker:
         self._tunnel_columns: TunnelColumns | None = None
         self._n = 0
         self._errors, self._error_columns = ErrorCells(), dict[str, Any]()
-        self._body_limit = body_limit
-        self._cells: dict[str, dict[int, Any]] = {}  # by column and row, what the generic reader makes
+        made = [column for column in self._columns if column.group != CONTENT_GROUP]
+        self._of_packet = PacketCells(made, body_limit, examiner)
+        self._of_examined = PacketCells(self._examined, body_limit, examiner)
+        self._cells = defaultdict[str, dict[int, Any]](dict)  # by column and row, of the generic reader
         self._cell_bytes = 0
 
     @cached_property
@@ -273,15 +272,14 @@ class BatchMaker:
         if self._shows_errors and refusals:
             refused = np.flatnonzero(rows[:, R_EXTRA] == REFUSAL_IN_OFFSETS)
             self._errors.add_refusals(to + refused, block.field_offsets[refused])
-        for i in np.flatnonzero(rows[:, R_EXTRA] >= 0).tolist() if extras else ():
-            extra = extras[rows[i, R_EXTRA]]
+        numbers = rows[:, R_EXTRA].tolist() if extras else ()
+        for i, extra in ((i, extras[number]) for i, number in enumerate(numbers) if number >= 0):
             if extra.message is None:
                 self._errors.add(to + i, extra)
             else:
-                self._add_message(to + i, extra.message)
+                self._add_cells(to + i, self._of_packet.of(extra.message))  # they take less memory than it
             if extra.pair:
-                for number, column in self._of_pair:
-                    self._add_cell(to + i, column, extra.pair[number])
+                self._add_cells(to + i, ((name, extra.pair[number]) for number, name in self._of_pair))
         self._statuses[to : to + n] = _UNSIGNED
         self._fixed_width.add(block, to)
         self._variable_width.add(block, to, _reparse)
@@ -289,23 +287,13 @@ class BatchMaker:
             self._examine(block, to)
         self._n += n
 
-    def _add_message(self, row: int, message: SrmpMessage | RpcPacket | NcpPacket) -> None:
-        """Make the cells of a message now: it takes more memory than these."""
-        self._add_cells(
-            row,
-            message,
-            [column for column in self._columns if column.group not in ("where", PAIR_GROUP, CONTENT_GROUP)],
-        )
-
-    def _add_cells(self, row: int, packet: Packet, columns: Sequence[Column]) -> None:
-        """Make cells of a row by the generic reader, in place of what the compiled code has."""
-        for column in columns:
-            self._add_cell(row, column, value_of_packet(column, packet, self._body_limit, self._examiner))
-
-    def _add_cell(self, row: int, column: Column, cell: Any) -> None:
-        if cell is not None:
-            self._cells.setdefault(column.name, {})[row] = cell
-            self._cell_bytes += len(cell) if isinstance(cell, str | bytes) else 0
+    def _add_cells(self, row: int, cells: Iterable[tuple[str, Any]]) -> None:
+        """Add cells of a row by the generic reader, in place of what the compiled code has."""
+        for name, cell in cells:
+            if cell is not None:
+                self._cells[name][row] = cell
+                if isinstance(cell, (str, bytes)):
+                    self._cell_bytes += len(cell)
 
     def _examine(self, block: RowBlock, to: int) -> None:
         """Decrypt bodies and verify signatures, where there are any and the columns ask for it."""
@@ -325,7 +313,7 @@ class BatchMaker:
                 codes[list(by_others)] = list(by_others.values())
                 chosen += [i for i in with_a_key if i not in by_others]
         for i in sorted(chosen):
-            self._add_cells(to + i, _reparse(block, i), self._examined)
+            self._add_cells(to + i, self._of_examined.of(_reparse(block, i)))
 
     def _texts(self, name: str) -> SharedTexts:
         match name:
@@ -377,7 +365,8 @@ class BatchMaker:
         else:
             batch = pa.RecordBatch.from_struct_array(pa.array([{}] * n, pa.struct([])))
         self._errors.clear()
-        self._cells, self._cell_bytes = {}, 0
+        self._cells.clear()
+        self._cell_bytes = 0
         if self._test.columns:
             batch = self._test.rest(batch)
         if len(self._columns) > len(self._output):

@@ -134,10 +134,12 @@ class ErrorCells:
             values[rows], at[rows] = _values(refusals), refusals[:, OFFSET]
             templates[:, rows] = _numbers(texts, refusals[:, NUMBER], values[rows])
             at[templates[_PATH] < 0] = -1
-        for row, (why, path, offset, *_) in self._others.items():
-            templates[_WHY, row] = -1 if why is None else texts.number_of(why)
-            templates[_PATH, row] = -1 if path is None else texts.number_of(path)
-            at[row] = -1 if offset is None else offset
+        if self._others:
+            others = list(self._others)
+            whys, paths, places, *_ = zip(*self._others.values(), strict=True)
+            templates[_WHY, others] = [-1 if why is None else texts.number_of(why) for why in whys]
+            templates[_PATH, others] = [-1 if path is None else texts.number_of(path) for path in paths]
+            at[others] = [-1 if place is None else place for place in places]
         offsets = pa.Array.from_buffers(pa.int64(), n, [bitmap(at >= 0), pa.py_buffer(at)])
         whys, paths = (texts.array(numbers, values) for numbers in templates)
         return dict(zip(ERRORS, (whys, paths, offsets), strict=True))

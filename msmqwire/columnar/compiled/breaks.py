@@ -27,7 +27,6 @@ from msmqwire.columnar.compiled.flow_table import (
     PACKET_SIZE,
     REMAINING,
     RUN_FRAMES,
-    SCANNED_BYTES,
     STREAM,
     copy_packet,
 )
@@ -143,7 +142,7 @@ def _break_off(arrays: ScanArrays, flow: Any) -> tuple[int, int]:
         state[ARENA] = arena
     state[HELD] -= held
     flow[PACKET_BYTES] = flow[PACKET_SEGMENTS] = flow[PACKET_LEAD] = flow[PACKET_FRAME] = 0
-    flow[PACKET_SIZE] = flow[SCANNED_BYTES] = flow[IS_CHECKED] = 0
+    flow[PACKET_SIZE] = flow[IS_CHECKED] = 0
     return CONTINUE, lacking
 
 

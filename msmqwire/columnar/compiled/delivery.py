@@ -333,7 +333,7 @@ def count_ignored(state: Any, flow: Any, memory: Any, start: int, stop: int, por
 
 @jit
 def begin_packets(flow: Any, peer: Any, memory: Any, start: int, stop: int) -> int:
-    """Begin the packets of a flow with these bytes; return CONTINUE, or FOREIGN_EVENT for what Python has to do.
+    """Begin the packets of a flow with these bytes; return CONTINUE, or FOREIGN_EVENT for what Python does.
 
     That is to recognise a connection which is MSMQ by its ports only, and to report what was ignored before.
     """

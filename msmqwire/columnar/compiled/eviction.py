@@ -44,7 +44,7 @@ def _sink(flows: Any, heap: Any, at: int, count: int) -> None:
 
 @jit
 def choose_evicted(state: Any, flows: Any, chosen: Any, count: int) -> int:
-    """Choose the connections that make room first, up to so many, in their order; return how many there are."""
+    """Choose the connections that make room first, up to so many, in their order; return their number."""
     size, number = 0, state[FIRST_CONNECTION]
     while number >= 0:
         if size < count:

@@ -27,7 +27,6 @@ from msmqwire.columnar.compiled.flow_table import (
     PACKET_SIZE,
     REMAINING,
     RUN_FRAMES,
-    SCANNED_BYTES,
     SEARCHED_TO,
     SEG_FRAME,
     SEG_NEXT,
@@ -101,8 +100,6 @@ def held_by(flow: Any) -> int:
 @jit
 def _certain(arrays: ScanArrays, flow: Any, start: int, stop: int, position: int, r: int) -> int:
     """Return FOUND for a well-formed packet without a doubtful end, or NOT_FOUND: `PacketFinder._certain`."""
-    if not admits(flow, position, stop - start):
-        return NOT_FOUND
     memory, field_offsets = arrays.memory, arrays.field_offsets
     kind = session_packet(memory, start, stop, field_offsets, r)
     if kind != BAD and not has_unexplained_tail(memory, start, kind, field_offsets, r):
@@ -112,23 +109,13 @@ def _certain(arrays: ScanArrays, flow: Any, start: int, stop: int, position: int
 
 
 @jit
-def _buffered(arrays: ScanArrays, flow: Any) -> int:
-    """Return how many bytes the buffered segments of a flow have that were not taken."""
-    number, size = flow[PACKET_FIRST], -flow[PACKET_LEAD]
-    for _ in range(flow[PACKET_SEGMENTS]):
-        size += arrays.pending_segments[number, SEG_SIZE]
-        number = arrays.pending_segments[number, SEG_NEXT]
-    return size
-
-
-@jit
 def _cut_segment(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
     """Return the next segment that begins with a header of a cut-off packet: `PacketFinder._cut_segment`.
 
     -1 if none does. The buffer ends at ``stop``, and all of it is in buffered segments.
     """
     memory, pending_segments = arrays.memory, arrays.pending_segments
-    number, taken, at = flow[PACKET_FIRST], flow[PACKET_LEAD], stop - _buffered(arrays, flow)
+    number, taken, at = flow[PACKET_FIRST], flow[PACKET_LEAD], stop - flow[PACKET_BYTES]
     for _ in range(flow[PACKET_SEGMENTS]):
         segment = pending_segments[number]
         first = at - segment[SEG_POSITION] - taken
@@ -149,23 +136,25 @@ def search(
     Returns its offset, or that before which none begins; which of the two; and up to where
     there must be bytes before more can be found, 0 if that is unknown. ``shift`` is the distance from offsets
     in the memory to those in the flow; row ``r`` is overwritten. ``final`` says that no bytes will follow.
+
+    The rest of a packet that may not be checked is not waited for: it is waited for one check, then, which
+    succeeds or is counted, so that the bytes that are looked at again are a bounded number for each.
     """
     memory = arrays.memory
     at = find_header(memory, max(start, flow[SEARCHED_TO] - shift), stop)
     while at >= 0:
-        end = at + PREFIX_SIZE
+        end, is_admitted = at + PREFIX_SIZE, True
         if end <= stop:
             end = at + packet_length(memory, at)
-        if end > stop and final:
-            at = find_header(memory, at + 1, stop)
-            continue
-        if end > stop:
+            is_admitted = admits(flow, at + shift, end - at)
+        if is_admitted and end > stop and not final:
             flow[SEARCHED_TO] = at + shift
             return at, NOT_FOUND, end
-        result = _certain(arrays, flow, at, end, at + shift, r)
-        if result != NOT_FOUND:
-            flow[SEARCHED_TO] = at + shift
-            return at, result, 0
+        if is_admitted and end <= stop:
+            result = _certain(arrays, flow, at, end, at + shift, r)
+            if result != NOT_FOUND:
+                flow[SEARCHED_TO] = at + shift
+                return at, result, 0
         at = find_header(memory, at + 1, stop)
     if final:
         flow[SEARCHED_TO] = stop + shift
@@ -223,6 +212,9 @@ def _scan_packet(
     Returns up to where bytes were taken, CONTINUE or a stop code, and up to where there must be bytes before
     more can be found, 0 if that is unknown. If no bytes were taken and the flow is still in sync, more are
     needed.
+
+    IS_CHECKED of a malformed or doubtful packet is where in it the next one is searched, so that it is not
+    read again each time that more bytes have come: of a malformed one behind its BaseHeader.
     """
     memory, field_offsets = arrays.memory, arrays.field_offsets
     if stop - start < PREFIX_SIZE:
@@ -245,30 +237,36 @@ def _scan_packet(
         end = min(start + BASE_HEADER_SIZE, stop)
         return end, emit(arrays, flow, start, end - start, BAD), 0
     end = start + length
-    if end > stop:
+    if end > stop and final:
         return start, CONTINUE, end
-    if not (flow[IS_CHECKED] or admits(flow, start + shift, length)):
-        flow[LOSS] = _NOT_CHECKED
-        flow[SEARCHED_TO] = max(flow[SEARCHED_TO], start + shift + 1)
-        return start, CONTINUE, 0
-    kind = session_packet(memory, start, end, field_offsets, r)
-    if not is_doubtful(memory, start, kind, field_offsets, r):
-        return end, emit(arrays, flow, start, length, kind), 0
-    if kind == BAD and not flow[IS_CHECKED]:
-        add_failed(flow, start + shift, length)
-    flow[IS_CHECKED] = 1
+    was_checked, kind = flow[IS_CHECKED] != 0, BAD
+    if not was_checked:
+        if not admits(flow, start + shift, length):
+            flow[LOSS] = _NOT_CHECKED
+            flow[SEARCHED_TO] = max(flow[SEARCHED_TO], start + shift + 1)
+            return start, CONTINUE, 0
+        if end > stop:
+            return start, CONTINUE, end
+        kind = session_packet(memory, start, end, field_offsets, r)
+        if not is_doubtful(memory, start, kind, field_offsets, r):
+            return end, emit(arrays, flow, start, length, kind), 0
+        if kind == BAD:
+            add_failed(flow, start + shift, length)
+        flow[IS_CHECKED] = BASE_HEADER_SIZE if kind == BAD else tail_start(field_offsets, r)
     if stop - end < PREFIX_SIZE and not final:
         return start, CONTINUE, end + PREFIX_SIZE
     if end < stop and not begins_packet(memory, end, stop):
-        first = start + (BASE_HEADER_SIZE if kind == BAD else tail_start(field_offsets, r))
-        at, result, needed = search(arrays, flow, first, stop, shift, r + 1, final)
+        first = flow[IS_CHECKED]
+        at, result, needed = search(arrays, flow, start + first, stop, shift, r + 1, final)
         if at < end and result == NOT_FOUND and not final:
             return start, CONTINUE, needed
         if at < end and result == FOUND:
-            if kind != BAD:
+            if first != BASE_HEADER_SIZE:
                 add_failed(flow, start + shift, length)
             kind = session_packet(memory, start, at, field_offsets, r)
             return at, _emit_bad(arrays, flow, start, at - start, kind), 0
+    if was_checked:
+        kind = session_packet(memory, start, end, field_offsets, r)
     return end, _emit_bad(arrays, flow, start, length, kind), 0
 
 
@@ -363,7 +361,6 @@ def find_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
         return stop_code
     if state[ROWS] == rows:
         state[ARENA] = arena
-    flow[SCANNED_BYTES] = end - p
     flow[PACKET_SIZE] = max(0, needed - p)
     flow[DELIVERED] += size
     _keep_rest(arrays, flow, start, stop, max(0, p - first - kept), end - p)

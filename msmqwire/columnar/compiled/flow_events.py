@@ -36,7 +36,6 @@ from msmqwire.columnar.compiled.flow_table import (
     QUEUED,
     QUEUED_FIRST,
     REMAINING,
-    SCANNED_BYTES,
     SEG_FRAME,
     SEG_NEXT,
     SEG_NS,
@@ -93,7 +92,7 @@ def note_first(flows: Any, number: int) -> None:
 @exported
 @jit
 def deliver_bytes(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, start: int, stop: int) -> int:
-    """Take the next bytes of a flow with the key of the header, all or none; return CONTINUE or a stop code."""
+    """Take the next bytes of a flow, whose key is in the header; return CONTINUE or a stop code."""
     flow, peer = flow_arrays.flows[number], flow_arrays.flows[number ^ 1]
     if flow[MODE] == MSMQ and not flow[IS_STARTED]:
         stop_code = begin_packets(flow, peer, arrays.memory, start, stop)
@@ -209,7 +208,7 @@ def discard(arrays: ScanArrays, flow_arrays: FlowArrays, number: int) -> int:
         return stop_code
     state[HELD] -= held
     flow[PACKET_BYTES] = flow[PACKET_SEGMENTS] = flow[PACKET_LEAD] = flow[PACKET_FRAME] = 0
-    flow[PACKET_SIZE] = flow[SCANNED_BYTES] = flow[DOUBTFUL_SIZE] = flow[IS_CHECKED] = 0
+    flow[PACKET_SIZE] = flow[DOUBTFUL_SIZE] = flow[IS_CHECKED] = 0
     in_doubt = flow[LOSS] or flow[REMAINING] or any_failed(flow, flow[DELIVERED])
     flow[IN_DOUBT] = 1 if in_doubt else 0
     return CONTINUE

@@ -1,4 +1,4 @@
-"""The lists of flows: of all connections by age, and of the flows that wait, those first that wait longest."""
+"""The lists of connections, by age, and of the flows that wait, those first that wait longest; compiled."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ def wait_no_more(state: Any, flows: Any, number: int) -> None:
 @exported
 @jit
 def add_connection(state: Int64s, flow_arrays: FlowArrays, header: Int64s, tcp_ports: Bools) -> int:
-    """Add a connection of which nothing has been seen; return the number of the flow from the source of the header.
+    """Add a connection of which nothing has been seen; return the number of its flow with the header's key.
 
-    There must be a number for it.
+    There must be one that is free.
     """
     state[FREE_NUMBERS] -= 1
     first, flows = flow_arrays.free_numbers[state[FREE_NUMBERS]], flow_arrays.flows

@@ -31,8 +31,8 @@ FREE: Final = 0
 MSMQ: Final = 1
 UNRECOGNISED: Final = 2
 FOREIGN: Final = 3
-"""Modes of a flow: its number is not in use; it is MSMQ, or will be unless its first bytes say otherwise; nothing
-in its connection has been recognised so far; its events are for a dissector in Python."""
+"""Modes of a flow: its number is not in use; it is MSMQ, or will be unless its first bytes say otherwise;
+nothing in its connection has been recognised so far; its events are for a dissector in Python."""
 
 UNKNOWN, OPENING, OPEN, ENDED = direction.UNKNOWN, direction.OPENING, direction.OPEN, direction.ENDED
 
@@ -40,36 +40,36 @@ UNKNOWN, OPENING, OPEN, ENDED = direction.UNKNOWN, direction.OPENING, direction.
     MODE, NEXT_SEQ, ACKED, LAST_NS, FRAME, STREAM, PACKET_BYTES, PACKET_SEGMENTS, PACKET_FIRST, PACKET_LAST,
     PACKET_SIZE, DELIVERED, IGNORED, IGNORED_FRAME, IGNORED_NS, PACKET_FRAME, PACKET_NS, OUT_OF_ORDER,
     OUT_OF_ORDER_FIRST, OUT_OF_ORDER_LAST, OUT_OF_ORDER_COST, SINCE_NS, ISN, DOUBTFUL_SIZE, PACKET_LEAD,
-    IN_DOUBT, LOSS, REMAINING, IS_CHECKED, SEARCHED_TO, SCANNED_BYTES, RUN_BYTES, RUN_REASON, RUN_FRAMES,
+    IN_DOUBT, LOSS, REMAINING, IS_CHECKED, SEARCHED_TO, RUN_BYTES, RUN_REASON, RUN_FRAMES,
     RUN_FRAME, RUN_NS, RUN_LATEST, RUN_FIRST, RUN_SEGMENTS, FIRST_SEQ, OPENING_SEGMENTS, FAR_NEXT, FAR_FROM,
     FAR_RUN, IS_STARTED, AFTER_BAD, TCP_STATE, IS_SEEN, IS_FAST, FIN_SEQ, WAS_RESET, START_KIND, IS_WAITING,
     WAITING_FRAME, NEXT_WAITING, PREVIOUS_WAITING, QUEUED, QUEUED_FIRST, QUEUED_LAST, IS_KNOWN, HAS_PENDING,
     BEGINS_INSIDE, HAS_ENDED, IS_GONE, FIRST_SIDE, CHECK_NS, CHECK_WAIT, NEXT_CONNECTION, PREVIOUS_CONNECTION,
     FAILED,
-) = range(70)  # fmt: skip
+) = range(69)  # fmt: skip
 FLOW_FIELDS: Final = FAILED + FAILED_MAX
 """The state of a flow, by index: that of a `Direction`, and of the finder of its packets.
 
-ACKED is what the peer acknowledged last, -1 for nothing. LAST_NS and FRAME are the last segment's. TCP_STATE is
-that of the direction, and ISN its initial sequence number, else -1; FIN_SEQ is that of its FIN, NO_SEQ without
-one; WAS_RESET says that a reset has ended it. FIRST_SEQ is the sequence number before any data of a flow without
-a SYN, NO_SEQ if that is unknown. While it is opening it has received OPENING_SEGMENTS, buffered like those beyond
-a gap. SINCE_NS is when it began to, or the last progress of a flow with a gap. START_KIND is 0 before anything is
-delivered, and then IN_ORDER or MIDSTREAM. FAR_RUN segments in a row were further away than any window; FAR_NEXT
-continues them, and FAR_FROM was NEXT_SEQ when they began. A flow that IS_FAST takes the segment that is next
-without further checks.
+ACKED is what the peer acknowledged last, -1 for nothing. LAST_NS and FRAME are the last segment's. TCP_STATE
+is that of the direction, and ISN its initial sequence number, else -1; FIN_SEQ is that of its FIN, NO_SEQ
+without one; WAS_RESET says that a reset has ended it. FIRST_SEQ is the sequence number before any data of a
+flow without a SYN, NO_SEQ if that is unknown. While it is opening it has received OPENING_SEGMENTS, buffered
+like those beyond a gap. SINCE_NS is when it began to, or the last progress of a flow with a gap. START_KIND
+is 0 before anything is delivered, and then IN_ORDER or MIDSTREAM. FAR_RUN segments in a row were further away
+than any window; FAR_NEXT continues them, and FAR_FROM was NEXT_SEQ when they began. A flow that IS_FAST takes
+the segment that is next without further checks.
 
-OUT_OF_ORDER segments are buffered, and cost memory. IS_WAITING says that the flow is in the list of those that
-have any or are opening, since WAITING_FRAME, the oldest first: FIRST_WAITING and LAST_WAITING of the state.
-QUEUED segments are next in order, and still to be taken as the events say.
+OUT_OF_ORDER segments are buffered, and cost memory. IS_WAITING says that the flow is in the list of those
+that have any or are opening, since WAITING_FRAME; the first one waits longest. QUEUED segments are next in
+order, and still to be taken as the events say.
 
-CHECK_NS, CHECK_WAIT and the list of connections, FIRST_CONNECTION and LAST_CONNECTION of the state, are those of
-the even number: when to look whether it is idle, and how much later if it has no time. FIRST_SIDE is 1 or 2 once
-its first or second flow has delivered. IS_GONE says that a connection is forgotten but for its events.
+CHECK_NS, CHECK_WAIT and the links of the list of connections are in the flow with the even number: when to
+look whether the connection is idle, and how much later if it has no time. FIRST_SIDE is 1 or 2 once its first
+or second flow has delivered. IS_GONE says that a connection is forgotten but for its events.
 
-IS_KNOWN says that a connection is MSMQ whatever follows, HAS_PENDING that a dissector waits for more bytes of a
-flow, BEGINS_INSIDE that a flow need not begin with a packet, IS_STARTED that its packets have begun, HAS_ENDED
-that its end was taken.
+IS_KNOWN says that a connection is MSMQ whatever follows, HAS_PENDING that a dissector waits for more bytes of
+a flow, BEGINS_INSIDE that a flow need not begin with a packet, IS_STARTED that its packets have begun,
+HAS_ENDED that its end was taken.
 
 PACKET_BYTES of an incomplete packet are buffered in PACKET_SEGMENTS entries, from PACKET_FIRST to
 PACKET_LAST, without the first PACKET_LEAD bytes of the first entry; its PACKET_SIZE, or how many bytes are
@@ -78,15 +78,15 @@ frames, with its time. DOUBTFUL_SIZE is that of a complete packet that `packet.i
 follows it, else 0.
 
 IN_DOUBT says that there is more to know of a flow, for `finding`. LOSS is why it is out of sync with its
-packets, 0 if it is in sync; REMAINING bytes of an incomplete packet are still to be skipped; IS_CHECKED says
-that the packet at the start of the buffer is known to be malformed or doubtful. SEARCHED_TO is an offset in
-the flow, counted as DELIVERED is, before which no certain packet begins; SCANNED_BYTES of the buffer have
-been scanned. AFTER_BAD says that the last packet was malformed. From FAILED on, there are checks that have
+packets, 0 if it is in sync; REMAINING bytes of an incomplete packet are still to be skipped; IS_CHECKED is
+not 0 if the packet at the start of the buffer is known to be malformed or doubtful: where in it the search
+for another goes on. SEARCHED_TO is an offset in the flow, counted as DELIVERED is, before which no certain
+packet begins; AFTER_BAD says that the last packet was malformed. From FAILED on, there are checks that have
 failed: see `failed_checks`.
 
 RUN_BYTES have been skipped since the last row, for one RUN_REASON. They are of RUN_FRAMES frames, of which
-RUN_FRAME is the highest number, with its time, and RUN_LATEST was counted last. They are in RUN_SEGMENTS entries
-from RUN_FIRST on, of which all bytes were skipped. The entries of the packet follow them.
+RUN_FRAME is the highest number, with its time, and RUN_LATEST was counted last. They are in RUN_SEGMENTS
+entries from RUN_FIRST on, of which all bytes were skipped. The entries of the packet follow them.
 """
 
 IN_ORDER, MIDSTREAM = 1, 2
@@ -95,7 +95,7 @@ SEG_START, SEG_SIZE, SEG_FRAME, SEG_NS, SEG_NEXT, SEG_POSITION, SEG_LOST = range
 SEG_FIELDS: Final = 7
 """A buffered segment, or a part of one, by index: offset and number of its bytes in `pending_bytes`; the
 frame that brought it, and its time; the next entry of the list; for one beyond a gap its position in the
-flow, for a part how many bytes of its segment are before it; how many bytes after it the capture has cut off."""
+flow, for a part how many bytes of its segment are before it; how many bytes after it were cut off."""
 KEY_FIELDS: Final = 6
 """The first fields of a header, which identify a flow."""
 

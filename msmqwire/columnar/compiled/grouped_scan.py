@@ -68,9 +68,9 @@ of its flow; whether its flow is divided."""
 
 IS_OPEN, FLOW, CHUNK, IS_DIVIDED, RENUMBERED, BASE = range(6)
 RUN: Final = 6
-"""The current run, by index: whether there is one; its flow and chunk; whether the flow is divided; the first row
-whose R_STREAM is not yet the number of its flow. BASE is the offset in the array of payloads of the first byte in
-memory."""
+"""The current run, by index: whether there is one; its flow and chunk; whether the flow is divided; the first
+row whose R_STREAM is not yet the number of its flow. BASE is the offset in the array of payloads of the first
+byte in memory."""
 
 
 @jit

@@ -1,7 +1,7 @@
 """TCP segments to events, compiled: what `Reassembler` and `Direction` do with all but the simplest segments.
 
-A step, as a segment or a sweep, is done as a whole; what it brings are events in their order. There must be room
-for them, and for the bytes of the segment, before it begins: see `segments`.
+A step, as a segment or a sweep, is done as a whole; what it brings are events in their order. There must be
+room for them, and for the bytes of the segment, before it begins: see `segments`.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ DATA, GAP, END, FORGOTTEN = range(4)
 E_NUMBER, E_KIND, E_SIZE, E_REASON, E_NS, E_FRAME = range(6)
 EVENT_FIELDS: Final = 6
 """An event, by index: the number of its flow; what it is; of a gap how many bytes are lost, -1 for an unknown
-number, and the index of the reason in GAP_REASONS; of an end the index of the reason in END_REASONS; the time and
-the frame that are said of it. The bytes of DATA are those of the first segment that is queued. After FORGOTTEN
-nothing more comes of a connection, of which it has the even number."""
+number, and the index of the reason in GAP_REASONS; of an end the index of the reason in END_REASONS; the time
+and the frame that are said of it. The bytes of DATA are those of the first segment that is queued. After
+FORGOTTEN nothing more comes of a connection, of which it has the even number."""
 
 END_REASONS: Final = ("fin", "rst", "reused", "idle", "capture")
 _FIN, _RST, _REUSED, _IDLE, _CAPTURE = range(5)

@@ -40,9 +40,9 @@ class FlowArrays(NamedTuple):
     """The flows of the scan.
 
     Attributes:
-        table: a hash table that finds the number of a flow by its key.
-        keys: the key of each flow: the first fields of a datagram's header.
-        flows: the state of each flow; see `msmqwire.columnar.compiled.flow_table`. The two flows of a connection
+        table: a hash table that finds the number of a flow by its key. keys: the key of each flow: the first
+        fields of a datagram's header. flows: the state of each flow; see
+        `msmqwire.columnar.compiled.flow_table`. The two flows of a connection
             have an even number and the next one, that of its first segment the even one.
         free_numbers: even numbers that are not in use, as many as the state says.
         chosen: room for the numbers of connections.

@@ -36,7 +36,7 @@ def end_of(segment: Any) -> int:
 def _compare(
     arrays: ScanArrays, segment: Any, start: int, captured: int, position: int, end: int, p: int
 ) -> int:
-    """Count the bytes from ``p`` on that differ from those of a buffered segment; return how far that goes."""
+    """Count the bytes from ``p`` on that differ from those of a buffered segment; return where it ends."""
     first = segment[SEG_POSITION]
     stop = min(end_of(segment), end, first + segment[SEG_SIZE], position + captured)
     memory, kept, different = arrays.memory, arrays.pending_bytes, 0
@@ -50,8 +50,8 @@ def _compare(
 def buffer_segment(arrays: ScanArrays, flow: Any, start: int, captured: int, position: int, end: int) -> int:
     """Buffer those bytes of a segment that are not buffered yet; return how many: `SegmentBuffer.add`.
 
-    Of its bytes, from ``position`` to ``end`` in the flow, the first ``captured`` are in memory from ``start``
-    on. There must be space for them, and an entry for each gap that they fill.
+    Of its bytes, from ``position`` to ``end`` in the flow, the first ``captured`` are in memory from
+    ``start`` on. There must be space for them, and an entry for each gap that they fill.
     """
     state, pending_segments = arrays.state, arrays.pending_segments
     added, p, previous, number = 0, position, -1, -1

@@ -1,4 +1,4 @@
-"""TCP segments, compiled: the next one of its direction at once, any other by all the rules of `reassembly`."""
+"""TCP segments, compiled: the next one of its direction at once, any other by the rules of `reassembly`."""
 
 from __future__ import annotations
 
@@ -65,8 +65,9 @@ from msmqwire.dissection.tracker import HELD_MAX
 
 _CONTROL: Final = FIN | SYN | RST | ACK_FLAG
 EVENTS_PER_SEGMENT, EVENTS_PER_CONNECTION, EVENTS_SPARE = 3, 5, 64
-"""Events of a step at most: for each segment that is buffered its bytes, a gap before them, and what was cut off;
-for each connection a gap and an end of both flows, and that it is forgotten; and for the segment itself."""
+"""Events of a step at most: for each segment that is buffered its bytes, a gap before them, and what was cut
+off; for each connection a gap and an end of both flows, and that it is forgotten; and for the segment
+itself."""
 _BYTES_PER_ENTRY: Final = 64
 """Bytes to ask for so that there is an entry for a segment; see `PendingSegments.reserve`."""
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from msmqwire.columnar.compiled.decorators import inlined, jit
 from msmqwire.columnar.compiled.flow_table import (
     AFTER_BAD,
+    PACKET_BYTES,
     PACKET_FIRST,
     PACKET_LEAD,
     PACKET_SEGMENTS,
@@ -79,7 +80,7 @@ def take_frames(arrays: ScanArrays, flow: Any, size: int, skips: bool) -> tuple[
     """Take the next bytes of the buffer of a flow; return the last frame that carried them, and its time.
 
     What is left of them behind the buffered segments is of the current one. If the bytes are skipped, their
-    frames are counted.
+    frames are counted. PACKET_BYTES are those left in the buffered segments.
     """
     state, last, last_ns = arrays.state, -1, 0
     while size:
@@ -102,7 +103,10 @@ def take_frames(arrays: ScanArrays, flow: Any, size: int, skips: bool) -> tuple[
                 flow[RUN_SEGMENTS] += 1
             flow[PACKET_FIRST], flow[PACKET_LEAD] = arrays.pending_segments[number, SEG_NEXT], 0
             flow[PACKET_SEGMENTS] -= 1
-        size -= min(left, size)
+        taken = min(left, size)
+        size -= taken
+        if buffered:
+            flow[PACKET_BYTES] -= taken
     return last, last_ns
 
 

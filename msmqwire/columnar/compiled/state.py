@@ -36,9 +36,8 @@ BUFFERED_SEGMENTS out of order. NOW, SWEEP_AT and IDLE_AT are the clock of `Reas
 first flow may start or give up a gap. FREE_NUMBERS are left for connections that begin, CONNECTIONS are open,
 of CONNECTIONS_LIMIT that may be, STREAMS have been seen, and PAIRS of endpoints have a number. FIRST_WAITING
 and LAST_WAITING are the ends of the list of flows that wait, FIRST_CONNECTION and LAST_CONNECTION of that of
-connections, -1 if it is empty; after START_SEGMENTS with data a flow starts. HASH_SEED is mixed into the hashes
-of flows; REMOVED entries of their table were removed.
-REPEATED_BYTES and what follow are `Counters`.
+connections, -1 if it is empty; after START_SEGMENTS with data a flow starts. HASH_SEED is mixed into the
+hashes of flows; REMOVED entries of their table were removed. REPEATED_BYTES and what follow are `Counters`.
 IS_TAKEN says that the current segment has been taken, and only events are left, those from EVENT on of
 EVENTS. IS_FREED says that what the event before let be held too much has been let go. HANDSHAKES are the used
 rows of the array of that name. EMPTY_COUNT records had no bytes, of the link type EMPTY_LINK, which is known;

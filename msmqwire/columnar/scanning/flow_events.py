@@ -91,8 +91,9 @@ class RowSink(Protocol):
 class FlowTable:
     """The flows of a scan, in arrays, and the dissectors of those that it does not read itself.
 
-    The scan follows all connections. Where the next event is one for Python, it stops: `take_event`. What passes
-    between them are events, with their values; the dissectors know nothing of the flows but what `view` says.
+    The scan follows all connections. Where the next event is one for Python, it stops: `take_event`. What
+    passes between them are events, with their values; the dissectors know nothing of the flows but what
+    `view` says.
 
     Attributes:
         arrays: the flows.
@@ -282,7 +283,8 @@ class FlowTable:
     def _leave_to_scan(
         self, connection: _UnknownConnection, number: int, event: Event, sink: RowSink
     ) -> Items:
-        """Leave a connection to the scan that has been recognised as MSMQ, with the bytes that waited for that."""
+        """Leave a connection that has turned out to be MSMQ to the scan, with the bytes that waited for
+        that."""
         flows, first = self.arrays.flows, number & -2
         earlier, connection.left = connection.left or [], None
         if not flows[number, IS_KNOWN] or flows[number, MODE] != MSMQ:
@@ -378,7 +380,7 @@ class FlowTable:
         return not self.arrays.flows[self._other(flow), IS_SEEN]
 
     def ahead(self, flow: Flow) -> int | None:
-        """Return how many bytes of the other direction a sender has acknowledged ahead: `Reassembler.ahead`."""
+        """Return how many bytes of the other direction a sender has acknowledged: `Reassembler.ahead`."""
         other = self.arrays.flows[self._other(flow)]
         if other[IS_GONE] or other[ACKED] < 0 or other[TCP_STATE] == UNKNOWN:
             return None
@@ -415,7 +417,7 @@ class _UnknownConnection(Connection):
     """A connection that the scan does not read itself, so far.
 
     Attributes:
-        left: once it has been recognised as MSMQ, the bytes that waited for that, in the direction of the event.
+        left: the bytes of the direction of the event that waited, once it has turned out to be MSMQ.
         is_left: whether it is left to the scan but for what the other direction waits with.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +18,7 @@ from msmqwire.columnar.compiled.engine import slow_reading
 from msmqwire.columnar.compiled.flow_table import FLOW_FIELDS, KEY_FIELDS
 from msmqwire.columnar.compiled.generated import SLOTS, ping
 from msmqwire.columnar.compiled.network import ACK, FLAGS, HEADER_FIELDS, MISSING, SEQ, START, STOP
-from msmqwire.columnar.compiled.packet import BAD, KINDS, PING_KIND, SKIPPED, SRMP, session_packet
+from msmqwire.columnar.compiled.packet import KINDS, PGM_PACKET, PING_KIND, session_packet
 from msmqwire.columnar.compiled.scan import OTHER_DATAGRAMS, PINGS
 from msmqwire.columnar.compiled.scan_arrays import RowBlock, ScanArrays
 from msmqwire.columnar.compiled.segments import take_segment
@@ -28,11 +29,8 @@ from msmqwire.columnar.scanning.flow_keys import key_of
 from msmqwire.dissection import Item, Tracker
 from msmqwire.dissection.pgm_items import PGM_PORTS
 from msmqwire.netware.headers import NCP_PORT
-from msmqwire.netware.ncp_packet import NcpPacket
 from msmqwire.ping import PING_PORT
-from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
-from msmqwire.srmp.message import SrmpMessage
 
 CHUNK: Final = 4 << 20
 """Bytes of the input in memory."""
@@ -41,6 +39,8 @@ ARENA: Final = 8 << 20
 ROWS: Final = 1 << 13
 """Rows that are buffered before their columns are made."""
 _NO_STREAM: Final = {"udp": -1, "pgm": -2}
+_NUMBERS: Final = {kind: number for number, kind in enumerate(KINDS)}
+_PAIR: Final = attrgetter(*(column.name for column in OF_PAIR))
 
 
 class RowBuffer:
@@ -99,34 +99,32 @@ class RowBuffer:
                 continue
             if self._state[entry.ROWS] == len(self.rows):
                 yield from self._flush()
-            yield from self.reserve_arena(len(item.raw))
+            if self._state[entry.ARENA] + len(item.raw) > self._state[entry.ARENA_END]:
+                yield from self.reserve_arena(len(item.raw))
             self._add_item(item)
 
     def _add_item(self, item: Item) -> None:
         state, row = self._state, int(self._state[entry.ROWS])
-        kind, start, size = KINDS.index(item.kind), int(state[entry.ARENA]), len(item.raw)
-        self.memory[start : start + size] = np.frombuffer(item.raw, np.uint8)
+        kind, start, size = _NUMBERS[item.kind], int(state[entry.ARENA]), len(item.raw)
+        memoryview(self.memory)[start : start + size] = item.raw
+        extra = entry.NO_EXTRA
         if isinstance(item.packet, Record):
             identify = ping if kind == PING_KIND else session_packet
             result = identify(self.memory, start, start + size, self.field_offsets, row)
             assert result == (start + size if kind == PING_KIND else kind), (
                 f"{item.kind} of frame {item.frames}"
             )
-        extra = entry.NO_EXTRA
-        if kind in (BAD, SKIPPED, SRMP) or isinstance(item.packet, RpcPacket | NcpPacket):
+        elif kind != PGM_PACKET:
             extra = len(self._extras)
             self._extras.append(_extra(item))
-        cells = self.rows[row]
-        cells[entry.R_TIME] = NO_TIME if item.time_ns is None else item.time_ns
-        cells[entry.R_FRAME] = self._frame_code(item) if item.frames else -1
-        cells[entry.R_STREAM] = _NO_STREAM[item.transport] if item.stream is None else item.stream
-        cells[entry.R_SRC_HIGH : entry.R_IPV6 + 1] = key_of(item.src, item.src_port, item.dst, item.dst_port)
-        cells[entry.R_KIND], cells[entry.R_SIZE] = kind, item.size
-        cells[entry.R_START], cells[entry.R_LENGTH] = start, size
-        cells[entry.R_EXTRA] = extra
-        cells[entry.R_FILE] = self._file_of(item)
-        state[entry.ROWS] += 1
-        state[entry.ARENA] += size
+        self.rows[row] = (
+            NO_TIME if item.time_ns is None else item.time_ns,
+            self._frame_code(item) if item.frames else -1,
+            _NO_STREAM[item.transport] if item.stream is None else item.stream,
+            *key_of(item.src, item.src_port, item.dst, item.dst_port),
+            kind, item.size, start, size, extra, self._file_of(item),
+        )  # fmt: skip
+        state[entry.ROWS], state[entry.ARENA] = row + 1, start + size
 
     def _frame_code(self, item: Item) -> int:
         """Return the code of the frame that completed an item."""
@@ -216,9 +214,9 @@ class RowBuffer:
 
 
 def _extra(item: Item) -> Extra:
-    pair = tuple(getattr(item, column.name) for column in OF_PAIR)
-    if isinstance(item.packet, SrmpMessage | RpcPacket | NcpPacket):
-        return Extra(message=item.packet, pair=pair)
+    pair = _PAIR(item)
+    if item.packet is not None:
+        return Extra(None, None, None, item.packet, pair)
     error = item.error
     if error is None:
         return Extra(item.reason, pair=pair)

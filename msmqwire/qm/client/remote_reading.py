@@ -317,7 +317,8 @@ class RemoteReading:
     async def reject(self, lookup_identifier: int) -> None:
         """Let the sender know that a message was rejected that is received in a transaction.
 
-        R_SetUserAcknowledgementClass: [MS-MQRR] 3.2.4.5.
+        R_SetUserAcknowledgementClass: [MS-MQRR] 3.2.4.5. Only after `end`: the server returns a message
+        that is not ended in time to its queue, and then has nothing to reject.
         """
         link = await self._link()
         handle = await link.opened(Access.RECEIVE_ACCESS)

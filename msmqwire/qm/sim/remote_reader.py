@@ -29,7 +29,6 @@ MAY_FAIL: Final = frozenset(
         HResult.MQ_ERROR_INVALID_HANDLE,  # it has stopped; or the time of a receive is over
         HResult.MQ_ERROR_INVALID_PARAMETER,
         HResult.MQ_ERROR_TRANSACTION_ENLIST,
-        HResult.MQ_ERROR_TRANSACTION_USAGE,
     }
 )
 """With what a call may fail though its caller has done nothing wrong."""

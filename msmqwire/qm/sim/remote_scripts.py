@@ -374,14 +374,14 @@ class Reading:
             if vanishes and request == self._args["count"]:
                 self._reader.vanish()
                 return
-            if request % 3 == 2:
+            yield from self._end(handle, request, _NACK if request % 3 == 0 else _ACK, transactional=True)
+            if request % 3 == 2:  # after the end, MQRR-3.1.4.14-03: till then it may go back
                 yield self._reader.begin(
                     Opnum.R_SetUserAcknowledgementClass,
                     phContext=handle,
                     LookupId=received.pSequenceId,
                     usClass=int(MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED),
                 )
-            yield from self._end(handle, request, _NACK if request % 3 == 0 else _ACK, transactional=True)
 
     def _single(self) -> Script:
         """Receive in transactions of one message each."""

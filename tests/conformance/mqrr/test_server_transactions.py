@@ -405,6 +405,27 @@ def test_what_can_not_be_rejected(harness, queue, client):
     assert client.reject(client.open(access=Access.PEEK_ACCESS), lookup) == HResult.MQ_ERROR_ACCESS_DENIED
 
 
+@pytest.mark.requirement("MQRR-3.1.5.1-01", "MQRR-3.1.5.1-02", "MQRR-3.1.4.14-08", "MQRR-3.1.4.14-09")
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_message_that_went_back_in_time_can_not_be_rejected(harness, queue, client, taken):
+    """One that was ended by R_EndTransactionalReceive stays in the transaction, however long that lasts."""
+    client.enlisted()
+    handle = client.open()
+    first, second, _ = lookup_identifiers(queue)
+    assert client.read(handle, request=1, tx=TX) == b"1"
+    assert client.read(handle, request=2, tx=TX) == b"2"
+    assert client.end(handle, 1, transactional=True) == OK
+    harness.advance(300_000)
+    if taken:
+        other = harness.client(2, BOB)
+        theirs = other.open()
+        assert other.read(theirs, request=1) == b"2"
+        assert other.end(theirs, 1) == OK
+    assert client.reject(handle, second) == (NOT_FOUND if taken else USAGE)
+    assert client.end(handle, 2, transactional=True) == BAD_HANDLE
+    assert client.reject(handle, first) == OK
+
+
 # -- R_OpenQueueForMove and R_MoveMessage --------------------------------------------------------------------
 
 
