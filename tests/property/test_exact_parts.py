@@ -251,7 +251,7 @@ def test_a_large_state_is_followed_by_many_bytes(monkeypatch: pytest.MonkeyPatch
         assert 2 * len(following.state) <= size
     last = [sum(window.end - window.start for window in part.windows) for part in parts[-6:]]
     assert max(last) < 3 * max(states[-6:]) < max(states)  # though there was a large one
-    assert len(states) < 4 * len(parts)  # about three for each part: none at each record while it is too large
+    assert len(states) < 4 * len(parts)  # three for each part, about, and none for each record
 
 
 def test_a_state_that_is_large_before_it_is_compressed_is_followed_by_as_many_bytes(
