@@ -128,6 +128,7 @@ class ResumableDecoder(Decoder):
 
     def _restore(self, saved: dict[str, Any]) -> None:
         self._flows, self._state = saved["flows"], saved["state"]
+        self._flows.show()
         self._encapsulations = saved["encapsulations"]
         self._maker.tunnels = self._encapsulations.texts
         self._interfaces, self._frames_before = saved["interfaces"], saved["frames_before"]

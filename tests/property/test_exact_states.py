@@ -38,7 +38,7 @@ from tests.support.paths import EXAMPLES
 
 CHUNK = 1700
 """Bytes that are read at once, and so about those of a part: no record is larger, or all parts would not be
-scanned in the same groups of records, on which it depends which reader has a connection."""
+scanned in the same groups of records, on which the sizes of the arrays depend."""
 OF_THE_INPUT = [entry.NEED, entry.RECORD, entry.MEMORY_AT]
 """What the state of a scan has of the records before, which nothing reads."""
 PLAIN = (bool, int, float, str, bytes, Enum, type, type(None))
@@ -94,7 +94,7 @@ def remembered(decoder: ResumableDecoder) -> dict[str, Any]:
     after._update_counters()  # as at the end of a window
     after._state[OF_THE_INPUT] = 0
     after._dissection.decoder.count_anew()  # each part counts the frames that it has not read itself
-    names = ("_dissection", "_connections", "_state", "_interfaces", "_form", "_frames_before")
+    names = ("_dissection", "_flows", "_state", "_interfaces", "_form", "_frames_before")
     whole = {name: getattr(after, name) for name in names}
     return dict(leaves(whole, "", {}))
 

@@ -97,7 +97,7 @@ class Compiled:
         state = self._arrays.state
         state[EVENT_FRAME], state[EVENT_NS] = number << TUNNEL_BITS, number
         self._arrays.memory[: len(data)] = np.frombuffer(data, np.uint8)
-        assert deliver.function(self._arrays, self._flow, 0, len(data)) == CONTINUE
+        assert deliver(self._arrays, self._flow, 0, len(data)) == CONTINUE
         self._take_rows()
 
     def end(self) -> None:

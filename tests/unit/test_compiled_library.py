@@ -21,8 +21,8 @@ from msmqwire.columnar.compiled.arrays import ArrayOf
 from msmqwire.columnar.compiled.calling import HEAD, Record, caller, signature_of
 from msmqwire.columnar.compiled.certificates import codes_if, remember
 from msmqwire.columnar.compiled.decorators import EXPORTED, Exported
+from msmqwire.columnar.compiled.flow_events import discard
 from msmqwire.columnar.compiled.flow_table import compact, find
-from msmqwire.columnar.compiled.gaps import any_gap_due
 from msmqwire.columnar.compiled.library import FOLDER, NAME, Refused, load
 from tests.support.paths import EXAMPLES, ROOT
 
@@ -183,7 +183,7 @@ def test_the_stamp_is_that_of_compiled_sources_and_their_constants(tmp_path: Pat
     assert stamp() == here
     change("capture/segment_buffer.py", "from __future__", "# a note\nfrom __future__")
     assert stamp() == here, "a source of another part, which gives the same constants"
-    change("columnar/compiled/gaps.py", "from __future__", "# a note\nfrom __future__")
+    change("columnar/compiled/reassembly.py", "from __future__", "# a note\nfrom __future__")
     compiled = stamp()
     assert compiled != here
     change("headers/acknowledgements.py", 'ACK_LABEL: Final = "QM', 'ACK_LABEL: Final = "XM')
@@ -284,11 +284,11 @@ def call(function: Any, native: Native, *arguments: Any) -> Any:
 
 def test_all_exported_functions_can_be_called() -> None:
     library.modules()
-    assert len(EXPORTED) >= 43
+    assert len(EXPORTED) >= 40
     signatures = {entry.name: signature_of(entry.function) for entry in EXPORTED}
     assert signatures["packet_session_packet"].results == (int,)
-    assert signatures["gaps_any_gap_due"].results == (bool,)
-    assert signatures["endings_end_connections"].results == (int, int)
+    assert signatures["flow_events_discard"].results == (int,)
+    assert signatures["flow_table_compact"].results == (int, int)
     parameters = signatures["certificates_remember"].parameters
     assert parameters["memory"] == ArrayOf("uint8", 1, is_written=False)
     assert isinstance(parameters["judged"], Record)
@@ -306,11 +306,11 @@ def test_records_are_passed_as_their_arrays_and_results_have_their_types() -> No
     def arrays(record: Any) -> Any:
         return record.kind(*(np.zeros([2] * field.dimensions, field.kind) for field in record.fields))
 
-    assert isinstance(any_gap_due, Exported)
-    parameters = signature_of(any_gap_due.function).parameters
+    assert isinstance(discard, Exported)
+    parameters = signature_of(discard.function).parameters
     records = [arrays(parameters[name]) for name in ("arrays", "flow_arrays")]
     native = Native(1)
-    assert call(any_gap_due, native, *records, 5) is True
+    assert call(discard, native, *records, 5) == 1
     assert native.calls == [(HEAD, *(id(array) for record in records for array in record), 5)]
     rows, numbers, data = np.zeros((1, 6), np.int64), np.zeros(1, np.int64), np.zeros(4, np.uint8)
     assert call(compact, Native(3, 4), rows, numbers, rows, data, rows, data) == (3, 4)

@@ -73,6 +73,7 @@ from msmqwire.columnar.compiled.flow_table import (
 )
 from msmqwire.columnar.compiled.network import ACK, FLAGS, MISSING, SEQ, START, STOP
 from msmqwire.columnar.compiled.packet import GAP_REASONS
+from msmqwire.columnar.compiled.pending import store_segment
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.columnar.compiled.segment_list import (
     buffer_segment,
@@ -561,6 +562,29 @@ def sweep(arrays: ScanArrays, flow_arrays: FlowArrays, time_ns: int) -> None:
         number = flow[NEXT_CONNECTION]
     for i in range(count):
         _forget(arrays, flow_arrays, chosen[i], _IDLE, 0, -1)
+
+
+@jit
+def receive_next(arrays: ScanArrays, flow_arrays: FlowArrays, number: int) -> None:
+    """Process the current segment, the next of a flow whose connection does not wait: `Reassembler.feed`."""
+    state, header, flow = arrays.state, arrays.header, flow_arrays.flows[number]
+    size, ns, frame = header[STOP] - header[START], state[RECORD_NS], state[FRAME_CODE]
+    segment = store_segment(
+        state,
+        arrays.pending_segments,
+        arrays.pending_bytes,
+        arrays.memory,
+        header[START],
+        size,
+        flow[NEXT_SEQ],
+    )
+    queue_segment(arrays, flow, segment)
+    _add_event(state, flow_arrays, number, DATA, size, _NO_REASON, ns, frame)
+    flow[NEXT_SEQ] += size
+    flow_arrays.flows[number ^ 1, ACKED] = header[ACK]
+    flow[FRAME] = frame
+    if ns:
+        flow[LAST_NS] = ns
 
 
 @jit

@@ -14,7 +14,6 @@ from msmqwire.columnar.compiled.delivery import deliver
 from msmqwire.columnar.compiled.flow_events import note_first, take_events
 from msmqwire.columnar.compiled.flow_table import (
     ACKED,
-    FOREIGN,
     FRAME,
     HAS_PENDING,
     IN_ORDER,
@@ -25,6 +24,7 @@ from msmqwire.columnar.compiled.flow_table import (
     LAST_NS,
     MIDSTREAM,
     MODE,
+    MSMQ,
     NEXT_SEQ,
     OUT_OF_ORDER,
     START_KIND,
@@ -32,7 +32,7 @@ from msmqwire.columnar.compiled.flow_table import (
     find,
 )
 from msmqwire.columnar.compiled.network import ACK, FLAGS, MISSING, SEQ, START, STOP
-from msmqwire.columnar.compiled.reassembly import clock_of, receive_segment, sweep
+from msmqwire.columnar.compiled.reassembly import clock_of, receive_next, receive_segment, sweep
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.columnar.compiled.state import (
     BUFFERED_SEGMENTS,
@@ -115,6 +115,17 @@ def _take_step(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, tcp_por
     return take_events(arrays, flow_arrays)
 
 
+@jit
+def _take_next(arrays: ScanArrays, flow_arrays: FlowArrays, number: int) -> int:
+    """Take the current segment, the next of its flow, as an event; return a stop code or CONTINUE."""
+    stop_code = _room_for_step(arrays, flow_arrays, number)
+    if stop_code >= 0:
+        return stop_code
+    receive_next(arrays, flow_arrays, number)
+    arrays.state[IS_TAKEN] = 1
+    return take_events(arrays, flow_arrays)
+
+
 @exported
 @inlined
 def take_segment(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Bools) -> int:
@@ -142,13 +153,12 @@ def take_segment(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Bools) 
     ):
         return _take_step(arrays, flow_arrays, number, tcp_ports)
     if size:
-        if not flow[IS_STARTED] and flow[MODE] != UNRECOGNISED:
-            return _take_step(arrays, flow_arrays, number, tcp_ports)
-        if flow[MODE] == FOREIGN or flow[HAS_PENDING]:
-            return _take_step(arrays, flow_arrays, number, tcp_ports)
-        stop_code = deliver(arrays, flow, header[START], header[STOP])
+        stop_code = FOREIGN_EVENT
+        if flow[MODE] == UNRECOGNISED or (flow[MODE] == MSMQ and flow[IS_STARTED]):
+            if not flow[HAS_PENDING]:
+                stop_code = deliver(arrays, flow, header[START], header[STOP])
         if stop_code == FOREIGN_EVENT:
-            return _take_step(arrays, flow_arrays, number, tcp_ports)
+            return _take_next(arrays, flow_arrays, number)
         if stop_code >= 0:
             return stop_code
         flow[NEXT_SEQ] += size

@@ -113,8 +113,12 @@ class FlowTable:
         self.pending.clear()
         self._tracker = tracker
         self._number = 0  # of the flow whose event is being taken
-        tracker.view, tracker.new_connection = self, _UnknownConnection
+        self.show()
         self._msmq = next(one for one in tracker.streams if isinstance(one, MsmqSessions))
+
+    def show(self) -> None:
+        """Be what the dissectors see of connections, in place of any other table."""
+        self._tracker.view, self._tracker.new_connection = self, _UnknownConnection
 
     # -- room ---------------------------------------------------------------------------------------
 
