@@ -180,9 +180,10 @@ class FlowTable:
 
         Some events are left to the scan, once what it could not do by itself is done.
         """
-        state, flows = self._state, self.arrays.flows
-        number, kind, *_ = self.arrays.events[state[entry.EVENT]].tolist()
-        self._number, flow = number, flows[number]
+        state = self._state
+        values = self.arrays.events[state[entry.EVENT]].tolist()
+        number, kind = values[:2]
+        self._number, flow = number, self.arrays.flows[number]
         if kind == FORGOTTEN:
             self._forget(number)
             return
@@ -190,13 +191,9 @@ class FlowTable:
             yield self._ignored_item(number)
             return
         connection = self._connection(number)
-        event = self._event(number)
-        state_before = state[entry.HELD]
-        self._tracker.held = int(state_before)
-        for item in self._tracker.items_of(event):
-            state[entry.HELD] = self._tracker.held
-            yield item
-            self._tracker.held = int(state[entry.HELD])
+        event = self._event(connection, *values)
+        self._tracker.held = int(state[entry.HELD])
+        yield from self._tracker.items_of(event)
         state[entry.HELD] = self._tracker.held
         if connection.left is not None:
             yield from self._leave_to_scan(connection, number, event, sink)
@@ -215,10 +212,21 @@ class FlowTable:
         state[entry.EVENT] += 1
         state[entry.IS_FREED] = 0
 
-    def _event(self, number: int) -> Event:
-        """Return the next event, of the flow with this number."""
-        _, kind, size, reason, time_ns, code = self.arrays.events[self._state[entry.EVENT]].tolist()
-        flow, frame = self._flow(number), self.encapsulations.frame(code)
+    def _event(
+        self,
+        connection: _UnknownConnection,
+        number: int,
+        kind: int,
+        size: int,
+        reason: int,
+        time_ns: int,
+        code: int,
+    ) -> Event:
+        """Return the next event, from its values."""
+        flow = connection.flows.get(number)
+        if flow is None:
+            flow = connection.flows[number] = self._flow(number)
+        frame = self.encapsulations.frame(code)
         if kind == DATA:
             first = self.arrays.flows[number, QUEUED_FIRST]
             ((_, _, frame, time_ns, data),) = self.pending.read(first, 1)
@@ -255,8 +263,11 @@ class FlowTable:
     def _keep(self, connection: _UnknownConnection, first: int) -> None:
         """Keep what is known of a connection after an event: with its dissector, or in the arrays alone."""
         flows = self.arrays.flows
-        stream = int(flows[first, STREAM])
         is_followed = connection.followed is not None
+        if is_followed and connection.is_kept and not connection.pending:
+            return
+        connection.is_kept = is_followed and not connection.pending
+        stream = int(flows[first, STREAM])
         flows[first : first + 2, MODE] = FOREIGN if is_followed else self._unknown_mode(first)
         for side in (first, first + 1):
             sender = ends_of(self.arrays.keys[side])[:2]
@@ -423,16 +434,19 @@ class _UnknownConnection(Connection):
     Attributes:
         left: the bytes of the direction of the event that waited, once it has turned out to be MSMQ.
         is_left: whether it is left to the scan but for what the other direction waits with.
+        is_kept: whether the arrays say that a dissector follows it.
+        flows: its flows by their numbers.
     """
 
-    __slots__ = ("is_left", "left")
+    __slots__ = ("flows", "is_kept", "is_left", "left")
 
     left: list[Data] | None
-    is_left: bool
+    flows: dict[int, Flow]
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.left, self.is_left = None, False
+        self.left, self.flows = None, {}
+        self.is_left = self.is_kept = False
 
     def data(self, event: Data) -> Any:
         if self.is_left:
