@@ -67,7 +67,8 @@ class GuardedNumpy:
         self._slacks.clear()
 
     def _array(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
-        size = (math.prod(shape) if isinstance(shape, tuple) else shape) * np.dtype(dtype).itemsize
+        count = math.prod(shape) if isinstance(shape, tuple) else shape
+        size = int(count) * np.dtype(dtype).itemsize  # it may be one of numpy
         whole = mmap.mmap(-1, (-(-size // PAGE) + 2) * PAGE)
         end = len(whole) - PAGE
         # No part of another array: what is made of it then refers to it, as with any array.
