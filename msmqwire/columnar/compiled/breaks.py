@@ -157,13 +157,13 @@ def take_hole(arrays: ScanArrays, flow: Any, size: int, reason: int, frame: int,
         time_ns: the time of that.
     """
     state, rows = arrays.state, arrays.rows
-    remember(arrays.rollback[1], flow, state)
+    remember(arrays.rollback, flow, state)
     stop_code, lacking = _break_off(arrays, flow)
     r = state[ROWS]
     if stop_code < 0 and r == rows.shape[0]:
         stop_code = ROWS_FULL
     if stop_code >= 0:
-        go_back(arrays.rollback[1], flow, state)
+        go_back(arrays.rollback, flow, state)
         return stop_code
     if 0 <= size <= lacking:
         flow[REMAINING] = lacking - size
@@ -184,10 +184,10 @@ def take_hole(arrays: ScanArrays, flow: Any, size: int, reason: int, frame: int,
 @jit
 def end_packets(arrays: ScanArrays, flow: Any) -> int:
     """End the packets of an MSMQ flow, all or none: `PacketFinder.end`; return CONTINUE or a stop code."""
-    remember(arrays.rollback[1], flow, arrays.state)
+    remember(arrays.rollback, flow, arrays.state)
     stop_code, _ = _break_off(arrays, flow)
     if stop_code >= 0:
-        go_back(arrays.rollback[1], flow, arrays.state)
+        go_back(arrays.rollback, flow, arrays.state)
         return stop_code
     flow[LOSS] = flow[REMAINING] = flow[IN_DOUBT] = flow[AFTER_BAD] = 0
     for i in range(FAILED, FLOW_FIELDS):

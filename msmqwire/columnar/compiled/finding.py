@@ -137,8 +137,8 @@ def search(
     there must be bytes before more can be found, 0 if that is unknown. ``shift`` is the distance from offsets
     in the memory to those in the flow; row ``r`` is overwritten. ``final`` says that no bytes will follow.
 
-    The rest of a packet that may not be checked is not waited for: it is waited for one check, then, which
-    succeeds or is counted, so that the bytes that are looked at again are a bounded number for each.
+    The rest of a packet that may not be checked is not waited for. So each wait is for a check, which
+    succeeds or is counted, and no byte is looked at again without bound.
     """
     memory = arrays.memory
     at = find_header(memory, max(start, flow[SEARCHED_TO] - shift), stop)
@@ -344,7 +344,7 @@ def find_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
     if kept and arena + kept + size > state[ARENA_END]:
         state[NEED] = kept + size
         return ARENA_FULL
-    remember(arrays.rollback[1], flow, state)
+    remember(arrays.rollback, flow, state)
     held = state[HELD] - held_by(flow)
     first = start
     if kept:
@@ -357,7 +357,7 @@ def find_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int:
     end = first + kept + size
     p, stop_code, needed = scan_buffer(arrays, flow, first, end, shift, False)
     if stop_code >= 0:
-        go_back(arrays.rollback[1], flow, state)
+        go_back(arrays.rollback, flow, state)
         return stop_code
     if state[ROWS] == rows:
         state[ARENA] = arena

@@ -190,7 +190,7 @@ def discard(arrays: ScanArrays, flow_arrays: FlowArrays, number: int) -> int:
     if state[ARENA] + PREFIX_SIZE > state[ARENA_END]:
         state[NEED] = PREFIX_SIZE
         return ARENA_FULL
-    remember(arrays.rollback[1], flow, state)
+    remember(arrays.rollback, flow, state)
     stop_code = CONTINUE
     if kept:
         start = state[ARENA]
@@ -204,7 +204,7 @@ def discard(arrays: ScanArrays, flow_arrays: FlowArrays, number: int) -> int:
     if stop_code < 0:
         stop_code = show_run(arrays, flow)
     if stop_code >= 0:
-        go_back(arrays.rollback[1], flow, state)
+        go_back(arrays.rollback, flow, state)
         return stop_code
     state[HELD] -= held
     flow[PACKET_BYTES] = flow[PACKET_SEGMENTS] = flow[PACKET_LEAD] = flow[PACKET_FRAME] = 0

@@ -65,17 +65,25 @@ def wait(state: Any, flows: Any, number: int) -> None:
 
 
 @jit
+def _unlink(
+    state: Any, flows: Any, number: int, first: int, last: int, previous: int, following: int
+) -> None:
+    """Remove a flow from a list, given by its ends in the state and the fields of its links."""
+    before, after = flows[number, previous], flows[number, following]
+    if before < 0:
+        state[first] = after
+    else:
+        flows[before, following] = after
+    if after < 0:
+        state[last] = before
+    else:
+        flows[after, previous] = before
+
+
+@jit
 def wait_no_more(state: Any, flows: Any, number: int) -> None:
     """Remove a flow from the list of those that wait."""
-    before, after = flows[number, PREVIOUS_WAITING], flows[number, NEXT_WAITING]
-    if before < 0:
-        state[FIRST_WAITING] = after
-    else:
-        flows[before, NEXT_WAITING] = after
-    if after < 0:
-        state[LAST_WAITING] = before
-    else:
-        flows[after, PREVIOUS_WAITING] = before
+    _unlink(state, flows, number, FIRST_WAITING, LAST_WAITING, PREVIOUS_WAITING, NEXT_WAITING)
     flows[number, IS_WAITING] = 0
 
 
@@ -124,15 +132,7 @@ def drop_connection(state: Any, flow_arrays: FlowArrays, first: int) -> None:
     for number in range(first, first + 2):
         remove(flow_arrays.table, flow_arrays.keys, number, state[HASH_SEED])
         flows[number, IS_GONE] = 1
-    before, after = flows[first, PREVIOUS_CONNECTION], flows[first, NEXT_CONNECTION]
-    if before < 0:
-        state[FIRST_CONNECTION] = after
-    else:
-        flows[before, NEXT_CONNECTION] = after
-    if after < 0:
-        state[LAST_CONNECTION] = before
-    else:
-        flows[after, PREVIOUS_CONNECTION] = before
+    _unlink(state, flows, first, FIRST_CONNECTION, LAST_CONNECTION, PREVIOUS_CONNECTION, NEXT_CONNECTION)
     state[CONNECTIONS] -= 1
     state[REMOVED] += 2
 

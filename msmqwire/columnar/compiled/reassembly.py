@@ -551,7 +551,7 @@ def sweep(arrays: ScanArrays, flow_arrays: FlowArrays, time_ns: int) -> None:
             if last <= 0:
                 flow[CHECK_NS], flow[CHECK_WAIT] = (
                     time_ns + flow[CHECK_WAIT],
-                    min(2 * flow[CHECK_WAIT], TIME_MAX),
+                    2 * min(flow[CHECK_WAIT], TIME_MAX // 2),
                 )
             elif time_ns - last >= IDLE_NS_MAX:
                 chosen[count] = number

@@ -23,7 +23,7 @@ class ScanArrays(NamedTuple):
         rows: the rows; see `msmqwire.columnar.compiled.state`.
         field_offsets: for each row where the fields of its packet stand; see
             `msmqwire.columnar.compiled.generated`.
-        rollback: room for three copies of a flow and of the state.
+        rollback: room for a copy of a flow and of the state.
     """
 
     state: Int64s
@@ -33,7 +33,7 @@ class ScanArrays(NamedTuple):
     pending_bytes: Bytes
     rows: Int64Rows
     field_offsets: Int32Rows
-    rollback: Int64Rows
+    rollback: Int64s
 
 
 class FlowArrays(NamedTuple):

@@ -28,7 +28,7 @@ from msmqwire.columnar.compiled.state import BUFFERED, BUFFERED_SEGMENTS, CONFLI
 
 @jit
 def end_of(segment: Any) -> int:
-    """Return the position behind a segment, and what was cut off of it."""
+    """Return the position after a segment, with what was cut off of it."""
     return segment[SEG_POSITION] + segment[SEG_SIZE] + segment[SEG_LOST]
 
 

@@ -69,7 +69,7 @@ class RowBuffer:
         self.field_offsets = np.zeros((ROWS, SLOTS), np.int32)
         self.drops_rows = False
         self._extras: list[Extra] = []
-        self._rollback = np.zeros((3, FLOW_FIELDS + entry.STATE), np.int64)
+        self._rollback = np.zeros(FLOW_FIELDS + entry.STATE, np.int64)
         self._header = np.zeros(HEADER_FIELDS, np.int64)
         self.tcp_ports = np.zeros(1 << 16, np.bool_)
         self.tcp_ports[_in_range(tracker.tcp_ports)] = True
