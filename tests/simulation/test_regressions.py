@@ -184,6 +184,17 @@ def test_a_stream_message_that_expires_in_doubt_is_both_received_and_dead_letter
     assert (message.received, message.deadlettered, message.expired_at) == (1, 1, "alpha")
 
 
+def test_a_receipt_is_awaited_though_the_queue_was_paused_while_the_request_was_under_way():
+    items = (
+        Item(0, "transaction", "alpha", BY_SRMP),
+        Item(0, "partition", "alpha", {"other": "beta", "ms": 20_000}),
+        Item(5_000, "pause", "alpha", {"ms": 4_000, "pick": 0}),
+    )
+    world, story = run(*items)
+    assert "pauses DIRECT=HTTP" in story
+    assert world.ledger.messages[1].received == 1
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_stream_survives_requests_that_are_lost_and_repeated(seed):
     items = [Item(at, "transaction", "alpha", {**BY_SRMP, "count": 3}) for at in range(0, 40_000, 8_000)]

@@ -195,6 +195,20 @@ def test_receipts_for_a_paused_queue_start_none_of_its_timers():
     assert harness.where() == {}
 
 
+@pytest.mark.requirement("SRMP-3.1.7.2.3-20", "SRMP-3.1.6.2-01")
+def test_a_message_under_way_while_its_queue_was_paused_is_sent_again_without_receipt():
+    harness = SrmpHarness()
+    harness.send(b"m", transactional=True)
+    queue = harness.outgoing()
+    harness.take()
+    harness.core.queues.pause(queue)
+    harness.core.queues.resume(queue)
+    harness.answer(OK)
+    assert harness.time_left(Timer.STREAM_RECEIPT_WAIT, queue.number) == 30_000
+    harness.advance(30_000)
+    assert harness.take_one().body == b"m"
+
+
 @pytest.mark.parametrize("kind", ["regular", "stream"])
 def test_messages_of_a_paused_queue_expire(kind):
     harness = SrmpHarness()

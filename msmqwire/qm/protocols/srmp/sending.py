@@ -264,6 +264,7 @@ class Sending:
         self._start_cleanup(transfer)
         outgoing.step(MessageEvent.ACCEPTED)
         if not outgoing.is_done:
+            self.streams.await_receipt(transfer)  # its queue may have been paused since it was sent
             self._answered_late(outgoing)
             return
         transfer.remove(outgoing)
