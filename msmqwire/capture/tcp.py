@@ -42,7 +42,10 @@ ACKED_SEGMENTS: Final = 32
 ACKED_BYTES: Final = 256 << 10
 ACKED_NS: Final = 1_000_000_000
 SWEEP_NS: Final = 250_000_000
-"""Nanoseconds of capture time between two sweeps that apply timeouts to all connections."""
+"""Nanoseconds of capture time between two sweeps that apply timeouts to all connections. They are at its
+multiples, and those that look for idle connections at those of `IDLE_SWEEPS` of an idle time, so that
+readers that begin at different frames have the same ones."""
+IDLE_SWEEPS: Final = 8
 CLOCK_BACK_NS: Final = 60_000_000_000
 """Nanoseconds by which time may go back, as when interfaces are merged, without the clock following."""
 
@@ -63,6 +66,11 @@ TIME_MAX: Final = 1 << 62
 one as long before."""
 
 _CONTROL: Final = FIN | SYN | RST | ACK
+
+
+def next_multiple(time_ns: int, step_ns: int) -> int:
+    """Return the first multiple of a step after a time."""
+    return (time_ns // step_ns + 1) * step_ns
 
 
 def clock_of(time_ns: int) -> int:
@@ -196,6 +204,8 @@ class Reassembler:
             or len(payload) > SEGMENT_MAX
         ):
             return self._segment(datagram)
+        if time_ns and not self._now - CLOCK_BACK_NS < time_ns < self._now:
+            self._set_clock(time_ns)
         direction.peer.acked = ack
         direction.last_ns = time_ns or direction.last_ns
         direction.frames = frames[-1:]
@@ -282,8 +292,7 @@ class Reassembler:
         time_ns = clock_of(captured_ns)
         has_time = time_ns not in (0, NO_TIME)
         if has_time and not self._now - CLOCK_BACK_NS < time_ns < self._now:
-            self._now = time_ns
-            self._sweep_at = min(self._sweep_at, time_ns + SWEEP_NS)
+            self._set_clock(time_ns)
         key, moment = datagram.key, Moment(captured_ns, frames[-1])
         direction = self._directions.get(key)
         if direction is not None:
@@ -325,6 +334,11 @@ class Reassembler:
                 oldest.skip_gap("limit", moment, events)
             self._settle(oldest, moment, events)
         return events
+
+    def _set_clock(self, time_ns: int) -> None:
+        """Set the clock to the time of a segment: the latest one, or far back."""
+        self._now = time_ns
+        self._sweep_at = min(self._sweep_at, next_multiple(time_ns, SWEEP_NS))
 
     def _apply_timeouts(self, direction: Direction, time_ns: int, events: list[Event]) -> Direction | None:
         """Apply the timeouts of a connection before its next segment; return None if it is forgotten."""
@@ -430,11 +444,11 @@ class Reassembler:
     def _sweep(self, time_ns: int) -> list[Event]:
         """Apply all timeouts: of openings, gaps and idle connections."""
         self._now = time_ns
-        self._sweep_at = time_ns + SWEEP_NS
+        self._sweep_at = next_multiple(time_ns, SWEEP_NS)
         self._one_sided.clear()
         events = self._expire_all_gaps()
         if time_ns >= self._idle_at:
-            self._idle_at = time_ns + self._idle_ns // 8
+            self._idle_at = next_multiple(time_ns, max(1, self._idle_ns // IDLE_SWEEPS))
             for stream in self._idle_checks.take_idle(time_ns, self._last_ns):
                 self._forget(self._connections[stream], "idle", events)
         return events

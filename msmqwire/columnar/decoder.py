@@ -11,6 +11,7 @@ from msmqwire.capture import Record
 from msmqwire.capture.record import ReportDamage
 from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.compiled import state as entry
+from msmqwire.columnar.compiled.notes import NOTE_FIELDS, OMISSION_FIELDS
 from msmqwire.columnar.compiled.scan import HANDSHAKE_FIELDS, scan
 from msmqwire.columnar.compiled.stop_codes import StopCode
 from msmqwire.columnar.scanning.flow_keys import ends_of
@@ -22,6 +23,8 @@ from msmqwire.errors import CaptureError
 
 HANDSHAKES: Final = 1024
 """Segments by which connections begin or fail that the scan notes before they are looked at."""
+NO_NOTES: Final = np.zeros((0, NOTE_FIELDS), np.int64)
+NO_OMISSIONS: Final = np.zeros((0, OMISSION_FIELDS), np.int64)
 _COUNTED: Final = (
     (entry.NOT_IP_COUNT, "not-ip"),
     (entry.OTHER_COUNT, "other-protocol"),
@@ -52,6 +55,7 @@ class Decoder(RowBuffer, FileScanner):
         self._watched: Any = np.frombuffer(watched, np.uint8)
         rows = 0 if self._attempts is None else HANDSHAKES
         self._handshakes: Any = np.zeros((rows, HANDSHAKE_FIELDS), np.int64)
+        self._notes, self._omissions = NO_NOTES, NO_OMISSIONS  # see `compiled.notes`
         self._frames_before = 0  # of the file
 
     def batches(self) -> Generator[Any, None, None]:
@@ -95,7 +99,7 @@ class Decoder(RowBuffer, FileScanner):
         stop_code = scan(
             self.scan_arrays(), self._flows.arrays, self._fragments.arrays, self._encapsulations.arrays,
             self._interfaces, self.tcp_ports, self._udp_ports, self._not_read, self._watched,
-            self._handshakes,
+            self._handshakes, self._notes, self._omissions,
         )  # fmt: skip
         self._dissection.records = self._frames_before + int(self._state[entry.FRAME_NO])
         return StopCode(stop_code)

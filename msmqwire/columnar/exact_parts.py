@@ -11,15 +11,27 @@ their states stay within bounds.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import pickle
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msmqwire.capture.record_index import record_positions
+from msmqwire.capture.splits import divide
 from msmqwire.capture.window import Window
-from msmqwire.dissection import dissect
+from msmqwire.dissection import Dissection, dissect
+from msmqwire.errors import CaptureError
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
 
+if TYPE_CHECKING:
+    from msmqwire.columnar.part_survey import PartSurvey
+    from msmqwire.columnar.resumable_decoder import Checkpoint
+
+MapWindows: TypeAlias = "Callable[[Callable[[Window], PartSurvey], Sequence[Window]], Iterable[PartSurvey]]"
+"""Has something done with each window, by others, and returns the results in the order of the windows."""
 STATES_MAX: Final = 256 << 20
 """Bytes of the states of all parts of a plan."""
 
@@ -50,8 +62,11 @@ def exact_parts(
     by_offset: bool = False,
     ports: Collection[int] = (),
     ncp_readings: NcpReadings = PROPOSED,
+    map_windows: MapWindows | None = None,
 ) -> Iterator[ExactPart]:
-    """Yield the parts of a capture, each as soon as it is known. The whole capture is read here.
+    """Yield the parts of a capture, each as soon as it is known.
+
+    The whole capture is read here, unless others make surveys of its windows: see `part_survey`.
 
     A part is larger if its state would otherwise be more than 1 MiB and a sixteenth of it.
 
@@ -62,23 +77,96 @@ def exact_parts(
             before it is read too, but in no part.
         by_offset: see `ExactPart`.
         ports, ncp_readings: as for `msmqwire.dissect`, and the same for the readers of the parts.
+        map_windows: has others make the surveys of windows.
 
     Raises:
         CaptureError: the start is not that of a record.
         OSError: a file can't be read.
     """
-    from msmqwire.columnar.resumable_decoder import Checkpoint, Surveyor
-
     dissection = dissect([], ports=ports, lint=False, ncp_readings=ncp_readings)
-    surveyor = Surveyor(dissection, part_size, by_offset=by_offset)
-    begun = Checkpoint(*start, b"")
-    if any(start):
-        begun = surveyor.read_until(_between(files, (0, 0), start), start)
-    for following in surveyor.checkpoints(files, start):
+    if map_windows is None or not part_size:
+        checkpoints = _read_checkpoints(dissection, files, part_size, start, by_offset)
+    else:
+        checkpoints = _joined_checkpoints(dissection, files, part_size, start, by_offset, map_windows)
+    begun = next(checkpoints)
+    for following in checkpoints:
         windows = _between(files, begun[:2], following[:2])
         yield ExactPart(windows, begun.state, False, by_offset)
         begun = following
     yield ExactPart(_between(files, begun[:2], (len(files), 0)), begun.state, True, by_offset)
+
+
+def _read_checkpoints(
+    dissection: Dissection, files: Sequence[Window], part_size: int, start: tuple[int, int], by_offset: bool
+) -> Iterator[Checkpoint]:
+    """Yield the checkpoints at the start and after it, reading the capture."""
+    from msmqwire.columnar.resumable_decoder import Checkpoint, Surveyor
+
+    surveyor = Surveyor(dissection, part_size, by_offset=by_offset)
+    if any(start):
+        yield surveyor.read_until(_between(files, (0, 0), start), start)
+    else:
+        yield Checkpoint(*start, b"")
+    yield from surveyor.checkpoints(files, start)
+
+
+def _joined_checkpoints(
+    dissection: Dissection,
+    files: Sequence[Window],
+    part_size: int,
+    start: tuple[int, int],
+    by_offset: bool,
+    map_windows: MapWindows,
+) -> Iterator[Checkpoint]:
+    """Yield the checkpoints at the start and after it, from surveys that others make."""
+    from msmqwire.columnar.resumable_decoder import Checkpoint
+    from msmqwire.columnar.survey_joining import SurveyJoiner
+
+    survey = partial(_survey, dissection=pickle.dumps(dissection), by_offset=by_offset)
+    joiner = SurveyJoiner(dissection, part_size, by_offset=by_offset)
+    windows = [list[Window]() for _ in files]
+    for number, file in enumerate(files):
+        windows[number] = _divided(file, part_size, start[1] if number == start[0] else 0)
+    surveys = iter(map_windows(survey, [window for of_file in windows for window in of_file]))
+    if not any(start):
+        yield Checkpoint(*start, b"")
+    for number, file in enumerate(files):
+        before = [window for window in windows[number] if (number, window.start) < start]
+        for _ in joiner.checkpoints(number, file, islice(surveys, len(before))):
+            pass
+        if any(start) and number == start[0]:
+            if start[1] and joiner.errors:
+                raise joiner.errors[-1]
+            yield joiner.save(*start)
+        yield from joiner.checkpoints(number, file, islice(surveys, len(windows[number]) - len(before)))
+
+
+def _survey(window: Window, *, dissection: bytes, by_offset: bool) -> PartSurvey:
+    """Return the survey of a window, in a task; the dissection is a pickle of one without sources."""
+    from msmqwire.columnar.part_survey import survey
+
+    return survey(window, pickle.loads(dissection), by_offset=by_offset)
+
+
+def _divided(file: Window, part_size: int, at: int) -> list[Window]:
+    """Return the windows of a file, one of which starts at an offset. Raises CaptureError if none can."""
+    from msmqwire.columnar.compiled.skip import skip_records
+
+    windows = divide(file, part_size, search=True, skip=skip_records)
+    if not at or any(window.start == at for window in windows):
+        return windows
+    index = next(number for number, window in enumerate(windows) if window.start < at < window.end)
+    window = windows[index]
+    for position in record_positions(window, lambda _: at):
+        if position.start >= at:
+            if position.start != at or position.head is None:
+                raise CaptureError("no record starts there", file=file.path, offset=at)
+            windows[index : index + 1] = [
+                replace(window, end=at, tails=()),
+                replace(window, head=position.head, start=at),
+            ]
+            return windows
+    raise CaptureError("no record starts there", file=file.path, offset=at)
 
 
 @dataclass(frozen=True)
@@ -102,6 +190,7 @@ def plan_exact_parts(
     by_offset: bool = False,
     ports: Collection[int] = (),
     ncp_readings: NcpReadings = PROPOSED,
+    map_windows: MapWindows | None = None,
 ) -> ExactPlan:
     """Return the parts of a capture; arguments and errors as for `exact_parts`.
 
@@ -110,7 +199,13 @@ def plan_exact_parts(
     parts, size = list[ExactPart](), 0
     wanted = last = 1  # parts that are joined to one, and those that the last one has
     found = exact_parts(
-        files, part_size, start=start, by_offset=by_offset, ports=ports, ncp_readings=ncp_readings
+        files,
+        part_size,
+        start=start,
+        by_offset=by_offset,
+        ports=ports,
+        ncp_readings=ncp_readings,
+        map_windows=map_windows,
     )
     for part in found:
         if parts and last < wanted:

@@ -64,7 +64,7 @@ class ResumableDecoder(Decoder):
     @classmethod
     def resume(cls, state: bytes, maker: BatchMaker) -> ResumableDecoder:
         """Return a decoder that continues from a checkpoint; see `Checkpoint.state`."""
-        saved = state_pickle.loads(zlib.decompress(state))
+        saved = unpacked(state)
         decoder = cls(saved["dissection"], maker)
         decoder._restore(saved)
         return decoder
@@ -108,7 +108,7 @@ class ResumableDecoder(Decoder):
         self._form = form
         yield from super()._read_records(buffer, form)
 
-    def _save(self) -> bytes:
+    def save(self) -> bytes:
         """Return the state between two records; no row must be left."""
         self._flows.compact()
         form = self._form
@@ -142,6 +142,12 @@ class ResumableDecoder(Decoder):
             )
             blocks.order, blocks.interfaces, blocks.number = form
             self._form = blocks
+
+
+def unpacked(state: bytes) -> dict[str, Any]:
+    """Return what is saved in a state."""
+    saved: dict[str, Any] = state_pickle.loads(zlib.decompress(state))
+    return saved
 
 
 class Surveyor(ResumableDecoder):
@@ -181,7 +187,7 @@ class Surveyor(ResumableDecoder):
             pass
         if end[1] and len(self._dissection.errors) > before:
             raise self._dissection.errors[-1]
-        return Checkpoint(*end, self._save())
+        return Checkpoint(*end, self.save())
 
     def checkpoints(self, files: Sequence[Window], start: tuple[int, int] = (0, 0)) -> Iterator[Checkpoint]:
         """Yield the checkpoints of a capture of these files, except the one at its start.
@@ -197,16 +203,20 @@ class Surveyor(ResumableDecoder):
             at = start[1] if number == start[0] else 0
             if number > start[0] and self._since >= self._due:
                 self._take(number, 0)
-            self._file, self._passed = number, at
-            divided = self._step and is_splittable(window.path, window.storage_options)
-            self._end = window.end if divided else 0
-            for _ in self._read_window(replace(window, start=at)):
-                yield from self._take_all()
-            self._since += window.end - self._passed
+            yield from self._in_file(number, replace(window, start=at))
+
+    def _in_file(self, number: int, window: Window) -> Iterator[Checkpoint]:
+        """Read a file, or the rest of it, and yield the checkpoints inside it and one taken before."""
+        self._file, self._passed = number, window.start
+        divided = self._step and is_splittable(window.path, window.storage_options)
+        self._end = window.end if divided else 0
+        for _ in self._read_window(window):
             yield from self._take_all()
+        self._since += window.end - self._passed
+        yield from self._take_all()
 
     def _take(self, file: int, offset: int) -> None:
-        state = self._save()
+        state = self.save()
         if len(state) > max(STATE_MIN, self._since // STATE_SHARE):
             self._due = max(STATE_SHARE * len(state), self._dumped - DUMPED_MIN)
             return

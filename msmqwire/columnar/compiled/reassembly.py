@@ -22,6 +22,7 @@ from msmqwire.capture.tcp import (
     CLOCK_BACK_NS,
     GAP_NS_MAX,
     IDLE_NS_MAX,
+    IDLE_SWEEPS,
     SEGMENTS_PER_FLOW_MAX,
     START_NS,
     SWEEP_NS,
@@ -134,6 +135,20 @@ def distance(one: int, other: int) -> int:
 def clock_of(time_ns: int) -> int:
     """Return the time of a segment by which the clock goes."""
     return time_ns if -TIME_MAX < time_ns < TIME_MAX else NO_CLOCK
+
+
+@jit
+def next_multiple(time_ns: int, step_ns: int) -> int:
+    """Return the first multiple of a step after a time."""
+    return (time_ns // step_ns + 1) * step_ns
+
+
+@inlined
+def set_clock(state: Any, time_ns: int) -> None:
+    """Set the clock to the time of a segment if it is the latest one, or far back."""
+    if not state[NOW] - CLOCK_BACK_NS < time_ns < state[NOW]:
+        state[NOW] = time_ns
+        state[SWEEP_AT] = min(state[SWEEP_AT], next_multiple(time_ns, SWEEP_NS))
 
 
 # --- one flow ----------------------------------------------------------------------------------------------
@@ -535,15 +550,16 @@ def _reset(arrays: ScanArrays, flow_arrays: FlowArrays, number: int) -> None:
         _account(arrays, flow_arrays, number ^ side)
 
 
+@exported
 @jit
 def sweep(arrays: ScanArrays, flow_arrays: FlowArrays, time_ns: int) -> None:
     """Apply all timeouts: of openings, gaps and idle connections: `Reassembler._sweep`."""
     state, flows, chosen = arrays.state, flow_arrays.flows, flow_arrays.chosen
-    state[NOW], state[SWEEP_AT] = time_ns, time_ns + SWEEP_NS
+    state[NOW], state[SWEEP_AT] = time_ns, next_multiple(time_ns, SWEEP_NS)
     _expire_all(arrays, flow_arrays)
     if time_ns < state[IDLE_AT]:
         return
-    state[IDLE_AT] = time_ns + IDLE_NS_MAX // 8
+    state[IDLE_AT] = next_multiple(time_ns, IDLE_NS_MAX // IDLE_SWEEPS)
     count, number = 0, state[FIRST_CONNECTION]
     while number >= 0:
         flow, last = flows[number], _last_ns(flows, number)
@@ -584,6 +600,7 @@ def receive_next(arrays: ScanArrays, flow_arrays: FlowArrays, number: int) -> No
     flow_arrays.flows[number ^ 1, ACKED] = header[ACK]
     flow[FRAME] = frame
     if ns:
+        set_clock(state, ns)
         flow[LAST_NS] = ns
 
 
@@ -594,9 +611,8 @@ def receive_segment(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Any)
     ns, frame, flags, seq = state[RECORD_NS], state[FRAME_CODE], header[FLAGS], header[SEQ]
     time_ns = clock_of(ns)
     has_time = time_ns not in (0, NO_CLOCK)
-    if has_time and not state[NOW] - CLOCK_BACK_NS < time_ns < state[NOW]:
-        state[NOW] = time_ns
-        state[SWEEP_AT] = min(state[SWEEP_AT], time_ns + SWEEP_NS)
+    if has_time:
+        set_clock(state, time_ns)
     number = find(flow_arrays.table, flow_arrays.keys, header, state[HASH_SEED])
     if number >= 0:
         first = number & -2

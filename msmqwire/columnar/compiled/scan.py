@@ -38,6 +38,7 @@ from msmqwire.columnar.compiled.network import (
     is_tunnel_port,
     tunnel_of,
 )
+from msmqwire.columnar.compiled.notes import note_record, pass_omissions
 from msmqwire.columnar.compiled.packet import PING_KIND
 from msmqwire.columnar.compiled.records import next_record
 from msmqwire.columnar.compiled.row_writing import write_row
@@ -58,6 +59,7 @@ from msmqwire.columnar.compiled.state import (
     MEMORY_AT,
     NEED,
     NOT_IP_COUNT,
+    NOTES,
     OTHER_COUNT,
     POS,
     RECORD,
@@ -66,6 +68,7 @@ from msmqwire.columnar.compiled.state import (
     RECORD_NS,
     RECORD_SIZE,
     ROWS,
+    SKIPPED,
     TUNNEL_BITS,
 )
 from msmqwire.columnar.compiled.stop_codes import (
@@ -75,6 +78,8 @@ from msmqwire.columnar.compiled.stop_codes import (
     GENERIC_RECORD,
     HANDSHAKES_FULL,
     MORE_INPUT,
+    NOTE_DUE,
+    NOTES_FULL,
     ROWS_FULL,
 )
 from msmqwire.columnar.compiled.tunnelled import TunnelArrays
@@ -140,6 +145,8 @@ def scan(
     not_read: Int64s,
     watched: Bytes,
     handshakes: Int64Rows,
+    notes: Int64Rows,
+    omissions: Int64Rows,
 ) -> int:
     """Scan record by record; return the stop code.
 
@@ -155,16 +162,23 @@ def scan(
         watched: `Attempts.watched`.
         handshakes: headers of segments for `Attempts`, as many as the state says; without any row they are
             not wanted.
+        notes: records that others need not see, as many as the state says; without any row they are not
+            wanted.
+        omissions: what was left out of the input, those before the state's number passed.
     """
     state, memory, header = arrays.state, arrays.memory, arrays.header
     while True:
+        if omissions.shape[0] and not pass_omissions(state, omissions):
+            return NOTE_DUE
+        if notes.shape[0] and state[NOTES] == notes.shape[0]:
+            return NOTES_FULL
         following = next_record(state, memory, interfaces)
         if following < 0:
             return MORE_INPUT if state[NEED] else GENERIC_BLOCK
         for line in range(following, following + _HEADERS, LINE):
             prefetch(memory, line)
         if state[BY_OFFSET]:
-            state[FRAME_NO] = state[MEMORY_AT] + state[POS] - 1
+            state[FRAME_NO] = state[MEMORY_AT] + state[POS] + state[SKIPPED] - 1
         if state[RECORD_SIZE] == 0 and state[RECORD_LINK] == state[EMPTY_LINK]:
             state[EMPTY_COUNT] += 1
             state[POS] = following
@@ -225,6 +239,8 @@ def scan(
             settle(arrays, fragments, arena, rows, stop_code)
         if stop_code >= 0 and stop_code != GENERIC_RECORD:
             return stop_code
+        if notes.shape[0] and stop_code == CONTINUE and (protocol == TCP or not is_fragment):
+            note_record(state, notes, following, flow_arrays, header, protocol == TCP, not is_fragment)
         state[POS] = following
         state[FRAME_NO] += 1
         if stop_code == GENERIC_RECORD:

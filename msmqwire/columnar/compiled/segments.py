@@ -32,7 +32,13 @@ from msmqwire.columnar.compiled.flow_table import (
     find,
 )
 from msmqwire.columnar.compiled.network import ACK, FLAGS, MISSING, SEQ, START, STOP
-from msmqwire.columnar.compiled.reassembly import clock_of, receive_next, receive_segment, sweep
+from msmqwire.columnar.compiled.reassembly import (
+    clock_of,
+    receive_next,
+    receive_segment,
+    set_clock,
+    sweep,
+)
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.columnar.compiled.state import (
     BUFFERED_SEGMENTS,
@@ -166,6 +172,7 @@ def take_segment(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Bools) 
             begin_ignored(flow_arrays.flows, number)
     peer[ACKED] = header[ACK]
     if time_ns:
+        set_clock(state, time_ns)
         flow[LAST_NS] = time_ns
     flow[FRAME] = state[FRAME_CODE]
     if state[HELD] > HELD_MAX:

@@ -14,9 +14,9 @@ from msmqwire.capture.tcp import ACKED_SEGMENTS
     FREE_NUMBERS, CONNECTIONS, STREAMS, PAIRS, FIRST_WAITING, LAST_WAITING, HASH_SEED, REMOVED,
     CONFLICTING_BYTES, CONNECTIONS_LIMIT, IS_UNDECIDED, BY_OFFSET, MEMORY_AT, LOST_BYTES,
     IS_TAKEN, FAR_SEGMENTS, LATE_SEGMENTS, STRAY_RESETS, EVICTED, START_SEGMENTS, FIRST_CONNECTION,
-    LAST_CONNECTION, EVENT, EVENTS, IS_FREED, HANDSHAKES, FRAME_CODE, EMPTY_LINK, EMPTY_COUNT,
-) = range(65)  # fmt: skip
-STATE: Final = 65
+    LAST_CONNECTION, EVENT, EVENTS, IS_FREED, HANDSHAKES, FRAME_CODE, EMPTY_LINK, EMPTY_COUNT, NOTES, SKIPPED,
+) = range(67)  # fmt: skip
+STATE: Final = 67
 """The state of a scan, by index. Times are nanoseconds since 1970, sizes bytes.
 
 POS and END bound the input in memory. FRAME_NO counts frames in their file, whose number is FILE;
@@ -41,7 +41,8 @@ hashes of flows; REMOVED entries of their table were removed. REPEATED_BYTES and
 IS_TAKEN says that the current segment has been taken, and only events are left, those from EVENT on of
 EVENTS. IS_FREED says that what the event before let be held too much has been let go. HANDSHAKES are the used
 rows of the array of that name. EMPTY_COUNT records had no bytes, of the link type EMPTY_LINK, which is known;
--1 before there was one.
+-1 before there was one. NOTES are the used rows of the notes of the scan, see `compiled.notes`; SKIPPED bytes
+of the file were left out of the input so far.
 """
 
 TUNNEL_BITS: Final = 16

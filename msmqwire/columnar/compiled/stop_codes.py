@@ -37,6 +37,10 @@ class StopCode(IntEnum):
     """The next event is for a dissector in Python."""
     HELD_FULL = 13
     """Too much is held of packets that are not whole."""
+    NOTES_FULL = 14
+    """No row is left for a note."""
+    NOTE_DUE = 15
+    """The next of the notes on what was left out of the input is for Python."""
 
 
 CONTINUE: Final = -1
@@ -60,3 +64,5 @@ EVENTS_FULL: Final = int(StopCode.EVENTS_FULL)
 FLOWS_FULL: Final = int(StopCode.FLOWS_FULL)
 FOREIGN_EVENT: Final = int(StopCode.FOREIGN_EVENT)
 HELD_FULL: Final = int(StopCode.HELD_FULL)
+NOTES_FULL: Final = int(StopCode.NOTES_FULL)
+NOTE_DUE: Final = int(StopCode.NOTE_DUE)

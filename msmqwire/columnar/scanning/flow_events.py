@@ -156,6 +156,12 @@ class FlowTable:
         reassembly.pause(sink.scan_arrays(), self.arrays, joined_ns)
         yield from self._take_all(sink)
 
+    def sweep(self, sink: RowSink, time_ns: int) -> Items:
+        """Yield the items of a sweep at this time."""
+        self._reserve_events()
+        reassembly.sweep(sink.scan_arrays(), self.arrays, time_ns)
+        yield from self._take_all(sink)
+
     def _reserve_events(self) -> None:
         state = self._state
         needed = EVENTS_PER_SEGMENT * state[entry.BUFFERED_SEGMENTS] + EVENTS_SPARE

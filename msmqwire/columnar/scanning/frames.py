@@ -150,7 +150,7 @@ class FileScanner(ABC):
         if record is None:
             return None
         if state[entry.BY_OFFSET]:
-            record = record._replace(number=buffer.start + buffer.at)
+            record = record._replace(number=buffer.start + buffer.at + int(state[entry.SKIPPED]))
         buffer.at += form.header_size + len(record.data)
         state[entry.FRAME_NO] = record.number
         return [record]
@@ -216,7 +216,7 @@ class FileScanner(ABC):
     def _parse_block(self, blocks: pcapng.Blocks, buffer: Buffer) -> list[Record]:
         blocks.buffer, blocks.number = buffer, int(self._state[entry.FRAME_NO])
         if self._state[entry.BY_OFFSET]:
-            blocks.number = buffer.start + buffer.at - 1
+            blocks.number = buffer.start + buffer.at + int(self._state[entry.SKIPPED]) - 1
         record = blocks.read_block()
         self._state[entry.FRAME_NO] = blocks.number
         self._describe_interfaces(blocks)

@@ -1,0 +1,399 @@
+"""What a part of a capture leaves to the reader that divides it, found without what was before.
+
+To divide a capture exactly, one reader has to know the state before each part, and read everything. Tasks
+spare it that: each reads a part as if nothing was before it, and says which frames must be seen nevertheless,
+as those of connections that it has not come to know yet, or that something still waits of, and where the
+others lead. The reader that has the state before the part takes these frames and values, and has the state
+after it: `SurveyJoiner`. It takes nothing on trust but what `settled_flows` says of connections in the same
+place; where they are not, it reads the part itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Final, NamedTuple, cast
+
+import numpy as np
+
+from msmqwire.capture import Datagram, Record, pcap, pcapng
+from msmqwire.capture.source import Buffer
+from msmqwire.capture.tcp import SWEEP_NS
+from msmqwire.capture.window import Window
+from msmqwire.columnar.arrow.batch import BatchMaker
+from msmqwire.columnar.compiled import state as entry
+from msmqwire.columnar.compiled.flow_table import FREE, IS_GONE, KEY_FIELDS, MODE, STREAM, find
+from msmqwire.columnar.compiled.notes import (
+    N_BREAKS,
+    N_END,
+    N_FLOW,
+    N_NOW,
+    N_START,
+    N_STREAM,
+    NO_STREAM,
+    NOTE_FIELDS,
+    OMISSION_FIELDS,
+)
+from msmqwire.columnar.compiled.reassembly import E_NUMBER
+from msmqwire.columnar.compiled.stop_codes import StopCode
+from msmqwire.columnar.filters import Filter
+from msmqwire.columnar.resumable_decoder import ResumableDecoder
+from msmqwire.columnar.scanning import row_buffer, settled_flows
+from msmqwire.columnar.scanning.flow_keys import key_of
+from msmqwire.columnar.scanning.settled_flows import Pair
+from msmqwire.dissection import Dissection
+
+CHUNK_MIN: Final = 64 << 10
+CHUNK_MAX: Final = 1 << 20
+CHUNK_SHARE: Final = 64
+"""Bytes that are read at once: this share of the part, within these bounds. Connections are looked at after
+each, so that of smaller ones less is left to be seen, but looking takes longer."""
+KEPT_MAX: Final = 64 << 20
+"""Bytes of frames that a survey keeps. If more must be seen, the part is to be read instead."""
+_NOTES: Final = 1 << 14
+_NONE: Final = np.zeros((0, NOTE_FIELDS), np.int64)
+
+
+class Clock(NamedTuple):
+    """The clock of a reader: its entries of the state of a scan."""
+
+    now: int
+    sweep_at: int
+    idle_at: int
+
+
+class Move(NamedTuple):
+    """Where a connection is at two places between which its segments need not be seen.
+
+    Attributes:
+        key: of the flow with the even number; see `compiled.flow_table`.
+        before, after: the values at both places.
+        frames: the frames of the values after, the last one and the last that was ignored, by flow.
+        clock: at the first place.
+    """
+
+    key: tuple[int, ...]
+    before: Pair
+    after: Pair
+    frames: tuple[tuple[int, int], tuple[int, int]]
+    clock: Clock
+
+
+@dataclass(frozen=True)
+class PartSurvey:
+    """What a window leaves to another reader.
+
+    Attributes:
+        window: the window.
+        data: the frames that must be seen, as they are in the file.
+        omissions: what was left out of it; see `compiled.notes`. The first moves are for the first omission
+            that stops, and so on.
+        moves: the connections that go on, for each omission that stops.
+        held, buffered: bytes that the reader has held at most, about: HELD and BUFFERED of a scan.
+        why_not: why the window has to be read instead; empty if it need not be.
+        is_damaged: whether reading the window met damage, or ended inside a record.
+    """
+
+    window: Window
+    data: bytes = field(default=b"", repr=False)
+    omissions: Any = field(default=None, repr=False)
+    moves: tuple[tuple[Move, ...], ...] = field(default=(), repr=False)
+    held: int = 0
+    buffered: int = 0
+    why_not: str = ""
+    is_damaged: bool = False
+
+
+def survey(
+    window: Window, dissection: Dissection, *, by_offset: bool = False, chunk_size: int = 0
+) -> PartSurvey:
+    """Return the survey of a window.
+
+    Args:
+        window: the window.
+        dissection: how captures are dissected, without sources.
+        by_offset: see `ExactPart`.
+        chunk_size: bytes that are read at once; 0 for a share of the window.
+
+    Raises:
+        OSError: the file can't be read.
+    """
+    size = (window.end - window.start) // CHUNK_SHARE
+    surveyor = _Surveyor(dissection, chunk_size or min(max(size, CHUNK_MIN), CHUNK_MAX), by_offset=by_offset)
+    return surveyor.survey(window)
+
+
+class _Course:
+    """The course of a connection: from where on, and up to where, values say all."""
+
+    __slots__ = ("before", "begun", "key", "last", "past", "seen", "values")
+
+    def __init__(self, key: tuple[int, ...], chunk: int) -> None:
+        self.key, self.seen = key, chunk  # when something of it was first read
+        self.begun = -1  # the chunk at whose end it was settled; -1 for none
+        self.before: Pair | None = None
+        self.last = -1
+        self.values: Pair | None = None
+        self.past: list[tuple[int, int, Pair, Pair]] = []  # what began and ended, each with its values
+
+    def go_on(self, chunk: int, values: Pair) -> None:
+        """Note that it is settled at the end of a chunk, with these values."""
+        if self.before is not None and settled_flows.goes_on(self.before, values):
+            self.last, self.values = chunk, values
+            return
+        self.end()
+        # What comes first may be a repetition, or out of order, and lead elsewhere than for who knows more.
+        if chunk > self.seen:
+            self.begun = self.last = chunk
+            self.before = self.values = values
+
+    def end(self) -> None:
+        """Note that what comes now must be seen."""
+        if self.before is not None and self.values is not None and self.last > self.begun:
+            self.past.append((self.begun, self.last, self.before, self.values))
+        self.begun, self.before = -1, None
+
+
+class _Chunk(NamedTuple):
+    """Frames that were read at once: where they start and end, and those that need not be seen, perhaps."""
+
+    start: int
+    end: int
+    runs: list[tuple[int, bytes]]
+    omitted: Any
+    doubtful: Any
+
+
+class _Surveyor(ResumableDecoder):
+    def __init__(self, dissection: Dissection, chunk_size: int, *, by_offset: bool) -> None:
+        super().__init__(dissection, BatchMaker([], Filter(()), row_buffer.ROWS, None), by_offset=by_offset)
+        self.drops_rows = True
+        self._set_memory(chunk_size, len(self.memory) - self._chunk)
+        self._notes = np.zeros((_NOTES, NOTE_FIELDS), np.int64)
+        self._taken: list[Any] = []  # the notes of the chunk so far
+        self._broken: set[tuple[int, int]] = set()  # flows and streams of which something must be seen
+        self._chunks: list[_Chunk] = []
+        self._courses: dict[int, _Course] = {}
+        self._clocks: list[Clock] = []  # after each chunk
+        self._from = self._kept = self._held = self._buffered = self._now = 0
+        self._why_not = ""
+
+    def survey(self, window: Window) -> PartSurvey:
+        self._from = len(window.head)
+        if not window.start:
+            self._keep_header(window)
+        for _ in self._read_window(window):
+            if self._why_not:
+                break
+        if self._dissection.errors:
+            return PartSurvey(window, why_not=str(self._dissection.errors[0]), is_damaged=True)
+        self._check_memory()
+        if self._dissection.tracker.reassembler.counters.evicted:
+            self._why_not = "connections made room for others"
+        if self._why_not:
+            return PartSurvey(window, why_not=self._why_not)
+        data, omissions, moves = self._summary()
+        return PartSurvey(window, data, omissions, moves, self._held, self._buffered)
+
+    def _keep_header(self, window: Window) -> None:
+        """Keep the header of a pcap file, which is not among what is read at once."""
+        with window.open() as stream:
+            buffer = Buffer(cast(BinaryIO, stream), window.path)
+            if buffer.fill(pcap.FILE_HEADER_SIZE) and buffer.data[:4] in pcap.MAGICS:
+                header = buffer.data[: pcap.FILE_HEADER_SIZE]
+                self._add_chunk(0, len(header), [(0, header)], _joined(_NONE), _NONE)
+
+    # -- what is read -------------------------------------------------------------------------------
+
+    def _make_room(self, stop_code: StopCode) -> Iterator[Any]:
+        if stop_code == StopCode.NOTES_FULL:
+            self._take_notes()
+            return
+        if stop_code == StopCode.HELD_FULL:
+            self._why_not = "it holds too much of packets that are not whole"
+        if stop_code == StopCode.FOREIGN_EVENT:
+            self._break(int(self._flows.arrays.events[self._state[entry.EVENT], E_NUMBER]))
+        yield from super()._make_room(stop_code)
+
+    def _take_segment(self, datagram: Datagram) -> Iterator[Any]:
+        yield from super()._take_segment(datagram)
+        arrays = self._flows.arrays
+        self._header[:KEY_FIELDS] = key_of(*datagram.key)
+        self._break(int(find(arrays.table, arrays.keys, self._header, self._state[entry.HASH_SEED])))
+
+    def _break(self, number: int) -> None:
+        if number >= 0:
+            self._broken.add((number & -2, int(self._flows.arrays.flows[number, STREAM])))
+
+    def _generic_records(self, buffer: Buffer, form: pcap.Layout | pcapng.Blocks) -> list[Record] | None:
+        state = self._state
+        start = buffer.start + buffer.at - int(state[entry.END] - state[entry.POS])
+        rest = self.memory[state[entry.POS] : state[entry.END]].tobytes()
+        records = super()._generic_records(buffer, form)
+        size = 0 if records is None else buffer.start + buffer.at - start
+        if size > len(rest):
+            self._why_not = "it has records that are larger than what is read at once"
+        elif size:
+            self._add_chunk(start, start + size, [(start, rest[:size])], _joined(_NONE), _NONE)
+        return records
+
+    def _release_input(self) -> Iterator[Any]:
+        yield from super()._release_input()
+        self._end_chunk()
+        if self._why_not:
+            yield None
+
+    def _take_notes(self) -> None:
+        count, self._state[entry.NOTES] = int(self._state[entry.NOTES]), 0
+        self._taken.append(self._notes[:count].copy())
+
+    def _end_chunk(self) -> None:
+        """Look at the connections that had something in the chunk, and keep the frames to be seen."""
+        state = self._state
+        start, end = self._from, int(state[entry.MEMORY_AT] + state[entry.POS])
+        if end <= start:
+            return
+        self._take_notes()
+        notes = np.concatenate(self._taken)
+        self._taken = []
+        self._check_memory()
+        clocks = np.concatenate([[self._now], notes[:, N_NOW]])
+        if (np.diff(clocks) < 0).any():
+            self._why_not = "its clock goes back"
+        self._now = int(clocks[-1])
+        omitted, doubtful = self._judged(notes)
+        omitted = _joined(omitted)
+        memory, offset, runs = self.memory, int(state[entry.MEMORY_AT]), []
+        at = start
+        for first, last in [*omitted[:, [G_START, G_END]].tolist(), (end, end)]:
+            if first > at:
+                runs.append((at, memory[at - offset : first - offset].tobytes()))
+                self._kept += first - at
+            at = last
+        if self._kept > KEPT_MAX:
+            self._why_not = "too many of its frames must be seen"
+        self._add_chunk(start, end, runs, omitted, doubtful)
+
+    def _add_chunk(
+        self, start: int, end: int, runs: list[tuple[int, bytes]], omitted: Any, doubtful: Any
+    ) -> None:
+        self._chunks.append(_Chunk(start, end, runs, omitted, doubtful))
+        clock = self._state[[entry.NOW, entry.SWEEP_AT, entry.IDLE_AT]]
+        self._clocks.append(Clock._make(clock.tolist()))
+        self._from = end
+
+    def _check_memory(self) -> None:
+        self._held = max(self._held, int(self._state[entry.HELD]))
+        self._buffered = max(self._buffered, int(self._state[entry.BUFFERED]))
+
+    def _judged(self, notes: Any) -> tuple[Any, Any]:
+        """Return the notes whose records need not be seen, and those of which that is not known yet."""
+        chunk, arrays = len(self._chunks), self._flows.arrays
+        flows, of_segments = arrays.flows, notes[notes[:, N_STREAM] != NO_STREAM]
+        broken = {int(stream) for stream in of_segments[of_segments[:, N_BREAKS] != 0, N_STREAM]}
+        pairs = np.unique(np.stack([of_segments[:, N_FLOW] & -2, of_segments[:, N_STREAM]], axis=1), axis=0)
+        if self._broken:
+            broken |= {stream for _, stream in self._broken}
+            pairs = np.unique(np.concatenate([pairs, np.array(sorted(self._broken))]), axis=0)
+            self._broken.clear()
+        for stream in broken:
+            if stream in self._courses:
+                self._courses[stream].end()
+        numbers, streams = pairs[:, 0], pairs[:, 1]
+        there = (flows[numbers, STREAM] == streams) & (flows[numbers, MODE] != FREE)
+        there &= flows[numbers, IS_GONE] == 0
+        settled = settled_flows.are_settled(flows, arrays.keys, numbers) & there
+        sure, doubtful = [NO_STREAM], list[int]()
+        for number, stream, is_settled in zip(
+            numbers.tolist(), streams.tolist(), settled.tolist(), strict=True
+        ):
+            course = self._courses.get(stream)
+            if course is None:
+                course = self._courses[stream] = _Course(tuple(arrays.keys[number].tolist()), chunk)
+            if is_settled:
+                course.go_on(chunk, settled_flows.values_of(flows, number))
+                if 0 <= course.begun < chunk:
+                    sure.append(stream)
+            elif course.begun >= 0:
+                doubtful.append(stream)
+        return notes[np.isin(notes[:, N_STREAM], sure)], notes[np.isin(notes[:, N_STREAM], doubtful)]
+
+    # -- what is said -------------------------------------------------------------------------------
+
+    def _summary(self) -> tuple[bytes, Any, tuple[tuple[Move, ...], ...]]:
+        moves = dict[int, list[Move]]()
+        covered = dict[int, list[tuple[int, int]]]()
+        for stream, course in self._courses.items():
+            course.end()
+            for begun, last, before, after in course.past:
+                covered.setdefault(stream, []).append((begun, last))
+                frames = tuple(
+                    (self._encapsulations.frame(one.frame), self._encapsulations.frame(one.ignored_frame))
+                    for one in after
+                )
+                moves.setdefault(begun, []).append(
+                    Move(course.key, before, after, frames, self._clocks[begun])  # type: ignore[arg-type]
+                )
+        data, rows, at = list[bytes](), list[tuple[int, ...]](), 0
+        for number, chunk in enumerate(self._chunks):
+            is_covered = [
+                any(begun < number <= last for begun, last in covered.get(stream, ()))
+                for stream in chunk.doubtful[:, N_STREAM].tolist()
+            ]
+            more = _joined(chunk.doubtful[np.array(is_covered, bool)])
+            omitted = np.concatenate([chunk.omitted, more])
+            omitted = omitted[np.argsort(omitted[:, G_START])]
+            runs = _without(chunk.runs, more)
+            place = chunk.start  # in the file; at is that in the data
+            kept = iter(runs)
+            for start, end, frames, first_now, last_now in [
+                *omitted.tolist(),
+                [chunk.end, chunk.end, 0, 0, 0],
+            ]:
+                while place < start:
+                    begin, run = next(kept)
+                    assert begin == place, "the frames of a survey adjoin"
+                    data.append(run)
+                    at, place = at + len(run), place + len(run)
+                if end > start:
+                    rows.append((at, 0, 0, first_now, 0))
+                    rows.append((at, end - start, frames, last_now, 0))
+                    place = end
+            if number in moves:
+                rows.append((at, 0, 0, self._clocks[number].now, 1))
+        omissions = np.array(rows, np.int64).reshape(-1, OMISSION_FIELDS)
+        return b"".join(data), omissions, tuple(tuple(moves[number]) for number in sorted(moves))
+
+
+G_START, G_END, G_FRAMES, G_FIRST_NOW, G_LAST_NOW = range(5)
+"""Records that follow each other and need not be seen, by index: where they start and end, how many they are,
+and the clock after the first and the last, between which no timeouts are applied."""
+
+
+def _joined(notes: Any) -> Any:
+    """Return notes with those joined that follow each other."""
+    if not len(notes):
+        return np.zeros((0, 5), np.int64)
+    sweeps = notes[:, N_NOW] // SWEEP_NS
+    follows = (notes[1:, N_START] == notes[:-1, N_END]) & (sweeps[1:] == sweeps[:-1])
+    firsts = np.concatenate([[0], np.flatnonzero(~follows) + 1])
+    lasts = np.concatenate([firsts[1:], [len(notes)]]) - 1
+    columns = (notes[firsts, N_START], notes[lasts, N_END], lasts - firsts + 1, notes[firsts, N_NOW],
+               notes[lasts, N_NOW])  # fmt: skip
+    return np.stack(columns, axis=1)
+
+
+def _without(runs: list[tuple[int, bytes]], omitted: Any) -> list[tuple[int, bytes]]:
+    """Return runs of bytes without those that are omitted after all."""
+    left, ranges = list[tuple[int, bytes]](), iter(omitted[:, [G_START, G_END]].tolist())
+    start, end = next(ranges, (-1, -1))
+    for begin, run in runs:
+        at, stop = begin, begin + len(run)
+        while 0 <= start < stop:
+            if start > at:
+                left.append((at, run[at - begin : start - begin]))
+            at = end
+            start, end = next(ranges, (-1, -1))
+        if at < stop:
+            left.append((at, run[at - begin :]))
+    return left
