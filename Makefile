@@ -103,7 +103,7 @@ compiled: native
 
 # What takes long: before an issue is resolved, and at night.
 nightly: native
-	MSMQWIRE_HYPOTHESIS=nightly MSMQWIRE_TEST_COMPILED=1 $(PYTEST) -n $(WORKERS)
+	MSMQWIRE_HYPOTHESIS=nightly MSMQWIRE_TEST_COMPILED=1 $(PYTEST) -n $(WORKERS) --timeout=3600
 	$(BIN)/python tools/torture.py --kills 80
 	$(BIN)/python -m msmqwire.qm.sim --seeds $(SEEDS) --jobs 2
 	$(BIN)/python -m fuzz.readers --time $(TIME)

@@ -32,6 +32,7 @@ from spark_udfs.source.options import (
 from spark_udfs.source.packet_reader import PacketReader
 from spark_udfs.source.part_tasks import frame_of_parts
 from spark_udfs.source.schema import arrow_fields, packet_schema, selected, spark_schema
+from spark_udfs.source.survey_tasks import surveys_by_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -109,7 +110,7 @@ def frame(
     schema = spark_schema(_chosen(columns))
     where = _checked(where)
     reader = PacketReader(options, tuple(schema.names), arrow_fields(schema), tuple(where))
-    return frame_of_parts(spark, options.parts(), reader.read, schema)
+    return frame_of_parts(spark, options.parts(surveys_by_tasks(spark)), reader.read, schema)
 
 
 def _chosen(columns: Collection[str] | None) -> pa.Schema:

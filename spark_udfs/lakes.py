@@ -29,6 +29,7 @@ from msmqwire.lake.reading import LakeContents, lake_contents
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
 from spark_udfs.source.schema import spark_schema
+from spark_udfs.source.survey_tasks import surveys_by_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
@@ -101,6 +102,7 @@ def lake(
         splits=splits,
         storage_options=storage_options,
         write=partial(_write_by_tasks, spark),
+        map_windows=surveys_by_tasks(spark),
     )
 
 

@@ -22,11 +22,20 @@ from msmqwire.capture.tcp import SWEEP_NS
 from msmqwire.capture.window import Window
 from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.compiled import state as entry
-from msmqwire.columnar.compiled.flow_table import FREE, IS_GONE, KEY_FIELDS, MODE, STREAM, find
+from msmqwire.columnar.compiled.flow_table import (
+    FREE,
+    ISN,
+    KEY_FIELDS,
+    MODE,
+    STREAM,
+    find,
+)
 from msmqwire.columnar.compiled.notes import (
-    N_BREAKS,
+    BREAKS,
+    HAS_DATA,
     N_END,
     N_FLOW,
+    N_KIND,
     N_NOW,
     N_START,
     N_STREAM,
@@ -39,13 +48,14 @@ from msmqwire.columnar.compiled.stop_codes import StopCode
 from msmqwire.columnar.filters import Filter
 from msmqwire.columnar.resumable_decoder import ResumableDecoder
 from msmqwire.columnar.scanning import row_buffer, settled_flows
+from msmqwire.columnar.scanning.courses import DOUBTFUL, KEPT, OMITTED, Courses
 from msmqwire.columnar.scanning.flow_keys import key_of
 from msmqwire.columnar.scanning.settled_flows import Pair
 from msmqwire.dissection import Dissection
 
 CHUNK_MIN: Final = 64 << 10
-CHUNK_MAX: Final = 1 << 20
-CHUNK_SHARE: Final = 64
+CHUNK_MAX: Final = 2 << 20
+CHUNK_SHARE: Final = 128
 """Bytes that are read at once: this share of the part, within these bounds. Connections are looked at after
 each, so that of smaller ones less is left to be seen, but looking takes longer."""
 KEPT_MAX: Final = 64 << 20
@@ -123,37 +133,6 @@ def survey(
     return surveyor.survey(window)
 
 
-class _Course:
-    """The course of a connection: from where on, and up to where, values say all."""
-
-    __slots__ = ("before", "begun", "key", "last", "past", "seen", "values")
-
-    def __init__(self, key: tuple[int, ...], chunk: int) -> None:
-        self.key, self.seen = key, chunk  # when something of it was first read
-        self.begun = -1  # the chunk at whose end it was settled; -1 for none
-        self.before: Pair | None = None
-        self.last = -1
-        self.values: Pair | None = None
-        self.past: list[tuple[int, int, Pair, Pair]] = []  # what began and ended, each with its values
-
-    def go_on(self, chunk: int, values: Pair) -> None:
-        """Note that it is settled at the end of a chunk, with these values."""
-        if self.before is not None and settled_flows.goes_on(self.before, values):
-            self.last, self.values = chunk, values
-            return
-        self.end()
-        # What comes first may be a repetition, or out of order, and lead elsewhere than for who knows more.
-        if chunk > self.seen:
-            self.begun = self.last = chunk
-            self.before = self.values = values
-
-    def end(self) -> None:
-        """Note that what comes now must be seen."""
-        if self.before is not None and self.values is not None and self.last > self.begun:
-            self.past.append((self.begun, self.last, self.before, self.values))
-        self.begun, self.before = -1, None
-
-
 class _Chunk(NamedTuple):
     """Frames that were read at once: where they start and end, and those that need not be seen, perhaps."""
 
@@ -171,10 +150,11 @@ class _Surveyor(ResumableDecoder):
         self._set_memory(chunk_size, len(self.memory) - self._chunk)
         self._notes = np.zeros((_NOTES, NOTE_FIELDS), np.int64)
         self._taken: list[Any] = []  # the notes of the chunk so far
-        self._broken: set[tuple[int, int]] = set()  # flows and streams of which something must be seen
+        self._broken: dict[int, int] = {}  # streams of which something must be seen, each with its number
         self._chunks: list[_Chunk] = []
-        self._courses: dict[int, _Course] = {}
+        self._courses = Courses()
         self._clocks: list[Clock] = []  # after each chunk
+        self._kept_limit = KEPT_MAX // 4
         self._from = self._kept = self._held = self._buffered = self._now = 0
         self._why_not = ""
 
@@ -223,7 +203,7 @@ class _Surveyor(ResumableDecoder):
 
     def _break(self, number: int) -> None:
         if number >= 0:
-            self._broken.add((number & -2, int(self._flows.arrays.flows[number, STREAM])))
+            self._broken[int(self._flows.arrays.flows[number, STREAM])] = number & -2
 
     def _generic_records(self, buffer: Buffer, form: pcap.Layout | pcapng.Blocks) -> list[Record] | None:
         state = self._state
@@ -270,9 +250,12 @@ class _Surveyor(ResumableDecoder):
                 runs.append((at, memory[at - offset : first - offset].tobytes()))
                 self._kept += first - at
             at = last
-        if self._kept > KEPT_MAX:
-            self._why_not = "too many of its frames must be seen"
         self._add_chunk(start, end, runs, omitted, doubtful)
+        if self._kept > self._kept_limit:
+            self._trim()
+            self._kept_limit = max(self._kept_limit, min(2 * self._kept, KEPT_MAX))
+            if self._kept > KEPT_MAX:
+                self._why_not = "too many of its frames must be seen"
 
     def _add_chunk(
         self, start: int, end: int, runs: list[tuple[int, bytes]], omitted: Any, doubtful: Any
@@ -288,68 +271,74 @@ class _Surveyor(ResumableDecoder):
 
     def _judged(self, notes: Any) -> tuple[Any, Any]:
         """Return the notes whose records need not be seen, and those of which that is not known yet."""
-        chunk, arrays = len(self._chunks), self._flows.arrays
-        flows, of_segments = arrays.flows, notes[notes[:, N_STREAM] != NO_STREAM]
-        broken = {int(stream) for stream in of_segments[of_segments[:, N_BREAKS] != 0, N_STREAM]}
-        pairs = np.unique(np.stack([of_segments[:, N_FLOW] & -2, of_segments[:, N_STREAM]], axis=1), axis=0)
-        if self._broken:
-            broken |= {stream for _, stream in self._broken}
-            pairs = np.unique(np.concatenate([pairs, np.array(sorted(self._broken))]), axis=0)
-            self._broken.clear()
-        for stream in broken:
-            if stream in self._courses:
-                self._courses[stream].end()
-        numbers, streams = pairs[:, 0], pairs[:, 1]
+        arrays, of_segments = self._flows.arrays, notes[notes[:, N_STREAM] != NO_STREAM]
+        broken = of_segments[of_segments[:, N_KIND] == BREAKS]
+        self._broken.update(zip(broken[:, N_STREAM].tolist(), (broken[:, N_FLOW] & -2).tolist(), strict=True))
+        self._courses.end(np.array(list(self._broken), np.int64))
+        streams = np.concatenate([of_segments[:, N_STREAM], np.array(list(self._broken), np.int64)])
+        numbers = np.concatenate([of_segments[:, N_FLOW], np.array(list(self._broken.values()), np.int64)])
+        self._broken.clear()
+        streams, places = np.unique(streams, return_index=True)
+        numbers, flows = numbers[places] & -2, arrays.flows
         there = (flows[numbers, STREAM] == streams) & (flows[numbers, MODE] != FREE)
-        there &= flows[numbers, IS_GONE] == 0
         settled = settled_flows.are_settled(flows, arrays.keys, numbers) & there
-        sure, doubtful = [NO_STREAM], list[int]()
-        for number, stream, is_settled in zip(
-            numbers.tolist(), streams.tolist(), settled.tolist(), strict=True
-        ):
-            course = self._courses.get(stream)
-            if course is None:
-                course = self._courses[stream] = _Course(tuple(arrays.keys[number].tolist()), chunk)
-            if is_settled:
-                course.go_on(chunk, settled_flows.values_of(flows, number))
-                if 0 <= course.begun < chunk:
-                    sure.append(stream)
-            elif course.begun >= 0:
-                doubtful.append(stream)
-        return notes[np.isin(notes[:, N_STREAM], sure)], notes[np.isin(notes[:, N_STREAM], doubtful)]
+        with_data = of_segments[of_segments[:, N_KIND] == HAS_DATA, N_FLOW]
+        segments = np.bincount(with_data, minlength=len(flows))
+        whole = (flows[numbers, ISN] >= 0) & (flows[numbers + 1, ISN] >= 0)
+        # What becomes of the notes of each stream; the last one stands for those without a stream.
+        fates = np.full(int(self._state[entry.STREAMS]) + 1, KEPT, np.int8)
+        fates[-1] = OMITTED
+        fates[streams] = self._courses.look_at(
+            len(self._chunks),
+            self._now,
+            streams,
+            numbers,
+            settled,
+            whole,
+            np.stack([segments[numbers], segments[numbers + 1]], axis=1),
+            flows,
+            arrays.keys,
+        )
+        of_notes = fates[notes[:, N_STREAM]]
+        return notes[of_notes == OMITTED], notes[of_notes == DOUBTFUL]
 
     # -- what is said -------------------------------------------------------------------------------
 
+    def _trim(self) -> None:
+        """Leave out what need not be seen after all, as its connection was settled again."""
+        fates = np.full(int(self._state[entry.STREAMS]) + 1, KEPT, np.int8)
+        for number, chunk in enumerate(self._chunks):
+            if not len(chunk.doubtful):
+                continue
+            of_notes = chunk.doubtful[:, N_STREAM]
+            streams = np.unique(of_notes)
+            fates[streams] = [self._courses.fate(stream, number) for stream in streams.tolist()]
+            more = _joined(chunk.doubtful[fates[of_notes] == OMITTED])
+            doubtful = chunk.doubtful[fates[of_notes] == DOUBTFUL]
+            runs, omitted = chunk.runs, chunk.omitted
+            if len(more):
+                runs, omitted = _without(runs, more), np.concatenate([omitted, more])
+                omitted = omitted[np.argsort(omitted[:, G_START])]
+            self._chunks[number] = _Chunk(chunk.start, chunk.end, runs, omitted, doubtful)
+        self._kept = sum(len(run) for chunk in self._chunks for _, run in chunk.runs)
+
     def _summary(self) -> tuple[bytes, Any, tuple[tuple[Move, ...], ...]]:
         moves = dict[int, list[Move]]()
-        covered = dict[int, list[tuple[int, int]]]()
-        for stream, course in self._courses.items():
-            course.end()
-            for begun, last, before, after in course.past:
-                covered.setdefault(stream, []).append((begun, last))
-                frames = tuple(
-                    (self._encapsulations.frame(one.frame), self._encapsulations.frame(one.ignored_frame))
-                    for one in after
-                )
-                moves.setdefault(begun, []).append(
-                    Move(course.key, before, after, frames, self._clocks[begun])  # type: ignore[arg-type]
-                )
+        for stretch in self._courses.end_all():
+            frames = tuple(
+                (self._encapsulations.frame(one.frame), self._encapsulations.frame(one.ignored_frame))
+                for one in stretch.after
+            )
+            key, clock = self._courses.key(stretch.stream), self._clocks[stretch.begun]
+            move = Move(key, stretch.before, stretch.after, frames, clock)  # type: ignore[arg-type]
+            moves.setdefault(stretch.begun, []).append(move)
+        self._trim()
         data, rows, at = list[bytes](), list[tuple[int, ...]](), 0
         for number, chunk in enumerate(self._chunks):
-            is_covered = [
-                any(begun < number <= last for begun, last in covered.get(stream, ()))
-                for stream in chunk.doubtful[:, N_STREAM].tolist()
-            ]
-            more = _joined(chunk.doubtful[np.array(is_covered, bool)])
-            omitted = np.concatenate([chunk.omitted, more])
-            omitted = omitted[np.argsort(omitted[:, G_START])]
-            runs = _without(chunk.runs, more)
             place = chunk.start  # in the file; at is that in the data
-            kept = iter(runs)
-            for start, end, frames, first_now, last_now in [
-                *omitted.tolist(),
-                [chunk.end, chunk.end, 0, 0, 0],
-            ]:
+            kept = iter(chunk.runs)
+            ranges = [*chunk.omitted.tolist(), [chunk.end, chunk.end, 0, 0, 0]]
+            for start, end, frames, first_now, last_now in ranges:
                 while place < start:
                     begin, run = next(kept)
                     assert begin == place, "the frames of a survey adjoin"

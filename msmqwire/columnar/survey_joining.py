@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -65,7 +65,7 @@ class _JoiningSurveyor(Surveyor):
 
     def checkpoint_if_due(self, file: int, offset: int) -> Checkpoint | None:
         """Return a checkpoint between two windows, if there is to be one."""
-        if self._since >= self._due:
+        if self._since >= self._due - self._step // 8:  # windows are about as large as a step
             self._take(file, offset)
         return next(iter(self._take_all()), None)
 
@@ -136,29 +136,37 @@ class _JoiningSurveyor(Surveyor):
         if omission[O_NOW] > self._state[entry.NOW]:
             yield from self._add_items(self._flows.sweep(self, int(omission[O_NOW])))
         if omission[O_STOPS]:
-            for move in next(self._moves):
-                self._move(move)
+            self._apply(next(self._moves))
             omission[O_STOPS] = 0
 
-    def _move(self, move: Move) -> None:
-        arrays, state = self._flows.arrays, self._state
+    def _apply(self, moves: Sequence[Move]) -> None:
+        """Bring connections to where they are at the end of what was left out of them."""
+        arrays, state, numbers = self._flows.arrays, self._state, list[int]()
         clock = Clock._make(state[[entry.NOW, entry.SWEEP_AT, entry.IDLE_AT]].tolist())
-        if clock != move.clock:
-            raise _Mismatch("its clock is another one")
-        self._header[:KEY_FIELDS] = move.key
-        number = int(find(arrays.table, arrays.keys, self._header, state[entry.HASH_SEED]))
-        if number < 0:
+        for move in moves:
+            if move.clock != clock:
+                raise _Mismatch("its clock is another one")
+            self._header[:KEY_FIELDS] = move.key
+            numbers.append(int(find(arrays.table, arrays.keys, self._header, state[entry.HASH_SEED])))
+        if min(numbers) < 0:
             raise _Mismatch("a connection is not known")
-        numbers = [number, number ^ 1]
-        if not settled_flows.are_settled(arrays.flows, arrays.keys, np.array([number]))[0]:
+        if not settled_flows.are_settled(arrays.flows, arrays.keys, np.array(numbers)).all():
             raise _Mismatch("a connection is not settled")
-        mine = settled_flows.values_of(arrays.flows, number)
-        mine = mine if number & 1 == 0 else (mine[1], mine[0])
-        why = settled_flows.differs(move.before, mine, move.after)
-        if why:
-            raise _Mismatch(f"a connection {why}")
-        frames = [tuple(map(self._code, of_flow)) for of_flow in move.frames]
-        settled_flows.move(arrays.flows, numbers, move.before, move.after, frames)  # type: ignore[arg-type]
+        rows = settled_flows.rows_of(arrays.flows, np.array(numbers))
+        for move, number, row in zip(moves, numbers, rows, strict=True):
+            one, other = settled_flows.pair_of(row)
+            mine = (other, one) if number & 1 else (one, other)
+            why = settled_flows.differs(move.before, mine, move.after)
+            if why:
+                raise _Mismatch(f"a connection {why}")
+            frames = [tuple(map(self._code, of_flow)) for of_flow in move.frames]
+            settled_flows.move(
+                arrays.flows,
+                [number, number ^ 1],
+                move.before,
+                move.after,
+                frames,  # type: ignore[arg-type]
+            )
 
     def _code(self, frame: int) -> int:
         """Return the code here of a frame in the survey."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url
 from msmqwire.capture.window import Window
-from msmqwire.columnar.exact_parts import plan_exact_parts
+from msmqwire.columnar.exact_parts import MapWindows, plan_exact_parts
 from msmqwire.errors import CaptureError, LakeMismatch
 from msmqwire.lake.captures import Change, examine_all
 from msmqwire.lake.manifest import Manifest, PartEntry
@@ -29,6 +29,7 @@ def plan_exact_run(
     ports: Collection[int] = (),
     ncp_readings: NcpReadings = PROPOSED,
     storage_options: StorageOptions = NO_OPTIONS,
+    map_windows: MapWindows | None = None,
 ) -> Plan:
     """Return what has to be read so that a lake has the rows of one reader of these captures.
 
@@ -38,6 +39,7 @@ def plan_exact_run(
         split_size: bytes of a part, about.
         ports, ncp_readings: as for `msmqwire.dissect`.
         storage_options: of the stores of URLs.
+        map_windows: as for `exact_parts`.
 
     Raises:
         LakeMismatch: a capture of the lake is not named.
@@ -67,7 +69,12 @@ def plan_exact_run(
     while start != (len(files), 0):
         try:
             parts = plan_exact_parts(
-                windows, split_size, start=start, ports=ports, ncp_readings=ncp_readings
+                windows,
+                split_size,
+                start=start,
+                ports=ports,
+                ncp_readings=ncp_readings,
+                map_windows=map_windows,
             ).parts
             return Plan(parts, without(manifest.parts, kept), captures)
         except CaptureError:  # no record begins where the manifest says so

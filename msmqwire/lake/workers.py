@@ -12,13 +12,21 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from msmqwire.columnar.exact_parts import ExactPart
+from msmqwire.capture.window import Window
+from msmqwire.columnar.exact_parts import SURVEYORS_MIN, ExactPart, MapWindows
 from msmqwire.columnar.parts import Part
 from msmqwire.errors import LakeError
 from msmqwire.lake.part_writer import PartFiles, PartWriter
 
+if TYPE_CHECKING:
+    from msmqwire.columnar.part_survey import PartSurvey
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+_AHEAD: Final = 16
+"""Surveys for each process that are made before they are used."""
 ATTEMPTS_MAX: Final = 3
 """Pools of processes that may break before a run is given up."""
 
@@ -39,23 +47,47 @@ def write_parts(
         LakeError: processes were killed again and again.
         OSError: a file can't be read or written.
     """
-    if min(workers, len(parts)) <= 1:
-        yield from ((number, writer.write(part)) for number, part in enumerate(parts))
+    return _results(writer.write, parts, workers, writer.lake)
+
+
+def surveys_by_processes(workers: int, lake: str) -> MapWindows | None:
+    """Return what has processes make surveys of windows for a lake; None if too few for that to be of use.
+
+    What it returns raises as `write_parts` does.
+    """
+    if workers < SURVEYORS_MIN:
+        return None
+
+    def surveys(make: Callable[[Window], PartSurvey], windows: Sequence[Window]) -> Iterator[PartSurvey]:
+        for start in range(0, len(windows), _AHEAD * workers):
+            group = windows[start : start + _AHEAD * workers]
+            made = dict(_results(make, group, workers, lake))
+            yield from (made.pop(number) for number in range(len(group)))
+
+    return surveys
+
+
+def _results(
+    work: Callable[[Item], Result], items: Sequence[Item], workers: int, lake: str
+) -> Iterator[tuple[int, Result]]:
+    """Yield the number of each item with what was made of it, as they come."""
+    if min(workers, len(items)) <= 1:
+        yield from ((number, work(item)) for number, item in enumerate(items))
         return
-    waiting = dict(enumerate(parts))
+    waiting = dict(enumerate(items))
     for _ in range(ATTEMPTS_MAX):
-        yield from _pool_round(writer.write, waiting, workers)
+        yield from _pool_round(work, waiting, workers)
         if not waiting:
             return
     raise LakeError(
-        f"worker processes were killed {ATTEMPTS_MAX} times; was there too little memory?", file=writer.lake
+        f"worker processes were killed {ATTEMPTS_MAX} times; was there too little memory?", file=lake
     )
 
 
 def _pool_round(
-    write: Callable[[Part | ExactPart], PartFiles], waiting: dict[int, Part | ExactPart], workers: int
-) -> Iterator[tuple[int, PartFiles]]:
-    """Yield what a pool writes, and remove it from `waiting`; what a killed process had is left there."""
+    work: Callable[[Item], Result], waiting: dict[int, Item], workers: int
+) -> Iterator[tuple[int, Result]]:
+    """Yield what a pool makes, and remove it from `waiting`; what a killed process had is left there."""
     # Spawned, not forked: threads of Arrow do not survive a fork.
     context = multiprocessing.get_context("spawn")
     stop_reader, stop = context.Pipe(duplex=False)
@@ -63,10 +95,10 @@ def _pool_round(
         min(workers, len(waiting)), mp_context=context, initializer=_end_with_parent, initargs=(stop_reader,)
     )
     try:
-        futures: dict[Future[PartFiles], int] = {}
+        futures: dict[Future[Result], int] = {}
         try:
             with _interrupts_later():
-                futures = {pool.submit(write, part): number for number, part in waiting.items()}
+                futures = {pool.submit(work, item): number for number, item in waiting.items()}
         except BrokenProcessPool:
             return
         for future in as_completed(futures):

@@ -14,7 +14,7 @@ from msmqwire.capture.folders import all_captures_of
 from msmqwire.capture.not_read import NotRead, listed, warn_of
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.columnar import Condition, Expression, Where, chosen_columns
-from msmqwire.columnar.exact_parts import ExactPart
+from msmqwire.columnar.exact_parts import ExactPart, MapWindows
 from msmqwire.columnar.filters import Filter, conditions_of
 from msmqwire.columnar.part_reader import PartReader
 from msmqwire.columnar.parts import SPLITS, Part, Splits
@@ -28,7 +28,7 @@ from msmqwire.lake.manifest import Manifest, PartEntry, Pending, WindowRange
 from msmqwire.lake.part_writer import PartFiles, PartWriter
 from msmqwire.lake.partitions import COLUMN_KEYS, By
 from msmqwire.lake.planning import OVERLAP, SPLIT_SIZE, Plan, plan_run, without
-from msmqwire.lake.workers import write_parts
+from msmqwire.lake.workers import surveys_by_processes, write_parts
 from msmqwire.names.nearest import unknown_name
 from msmqwire.netware.readings import PROPOSED
 from msmqwire.netware.readings import Readings as NcpReadings
@@ -84,6 +84,7 @@ def write_lake(
     storage_options: StorageOptions = NO_OPTIONS,
     progress: Callable[[int], None] | None = None,
     write: WriteParts | None = None,
+    map_windows: MapWindows | None = None,
 ) -> LakeCommit:
     """Read captures into a lake: a folder of Parquet files that grows with them.
 
@@ -103,11 +104,12 @@ def write_lake(
         overlap: bytes read before a part to learn the state of connections.
         splits: how captures are divided. ``walked``: each file is read once to find records. ``searched``: in
             large pcap files records are searched for near the splits. ``exact``: the rows are those of one
-            reader of all captures, with its numbers of frames and streams; that takes one pass over all
-            captures before the workers begin. A lake is exact from its first run on, or never.
+            reader of all captures, with its numbers of frames and streams; for that the workers go over all
+            captures once before. A lake is exact from its first run on, or never.
         storage_options: as for `msmqwire.dissect`.
         progress: is told how many bytes of captures more are written.
         write: writes the parts elsewhere, in place of `workers`.
+        map_windows: goes over the captures elsewhere before, for ``exact``, in place of `workers`.
 
     Frames that were not read though packets may be in them are reported by a `CaptureWarning`, and so is what
     is in a folder of captures and is none: it is passed over.
@@ -168,6 +170,7 @@ def write_lake(
                 ports=reader.ports,
                 ncp_readings=ncp_readings,
                 storage_options=storage_options,
+                map_windows=map_windows or surveys_by_processes(workers, str(out)),
             )
         else:
             plan = plan_run(

@@ -69,9 +69,8 @@ def packets(
 ) -> DataFrame:
     """Return the packets of captures as `msmqwire.read_capture` reads them, however files are split.
 
-    The captures are read once before it returns: by the driver for exact parts, by tasks for a shuffle. The
-    packets are read with the result. A truncated or damaged file has a row of kind Skipped with the error,
-    without a time.
+    The captures are read once before it returns, by tasks. The packets are read with the result. A truncated
+    or damaged file has a row of kind Skipped with the error, without a time.
 
     Args:
         spark: a session, for a shuffle one with the data source ``msmq`` (`spark_udfs.register`).
@@ -112,7 +111,7 @@ def packets(
         options = replace(
             options, ports=tuple(ports), ncp_readings=ncp_readings, storage_options=storage_options
         )
-        plan = plan_parts(options)
+        plan = plan_parts(spark, options)
         if reassembly == "parts" or not plan.is_coarse:
             _LOG.info("packets by %d exact parts", len(plan.parts))
             reader = PartReader(

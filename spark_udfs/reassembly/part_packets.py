@@ -1,4 +1,4 @@
-"""Exact packets by exact parts: the driver reads a capture once, and each task decodes a part of it.
+"""Exact packets by exact parts, each decoded by a task from the state before it.
 
 The columns are those of `spark_udfs.reassembly.packets`.
 """
@@ -21,13 +21,14 @@ from spark_udfs.reassembly.packet_columns import FRAME_OFFSET, damage_row
 from spark_udfs.source.options import Options
 from spark_udfs.source.part_tasks import frame_of_parts
 from spark_udfs.source.schema import row_batches, spark_batches, spark_schema
+from spark_udfs.source.survey_tasks import surveys_by_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def plan_parts(options: Options) -> ExactPlan:
-    """Return the parts of captures, in which a frame is numbered by its offset. The driver reads them here.
+def plan_parts(spark: SparkSession, options: Options) -> ExactPlan:
+    """Return the parts of captures, in which a frame is numbered by its offset. Tasks read them before.
 
     Raises:
         FileNotFoundError: a path does not exist, or a pattern matches nothing.
@@ -35,7 +36,12 @@ def plan_parts(options: Options) -> ExactPlan:
     """
     files = [whole_file(path, options.storage_options) for path in options.files()]
     return plan_exact_parts(
-        files, options.split_size, by_offset=True, ports=options.ports, ncp_readings=options.ncp_readings
+        files,
+        options.split_size,
+        by_offset=True,
+        ports=options.ports,
+        ncp_readings=options.ncp_readings,
+        map_windows=surveys_by_tasks(spark),
     )
 
 

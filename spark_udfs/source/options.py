@@ -13,7 +13,7 @@ from typing import Final, Literal, cast
 from msmqwire.capture.paths import capture_files, local_path
 from msmqwire.capture.splits import whole_file
 from msmqwire.capture.stores import StorageOptions, is_url
-from msmqwire.columnar.exact_parts import ExactPart, plan_exact_parts
+from msmqwire.columnar.exact_parts import ExactPart, MapWindows, plan_exact_parts
 from msmqwire.columnar.part_reader import PartReader
 from msmqwire.columnar.parts import SPLITS, Part, Splits, plan_parts, plan_windows
 from msmqwire.crypto.readings import DEFAULT, Readings
@@ -149,8 +149,11 @@ class Options:
         """Return the files of the load; see `msmqwire.capture.paths.capture_files`."""
         return capture_files(self.sources, self.storage_options, may_miss=may_miss)
 
-    def parts(self) -> Sequence[Part | ExactPart]:
+    def parts(self, map_windows: MapWindows | None = None) -> Sequence[Part | ExactPart]:
         """Return the parts of the load, each for a task. With exact splits all files are read.
+
+        Args:
+            map_windows: as for `msmqwire.columnar.exact_parts.exact_parts`.
 
         Raises:
             BadOption: exact splits are for packets.
@@ -169,7 +172,13 @@ class Options:
         if self.read != "packets":
             raise BadOption(f"option splits: exact is for packets, not {self.read}")
         files = [whole_file(path, self.storage_options) for path in self.files()]
-        plan = plan_exact_parts(files, self.split_size, ports=self.ports, ncp_readings=self.ncp_readings)
+        plan = plan_exact_parts(
+            files,
+            self.split_size,
+            ports=self.ports,
+            ncp_readings=self.ncp_readings,
+            map_windows=map_windows,
+        )
         return plan.parts
 
 

@@ -232,14 +232,14 @@ def test_parts_with_states_beyond_the_limit_are_joined(monkeypatch: pytest.Monke
 def test_a_large_state_is_followed_by_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("msmqwire.columnar.resumable_decoder.STATE_MIN", 1000)
     monkeypatch.setattr("msmqwire.columnar.resumable_decoder.STATE_SHARE", 2)
-    save, states = ResumableDecoder._save, list[int]()
+    save, states = ResumableDecoder.save, list[int]()
 
     def counted(self: ResumableDecoder) -> bytes:
         state = save(self)
         states.append(len(state))
         return state
 
-    monkeypatch.setattr(ResumableDecoder, "_save", counted)
+    monkeypatch.setattr(ResumableDecoder, "save", counted)
     talk = c.TcpConversation((c.CLIENT, 50_000), (c.SERVER, 1801), mss=600).handshake()
     for number in range(300):
         body = random.Random(number).randbytes(900 if number else 60_000)

@@ -90,7 +90,7 @@ def resumed(state: bytes) -> ResumableDecoder:
 
 def remembered(decoder: ResumableDecoder) -> dict[str, Any]:
     """All that a decoder knows between two records, by path."""
-    after = resumed(decoder._save())
+    after = resumed(decoder.save())
     after._update_counters()  # as at the end of a window
     after._state[OF_THE_INPUT] = 0
     after._dissection.decoder.count_anew()  # each part counts the frames that it has not read itself

@@ -133,9 +133,13 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("msmqwire.columnar.scanning.row_buffer.CHUNK", 20_000)
 
 
-def test_parts_are_preferred_unless_their_states_are_too_large(spark, files, small_chunks, monkeypatch):
+@pytest.mark.parametrize("by_tasks", [False, True])
+def test_parts_are_preferred_unless_their_states_are_too_large(
+    spark, files, small_chunks, monkeypatch, by_tasks
+):
     from spark_udfs.reassembly.packets import ShuffleWarning, packets
 
+    monkeypatch.setattr("spark_udfs.source.survey_tasks.SURVEYORS_MIN", 0 if by_tasks else 1 << 20)
     rows = packets(spark, files, split_size=40_000)
     assert "Exchange" not in plan_of(rows)
     expected = rows_of(rows.toArrow().to_batches())

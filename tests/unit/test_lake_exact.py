@@ -80,6 +80,15 @@ def write(captures: Sequence[Path], lake: Path, **options: Any) -> Writing:
     return writing
 
 
+def test_surveys_by_processes_find_the_same_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr("msmqwire.lake.workers.SURVEYORS_MIN", 2)
+    frames = busy_capture(0.1)
+    paths = [write_capture(tmp_path / f"{number}.pcap", frames, pcapng=number == 1) for number in range(3)]
+    done = msmqwire.write_lake(paths, tmp_path / "lake", splits="exact", workers=2, split_size=20_000)
+    assert done.captures_read == 3
+    assert lake_rows(tmp_path / "lake") == one_reader(paths)
+
+
 @pytest.mark.parametrize("form", ["pcap", "pcapng"])
 def test_the_rows_are_those_of_one_reader_with_its_numbers(tmp_path, form):
     frames, lake = busy_capture(0.1), tmp_path / "lake"

@@ -11,7 +11,7 @@ from msmqwire.capture.ip import SYN
 from msmqwire.capture.tcp import SWEEP_NS
 from msmqwire.columnar.compiled.decorators import inlined, jit
 from msmqwire.columnar.compiled.flow_table import STREAM, find
-from msmqwire.columnar.compiled.network import FLAGS
+from msmqwire.columnar.compiled.network import FLAGS, START, STOP
 from msmqwire.columnar.compiled.reassembly import next_multiple
 from msmqwire.columnar.compiled.scan_arrays import FlowArrays
 from msmqwire.columnar.compiled.state import (
@@ -27,11 +27,13 @@ from msmqwire.columnar.compiled.state import (
     SWEEP_AT,
 )
 
-N_START, N_END, N_FLOW, N_STREAM, N_NOW, N_BREAKS = range(6)
+N_START, N_END, N_FLOW, N_STREAM, N_NOW, N_KIND = range(6)
 NOTE_FIELDS: Final = 6
 """A record that another reader need not see, by index: the offsets where it starts and ends; the flow of its
-segment, and the stream, if the reader has what that leads to, or NO_STREAM; the clock after it. A note that
-BREAKS says that a stream has had something which must be seen."""
+segment, and the stream, if the reader has what that leads to, or NO_STREAM; the clock after it; and what
+it is."""
+IS_EMPTY, HAS_DATA, BREAKS = range(3)
+"""Kinds of records: without bytes of a connection; with some; or one that must be seen, whatever it has."""
 NO_STREAM: Final = -1
 
 O_AT, O_BYTES, O_FRAMES, O_NOW, O_STOPS = range(5)
@@ -59,7 +61,11 @@ def note_record(
     note[N_START], note[N_END] = state[MEMORY_AT] + state[POS], state[MEMORY_AT] + following
     note[N_FLOW], note[N_NOW] = number, state[NOW]
     note[N_STREAM] = NO_STREAM if number < 0 else flow_arrays.flows[number, STREAM]
-    note[N_BREAKS] = is_segment and (header[FLAGS] & SYN != 0 or not is_whole)
+    note[N_KIND] = IS_EMPTY
+    if is_segment:
+        note[N_KIND] = HAS_DATA if header[STOP] > header[START] else IS_EMPTY
+        if header[FLAGS] & SYN or not is_whole:
+            note[N_KIND] = BREAKS
     state[NOTES] += 1
 
 

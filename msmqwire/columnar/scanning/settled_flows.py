@@ -85,7 +85,8 @@ _FIELDS: Final = [
 ]  # fmt: skip
 _PROGRESS_MAX: Final = 1 << 30
 """Bytes between two places: after more of them an old acknowledgement may seem to be ahead."""
-_FOREIGN_PORTS: Final = np.array(sorted({HTTP_PORT, NCP_PORT, *RPC_PORTS}), np.int64)
+_IS_FOREIGN: Final = np.isin(np.arange(1 << 16), [HTTP_PORT, NCP_PORT, *RPC_PORTS])
+"""For each port whether it is of a protocol that the scan leaves to Python."""
 _SEQ_MASK: Final = 0xFFFF_FFFF
 
 
@@ -121,12 +122,14 @@ Pair = tuple[Values, Values]
 def are_settled(flows: Any, keys: Any, numbers: Any) -> Any:
     """Return for each connection, given by the number of one of its flows, whether both are settled."""
     first = numbers & -2
-    sides = _is_settled(flows[first]) & _is_settled(flows[first + 1])
-    has_time = np.maximum(flows[first, LAST_NS], flows[first + 1, LAST_NS]) > 0
-    ports = keys[first, PORTS]
-    may_be_followed = np.isin(ports >> 16, _FOREIGN_PORTS) | np.isin(ports & 0xFFFF, _FOREIGN_PORTS)
-    is_looped = (keys[first] == keys[first + 1]).all(axis=1)
-    return sides & has_time & ~is_looped & ((flows[first, MODE] == MSMQ) | ~may_be_followed)
+    flows, both = flows[np.concatenate([first, first + 1])], keys[np.concatenate([first, first + 1])]
+    sides, count = _is_settled(flows), len(first)
+    has_time = np.maximum(flows[:count, LAST_NS], flows[count:, LAST_NS]) > 0
+    ports = both[:count, PORTS]
+    may_be_followed = _IS_FOREIGN[ports >> 16] | _IS_FOREIGN[ports & 0xFFFF]
+    is_looped = (both[:count] == both[count:]).all(axis=1)
+    is_read = (flows[:count, MODE] == MSMQ) | ~may_be_followed
+    return sides[:count] & sides[count:] & has_time & ~is_looped & is_read
 
 
 def _is_settled(flows: Any) -> Any:
@@ -146,28 +149,29 @@ def _is_settled(flows: Any) -> Any:
     )
 
 
-def values_of(flows: Any, number: int) -> Pair:
+def rows_of(flows: Any, numbers: Any) -> Any:
+    """Return the values of connections as rows of an array, each those of its two flows; see `pair_of`."""
+    first = numbers & -2
+    return np.stack([flows[first], flows[first + 1]], axis=1)[:, :, _FIELDS]
+
+
+def pair_of(row: Any) -> Pair:
     """Return the values of a connection, those of the flow with the even number first."""
-    one, other = flows[number & -2 : (number & -2) + 2, _FIELDS].tolist()
+    one, other = row.tolist()
     return Values._make(one), Values._make(other)
 
 
-def goes_on(before: Pair, after: Pair) -> bool:
-    """Whether a connection has gone on in its course, so that values say all."""
-    return all(map(_goes_on, before, after))
-
-
-def _goes_on(before: Values, after: Values) -> bool:
-    if before.tcp_state == UNKNOWN and before.acked != after.acked:
-        return False
-    return (
-        before.mode == after.mode
-        and before.is_known == after.is_known
-        and before.is_started == after.is_started
-        and (before.acked < 0) == (after.acked < 0)
-        and (before.tcp_state == after.tcp_state or (before.tcp_state, after.tcp_state) == (OPEN, ENDED))
-        and after.next_seq - before.next_seq < _PROGRESS_MAX
+def go_on(before: Any, after: Any) -> Any:
+    """Return for each connection whether it has gone on in its course, so that values say all."""
+    old, new = (dict(zip(Values._fields, np.moveaxis(rows, 2, 0), strict=True)) for rows in (before, after))
+    same = [old[name] == new[name] for name in ("mode", "is_known", "is_started")]
+    states = (old["tcp_state"] == new["tcp_state"]) | (
+        (old["tcp_state"] == OPEN) & (new["tcp_state"] == ENDED)
     )
+    acked = (old["tcp_state"] != UNKNOWN) | (old["acked"] == new["acked"])
+    acked &= (old["acked"] < 0) == (new["acked"] < 0)
+    is_near = new["next_seq"] - old["next_seq"] < _PROGRESS_MAX
+    return np.logical_and.reduce([*same, states, acked, is_near]).all(axis=1)
 
 
 def differs(before: Pair, mine: Pair, after: Pair) -> str:
