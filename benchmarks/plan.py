@@ -2,7 +2,7 @@
 
     python benchmarks/plan.py [--gigabytes GB] [--seconds S] [--exact-pass S] [--walk S] ...
 
-Writes a generated capture (`benchmarks/captures.py`; 0.25 GB by default) into a lake, all columns with their
+Writes a generated capture (`benchmarks/captures.py`; 1.25 GB by default) into a lake, all columns with their
 bodies, in one process, and measures what is not given: CPU seconds for a GB, those of the passes that find
 the parts, Parquet bytes for a byte of capture, memory, bytes of the manifest for a part, and seconds of
 planning for a capture. Prints core hours, hours on 16, 64 and 512 cores, sizes, files and parts. Assumed are
@@ -46,7 +46,10 @@ class Figures:
     Attributes:
         seconds: CPU seconds of writing a GB of capture into a lake.
         walk: CPU seconds for a GB of the pass over headers of records, by the driver, with ``splits=walked``.
-        exact_pass: CPU seconds for a GB of the pass over all captures, by the driver, with ``splits=exact``.
+        exact_pass: CPU seconds for a GB of the pass over all captures, by the driver, with ``splits=exact``
+            and fewer than four workers.
+        exact_survey: those of tasks for it with more workers, in parts of 512 MiB.
+        exact_join: those of the driver then.
         store: CPU seconds for a GB that reading from a store takes beyond those of a local file.
         output: bytes of Parquet files for a byte of capture.
         memory: MiB of a task at its peak.
@@ -57,6 +60,8 @@ class Figures:
     seconds: float
     walk: float
     exact_pass: float
+    exact_survey: float
+    exact_join: float
     store: float
     output: float
     memory: float
@@ -82,6 +87,19 @@ def measured(gigabytes: float) -> Figures:
         names = [str(path)]
         walk = _cheapest(lambda: plan_run(names, new, split_size=size // 8)) * 1e9 / size
         exact_pass = _cheapest(lambda: plan_exact_run(names, new, split_size=size // 8)) * 1e9 / size
+        surveys = list[float]()
+
+        def surveyed(make: Callable[[Any], Any], windows: Sequence[Any]) -> list[Any]:
+            started = time.process_time()
+            made = [make(window) for window in windows]
+            surveys.append(time.process_time() - started)
+            return made
+
+        join = list[float]()
+        for _ in range(1 + RUNS):
+            started = time.process_time()
+            plan_exact_run(names, new, split_size=PART_BYTES, map_windows=surveyed)
+            join.append(time.process_time() - started - surveys[-1])
         msmqwire.write_lake(path, folder / "parts", columns=["time"], split_size=size // 16)
         parted = manifest.load(folder / "parts")
         tiny = [folder / f"{number}.pcap" for number in range(TINY_CAPTURES)]
@@ -93,6 +111,8 @@ def measured(gigabytes: float) -> Figures:
             seconds=seconds,
             walk=walk,
             exact_pass=exact_pass,
+            exact_survey=min(surveys[1:]) * 1e9 / size,
+            exact_join=min(join[1:]) * 1e9 / size,
             store=STORE_SECONDS,
             output=sum(file.size for file in files) / size,
             memory=memory,
@@ -127,7 +147,9 @@ def table(figures: Figures, terabytes: float) -> list[tuple[str, str]]:
     lines += [
         ("hours of the driver before tasks, searched", f"{planning / 3600:,.2f}"),
         ("  walked", f"{(planning + figures.walk * gigabytes) / 3600:,.2f}"),
-        ("  exact", f"{(planning + figures.exact_pass * gigabytes) / 3600:,.2f}"),
+        ("  exact, by itself", f"{(planning + figures.exact_pass * gigabytes) / 3600:,.2f}"),
+        ("  exact, with surveys by tasks", f"{(planning + figures.exact_join * gigabytes) / 3600:,.2f}"),
+        ("core hours of these surveys", f"{figures.exact_survey * gigabytes / 3600:,.1f}"),
         ("Parquet, TB", f"{figures.output * terabytes:,.2f}"),
         ("parts, and files by date alone", f"{parts:,}"),
         ("manifest, MB", f"{figures.manifest * parts / 1e6:,.1f}"),
@@ -138,7 +160,7 @@ def table(figures: Figures, terabytes: float) -> list[tuple[str, str]]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="What lakes of 1 TB and 100 TB take.")
-    parser.add_argument("--gigabytes", type=float, default=0.25, help="of the capture that is measured")
+    parser.add_argument("--gigabytes", type=float, default=1.25, help="of the capture that is measured")
     for figure in fields(Figures):
         parser.add_argument(f"--{figure.name.replace('_', '-')}", type=float, help="not measured, but this")
     options = vars(parser.parse_args(arguments))

@@ -41,10 +41,16 @@ from msmqwire.columnar.compiled.notes import (
     N_STREAM,
     NO_STREAM,
     NOTE_FIELDS,
+    O_AT,
+    O_BYTES,
+    O_FRAMES,
+    O_NOW,
+    O_STOPS,
     OMISSION_FIELDS,
 )
 from msmqwire.columnar.compiled.reassembly import E_NUMBER
 from msmqwire.columnar.compiled.stop_codes import StopCode
+from msmqwire.columnar.decoder import NO_OMISSIONS
 from msmqwire.columnar.filters import Filter
 from msmqwire.columnar.resumable_decoder import ResumableDecoder
 from msmqwire.columnar.scanning import row_buffer, settled_flows
@@ -114,22 +120,19 @@ class PartSurvey:
     is_damaged: bool = False
 
 
-def survey(
-    window: Window, dissection: Dissection, *, by_offset: bool = False, chunk_size: int = 0
-) -> PartSurvey:
+def survey(window: Window, dissection: Dissection, *, by_offset: bool = False) -> PartSurvey:
     """Return the survey of a window.
 
     Args:
         window: the window.
         dissection: how captures are dissected, without sources.
         by_offset: see `ExactPart`.
-        chunk_size: bytes that are read at once; 0 for a share of the window.
 
     Raises:
         OSError: the file can't be read.
     """
     size = (window.end - window.start) // CHUNK_SHARE
-    surveyor = _Surveyor(dissection, chunk_size or min(max(size, CHUNK_MIN), CHUNK_MAX), by_offset=by_offset)
+    surveyor = _Surveyor(dissection, min(max(size, CHUNK_MIN), CHUNK_MAX), by_offset=by_offset)
     return surveyor.survey(window)
 
 
@@ -333,25 +336,29 @@ class _Surveyor(ResumableDecoder):
             move = Move(key, stretch.before, stretch.after, frames, clock)  # type: ignore[arg-type]
             moves.setdefault(stretch.begun, []).append(move)
         self._trim()
-        data, rows, at = list[bytes](), list[tuple[int, ...]](), 0
-        for number, chunk in enumerate(self._chunks):
-            place = chunk.start  # in the file; at is that in the data
-            kept = iter(chunk.runs)
-            ranges = [*chunk.omitted.tolist(), [chunk.end, chunk.end, 0, 0, 0]]
-            for start, end, frames, first_now, last_now in ranges:
-                while place < start:
-                    begin, run = next(kept)
-                    assert begin == place, "the frames of a survey adjoin"
-                    data.append(run)
-                    at, place = at + len(run), place + len(run)
-                if end > start:
-                    rows.append((at, 0, 0, first_now, 0))
-                    rows.append((at, end - start, frames, last_now, 0))
-                    place = end
-            if number in moves:
-                rows.append((at, 0, 0, self._clocks[number].now, 1))
-        omissions = np.array(rows, np.int64).reshape(-1, OMISSION_FIELDS)
-        return b"".join(data), omissions, tuple(tuple(moves[number]) for number in sorted(moves))
+        places = sorted(moves)
+        omissions = self._omissions_with_stops(places)
+        data = b"".join(run for chunk in self._chunks for _, run in chunk.runs)
+        return data, omissions, tuple(tuple(moves[number]) for number in places)
+
+    def _omissions_with_stops(self, places: list[int]) -> Any:
+        """Return what was left out of the data, with a stop at the ends of some chunks."""
+        if not self._chunks:
+            return NO_OMISSIONS
+        groups = np.concatenate([chunk.omitted for chunk in self._chunks])
+        first = self._chunks[0].start
+        left_out = np.concatenate([[0], np.cumsum(groups[:, G_END] - groups[:, G_START])])
+        rows = np.zeros((len(groups), 2, OMISSION_FIELDS), np.int64)
+        rows[:, :, O_AT] = (groups[:, G_START] - first - left_out[:-1])[:, None]
+        rows[:, 0, O_NOW], rows[:, 1, O_NOW] = groups[:, G_FIRST_NOW], groups[:, G_LAST_NOW]
+        rows[:, 1, O_BYTES], rows[:, 1, O_FRAMES] = np.diff(left_out), groups[:, G_FRAMES]
+        before = np.cumsum([len(chunk.omitted) for chunk in self._chunks])[places]
+        stops = np.zeros((len(places), OMISSION_FIELDS), np.int64)
+        ends = np.array([self._chunks[number].end for number in places], np.int64)
+        stops[:, O_AT] = ends - first - left_out[before]
+        stops[:, O_NOW] = [self._clocks[number].now for number in places]
+        stops[:, O_STOPS] = 1
+        return np.insert(rows.reshape(-1, OMISSION_FIELDS), 2 * before, stops, axis=0)
 
 
 G_START, G_END, G_FRAMES, G_FIRST_NOW, G_LAST_NOW = range(5)
