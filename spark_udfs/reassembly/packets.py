@@ -36,6 +36,7 @@ from spark_udfs.reassembly.shuffle import PIECE_SIZE, Flows, load_flows
 from spark_udfs.source.options import BATCH_ROWS as PART_BATCH_ROWS
 from spark_udfs.source.options import SPLIT_SIZE, Options, Paths, paths_option
 from spark_udfs.source.schema import spark_batches, spark_schema
+from spark_udfs.source.survey_tasks import surveys_by_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -111,7 +112,7 @@ def packets(
         options = replace(
             options, ports=tuple(ports), ncp_readings=ncp_readings, storage_options=storage_options
         )
-        plan = plan_parts(spark, options)
+        plan = plan_parts(options, surveys_by_tasks(spark))
         if reassembly == "parts" or not plan.is_coarse:
             _LOG.info("packets by %d exact parts", len(plan.parts))
             reader = PartReader(

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from msmqwire.capture.splits import whole_file
 from msmqwire.columnar.columns import INT64
-from msmqwire.columnar.exact_parts import ExactPart, ExactPlan, plan_exact_parts
+from msmqwire.columnar.exact_parts import ExactPart, ExactPlan, MapWindows, plan_exact_parts
 from msmqwire.columnar.flow_number import FlowNumbers
 from msmqwire.columnar.part_reader import ENDPOINTS, PartReader
 from msmqwire.errors import CaptureError
@@ -21,14 +21,13 @@ from spark_udfs.reassembly.packet_columns import FRAME_OFFSET, damage_row
 from spark_udfs.source.options import Options
 from spark_udfs.source.part_tasks import frame_of_parts
 from spark_udfs.source.schema import row_batches, spark_batches, spark_schema
-from spark_udfs.source.survey_tasks import surveys_by_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def plan_parts(spark: SparkSession, options: Options) -> ExactPlan:
-    """Return the parts of captures, in which a frame is numbered by its offset. Tasks read them before.
+def plan_parts(options: Options, map_windows: MapWindows | None = None) -> ExactPlan:
+    """Return the parts of captures, in which a frame is numbered by its offset; `exact_parts` reads them.
 
     Raises:
         FileNotFoundError: a path does not exist, or a pattern matches nothing.
@@ -41,7 +40,7 @@ def plan_parts(spark: SparkSession, options: Options) -> ExactPlan:
         by_offset=True,
         ports=options.ports,
         ncp_readings=options.ncp_readings,
-        map_windows=surveys_by_tasks(spark),
+        map_windows=map_windows,
     )
 
 
