@@ -106,6 +106,7 @@ def command(
                 splits=splits,  # type: ignore[arg-type]  # checked there
                 storage_options=storage_options,
                 progress=progress,
+                planned=progress,
                 **arguments,
             )
 

@@ -193,10 +193,12 @@ def plan_exact_parts(
     ports: Collection[int] = (),
     ncp_readings: NcpReadings = PROPOSED,
     map_windows: MapWindows | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> ExactPlan:
     """Return the parts of a capture; arguments and errors as for `exact_parts`.
 
-    Where their states would take more than `STATES_MAX` bytes, neighbours are one part.
+    Where their states would take more than `STATES_MAX` bytes, neighbours are one part. `progress` gets the
+    bytes of each part that was found.
     """
     parts, size = list[ExactPart](), 0
     wanted = last = 1  # parts that are joined to one, and those that the last one has
@@ -210,6 +212,8 @@ def plan_exact_parts(
         map_windows=map_windows,
     )
     for part in found:
+        if progress is not None:
+            progress(sum(window.end - window.start for window in part.windows))
         if parts and last < wanted:
             parts[-1] = _joined(parts[-1], part)
             last += 1

@@ -8,7 +8,7 @@ would have to be trusted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url
 from msmqwire.capture.window import Window
@@ -30,6 +30,7 @@ def plan_exact_run(
     ncp_readings: NcpReadings = PROPOSED,
     storage_options: StorageOptions = NO_OPTIONS,
     map_windows: MapWindows | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Plan:
     """Return what has to be read so that a lake has the rows of one reader of these captures.
 
@@ -40,6 +41,7 @@ def plan_exact_run(
         ports, ncp_readings: as for `msmqwire.dissect`.
         storage_options: of the stores of URLs.
         map_windows: as for `exact_parts`.
+        progress: as for `plan_exact_parts`.
 
     Raises:
         LakeMismatch: a capture of the lake is not named.
@@ -75,6 +77,7 @@ def plan_exact_run(
                 ports=ports,
                 ncp_readings=ncp_readings,
                 map_windows=map_windows,
+                progress=progress,
             ).parts
             return Plan(parts, without(manifest.parts, kept), captures)
         except CaptureError:  # no record begins where the manifest says so

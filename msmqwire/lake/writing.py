@@ -85,6 +85,7 @@ def write_lake(
     progress: Callable[[int], None] | None = None,
     write: WriteParts | None = None,
     map_windows: MapWindows | None = None,
+    planned: Callable[[int], None] | None = None,
 ) -> LakeCommit:
     """Read captures into a lake: a folder of Parquet files that grows with them.
 
@@ -107,9 +108,10 @@ def write_lake(
             reader of all captures, with its numbers of frames and streams; for that the workers go over all
             captures once before. A lake is exact from its first run on, or never.
         storage_options: as for `msmqwire.dissect`.
-        progress: is told how many bytes of captures more are written.
+        progress: gets how many bytes of captures more are written.
         write: writes the parts elsewhere, in place of `workers`.
         map_windows: goes over the captures elsewhere before, for ``exact``, in place of `workers`.
+        planned: gets how many bytes of captures more were gone over before, for ``exact``.
 
     Frames that were not read though packets may be in them are reported by a `CaptureWarning`, and so is what
     is in a folder of captures and is none: it is passed over.
@@ -171,6 +173,7 @@ def write_lake(
                 ncp_readings=ncp_readings,
                 storage_options=storage_options,
                 map_windows=map_windows or surveys_by_processes(workers, str(out)),
+                progress=planned,
             )
         else:
             plan = plan_run(

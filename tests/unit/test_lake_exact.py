@@ -80,6 +80,14 @@ def write(captures: Sequence[Path], lake: Path, **options: Any) -> Writing:
     return writing
 
 
+def test_the_pass_before_reports_how_far_it_is(tmp_path):
+    planned = list[int]()
+    path = write_capture(tmp_path / "0.pcap", busy_capture(0.0))
+    write([path], tmp_path / "lake", planned=planned.append)
+    assert len(planned) > 10
+    assert sum(planned) == path.stat().st_size
+
+
 def test_surveys_by_processes_find_the_same_parts(tmp_path, monkeypatch):
     monkeypatch.setattr("msmqwire.lake.workers.SURVEYORS_MIN", 2)
     frames = busy_capture(0.1)
