@@ -184,8 +184,8 @@ def differs(before: Pair, mine: Pair, after: Pair) -> str:
 
 def _difference(other: Values, mine: Values, after: Values) -> str:
     if mine.acked != other.acked:
-        is_old = mine.acked < 0 or mine.tcp_state == UNKNOWN or distance(mine.acked, mine.next_seq) <= 0
-        if other.acked >= 0 or not is_old:
+        is_old = -_PROGRESS_MAX < distance(mine.acked, mine.next_seq) <= 0  # and stays so
+        if other.acked >= 0 or not (is_old or mine.acked < 0 or mine.tcp_state == UNKNOWN):
             return "acknowledged otherwise"
     if other.tcp_state == UNKNOWN:  # and it stays so: nothing of it has come but acknowledgements
         is_level = mine.acked < 0 or distance(mine.acked, mine.next_seq) == 0
