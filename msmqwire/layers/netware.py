@@ -44,6 +44,8 @@ class _NcpHeader(Structure):
         cls = None if stop is not None and isinstance(self, stop) else self.data_layer(s)
         if cls is not None:
             try:
+                if not s:
+                    cls.schema.read(s)  # scapy would take no bytes for a layer that is to be built
                 self.add_payload(cls(s, stop_dissection_after=stop, _internal=1, _underlayer=self))
             except MalformedPacket:
                 pass

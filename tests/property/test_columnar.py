@@ -170,6 +170,20 @@ def test_captures_in_several_files_give_the_same_columns(
     assert_same([file_of(data, part) for part in parts], **sizes)
 
 
+def test_what_the_scan_ignores_while_the_other_direction_waits_is_counted():
+    """One direction waits for a whole header, in Python; the scan goes on with the other."""
+    talk = c.TcpConversation((c.CLIENT, 50_000), (c.SERVER, 2000)).handshake()
+    talk.send(b"J", by_client=False).send(b"\x10").send(b"J" * 48, by_client=False).send(b"\x10")
+    talk.send(h.user_message()).send(h.user_message(), by_client=False)
+    data = c.pcap_bytes(talk.frames)
+    assert_same([data])
+    _, table = columnar([data])
+    rows = zip(
+        table["src_port"].to_pylist(), table["kind"].to_pylist(), table["size"].to_pylist(), strict=True
+    )
+    assert (2000, "Skipped", 49) in list(rows)
+
+
 @given(packets=st.lists(packet_bytes(), min_size=1, max_size=20))
 @settings(max_examples=max(100, settings.default.max_examples))
 def test_every_packet_gives_the_same_columns(packets: list[bytes]) -> None:

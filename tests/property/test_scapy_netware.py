@@ -171,6 +171,15 @@ def test_changed_bytes_come_back_whole(data: bytes, port: int) -> None:
             assert bytes(below(frame)) == frame
 
 
+@pytest.mark.parametrize("rest", ["", "0005", "000114", "000514", "00051400"])
+def test_a_request_that_ends_after_a_header_comes_back_whole(rest: str) -> None:
+    """Of function 23 and what follows it; no bytes are not those of a request that is to be built."""
+    data = bytes.fromhex("222200000000" + "17" + rest)
+    for port in (NCP_PORT, 4711):
+        frame = bytes(UDP(sport=4712, dport=port) / Raw(data))
+        assert bytes(UDP(frame)) == frame
+
+
 @FEW
 @given(
     pairs=st.lists(exchanges(), min_size=1, max_size=3, unique_by=lambda pair: pair[0].header.SequenceNumber),

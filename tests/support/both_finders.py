@@ -29,7 +29,7 @@ from msmqwire.columnar.compiled.state import (
     STATE,
     TUNNEL_BITS,
 )
-from msmqwire.columnar.compiled.stop_codes import CONTINUE
+from msmqwire.columnar.compiled.stop_codes import CONTINUE, StopCode
 from msmqwire.dissection import finder as finder_module
 from msmqwire.dissection.finder import ScanResult
 from msmqwire.dissection.skip_reasons import Why
@@ -97,12 +97,28 @@ class Compiled:
         state = self._arrays.state
         state[EVENT_FRAME], state[EVENT_NS] = number << TUNNEL_BITS, number
         self._arrays.memory[: len(data)] = np.frombuffer(data, np.uint8)
-        assert deliver(self._arrays, self._flow, 0, len(data)) == CONTINUE
+        while (stop_code := deliver(self._arrays, self._flow, 0, len(data))) != CONTINUE:
+            self._make_room(stop_code)
         self._take_rows()
 
     def end(self) -> None:
-        assert end_packets(self._arrays, self._flow) == CONTINUE
+        while (stop_code := end_packets(self._arrays, self._flow)) != CONTINUE:
+            self._make_room(stop_code)
         self._take_rows()
+
+    def _make_room(self, stop_code: int) -> None:
+        """Double what is full."""
+        state, _, _, segments, bytes_, *_ = self._arrays
+        if stop_code == StopCode.PENDING_FULL:
+            self._arrays = self._arrays._replace(
+                pending_segments=np.concatenate([segments, np.zeros_like(segments)]).view(Entries),
+                pending_bytes=np.concatenate([bytes_, np.zeros_like(bytes_)]),
+            )
+            return
+        assert stop_code == StopCode.ARENA_FULL
+        memory = self._arrays.memory
+        self._arrays = self._arrays._replace(memory=np.concatenate([memory, np.zeros_like(memory)]))
+        state[ARENA_END] += len(memory)
 
     def _take_rows(self) -> None:
         state, rows = self._arrays.state, self._arrays.rows

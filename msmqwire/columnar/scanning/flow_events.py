@@ -251,12 +251,14 @@ class FlowTable:
         """Return the connection of a flow as the dissectors know it, which may be new to them."""
         flows, first = self.arrays.flows, number & -2
         known = self._tracker.connections.get(int(flows[number, STREAM]))
-        if known is not None:
-            assert isinstance(known, _UnknownConnection)
-            return known
-        side = int(flows[first, FIRST_SIDE]) - 1
-        connection = self._tracker.add_connection(self._flow(first + side if side >= 0 else number))
-        assert isinstance(connection, _UnknownConnection)
+        if known is None:
+            side = int(flows[first, FIRST_SIDE]) - 1
+            known = self._tracker.add_connection(self._flow(first + side if side >= 0 else number))
+        assert isinstance(known, _UnknownConnection)
+        connection = known
+        if connection.followed is not None or connection.is_left:
+            return connection
+        # One direction of a connection may have waited in Python while the scan took the other.
         for of_side in (first, first + 1):
             sender, flow = ends_of(self.arrays.keys[of_side])[:2], flows[of_side]
             if flow[IGNORED]:
