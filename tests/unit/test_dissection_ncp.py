@@ -269,14 +269,14 @@ def test_a_datagram_on_its_port_is_ncp_by_its_type_only():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("size", range(1, 8))
+@pytest.mark.parametrize("size", range(1, 6))  # of more a length comes about that can be
 def test_a_unit_that_another_one_breaks_off(size):
-    """As long as its length is not whole; what is said of it has nothing of the bytes of the other."""
+    """What is said of it has nothing of the bytes of the other."""
     request = READING[2][1]
     found = items(conversation((True, request[:size]), (True, request)).frames)
     assert (found[-1].kind, found[-1].size) == ("ReadQueueJobEntry request", len(request))
     assert sum(item.size for item in found) == size + len(request)
-    assert [item.error.offset for item in found if item.error] == ([size] if size >= 4 else [])
+    assert [item.error.offset for item in found if item.error] == ([4] if size >= 4 else [])
 
 
 def test_a_unit_and_a_list_that_end_early():
