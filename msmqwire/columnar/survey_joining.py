@@ -92,7 +92,7 @@ class _JoiningSurveyor(Surveyor):
         self._survey, self._moves = survey, iter(survey.moves)
         self._omissions = survey.omissions.copy()
         state[entry.NOTES] = state[entry.SKIPPED] = 0
-        self._most_held = self._most_buffered = 0
+        self._most_held = self._most_buffered = self._end = 0  # no checkpoint inside it
         window = survey.window
         at = window.start if self._form is not None and window.start else 0
         self._omissions[:, O_AT] += at

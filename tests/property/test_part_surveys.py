@@ -209,6 +209,9 @@ def test_damage_is_read_by_one_reader() -> None:
     at = len(c.pcap_bytes(frames[: len(frames) // 2]))
     data[at + 8 : at + 12] = b"\xff" * 4  # bytes of a record
     assert_same([bytes(data), bytes(data[:-20])], 2000, 50_000)
+    # What one reader reads of a damaged file leaves nothing for the file after it.
+    section = c.pcapng_bytes(frames[:3])
+    assert_same([section[:4] + b"\x1d" + section[5:], c.pcap_bytes(frames[:60])], 64, 1)
 
 
 def test_compressed_files_are_surveyed_as_a_whole() -> None:
