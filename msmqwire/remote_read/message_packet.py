@@ -199,7 +199,7 @@ def state_of(packet: Record) -> MessageState:
             target_subqueue=_name(header, "TargetSubqueueName"),
         )
     header = packet.DeadLetterHeader
-    if header is not None:
+    if header is not None and _name(header, "DeadLetterPathName"):
         state = replace(
             state,
             dead_letter_queue=_name(header, "DeadLetterPathName"),

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msmqwire import InvalidValue, MalformedPacket, parse
+from msmqwire.headers import DEAD_LETTER_HEADER, EXTENSION_HEADER
 from msmqwire.remote_read.interface import build_response, parse_response
-from msmqwire.remote_read.message_packet import MessageState, message_packet
+from msmqwire.remote_read.message_packet import MessageState, message_packet, read_message_packet, state_of
 from msmqwire.remote_read.sections import ReadMessage, message_of, sections_of
 from msmqwire.rpc.ndr import NDR20
 from tests.support import handmade
@@ -136,6 +137,10 @@ def test_what_is_told_behind_a_message(address: str, invalid: bool) -> None:
 @requirement("MQRR-2.2.5.2-04", "MQRR-2.2.5.2-06")
 def test_no_dead_letter_queue_is_not_an_invalid_one() -> None:
     assert packet_of(message(), dead_letter_invalid=True) == packet_of(message())
+    unnamed = DEAD_LETTER_HEADER.build({"DeadLetterPathName": ""})
+    flags = {"DL": True, "SQ": False, "DI": True, "EA": False}
+    extension = EXTENSION_HEADER.build({"RemainingHeadersSize": len(unnamed), "Flags": flags})
+    assert state_of(read_message_packet(message() + extension + unnamed)) == MessageState()
 
 
 @requirement("MQRR-3.1.4.7-37", "MQRR-3.1.4.13-26", "MQRR-2.2.5.1-03")
