@@ -236,14 +236,17 @@ def _check_settings(manifest: Manifest, settings: dict[str, Any], folder: LakeFo
     for name, value in settings.items():
         if manifest.settings.get(name) != value:
             raise LakeMismatch(
-                f"the lake was begun with {name} {_told(manifest.settings.get(name))}, not {_told(value)}:"
+                f"the lake was begun with {name} {_shown(name, manifest.settings.get(name))},"
+                f" not {_shown(name, value)}:"
                 " use the same, or start another one",
                 file=str(folder.path),
             )
 
 
-def _told(value: Any) -> str:
+def _shown(name: str, value: Any) -> str:
     """A setting as a message has it: of a long list, how many there are and the first."""
+    if name == "splits" and value is None:
+        return "walked or searched"
     if isinstance(value, list) and len(value) > _TOLD:
         return f"{json.dumps(value[:_TOLD])[:-1]} and {len(value) - _TOLD} more]"
     return json.dumps(value)

@@ -177,7 +177,7 @@ def test_all_captures_of_the_lake_must_be_named(tmp_path):
 def test_a_lake_is_exact_or_not(tmp_path):
     capture = write_capture(tmp_path / "one.pcap", traffic(3))
     write([capture], tmp_path / "exact")
-    with pytest.raises(LakeMismatch, match="splits"):
+    with pytest.raises(LakeMismatch, match='begun with splits "exact", not walked or searched'):
         msmqwire.write_lake(capture, tmp_path / "exact")
     msmqwire.write_lake(capture, tmp_path / "walked")
     with pytest.raises(LakeMismatch, match="splits"):
