@@ -110,7 +110,8 @@ def frame(
     schema = spark_schema(_chosen(columns))
     where = _checked(where)
     reader = PacketReader(options, tuple(schema.names), arrow_fields(schema), tuple(where))
-    return frame_of_parts(spark, options.parts(surveys_by_tasks(spark)), reader.read, schema)
+    parts = options.parts(surveys_by_tasks(spark) if options.splits == "exact" else None)
+    return frame_of_parts(spark, parts, reader.read, schema)
 
 
 def _chosen(columns: Collection[str] | None) -> pa.Schema:

@@ -69,8 +69,8 @@ def lake(
         by, columns, where, ports, body_limit: as for `msmqwire.write_lake`, the same for all runs of a lake.
         keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`; files are read here, not by the
             tasks.
-        split_size, overlap, splits: as for `msmqwire.write_lake`. With exact splits the driver makes the pass
-            over all captures.
+        split_size, overlap, splits: as for `msmqwire.write_lake`. With exact splits tasks make the pass over
+            all captures too if four or more run at a time, else the driver does.
         storage_options: as for `msmqwire.dissect`.
 
     Raises:
@@ -102,7 +102,7 @@ def lake(
         splits=splits,
         storage_options=storage_options,
         write=partial(_write_by_tasks, spark),
-        map_windows=surveys_by_tasks(spark),
+        map_windows=surveys_by_tasks(spark) if splits == "exact" else None,
     )
 
 

@@ -6,6 +6,7 @@ import pickle
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 from unittest import mock
 
@@ -86,6 +87,8 @@ class Tasks:
     numbers: tuple[tuple[int, ...], ...] = ()
     function: bytes = b""
     schema: Any = None
+
+    sparkContext = SimpleNamespace(defaultParallelism=1)
 
     def range(self, start: int, end: int, *, numPartitions: int) -> Tasks:
         assert start == 0
