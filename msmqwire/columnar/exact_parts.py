@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from msmqwire.columnar.resumable_decoder import Checkpoint
 
 MapWindows: TypeAlias = "Callable[[Callable[[Window], PartSurvey], Sequence[Window]], Iterable[PartSurvey]]"
-"""Has something done with each window, by others, and returns the results in the order of the windows."""
+"""Makes the survey of each window, in processes or tasks; returns the surveys in the order of the windows."""
 SURVEYORS_MIN: Final = 4
 """Processors from which on surveys take less time than one reader: they take three times as many seconds."""
 STATES_MAX: Final = 256 << 20
@@ -68,7 +68,7 @@ def exact_parts(
 ) -> Iterator[ExactPart]:
     """Yield the parts of a capture, each as soon as it is known.
 
-    The whole capture is read here, unless others make surveys of its windows: see `part_survey`.
+    The whole capture is read here, unless processes or tasks survey its windows: see `part_survey`.
 
     A part is larger if its state would otherwise be more than 1 MiB and a sixteenth of it.
 
@@ -79,7 +79,7 @@ def exact_parts(
             before it is read too, but in no part.
         by_offset: see `ExactPart`.
         ports, ncp_readings: as for `msmqwire.dissect`, and the same for the readers of the parts.
-        map_windows: has others make the surveys of windows.
+        map_windows: makes the surveys of windows, in processes or tasks; None for one reader.
 
     Raises:
         CaptureError: the start is not that of a record.
@@ -120,7 +120,7 @@ def _joined_checkpoints(
     by_offset: bool,
     map_windows: MapWindows,
 ) -> Iterator[Checkpoint]:
-    """Yield the checkpoints at the start and after it, from surveys that others make."""
+    """Yield the checkpoints at the start and after it, from surveys of windows."""
     from msmqwire.columnar.resumable_decoder import Checkpoint
     from msmqwire.columnar.survey_joining import SurveyJoiner
 

@@ -172,7 +172,7 @@ class _Surveyor(ResumableDecoder):
             return PartSurvey(window, why_not=str(self._dissection.errors[0]), is_damaged=True)
         self._check_memory()
         if self._dissection.tracker.reassembler.counters.evicted:
-            self._why_not = "connections made room for others"
+            self._why_not = "connections were evicted"
         if self._why_not:
             return PartSurvey(window, why_not=self._why_not)
         data, omissions, moves = self._summary()

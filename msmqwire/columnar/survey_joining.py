@@ -105,7 +105,7 @@ class _JoiningSurveyor(Surveyor):
         if not is_whole:
             raise _Mismatch("its frames are read otherwise")
         if counters.evicted != evicted:
-            raise _Mismatch("connections make room for others")
+            raise _Mismatch("connections are evicted")
         self._since += window.end - window.start
 
     def _read_kept(self, window: Window, data: bytes) -> Iterator[Any]:

@@ -51,7 +51,7 @@ def write_parts(
 
 
 def surveys_by_processes(workers: int, lake: str) -> MapWindows | None:
-    """Return what has processes make surveys of windows for a lake; None if too few for that to be of use.
+    """Return what makes the surveys of windows in processes; None if they are too few to be of use.
 
     What it returns raises as `write_parts` does.
     """

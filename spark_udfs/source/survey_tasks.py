@@ -19,7 +19,7 @@ _AHEAD: Final = 4
 
 
 def surveys_by_tasks(spark: SparkSession) -> MapWindows | None:
-    """Return what has tasks make the surveys of windows, some of them while others are used.
+    """Return what makes the surveys of windows in tasks, some ahead of their use.
 
     None if there are too few processors for that to be of use.
 
