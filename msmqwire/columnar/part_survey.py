@@ -1,4 +1,4 @@
-"""What a part of a capture leaves to the reader that divides it, found without what was before.
+"""Surveys of parts of a capture, made without the state of a reader before them.
 
 To divide a capture exactly, one reader has to know the state before each part, and read everything. Tasks
 spare it that: each reads a part as if nothing was before it, and says which frames must be seen nevertheless,
