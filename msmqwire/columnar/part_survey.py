@@ -66,6 +66,10 @@ CHUNK_SHARE: Final = 128
 each, so that of smaller ones less is left to be seen, but looking takes longer."""
 KEPT_MAX: Final = 64 << 20
 """Bytes of frames that a survey keeps. If more must be seen, the part is to be read instead."""
+STREAMS_MAX: Final = 1 << 18
+STRETCHES_MAX: Final = 1 << 15
+"""Connections that a survey remembers, and stretches of their courses: together about 150 MB. Of a part with
+more, as in a flood, the reader keeps less."""
 _NOTES: Final = 1 << 14
 _NONE: Final = np.zeros((0, NOTE_FIELDS), np.int64)
 
@@ -235,6 +239,12 @@ class _Surveyor(ResumableDecoder):
         state = self._state
         start, end = self._from, int(state[entry.MEMORY_AT] + state[entry.POS])
         if end <= start:
+            return
+        if state[entry.STREAMS] > STREAMS_MAX or self._courses.count > STRETCHES_MAX:
+            self._why_not = "it has too many connections"
+        if state[entry.EVICTED]:
+            self._why_not = "connections were evicted"
+        if self._why_not:
             return
         self._take_notes()
         notes = np.concatenate(self._taken)

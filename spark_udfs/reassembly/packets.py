@@ -70,8 +70,9 @@ def packets(
 ) -> DataFrame:
     """Return the packets of captures as `msmqwire.read_capture` reads them, however files are split.
 
-    The captures are read once before it returns, by tasks. The packets are read with the result. A truncated
-    or damaged file has a row of kind Skipped with the error, without a time.
+    The captures are read once before it returns: by tasks, for exact parts by the driver if fewer than four
+    tasks run at a time. The packets are read with the result. A truncated or damaged file has a row of kind
+    Skipped with the error, without a time.
 
     Args:
         spark: a session, for a shuffle one with the data source ``msmq`` (`spark_udfs.register`).

@@ -203,6 +203,15 @@ def test_a_survey_that_is_wrong_is_not_believed() -> None:
     assert again > 0.8 * len(data)
 
 
+@pytest.mark.parametrize("limit", ["STREAMS_MAX", "STRETCHES_MAX"])
+def test_a_part_with_too_many_connections_is_read_instead(limit: str) -> None:
+    data = c.pcap_bytes(long_capture())
+    with mock.patch.object(courses, "_GAP_SEGMENTS", 2), mock.patch.object(part_survey, limit, 3):
+        _, again = assert_same([data], 2000, 100_000)
+    assert {survey.why_not for survey in Tasks.last} == {"it has too many connections"}
+    assert again == len(data)
+
+
 def test_damage_is_read_by_one_reader() -> None:
     frames = long_capture()
     data = bytearray(c.pcap_bytes(frames))

@@ -50,6 +50,12 @@ class Courses:
         self._values: Any = np.zeros((1 << 10, 2, len(Values._fields)), np.int64)
         self._used = 0
         self._stretches: dict[int, list[Stretch]] = {}
+        self._ended = 0  # stretches that have ended
+
+    @property
+    def count(self) -> int:
+        """How many stretches there are, with those that go on."""
+        return self._ended + int(np.count_nonzero(self._begun >= 0))
 
     def key(self, stream: int) -> tuple[int, ...]:
         """Return the key of the flow of a connection with the even number."""
@@ -63,6 +69,7 @@ class Courses:
             before, after = (settled_flows.pair_of(row) for row in self._values[self._rows[stream]])
             begun, last = int(self._begun[stream]), int(self._last[stream])
             self._stretches.setdefault(stream, []).append(Stretch(stream, begun, last, before, after))
+            self._ended += 1
         self._begun[streams] = -1
 
     def end_all(self) -> list[Stretch]:
