@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-_AHEAD: Final = 16
-"""Surveys for each process that are made before they are used."""
+_AHEAD: Final = 4
+"""Surveys for each process that are made before they are used; each may keep `part_survey.KEPT_MAX` bytes."""
 ATTEMPTS_MAX: Final = 3
 """Pools of processes that may break before a run is given up."""
 

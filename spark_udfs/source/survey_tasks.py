@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     from msmqwire.columnar.part_survey import PartSurvey
 
-_AHEAD: Final = 4
-"""Surveys for each task at a time that the driver gets at once."""
+_AHEAD: Final = 2
+"""Surveys for each task at a time that the driver gets at once, and as many more while it uses them; each may
+keep `part_survey.KEPT_MAX` bytes."""
 
 
 def surveys_by_tasks(spark: SparkSession) -> MapWindows | None:
