@@ -15,13 +15,9 @@ from msmqwire.capture.connection_checkpoint import (
 from msmqwire.capture.direction import Counters, Direction
 from msmqwire.capture.events import Flow
 from msmqwire.columnar.compiled import state as entry
-from msmqwire.columnar.compiled.failed_checks import END_SHIFT
 from msmqwire.columnar.compiled.flow_lists import add_connection
 from msmqwire.columnar.compiled.flow_table import (
     ACKED,
-    AFTER_BAD,
-    DELIVERED,
-    FAILED,
     FAR_FROM,
     FAR_RUN,
     FIN_SEQ,
@@ -31,7 +27,6 @@ from msmqwire.columnar.compiled.flow_table import (
     HAS_ENDED,
     HAS_PENDING,
     IGNORED,
-    IN_DOUBT,
     IN_ORDER,
     IS_FAST,
     IS_KNOWN,
@@ -46,8 +41,6 @@ from msmqwire.columnar.compiled.flow_table import (
     MSMQ,
     NEXT_SEQ,
     NO_SEQ,
-    PACKET_BYTES,
-    SEARCHED_TO,
     START_KIND,
     STREAM,
     TCP_STATE,
@@ -55,6 +48,7 @@ from msmqwire.columnar.compiled.flow_table import (
 from msmqwire.columnar.compiled.network import HEADER_FIELDS
 from msmqwire.columnar.scanning.flow_events import FlowTable
 from msmqwire.columnar.scanning.flow_keys import ends_of, key_of
+from msmqwire.columnar.scanning.settled_flows import are_between_packets
 
 
 def save(table: FlowTable, state: Any) -> ConnectionCheckpoint | None:
@@ -64,7 +58,9 @@ def save(table: FlowTable, state: Any) -> ConnectionCheckpoint | None:
         return None
     sides = [table.arrays.flows[number] for number in (numbers[0], numbers[0] + 1)]
     begun = [flow for flow in sides if flow[START_KIND]]
-    if begun and not all(_is_between_packets(flow) for flow in begun):
+    if not all(flow[MODE] == MSMQ and flow[IS_STARTED] for flow in begun):
+        return None
+    if begun and not are_between_packets(np.array(begun)).all():
         return None
     if any(flow[HAS_ENDED] or flow[HAS_PENDING] or flow[IGNORED] for flow in sides):
         return None
@@ -73,15 +69,6 @@ def save(table: FlowTable, state: Any) -> ConnectionCheckpoint | None:
         return None
     now, sweep_at, idle_at = state[[entry.NOW, entry.SWEEP_AT, entry.IDLE_AT]].tolist()
     return ConnectionCheckpoint((now, sweep_at, idle_at), (forward, reverse))
-
-
-def _is_between_packets(flow: Any) -> bool:
-    """Whether a finder of packets would find the same from here on if it began here."""
-    if flow[MODE] != MSMQ or not flow[IS_STARTED] or flow[IN_DOUBT] or flow[PACKET_BYTES] or flow[AFTER_BAD]:
-        return False
-    return bool(
-        flow[SEARCHED_TO] <= flow[DELIVERED] and np.all(flow[FAILED:] >> END_SHIFT <= flow[DELIVERED])
-    )
 
 
 def _saved(table: FlowTable, number: int) -> DirectionState | None:

@@ -75,8 +75,8 @@ from msmqwire.dissection.rpc_connection import RPC_PORTS
 from msmqwire.netware.headers import NCP_PORT
 
 _ZERO: Final = [
-    IS_GONE, OUT_OF_ORDER, IS_WAITING, QUEUED, PACKET_BYTES, PACKET_SEGMENTS, PACKET_SIZE, RUN_BYTES,
-    RUN_SEGMENTS, RUN_FRAMES, IN_DOUBT, LOSS, REMAINING, IS_CHECKED, DOUBTFUL_SIZE, AFTER_BAD, HAS_PENDING,
+    IS_GONE, OUT_OF_ORDER, IS_WAITING, QUEUED, PACKET_SEGMENTS, PACKET_SIZE, RUN_BYTES,
+    RUN_SEGMENTS, RUN_FRAMES, LOSS, REMAINING, IS_CHECKED, DOUBTFUL_SIZE, HAS_PENDING,
 ]  # fmt: skip
 _FIELDS: Final = [
     MODE, TCP_STATE, NEXT_SEQ, ACKED, LAST_NS, FRAME, DELIVERED, IGNORED, IGNORED_FRAME, IGNORED_NS,
@@ -132,8 +132,18 @@ def are_settled(flows: Any, keys: Any, numbers: Any) -> Any:
     return sides[:count] & sides[count:] & has_time & ~is_looped & is_read
 
 
+def are_between_packets(flows: Any) -> Any:
+    """Return for each flow whether a finder of packets would find the same from here on if it began here."""
+    delivered = flows[:, DELIVERED]
+    return (
+        (flows[:, [IN_DOUBT, PACKET_BYTES, AFTER_BAD]] == 0).all(axis=1)
+        & (flows[:, SEARCHED_TO] <= delivered)
+        & ((flows[:, FAILED:] >> END_SHIFT) <= delivered[:, None]).all(axis=1)
+    )
+
+
 def _is_settled(flows: Any) -> Any:
-    modes, states, delivered = flows[:, MODE], flows[:, TCP_STATE], flows[:, DELIVERED]
+    modes, states = flows[:, MODE], flows[:, TCP_STATE]
     waits_to_begin = (
         (modes == MSMQ) & (states == OPEN) & (flows[:, START_KIND] != 0) & (flows[:, IS_STARTED] == 0)
     )
@@ -143,8 +153,7 @@ def _is_settled(flows: Any) -> Any:
         & ((modes == MSMQ) | (modes == UNRECOGNISED))
         & (states != OPENING)
         & ((flows[:, FIN_SEQ] == NO_SEQ) | (states == ENDED))
-        & (flows[:, SEARCHED_TO] <= delivered)
-        & ((flows[:, FAILED:] >> END_SHIFT) <= delivered[:, None]).all(axis=1)
+        & are_between_packets(flows)
         & ((flows[:, FAR_RUN] == 0) | (flows[:, FAR_FROM] != flows[:, NEXT_SEQ]))
     )
 
