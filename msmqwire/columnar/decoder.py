@@ -11,6 +11,7 @@ from msmqwire.capture import Record
 from msmqwire.capture.record import ReportDamage
 from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.compiled import state as entry
+from msmqwire.columnar.compiled.decorators import repeated
 from msmqwire.columnar.compiled.notes import NOTE_FIELDS, OMISSION_FIELDS
 from msmqwire.columnar.compiled.scan import HANDSHAKE_FIELDS, scan
 from msmqwire.columnar.compiled.stop_codes import StopCode
@@ -57,6 +58,7 @@ class Decoder(RowBuffer, FileScanner):
         self._handshakes: Any = np.zeros((rows, HANDSHAKE_FIELDS), np.int64)
         self._notes, self._omissions = NO_NOTES, NO_OMISSIONS  # see `compiled.notes`
         self._frames_before = 0  # of the file
+        self._scan_frames = repeated(scan)
 
     def batches(self) -> Generator[Any, None, None]:
         """Yield the record batches of all rows."""
@@ -96,7 +98,7 @@ class Decoder(RowBuffer, FileScanner):
 
     def _scan(self, start: int) -> StopCode:
         self._flows.reserve(0)
-        stop_code = scan(
+        stop_code = self._scan_frames(
             self.scan_arrays(), self._flows.arrays, self._fragments.arrays, self._encapsulations.arrays,
             self._interfaces, self.tcp_ports, self._udp_ports, self._not_read, self._watched,
             self._handshakes, self._notes, self._omissions,

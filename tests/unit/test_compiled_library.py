@@ -8,6 +8,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import weakref
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ import pytest
 
 from msmqwire.columnar.compiled import library
 from msmqwire.columnar.compiled.arrays import ArrayOf
-from msmqwire.columnar.compiled.calling import HEAD, Record, caller, signature_of
+from msmqwire.columnar.compiled.calling import HEAD, Checked, CheckedEachTime, Record, caller, signature_of
 from msmqwire.columnar.compiled.certificates import codes_if, remember
 from msmqwire.columnar.compiled.decorators import EXPORTED, Exported
 from msmqwire.columnar.compiled.flow_events import discard
@@ -279,7 +280,7 @@ class Native:
 
 def call(function: Any, native: Native, *arguments: Any) -> Any:
     assert isinstance(function, Exported)
-    return caller(function, native)(*arguments)
+    return caller(function, native)(CheckedEachTime())(*arguments)
 
 
 def test_all_exported_functions_can_be_called() -> None:
@@ -314,6 +315,34 @@ def test_records_are_passed_as_their_arrays_and_results_have_their_types() -> No
     assert native.calls == [(HEAD, *(id(array) for record in records for array in record), 5)]
     rows, numbers, data = np.zeros((1, 6), np.int64), np.zeros(1, np.int64), np.zeros(4, np.uint8)
     assert call(compact, Native(3, 4), rows, numbers, rows, data, rows, data) == (3, 4)
+
+
+def test_arrays_are_checked_again_only_when_others_come_in_their_place() -> None:
+    assert isinstance(find, Exported)
+    table, keys, header = np.zeros(8, np.int32), np.zeros((3, 6), np.int64), np.zeros(11, np.int64)
+    native, checked = Native(2), Checked()
+    repeated = caller(find, native)(checked)
+    repeated(table, keys, header, 7)
+    packed = checked.packed
+    assert struct.unpack("5q", packed) == (HEAD, id(table), id(keys), id(header), 7)
+    repeated(table, keys, header, 7)
+    assert checked.packed is packed
+    with pytest.raises(TypeError, match="table"):
+        repeated(np.zeros(8, np.int64), keys, header, 7)
+    assert (checked.packed, len(native.calls)) == (packed, 2)
+    kept = weakref.ref(table)
+    del table
+    assert kept() is not None, "its address could be that of another array"
+    repeated(np.zeros(4, np.int32), keys, header, 7)
+    assert kept() is None
+
+
+def test_arrays_of_single_calls_are_not_kept_alive() -> None:
+    table, keys, header = np.zeros(8, np.int32), np.zeros((3, 6), np.int64), np.zeros(11, np.int64)
+    kept = weakref.ref(table)
+    call(find, Native(2), table, keys, header, 7)
+    del table
+    assert kept() is None
 
 
 CODES, VALID = np.zeros(4, np.int32), np.ones(4, np.bool_)

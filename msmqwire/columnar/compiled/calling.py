@@ -98,18 +98,50 @@ def reads_arrays() -> bool:
     return True
 
 
-def caller(entry: Exported, native: Any) -> Callable[..., Any]:
-    """Return a function that calls one of the library."""
+class Checked:
+    """The arguments that a function was called with last, whose arrays need no second check.
+
+    The arrays are kept alive, so that no other has their address meanwhile. Their types and shapes are not
+    to be changed in place.
+
+    Attributes:
+        packed: the arguments; empty if they are not remembered.
+    """
+
+    __slots__ = ("_arrays", "packed")
+
+    def __init__(self) -> None:
+        self.packed = b""
+        self._arrays: tuple[Any, ...] = ()
+
+    def remember(self, packed: bytes, arrays: tuple[Any, ...]) -> None:
+        """Remember arguments whose arrays have been checked."""
+        self.packed, self._arrays = packed, arrays
+
+
+class CheckedEachTime(Checked):
+    """For calls whose arrays are not to be kept alive."""
+
+    __slots__ = ()
+
+    def remember(self, packed: bytes, arrays: tuple[Any, ...]) -> None:
+        """Remember nothing."""
+
+
+def caller(entry: Exported, native: Any) -> Callable[[Checked], Callable[..., Any]]:
+    """Return what makes functions that call one of the library, each with the arguments it remembers."""
     signature = signature_of(entry.function)
-    lines, passed = list[str](), ["HEAD"]
+    lines, checks, arrays, passed = list[str](), list[str](), list[str](), ["HEAD"]
     for name, parameter in signature.parameters.items():
         if isinstance(parameter, ArrayOf):
-            lines.append(_check(name, parameter))
+            checks.append(_check(name, parameter))
+            arrays.append(name)
             passed.append(f"id({name})")
         elif isinstance(parameter, Record):
             fields = [f"{name}_{number}" for number in range(len(parameter.fields))]
             lines.append(f"{', '.join(fields)} = {name}")
-            lines += map(_check, fields, parameter.fields)
+            checks += map(_check, fields, parameter.fields)
+            arrays += fields
             passed += [f"id({field})" for field in fields]
         elif parameter is bool:
             passed.append(f"bool({name})")
@@ -117,22 +149,26 @@ def caller(entry: Exported, native: Any) -> Callable[..., Any]:
             lines.append(f"{name} = index({name})")
             lines.append(f"if not {INT_MIN} <= {name} <= {INT_MAX}: raise OverflowError({name!r})")
             passed.append(name)
-    lines += ["results = Results()", f"native(pack({', '.join(passed)}), results)"]
+    lines += [f"packed = pack({', '.join(passed)})", "if packed != checked.packed:"]
+    lines += [f"    {check}" for check in checks]
+    lines += [f"    checked.remember(packed, ({''.join(f'{each}, ' for each in arrays)}))"]
+    lines += ["results = Results()", "native(packed, results)"]
     shown = [
         f"results[{number}] != 0" if kind is bool else f"results[{number}]"
         for number, kind in enumerate(signature.results)
     ]
     lines.append(f"return {', '.join(shown)}")
-    names = _NAMES | {
+    names: dict[str, Any] = _NAMES | {
         "native": native,
         "pack": Struct(f"{len(passed)}q").pack,
         "Results": ctypes.c_int64 * len(signature.results),
     }
     native.argtypes, native.restype = [ctypes.c_char_p, ctypes.c_void_p], None
-    body = "\n    ".join(lines)
-    exec(f"def call({', '.join(signature.parameters)}):\n    {body}\n", names)
-    call: Callable[..., Any] = names["call"]
-    return call
+    body = "\n        ".join(lines)
+    parameters = ", ".join(signature.parameters)
+    exec(f"def make(checked):\n    def call({parameters}):\n        {body}\n    return call\n", names)
+    make: Callable[[Checked], Callable[..., Any]] = names["make"]
+    return make
 
 
 def _check(name: str, wanted: ArrayOf) -> str:

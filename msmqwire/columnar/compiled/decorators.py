@@ -37,12 +37,15 @@ class Exported:
         function: the function itself.
         options: how it is compiled.
         call: what a call does, which an engine sets.
+        repeated: returns what calls the function and checks no array again that it has passed last; an
+            engine sets it.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(self, function)
         self.function, self.options = function, COMPILED[function]
         self.call: Callable[..., Any] = self._call_first
+        self.repeated: Callable[[], Callable[..., Any]] = self._repeat_first
 
     def __call__(self, *arguments: Any) -> Any:
         return self.call(*arguments)
@@ -52,6 +55,12 @@ class Exported:
 
         chosen()
         return self.call(*arguments)
+
+    def _repeat_first(self) -> Callable[..., Any]:
+        from msmqwire.columnar.compiled.engine import chosen
+
+        chosen()
+        return self.repeated()
 
     @property
     def name(self) -> str:
@@ -98,6 +107,16 @@ def exported(function: F) -> F:
     """
     EXPORTED.append(Exported(function))
     return cast(F, EXPORTED[-1])
+
+
+def repeated(function: F) -> F:
+    """Return an exported function for a caller that passes the same arrays again and again.
+
+    It checks no array again that it has passed last, and keeps these alive. The caller does not change their
+    types and shapes in place.
+    """
+    assert isinstance(function, Exported)
+    return cast(F, function.repeated())
 
 
 def in_llvm(function: F) -> F:

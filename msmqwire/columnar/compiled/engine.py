@@ -10,13 +10,14 @@ is used. The variable MSMQWIRE_ENGINE, with the name of an engine, chooses that 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from threading import RLock
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from msmqwire.columnar.compiled.calling import caller
+from msmqwire.columnar.compiled.calling import Checked, CheckedEachTime, caller
 from msmqwire.columnar.compiled.decorators import EXPORTED, Exported
 from msmqwire.columnar.compiled.library import FOLDER, NAME, SYMBOL, Refused, is_there, load, modules, place
 from msmqwire.errors import InvalidArgument
@@ -88,21 +89,32 @@ def _choose() -> Engine:
             log.warning("%s is not used: %s; `make native` builds it", path, refused)
     if engine is None:
         for entry in EXPORTED:
-            entry.call = np.errstate(over="ignore")(entry.function)  # products of hashes wrap around
+            _interpret(entry)
         name = INTERPRETED if wanted == INTERPRETED else PORTABLE
         engine = Engine(name, _IN_PYTHON[name])
     log.debug("captures are read by %s", engine.about)
     return engine
 
 
+def _interpret(entry: Exported) -> None:
+    """Have a function called as it is."""
+    entry.call = np.errstate(over="ignore")(entry.function)  # products of hashes wrap around
+    entry.repeated = lambda: entry.call
+
+
 def _use(entry: Exported, native: Any) -> None:
-    """Have a function of the library called; what calls it is made when it is first called."""
+    """Have a function of the library called; what calls it is made when it is first needed."""
+
+    @cache
+    def maker() -> Callable[[Checked], Callable[..., Any]]:
+        return caller(entry, native)
 
     def call_first(*arguments: Any) -> Any:
-        entry.call = caller(entry, native)
+        entry.call = maker()(CheckedEachTime())
         return entry.call(*arguments)
 
     entry.call = call_first
+    entry.repeated = lambda: maker()(Checked())
 
 
 class SlowReading:

@@ -112,7 +112,7 @@ class FlowTable:
         self._state[entry.CONNECTIONS_LIMIT] = tracker.reassembler.max_connections
         self.pending.clear()
         self._tracker = tracker
-        self._number = 0  # of the flow whose event is being taken
+        self._number, self._sender = 0, ("", 0)  # of the flow whose event is being taken
         self.show()
         self._msmq = next(one for one in tracker.streams if isinstance(one, MsmqSessions))
 
@@ -198,6 +198,7 @@ class FlowTable:
             return
         connection = self._connection(number)
         event = self._event(connection, *values)
+        self._sender = event.flow.sender
         self._tracker.held = int(state[entry.HELD])
         yield from self._tracker.items_of(event)
         state[entry.HELD] = self._tracker.held
@@ -355,6 +356,7 @@ class FlowTable:
     def _ignored_item(self, number: int) -> Item:
         """Return the item of what was skipped of a flow before its connection was recognised."""
         flow_row, flow = self.arrays.flows[number], self._flow(number)
+        self._sender = flow.sender
         size, code, time_ns = flow_row[[IGNORED, IGNORED_FRAME, IGNORED_NS]].tolist()
         self._note_ignored(number, (0, 0, 0))
         result = ScanResult.skipped(size, NOT_RECOGNISED, (self.encapsulations.frame(code),), time_ns)
@@ -424,8 +426,7 @@ class FlowTable:
 
     def _other(self, flow: Flow) -> int:
         """Return the number of the other direction."""
-        is_own = flow.sender == ends_of(self.arrays.keys[self._number])[:2]
-        return self._number ^ 1 if is_own else self._number
+        return self._number ^ 1 if flow.sender == self._sender else self._number
 
     def first_numbers(self) -> list[int]:
         """Return the numbers of the connections, those first that were first seen."""

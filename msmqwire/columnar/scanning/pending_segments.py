@@ -63,7 +63,7 @@ class PendingSegments:
     def read(self, number: int, count: int) -> Iterator[tuple[int, int, int, int, bytes]]:
         """Yield position, size, frame, time and bytes of `count` segments of a list from a number on."""
         for _ in range(int(count)):
-            start, size, frame, time_ns, following, position, _ = map(int, self.segments[number])
+            start, size, frame, time_ns, following, position, _ = self.segments[number].tolist()
             data = self.bytes[start : start + size].tobytes()
             yield position, size, self.encapsulations.frame(frame), time_ns, data
             number = following
