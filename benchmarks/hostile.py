@@ -1,9 +1,10 @@
-"""Benchmark of hostile traffic: frames a second to Arrow, all columns, against clean traffic in the same run.
+"""Benchmark of hostile traffic: frames a second to Arrow, against clean traffic in the same run.
 
     python benchmarks/hostile.py [--frames N] [--flows N] [--runs N] [NAME...]
 
 Writes a capture of each kind of `hostile_captures` (200,000 frames by default, and floods of so many flows as
-`--flows` says) and reads it in a process of its own on one core. A name chooses the kinds that begin with it;
+`--flows` says) and reads its usual columns in a process of its own on one core (those of contents, which are
+decoded in Python, are measured by `benchmarks/bodies.py`). A name chooses the kinds that begin with it;
 clean traffic is always measured, first and last, and the better of the two is the measure: that of mixed
 sessions, and for segments out of order, repeated or lost the same in segments as small. Times are of the
 processor, also in nanoseconds for a byte of the capture before it is packed. Beside them: the share of frames
@@ -50,11 +51,14 @@ def read(path: Path, *, reasons: bool = False) -> dict[str, int]:
     """Read a capture to the end; return what was counted, with `reasons` what was given up as well."""
     import pyarrow.compute as pc
 
-    from msmqwire.columnar import COLUMNS, record_batches
+    from msmqwire.columnar import record_batches
+    from msmqwire.columnar.columns import USUAL
     from msmqwire.dissection import dissect
 
     dissection = dissect(path, lint=False)
-    names = [column.name for column in COLUMNS]
+    names = [
+        column.name for column in USUAL
+    ]
     rows, given_up = 0, dict.fromkeys(_REASONS, 0)
     for batch in record_batches(dissection, columns=names, batch_rows=BATCH_ROWS):
         rows += batch.num_rows

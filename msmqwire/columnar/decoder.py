@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from msmqwire.capture import Record
+from msmqwire.capture.fragments import Fragments
 from msmqwire.capture.record import ReportDamage
 from msmqwire.columnar.arrow.batch import BatchMaker
 from msmqwire.columnar.compiled import state as entry
@@ -61,7 +62,14 @@ class Decoder(RowBuffer, FileScanner):
         self._scan_frames = repeated(scan)
 
     def batches(self) -> Generator[Any, None, None]:
-        """Yield the record batches of all rows."""
+        """Yield the record batches of all rows; the large arrays are freed then."""
+        try:
+            yield from self._batches()
+        finally:
+            self._flows.hide()
+            self._dissection.decoder.fragments = Fragments(self._dissection.decoder.ignored)
+
+    def _batches(self) -> Iterator[Any]:
         dissection = self._dissection
         for number, source in enumerate(dissection.sources):
             if number == dissection.warm_up > 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -14,6 +14,7 @@ from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.columnar.compiled import flow_events as compiled
 from msmqwire.columnar.compiled import reassembly
 from msmqwire.columnar.compiled import state as entry
+from msmqwire.columnar.compiled.decorators import repeated
 from msmqwire.columnar.compiled.flow_table import (
     ACKED,
     BEGINS_INSIDE,
@@ -119,6 +120,14 @@ class FlowTable:
     def show(self) -> None:
         """Be what the dissectors see of connections, in place of any other table."""
         self._tracker.view, self._tracker.new_connection = self, _UnknownConnection
+
+    def hide(self) -> None:
+        """Be no longer what the dissectors see of connections: their capture has ended.
+
+        They would keep the arrays in memory, in a cycle, until the garbage of the oldest generation is
+        collected.
+        """
+        self._tracker.view, self._tracker.new_connection = self._tracker, Connection
 
     # -- room ---------------------------------------------------------------------------------------
 
@@ -376,13 +385,14 @@ class FlowTable:
         numbers = 2 * np.flatnonzero(of_pair)
         ranked = [(-int(of_pair[number // 2]), int(flows[number, STREAM]), int(number)) for number in numbers]
         ranked += [(-one.held, stream, -1) for stream, one in tracker.connections.items() if one.held]
+        discard = repeated(compiled.discard)
         for _, stream, number in sorted(ranked):
             if state[entry.HELD] <= HELD_MAX // 2:
                 break
             if number >= 0:
                 sides = sorted((number, number + 1), key=lambda side: ends_of(self.arrays.keys[side])[:2])
                 for side in sides:
-                    yield from self._discard(side, sink)
+                    yield from self._discard(side, sink, discard)
                 continue
             tracker.held = int(state[entry.HELD])
             items = list(tracker.discard(stream))
@@ -390,11 +400,11 @@ class FlowTable:
             yield from items
         state[entry.IS_FREED] = 1
 
-    def _discard(self, number: int, sink: RowSink) -> Items:
+    def _discard(self, number: int, sink: RowSink, discard: Callable[..., int]) -> Items:
         stop_code = int(StopCode.ROWS_FULL)
         while stop_code != CONTINUE:
             self.reserve(0)
-            stop_code = compiled.discard(sink.scan_arrays(), self.arrays, number)
+            stop_code = discard(sink.scan_arrays(), self.arrays, number)
             if stop_code != CONTINUE:
                 yield StopCode(stop_code)
 
