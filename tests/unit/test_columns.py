@@ -20,6 +20,8 @@ from msmqwire.columnar import COLUMNS, CaptureWarning, arrow_schema
 from msmqwire.columnar.arrow import batch, variable_width
 from msmqwire.columnar.arrow.values import sender_id
 from msmqwire.columnar.columns import USUAL
+from msmqwire.columnar.scanning.flow_events import FlowTable
+from msmqwire.columnar.scanning.fragment_table import FragmentTable
 from msmqwire.headers import SECURITY_HEADER
 from msmqwire.headers.queue_names import response_queue
 from msmqwire.schema import SCHEMAS, Flags, Header, Maybe, Sub
